@@ -1,0 +1,480 @@
+"""What a kernel is, as data: frozen, typed nodes.
+
+A Program is one host function, which decides cores and tile counts from shapes and chip facts, and
+one kernel, which every core runs. The first half of the statements is the tile language; the second
+half (Alloc ... Barrier) appears only while a program is being lowered. Both halves have one meaning,
+given by lang/interp.py. `line` is the line in the text and takes no part in equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from npusmith.ir.dtypes import DType
+
+# ------------------------------------------------------------------------------------ expressions
+
+
+class BinOp(str, Enum):
+    """Scalar operators. Ints are 64-bit, floats are float32; `/` is for floats, `//` for ints."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    MOD = "%"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EQ = "=="
+    NE = "!="
+    AND = "and"
+    OR = "or"
+
+
+class ScalarFn(str, Enum):
+    """Scalar functions: min(a, b), max(a, b), ceil_div(a, b), align_up(a, b), float(a), int(a)."""
+
+    MIN = "min"
+    MAX = "max"
+    CEIL_DIV = "ceil_div"
+    ALIGN_UP = "align_up"
+    FLOAT = "float"
+    INT = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number. `inf` is written inf; a bool is written True or False."""
+
+    value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A scalar variable, tiling parameter, loop variable or module-level constant."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    op: BinOp
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    fn: ScalarFn
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`then if cond else other`"""
+
+    cond: Expr
+    then: Expr
+    other: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """`x.shape[i]`, host only; i may be negative."""
+
+    tensor: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """`x.size`: number of elements, host only."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChipFact:
+    """`chip.vector_cores` or `chip.ub_bytes`, host only."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoreId:
+    """`core_id()`: 0 .. cores-1, kernel only."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCount:
+    """`core_count()`: cores launched, kernel only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """`value(buf[i])`: one element of an on-chip buffer as a scalar, kernel only.
+
+    float32 and float16 give a float, int32 gives an int. Waits for the vector unit.
+    """
+
+    source: View
+
+
+Expr = (
+    Const
+    | Name
+    | Binary
+    | Negate
+    | Call
+    | Choice
+    | Dim
+    | Size
+    | ChipFact
+    | CoreId
+    | CoreCount
+    | Value
+)
+
+
+# -------------------------------------------------------------------------------------- operands
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`buf` or `buf[offset]`: an on-chip buffer from an element offset on."""
+
+    buffer: str
+    offset: Expr = Const(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`x[offset]`: a tensor in global memory from an element offset on."""
+
+    tensor: str
+    offset: Expr = Const(0)
+
+
+class TensorRole(str, Enum):
+    INPUT = "input"
+    OUTPUT = "output"
+    SCRATCH = "scratch"  # workspace in global memory; its length is given by launch()
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter of the kernel that lives in global memory."""
+
+    name: str
+    dtype: DType
+    role: TensorRole
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A tiling parameter: `int` is 64-bit, `float` is float32."""
+
+    name: str
+    is_float: bool = False
+
+
+class Role(str, Enum):
+    """Where a buffer sits in the pipeline (Ascend C's TPosition); set by lower/place_buffers."""
+
+    VECIN = "VECIN"  # loaded, then read by vector operations
+    VECOUT = "VECOUT"  # written by vector operations, then stored
+    VECCALC = "VECCALC"  # scratch of vector operations
+    THROUGH = "THROUGH"  # loaded and stored again unchanged: one TQueBind
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """`name = ub(length, dtype)`: a named piece of the unified buffer, length in elements.
+
+    `length` uses literals and module-level constants only, so that UB is known before any run.
+    """
+
+    name: str
+    dtype: DType
+    length: Expr
+    role: Role | None = None
+    depth: int = 1
+    line: int = field(default=0, compare=False)
+
+
+# ------------------------------------------------------------------------------------ statements
+
+
+class StageKind(str, Enum):
+    COPY_IN = "copy_in"
+    COMPUTE = "compute"
+    COPY_OUT = "copy_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A bare string: a comment that survives parsing and reaches the emitted C++."""
+
+    text: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`name = expr`. A variable keeps one type (int, float or bool) throughout a function."""
+
+    target: str
+    value: Expr
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for var in range(start, stop, step):` with step a positive int."""
+
+    var: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Stmt, ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    cond: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`with copy_in:` / `with compute:` / `with copy_out:`.
+
+    copy_in holds Load only, compute holds Op (and Assign, For, If around them), copy_out holds
+    Store only; Assign, For and If are allowed in all three.
+    """
+
+    kind: StageKind
+    body: tuple[Stmt, ...]
+    line: int = field(default=0, compare=False)
+
+
+class Atomic(str, Enum):
+    ADD = "add"
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`load(buf, x[offset], count)` or `load(buf, x[offset], count, rows=r, pitch=p)`.
+
+    With rows, r pieces of `count` elements whose starts lie `pitch` elements apart in global memory
+    land in UB rows of align_up(count, 32 B) elements. What lies between count and the end of the
+    last 32-byte block of a row is padding: undefined to the reader.
+    `padded` (set by lower/pad_copies): None = undecided, False = plain DataCopy is exact.
+    """
+
+    dst: View
+    src: Span
+    count: Expr
+    rows: Expr | None = None
+    pitch: Expr | None = None
+    padded: bool | None = None
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`store(y[offset], buf, count[, rows=r, pitch=p][, atomic="add"])`, the mirror of Load."""
+
+    dst: Span
+    src: View
+    count: Expr
+    rows: Expr | None = None
+    pitch: Expr | None = None
+    atomic: Atomic | None = None
+    padded: bool | None = None
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One row of the intrinsic table applied: `add(dst, a, b, n)`.
+
+    `name` is Intrinsic.name. Operands come in the order of Intrinsic.operands; views holds DST,
+    SRC, MASK and TMP in that order, scalars the SCALAR ones, mode the MODE one ("" when none).
+    """
+
+    name: str
+    views: tuple[View, ...]
+    scalars: tuple[Expr, ...]
+    mode: str
+    count: Expr
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """`combine_sum(dst, src, scratch, n)`: reduce across cores; every core gets the result.
+
+    Element i of dst becomes op over cores of element i of their src, in the order of core numbers.
+    `scratch` is a SCRATCH tensor of at least core_count() * align_up(n, 32 B) elements. Stands
+    outside stages, where every core comes by the same number of times.
+    """
+
+    op: str  # "sum", "max", "min" or "prod"
+    dst: View
+    src: View
+    scratch: str
+    count: Expr
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCores:
+    """`sync_cores()`: every core waits here for all others; stores before it are seen after it."""
+
+    line: int = field(default=0, compare=False)
+
+
+# --- statements that only passes write ---
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Take a free buffer of the queue; its contents are undefined."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Enque:
+    """Hand a buffer to the next pipe."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deque:
+    """Take a buffer over from the previous pipe."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Give a buffer back to its queue."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """PipeBarrier: later instructions of one pipe see what earlier ones wrote."""
+
+    pipe: str  # "V", "MTE2", "MTE3" or "ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """SetFlag and WaitFlag of one hard event in one step: the second pipe waits for the first."""
+
+    first: str  # "V", "S", "MTE2", "MTE3"
+    second: str
+
+
+Stmt = (
+    Note
+    | Assign
+    | For
+    | If
+    | Stage
+    | Load
+    | Store
+    | Op
+    | Combine
+    | SyncCores
+    | Alloc
+    | Enque
+    | Deque
+    | Free
+    | Barrier
+    | Event
+)
+
+
+# --------------------------------------------------------------------------------------- program
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """`launch(kernel, cores, name=expr, ...)`: a value for each Scalar, a length for each SCRATCH."""
+
+    kernel: str
+    cores: Expr
+    args: tuple[tuple[str, Expr], ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """`@host def name(x, y):` straight-line assignments over shapes and chip facts, then launch."""
+
+    name: str
+    tensors: tuple[str, ...]  # inputs then outputs, as in the kernel
+    body: tuple[Stmt, ...]
+    launch: Launch
+    doc: str = ""
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`@kernel def name(x: input(float32), y: output(float32), n: int):`
+
+    Tensors come in the order inputs, outputs, scratch.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    scalars: tuple[Scalar, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+    doc: str = ""
+    line: int = field(default=0, compare=False)
+
+    def tensor(self, name: str) -> Tensor:
+        return next(item for item in self.tensors if item.name == name)
+
+    def buffer(self, name: str) -> Buffer:
+        return next(item for item in self.buffers if item.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole tile program. `consts` are module-level `NAME = literal` lines, in order."""
+
+    consts: tuple[tuple[str, int | float], ...]
+    host: Host
+    kernel: Kernel
+    doc: str = ""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.kernel.tensors if t.role is TensorRole.INPUT)
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.kernel.tensors if t.role is TensorRole.OUTPUT)

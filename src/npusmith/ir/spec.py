@@ -1,0 +1,57 @@
+"""What surrounds a kernel: the operator's name and ports, and how a module's forward calls it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
+
+
+class Source(str, Enum):
+    """Where the value of an operator input comes from when ModelNew.forward runs."""
+
+    USER = "user"  # an argument of forward
+    PARAMETER = "parameter"  # self.<target>
+    BUFFER = "buffer"  # self.<target>
+    CONSTANT = "constant"  # a tensor constant lifted from the module: self.<target>
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One tensor input or output of the operator, with the shape of the task's first input set.
+
+    `name` is the kernel's tensor name. For an input, `position` is the index among forward's tensor
+    arguments (USER) and `target` the attribute path (otherwise). For an output, `dims` gives each
+    dimension as an expression over input shapes (Dim, Size, Const, Binary ...), so that one operator
+    serves many shapes.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    source: Source = Source.USER
+    position: int = 0
+    target: str = ""
+    dims: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """An operator: `name` in snake case (`softmax_custom`), its ports in kernel order.
+
+    `task_source` is the text of the task file: model_new.py holds its Model and derives ModelNew.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    task_source: str = ""
+    single_output: bool = True  # forward returns a tensor, not a tuple of them
+    summary: str = ""
+
+    @property
+    def op_type(self) -> str:
+        """`softmax_custom` -> `SoftmaxCustom`, the name in OpDef and the msopgen JSON."""
+        return "".join(part.capitalize() for part in self.name.split("_"))

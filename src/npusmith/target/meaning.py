@@ -1,0 +1,267 @@
+"""NumPy meanings of the intrinsic table: slow, obvious, rounded per operation as the chip does.
+
+Arithmetic is done in the operand's own dtype (half rounds to nearest even after every operation).
+Transcendental functions are computed in float64 and rounded once. Integers wrap.
+Sources: Ascend C API reference and its boundary-value appendix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npusmith.ir.dtypes import DType
+
+Array = np.ndarray[Any, Any]
+_quiet = {"all": "ignore"}
+
+
+def _same(fn: Callable[..., Any]) -> Callable[..., Array]:
+    """Lift fn so that scalars take the array's dtype first and the result keeps it."""
+
+    def lifted(first: Array, *rest: Any) -> Array:
+        others = [
+            item if isinstance(item, np.ndarray) else np.asarray(item).astype(first.dtype)
+            for item in rest
+        ]
+        with np.errstate(all="ignore"):
+            return np.asarray(fn(first, *others)).astype(first.dtype, copy=False)
+
+    return lifted
+
+
+def _wide(fn: Callable[..., Any]) -> Callable[..., Array]:
+    """Lift fn to be computed in float64 and rounded once to the dtype of the first source."""
+
+    def lifted(first: Array, *rest: Any) -> Array:
+        with np.errstate(all="ignore"):
+            wide = [np.asarray(item).astype(np.float64) for item in (first, *rest)]
+            return np.asarray(fn(*wide)).astype(first.dtype)
+
+    return lifted
+
+
+add = _same(np.add)
+sub = _same(np.subtract)
+mul = _same(np.multiply)
+div = _same(np.divide)
+
+
+def _pick_max(a: Array, b: Array) -> Array:
+    # np.maximum propagates NaN; Max(+0, -0) is +0 on the chip
+    return np.where((a == 0) & (b == 0) & np.signbit(a), b, np.maximum(a, b))
+
+
+def _pick_min(a: Array, b: Array) -> Array:
+    return np.where((a == 0) & (b == 0) & ~np.signbit(a), b, np.minimum(a, b))
+
+
+def _sided(fn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Array]:
+    def choose(a: Array, b: Array) -> Array:
+        return np.asarray(fn(a, b) if a.dtype.kind == "f" else plain(a, b))
+
+    return _same(choose)
+
+
+maximum = _sided(_pick_max, np.maximum)
+minimum = _sided(_pick_min, np.minimum)
+absolute = _same(np.abs)
+relu = _same(lambda a: np.where(a > 0, a, np.where(np.isnan(a), a, 0)))
+leaky_relu = _same(lambda a, s: np.where(a > 0, a, a * s))
+axpy = _same(lambda d, a, s: d + a * s)
+mul_add_dst = _same(lambda d, a, b: d + a * b)
+shift_left = _same(lambda a, s: np.left_shift(a, s))
+shift_right = _same(lambda a, s: np.right_shift(a, s))
+
+exp = _wide(np.exp)
+ln = _wide(np.log)
+sqrt = _wide(np.sqrt)
+rsqrt = _wide(lambda a: 1.0 / np.sqrt(a))
+reciprocal = _wide(lambda a: 1.0 / a)
+tanh = _wide(np.tanh)
+sigmoid = _wide(lambda a: 1.0 / (1.0 + np.exp(-a)))
+erf = _wide(np.vectorize(math.erf, otypes=[np.float64]))
+erfc = _wide(np.vectorize(math.erfc, otypes=[np.float64]))
+sin, cos, tan = _wide(np.sin), _wide(np.cos), _wide(np.tan)
+asin, acos, atan = _wide(np.arcsin), _wide(np.arccos), _wide(np.arctan)
+sinh, cosh = _wide(np.sinh), _wide(np.cosh)
+asinh, acosh, atanh = _wide(np.arcsinh), _wide(np.arccosh), _wide(np.arctanh)
+log2, log10 = _wide(np.log2), _wide(np.log10)
+floor, ceil, trunc, rint = _wide(np.floor), _wide(np.ceil), _wide(np.trunc), _wide(np.rint)
+sign = _wide(np.sign)
+power = _wide(np.power)
+
+
+def duplicate(dtype: DType, count: int, value: Any) -> Array:
+    """A source-free row: told dtype and count instead of arrays."""
+    with np.errstate(all="ignore"):
+        return np.full(count, np.asarray(value).astype(dtype.numpy), dtype.numpy)
+
+
+def create_index(dtype: DType, count: int, first: Any) -> Array:
+    start = np.asarray(first).astype(dtype.numpy)
+    with np.errstate(all="ignore"):
+        return np.asarray(start + np.arange(count).astype(dtype.numpy)).astype(dtype.numpy)
+
+
+# ------------------------------------------------------------------------------------------ cast
+
+
+def _half_away(a: Array) -> Array:
+    return np.trunc(a + np.copysign(0.5, a)) if a.size else a
+
+
+def _round_half_away(a: Array) -> Array:
+    # exact for float64 inputs that came from float32 or half: adding 0.5 never rounds up wrongly
+    return np.where(np.abs(a) < 2**52, _half_away(a), a)
+
+
+_TO_INT: dict[str, Callable[..., Array]] = {
+    "none": np.rint,
+    "rint": np.rint,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": _round_half_away,
+    "trunc": np.trunc,
+}
+
+
+def _to_integer(a: Array, dtype: DType, mode: str) -> Array:
+    """Round by mode, then saturate; NaN becomes 0."""
+    info = np.iinfo(dtype.numpy)
+    with np.errstate(all="ignore"):
+        wide = _TO_INT[mode](a.astype(np.float64))
+        wide = np.where(np.isnan(wide), 0.0, wide)
+        inside = np.clip(wide, float(info.min), float(info.max))
+        result = inside.astype(np.int64)
+        # float(2**63 - 1) rounds up to 2**63, which int64 cannot hold
+        result = np.where(wide >= 2.0**63, np.int64(2**63 - 1), result)
+    return result.astype(dtype.numpy)
+
+
+def _to_narrow(a: Array, dtype: DType, mode: str) -> Array:
+    """float32 to half or bfloat16 in a given direction; overflow becomes infinity."""
+    exact = a.astype(np.float64)
+    with np.errstate(all="ignore"):
+        near = a.astype(dtype.numpy)
+        if mode in ("none", "rint"):
+            return near
+        bits = near.view(np.uint16).astype(np.int32)
+        back = near.astype(np.float64)
+    away, towards = np.abs(back) > np.abs(exact), np.abs(back) < np.abs(exact)
+    down = np.where(away, bits - 1, bits)  # magnitude at most |a|
+    up = np.where(towards, bits + 1, bits)  # magnitude at least |a|
+    negative = np.signbit(a)
+    inexact = np.isfinite(exact) & (back != exact)
+    if mode == "trunc":
+        chosen = down
+    elif mode == "floor":
+        chosen = np.where(negative, up, down)
+    elif mode == "ceil":
+        chosen = np.where(negative, down, up)
+    elif mode == "odd":
+        chosen = np.where(down % 2 == 1, down, down + 1)
+    else:  # "round": ties away from zero
+        low = down.astype(np.uint16).view(dtype.numpy).astype(np.float64)
+        high = (down + 1).astype(np.uint16).view(dtype.numpy).astype(np.float64)
+        tie_or_more = np.abs(exact) - np.abs(low) >= np.abs(high) - np.abs(exact)
+        chosen = np.where(np.isfinite(high), np.where(tie_or_more, down + 1, down), bits)
+    return np.where(inexact, chosen, bits).astype(np.uint16).view(dtype.numpy)
+
+
+def cast(a: Array, mode: str, dtype: DType) -> Array:
+    """Convert by rounding mode; told the destination dtype last."""
+    source = DType.of(a.dtype)
+    if dtype is source and dtype.is_float:
+        with np.errstate(all="ignore"):
+            return np.asarray(_TO_INT[mode](a.astype(np.float64)) + 0.0).astype(dtype.numpy)
+    if not dtype.is_float:
+        if source.is_float:
+            return _to_integer(a, dtype, mode)
+        info = np.iinfo(dtype.numpy)
+        return np.clip(a, info.min, info.max).astype(dtype.numpy)
+    if dtype is DType.FLOAT32:
+        return _int_to_float(a, mode) if not source.is_float else a.astype(np.float32)
+    if source.is_float:
+        return _to_narrow(a.astype(np.float32), dtype, mode)
+    return _to_narrow(a.astype(np.float32), dtype, mode)
+
+
+def _int_to_float(a: Array, mode: str) -> Array:
+    """int to float32 in a given direction (int64 values past 2**53 round once more)."""
+    near = a.astype(np.float32)
+    if mode in ("none", "rint"):
+        return near
+    exact, back = a.astype(np.longdouble), near.astype(np.longdouble)
+    lower = np.where(back > exact, np.nextafter(near, np.float32(-np.inf)), near)
+    upper = np.where(back < exact, np.nextafter(near, np.float32(np.inf)), near)
+    if mode == "floor":
+        return lower.astype(np.float32)
+    if mode == "ceil":
+        return upper.astype(np.float32)
+    if mode == "trunc":
+        return np.where(a >= 0, lower, upper).astype(np.float32)
+    low, high = lower.astype(np.longdouble), upper.astype(np.longdouble)
+    up = np.where(a >= 0, exact - low >= high - exact, exact - low > high - exact)
+    return np.where(up, upper, lower).astype(np.float32)
+
+
+# ---------------------------------------------------------------------------- compare and select
+
+_ORDER: dict[str, Callable[..., Array]] = {
+    "lt": np.less,
+    "gt": np.greater,
+    "eq": np.equal,
+    "le": np.less_equal,
+    "ge": np.greater_equal,
+    "ne": np.not_equal,
+}
+
+
+def compare(a: Array, b: Any, mode: str) -> Array:
+    """Packed bits, least significant first; `ne` with a NaN on either side is 0 on the chip."""
+    other = b if isinstance(b, np.ndarray) else np.asarray(b).astype(a.dtype)
+    truth = _ORDER[mode](a, other)
+    if mode == "ne":
+        truth = truth & ~np.isnan(a) & ~np.isnan(other)
+    return np.packbits(truth, bitorder="little")
+
+
+def select(mask: Array, a: Array, b: Any) -> Array:
+    """Bit 1 picks a, bit 0 picks b."""
+    other = b if isinstance(b, np.ndarray) else np.asarray(b).astype(a.dtype)
+    bits = np.unpackbits(mask, count=a.size, bitorder="little").astype(bool)
+    return np.where(bits, a, other).astype(a.dtype)
+
+
+# ------------------------------------------------------------------------------------ reductions
+
+
+def _tree(a: Array, lanes: int) -> Array:
+    """Adjacent-pair tree over each repeat of `lanes` elements (zeros fill the last one)."""
+    rows = np.zeros((-(-a.size // lanes), lanes), a.dtype)
+    rows.reshape(-1)[: a.size] = a
+    while rows.shape[1] > 1:
+        rows = rows[:, 0::2] + rows[:, 1::2]
+    return rows[:, 0]
+
+
+def reduce_sum(a: Array) -> Array:
+    """Tree inside each 256-byte repeat, then the repeats one after another, rounding at every add."""
+    with np.errstate(all="ignore"):
+        parts = _tree(a, 256 // a.dtype.itemsize)
+        total = parts[0]
+        for part in parts[1:]:
+            total = (total + part).astype(a.dtype)
+    return np.asarray([total], a.dtype)
+
+
+def reduce_max(a: Array) -> Array:
+    return np.asarray([np.max(a)], a.dtype)
+
+
+def reduce_min(a: Array) -> Array:
+    return np.asarray([np.min(a)], a.dtype)

@@ -1,0 +1,84 @@
+"""A captured graph as data: what a task's `Model.forward` computes, in core ATen operations.
+
+The graph is made in the task's sandboxed child by torch.export and crosses back as JSON. Nothing in
+it is executed by the parent; it is validated by these records.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.ir.dtypes import DType
+
+Literals = int | float | bool | str | None
+
+
+class TensorSpec(BaseModel):
+    """Shape and dtype of one tensor; an empty shape is a 0-dim tensor."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for dim in self.shape:
+            count *= dim
+        return count
+
+
+class Ref(BaseModel):
+    """An argument that is the result of another node (or a graph input)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: str
+
+
+Argument = Ref | Literals | tuple["Ref | Literals", ...]
+
+
+class Node(BaseModel):
+    """One call: `op` is like "aten.add.Tensor"; results of multi-output ops are "aten.getitem"."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    op: str
+    args: tuple[Argument, ...]
+    kwargs: dict[str, Argument] = {}
+    shape: tuple[int, ...]
+    dtype: DType | None  # None: not a tensor type that the chip has, or a tuple result
+    source: str = ""  # where in the user's model, "file.py:12 forward" when known
+
+
+class GraphInput(TensorSpec):
+    """A graph input: a user input of forward, or a parameter, buffer or constant of the model."""
+
+    kind: Literal["user", "parameter", "buffer", "constant"]
+    target: str = ""  # the attribute path of a parameter or buffer, e.g. "norm.weight"
+
+
+class Graph(BaseModel):
+    """Nodes in execution order; `outputs` name nodes (or inputs)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    inputs: tuple[GraphInput, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+
+    def spec(self, name: str) -> TensorSpec:
+        """Shape and dtype of an input or node."""
+        for item in self.inputs:
+            if item.name == name:
+                return item
+        node = next(node for node in self.nodes if node.name == name)
+        if node.dtype is None:
+            raise KeyError(name)
+        return TensorSpec(name=name, shape=node.shape, dtype=node.dtype)

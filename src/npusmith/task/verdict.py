@@ -1,0 +1,72 @@
+"""The judge's answer as data: what `result.json` and `--json` hold."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.twin.finding import Finding
+
+
+class Rung(str, Enum):
+    """How far a candidate got. Whoever prints "correct" prints the rung."""
+
+    NONE = "none"
+    PARSED = "parsed"
+    LEGAL = "legal"
+    COMPILED = "compiled"
+    RAN = "ran on the twin"
+    VALUES = "values right on the twin"
+    RACE_FREE = "race-free on the twin"  # reached only when a hazard check has run
+    TIMED = "timed on the twin"
+    DEVICE = "right on a device"
+
+
+class Trial(BaseModel):
+    """One set of inputs: its figures are those of the worst output.
+
+    `max_abs_error` and `max_rel_error` are against the reference that the tolerance names.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str  # "random 0", "zeros", "shape 1 ..."
+    kind: str  # "random", "edge" or "shape"
+    seed: int
+    shapes: list[list[int]]
+    passed: bool
+    skipped: str = ""  # why this set was not judged, e.g. the reference raises
+    max_abs_error: float | None = None
+    mean_abs_error: float | None = None
+    max_rel_error: float | None = None
+    mean_rel_error: float | None = None
+    mismatched: int = 0  # elements outside the tolerance
+    elements: int = 0
+    message: str = ""  # the first mismatch in words
+    findings: list[Finding] = []
+    seconds: float = 0.0
+
+
+class Verdict(BaseModel):
+    """What one candidate project did on one task."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: str  # "pass", "fail" or "error"
+    rung: Rung
+    compiled: bool
+    correct: bool
+    task: str
+    tolerance: str
+    chip: str
+    trials: list[Trial] = []
+    max_abs_error: float | None = None
+    findings: list[Finding] = []
+    weak_task: list[str] = []  # do-nothing kernels that would pass this task's check
+    error: dict[str, object] | None = None
+    project: str = ""
+    program: str = ""  # path of the tile program, when there is one
+    provenance: dict[str, Any] = {}  # versions, seeds, chip description, compiler, sandbox
+    seconds: dict[str, float] = {}  # wall time by step

@@ -1,0 +1,43 @@
+"""What the twin saw a project do wrong, as data."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.errors import CODES, Level, Place
+
+
+class Finding(BaseModel):
+    """One violation, with every repetition of the same code on the same line counted once.
+
+    `core` and `step` are those of the first occurrence; `step` counts how often that line had run
+    on that core (0 = the first time).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    code: str
+    message: str
+    level: Level = Level.ERROR
+    file: str = ""
+    line: int = 0
+    core: int | None = None
+    step: int | None = None
+    count: int = 1
+    seen: str = ""
+    legal: str = ""
+    hint: str = ""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.line, "", self.core, self.step)
+
+    def render(self) -> str:
+        """The text a person reads, in the form of NpusmithError.render."""
+        row = CODES[self.code]
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        where = ": ".join(part for part in (str(self.place), self.seen) if part)
+        return (
+            f"{self.level.value}[{self.code}]: {self.message}{times}\n  {where}\n"
+            f"  legal: {self.legal or row.legal}      try: {self.hint or row.hint}"
+        )

@@ -1,0 +1,58 @@
+// Running a kernel: what the runner hands to the runtime and what comes back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace twin {
+
+// A piece of global memory that the kernel may touch. `writable` is false for inputs and tiling.
+struct Region {
+  std::uint8_t *base;
+  std::uint64_t bytes;
+  std::string name;
+  bool writable;
+};
+
+enum class KernelType { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMixAic12 };
+
+struct LaunchSpec {
+  void (*entry)(void **args);  // calls the user's kernel with its pointer arguments
+  void **args;
+  std::uint32_t blocks;
+  std::uint64_t tilingKey;
+  std::vector<Region> regions;
+  std::uint32_t maxFindings = 64;  // distinct (code, file, line)
+};
+
+// One violation; repetitions of the same code, file and line raise `count`.
+struct FindingRecord {
+  std::string code;     // a key of npusmith.errors.CODES
+  std::string level;    // "error", "warning" or "note"
+  std::string message;  // e.g. "DataCopy of 100 B is not a multiple of 32 B"
+  std::string file;
+  int line = 0;
+  int core = -1;
+  long step = -1;  // how often that line had run on that core
+  std::uint64_t count = 1;
+  std::string seen, legal, hint;
+};
+
+// Runs every block to its end (or to a deadlock), each as a fibre, in block order, on one thread.
+// Returns false when the kernel could not finish (deadlock, or a core stopped by a fatal finding).
+bool Launch(const LaunchSpec &spec);
+
+// Findings of all launches so far, in order of first occurrence; the list is emptied.
+std::vector<FindingRecord> TakeFindings();
+
+// The spot that runs right now, for the crash handler ("" when no kernel runs).
+struct Spot {
+  const char *file;
+  int line;
+  int core;
+  const char *api;
+};
+Spot CurrentSpot();
+
+}  // namespace twin
