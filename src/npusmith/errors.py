@@ -41,19 +41,803 @@ def _warn(area: str, *rows: tuple[str, str, str, str]) -> list[Code]:
 
 
 # --- lang: the text of a tile program -------------------------------------------------------------
-_LANG: list[Code] = []
+_LANG: list[Code] = _rows(
+    "lang",
+    # reading the text
+    (
+        "lang-syntax",
+        "The text is not Python syntax.",
+        "Python syntax, in the subset that docs/language.md describes",
+        "look at the line and the one above it for an open bracket or a missing colon",
+    ),
+    (
+        "lang-too-large",
+        "The text, or one statement of it, is too long.",
+        "at most 262144 characters, 4000 of them in one statement",
+        "use loops, and split long expressions over several assignments",
+    ),
+    (
+        "lang-too-deep",
+        "Brackets, expressions or statements are nested too deeply.",
+        "at most 30 open brackets and 100 levels of nesting",
+        "split the expression over several assignments",
+    ),
+    (
+        "lang-text",
+        "A note or docstring cannot be written to a file.",
+        "Unicode text without lone surrogates",
+        "remove the escape sequence",
+    ),
+    (
+        "lang-module",
+        "Something at module level is neither a constant nor a function.",
+        "a docstring, NAME = number, one @host function and one @kernel function",
+        "move it into a function",
+    ),
+    (
+        "lang-const",
+        "A module constant is not a number, or is defined twice.",
+        "NAME = a number, or an expression of numbers and constants above",
+        "compute it in the host function and pass it through launch()",
+    ),
+    (
+        "lang-functions",
+        "A function is missing, doubled or without its mark.",
+        "exactly one function marked @host and one marked @kernel",
+        "write @host or @kernel on the line above the function",
+    ),
+    (
+        "lang-param",
+        "A parameter is not declared as the language wants it.",
+        "x: input(float32), y: output(float32), w: scratch(float32), n: int or s: float",
+        "annotate every parameter of the kernel, and none of the host function",
+    ),
+    (
+        "lang-dtype",
+        "There is no such element type, or it cannot be used here.",
+        "the dtype names of docs/language.md; a bool tensor is uint8 in a buffer",
+        "use float32, float16, bfloat16, int32, int16, int8, uint8, ...",
+    ),
+    (
+        "lang-statement",
+        "The language has no such statement.",
+        "assignments, for over range(), if, with a stage, operations, notes",
+        "see docs/language.md",
+    ),
+    (
+        "lang-expression",
+        "The language has no such expression.",
+        "numbers, names, + - * / // %, comparisons, and, or, not, a if c else b, "
+        "min, max, ceil_div, align_up, float, int, core_id, core_count, value",
+        "see docs/language.md",
+    ),
+    (
+        "lang-number",
+        "A number cannot be represented.",
+        "ints of 64 bits, finite floats, inf and -inf",
+        "use a smaller number",
+    ),
+    (
+        "lang-assign",
+        "The target of an assignment is not one name that may be assigned.",
+        "name = expr, where name is no loop variable, parameter, constant, tensor or buffer",
+        "use another variable",
+    ),
+    (
+        "lang-unknown-op",
+        "There is no operation or function of that name.",
+        "the operations of docs/reference.md",
+        "see docs/reference.md",
+    ),
+    (
+        "lang-foreign",
+        "A function of another system is used.",
+        "the operations of docs/reference.md",
+        "see docs/reference.md",
+    ),
+    (
+        "lang-op-value",
+        "An operation on buffers is used as a value.",
+        "an operation is a statement whose first operand is its destination",
+        "write op(dst, src, n) as a statement of its own",
+    ),
+    (
+        "lang-operands",
+        "An operation or function has the wrong operands.",
+        "the operands that docs/reference.md lists, by position",
+        "see docs/reference.md",
+    ),
+    (
+        "lang-mode",
+        "There is no such mode.",
+        "a mode of the operation, in quotes",
+        "see docs/reference.md",
+    ),
+    (
+        "lang-lowered",
+        "A statement that only the lowering writes stands in a tile program.",
+        "loads, operations, stores, combines and sync_cores()",
+        "leave queues, events and barriers out: the lowering inserts them",
+    ),
+    (
+        "lang-host",
+        "The host function holds something that belongs to the kernel, or the other way round.",
+        "host: assignments over x.shape[i], x.size and chip facts; "
+        "kernel: parameters, core_id(), core_count(), value()",
+        "compute it on the host and pass it through launch()",
+    ),
+    (
+        "lang-launch",
+        "launch() is missing, misplaced, or does not fit the kernel.",
+        "launch(kernel, cores, name=value, ...) as the host's last statement: a value for each "
+        "int and float parameter, a length for each scratch tensor",
+        "name every parameter of the kernel once",
+    ),
+    (
+        "lang-buffer-place",
+        "A buffer is declared in the wrong place.",
+        "name = ub(length, dtype) at the top of the kernel, before its first statement",
+        "move the declaration to the top of the kernel",
+    ),
+    # names and types
+    (
+        "lang-name",
+        "A name is reserved, or used for two things.",
+        "ASCII names that are not words of the language, of C++ or of another thing",
+        "choose another name",
+    ),
+    (
+        "lang-unknown-name",
+        "A name is not known, or has no value here.",
+        "names assigned before on every way here; one first assigned in a loop or branch ends "
+        "with it",
+        "assign it before the loop or branch",
+    ),
+    (
+        "lang-type",
+        "Ints, floats and bools are mixed.",
+        "both sides of one type; / for floats, // and % for ints; conditions are bools",
+        "convert with float() or int(), or write 2.0 instead of 2",
+    ),
+    (
+        "lang-tensor",
+        "A tensor is used against its part.",
+        "inputs are loaded, outputs are stored, scratch tensors both; declared in this order",
+        "use a scratch tensor for what is written and read again",
+    ),
+    (
+        "lang-buffer",
+        "A buffer is expected where something else stands.",
+        "a name declared with ub()",
+        "load() the tensor into a buffer first",
+    ),
+    (
+        "lang-buffer-length",
+        "The length of a buffer is not a positive int known before the run.",
+        "an expression of int literals and module constants, at least 1",
+        "make the length a module constant and pass shorter counts at run time",
+    ),
+    # operations
+    (
+        "lang-op-dtype",
+        "An operation does not exist for these element types.",
+        "the element types that docs/reference.md lists for the operation",
+        "cast to float32, compute, and cast back",
+    ),
+    (
+        "lang-cast",
+        "There is no such conversion.",
+        "the pairs and modes of docs/reference.md",
+        "go through float32",
+    ),
+    (
+        "lang-tmp",
+        "A reduction's tmp is not a buffer of its own.",
+        "tmp: another buffer than source and destination, of the source's dtype and length",
+        "declare tmp = ub(length, dtype) for it",
+    ),
+    (
+        "lang-mask",
+        "A mask is not a uint8 buffer that is large enough.",
+        "uint8, one bit per element, with whole 256-byte repeats of the source counted",
+        "mask = ub(align_up(length, 256) // 8, uint8)",
+    ),
+    (
+        "lang-overlap",
+        "Source and destination overlap in part.",
+        "the same view or disjoint ones; always disjoint for library functions and reductions",
+        "use another buffer for the destination",
+    ),
+    (
+        "lang-atomic",
+        "An atomic store does not exist for this element type.",
+        "float32, float16, bfloat16, int32, int16, int8",
+        "cast before the store",
+    ),
+    (
+        "lang-combine",
+        "A combine's operands do not fit.",
+        "scratch buffers and a scratch tensor of one dtype out of float32, float16, int32, int16, "
+        "with core_count() * align_up(count, one block) elements in the scratch tensor",
+        "copy into a buffer that is neither loaded nor stored",
+    ),
+    # stages and control flow
+    (
+        "lang-stage",
+        "A statement stands in the wrong stage.",
+        "load in copy_in, operations in compute, store in copy_out, stages not nested, "
+        "value() in compute or outside of stages",
+        "close the stage and open the right one",
+    ),
+    (
+        "lang-divergent",
+        "Cores that wait for each other do not all come by.",
+        "combine_* and sync_cores() outside stages, in loops and branches whose bounds and "
+        "conditions do not depend on core_id() or value()",
+        "move it out of the loop or branch",
+    ),
+    # buffers
+    (
+        "lang-buffer-role",
+        "A buffer plays more than one part.",
+        "loaded and read, or written and stored, or scratch; or loaded and stored unchanged",
+        "use a second buffer",
+    ),
+    (
+        "lang-lifetime",
+        "A buffer is used outside of its lifetime.",
+        "loaded: from the copy_in stage to the end of the statement list that holds it, or the "
+        "next load; stored: written and stored in one statement list (writes may be deeper)",
+        "load again, or keep the value in a scratch buffer",
+    ),
+    (
+        "lang-ub",
+        "The buffers do not fit in the unified buffer.",
+        "the sum of all buffers, each padded to 32 bytes, at most chip.ub_bytes",
+        "make the tile length smaller, or reuse a scratch buffer",
+    ),
+    (
+        "lang-unused",
+        "A buffer, tensor or parameter is never used.",
+        "everything that is declared is used; a loaded buffer is read",
+        "remove the declaration",
+    ),
+    (
+        "lang-unwritten",
+        "Something is needed that nothing writes.",
+        "every element of an output is stored, every buffer that is read is written",
+        "store it, or leave the output out",
+    ),
+    # ranges, known before a run or found in it
+    (
+        "lang-range",
+        "An operation reaches outside of a buffer, or a count is negative.",
+        "offset >= 0, count >= 0, offset + count at most the length (compare: count rounded up "
+        "to whole 256-byte repeats)",
+        "clamp the count with min(), or make the buffer longer",
+    ),
+    (
+        "lang-align",
+        "An operand does not start at a multiple of 32 bytes.",
+        "buf[offset] with offset * bytes per element a multiple of 32",
+        "use a buffer of its own, or a multiple of 32 bytes as offset",
+    ),
+    # only a run shows these
+    (
+        "lang-gm-range",
+        "A copy reaches outside of a tensor.",
+        "offset >= 0 and offset + count at most the tensor's size",
+        "clamp the count with min()",
+    ),
+    (
+        "lang-undefined-read",
+        "Something is read that has no defined contents.",
+        "elements that were loaded, computed or stored before, and not padding",
+        "load, duplicate or compute the elements first, or make the count smaller",
+    ),
+    (
+        "lang-race",
+        "Two cores touch one element of a tensor, and nothing orders them.",
+        "stores of different cores are disjoint or atomic; what another core stored is loaded "
+        "after sync_cores()",
+        "give every core its own range, or put sync_cores() in between",
+    ),
+    (
+        "lang-overflow",
+        "A number does not fit its type.",
+        "ints of 64 bits; an int operand within the range of its buffer's dtype",
+        "use floats, or smaller numbers",
+    ),
+    (
+        "lang-divide",
+        "An int is divided by zero, or aligned to less than one.",
+        "a divisor other than 0; ceil_div and align_up by at least 1; a loop step of at least 1",
+        "guard it with max(1, divisor)",
+    ),
+    (
+        "lang-dim",
+        "A tensor has no such dimension.",
+        "x.shape[i] with -rank <= i < rank",
+        "use x.size, or x.shape[-1]",
+    ),
+    (
+        "lang-cores",
+        "More cores are launched than the chip has.",
+        "at most chip.vector_cores; fewer than 1 counts as 1",
+        "min(work, chip.vector_cores)",
+    ),
+    (
+        "lang-inputs",
+        "The arrays handed to the interpreter do not fit the program.",
+        "one array per input, one shape and dtype per output, of the declared dtypes",
+        "compare them with the kernel's parameters",
+    ),
+    (
+        "lang-queue",
+        "A queue is in the wrong state.",
+        "alloc, fill, enque, deque, read, free, in this order; as many at a time as the depth",
+        "report it: the lowering wrote this",
+    ),
+)
 
 # --- lower: tile program -> Ascend C project ------------------------------------------------------
-_LOWER: list[Code] = []
+_LOWER: list[Code] = _rows(
+    "lower",
+    (
+        "lower-name",
+        "A name is read that nothing assigns.",
+        "tiling parameters, module constants, loop variables and variables assigned before",
+        "run `npusmith check` on the tile program",
+    ),
+    (
+        "lower-length",
+        "A buffer's length is not known before the kernel runs.",
+        "an expression of int literals and module constants, at least 1",
+        "make the length a module constant and pass shorter counts at run time",
+    ),
+    (
+        "lower-buffer-role",
+        "A buffer plays more than one part.",
+        "a buffer is loaded, or stored, or scratch; or loaded and stored again unchanged",
+        "use a second buffer",
+    ),
+    (
+        "lower-lifetime",
+        "A buffer is not written and stored in one list of statements.",
+        "the store of a buffer in the list of statements that writes it (writes may be deeper)",
+        "move the copy_out stage next to the compute stage, or accumulate in a scratch buffer",
+    ),
+    (
+        "lower-ub",
+        "The buffers do not fit in the unified buffer.",
+        "the sum of all buffers at most chip.ub_bytes, less 16 KB with a library function",
+        "make the tile length smaller, or reuse a scratch buffer",
+    ),
+    (
+        "lower-queues",
+        "More buffers are loaded, or stored, than the chip has events for.",
+        "at most 8 loaded buffers, 8 stored ones and 8 that are copied through",
+        "load several pieces into one buffer, at different offsets",
+    ),
+    (
+        "lower-loop-variable",
+        "A loop variable is assigned in its loop, or read outside of it.",
+        "a loop variable is read inside its loop only",
+        "assign it to another variable first",
+    ),
+    (
+        "lower-host",
+        "An expression cannot be computed on the host.",
+        "arithmetic on x.shape[i], x.size, chip facts, literals and names assigned before",
+        "move it into the kernel",
+    ),
+    (
+        "lower-port",
+        "The ports of the operator are not the tensors of the kernel.",
+        "one port for each input and output tensor, same name, order and dtype",
+        "compare OpSpec with the kernel's parameters",
+    ),
+)
 
 # --- task and sandbox: the PyTorch side -----------------------------------------------------------
-_TASK: list[Code] = []
+_TASK: list[Code] = _rows(
+    "task",
+    (
+        "sandbox-program",
+        "A program that was to run in the sandbox is not on this machine.",
+        "a program on PATH, or an absolute path",
+        "install it, or run `npusmith doctor` to see what is missing",
+    ),
+    (
+        "sandbox-folder",
+        "A folder that the sandbox was to open for the program does not exist.",
+        "existing folders",
+        "create the folder first",
+    ),
+    (
+        "sandbox-start",
+        "The sandbox could not start the program.",
+        "a program that this machine can execute",
+        "run `npusmith doctor`; it names the layers that work here",
+    ),
+    (
+        "task-file",
+        "A task file is a folder, or cannot be read.",
+        "a regular file that this user can read",
+        "name the .py file itself",
+    ),
+    (
+        "task-size",
+        "A task file is too large.",
+        "at most 1 MiB of Python text",
+        "put data into get_inputs(), not into the text",
+    ),
+    (
+        "task-encoding",
+        "A task file is not UTF-8.",
+        "UTF-8 text, with or without a byte order mark",
+        "save the file as UTF-8",
+    ),
+    (
+        "task-syntax",
+        "A task file is not Python.",
+        "what `python -m py_compile` accepts",
+        "correct the line that is named",
+    ),
+    (
+        "task-parts",
+        "A task file lacks a part of the format.",
+        "a class Model(nn.Module), get_inputs() and get_init_inputs() at module level",
+        "add the part that is named; docs/tasks.md has an example",
+    ),
+    (
+        "torch-missing",
+        "A package that runs tasks is not installed.",
+        "PyTorch 2.6 or later, a CPU build is enough",
+        "install a CPU build of torch; see README",
+    ),
+    (
+        "task-raised",
+        "The task's own code raised an exception.",
+        "code that runs on the CPU without errors",
+        "correct the line that is named",
+    ),
+    (
+        "task-denied",
+        "The task's code did what the sandbox does not allow.",
+        "computing; no processes, no network, no files outside, no files beyond the size limit",
+        "make the inputs with torch calls only",
+    ),
+    (
+        "task-exited",
+        "The task's code ended its own process.",
+        "functions that return",
+        "remove exit calls",
+    ),
+    (
+        "task-crashed",
+        "The task's process was ended by a signal.",
+        "code that runs on the CPU without crashing",
+        "run the task in plain PyTorch to see where it crashes",
+    ),
+    (
+        "task-timeout",
+        "The task's code did not return in time.",
+        "to return within the time limit",
+        "use smaller shapes",
+    ),
+    (
+        "task-memory",
+        "The task's code needed more memory than it may use.",
+        "inputs, outputs and float64 copies within the memory limit",
+        "use smaller shapes",
+    ),
+    (
+        "task-disk",
+        "Trials could not be written to disk.",
+        "room for inputs, outputs and float64 outputs of every trial",
+        "free some disk space, or use smaller shapes",
+    ),
+    (
+        "task-inputs",
+        "The inputs of the task are not tensors and numbers.",
+        "a list or tuple of CPU tensors and numbers, of the same kinds on every call",
+        "return a list of tensors",
+    ),
+    (
+        "task-empty",
+        "A tensor of the task has no elements.",
+        "at least one element",
+        "use shapes without zeros",
+    ),
+    (
+        "task-outputs",
+        "The model does not return tensors.",
+        "a tensor, or a tuple or list of tensors",
+        "return the tensors only",
+    ),
+    (
+        "task-dtype",
+        "A tensor has an element type that the chip does not have.",
+        "float32, float16, bfloat16, bool, int8 to int64, uint8 to uint32",
+        "convert the tensor in the task, e.g. .float()",
+    ),
+    (
+        "task-random",
+        "The reference is not a function of its inputs.",
+        "the same outputs for the same inputs, whatever the random state",
+        "remove dropout and random numbers from forward()",
+    ),
+    (
+        "task-export",
+        "The model cannot be captured as a graph.",
+        "what torch.export accepts: no control flow that depends on values",
+        "rewrite the line that is named with tensor operations",
+    ),
+    (
+        "task-prepare",
+        "Preparing the task failed inside npusmith.",
+        "-",
+        "report this with the task file",
+    ),
+    (
+        "task-result",
+        "The sandboxed run left records that cannot be used.",
+        "the records that npusmith itself writes",
+        "run again; a task that writes into its work folder breaks itself",
+    ),
+)
 
 # --- plan: what the deterministic writer can and cannot write -------------------------------------
 _PLAN: list[Code] = []
 
 # --- twin: building a project, and what a kernel did wrong when it ran ----------------------------
 _TWIN: list[Code] = []
+
+# --- twin, host side: reading, compiling and running a project ------------------------------------
+_TWIN_HOST: list[Code] = [
+    *_rows(
+        "twin",
+        (
+            "project-missing",
+            "The folder of the project does not exist.",
+            "a folder with op_host/ and op_kernel/",
+            "check the path",
+        ),
+        (
+            "project-unreadable",
+            "A source file of the project cannot be read as UTF-8 text.",
+            "readable UTF-8 files of at most 16 MB",
+            "check the file's mode and encoding",
+        ),
+        (
+            "project-no-host",
+            "The project has no host code.",
+            "op_host/ with at least one .cpp",
+            "generate the project with msopgen, or point at the folder that holds op_host/",
+        ),
+        (
+            "project-no-kernel",
+            "The project has no kernel code.",
+            "op_kernel/ with at least one .cpp",
+            "generate the project with msopgen, or point at the folder that holds op_kernel/",
+        ),
+        (
+            "project-no-op",
+            "The host code registers no operator.",
+            "exactly one OP_ADD(Type)",
+            "add OP_ADD(YourOp) after the OpDef class",
+        ),
+        (
+            "project-two-ops",
+            "The project holds more than one operator.",
+            "one operator in a project",
+            "split it, or name the folder of one of them",
+        ),
+        (
+            "project-no-entry",
+            "The kernel entry cannot be found.",
+            'one extern "C" __global__ __aicore__ void name(GM_ADDR ...) with a body',
+            "define the entry, called like the operator in snake case",
+        ),
+        (
+            "project-json",
+            "The operator JSON is broken or describes another operator.",
+            'a msopgen JSON whose "op" is the operator of OP_ADD',
+            "correct the JSON, or remove it",
+        ),
+        (
+            "launch-syntax",
+            "A kernel launch cannot be read.",
+            "kernel<<<blocks, dynamic_ub, stream>>>(arguments)",
+            "write the launch as one expression",
+        ),
+        (
+            "compiler-missing",
+            "No C++ compiler was found.",
+            "g++ or clang++ with C++17 on PATH, or NPUSMITH_CXX",
+            "install g++, or set NPUSMITH_CXX to a compiler",
+        ),
+        (
+            "toolchain-failed",
+            "The twin's runtime could not be compiled.",
+            "a compiler that knows C++17",
+            "set NPUSMITH_CXX to g++ 9 or newer, or to clang++ 10 or newer",
+        ),
+        (
+            "compile-failed",
+            "The project does not compile.",
+            "C++17 with the documented Ascend C API",
+            "correct the first error; later ones often follow from it",
+        ),
+        (
+            "compile-timeout",
+            "The project took too long to compile.",
+            "a compile of less than four minutes",
+            "look for unbounded template recursion or very large constant tables",
+        ),
+        (
+            "tiling-mismatch",
+            "Host and kernel lay out the tiling data differently.",
+            "the same fields, types and order on both sides",
+            "define the struct once, in a header that both include",
+        ),
+        (
+            "tiling-array",
+            "The length of a tiling array is not known.",
+            "a literal, or a constant defined in the project",
+            "write the length as a number, constexpr or #define",
+        ),
+        (
+            "dtypes-mismatch",
+            "The number of element types does not fit the operator.",
+            "one type for each input and output of OpDef, in its order",
+            "pass the types of all ports",
+        ),
+        (
+            "inputs-mismatch",
+            "The tensors do not fit the operator's inputs and outputs.",
+            "one tensor for each declared port; none for an absent OPTIONAL one; any number "
+            "for DYNAMIC",
+            "compare with the OpDef",
+        ),
+        (
+            "load-failed",
+            "A compiled project could not be loaded.",
+            "host and kernel code without unresolved names",
+            "define every function that the project declares and calls",
+        ),
+        (
+            "run-failed",
+            "A run could not be set up.",
+            "readable inputs and enough memory for them",
+            "look at what was seen; free memory or disk space",
+        ),
+        (
+            "opdef-dtype",
+            "The operator is not declared for these element types.",
+            "a column of the DataType lists in OpDef",
+            "add the types to every DataType list of the OpDef",
+        ),
+        (
+            "opdef-init",
+            "An output asks for an initial value that the twin cannot give.",
+            "InitValue(0)",
+            "let the kernel write the value",
+        ),
+        (
+            "attr-missing",
+            "A required attribute has no value.",
+            "a value for each attribute without a default",
+            "pass the attribute, or give it a default in OpDef",
+        ),
+        (
+            "attr-unknown",
+            "An attribute was given that the operator does not declare.",
+            "the attributes of OpDef",
+            "compare the names with the OpDef",
+        ),
+        (
+            "attr-type",
+            "An attribute's value is not of its declared type.",
+            "Int, Float, Bool, String, or a list of Int, Float or Bool, as declared",
+            "change the value, or the declaration",
+        ),
+        (
+            "tiling-failed",
+            "The host tiling function returned a failure.",
+            "GRAPH_SUCCESS for every shape that the operator accepts",
+            "read what it printed; check nulls and shapes in the tiling function",
+        ),
+        (
+            "tiling-overflow",
+            "The tiling data is larger than its buffer.",
+            "at most 64 KB",
+            "compute large tables in the kernel",
+        ),
+        (
+            "block-dim",
+            "The number of blocks is not one that a launch accepts.",
+            "1 to 65535",
+            "call context->SetBlockDim with at least 1, also for empty tensors",
+        ),
+        (
+            "workspace-size",
+            "Tiling asks for more workspace than this run may have.",
+            "what fits into device memory, here into the memory of the run",
+            "check the size computation for overflow and for uninitialised values",
+        ),
+        (
+            "entry-arguments",
+            "The kernel entry and the operator differ in the number of arguments.",
+            "inputs, outputs, workspace, tiling, in this order",
+            "match the entry's parameters with the OpDef",
+        ),
+        (
+            "host-crash",
+            "The project's host code crashed.",
+            "host code that checks its pointers",
+            "look for a null from GetInputShape, GetAttrPointer or GetTilingData",
+        ),
+        (
+            "host-hang",
+            "The project's host code did not end.",
+            "tiling that ends for every shape",
+            "look for a loop whose bound depends on a zero size",
+        ),
+        (
+            "kernel-crash",
+            "The kernel crashed.",
+            "accesses inside its tensors, no recursion, no exceptions",
+            "look at the place named and at pointers used without LocalTensor or GlobalTensor",
+        ),
+        (
+            "kernel-hang",
+            "The kernel did not end in time.",
+            "a kernel whose loops end",
+            "look for a loop whose bound comes from tiling, and for a wait without its flag",
+        ),
+        (
+            "kernel-memory",
+            "The run needed more memory than it may have.",
+            "host memory for inputs, outputs, workspace and 1 GB",
+            "do not allocate in kernels; make the test smaller",
+        ),
+        (
+            "gm-overrun",
+            "The kernel wrote behind the end of a tensor in global memory.",
+            "writes inside the tensor",
+            "check the tail of the last core; use DataCopyPad for lengths that are no multiple of 32 B",
+        ),
+    ),
+    *_warn(
+        "twin",
+        (
+            "opdef-soc",
+            "The operator is not configured for this chip.",
+            "AICore().AddConfig with the chip's family, e.g. ascend910b",
+            "add the AddConfig line",
+        ),
+        (
+            "tiling-missing",
+            "The operator registers no tiling function; it ran on all vector cores.",
+            "AICore().SetTiling(f) or IMPL_OP_OPTILING(Op).Tiling(f)",
+            "register a tiling function that calls SetBlockDim",
+        ),
+        (
+            "infer-shape",
+            "InferShape does not give the shape that the run has.",
+            "the shape of each output",
+            "correct the InferShape function",
+        ),
+        (
+            "infer-type",
+            "InferDataType does not give the type that the run has.",
+            "the element type of each output",
+            "correct the InferDataType function",
+        ),
+    ),
+]
 
 # --- target, cli and files ------------------------------------------------------------------------
 _HOUSE: list[Code] = _rows(
@@ -65,15 +849,69 @@ _HOUSE: list[Code] = _rows(
         "use --chip 910B2",
     ),
     (
+        "binding-unknown",
+        "The operator's inputs cannot be matched with the task's inputs and parameters.",
+        "as many operator inputs as the task has inputs, or inputs and parameters",
+        "declare the inputs in OpDef in the order of forward, then the parameters",
+    ),
+    (
+        "task-no-trials",
+        "PyTorch's own module ran on none of the sets of inputs.",
+        "a Model whose forward accepts what get_inputs returns",
+        "run the task file by itself and read its error",
+    ),
+    (
+        "tolerance-unknown",
+        "No tolerance profile is called that.",
+        "strict, multikernelbench, npukernelbench or cann-bench",
+        "leave --tolerance out for the strictest that applies",
+    ),
+    (
         "file-missing",
         "A file or folder that was named does not exist.",
         "a path that exists and can be read",
         "check the path",
     ),
+    (
+        "file-denied",
+        "The system refused to read or write a file or folder.",
+        "a path that this user may read, and write where results go",
+        "check its owner and mode, or name another folder with --out",
+    ),
+    (
+        "folder-foreign",
+        "The folder for the results holds files that npusmith did not write.",
+        "a folder that does not exist, is empty, or holds an earlier result of npusmith",
+        "name another folder with --out, or move those files away",
+    ),
+    (
+        "disk-full",
+        "There was no room left to write a result; what was there before is untouched.",
+        "enough free space, quota and file-size limit for the result",
+        "free some space, or name a folder on another disk with --out",
+    ),
+    (
+        "usage",
+        "The command line could not be understood.",
+        "what `npusmith COMMAND --help` lists",
+        "compare with docs/cli.md",
+    ),
+    (
+        "interrupted",
+        "Stopped by Ctrl-C or by a request to end; no half-written result was left.",
+        "let the command finish",
+        "start it again",
+    ),
+    (
+        "internal",
+        "npusmith itself failed: this is a defect of npusmith, not of your files.",
+        "no command ends like this",
+        "report it with the text above it and the file that caused it",
+    ),
 )
 
 CODES: dict[str, Code] = {
-    row.name: row for row in (*_LANG, *_LOWER, *_TASK, *_PLAN, *_TWIN, *_HOUSE)
+    row.name: row for row in (*_LANG, *_LOWER, *_TASK, *_PLAN, *_TWIN, *_TWIN_HOST, *_HOUSE)
 }
 
 
@@ -89,6 +927,7 @@ class Place:
 
     def __str__(self) -> str:
         spot = f"{self.file}:{self.line}" if self.line else self.file
+        spot = f"line {self.line}" if self.line and not self.file else spot
         parts = [spot, self.function]
         parts += [] if self.core is None else [f"core {self.core}"]
         parts += [] if self.step is None else [f"step {self.step}"]
@@ -156,6 +995,10 @@ class TaskError(NpusmithError):
 
 class PlanError(NpusmithError):
     """The deterministic writer cannot write this graph."""
+
+
+class SandboxError(NpusmithError):
+    """A program could not be started in the sandbox."""
 
 
 class TwinError(NpusmithError):

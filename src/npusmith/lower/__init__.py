@@ -1,0 +1,6 @@
+"""Tile program to Ascend C operator project."""
+
+from npusmith.lower.pipeline import PIPELINE, lower
+from npusmith.lower.project import project_files, write_project
+
+__all__ = ["PIPELINE", "lower", "project_files", "write_project"]

@@ -18,7 +18,7 @@ Literals = int | float | bool | str | None
 class TensorSpec(BaseModel):
     """Shape and dtype of one tensor; an empty shape is a 0-dim tensor."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     name: str
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class TensorSpec(BaseModel):
 class Ref(BaseModel):
     """An argument that is the result of another node (or a graph input)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     ref: str
 
@@ -46,7 +46,7 @@ Argument = Ref | Literals | tuple["Ref | Literals", ...]
 class Node(BaseModel):
     """One call: `op` is like "aten.add.Tensor"; results of multi-output ops are "aten.getitem"."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     name: str
     op: str
@@ -62,12 +62,13 @@ class GraphInput(TensorSpec):
 
     kind: Literal["user", "parameter", "buffer", "constant"]
     target: str = ""  # the attribute path of a parameter or buffer, e.g. "norm.weight"
+    position: int = 0  # of a user input: its index among forward's tensor arguments
 
 
 class Graph(BaseModel):
     """Nodes in execution order; `outputs` name nodes (or inputs)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     inputs: tuple[GraphInput, ...]
     nodes: tuple[Node, ...]

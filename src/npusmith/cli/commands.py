@@ -1,0 +1,134 @@
+"""The commands: each turns its arguments into a job. Heavy imports wait until the job runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npusmith.cli.options import ChipName, Json, Seed, TaskFile, ToleranceName, Writer, WriterName
+from npusmith.cli.reply import Job, Reply
+from npusmith.cli.steps import Steps
+from npusmith.target.chips import DEFAULT_CHIP, find_chip
+
+
+def generate(
+    task: TaskFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where results go; default: out/ and the name of the task file.",
+        ),
+    ] = None,
+    chip: ChipName = DEFAULT_CHIP,
+    writer: WriterName = Writer.PLAN,
+    tolerance: ToleranceName = "default",
+    seed: Seed = 0,
+    json: Json = False,
+) -> Job:
+    """Write an operator for a PyTorch module, and judge it on the twin.
+
+    Leaves the Ascend C project, the tile program it came from, result.json and report.html in the
+    output folder. An earlier result there is replaced in one step when the new one is whole.
+    """
+    row = find_chip(chip)
+    folder = out or Path("out", task.stem)
+
+    def job(steps: Steps) -> Reply:
+        from npusmith import pipeline
+        from npusmith.cli.verdict import verdict_reply
+
+        return verdict_reply(
+            pipeline.generate(task, folder, row, tolerance, steps, writer=writer.value, seed=seed)
+        )
+
+    return job
+
+
+def run(
+    project: Annotated[Path, typer.Argument(metavar="PROJECT", help="An Ascend C project folder.")],
+    task: Annotated[Path, typer.Option("--task", metavar="TASK", help="The task it must solve.")],
+    chip: ChipName = DEFAULT_CHIP,
+    tolerance: ToleranceName = "default",
+    seed: Seed = 0,
+    dynamic: Annotated[
+        bool | None,
+        typer.Option(
+            "--dynamic/--static",
+            help="Also judge other shapes, or only the task's own; default: what the project says.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> Job:
+    """Judge an existing Ascend C project, of npusmith or not, on the twin."""
+    row = find_chip(chip)
+
+    def job(steps: Steps) -> Reply:
+        from npusmith import pipeline
+        from npusmith.cli.verdict import verdict_reply
+
+        return verdict_reply(
+            pipeline.run(project, task, row, tolerance, steps, dynamic=dynamic, seed=seed)
+        )
+
+    return job
+
+
+def check(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A tile program, an Ascend C kernel (.cpp) or a project folder."
+        ),
+    ],
+    chip: ChipName = DEFAULT_CHIP,
+    json: Json = False,
+) -> Job:
+    """Parse, check the rules, and compile; run nothing."""
+    row = find_chip(chip)
+
+    def job(steps: Steps) -> Reply:
+        from npusmith import pipeline
+        from npusmith.cli.verdict import verdict_reply
+
+        steps.step("check", str(file))
+        return verdict_reply(pipeline.check(file, row))
+
+    return job
+
+
+def doctor(json: Json = False) -> Job:
+    """Say what this machine has, and what each missing piece would unlock."""
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.cli.doctor import examine
+
+        return examine()
+
+    return job
+
+
+def docs(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder of the pages.")
+    ] = Path("docs"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail when a page is stale.")
+    ] = False,
+    json: Json = False,
+) -> Job:
+    """Write the generated pages of the documentation from the tables."""
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.cli.pages import refresh
+
+        return refresh(folder, check, context.find_root().command)
+
+    return job
+
+
+COMMANDS = (generate, run, check, doctor, docs)

@@ -1,0 +1,175 @@
+"""Entry point: parse, do the job, print. Every way out of the program is in this file.
+
+stdout carries the answer (with --json one document, whatever happens), stderr carries progress. The
+exit code is one of cli/exits.py.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from npusmith import __version__
+from npusmith.cli import commands
+from npusmith.cli.exits import EXITS, Exit
+from npusmith.cli.reply import Job, Reply, failure
+from npusmith.errors import CODES, NpusmithError
+from npusmith.store.refusal import refusal
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no name of its own
+_EPILOG = "Exit codes: " + "; ".join(f"{int(row.exit)} = {row.meaning}" for row in EXITS) + "."
+
+
+def build() -> typer.Typer:
+    """The command table."""
+    app = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=_EPILOG,
+        help="From a PyTorch module to a verified Ascend C operator, on any machine.",
+    )
+    app.callback()(_top)
+    for command in commands.COMMANDS:
+        app.command(epilog=_EPILOG)(command)
+    return app
+
+
+def main() -> None:
+    """The console script."""
+    signal.signal(signal.SIGTERM, _stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None when the caller closed it
+            stream.reconfigure(errors="backslashreplace")
+    code = call(sys.argv[1:])
+    _flush(sys.stdout)
+    _flush(sys.stderr)
+    sys.exit(int(code))
+
+
+def call(args: Sequence[str]) -> Exit:
+    """Runs one command line to its end and gives its exit code."""
+    as_json = "--json" in args and not {"-h", "--help"} & set(args)
+    answer = _claim_stdout() if as_json else sys.stdout
+    try:
+        job = build()(args=list(args), prog_name="npusmith", standalone_mode=False)
+        if not callable(job):  # --help and --version have printed; Ctrl-C gives 130
+            return Exit(job or 0)
+        reply = _do(job)
+    except _UsageError as error:
+        reply = _usage(error)
+    except BaseException as error:
+        reply = _caught(error)
+    try:
+        return _print(reply, answer, as_json)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+
+
+def _do(job: Job) -> Reply:
+    from npusmith.cli.screen import Screen
+    from npusmith.cli.steps import Steps
+
+    with Steps(Screen(_open(sys.stderr))) as steps:
+        return job(steps)
+
+
+def _caught(error: BaseException) -> Reply:
+    """Turns what a job raised into a reply; a defect of ours shows its traceback."""
+    if isinstance(error, NpusmithError):
+        return failure(error.record(), error.render())
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+        return _failure("interrupted", "stopped before the end")
+    if isinstance(error, OSError) and (code := refusal(error)):
+        return _failure(code, str(error))
+    traceback.print_exception(error, file=sys.stderr)
+    return _failure("internal", f"{type(error).__name__}: {error}")
+
+
+def _usage(error: Any) -> Reply:
+    return _failure("usage", error.format_message().rstrip("."))
+
+
+def _failure(code: str, message: str) -> Reply:
+    assert code in CODES
+    known = NpusmithError(code, message)
+    return failure(known.record(), known.render())
+
+
+def _print(reply: Reply, answer: TextIO | None, as_json: bool) -> Exit:
+    """Answers go to stdout; an error for a person goes to stderr."""
+    from npusmith.cli.screen import Screen, drop
+    from npusmith.store.record import to_json
+
+    try:
+        if as_json:
+            _open(answer).write(to_json(dict(reply.data)) + "\n")
+        else:
+            stream = sys.stderr if reply.error else answer
+            reply.show(Screen(_open(stream)))
+        _open(answer).flush()
+    except BrokenPipeError:
+        drop(_open(answer).fileno())
+    except OSError as error:  # a full disk behind stdout: nobody has the answer
+        drop(_open(answer).fileno())
+        Screen(_open(sys.stderr)).line(_failure(refusal(error) or "internal", str(error)).error)
+        return Exit.ENVIRONMENT
+    return reply.exit
+
+
+def _claim_stdout() -> TextIO | None:
+    """A private copy of stdout; what anything else prints goes to stderr from here on."""
+    if sys.stdout is None:
+        return None
+    sys.stdout.flush()
+    try:
+        private = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        os.dup2(_open(sys.stderr).fileno(), sys.stdout.fileno())
+    except OSError:  # stdout or stderr is no real file: nothing else can write to it either
+        return sys.stdout
+    return private
+
+
+def _open(stream: TextIO | None) -> TextIO:
+    """The stream, or nowhere when the caller closed it."""
+    return stream if stream is not None else open(os.devnull, "w")  # noqa: PTH123
+
+
+def _flush(stream: TextIO | None) -> None:
+    from npusmith.cli.screen import drop
+
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        drop(stream.fileno())
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"npusmith {__version__}")
+        raise typer.Exit
+
+
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass

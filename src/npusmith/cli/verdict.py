@@ -1,0 +1,115 @@
+"""A verdict for a person and for --json. "Correct" never stands without the rung reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npusmith.cli.exits import exit_for
+from npusmith.cli.reply import Reply
+from npusmith.cli.screen import Screen
+from npusmith.errors import CODES, Level
+from npusmith.report.ladder import State, Step, document, ladder, reached
+from npusmith.report.text import REPORT, figure
+from npusmith.task.verdict import Trial, Verdict
+from npusmith.twin.finding import Finding
+
+_STYLES = {"pass": "bold green", "fail": "bold red", "error": "bold red"}
+_MARKS = {State.REACHED: "[x]", State.FAILED: "[!]", State.UNCHECKED: "[ ]"}
+_LEVELS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
+_MOST = 20  # findings shown; result.json holds all
+
+
+def verdict_reply(verdict: Verdict) -> Reply:
+    """The exit code, the document and the text of a verdict."""
+    code = exit_for(verdict.verdict, verdict.error)
+    return Reply(code, document(verdict), lambda screen: show_verdict(screen, verdict))
+
+
+def show_verdict(screen: Screen, verdict: Verdict) -> None:
+    """The compact answer: what was judged, how far it got, figures, findings, where it lies."""
+    screen.line(verdict.verdict.upper(), _STYLES.get(verdict.verdict, "bold"))
+    if verdict.task:
+        screen.pair("task", verdict.task)
+    rule = f", tolerance {verdict.tolerance}" if verdict.tolerance else ""
+    screen.pair("judged on", f"the CPU twin of {verdict.chip}{rule}")
+    screen.pair("correct", f"{'yes' if verdict.correct else 'no'}: {reached(verdict)}")
+    for step in ladder(verdict):
+        _show_step(screen, step)
+    _show_error(screen, verdict)
+    _show_trials(screen, verdict.trials)
+    _show_weak(screen, verdict.weak_task)
+    _show_findings(screen, verdict.findings)
+    _show_paths(screen, verdict)
+
+
+def _show_step(screen: Screen, step: Step) -> None:
+    style = {State.REACHED: "green", State.FAILED: "red"}.get(step.state, "dim")
+    note = {State.FAILED: " (stopped here)", State.UNCHECKED: ": not checked"}.get(step.state, "")
+    screen.line(f"    {_MARKS[step.state]} {step.rung.value}{note}", style)
+
+
+def _show_error(screen: Screen, verdict: Verdict) -> None:
+    if verdict.error is None:
+        return
+    error = verdict.error
+    row = CODES[str(error["code"])]
+    where = f"{error.get('file', '')}:{error.get('line', 0)}".removesuffix(":0")
+    screen.line()
+    screen.line(f"error[{row.name}]: {error.get('message', '')}", "red")
+    spot = ": ".join(str(part) for part in (where, error.get("seen", "")) if part)
+    if spot:
+        screen.line(f"  {spot}")
+    legal, hint = error.get("legal") or row.legal, error.get("hint") or row.hint
+    screen.line(f"  legal: {legal}      try: {hint}")
+
+
+def _show_trials(screen: Screen, trials: list[Trial]) -> None:
+    if not trials:
+        return
+    screen.line()
+    heads = ("trial", "result", "max abs", "mean abs", "max rel", "outside", "shapes")
+    screen.table(heads, [_trial_row(trial) for trial in trials], most=3)
+    for trial in trials:
+        if trial.message and not trial.passed:
+            screen.line(f"  {trial.name}: {trial.message}", "red")
+
+
+def _trial_row(trial: Trial) -> tuple[str, ...]:
+    result = "skipped" if trial.skipped else "pass" if trial.passed else "FAIL"
+    return (
+        trial.name,
+        result,
+        figure(trial.max_abs_error),
+        figure(trial.mean_abs_error),
+        figure(trial.max_rel_error),
+        f"{trial.mismatched}/{trial.elements}",
+        " ".join("x".join(map(str, shape)) or "scalar" for shape in trial.shapes),
+    )
+
+
+def _show_weak(screen: Screen, weak: list[str]) -> None:
+    for what in weak:
+        screen.line()
+        screen.line(f"weak task: {what} would pass this task's check too", "yellow")
+
+
+def _show_findings(screen: Screen, findings: list[Finding]) -> None:
+    for finding in findings[:_MOST]:
+        screen.line()
+        screen.line(finding.render(), _LEVELS[finding.level])
+    if len(findings) > _MOST:
+        screen.line(f"... and {len(findings) - _MOST} more in result.json")
+
+
+def _show_paths(screen: Screen, verdict: Verdict) -> None:
+    report = Path(verdict.project, REPORT)
+    written = (
+        ("project", verdict.project),
+        ("program", verdict.program),
+        ("report", str(report) if report.is_file() else ""),
+    )
+    if any(path for _, path in written):
+        screen.line()
+    for label, path in written:
+        if path:
+            screen.pair(label, path)

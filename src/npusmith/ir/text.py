@@ -1,0 +1,300 @@
+"""Programs as text: `show` prints what `lang.parse` reads back to an equal program.
+
+Statements and marks that only passes write (queues, barriers, roles, depths) are printed as well,
+for people who watch a lowering; the parser refuses them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from npusmith.errors import LangError
+from npusmith.ir.nodes import (
+    Alloc,
+    Assign,
+    Barrier,
+    Binary,
+    BinOp,
+    Buffer,
+    Call,
+    ChipFact,
+    Choice,
+    Combine,
+    Const,
+    CoreCount,
+    CoreId,
+    Deque,
+    Dim,
+    Enque,
+    Event,
+    Expr,
+    For,
+    Free,
+    Host,
+    If,
+    Kernel,
+    Launch,
+    Load,
+    Name,
+    Negate,
+    Note,
+    Op,
+    Program,
+    Size,
+    Span,
+    Stage,
+    Stmt,
+    Store,
+    SyncCores,
+    Value,
+    View,
+)
+
+# How tightly an operator binds, as in Python.
+_CHOICE, _OR, _AND, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(8)
+
+_LEVELS: dict[BinOp, int] = {
+    BinOp.OR: _OR,
+    BinOp.AND: _AND,
+    **dict.fromkeys((BinOp.LT, BinOp.LE, BinOp.GT, BinOp.GE, BinOp.EQ, BinOp.NE), _COMPARE),
+    **dict.fromkeys((BinOp.ADD, BinOp.SUB), _SUM),
+    **dict.fromkeys((BinOp.MUL, BinOp.DIV, BinOp.FLOORDIV, BinOp.MOD), _PRODUCT),
+}
+
+
+def show(program: Program) -> str:
+    """The text of a program; `parse(show(program)) == program` unless passes have been at it."""
+    lines = [_string(program.doc, '"""')] if program.doc else []
+    lines += [f"{name} = {show_number(value)}" for name, value in program.consts]
+    blocks = ["\n".join(lines)] if lines else []
+    blocks += ["\n".join(_host(program.host)), "\n".join(_kernel(program.kernel))]
+    return "\n\n".join(blocks) + "\n"
+
+
+# ----------------------------------------------------------------------------------- expressions
+
+
+def show_expr(expr: Expr) -> str:
+    """An expression with no more parentheses than it needs."""
+    return _expr(expr)[0]
+
+
+def show_number(value: float) -> str:
+    """A literal that reads back as the same number of the same type."""
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    if isinstance(value, int):
+        return str(int(value))
+    if math.isnan(value):
+        raise LangError("lang-number", "nan cannot be written as a literal", seen="nan")
+    return float.__repr__(float(value))
+
+
+def _expr(expr: Expr) -> tuple[str, int]:
+    match expr:
+        case Const(value):
+            text = show_number(value)
+            return text, _UNARY if text.startswith("-") else _ATOM
+        case Name(name):
+            return name, _ATOM
+        case Binary():
+            return _binary(expr)
+        case Negate(value):
+            return _negate(value), _UNARY
+        case Call(fn, args):
+            return f"{fn.value}({_list(args)})", _ATOM
+        case Choice(cond, then, other):
+            parts = (_inside(then, _OR), _inside(cond, _OR), _inside(other, _CHOICE))
+            return "{} if {} else {}".format(*parts), _CHOICE
+        case Dim(tensor, index):
+            return f"{tensor}.shape[{index}]", _ATOM
+        case Size(tensor):
+            return f"{tensor}.size", _ATOM
+        case ChipFact(name):
+            return f"chip.{name}", _ATOM
+        case CoreId():
+            return "core_id()", _ATOM
+        case CoreCount():
+            return "core_count()", _ATOM
+        case Value(source):
+            return f"value({show_view(source)})", _ATOM
+
+
+def _binary(expr: Binary) -> tuple[str, int]:
+    level = _LEVELS[expr.op]
+    # comparisons do not associate: a < b < c would be read as a chain
+    left = _inside(expr.left, level + (level == _COMPARE))
+    return f"{left} {expr.op.value} {_inside(expr.right, level + 1)}", level
+
+
+def _negate(value: Expr) -> str:
+    # a minus glued to a number belongs to the number, so -(3) is what negates the number 3
+    if isinstance(value, Const) and _expr(value)[1] == _ATOM:
+        return f"-({_expr(value)[0]})"
+    return "-" + _inside(value, _UNARY)
+
+
+def _inside(expr: Expr, least: int) -> str:
+    text, level = _expr(expr)
+    return text if level >= least else f"({text})"
+
+
+def _list(items: Iterable[Expr]) -> str:
+    return ", ".join(show_expr(item) for item in items)
+
+
+def show_view(item: View | Span) -> str:
+    """`buf`, `buf[offset]` or `x[offset]`."""
+    name = item.buffer if isinstance(item, View) else item.tensor
+    plain = isinstance(item.offset, Const) and type(item.offset.value) is int
+    if plain and item.offset == Const(0):
+        return name
+    return f"{name}[{show_expr(item.offset)}]"
+
+
+def _string(text: str, quote: str) -> str:
+    """A string literal, as plain as its contents allow."""
+    breaks = "\n" if len(quote) == 3 else ""
+    plain = all(char.isprintable() or char in breaks for char in text)
+    if plain and "\\" not in text and '"' not in text:
+        return quote + text + quote
+    return repr(text)
+
+
+# ------------------------------------------------------------------------------------ statements
+
+
+def show_stmt(stmt: Stmt) -> str:
+    """The first line of a statement, as error messages quote it."""
+    return next(_stmt(stmt))
+
+
+def _block(block: Iterable[Stmt]) -> list[str]:
+    lines = [line for stmt in block for line in _stmt(stmt)]
+    return ["    " + line for line in lines or ["pass"]]
+
+
+def _stmt(stmt: Stmt) -> Iterator[str]:
+    match stmt:
+        case Note(text):
+            yield _string(text, '"')
+        case Assign(target, value):
+            yield f"{target} = {show_expr(value)}"
+        case For():
+            yield f"for {stmt.var} in range({_list(_range(stmt))}):"
+            yield from _block(stmt.body)
+        case If():
+            yield from _if(stmt, "if")
+        case Stage(kind, body):
+            yield f"with {kind.value}:"
+            yield from _block(body)
+        case _:
+            yield _action(stmt)
+
+
+def _range(stmt: For) -> tuple[Expr, ...]:
+    if not _is_int(stmt.step, 1):
+        return (stmt.start, stmt.stop, stmt.step)
+    return (stmt.stop,) if _is_int(stmt.start, 0) else (stmt.start, stmt.stop)
+
+
+def _is_int(expr: Expr, value: int) -> bool:
+    return isinstance(expr, Const) and type(expr.value) is int and expr.value == value
+
+
+def _if(stmt: If, word: str) -> Iterator[str]:
+    yield f"{word} {show_expr(stmt.cond)}:"
+    yield from _block(stmt.then)
+    match stmt.orelse:
+        case ():
+            return
+        case (If() as only,):
+            yield from _if(only, "elif")
+        case _:
+            yield "else:"
+            yield from _block(stmt.orelse)
+
+
+def _action(stmt: Stmt) -> str:
+    """A statement that is one call."""
+    match stmt:
+        case Load(dst, src, count):
+            return f"load({show_view(dst)}, {show_view(src)}, {show_expr(count)}{_extras(stmt)})"
+        case Store(dst, src, count):
+            return f"store({show_view(dst)}, {show_view(src)}, {show_expr(count)}{_extras(stmt)})"
+        case Op(name, views, scalars, mode, count):
+            # every row has its buffers first, then scalars, then the mode, then the count
+            parts = [show_view(view) for view in views] + [show_expr(item) for item in scalars]
+            parts += [f'"{mode}"'] if mode else []
+            return f"{name}({', '.join([*parts, show_expr(count)])})"
+        case Combine(op, dst, src, scratch, count):
+            views = f"{show_view(dst)}, {show_view(src)}"
+            return f"combine_{op}({views}, {scratch}, {show_expr(count)})"
+        case SyncCores():
+            return "sync_cores()"
+        case _:
+            return _pass_made(stmt)
+
+
+def _extras(stmt: Load | Store) -> str:
+    parts = [] if stmt.rows is None else [f"rows={show_expr(stmt.rows)}"]
+    parts += [] if stmt.pitch is None else [f"pitch={show_expr(stmt.pitch)}"]
+    if isinstance(stmt, Store) and stmt.atomic is not None:
+        parts.append(f'atomic="{stmt.atomic.value}"')
+    parts += [] if stmt.padded is None else [f"padded={stmt.padded}"]
+    return "".join(f", {part}" for part in parts)
+
+
+def _pass_made(stmt: Stmt) -> str:
+    match stmt:
+        case Alloc(buffer):
+            return f"alloc({buffer})"
+        case Enque(buffer):
+            return f"enque({buffer})"
+        case Deque(buffer):
+            return f"deque({buffer})"
+        case Free(buffer):
+            return f"free({buffer})"
+        case Barrier(pipe):
+            return f'barrier("{pipe}")'
+        case Event(first, second):
+            return f'event("{first}", "{second}")'
+        case _:
+            raise TypeError(f"not a statement: {stmt!r}")
+
+
+# ------------------------------------------------------------------------------------- functions
+
+
+def _host(host: Host) -> list[str]:
+    head = ["@host", f"def {host.name}({', '.join(host.tensors)}):"]
+    first = host.body[0] if host.body else None
+    body = _block(host.body) if host.body else []
+    return [*head, *_doc(host.doc, first), *body, "    " + _launch(host.launch)]
+
+
+def _launch(launch: Launch) -> str:
+    args = [f"{name}={show_expr(value)}" for name, value in launch.args]
+    return f"launch({', '.join([launch.kernel, show_expr(launch.cores), *args])})"
+
+
+def _kernel(kernel: Kernel) -> list[str]:
+    params = [f"{item.name}: {item.role.value}({item.dtype.value})" for item in kernel.tensors]
+    params += [f"{item.name}: {'float' if item.is_float else 'int'}" for item in kernel.scalars]
+    head = ["@kernel", f"def {kernel.name}({', '.join(params)}):"]
+    buffers = ["    " + _buffer(item) for item in kernel.buffers]
+    first = None if buffers or not kernel.body else kernel.body[0]
+    body = [] if buffers and not kernel.body else _block(kernel.body)
+    return [*head, *_doc(kernel.doc, first), *buffers, *body]
+
+
+def _doc(doc: str, first: Stmt | None) -> list[str]:
+    """The docstring; an empty one where a note in its place would be taken for it."""
+    return ["    " + _string(doc, '"""')] if doc or isinstance(first, Note) else []
+
+
+def _buffer(item: Buffer) -> str:
+    marks = "" if item.role is None else f", {item.role.value}"
+    marks += "" if item.depth == 1 else f", depth={item.depth}"
+    return f"{item.name} = ub({show_expr(item.length)}, {item.dtype.value}{marks})"

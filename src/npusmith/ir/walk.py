@@ -1,0 +1,108 @@
+"""Walking the nodes of a program: what stands directly inside an expression or a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Combine,
+    Expr,
+    For,
+    If,
+    Load,
+    Name,
+    Negate,
+    Op,
+    Stage,
+    Stmt,
+    Store,
+    Value,
+    View,
+)
+
+Block = tuple[Stmt, ...]
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside `expr`."""
+    match expr:
+        case Binary(_, left, right):
+            return (left, right)
+        case Negate(value):
+            return (value,)
+        case Call(_, args):
+            return args
+        case Choice(cond, then, other):
+            return (cond, then, other)
+        case Value(source):
+            return (source.offset,)
+        case _:
+            return ()
+
+
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """`expr` and everything inside it."""
+    yield expr
+    for child in children(expr):
+        yield from subexpressions(child)
+
+
+def names(expr: Expr) -> Iterator[str]:
+    """The scalar names that `expr` reads."""
+    return (item.id for item in subexpressions(expr) if isinstance(item, Name))
+
+
+def operands(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that `stmt` itself evaluates; those of nested statements are left out."""
+    match stmt:
+        case Assign(_, value):
+            return (value,)
+        case For(_, start, stop, step):
+            return (start, stop, step)
+        case If(cond):
+            return (cond,)
+        case Load() | Store():
+            extra = tuple(item for item in (stmt.rows, stmt.pitch) if item is not None)
+            return (stmt.dst.offset, stmt.src.offset, stmt.count, *extra)
+        case Op(_, views, scalars, _, count):
+            return (*(view.offset for view in views), *scalars, count)
+        case Combine(_, dst, src, _, count):
+            return (dst.offset, src.offset, count)
+        case _:
+            return ()
+
+
+def values(stmt: Stmt) -> Iterator[View]:
+    """The buffer elements that `stmt` itself reads with value()."""
+    for operand in operands(stmt):
+        for item in subexpressions(operand):
+            if isinstance(item, Value):
+                yield item.source
+
+
+def bodies(stmt: Stmt) -> tuple[Block, ...]:
+    """The statement lists directly inside `stmt`."""
+    match stmt:
+        case For() | Stage():
+            return (stmt.body,)
+        case If():
+            return (stmt.then, stmt.orelse)
+        case _:
+            return ()
+
+
+def statements(block: Block) -> Iterator[Stmt]:
+    """Every statement of `block`, nested ones included, in program order."""
+    for stmt in block:
+        yield stmt
+        for body in bodies(stmt):
+            yield from statements(body)
+
+
+def line_of(stmt: Stmt) -> int:
+    """The line of a statement in the text; 0 where a pass made it."""
+    return getattr(stmt, "line", 0)

@@ -1,0 +1,90 @@
+"""Overlap copies with computing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from npusmith.errors import LowerError
+from npusmith.ir.nodes import Buffer, Const, For, Load, Op, Program, Role, Store
+from npusmith.ir.walk import Block, bodies, statements
+from npusmith.target.chips import Chip
+from npusmith.target.intrinsics import INTRINSICS
+
+MOST_PER_POSITION = 8  # event ids of one queue position on A2 (doc: TQue)
+LIBRARY_BYTES = 16 * 1024  # guess: scratch of the math library, which takes what is left of UB
+
+
+def double_buffer(program: Program, chip: Chip) -> Program:
+    """Give queues two buffers where they are filled or drained in a loop and UB has room.
+
+    before: `xt` one buffer of 16 KB, loaded in a loop
+    after:  `xt` two buffers of 16 KB: one is loaded while the other is computed on
+
+    The deepest loop goes first, then the largest buffer. UB that does not hold even single buffers
+    is an error; 16 KB stay free where a library function needs scratch.
+    """
+    kernel = program.kernel
+    limit = chip.ub_bytes - (LIBRARY_BYTES if _uses_library(kernel.body) else 0)
+    used = sum(_bytes(item, chip) for item in kernel.buffers)
+    if used > limit:
+        raise LowerError(
+            "lower-ub",
+            f"the buffers need {used} B of the unified buffer",
+            seen=", ".join(f"{item.name} {_bytes(item, chip)} B" for item in kernel.buffers),
+            legal=f"at most {limit} B on {chip.name}",
+        )
+    queues = {role: [item for item in kernel.buffers if item.role is role] for role in _QUEUES}
+    for role, items in queues.items():
+        if len(items) > MOST_PER_POSITION:
+            raise LowerError(
+                "lower-queues", f"{len(items)} buffers at {role.value}", seen=role.value
+            )
+    doubled = _chosen(kernel.buffers, kernel.body, chip, limit - used)
+    buffers = tuple(
+        replace(item, depth=2) if item.name in doubled else item for item in kernel.buffers
+    )
+    return replace(program, kernel=replace(kernel, buffers=buffers))
+
+
+_QUEUES = (Role.VECIN, Role.VECOUT, Role.THROUGH)
+
+
+def _chosen(buffers: Iterable[Buffer], body: Block, chip: Chip, room: int) -> set[str]:
+    depths = _loop_depths(body)
+    queued = [item for item in buffers if item.role in _QUEUES]
+    slots = dict.fromkeys(_QUEUES, MOST_PER_POSITION)
+    for item in queued:
+        slots[item.role or Role.VECIN] -= 1
+    chosen = set()
+    for item in sorted(queued, key=lambda item: (-depths.get(item.name, 0), -_bytes(item, chip))):
+        role = item.role or Role.VECIN
+        if depths.get(item.name, 0) and slots[role] and _bytes(item, chip) <= room:
+            chosen.add(item.name)
+            room -= _bytes(item, chip)
+            slots[role] -= 1
+    return chosen
+
+
+def _loop_depths(block: Block, depth: int = 0) -> dict[str, int]:
+    """How many loops stand around the copies of each buffer."""
+    found: dict[str, int] = {}
+    for stmt in block:
+        if isinstance(stmt, Load | Store):
+            name = stmt.dst.buffer if isinstance(stmt, Load) else stmt.src.buffer
+            found[name] = max(found.get(name, 0), depth)
+        for body in bodies(stmt):
+            inner = _loop_depths(body, depth + isinstance(stmt, For))
+            found.update({name: max(found.get(name, 0), deep) for name, deep in inner.items()})
+    return found
+
+
+def _uses_library(body: Block) -> bool:
+    return any(isinstance(item, Op) and INTRINSICS[item.name].library for item in statements(body))
+
+
+def _bytes(buffer: Buffer, chip: Chip) -> int:
+    """Bytes of one copy of the buffer; InitBuffer rounds up to whole blocks."""
+    assert isinstance(buffer.length, Const)  # normalize has run
+    raw = int(buffer.length.value) * buffer.dtype.bytes
+    return -(-raw // chip.block_bytes) * chip.block_bytes

@@ -1,0 +1,247 @@
+"""Statements of a lowered kernel as lines of C++."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Alloc,
+    Assign,
+    Atomic,
+    Barrier,
+    Binary,
+    BinOp,
+    Const,
+    Deque,
+    Enque,
+    Event,
+    Expr,
+    For,
+    Free,
+    If,
+    Load,
+    Name,
+    Note,
+    Op,
+    Stage,
+    Stmt,
+    Store,
+    SyncCores,
+)
+from npusmith.ir.walk import Block, bodies
+from npusmith.lower.flow import StageCall, assigned, place_variables
+from npusmith.lower.lines import STEP, code, comment
+from npusmith.lower.spell import Spelling
+from npusmith.target.intrinsics import INTRINSICS, Operand
+
+_ATOMIC = {Atomic.ADD: "SetAtomicAdd", Atomic.MAX: "SetAtomicMax", Atomic.MIN: "SetAtomicMin"}
+
+
+class Printer:
+    """Prints one C++ function. `fixed` names variables that the function may not redeclare."""
+
+    def __init__(self, spelling: Spelling, calls: dict[int, StageCall], whole: Block) -> None:
+        self.spell = spelling
+        self.calls = calls
+        self.once = _assigned_once(whole, calls)
+        self.copies = 0
+
+    def block(self, block: Block, indent: int, wanted: frozenset[str]) -> list[str]:
+        """`wanted`: variables to be declared in this list or below it."""
+        places = place_variables(block, wanted, self.calls)
+        lines: list[str] = []
+        for at, stmt in enumerate(block):
+            fresh = places.here.get(at, [])
+            for name in fresh:
+                if not (isinstance(stmt, Assign) and stmt.target == name):
+                    lines += self._declare(name, indent)
+            below = tuple(places.below.get((at, body), frozenset()) for body in (0, 1))
+            lines += self._statement(stmt, indent, below, fresh)
+        return lines
+
+    def _declare(self, name: str, indent: int) -> list[str]:
+        kind = self.spell.kinds[name].value
+        zero = {"int64_t": "0", "float": "0.0f", "bool": "false"}[kind]
+        return code(f"{kind} {self.spell.name(name)} = {zero};", indent)
+
+    def _statement(
+        self, stmt: Stmt, indent: int, below: tuple[frozenset[str], ...], fresh: list[str]
+    ) -> list[str]:
+        match stmt:
+            case Note(text):
+                return comment(text, indent)
+            case Assign():
+                return code(self._assign(stmt, stmt.target in fresh), indent)
+            case For():
+                return self._for(stmt, indent, below[0])
+            case If():
+                return self._if(stmt, indent, below)
+            case Stage():
+                return code(self._call(self.calls[id(stmt)]), indent)
+            case Load() | Store():
+                return [line for text in self._copy(stmt) for line in code(text, indent)]
+            case Op():
+                return code(self._op(stmt), indent)
+            case _:
+                return code(self._pipe(stmt), indent)
+
+    def _assign(self, stmt: Assign, fresh: bool) -> str:
+        kind = self.spell.kinds[stmt.target]
+        text = f"{self.spell.name(stmt.target)} = {self.spell.show_as(stmt.value, kind)};"
+        if not fresh:
+            return text
+        const = "const " if stmt.target in self.once else ""
+        return f"{const}{kind.value} {text}"
+
+    def _for(self, stmt: For, indent: int, below: frozenset[str]) -> list[str]:
+        spell, changed = self.spell, assigned(stmt.body)
+        var = spell.name(stmt.var)
+        start, stop, step = spell.show(stmt.start), spell.show(stmt.stop), spell.show(stmt.step)
+        head = f"int64_t {var} = {start}"
+        if not _steady(stmt.stop, changed):  # Python works the bound out once
+            head, stop = f"{head}, {spell.end(stmt.var)} = {stop}", spell.end(stmt.var)
+        if not _steady(stmt.step, changed):
+            head, step = f"{head}, {spell.step(stmt.var)} = {step}", spell.step(stmt.var)
+        advance = f"++{var}" if stmt.step == Const(1) else f"{var} += {step}"
+        return [
+            *code(f"for ({head}; {var} < {stop}; {advance}) {{", indent),
+            *self.block(stmt.body, indent + 1, below),
+            STEP * indent + "}",
+        ]
+
+    def _if(self, stmt: If, indent: int, below: tuple[frozenset[str], ...]) -> list[str]:
+        lines = code(f"if ({self.spell.show(stmt.cond)}) {{", indent)
+        lines += self.block(stmt.then, indent + 1, below[0])
+        if stmt.orelse:
+            lines += [STEP * indent + "} else {"]
+            lines += self.block(stmt.orelse, indent + 1, below[1])
+        return [*lines, STEP * indent + "}"]
+
+    def _call(self, call: StageCall) -> str:
+        tensors = [self.spell.local(name) for name in call.tensors]
+        scalars = [self.spell.name(name) for name in (*call.takes, *call.gives)]
+        return f"{call.name}({', '.join([*tensors, *scalars])});"
+
+    # ------------------------------------------------------------------------------------ copies
+
+    def _copy(self, stmt: Load | Store) -> list[str]:
+        if isinstance(stmt, Load):
+            dst, src = self.spell.view(stmt.dst), self.spell.span(stmt.src)
+            return self._move(
+                stmt, dst, src, self.spell.program.kernel.buffer(stmt.dst.buffer).dtype
+            )
+        dst, src = self.spell.span(stmt.dst), self.spell.view(stmt.src)
+        dtype = self.spell.program.kernel.buffer(stmt.src.buffer).dtype
+        moved = self._move(stmt, dst, src, dtype)
+        if stmt.atomic is None:
+            return moved
+        return [f"{_ATOMIC[stmt.atomic]}<{dtype.cpp}>();", *moved, "SetAtomicNone();"]
+
+    def _move(self, stmt: Load | Store, dst: str, src: str, dtype: DType) -> list[str]:
+        if not stmt.padded:
+            return [f"DataCopy({dst}, {src}, {self.spell.show(stmt.count)});"]
+        number = str(self.copies) if self.copies else ""
+        self.copies += 1
+        copy, pad = f"copyParams{number}", f"padParams{number}"
+        lines = [f"DataCopyExtParams {copy}{{{self._extent(stmt, dtype)}}};"]
+        if isinstance(stmt, Store):
+            return [*lines, f"DataCopyPad({dst}, {src}, {copy});"]
+        zero = "ToBfloat16(0.0f)" if dtype is DType.BFLOAT16 else "0"
+        return [
+            *lines,
+            f"DataCopyPadExtParams<{dtype.cpp}> {pad}{{false, 0, 0, {zero}}};",
+            f"DataCopyPad({dst}, {src}, {copy}, {pad});",
+        ]
+
+    def _extent(self, stmt: Load | Store, dtype: DType) -> str:
+        """blockCount, blockLen in bytes, gap on the source side, on the destination side, 0.
+
+        The gap in global memory is counted in bytes, the one in UB in blocks (doc: DataCopyPad).
+        """
+        size = f"sizeof({dtype.cpp})"
+        length = f"static_cast<uint32_t>({self.spell.factor(stmt.count)} * {size})"
+        if stmt.rows is None or stmt.pitch is None:
+            return f"1, {length}, 0, 0, 0"
+        rows = f"static_cast<uint16_t>({self.spell.show(stmt.rows)})"
+        between = self.spell.factor(Binary(BinOp.SUB, stmt.pitch, stmt.count))
+        gap = f"static_cast<uint32_t>({between} * {size})"
+        gaps = f"{gap}, 0" if isinstance(stmt, Load) else f"0, {gap}"
+        return f"{rows}, {length}, {gaps}, 0"
+
+    # --------------------------------------------------------------------------- vector and sync
+
+    def _op(self, op: Op) -> str:
+        row = INTRINSICS[op.name]
+        parts: dict[Operand, list[str]] = {kind: [] for kind in Operand}
+        types: dict[Operand, list[DType]] = {kind: [] for kind in Operand}
+        for kind, view in zip(row.views, op.views, strict=True):
+            parts[kind].append(self.spell.view(view))
+            types[kind].append(self.spell.program.kernel.buffer(view.buffer).dtype)
+        element = (types[Operand.SRC] or types[Operand.DST])[0]
+        count = self.spell.show(op.count)
+        if row.whole_repeats:
+            count = self.spell.rounded(op.count, element.per_repeat)
+        sources = parts[Operand.SRC]
+        text = row.emit.format(
+            dst=_first(parts[Operand.DST]),
+            src=_first(sources),
+            src0=_first(sources),
+            src1=sources[1] if len(sources) > 1 else "",
+            tmp=_first(parts[Operand.TMP]),
+            mask=_first(parts[Operand.MASK]),
+            scalar=_first([self.spell.scalar(item, element) for item in op.scalars]),
+            mode=op.mode.upper(),
+            count=count,
+        )
+        return f"{text};"
+
+    def _pipe(self, stmt: Stmt) -> str:
+        spell = self.spell
+        match stmt:
+            case Alloc(buffer) | Deque(buffer):
+                take = "AllocTensor" if isinstance(stmt, Alloc) else "DeQue"
+                element = spell.type(buffer)
+                left = f"LocalTensor<{element}> {spell.local(buffer)}"
+                return f"{left} = {spell.queue(buffer)}.{take}<{element}>();"
+            case Enque(buffer):
+                return f"{spell.queue(buffer)}.EnQue({spell.local(buffer)});"
+            case Free(buffer):
+                return f"{spell.queue(buffer)}.FreeTensor({spell.local(buffer)});"
+            case Barrier(pipe):
+                return f"PipeBarrier<PIPE_{pipe}>();"
+            case Event(first, second):
+                return f"Sync<HardEvent::{first}_{second}>();"
+            case SyncCores():
+                return "SyncAll();"
+            case _:  # split_combine leaves no Combine
+                raise TypeError(type(stmt).__name__)
+
+
+def _steady(expr: Expr, changed: set[str]) -> bool:
+    """Is `expr` so simple that a loop may look at it in every turn?"""
+    return isinstance(expr, Const) or (isinstance(expr, Name) and expr.id not in changed)
+
+
+def _first(items: list[str]) -> str:
+    return items[0] if items else ""
+
+
+def _assigned_once(whole: Block, calls: dict[int, StageCall]) -> set[str]:
+    """Variables that the function assigns at one place only, so that they can be const."""
+    counts: dict[str, int] = {}
+    for stmt in _own_statements(whole, calls):
+        if isinstance(stmt, Assign):
+            counts[stmt.target] = counts.get(stmt.target, 0) + 1
+        if isinstance(stmt, Stage):
+            for name in calls[id(stmt)].gives:
+                counts[name] = counts.get(name, 0) + 2  # by reference: never const
+    return {name for name, count in counts.items() if count == 1}
+
+
+def _own_statements(block: Block, calls: dict[int, StageCall]) -> Iterator[Stmt]:
+    for stmt in block:
+        yield stmt
+        if not isinstance(stmt, Stage):
+            for body in bodies(stmt):
+                yield from _own_statements(body, calls)

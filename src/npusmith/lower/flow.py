@@ -1,0 +1,193 @@
+"""How scalar variables flow through a kernel: what a stage takes, what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from npusmith.errors import LowerError, Place
+from npusmith.ir.nodes import Alloc, Assign, Deque, For, If, Kernel, Role, Stage, StageKind, Stmt
+from npusmith.ir.walk import Block, bodies, names, operands, statements
+from npusmith.lower.usage import mentioned
+
+_FUNCTION = {
+    StageKind.COPY_IN: "CopyIn",
+    StageKind.COMPUTE: "Compute",
+    StageKind.COPY_OUT: "CopyOut",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageCall:
+    """One stage as a member function: its name and what crosses its border."""
+
+    name: str
+    stage: Stage
+    takes: tuple[str, ...]  # variables that it only reads
+    gives: tuple[str, ...]  # variables that it assigns and that are read elsewhere
+    tensors: tuple[str, ...]  # buffers dequeued or allocated outside, passed in
+
+
+def exposed(block: Block, known: frozenset[str] = frozenset()) -> set[str]:
+    """Names that `block` may read before it assigns them itself."""
+    return _exposed(block, set(known))
+
+
+def _exposed(block: Block, known: set[str]) -> set[str]:
+    found: set[str] = set()
+    for stmt in block:
+        found |= {name for expr in operands(stmt) for name in names(expr)} - known
+        match stmt:
+            case Assign(target):
+                known.add(target)
+            case For(var):
+                found |= _exposed(stmt.body, known | {var})
+            case If(_, then, orelse):
+                first, second = set(known), set(known)
+                found |= _exposed(then, first) | _exposed(orelse, second)
+                known |= first & second
+            case Stage():
+                found |= _exposed(stmt.body, known)
+    return found
+
+
+def assigned(block: Block) -> set[str]:
+    """Names that `block` binds, loop variables included."""
+    loops = {stmt.var for stmt in statements(block) if isinstance(stmt, For)}
+    return loops | variables(block)
+
+
+def variables(block: Block) -> set[str]:
+    """Names that Assign statements of `block` bind."""
+    return {stmt.target for stmt in statements(block) if isinstance(stmt, Assign)}
+
+
+def check_loops(kernel: Kernel) -> None:
+    """Raise lower-loop-variable where C++ scoping would differ from Python's."""
+    loops = [stmt for stmt in statements(kernel.body) if isinstance(stmt, For)]
+    for loop in loops:
+        if loop.var in assigned(loop.body):
+            raise _loop_error(loop, "is assigned in its loop")
+    outside = exposed(kernel.body)
+    for loop in loops:
+        if loop.var in outside:
+            raise _loop_error(loop, "is read outside of its loop")
+
+
+def _loop_error(loop: For, what: str) -> LowerError:
+    return LowerError(
+        "lower-loop-variable", f"loop variable {loop.var!r} {what}", Place(line=loop.line)
+    )
+
+
+def stage_calls(kernel: Kernel) -> dict[int, StageCall]:
+    """Every stage of the kernel by id(), with its member function."""
+    stages = [stmt for stmt in statements(kernel.body) if isinstance(stmt, Stage)]
+    scalars = variables(kernel.body) | {
+        stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)
+    }
+    outer = set(_read_outside(kernel.body))
+    needs = [exposed(stage.body) for stage in stages]
+    calls: dict[int, StageCall] = {}
+    counters: dict[StageKind, int] = {}
+    for index, stage in enumerate(stages):
+        number = counters.get(stage.kind, 0)
+        counters[stage.kind] = number + 1
+        elsewhere = outer.union(*(need for at, need in enumerate(needs) if at != index))
+        gives = variables(stage.body) & (elsewhere | needs[index])
+        takes = (needs[index] & scalars) - gives
+        calls[id(stage)] = StageCall(
+            f"{_FUNCTION[stage.kind]}{number}",
+            stage,
+            _in_order(stage.body, takes),
+            _in_order(stage.body, gives),
+            _passed(stage, kernel),
+        )
+    return calls
+
+
+def _read_outside(block: Block) -> Iterator[str]:
+    """Names read by statements outside of stages."""
+    for stmt in block:
+        yield from (name for expr in operands(stmt) for name in names(expr))
+        if not isinstance(stmt, Stage):
+            for body in bodies(stmt):
+                yield from _read_outside(body)
+
+
+def _in_order(block: Block, wanted: set[str]) -> tuple[str, ...]:
+    """`wanted` in the order in which `block` mentions them first."""
+    seen: dict[str, None] = {}
+    for stmt in statements(block):
+        for expr in operands(stmt):
+            seen.update(dict.fromkeys(name for name in names(expr) if name in wanted))
+        if isinstance(stmt, Assign) and stmt.target in wanted:
+            seen.setdefault(stmt.target)
+    return tuple(seen)
+
+
+def _passed(stage: Stage, kernel: Kernel) -> tuple[str, ...]:
+    own = {stmt.buffer for stmt in statements(stage.body) if isinstance(stmt, Alloc | Deque)}
+    used = dict.fromkeys(mentioned(stage.body))
+    return tuple(
+        name for name in used if name not in own and kernel.buffer(name).role is not Role.VECCALC
+    )
+
+
+# --------------------------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the variables of one statement list are declared."""
+
+    here: dict[int, list[str]]  # before (or by) the statement at this position
+    below: dict[tuple[int, int], frozenset[str]]  # in that body of the statement there
+
+
+def place_variables(block: Block, wanted: frozenset[str], calls: dict[int, StageCall]) -> Places:
+    """Declare each of `wanted` in the innermost list that holds all its uses."""
+    here: dict[int, list[str]] = {}
+    below: dict[tuple[int, int], frozenset[str]] = {}
+    for name in sorted(wanted):
+        users = [at for at, stmt in enumerate(block) if name in _touched(stmt, calls)]
+        if not users:
+            continue
+        inner = _only_body(block[users[0]], name, calls) if len(users) == 1 else None
+        if inner is None:
+            here.setdefault(users[0], []).append(name)
+        else:
+            below[users[0], inner] = below.get((users[0], inner), frozenset()) | {name}
+    return Places(here, below)
+
+
+def _only_body(stmt: Stmt, name: str, calls: dict[int, StageCall]) -> int | None:
+    """The one body of `stmt` that uses the name, when nothing outside of it does."""
+    if isinstance(stmt, Stage) or name in _own(stmt):
+        return None
+    using = [
+        at
+        for at, body in enumerate(bodies(stmt))
+        if any(name in _touched(item, calls) for item in body)
+    ]
+    if len(using) != 1:
+        return None
+    body = bodies(stmt)[using[0]]
+    carried = isinstance(stmt, For) and name in exposed(body)
+    return None if carried else using[0]
+
+
+def _own(stmt: Stmt) -> set[str]:
+    mine = {name for expr in operands(stmt) for name in names(expr)}
+    return mine | ({stmt.target} if isinstance(stmt, Assign) else set())
+
+
+def _touched(stmt: Stmt, calls: dict[int, StageCall]) -> set[str]:
+    if isinstance(stmt, Stage) and id(stmt) in calls:
+        call = calls[id(stmt)]
+        return {*call.takes, *call.gives}
+    found = _own(stmt)
+    for body in bodies(stmt):
+        for item in body:
+            found |= _touched(item, calls)
+    return found

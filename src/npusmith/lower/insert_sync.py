@@ -1,0 +1,202 @@
+"""Order what queues do not order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from npusmith.ir.nodes import (
+    Alloc,
+    Barrier,
+    Deque,
+    Event,
+    For,
+    Free,
+    If,
+    Load,
+    Op,
+    Program,
+    Stmt,
+    Store,
+    SyncCores,
+)
+from npusmith.ir.walk import Block, bodies, names, statements, values
+from npusmith.lower.flow import assigned
+from npusmith.lower.rebuild import with_bodies, with_body
+from npusmith.lower.usage import read, written
+from npusmith.target.chips import Chip
+
+_NONE: frozenset[str] = frozenset()
+
+
+def insert_sync(program: Program, chip: Chip) -> Program:
+    """Insert events and barriers so that the kernel is right with the compiler's auto-sync off.
+
+    before: `reduce_max(part, xt, tmp, n)`  `top = value(part)`  `duplicate(part, top, 8)`
+    after:  `reduce_max(...)`  V->S  `top = value(part)`  S->V  `duplicate(...)`
+
+    - vector instructions that depend on each other: PipeBarrier<PIPE_V>
+    - a scalar read after the vector unit wrote: V->S; a vector write after a scalar read: S->V
+    - workspace stored and loaded again by one core: MTE3->MTE2, and MTE2->MTE3 the other way
+    - stores that may overlap on the store pipe: PipeBarrier<PIPE_MTE3>
+    - everything has to be done before a core waits for the others: PipeBarrier<PIPE_ALL>
+    """
+    body = program.kernel.body
+    loaded = {item.src.tensor for item in statements(body) if isinstance(item, Load)}
+    stored = {item.dst.tensor for item in statements(body) if isinstance(item, Store)}
+    sync = _Sync(frozenset(loaded & stored))
+    return with_body(program, sync.run(body, _State())[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What has been issued since the last event or barrier that orders it."""
+
+    vector_writes: frozenset[str] = _NONE  # buffers, since the last V barrier
+    vector_reads: frozenset[str] = _NONE
+    unseen: frozenset[str] = _NONE  # buffers that the scalar unit may not read yet
+    scalar_reads: frozenset[str] = _NONE  # buffers, since the last S->V event
+    stored: frozenset[str] = _NONE  # tensors, since the last MTE3->MTE2 event
+    loaded: frozenset[str] = _NONE  # tensors, since the last MTE2->MTE3 event
+    stores: frozenset[int] = frozenset()  # statements, since the last MTE3 barrier
+
+    def join(self, other: _State) -> _State:
+        return _State(
+            self.vector_writes | other.vector_writes,
+            self.vector_reads | other.vector_reads,
+            self.unseen | other.unseen,
+            self.scalar_reads | other.scalar_reads,
+            self.stored | other.stored,
+            self.loaded | other.loaded,
+            self.stores | other.stores,
+        )
+
+
+class _Sync:
+    """Walks the kernel in program order; `shared` names tensors both loaded and stored."""
+
+    def __init__(self, shared: frozenset[str]) -> None:
+        self.shared = shared
+        self.loops: list[set[str]] = []  # names that change in each loop around here
+        self.store: dict[int, Store] = {}
+
+    def run(self, block: Block, state: _State) -> tuple[Block, _State]:
+        result: list[Stmt] = []
+        for stmt in block:
+            before, state = self._before(stmt, state)
+            scalar = frozenset(view.buffer for view in values(stmt))
+            state = replace(state, scalar_reads=state.scalar_reads | scalar)
+            inside, state = self._inside(stmt, state)
+            result += [*before, inside]
+        return tuple(result), state
+
+    def _inside(self, stmt: Stmt, state: _State) -> tuple[Stmt, _State]:
+        match stmt:
+            case For():
+                return self._loop(stmt, state)
+            case If():
+                then, after_then = self.run(stmt.then, state)
+                orelse, after_else = self.run(stmt.orelse, state)
+                return with_bodies(stmt, (then, orelse)), after_then.join(after_else)
+            case _ if bodies(stmt):
+                body, state = self.run(bodies(stmt)[0], state)
+                return with_bodies(stmt, (body,)), state
+            case _:
+                return stmt, self._after(stmt, state)
+
+    def _loop(self, stmt: For, state: _State) -> tuple[Stmt, _State]:
+        """What is outstanding at the loop's head is what was before it, or what a turn leaves."""
+        self.loops.append(assigned(stmt.body) | {stmt.var})
+        head = state
+        while (joined := head.join(self.run(stmt.body, head)[1])) != head:
+            head = joined
+        body, end = self.run(stmt.body, head)
+        self.loops.pop()
+        return with_bodies(stmt, (body,)), head.join(end)
+
+    def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
+        """The events and barriers that `stmt` needs, and the state once they are through."""
+        needed: list[Stmt] = []
+        if any(view.buffer in state.unseen for view in values(stmt)):
+            needed.append(Event("V", "S"))
+            state = replace(state, unseen=_NONE)
+        if _touched_by_vector(stmt) & state.scalar_reads:
+            needed.append(Event("S", "V"))
+            state = replace(state, scalar_reads=_NONE)
+        if isinstance(stmt, Op) and _depends(stmt, state):
+            needed.append(Barrier("V"))
+            state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
+        if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
+            needed.append(Event("MTE3", "MTE2"))
+            state = replace(state, stored=_NONE)
+        if isinstance(stmt, Store):
+            if stmt.dst.tensor in state.loaded:
+                needed.append(Event("MTE2", "MTE3"))
+                state = replace(state, loaded=_NONE)
+            if any(self._overlaps(stmt, key) for key in state.stores):
+                needed.append(Barrier("MTE3"))
+                state = replace(state, stores=frozenset())
+        if isinstance(stmt, SyncCores):
+            needed.append(Barrier("ALL"))
+            state = _State()
+        return needed, state
+
+    def _after(self, stmt: Stmt, state: _State) -> _State:
+        """What `stmt` itself leaves outstanding."""
+        match stmt:
+            case Op():
+                into = frozenset(view.buffer for view in written(stmt))
+                out_of = frozenset(view.buffer for view in read(stmt))
+                return replace(
+                    state,
+                    vector_writes=state.vector_writes | into,
+                    vector_reads=state.vector_reads | out_of,
+                    unseen=state.unseen | into,
+                )
+            case Alloc(buffer) | Deque(buffer):
+                # the queue's own events order what the vector unit did to it in its last life
+                return replace(
+                    state,
+                    vector_writes=state.vector_writes - {buffer},
+                    vector_reads=state.vector_reads - {buffer},
+                    unseen=state.unseen | {buffer},
+                )
+            case Load():
+                return replace(state, loaded=state.loaded | (self.shared & {stmt.src.tensor}))
+            case Store():
+                self.store[id(stmt)] = stmt
+                return replace(
+                    state,
+                    stored=state.stored | (self.shared & {stmt.dst.tensor}),
+                    stores=state.stores | {id(stmt)},
+                )
+            case _:
+                return state
+
+    def _overlaps(self, stmt: Store, key: int) -> bool:
+        """May `stmt` write what the outstanding store `key` writes, where order matters?"""
+        other = self.store[key]
+        if other.dst.tensor != stmt.dst.tensor:
+            return False
+        if stmt.atomic is not None and stmt.atomic is other.atomic:
+            return False
+        if other is not stmt:
+            return True
+        moving = set(names(stmt.dst.offset))
+        return any(not moving & changed for changed in self.loops)
+
+
+def _depends(op: Op, state: _State) -> bool:
+    into = {view.buffer for view in written(op)}
+    out_of = {view.buffer for view in read(op)}
+    return bool((into | out_of) & state.vector_writes or into & state.vector_reads)
+
+
+def _touched_by_vector(stmt: Stmt) -> frozenset[str]:
+    """Buffers that `stmt` writes, or gives back to be written, on behalf of the vector unit."""
+    match stmt:
+        case Op():
+            return frozenset(view.buffer for view in written(stmt))
+        case Free(buffer):
+            return frozenset((buffer,))
+        case _:
+            return _NONE

@@ -1,0 +1,200 @@
+"""The kernel file, op_kernel/<op>.cpp: a class with Init, Process and a function per stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, SyncCores, TensorRole
+from npusmith.ir.spec import OpSpec
+from npusmith.ir.walk import Block, bodies, names, operands, statements, values
+from npusmith.lower.cpp import real
+from npusmith.lower.emit import Printer
+from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
+from npusmith.lower.lines import STEP, code, comment
+from npusmith.lower.render import render
+from npusmith.lower.spell import Spelling
+from npusmith.lower.tiling import Tiling
+from npusmith.lower.usage import mentioned
+
+_POSITION = {
+    Role.VECIN: "TQue<TPosition::VECIN, 1>",
+    Role.VECOUT: "TQue<TPosition::VECOUT, 1>",
+    Role.THROUGH: "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1>",
+    Role.VECCALC: "TBuf<TPosition::VECCALC>",
+}
+
+_HELPERS = ("ScalarMin", "ScalarMax", "FloorDiv", "FloorMod", "CeilDiv", "AlignUp", "Infinity")
+_NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """Pieces of the kernel file that the template puts together."""
+
+    constants: list[str]
+    helpers: list[str]  # names of scalar functions that the code below uses
+    parameters: list[str]
+    arguments: list[str]
+    init: list[str]
+    process: list[str]
+    stages: list[list[str]]
+    members: list[str]
+    uses_sync: bool  # Sync<event>()
+    uses_cores: bool  # SyncAll()
+    uses_workspace: bool
+    about: list[str]
+
+
+def kernel_file(program: Program, spec: OpSpec, tiling: Tiling) -> str:
+    """The text of op_kernel/<op>.cpp for a lowered program."""
+    return render("kernel.cpp.j2", op=spec, tiling=tiling, kernel=write_kernel(program, tiling))
+
+
+def write_kernel(program: Program, tiling: Tiling) -> KernelText:
+    check_loops(program.kernel)
+    spell = Spelling(program)
+    calls = stage_calls(program.kernel)
+    process = _process(program, spell, calls)
+    stages = [_stage(call, program, spell) for call in calls.values()]
+    init = _init(program, spell, tiling)
+    body = "\n".join([*init, *process, *(line for stage in stages for line in stage)])
+    tensors = [spell.name(t.name) for t in program.kernel.tensors if t.role in _POINTERS]
+    workspace = any(t.role is TensorRole.SCRATCH for t in program.kernel.tensors)
+    return KernelText(
+        constants=_constants(program, spell, body),
+        helpers=_helpers(body),
+        parameters=[f"GM_ADDR {name}" for name in tensors],
+        arguments=tensors,
+        init=init,
+        process=process,
+        stages=stages,
+        members=_members(program, spell, body),
+        uses_sync="Sync<" in body,
+        uses_cores=any(isinstance(item, SyncCores) for item in statements(program.kernel.body)),
+        uses_workspace=workspace,
+        about=comment(program.kernel.doc) if program.kernel.doc else [],
+    )
+
+
+_POINTERS = (TensorRole.INPUT, TensorRole.OUTPUT)
+
+
+def _constants(program: Program, spell: Spelling, body: str) -> list[str]:
+    """Module constants that the kernel uses."""
+    lines = []
+    read = _names_read(program.kernel.body)
+    for name, value in program.consts:
+        if name not in read:
+            continue
+        if isinstance(value, int):
+            lines.append(f"constexpr int64_t {spell.name(name)} = {value};")
+        else:
+            literal = real(value, spell.dialect.infinity)
+            keyword = "const" if "(" in literal else "constexpr"
+            lines.append(f"{keyword} float {spell.name(name)} = {literal};")
+    return lines
+
+
+def _names_read(block: Block) -> set[str]:
+    return {name for stmt in statements(block) for expr in operands(stmt) for name in names(expr)}
+
+
+def _helpers(body: str) -> list[str]:
+    used = {name for name in _HELPERS if f"{name}(" in body}
+    used |= {more for name in used for more in _NEEDED_BY.get(name, ())}
+    return [name for name in _HELPERS if name in used]
+
+
+def _init(program: Program, spell: Spelling, tiling: Tiling) -> list[str]:
+    lines: list[str] = []
+    for scalar in program.kernel.scalars:
+        lines += code(f"{spell.name(scalar.name)} = tiling.{tiling.field(scalar.name)};", 2)
+    for tensor in program.kernel.tensors:
+        pointer = spell.name(tensor.name)
+        if tensor.role is TensorRole.SCRATCH:
+            pointer = f"(workspace + tiling.{tiling.field(tensor.name + ':offset')})"
+        size = tiling.field(tensor.name + ":size")
+        cast = f"(__gm__ {tensor.dtype.cpp} *){pointer}"
+        lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, tiling.{size});", 2)
+    for buffer in program.kernel.buffers:
+        lines += code(_init_buffer(buffer, spell), 2)
+    return lines
+
+
+def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
+    assert isinstance(buffer.length, Const)  # normalize has run
+    size = f"{buffer.length.value} * sizeof({buffer.dtype.cpp})"
+    count = "" if buffer.role is Role.VECCALC else f"{buffer.depth}, "
+    return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
+
+
+def _members(program: Program, spell: Spelling, body: str) -> list[str]:
+    lines: list[str] = []
+    for tensor in program.kernel.tensors:
+        lines += code(f"GlobalTensor<{tensor.dtype.cpp}> {spell.tensor(tensor.name)};", 1)
+    for buffer in program.kernel.buffers:
+        assert buffer.role is not None  # place_buffers has run
+        lines += code(f"{_POSITION[buffer.role]} {spell.queue(buffer.name)};", 1)
+    for scalar in program.kernel.scalars:
+        lines += code(f"{spell.kinds[scalar.name].value} {spell.name(scalar.name)};", 1)
+    return lines
+
+
+def _process(program: Program, spell: Spelling, calls: dict[int, StageCall]) -> list[str]:
+    body = program.kernel.body
+    printer = Printer(spell, calls, body)
+    wanted = _outer_variables(body) | {name for call in calls.values() for name in call.gives}
+    fetched = _fetch(program, spell, _read_between(body))
+    return [*fetched, *printer.block(body, 2, frozenset(wanted))]
+
+
+def _outer_variables(block: Block) -> set[str]:
+    """Variables assigned outside of stages."""
+    found: set[str] = set()
+    for stmt in block:
+        found |= variables((stmt,)) if not bodies(stmt) else set()
+        if not isinstance(stmt, Stage):
+            for body in bodies(stmt):
+                found |= _outer_variables(body)
+    return found
+
+
+def _read_between(block: Block) -> Iterator[str]:
+    """Buffers read by value() outside of stages."""
+    for stmt in block:
+        yield from (view.buffer for view in values(stmt))
+        if not isinstance(stmt, Stage):
+            for body in bodies(stmt):
+                yield from _read_between(body)
+
+
+def _fetch(program: Program, spell: Spelling, buffers: Iterator[str]) -> list[str]:
+    """Local tensors of the scratch buffers among `buffers`."""
+    used = set(buffers)
+    lines: list[str] = []
+    for buffer in program.kernel.buffers:
+        if buffer.name in used and buffer.role is Role.VECCALC:
+            element = buffer.dtype.cpp
+            left = f"LocalTensor<{element}> {spell.local(buffer.name)}"
+            lines += code(f"{left} = {spell.queue(buffer.name)}.Get<{element}>();", 2)
+    return lines
+
+
+def _stage(call: StageCall, program: Program, spell: Spelling) -> list[str]:
+    """One member function, from its head to its closing brace."""
+    tensors = [
+        f"const LocalTensor<{spell.type(name)}> &{spell.local(name)}" for name in call.tensors
+    ]
+    takes = [f"{spell.kinds[name].value} {spell.name(name)}" for name in call.takes]
+    gives = [f"{spell.kinds[name].value} &{spell.name(name)}" for name in call.gives]
+    head = f"__aicore__ inline void {call.name}({', '.join([*tensors, *takes, *gives])})"
+    own = variables(call.stage.body) - set(call.gives)
+    printer = Printer(spell, {}, call.stage.body)
+    return [
+        *code(head, 1),
+        STEP + "{",
+        *_fetch(program, spell, mentioned(call.stage.body)),
+        *printer.block(call.stage.body, 2, frozenset(own)),
+        STEP + "}",
+    ]

@@ -1,0 +1,57 @@
+"""Lines of C++ text: indentation, comments, and breaking what is too long."""
+
+from __future__ import annotations
+
+WIDTH = 100
+STEP = "    "
+
+
+def comment(text: str, indent: int = 0) -> list[str]:
+    """`text` as // lines that fit, its own line breaks kept."""
+    lead = STEP * indent + "// "
+    return [line for part in text.strip().splitlines() for line in _fill(part.strip(), lead)]
+
+
+def _fill(text: str, lead: str) -> list[str]:
+    lines, line = [], lead.rstrip()
+    for word in text.split():
+        if len(line) + 1 + len(word) > WIDTH and line != lead.rstrip():
+            lines.append(line)
+            line = lead.rstrip()
+        line += " " + word
+    return [*lines, line]
+
+
+def code(text: str, indent: int = 0) -> list[str]:
+    """One statement, broken after commas or before operators where it is too long."""
+    lead = STEP * indent
+    lines, rest = [], lead + text
+    while len(rest) > WIDTH:
+        at = _break(rest, len(lead))
+        if at is None:
+            break
+        lines.append(rest[:at].rstrip())
+        lead = STEP * (indent + 1)
+        rest = lead + rest[at:].lstrip()
+    return [*lines, rest]
+
+
+def _break(line: str, start: int) -> int | None:
+    """The best place to break within the width: a comma as far out and right as possible."""
+    depth, best = 0, None
+    for at, char in enumerate(line[: WIDTH + 1]):
+        if char in "({<[":
+            depth += 1
+        elif char in ")}>]":
+            depth -= 1
+        elif (
+            char == " "
+            and at > start
+            and line[at - 1] in ",;"
+            and (best is None or depth <= best[0])
+        ):
+            best = (depth, at)
+    if best is not None:
+        return best[1]
+    spots = [at for at in range(start + 1, WIDTH) if line[at] == " " and line[at + 1] in "+-*/?:&|"]
+    return spots[-1] if spots else None

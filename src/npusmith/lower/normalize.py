@@ -1,0 +1,61 @@
+"""Fold what is known at compile time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from npusmith.errors import LowerError, Place
+from npusmith.ir.nodes import Buffer, Const, Program, Stmt
+from npusmith.lower.fold import evaluate, fold
+from npusmith.lower.kinds import Kinds, float_buffers, host_kinds, infer, kernel_kinds
+from npusmith.lower.rebuild import Rewrite, map_operands, map_statements
+from npusmith.target.chips import Chip
+
+
+def normalize(program: Program, chip: Chip) -> Program:
+    """Fold int arithmetic on constants and give every buffer a literal length.
+
+    before: `xt = ub(2 * TILE, float32)` ... `load(xt, x[row * 1 + 0], 4 * 8)`
+    after:  `xt = ub(8192, float32)`     ... `load(xt, x[row], 32)`
+
+    Floats are left alone: what they round to is decided when they run.
+    """
+    host, kernel = program.host, program.kernel
+    in_host = _folder(host_kinds(program), frozenset())
+    in_kernel = _folder(kernel_kinds(program), float_buffers(program))
+    launch = replace(
+        host.launch,
+        cores=in_host(host.launch.cores),
+        args=tuple((name, in_host(value)) for name, value in host.launch.args),
+    )
+    consts = dict(program.consts)
+    return replace(
+        program,
+        host=replace(host, body=_map(host.body, in_host), launch=launch),
+        kernel=replace(
+            kernel,
+            body=_map(kernel.body, in_kernel),
+            buffers=tuple(_with_length(item, consts) for item in kernel.buffers),
+        ),
+    )
+
+
+def _folder(kinds: Kinds, floats: frozenset[str]) -> Rewrite:
+    return lambda expr: fold(expr, lambda item: infer(item, kinds, floats))
+
+
+def _map(body: tuple[Stmt, ...], rewrite: Rewrite) -> tuple[Stmt, ...]:
+    return map_statements(body, lambda stmt: map_operands(stmt, rewrite))
+
+
+def _with_length(buffer: Buffer, consts: Mapping[str, int | float]) -> Buffer:
+    length = evaluate(buffer.length, consts)
+    if length is None or length < 1:
+        raise LowerError(
+            "lower-length",
+            f"the length of buffer {buffer.name!r} is not a positive int constant",
+            Place(line=buffer.line),
+            seen=str(buffer.length),
+        )
+    return replace(buffer, length=Const(length))

@@ -1,0 +1,85 @@
+"""The operator project on disk: what a CANN user would check in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from npusmith.ir.nodes import Program, SyncCores
+from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.walk import statements
+from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
+from npusmith.lower.host import check_ports, host_file
+from npusmith.lower.kernel import kernel_file
+from npusmith.lower.model import model_file
+from npusmith.lower.render import render
+from npusmith.lower.tiling import plan_tiling, tiling_file
+from npusmith.target.chips import Chip
+
+_BUILD = (
+    ("CMakeLists.txt", "cmake.j2"),
+    ("CMakePresets.json", "presets.json.j2"),
+    ("op_host/CMakeLists.txt", "cmake_host.j2"),
+    ("op_kernel/CMakeLists.txt", "cmake_kernel.j2"),
+    ("direct/CMakeLists.txt", "cmake_direct.j2"),
+    ("build.sh", "build.sh.j2"),
+    ("setup.py", "setup.py.j2"),
+    ("README.md", "readme.md.j2"),
+)
+
+
+def write_project(program: Program, chip: Chip, out: Path, spec: OpSpec) -> list[Path]:
+    """Write the files of a lowered program under `out`; returns their paths.
+
+    The tile program itself, `<op>.tile.py`, is the caller's to write.
+    """
+    texts = project_files(program, chip, spec)
+    written = []
+    for name, text in texts.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+        written.append(path)
+    return written
+
+
+def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
+    """The same as texts by relative path, in the order in which a reader would open them."""
+    check_ports(program, spec)
+    tiling = plan_tiling(program, spec)
+    syncs = any(isinstance(item, SyncCores) for item in statements(program.kernel.body))
+    files = {
+        f"op_kernel/{spec.name}.cpp": kernel_file(program, spec, tiling),
+        f"op_kernel/{tiling.header}": tiling_file(spec, tiling),
+        f"op_host/{spec.name}.cpp": host_file(program, spec, tiling, chip),
+        f"{spec.name}.json": operator_json(spec),
+        f"direct/{spec.name}.asc": direct_kernel(program, spec, tiling),
+        "direct/pybind.cpp": direct_binding(program, spec, tiling, chip),
+        "pybind.cpp": binding_file(spec),
+        "model_new.py": model_file(spec),
+    }
+    for name, template in _BUILD:
+        files[name] = render(template, op=spec, chip=chip, syncs=syncs)
+    return files
+
+
+def operator_json(spec: OpSpec) -> str:
+    """The operator prototype that msopgen reads."""
+    entry = {
+        "op": spec.op_type,
+        "language": "cpp",
+        "input_desc": [_described(port) for port in spec.inputs],
+        "output_desc": [_described(port) for port in spec.outputs],
+    }
+    return json.dumps([entry], indent=4) + "\n"
+
+
+def _described(port: Port) -> dict[str, object]:
+    return {
+        "name": port.name,
+        "param_type": "required",
+        "format": ["ND"],
+        "type": [port.dtype.json],
+    }

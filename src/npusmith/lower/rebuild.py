@@ -1,0 +1,130 @@
+"""Rebuilding the nodes of a kernel with some of their parts replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Combine,
+    Expr,
+    For,
+    If,
+    Load,
+    Negate,
+    Op,
+    Program,
+    Span,
+    Stage,
+    Stmt,
+    Store,
+    Value,
+    View,
+)
+from npusmith.ir.walk import Block, bodies
+
+Rewrite = Callable[[Expr], Expr]
+
+
+def map_children(expr: Expr, fn: Rewrite) -> Expr:
+    """`expr` with `fn` applied to what is directly inside it."""
+    match expr:
+        case Binary(op, left, right):
+            return Binary(op, fn(left), fn(right))
+        case Negate(value):
+            return Negate(fn(value))
+        case Call(name, args):
+            return Call(name, tuple(fn(arg) for arg in args))
+        case Choice(cond, then, other):
+            return Choice(fn(cond), fn(then), fn(other))
+        case Value(source):
+            return Value(View(source.buffer, fn(source.offset)))
+        case _:
+            return expr
+
+
+def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
+    """`stmt` with `fn` applied to the expressions that it evaluates itself."""
+    match stmt:
+        case Assign():
+            return replace(stmt, value=fn(stmt.value))
+        case For():
+            return replace(stmt, start=fn(stmt.start), stop=fn(stmt.stop), step=fn(stmt.step))
+        case If():
+            return replace(stmt, cond=fn(stmt.cond))
+        case Load():
+            return replace(
+                stmt,
+                dst=_view(stmt.dst, fn),
+                src=_span(stmt.src, fn),
+                count=fn(stmt.count),
+                rows=_maybe(stmt.rows, fn),
+                pitch=_maybe(stmt.pitch, fn),
+            )
+        case Store():
+            return replace(
+                stmt,
+                dst=_span(stmt.dst, fn),
+                src=_view(stmt.src, fn),
+                count=fn(stmt.count),
+                rows=_maybe(stmt.rows, fn),
+                pitch=_maybe(stmt.pitch, fn),
+            )
+        case Op():
+            return replace(
+                stmt,
+                views=tuple(_view(view, fn) for view in stmt.views),
+                scalars=tuple(fn(scalar) for scalar in stmt.scalars),
+                count=fn(stmt.count),
+            )
+        case Combine():
+            return replace(
+                stmt, dst=_view(stmt.dst, fn), src=_view(stmt.src, fn), count=fn(stmt.count)
+            )
+        case _:
+            return stmt
+
+
+def with_bodies(stmt: Stmt, new: tuple[Block, ...]) -> Stmt:
+    """`stmt` with its statement lists replaced, in the order of bodies()."""
+    match stmt:
+        case For() | Stage():
+            return replace(stmt, body=new[0])
+        case If():
+            return replace(stmt, then=new[0], orelse=new[1])
+        case _:
+            return stmt
+
+
+def map_blocks(block: Block, fn: Callable[[Block], Block]) -> Block:
+    """`fn` over every statement list, innermost first."""
+    inner = tuple(
+        with_bodies(stmt, tuple(map_blocks(body, fn) for body in bodies(stmt))) for stmt in block
+    )
+    return fn(inner)
+
+
+def map_statements(block: Block, fn: Callable[[Stmt], Stmt]) -> Block:
+    """`fn` over every statement, nested ones first."""
+    return map_blocks(block, lambda items: tuple(fn(item) for item in items))
+
+
+def with_body(program: Program, body: Block) -> Program:
+    """The program with another kernel body."""
+    return replace(program, kernel=replace(program.kernel, body=body))
+
+
+def _view(view: View, fn: Rewrite) -> View:
+    return View(view.buffer, fn(view.offset))
+
+
+def _span(span: Span, fn: Rewrite) -> Span:
+    return Span(span.tensor, fn(span.offset))
+
+
+def _maybe(expr: Expr | None, fn: Rewrite) -> Expr | None:
+    return None if expr is None else fn(expr)

@@ -1,0 +1,24 @@
+"""Templates of the files that npusmith writes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("npusmith.lower", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # C++, CMake and Python text, no HTML
+    )
+
+
+def render(template: str, **context: object) -> str:
+    """The text of a template with every name that it uses given."""
+    return _environment().get_template(template).render(**context)

@@ -1,0 +1,68 @@
+"""The tiling struct: the one record that host and kernel share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npusmith.ir.nodes import Program, TensorRole
+from npusmith.ir.spec import OpSpec
+from npusmith.lower.names import Scope, camel
+from npusmith.lower.render import render
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One member: `key` is a tiling parameter, `<tensor>:size` or `<scratch>:offset`."""
+
+    key: str
+    type: str
+    name: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The struct of one operator. 8-byte fields come first, so that there are no gaps."""
+
+    struct: str
+    header: str  # file name
+    fields: tuple[Field, ...]
+
+    def field(self, key: str) -> str:
+        return next(item.name for item in self.fields if item.key == key)
+
+    @property
+    def padding(self) -> bool:
+        """Does a float need a partner to fill 8 bytes?"""
+        return sum(item.type == "float" for item in self.fields) % 2 == 1
+
+
+def plan_tiling(program: Program, spec: OpSpec) -> Tiling:
+    """Fields for the kernel's parameters and for the size of every tensor."""
+    scope = Scope()
+    fields = [
+        Field(
+            item.name,
+            "float" if item.is_float else "int64_t",
+            scope.add(item.name),
+            "",
+        )
+        for item in program.kernel.scalars
+    ]
+    for tensor in program.kernel.tensors:
+        key = f"{tensor.name}:size"
+        about = f"elements of {tensor.name}"
+        fields.append(Field(key, "int64_t", scope.add(key, f"{camel(tensor.name)}Size"), about))
+    for tensor in program.kernel.tensors:
+        if tensor.role is TensorRole.SCRATCH:
+            key = f"{tensor.name}:offset"
+            about = f"bytes from the start of the workspace to {tensor.name}"
+            name = scope.add(key, f"{camel(tensor.name)}Offset")
+            fields.append(Field(key, "int64_t", name, about))
+    fields.sort(key=lambda item: item.type == "float")
+    return Tiling(f"{spec.op_type}TilingData", f"{spec.name}_tiling.h", tuple(fields))
+
+
+def tiling_file(spec: OpSpec, tiling: Tiling) -> str:
+    """The text of op_kernel/<op>_tiling.h."""
+    return render("tiling.h.j2", op=spec, tiling=tiling)

@@ -1,0 +1,105 @@
+"""Who touches which on-chip buffer: loads, stores, vector operations, scalar reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from npusmith.ir.nodes import Alloc, Deque, Load, Op, Stage, Stmt, Store, View
+from npusmith.ir.walk import Block, bodies, statements, values
+from npusmith.target.intrinsics import INTRINSICS, Operand
+
+
+def written(op: Op) -> tuple[View, ...]:
+    """The views that a vector operation writes (scratch is clobbered, so it counts)."""
+    return tuple(
+        view
+        for kind, view in zip(INTRINSICS[op.name].views, op.views, strict=True)
+        if kind in (Operand.DST, Operand.TMP)
+    )
+
+
+def read(op: Op) -> tuple[View, ...]:
+    """The views that a vector operation reads."""
+    row = INTRINSICS[op.name]
+    return tuple(
+        view
+        for kind, view in zip(row.views, op.views, strict=True)
+        if kind in (Operand.SRC, Operand.MASK) or (kind is Operand.DST and row.reads_dst)
+    )
+
+
+def writes(stmt: Stmt, buffer: str) -> bool:
+    """Does a vector operation in `stmt` write the buffer?"""
+    return any(
+        view.buffer == buffer
+        for item in statements((stmt,))
+        if isinstance(item, Op)
+        for view in written(item)
+    )
+
+
+def loads(stmt: Stmt, buffer: str) -> bool:
+    """Does a load in `stmt` fill the buffer?"""
+    return any(isinstance(item, Load) and item.dst.buffer == buffer for item in statements((stmt,)))
+
+
+def stores(stmt: Stmt, buffer: str) -> bool:
+    """Does a store in `stmt` send the buffer?"""
+    return any(
+        isinstance(item, Store) and item.src.buffer == buffer for item in statements((stmt,))
+    )
+
+
+def _reads_itself(stmt: Stmt, buffer: str) -> bool:
+    sent = isinstance(stmt, Store) and stmt.src.buffer == buffer
+    used = isinstance(stmt, Op) and any(view.buffer == buffer for view in read(stmt))
+    return sent or used or any(view.buffer == buffer for view in values(stmt))
+
+
+def reads_filled(stmt: Stmt, buffer: str) -> bool:
+    """Does `stmt` read the buffer before it fills the buffer itself?"""
+    if _reads_itself(stmt, buffer):
+        return True
+    return any(_block_reads(body, buffer) for body in bodies(stmt))
+
+
+def _block_reads(block: Block, buffer: str) -> bool:
+    for stmt in block:
+        if reads_filled(stmt, buffer):
+            return True
+        if isinstance(stmt, Stage) and loads(stmt, buffer):
+            return False
+    return False
+
+
+def leaves_written(stmt: Stmt, buffer: str) -> bool:
+    """Does `stmt` write or read the buffer without storing it afterwards itself?"""
+    used = isinstance(stmt, Op) and any(view.buffer == buffer for view in stmt.views)
+    if used or any(view.buffer == buffer for view in values(stmt)):
+        return True
+    return any(block_leaves(body, buffer) for body in bodies(stmt))
+
+
+def block_leaves(block: Block, buffer: str) -> bool:
+    """The same of a statement list."""
+    for stmt in reversed(block):
+        if isinstance(stmt, Stage) and stores(stmt, buffer):
+            return False
+        if leaves_written(stmt, buffer):
+            return True
+    return False
+
+
+def mentioned(block: Block) -> Iterator[str]:
+    """Names of the buffers that `block` touches, with repetitions, in program order."""
+    for stmt in statements(block):
+        match stmt:
+            case Load():
+                yield stmt.dst.buffer
+            case Store():
+                yield stmt.src.buffer
+            case Op():
+                yield from (view.buffer for view in stmt.views)
+            case Alloc(buffer) | Deque(buffer):
+                yield buffer
+        yield from (view.buffer for view in values(stmt))

@@ -1,0 +1,248 @@
+"""The main jobs, from files to a verdict: generate, run, check.
+
+Each is a straight line of steps over the parts below it; the CLI and Python callers use nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from npusmith.errors import Level, NpusmithError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Program
+from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show
+from npusmith.lang import check_all, parse
+from npusmith.lower import lower, write_project
+from npusmith.plan import Plan, write
+from npusmith.report.html import write_report
+from npusmith.store.folder import new_folder
+from npusmith.store.record import write_result
+from npusmith.target.chips import Chip
+from npusmith.task.judge import judge
+from npusmith.task.prepared import Prepared
+from npusmith.task.load import open_task
+from npusmith.task.tolerance import check_profile
+from npusmith.task.trials import SEEDS, prepare
+from npusmith.task.verdict import Rung, Verdict
+from npusmith.twin import check_source
+
+BINDINGS = "bindings.json"  # in a project: where the operator's inputs come from
+
+
+class Progress(Protocol):
+    """Told at the beginning of each step."""
+
+    def step(self, name: str, detail: str = "") -> None: ...
+
+
+def generate(
+    task: Path,
+    out: Path,
+    chip: Chip,
+    tolerance: str,
+    progress: Progress,
+    *,
+    writer: str = "plan",
+    seed: int = 0,
+) -> Verdict:
+    """Write an operator for the task, judge it, and leave everything in `out`.
+
+    Raises TaskError for an unusable task and PlanError for what the writer cannot write; a candidate
+    that is wrong is a Verdict, not an error.
+    """
+    profile = check_profile(tolerance)
+    clock = _Clock()
+    with new_folder(out) as folder, tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+        prepared = _prepare(task, Path(work), progress, clock, seed)
+        progress.step("write", f"writer {writer}, {len(prepared.graph.nodes)} graph nodes")
+        plan = write(prepared.graph, f"{prepared.name}_custom", chip)
+        spec = _with_source(plan.spec, prepared)
+        text = show(plan.program)
+        (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
+        program = _legal(text, spec.name, chip)
+        clock.lap("write")
+        progress.step("lower", "tile program to Ascend C")
+        write_project(lower(program, chip), chip, folder, spec)
+        _write_bindings(folder, spec)
+        clock.lap("lower")
+        verdict = judge(folder, prepared, chip, profile, spec=spec, step=progress.step)
+        verdict.program = str(out / f"{spec.name}.tile.py")
+        verdict.project = str(out)
+        verdict.seconds = {**clock.laps, **verdict.seconds}
+        verdict.provenance |= {"writer": writer, "seed": seed, "notes": list(plan.notes)}
+        progress.step("report", "result.json, report.html")
+        _write_results(folder, verdict, plan, program, prepared)
+    return verdict
+
+
+def run(
+    project: Path,
+    task: Path,
+    chip: Chip,
+    tolerance: str,
+    progress: Progress,
+    *,
+    dynamic: bool | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """Judge an existing project on a task; other shapes count when the project says it serves them."""
+    profile = check_profile(tolerance)
+    clock = _Clock()
+    spec = _read_bindings(project)
+    with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+        prepared = _prepare(task, Path(work), progress, clock, seed)
+        other_shapes = spec is not None if dynamic is None else dynamic
+        verdict = judge(
+            project, prepared, chip, profile, spec=spec, dynamic=other_shapes, step=progress.step
+        )
+        verdict.seconds = {**clock.laps, **verdict.seconds}
+        verdict.provenance["seed"] = seed
+    return verdict
+
+
+def check(file: Path, chip: Chip) -> Verdict:
+    """Parse, check the rules and compile; run nothing."""
+    if not file.exists():
+        raise NpusmithError("file-missing", f"{file} does not exist", seen=str(file))
+    verdict = Verdict(
+        verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",
+        chip=chip.name, project=str(file),
+    )  # fmt: skip
+    try:
+        return _check_program(file, chip, verdict) if file.suffix == ".py" else _check_cpp(
+            file, chip, verdict
+        )
+    except NpusmithError as error:
+        verdict.error = error.record()
+        return verdict
+
+
+class _Clock:
+    """Wall time of each step, for provenance only."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._start = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = round(now - self._start, 3)
+        self._start = now
+
+
+def _prepare(task: Path, work: Path, progress: Progress, clock: _Clock, seed: int) -> Prepared:
+    progress.step("read", str(task))
+    opened = open_task(task)
+    progress.step("reference", "capture the graph and run PyTorch on every set of inputs")
+    # each seed of the CLI gives five seeds of its own; seed 0 gives the published ones
+    seeds = tuple(base + seed * len(SEEDS) for base in SEEDS)
+    prepared = prepare(opened, work, seeds=seeds)
+    clock.lap("reference")
+    return prepared
+
+
+def _with_source(spec: OpSpec, prepared: Prepared) -> OpSpec:
+    from dataclasses import replace
+
+    return replace(spec, task_source=prepared.task.text)
+
+
+def _legal(text: str, name: str, chip: Chip) -> Program:
+    """The program as a reader of the file gets it: parsed from the text, checked."""
+    program = parse(text, f"{name}.tile.py")
+    wrong = check_all(program, chip)
+    if wrong:
+        raise wrong[0]
+    return program
+
+
+def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
+    verdict.program = str(file)
+    program = parse(file.read_text(encoding="utf-8"), str(file))
+    verdict.rung = Rung.PARSED
+    wrong = check_all(program, chip)
+    if wrong:
+        verdict.error = wrong[0].record()
+        verdict.provenance["errors"] = [item.record() for item in wrong]
+        return verdict
+    verdict.rung = Rung.LEGAL
+    with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+        write_project(lower(program, chip), chip, Path(work), _plain_spec(program))
+        verdict.findings = check_source(Path(work), chip)
+    return _compiled(verdict)
+
+
+def _check_cpp(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
+    verdict.findings = check_source(file, chip)
+    return _compiled(verdict)
+
+
+def _compiled(verdict: Verdict) -> Verdict:
+    if not any(item.level is Level.ERROR for item in verdict.findings):
+        verdict.compiled, verdict.rung, verdict.verdict = True, Rung.COMPILED, "pass"
+    return verdict
+
+
+def _plain_spec(program: Program) -> OpSpec:
+    """Ports for a program without a task: outputs take the shape of the first input."""
+    first = program.inputs[0].name if program.inputs else ""
+    return OpSpec(
+        name=program.kernel.name,
+        inputs=tuple(
+            Port(item.name, item.dtype, (), position=index)
+            for index, item in enumerate(program.inputs)
+        ),
+        outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
+        single_output=len(program.outputs) == 1,
+    )
+
+
+# -------------------------------------------------------------------------------- files of results
+
+
+def _write_bindings(folder: Path, spec: OpSpec) -> None:
+    rows = [
+        {
+            "name": port.name,
+            "dtype": port.dtype.value,
+            "source": port.source.value,
+            "position": port.position,
+            "target": port.target,
+        }
+        for port in spec.inputs
+    ]
+    text = json.dumps({"operator": spec.name, "inputs": rows}, indent=2)
+    (folder / BINDINGS).write_text(text + "\n", encoding="utf-8")
+
+
+def _read_bindings(project: Path) -> OpSpec | None:
+    """The operator's inputs as bindings.json names them; None when the project has none."""
+    path = project / BINDINGS
+    if not path.is_file():
+        return None
+    try:
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        ports = tuple(
+            Port(
+                str(row["name"]), DType(row["dtype"]), (), Source(row["source"]),
+                int(row["position"]), str(row["target"]),
+            )
+            for row in data["inputs"]
+        )  # fmt: skip
+        return OpSpec(str(data["operator"]), ports, ())
+    except (ValueError, KeyError, TypeError) as error:
+        raise NpusmithError(
+            "binding-unknown", f"{path} cannot be read as bindings", seen=str(error)
+        ) from error
+
+
+def _write_results(
+    folder: Path, verdict: Verdict, plan: Plan, program: Program, prepared: Prepared
+) -> None:
+    write_result(folder, verdict.model_dump(mode="json"))
+    write_report(folder, verdict, program, notes=plan.notes, task_source=prepared.task.text)

@@ -1,0 +1,122 @@
+"""Statement lists while they are being written, and the on-chip buffers that they name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    Expr,
+    For,
+    If,
+    Load,
+    Name,
+    Note,
+    Op,
+    Stage,
+    StageKind,
+    Stmt,
+    Store,
+)
+from npusmith.ir.walk import values
+from npusmith.plan.dag import Value
+
+
+class Part(str, Enum):
+    """What a buffer is for; the language lets it have one part."""
+
+    LOADED = "loaded"
+    STORED = "stored"
+    SCRATCH = "scratch"
+    THROUGH = "loaded and stored unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Temp:
+    """A buffer before buffers are shared out: as many as the writer likes.
+
+    Wide ones hold a tile, the others one number (in 64 elements, which comparisons round up to).
+    """
+
+    name: str
+    dtype: DType
+    part: Part
+    wide: bool
+    mask: bool = False
+    hint: str = ""  # what the buffer holds, for its name
+
+
+@dataclass(slots=True)
+class Block:
+    """One statement list: which groups have an index here, and which values are at hand."""
+
+    opened: frozenset[int] = frozenset()
+    index: dict[int, Expr] = field(default_factory=dict)
+    count: Expr | None = None  # elements of the open tile along the last group
+    resident: bool = False  # the open tile is all of the last group
+    items: list[Stmt] = field(default_factory=list)
+    buffers: dict[Value, str] = field(default_factory=dict)  # values computed here
+    scalars: dict[Value, Expr] = field(default_factory=dict)  # ... and read as scalars
+    spread: dict[tuple[Value, bool], str] = field(default_factory=dict)  # ... and copied over it
+    decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
+    joined: tuple[tuple[int, ...], str] | None = None  # groups that one variable runs along
+
+
+Path = tuple[Block, ...]
+
+
+def staged(items: list[Stmt]) -> tuple[Stmt, ...]:
+    """Sort a list into stages: between two loops first loads, then computing, then stores."""
+    result: list[Stmt] = []
+    segment: list[Stmt] = []
+    for item in items:
+        if _plain(item):
+            segment.append(item)
+        else:
+            result += _stages(segment)
+            result.append(item)
+            segment = []
+    return (*result, *_stages(segment))
+
+
+def _plain(item: Stmt) -> bool:
+    return isinstance(item, (Load, Store, Op, Assign, Note))
+
+
+def _stages(segment: list[Stmt]) -> list[Stmt]:
+    head = [item for item in segment if isinstance(item, Assign) and not _reads(item)]
+    kinds: tuple[tuple[StageKind, list[Stmt]], ...] = (
+        (StageKind.COPY_IN, [item for item in segment if isinstance(item, Load)]),
+        (StageKind.COMPUTE, _compute(segment)),
+        (StageKind.COPY_OUT, [item for item in segment if isinstance(item, Store)]),
+    )
+    stages = [Stage(kind, tuple(body)) for kind, body in kinds if body]
+    return [*head, *stages]
+
+
+def _compute(segment: list[Stmt]) -> list[Stmt]:
+    """Operations and scalars read from buffers; a note stays with what follows it."""
+    body = [
+        item
+        for item in segment
+        if isinstance(item, (Op, Note)) or (isinstance(item, Assign) and _reads(item))
+    ]
+    return body if any(not isinstance(item, Note) for item in body) else []
+
+
+def _reads(item: Assign) -> bool:
+    return any(True for _ in values(item))
+
+
+def loop(var: str, start: Expr, stop: Expr, step: Expr, block: Block) -> For:
+    return For(var, start, stop, step, staged(block.items))
+
+
+def choice(cond: Expr, then: Block, other: Block | None = None) -> If:
+    return If(cond, staged(then.items), () if other is None else staged(other.items))
+
+
+def variable(text: str) -> Name:
+    return Name(text)

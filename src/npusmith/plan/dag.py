@@ -1,0 +1,278 @@
+"""What a graph computes, as one small expression per element: float32, int32 and mask values.
+
+Operations are those that the chip has (names of the intrinsic table), so that writing the kernel is
+a matter of order and buffers. Values have no shape: they run along named axes (axes.py). Every
+value is made once, constants are folded, and cancelling forms are replaced by ones that do not
+cancel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from npusmith.ir.dtypes import DType
+
+Axis = Any  # an Atom while the graph is read, a group number afterwards
+
+
+class Kind(str, Enum):
+    """What a value is made of on the chip."""
+
+    FLOAT = "float32"
+    INT = "int32"
+    MASK = "one bit per element"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One node. Compared by identity: `Dag.make` makes equal nodes once.
+
+    op is "load" (text: the input's name), "const" (number), "count" (elements along axes, minus
+    number), "index" (position along axes), "reduce" (text: sum, prod, max or min; over axes),
+    "narrow" (rounded to dtype and back), or an operation on args.
+    """
+
+    op: str
+    args: tuple[Value, ...] = ()
+    number: int | float = 0
+    text: str = ""
+    axes: tuple[Axis, ...] = ()
+    dtype: DType | None = None
+    kind: Kind = Kind.FLOAT
+
+
+COMPARES = ("lt", "gt", "eq", "le", "ge")
+_SWAPPED = {"lt": "gt", "gt": "lt", "eq": "eq", "le": "ge", "ge": "le"}
+COMMUTES = ("add", "mul", "max", "min")
+
+
+@dataclass(slots=True)
+class Dag:
+    """Makes values; holds them so that equal ones are the same object."""
+
+    seen: dict[tuple[Any, ...], Value] = field(default_factory=dict)
+
+    def make(
+        self,
+        op: str,
+        *args: Value,
+        number: int | float = 0,
+        text: str = "",
+        axes: tuple[Axis, ...] = (),
+        dtype: DType | None = None,
+        kind: Kind = Kind.FLOAT,
+    ) -> Value:
+        if op in COMMUTES and args[0].op == "const":
+            args = (args[1], args[0])
+        simpler = _simplify(self, op, args, kind)
+        if simpler is not None:
+            return simpler
+        key = (op, args, repr(number), text, axes, dtype, kind)
+        if key not in self.seen:
+            self.seen[key] = Value(op, args, number, text, axes, dtype, kind)
+        return self.seen[key]
+
+    # ------------------------------------------------------------------------------------ leaves
+
+    def const(self, number: int | float | bool, kind: Kind = Kind.FLOAT) -> Value:
+        return self.make(
+            "const", number=float(number) if kind is Kind.FLOAT else int(number), kind=kind
+        )
+
+    def load(self, name: str, dtype: DType) -> Value:
+        kind = Kind.INT if dtype is DType.INT32 else Kind.FLOAT
+        return self.make("load", text=name, dtype=dtype, kind=kind)
+
+    def count(self, axes: tuple[Axis, ...], less: int = 0) -> Value:
+        """How many elements a reduction over these axes takes in, minus `less`, at least 0."""
+        return self.make("count", axes=axes, number=less)
+
+    def reduce(self, text: str, value: Value, axes: tuple[Axis, ...]) -> Value:
+        return self.make("reduce", value, text=text, axes=axes) if axes else value
+
+    # -------------------------------------------------------------------------------- arithmetic
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.make("add", a, b, kind=a.kind)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self.make("sub", a, b, kind=a.kind)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self.make("mul", a, b, kind=a.kind)
+
+    def div(self, a: Value, b: Value) -> Value:
+        return self.make("div", a, b)
+
+    def max(self, a: Value, b: Value) -> Value:
+        return self.make("max", a, b, kind=a.kind)
+
+    def min(self, a: Value, b: Value) -> Value:
+        return self.make("min", a, b, kind=a.kind)
+
+    def scaled(self, a: Value, factor: float) -> Value:
+        return self.mul(a, self.const(factor, a.kind))
+
+    def shifted(self, a: Value, amount: float) -> Value:
+        return self.add(a, self.const(amount, a.kind))
+
+    def neg(self, a: Value) -> Value:
+        return self.scaled(a, -1)
+
+    def inverse(self, a: Value) -> Value:
+        return self.div(self.const(1.0), a)
+
+    def unary(self, op: str, a: Value) -> Value:
+        return self.make(op, a)
+
+    # ------------------------------------------------------------------------------------- truth
+
+    def compare(self, mode: str, a: Value, b: Value) -> Value:
+        """A mask. `ne` is not here: on the chip it is 0 for NaN, PyTorch's is true."""
+        if a.op == "const" and b.op != "const":
+            return self.make(_SWAPPED[mode], b, a, kind=Kind.MASK)
+        return self.make(mode, a, b, kind=Kind.MASK)
+
+    def select(self, mask: Value, a: Value, b: Value) -> Value:
+        return self.make("select", mask, a, b)
+
+    def truth(self, mask: Value) -> Value:
+        """A mask as 1.0 and 0.0, the form in which bool tensors are held."""
+        return self.select(mask, self.const(1.0), self.const(0.0))
+
+    def test(self, mode: str, a: Value, b: Value) -> Value:
+        if mode == "ne":
+            return self.select(self.compare("eq", a, b), self.const(0.0), self.const(1.0))
+        return self.truth(self.compare(mode, a, b))
+
+    def where(self, truth: Value, a: Value, b: Value) -> Value:
+        """`a` where a truth value is 1, else `b`."""
+        if truth.op == "const":
+            return a if truth.number else b
+        if truth.op == "select":
+            yes, no = truth.args[1], truth.args[2]
+            if (yes.op, no.op) == ("const", "const") and {yes.number, no.number} == {0.0, 1.0}:
+                return self.select(truth.args[0], a, b) if yes.number else self._other(truth, a, b)
+        return self.select(self.compare("gt", truth, self.const(0.5)), a, b)
+
+    def _other(self, truth: Value, a: Value, b: Value) -> Value:
+        return self.select(truth.args[0], b, a)
+
+
+# --------------------------------------------------------------------------------- simplification
+
+
+def _quiet(fn: Callable[..., float]) -> Callable[..., float]:
+    """fn with IEEE answers where Python raises."""
+
+    def safe(*args: float) -> float:
+        try:
+            return fn(*args)
+        except (ValueError, ZeroDivisionError):
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return safe
+
+
+def _divide(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    if a == 0 or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _larger(a: float, b: float) -> float:
+    return math.nan if math.isnan(a) or math.isnan(b) else max(a, b)
+
+
+def _smaller(a: float, b: float) -> float:
+    return math.nan if math.isnan(a) or math.isnan(b) else min(a, b)
+
+
+_FOLD: dict[str, Callable[..., float]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _divide,
+    "max": _larger,
+    "min": _smaller,
+    "abs": abs,
+    "exp": _quiet(math.exp),
+    "ln": lambda a: -math.inf if a == 0 else _quiet(math.log)(a),
+    "sqrt": _quiet(math.sqrt),
+    "tanh": math.tanh,
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "lt": lambda a, b: a < b,
+    "gt": lambda a, b: a > b,
+    "eq": lambda a, b: a == b,
+    "le": lambda a, b: a <= b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def _simplify(dag: Dag, op: str, args: tuple[Value, ...], kind: Kind) -> Value | None:
+    """A simpler value that is equal, or None."""
+    if op == "select":
+        return _simplify_select(args)
+    if op in _FOLD and all(arg.op == "const" for arg in args):
+        number = _FOLD[op](*(arg.number for arg in args))
+        return dag.make("const", number=number, kind=kind)
+    if kind is Kind.MASK or len(args) != 2:
+        return None
+    left, right = args
+    if right.op == "const":
+        return _with_constant(dag, op, left, right.number)
+    if op == "sub" and left.op == "const" and left.number == 1:
+        return _one_minus(dag, right)
+    return None
+
+
+def _simplify_select(args: tuple[Value, ...]) -> Value | None:
+    mask, yes, no = args
+    if yes is no:
+        return yes
+    if mask.op == "const":
+        return yes if mask.number else no
+    return None
+
+
+def _with_constant(dag: Dag, op: str, left: Value, number: int | float) -> Value | None:
+    if (op, number) in (("mul", 1), ("add", 0), ("sub", 0), ("div", 1)):
+        return left
+    if (op, number) == ("add", 1):
+        return _one_plus(dag, left)
+    return None
+
+
+def _one_plus(dag: Dag, value: Value) -> Value | None:
+    """1 + erf(z) and 1 + tanh(z) without the cancellation that they have for negative z."""
+    if value.op == "erf":
+        return dag.unary("erfc", dag.neg(value.args[0]))
+    if value.op == "tanh":
+        return dag.scaled(logistic(dag, dag.scaled(value.args[0], 2.0)), 2.0)
+    return None
+
+
+def _one_minus(dag: Dag, value: Value) -> Value | None:
+    if value.op == "erf":
+        return dag.unary("erfc", value.args[0])
+    if value.op == "tanh":
+        return dag.scaled(logistic(dag, dag.scaled(value.args[0], -2.0)), 2.0)
+    return None
+
+
+def logistic(dag: Dag, a: Value) -> Value:
+    """1 / (1 + e**-a): right at both infinities, no cancellation."""
+    return dag.inverse(dag.shifted(dag.unary("exp", dag.neg(a)), 1.0))
+
+
+def constant_mask(dag: Dag, flag: bool) -> Value:
+    return dag.make("const", number=int(flag), kind=Kind.MASK)

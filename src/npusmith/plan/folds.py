@@ -1,0 +1,367 @@
+"""Reductions, softmax and normalizations of core ATen as expressions with `reduce` in them.
+
+Variances are two-pass (mean first, then squared distances), softmax subtracts the row's largest
+value, and means are divided by the count, so that a constant row has exactly its value as mean.
+"""
+
+from __future__ import annotations
+
+import math
+
+from npusmith.ir.dtypes import DType
+from npusmith.plan.axes import Atom, AxisError, Dim, Dims, leaves, regroup, sizes
+from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.plan.maps import power
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.task.graph import Argument
+
+Axes = tuple[Atom, ...]
+
+
+# ---------------------------------------------------------------------------- functions of values
+
+
+def mean(dag: Dag, x: Value, axes: Axes) -> Value:
+    return dag.div(dag.reduce("sum", x, axes), dag.count(axes))
+
+
+def variance(dag: Dag, x: Value, axes: Axes, less: int = 0) -> tuple[Value, Value]:
+    """Mean and variance: squared distances from the mean, never a difference of squares."""
+    middle = mean(dag, x, axes)
+    distance = dag.sub(x, middle)
+    total = dag.reduce("sum", dag.mul(distance, distance), axes)
+    return middle, dag.div(total, dag.count(axes, less))
+
+
+def normalize(dag: Dag, x: Value, axes: Axes, epsilon: float) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(variance + epsilon), with the mean and the factor."""
+    middle, spread = variance(dag, x, axes)
+    factor = dag.inverse(dag.unary("sqrt", dag.shifted(spread, epsilon)))
+    return dag.mul(dag.sub(x, middle), factor), middle, factor
+
+
+def softmax(dag: Dag, x: Value, axes: Axes) -> Value:
+    top = dag.reduce("max", x, axes)
+    raised = dag.unary("exp", dag.sub(x, top))
+    return dag.mul(raised, dag.inverse(dag.reduce("sum", raised, axes)))
+
+
+def log_softmax(dag: Dag, x: Value, axes: Axes) -> Value:
+    below = dag.sub(x, dag.reduce("max", x, axes))
+    return dag.sub(below, dag.unary("ln", dag.reduce("sum", dag.unary("exp", below), axes)))
+
+
+def norm(dag: Dag, x: Value, axes: Axes, order: float) -> Value:
+    size = dag.unary("abs", x)
+    if order == 0:
+        return dag.reduce("sum", dag.test("ne", x, dag.const(0.0)), axes)
+    if order == 1:
+        return dag.reduce("sum", size, axes)
+    if math.isinf(order):
+        return dag.reduce("max" if order > 0 else "min", size, axes)
+    if order == 2:
+        return dag.unary("sqrt", dag.reduce("sum", dag.mul(x, x), axes))
+    raised = power(dag, size, order)
+    return dag.make("power", dag.reduce("sum", raised, axes), dag.const(1.0 / order))
+
+
+# ------------------------------------------------------------------------------------------ shapes
+
+
+def _chosen(r: Reader, x: Tensor, dims: Argument) -> list[int]:
+    """Which dimensions are reduced: none given means all."""
+    rank = len(x.dims)
+    if dims is None or dims == ():
+        return list(range(rank))
+    return sorted({i + rank if i < 0 else i for i in r.integers(dims)})
+
+
+def _atoms(x: Tensor, chosen: list[int]) -> Axes:
+    return tuple(leaf for i in chosen if i < len(x.dims) for leaf in leaves(x.dims[i]))
+
+
+def _left(x: Tensor, chosen: list[int], keep: bool) -> Dims:
+    empty: Dim = ()
+    kept = [empty if i in chosen else dim for i, dim in enumerate(x.dims)]
+    return tuple(dim for i, dim in enumerate(kept) if keep or i not in chosen)
+
+
+def _flag(r: Reader, index: int) -> bool:
+    return bool(r.argument(index, "keepdim", False))
+
+
+def _float(r: Reader, x: Tensor) -> Value:
+    if not (x.dtype.is_float or x.dtype is DType.BOOL):
+        r.refuse(
+            "plan-dtype", f"a reduction of {x.dtype.value} is not written",
+            hint="convert to float32 first",
+        )  # fmt: skip
+    return r.floating(x)
+
+
+# ------------------------------------------------------------------------------------------ rules
+
+
+def _plain(text: str, dim_at: int | None, keep_at: int) -> Rule:
+    """sum, amax, amin, prod: one reduction."""
+
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        chosen = _chosen(r, x, r.argument(dim_at, "dim") if dim_at is not None else None)
+        value = r.dag.reduce(text, _float(r, x), _atoms(x, chosen))
+        return Tensor(value, _left(x, chosen, _flag(r, keep_at)), r.dtype)
+
+    return rule
+
+
+def total(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    chosen = _chosen(r, x, r.argument(1, "dim"))
+    value = r.dag.reduce("sum", _float(r, x), _atoms(x, chosen))
+    return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
+
+
+def average(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    if not r.dtype.is_float:
+        r.refuse("plan-dtype", "the mean is written for float results")
+    chosen = _chosen(r, x, r.argument(1, "dim"))
+    value = mean(r.dag, _float(r, x), _atoms(x, chosen))
+    return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
+
+
+def _some(text: str) -> Rule:
+    """any is the largest truth value, all the smallest."""
+
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        chosen = _chosen(r, x, r.argument(1, "dim"))
+        zero = r.dag.const(0.0)
+        truth = x.value if x.dtype is DType.BOOL else r.dag.test("ne", r.floating(x), zero)
+        value = r.dag.reduce(text, truth, _atoms(x, chosen))
+        return Tensor(value, _left(x, chosen, _flag(r, 2)), DType.BOOL)
+
+    return rule
+
+
+def _extreme(text: str) -> Rule:
+    """max and min: of everything, along a dimension (values only), or of two tensors."""
+
+    def rule(r: Reader) -> Result:
+        assert r.node is not None
+        overload = r.node.op.rpartition(".")[2]
+        x = r.tensor(r.argument(0))
+        if overload == "default":
+            atoms = _atoms(x, list(range(len(x.dims))))
+            return Tensor(r.dag.reduce(text, _float(r, x), atoms), (), r.dtype)
+        if overload != "dim":
+            r.refuse("plan-unsupported-op", f"{r.node.op} is not written")
+        chosen = _chosen(r, x, r.argument(1, "dim"))
+        value = r.dag.reduce(text, _float(r, x), _atoms(x, chosen))
+        return (Tensor(value, _left(x, chosen, _flag(r, 2)), x.dtype), None)
+
+    return rule
+
+
+def _less(r: Reader, argument: Argument) -> int:
+    number = 1.0 if argument is None else r.number(argument)
+    if number != int(number):
+        r.refuse("plan-unsupported-op", f"a correction of {number} is not an integer")
+    return int(number)
+
+
+def _variance(r: Reader) -> tuple[Tensor, Tensor]:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    chosen = _chosen(r, x, r.argument(1, "dim"))
+    less = _less(r, r.node.kwargs.get("correction"))
+    middle, spread = variance(r.dag, _float(r, x), _atoms(x, chosen), less)
+    dims = _left(x, chosen, bool(r.node.kwargs.get("keepdim", False)))
+    return Tensor(spread, dims, x.dtype), Tensor(middle, dims, x.dtype)
+
+
+def spread_only(r: Reader) -> Result:
+    return _variance(r)[0]
+
+
+def spread_and_mean(r: Reader) -> Result:
+    return _variance(r)
+
+
+def vector_norm(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    chosen = _chosen(r, x, r.argument(2, "dim"))
+    order = r.number(r.argument(1, "ord", 2))
+    value = norm(r.dag, _float(r, x), _atoms(x, chosen), order)
+    return Tensor(value, _left(x, chosen, _flag(r, 3)), r.dtype)
+
+
+def _softened(log: bool) -> Rule:
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        fn = log_softmax if log else softmax
+        if not x.dims:
+            return Tensor(fn(r.dag, _float(r, x), ()), (), r.dtype)
+        axis = r.axis(r.argument(1), len(x.dims))
+        return Tensor(fn(r.dag, _float(r, x), leaves(x.dims[axis])), x.dims, r.dtype)
+
+    return rule
+
+
+def layer_norm(r: Reader) -> Result:
+    """native_layer_norm: output, mean and factor."""
+    x = r.tensor(r.argument(0))
+    rank = len(r.integers(r.argument(1)))
+    chosen = list(range(len(x.dims) - rank, len(x.dims)))
+    value, middle, factor = normalize(
+        r.dag, _float(r, x), _atoms(x, chosen), r.number(r.argument(4))
+    )
+    result = _affine(
+        r, Tensor(value, x.dims, x.dtype), r.optional(r.argument(2)), r.optional(r.argument(3))
+    )
+    left = _left(x, chosen, True)
+    return (result, Tensor(middle, left, DType.FLOAT32), Tensor(factor, left, DType.FLOAT32))
+
+
+def _affine(r: Reader, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    value, dims = x.value, x.dims
+    if weight is not None:
+        dims = r.broadcast(x, weight)
+        value = r.dag.mul(value, r.floating(weight))
+    if bias is not None:
+        dims = r.broadcast(x, bias)
+        value = r.dag.add(value, r.floating(bias))
+    return Tensor(value, dims, x.dtype)
+
+
+def group_norm(r: Reader) -> Result:
+    """native_group_norm: the channel axis is split into groups and what is in them."""
+    x = r.tensor(r.argument(0))
+    groups = r.integers(r.argument(6))[0]
+    shape = sizes(x.dims)
+    try:
+        dims = regroup(x.dims, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    except (AxisError, IndexError, ZeroDivisionError):
+        r.refuse("plan-reshape", f"{shape} has no channel axis of {groups} equal groups")
+    for leaf in leaves(dims[1]):
+        leaf.model = True
+    wide = Tensor(x.value, dims, x.dtype)
+    chosen = list(range(2, len(dims)))
+    value, middle, factor = normalize(
+        r.dag, _float(r, x), _atoms(wide, chosen), r.number(r.argument(7))
+    )
+    result = Tensor(value, x.dims, x.dtype)
+    weight, bias = (_per_channel(r, r.optional(r.argument(i)), len(shape)) for i in (1, 2))
+    result = _affine(r, result, weight, bias)
+    left = (dims[0], dims[1])
+    return (result, Tensor(middle, left, DType.FLOAT32), Tensor(factor, left, DType.FLOAT32))
+
+
+def _per_channel(r: Reader, tensor: Tensor | None, rank: int) -> Tensor | None:
+    """A vector of one number per channel, laid along dimension 1."""
+    if tensor is None:
+        return None
+    if len(tensor.dims) != 1:
+        r.refuse("plan-unsupported-op", "a vector of one number per channel was expected")
+    return Tensor(tensor.value, (tensor.dims[0], *(((),) * (rank - 2))), tensor.dtype)
+
+
+def batch_norm_stored(r: Reader) -> Result:
+    """_native_batch_norm_legit_no_training: statistics are inputs."""
+    x = r.tensor(r.argument(0))
+    weight, bias, middle, spread = (
+        _per_channel(r, r.optional(r.argument(i)), len(x.dims)) for i in range(1, 5)
+    )
+    if middle is None or spread is None:
+        r.refuse("plan-unsupported-op", "stored statistics were expected")
+    epsilon = r.number(r.argument(6))
+    dims = r.broadcast(x, middle, spread)
+    factor = r.dag.inverse(r.dag.unary("sqrt", r.dag.shifted(r.floating(spread), epsilon)))
+    value = r.dag.mul(r.dag.sub(_float(r, x), r.floating(middle)), factor)
+    result = _affine(r, Tensor(value, dims, x.dtype), weight, bias)
+    return (result, None, None)
+
+
+def batch_norm_measured(r: Reader) -> Result:
+    """Statistics of the batch itself: _native_batch_norm_legit.no_stats and _functional."""
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    functional = "functional" in r.node.op
+    at = 5 if functional else 3
+    if not r.argument(at):
+        r.refuse("plan-unsupported-op", "batch_norm in eval mode comes as another operation")
+    chosen = [i for i in range(len(x.dims)) if i != 1]
+    atoms = _atoms(x, chosen)
+    value, middle, factor = normalize(
+        r.dag, _float(r, x), atoms, r.number(r.argument(at + 2))
+    )
+    weight, bias = (_per_channel(r, r.optional(r.argument(i)), len(x.dims)) for i in (1, 2))
+    result = _affine(r, Tensor(value, x.dims, x.dtype), weight, bias)
+    left = (x.dims[1],)
+    saved = (Tensor(middle, left, DType.FLOAT32), Tensor(factor, left, DType.FLOAT32))
+    if not functional:
+        return (result, *saved)
+    momentum = r.number(r.argument(6))
+    _, unbiased = variance(r.dag, _float(r, x), atoms, 1)
+    running = (
+        _moved(r, r.tensor(r.argument(3)), Tensor(middle, left, DType.FLOAT32), momentum),
+        _moved(r, r.tensor(r.argument(4)), Tensor(unbiased, left, DType.FLOAT32), momentum),
+    )
+    return (result, *saved, *running)
+
+
+def _moved(r: Reader, old: Tensor, new: Tensor, momentum: float) -> Tensor:
+    """Running statistics after this batch."""
+    dims = r.broadcast(old, new)
+    kept = r.dag.scaled(r.floating(old), 1.0 - momentum)
+    return Tensor(r.dag.add(kept, r.dag.scaled(new.value, momentum)), dims, old.dtype)
+
+
+def gather(r: Reader) -> Result:
+    """One element per row picked by an index: the sum of where(position == index, x, 0)."""
+    x, index = r.tensor(r.argument(0)), r.tensor(r.argument(2))
+    rank = len(x.dims)
+    axis = r.axis(r.argument(1), rank) if rank else 0
+    shape, picked = sizes(x.dims), sizes(index.dims)
+    if rank == 0 or picked[axis] != 1 or any(
+        i != axis and shape[i] != picked[i] for i in range(rank)
+    ):
+        r.refuse(
+            "plan-data-movement", "a gather of more than one element per row moves data",
+            legal="one index per row", hint="leave this gather to PyTorch",
+        )  # fmt: skip
+    atoms = leaves(x.dims[axis])
+    empty: Dim = ()
+    other = Tensor(
+        x.value, tuple(empty if i == axis else dim for i, dim in enumerate(x.dims)), x.dtype
+    )
+    dims = r.broadcast(other, index)
+    place = r.dag.make("index", axes=atoms)
+    hit = r.dag.compare("eq", place, r.floating(index))
+    chosen = r.dag.select(hit, _float(r, x), r.dag.const(0.0))
+    return Tensor(r.dag.reduce("sum", chosen, atoms), dims, x.dtype)
+
+
+RULES: dict[str, Rule] = {
+    "sum": total,
+    "mean": average,
+    "amax": _plain("max", 1, 2),
+    "amin": _plain("min", 1, 2),
+    "prod": _plain("prod", 1, 2),
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "any": _some("max"),
+    "all": _some("min"),
+    "var": spread_only,
+    "var_mean": spread_and_mean,
+    "linalg_vector_norm": vector_norm,
+    "_softmax": _softened(log=False),
+    "_log_softmax": _softened(log=True),
+    "native_layer_norm": layer_norm,
+    "native_group_norm": group_norm,
+    "_native_batch_norm_legit_no_training": batch_norm_stored,
+    "_native_batch_norm_legit": batch_norm_measured,
+    "_native_batch_norm_legit_functional": batch_norm_measured,
+    "gather": gather,
+}
+

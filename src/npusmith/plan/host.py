@@ -1,0 +1,139 @@
+"""The host function: sizes, tile lengths, and how work is dealt to cores.
+
+Everything is an expression over input shapes and chip facts, so that one program serves all sizes
+of the same rank. Names are handed out here; only those that the kernel reads become parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from npusmith.ir.nodes import Assign, Call, ChipFact, Const, Expr, Host, Launch, Name, ScalarFn
+from npusmith.ir.walk import names
+from npusmith.plan.scalars import largest, least, product, shares
+from npusmith.plan.space import Space
+
+TILE = Name("TILE")
+_LEAST_TILE = Const(256)  # elements: shorter copies are all start-up time
+_STEP = Const(64)  # elements: one vector repeat of float32
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """How one set of groups is dealt to cores: names of host variables."""
+
+    outer: tuple[int, ...]  # groups other than the last, in memory order
+    tiled: bool  # the last group is dealt out as well, tile by tile
+    units: str  # pieces of work in all
+    share: str  # pieces of work of one core
+    tile: str = ""  # elements of a tile, where the last group is dealt out
+    tiles: str = ""  # tiles along the last group
+
+
+@dataclass(slots=True)
+class Sizes:
+    """Host variables in the order of their definitions."""
+
+    space: Space
+    defined: dict[str, Expr] = field(default_factory=dict)
+    deals: dict[tuple[int, ...], Deal] = field(default_factory=dict)
+    scratch: dict[str, Expr] = field(default_factory=dict)  # workspace tensors and their lengths
+
+    def define(self, name: str, value: Expr) -> Name:
+        self.defined.setdefault(name, value)
+        return Name(name)
+
+    def size(self, group: int) -> Name:
+        """The size of a group."""
+        item = self.space.groups[group]
+        return self.define(item.name, item.size)
+
+    def width(self) -> Name:
+        """Lanes of a tile that a loop over the last group touches, at least one."""
+        cols = self.size(self.space.last)
+        return self.define("width", largest(least(TILE, cols), Const(1)))
+
+    def deal(self, groups: frozenset[int]) -> Deal:
+        """Deal these groups to cores."""
+        key = tuple(sorted(groups))
+        if key not in self.deals:
+            self.deals[key] = self._deal(key)
+        return self.deals[key]
+
+    def _deal(self, key: tuple[int, ...]) -> Deal:
+        mark = str(len(self.deals) + 1) if self.deals else ""
+        tiled = self.space.last in key
+        outer = tuple(group for group in key if group != self.space.last)
+        lines = product(self.size(group) for group in outer)
+        if not tiled:
+            units = self._named(f"units{mark}", lines)
+            share = f"{units}_per_core"
+            self.define(share, shares(Name(units), Name("cores")))
+            return Deal(outer, False, units, share)
+        cols = self.size(self.space.last)
+        even = shares(product((lines, cols)), ChipFact("vector_cores"))
+        even = Call(ScalarFn.ALIGN_UP, (largest(even, _LEAST_TILE), _STEP))
+        tile = self.define(f"tile{mark}", least(TILE, even))
+        tiles = self.define(f"tiles{mark}", shares(cols, tile))
+        units = self._named(f"pieces{mark}", product((lines, tiles)))
+        share = f"{units}_per_core"
+        self.define(share, shares(Name(units), Name("cores")))
+        return Deal(outer, True, units, share, tile.id, tiles.id)
+
+    def _named(self, name: str, value: Expr) -> str:
+        """The variable that already holds this value, or a new one."""
+        return value.id if isinstance(value, Name) else self.define(name, value).id
+
+    def workspace(self, length: Expr) -> str:
+        """A new workspace tensor."""
+        name = f"part{len(self.scratch)}"
+        self.scratch[name] = length
+        return name
+
+    # --------------------------------------------------------------------------------- the result
+
+    def write(self, kernel: str, tensors: tuple[str, ...], used: list[str], doc: str) -> Host:
+        """The host function for a kernel that reads the variables `used`."""
+        counts = [Name(deal.units) for deal in self.deals.values()]
+        cores: Expr = Const(1)
+        if counts:
+            most: Expr = counts[0]
+            for count in counts[1:]:
+                most = largest(most, count)
+            cores = largest(least(most, ChipFact("vector_cores")), Const(1))
+        defined = {"cores": cores, **self.defined}
+        lengths = list(self.scratch.items())
+        roots = [*used, "cores"]
+        needed = _closure(roots, defined)
+        order = _ordered([name for name in defined if name in needed], defined)
+        body = tuple(Assign(name, defined[name]) for name in order)
+        args = [(name, Name(name)) for name in used] + lengths
+        launch = Launch(kernel, Name("cores"), tuple(args))
+        return Host("host", tensors, body, launch, doc)
+
+
+def _closure(roots: list[str], defined: dict[str, Expr]) -> set[str]:
+    found: set[str] = set()
+    queue = [name for name in roots if name in defined]
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += [item for item in names(defined[name]) if item in defined]
+    return found
+
+
+def _ordered(wanted: list[str], defined: dict[str, Expr]) -> list[str]:
+    """Definitions before their uses, otherwise in the order given."""
+    result: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in result or name not in defined:
+            return
+        for item in names(defined[name]):
+            visit(item)
+        result.append(name)
+
+    for name in wanted:
+        visit(name)
+    return [name for name in result if name in wanted]

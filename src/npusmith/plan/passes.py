@@ -1,0 +1,337 @@
+"""The order of a kernel: which reductions need a pass of their own, over which loops.
+
+A value is computed in the outermost list where all its groups are open, once. A reduction is a pass:
+loops over the reduced groups that accumulate, elementwise along a tile wherever possible, so that
+one reduction in registers (or none) is left at the end. A reduction that leaves nothing but a number
+is shared by all cores and combined across them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    BinOp,
+    Combine,
+    Const,
+    CoreCount,
+    Expr,
+    Note,
+    Stmt,
+    View,
+)
+from npusmith.ir.nodes import Value as Read
+from npusmith.plan.block import Block, Path, choice
+from npusmith.plan.dag import Value
+from npusmith.plan.emit import emit
+from npusmith.plan.formula import formula
+from npusmith.plan.host import TILE
+from npusmith.plan.loops import Body, Serial, nest, share
+from npusmith.plan.scalars import ONE, ZERO
+from npusmith.plan.space import Space
+from npusmith.plan.writer import Writer, op
+
+IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
+_LEAST_SCRATCH = Const(8)  # elements that one core takes in a combine: a block of 32 bytes
+
+
+def mixed() -> NoReturn:
+    raise PlanError(
+        "plan-mixed-reductions", "reductions along different axes depend on each other's rows"
+    )
+
+
+# ----------------------------------------------------------------------------------------- ensure
+
+
+def ensure(w: Writer, path: Path, roots: Sequence[Value]) -> None:
+    """Make values available where their groups are open: reductions first, then the rest."""
+    while True:
+        todo = _missing(w, path, roots)
+        reductions = [value for value in todo if value.op == "reduce"]
+        if not reductions:
+            break
+        depth = {value: _depth(value) for value in reductions}
+        first = min(reductions, key=lambda value: depth[value])
+        batch = [
+            value
+            for value in reductions
+            if depth[value] == depth[first] and _same_pass(w.space, value, first)
+        ]
+        reduce(w, path[: w.home(path, first) + 1], batch)
+    for value in todo:
+        emit(w, path[: w.home(path, value) + 1], value)
+
+
+def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
+    """Values to be computed, arguments first; what is under a reduction is not looked at."""
+    order: dict[Value, None] = {}
+
+    def visit(value: Value) -> None:
+        if value in order or value.op in ("const", "count") or w.find(path, value):
+            return
+        if value.op == "index" and not w.space.wide(value):
+            return
+        if value.op != "reduce":
+            for arg in value.args:
+                visit(arg)
+        order[value] = None
+
+    for root in roots:
+        visit(root)
+    return list(order)
+
+
+def _depth(value: Value) -> int:
+    """How many reductions stand on top of each other."""
+    below = max((_depth_cached(arg, {}) for arg in value.args), default=0)
+    return below + (value.op == "reduce")
+
+
+def _depth_cached(value: Value, cache: dict[Value, int]) -> int:
+    if value not in cache:
+        below = max((_depth_cached(arg, cache) for arg in value.args), default=0)
+        cache[value] = below + (value.op == "reduce")
+    return cache[value]
+
+
+def _same_pass(space: Space, one: Value, two: Value) -> bool:
+    return set(one.axes) == set(two.axes) and space.axes(one.args[0]) == space.axes(two.args[0])
+
+
+# ----------------------------------------------------------------------------------------- planning
+
+
+def inner_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
+    """Reductions that computing the roots takes, nested ones included; numbers are left out."""
+    found: dict[Value, None] = {}
+    seen: set[Value] = set()
+
+    def visit(value: Value) -> None:
+        if value in seen or w.find(path, value):
+            return
+        seen.add(value)
+        for arg in value.args:
+            visit(arg)
+        if value.op == "reduce" and w.space.axes(value):
+            found[value] = None
+
+    for root in roots:
+        visit(root)
+    return list(found)
+
+
+def ordered(w: Writer, groups: frozenset[int], inner: Sequence[Value]) -> list[int]:
+    """Loops, outermost first: an inner reduction's own groups come before those that it reduces."""
+    before: dict[int, set[int]] = {group: set() for group in groups}
+    for value in inner:
+        kept = w.space.axes(value) & groups
+        if not kept:
+            continue
+        for group in set(value.axes) & groups:
+            before[group] |= kept
+    result: list[int] = []
+    while len(result) < len(groups):
+        ready = [g for g in sorted(groups) if g not in result and before[g] <= set(result)]
+        if not ready:
+            mixed()
+        result.append(ready[0])
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How the work of a pass at the top is divided."""
+
+    dealt: frozenset[int]  # groups dealt to cores
+    rest: list[int]  # loops on each core
+    resident: bool  # worth keeping a whole row on chip when it fits in one tile
+
+
+def divide(w: Writer, path: Path, domain: frozenset[int], roots: Sequence[Value]) -> Work:
+    """Deal out what no inner reduction reduces."""
+    inner = inner_reductions(w, path, roots)
+    reduced = frozenset(axis for value in inner for axis in value.axes)
+    dealt = domain - reduced
+    rest = ordered(w, domain - dealt, inner)
+    last = w.space.last
+    resident = bool(inner) and last not in dealt and reduced == {last} and set(rest) <= {last}
+    return Work(dealt, rest, resident)
+
+
+def run(w: Writer, path: Path, work: Work, body: Body, serial: Serial | None = None) -> None:
+    """A pass at the top; where rows may fit in a tile, once for those that do and once for others."""
+    if not work.resident:
+        share(w, path, work.dealt, work.rest, body, serial)
+        return
+    last = w.space.last
+    cols = w.sizes.size(last)
+    whole = Block(frozenset({last}), {last: ZERO}, cols, resident=True)
+    parts = Block(frozenset())
+    whole.items.append(Note("a row fits in one tile: load it once"))
+    share(w, (*path, whole), work.dealt, [], body, serial)
+    parts.items.append(Note("longer rows are loaded again for every pass"))
+    share(w, (*path, parts), work.dealt, work.rest, body, serial)
+    path[-1].items.append(choice(Binary(BinOp.LE, cols, TILE), whole, parts))
+
+
+# --------------------------------------------------------------------------------------- reductions
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where one reduction accumulates."""
+
+    value: Value
+    buffer: str  # what is accumulated into, loop by loop
+    total: str  # for long sums: what `buffer` is added to now and then; else the same
+
+
+def reduce(w: Writer, path: Path, batch: Sequence[Value]) -> None:
+    """One pass for reductions over the same groups; the results land in the last list of `path`."""
+    block = path[-1]
+    reduced = frozenset(batch[0].axes)
+    last = w.space.last
+    if block.resident and last in block.opened and reduced == {last}:
+        ensure(w, path, [value.args[0] for value in batch])
+        for value in batch:
+            _directly(w, path, value)
+        return
+    if reduced & block.opened:
+        mixed()
+    _pass(w, path, batch, reduced)
+
+
+def _directly(w: Writer, path: Path, value: Value) -> None:
+    """The whole row is on chip."""
+    row = w.vector(path, value.args[0], True)
+    if value.text == "prod":
+        sink = _open(w, path, value, TILE, lanes=True, serial=False)
+        path[-1].items.append(_accumulate(w, path, sink.buffer, value))
+        row = sink.buffer
+    path[-1].buffers[value] = _fold(w, path, value, row, w.count(path, True))
+
+
+def _pass(w: Writer, path: Path, batch: Sequence[Value], reduced: frozenset[int]) -> None:
+    space, top = w.space, len(path) == 1
+    operands = [value.args[0] for value in batch]
+    wide = space.wide(operands[0])
+    lanes = wide and space.last in reduced
+    work = divide(w, path, reduced, operands) if top else None
+    # long sums that are not spread over the lanes of a tile are added up in stretches
+    serial = not lanes and any(value.text == "sum" for value in batch)
+    width = _width(w, path, work, wide, lanes)
+    block = path[-1]
+    block.items.append(Note(", ".join(_label(w, value) for value in batch)))
+    sinks = [_open(w, path, value, width, lanes, serial) for value in batch]
+
+    def body(inner: Path) -> None:
+        ensure(w, inner, operands)
+        inner[-1].items += [_accumulate(w, inner, s.buffer, s.value) for s in sinks]
+
+    frame = _frame(sinks, width) if serial else None
+    if work is None:
+        nest(w, path, ordered(w, reduced, inner_reductions(w, path, operands)), body, frame)
+    else:
+        run(w, path, work, body, frame)
+    for sink in sinks:
+        result = _fold(w, path, sink.value, sink.total, width) if lanes else sink.total
+        block.buffers[sink.value] = _combined(w, block, sink.value, result) if top else result
+
+
+def _label(w: Writer, value: Value) -> str:
+    names = " and ".join(w.space.groups[axis].name for axis in value.axes)
+    word = {"sum": "sum", "max": "largest", "min": "smallest", "prod": "product"}[value.text]
+    return f"{word} over {names} of {formula(w.space, value.args[0])}"
+
+
+def _width(w: Writer, path: Path, work: Work | None, wide: bool, lanes: bool) -> Expr:
+    """Elements of an accumulator that are in use."""
+    if not wide:
+        return ONE
+    if not lanes:
+        return w.count(path, True)
+    if work is not None and w.space.last in work.dealt:
+        from npusmith.ir.nodes import Name
+
+        return Name(w.sizes.deal(work.dealt).tile)
+    return w.sizes.width()
+
+
+def _open(
+    w: Writer, path: Path, value: Value, width: Expr, lanes: bool, serial: bool
+) -> Sink:
+    """Accumulators, holding the operation's neutral element."""
+    wide = w.space.wide(value.args[0])
+    # a product is folded in halves of the whole tile
+    filled = TILE if lanes and value.text == "prod" else width
+    buffer = w.temp(DType.FLOAT32, wide, hint="acc")
+    total = w.temp(DType.FLOAT32, wide, hint="acc") if serial and value.text == "sum" else buffer
+    path[-1].items.append(_neutral(value, total, filled))
+    return Sink(value, buffer, total)
+
+
+def _neutral(value: Value, buffer: str, count: Expr) -> Stmt:
+    return op("duplicate", (buffer,), (Const(IDENTITY[value.text]),), count)
+
+
+def _frame(sinks: Sequence[Sink], width: Expr) -> Serial:
+    long = [sink for sink in sinks if sink.total != sink.buffer]
+    return Serial(
+        tuple(_neutral(sink.value, sink.buffer, width) for sink in long),
+        tuple(op("accumulate_sum", (sink.total, sink.buffer), (), width) for sink in long),
+    )
+
+
+def _accumulate(w: Writer, path: Path, buffer: str, value: Value) -> Stmt:
+    operand = value.args[0]
+    wide = w.space.wide(operand)
+    source = w.vector(path, operand, wide)
+    return op(f"accumulate_{value.text}", (buffer, source), (), w.count(path, wide))
+
+
+def _fold(w: Writer, path: Path, value: Value, lanes: str, width: Expr) -> str:
+    """The lanes of a tile as one number."""
+    block = path[-1]
+    result = w.temp(DType.FLOAT32, False, hint=value.text)
+    if value.text == "prod":
+        _multiply_lanes(w, block, lanes, result)
+        return result
+    spare = w.temp(DType.FLOAT32, True, hint="spare")
+    block.items.append(op(f"reduce_{value.text}", (result, lanes, spare), (), width))
+    return result
+
+
+def _multiply_lanes(w: Writer, block: Block, lanes: str, result: str) -> None:
+    """There is no product in registers: halves of the tile are multiplied until 8 lanes are left."""
+    name = "half"
+    block.items.append(Note("multiply the halves of the tile until 8 lanes are left"))
+    half: Expr = Binary(BinOp.FLOORDIV, TILE, Const(2))
+    from npusmith.ir.nodes import For, If, Name, Op, Stage, StageKind
+
+    del For, If, Name, Op, Stage, StageKind, name, half
+    raise NotImplementedError
+
+
+def _combined(w: Writer, block: Block, value: Value, partial: str) -> str:
+    """The same number on every core."""
+    scratch = w.sizes.workspace(Binary(BinOp.MUL, _cores(), _LEAST_SCRATCH))
+    result = w.temp(DType.FLOAT32, False, hint=value.text)
+    block.items.append(Combine(value.text, View(result), View(partial), scratch, ONE))
+    return result
+
+
+def _cores() -> Expr:
+    from npusmith.ir.nodes import Name
+
+    return Name("cores")
+
+
+__all__ = ["CoreCount", "Assign", "Read"]

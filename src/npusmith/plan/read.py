@@ -1,0 +1,91 @@
+"""Graph -> expressions: what every output of a module is, in terms of its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.plan import folds, maps, views
+from npusmith.plan.axes import Dims, fresh
+from npusmith.plan.reader import Reader, Rule, Tensor
+from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+
+RULES: dict[str, Rule] = {**maps.RULES, **folds.RULES, **views.RULES}
+
+_READABLE = (
+    DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.INT32, DType.INT64, DType.INT16,
+    DType.INT8, DType.UINT8, DType.BOOL,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A graph that has been read: inputs with their axes, and one Tensor for each output."""
+
+    inputs: tuple[tuple[GraphInput, Dims], ...]
+    outputs: tuple[Tensor, ...]
+    reader: Reader
+
+
+def read(graph: Graph) -> Meaning:
+    """Every node that an output depends on. Raises PlanError at the first that is not written."""
+    reader = Reader(graph)
+    inputs = []
+    for item in graph.inputs:
+        dims = fresh(item.shape)
+        inputs.append((item, dims))
+        reader.known[item.name] = Tensor(reader.dag.load(item.name, item.dtype), dims, item.dtype)
+    needed = _needed(graph)
+    for node in graph.nodes:
+        if node.name in needed:
+            reader.node = node
+            reader.known[node.name] = _rule(reader, node)(reader)
+    reader.node = None
+    outputs = tuple(reader.tensor(Ref(ref=name)) for name in graph.outputs)
+    return Meaning(tuple(inputs), outputs, reader)
+
+
+def _rule(reader: Reader, node: Node) -> Rule:
+    parts = node.op.split(".")
+    name = parts[1] if len(parts) > 1 and parts[0] == "aten" else parts[-1]
+    if name not in RULES:
+        reader.refuse(
+            "plan-unsupported-op",
+            "the deterministic writer has no rule for this operation",
+        )
+    return RULES[name]
+
+
+def _needed(graph: Graph) -> set[str]:
+    """Names of nodes that the outputs depend on."""
+    nodes = {node.name: node for node in graph.nodes}
+    found: set[str] = set()
+    queue = list(graph.outputs)
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in nodes:
+            queue += _references((*nodes[name].args, *nodes[name].kwargs.values()))
+    return found
+
+
+def _references(arguments: tuple[Argument, ...]) -> list[str]:
+    names: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, Ref):
+            names.append(argument.ref)
+        elif isinstance(argument, tuple):
+            names += [item.ref for item in argument if isinstance(item, Ref)]
+    return names
+
+
+def check_readable(item: GraphInput) -> None:
+    """Refuse an input whose element type no rule reads."""
+    if item.dtype not in _READABLE:
+        raise PlanError(
+            "plan-dtype", f"input {item.name} has element type {item.dtype.value}",
+            legal=", ".join(dtype.value for dtype in _READABLE),
+        )  # fmt: skip

@@ -1,0 +1,165 @@
+"""The state of reading a graph: what every node means so far, and how a node is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from npusmith.errors import Place, PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.plan.axes import AxisError, Dims, align
+from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
+
+EXACT = 1 << 24  # float32 holds every integer below this
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """The meaning of one node: an expression, the axes of each dimension, PyTorch's dtype.
+
+    bool tensors are held as 1.0 and 0.0; integers other than int32 as float32, which is exact
+    below 2**24 and refused where that matters.
+    """
+
+    value: Value
+    dims: Dims
+    dtype: DType
+
+
+Result = Tensor | tuple[Tensor | None, ...]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Meanings by node name, and the node that is being read."""
+
+    graph: Graph
+    dag: Dag = field(default_factory=Dag)
+    known: dict[str, Result] = field(default_factory=dict)
+    node: Node | None = None
+    notes: list[str] = field(default_factory=list)
+
+    # ----------------------------------------------------------------------------------- refusal
+
+    def refuse(self, code: str, why: str, *, legal: str = "", hint: str = "") -> NoReturn:
+        """Say which node cannot be written, why, and what to do."""
+        node = self.node
+        if node is None:
+            raise PlanError(code, why, legal=legal, hint=hint)
+        raise PlanError(
+            code, f"{node.op} ({node.name}): {why}", place_of(node), seen=self._seen(node),
+            legal=legal, hint=hint,
+        )  # fmt: skip
+
+    def _seen(self, node: Node) -> str:
+        shapes = [self._shape_text(arg) for arg in node.args]
+        return f"{node.name} = {node.op}({', '.join(shapes)}) -> {list(node.shape)}"
+
+    def _shape_text(self, arg: Argument) -> str:
+        if isinstance(arg, Ref):
+            try:
+                spec = self.graph.spec(arg.ref)
+            except (KeyError, StopIteration):
+                return arg.ref
+            return f"{arg.ref}: {spec.dtype.value}{list(spec.shape)}"
+        return str(list(arg)) if isinstance(arg, tuple) else str(arg)
+
+    # --------------------------------------------------------------------------------- arguments
+
+    def argument(self, index: int, name: str = "", default: Argument = None) -> Argument:
+        """A positional argument, or the keyword of that name, or the default."""
+        assert self.node is not None
+        if index < len(self.node.args):
+            return self.node.args[index]
+        return self.node.kwargs.get(name, default) if name else default
+
+    def tensor(self, arg: Argument) -> Tensor:
+        """The meaning of a Ref, or a number as a tensor without dimensions."""
+        if isinstance(arg, Ref):
+            found = self.known.get(arg.ref)
+            if isinstance(found, Tensor):
+                return found
+            self.refuse("plan-unsupported-op", f"{arg.ref} is not a tensor that can be read")
+        if isinstance(arg, bool):
+            return Tensor(self.dag.const(arg), (), DType.BOOL)
+        if isinstance(arg, int):
+            return Tensor(self.dag.const(arg), (), DType.INT64)
+        if isinstance(arg, float):
+            return Tensor(self.dag.const(arg), (), DType.FLOAT32)
+        self.refuse("plan-unsupported-op", f"a tensor or number was expected, not {arg!r}")
+
+    def optional(self, arg: Argument) -> Tensor | None:
+        return None if arg is None else self.tensor(arg)
+
+    def number(self, arg: Argument) -> float:
+        """A literal number; a tensor or a string is refused."""
+        if isinstance(arg, (int, float)):
+            return float(arg)
+        if isinstance(arg, Ref):
+            found = self.tensor(arg)
+            if found.value.op == "const":
+                return float(found.value.number)
+        self.refuse("plan-unsupported-op", f"a number was expected, not {arg!r}")
+
+    def integers(self, arg: Argument) -> tuple[int, ...]:
+        items: Sequence[Ref | Literals] = arg if isinstance(arg, tuple) else (arg,)
+        if not all(isinstance(item, int) for item in items):
+            self.refuse("plan-unsupported-op", f"a list of integers was expected, not {arg!r}")
+        return tuple(int(item) for item in items if isinstance(item, int))
+
+    def axis(self, arg: Argument, rank: int) -> int:
+        index = self.integers(arg)[0]
+        return index + rank if index < 0 else index
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the node's result."""
+        assert self.node is not None
+        if self.node.dtype is None:
+            self.refuse(
+                "plan-dtype", "the result has an element type that vector cores do not have",
+                hint="use float32, float16 or bfloat16 in the model",
+            )  # fmt: skip
+        return self.node.dtype
+
+    # -------------------------------------------------------------------------------- conversion
+
+    def floating(self, tensor: Tensor) -> Value:
+        if tensor.value.kind is Kind.INT:
+            if tensor.value.op == "const":
+                return self.dag.const(tensor.value.number)
+            return self.dag.make("to_float", tensor.value)
+        return tensor.value
+
+    def integral(self, tensor: Tensor) -> Value:
+        """The int32 form of an int32 or bool tensor or of an integer."""
+        value = tensor.value
+        if value.kind is Kind.INT:
+            return value
+        if value.op == "const":
+            if not (-(2**31) <= value.number < 2**31) or value.number != int(value.number):
+                self.refuse("plan-dtype", f"{value.number} is not an int32")
+            return self.dag.const(int(value.number), Kind.INT)
+        if tensor.dtype not in (DType.BOOL, DType.INT8, DType.UINT8, DType.INT16):
+            self.refuse("plan-dtype", f"{tensor.dtype.value} does not go into int32 arithmetic")
+        return self.dag.make("to_int", value, kind=Kind.INT)
+
+    def broadcast(self, *tensors: Tensor) -> Dims:
+        try:
+            return align([tensor.dims for tensor in tensors])
+        except AxisError as problem:
+            self.refuse(problem.code, problem.message)
+
+
+Rule = Callable[[Reader], Result]
+
+
+def place_of(node: Node) -> Place:
+    """`file.py:12 forward` as a Place; whatever does not look like that is kept as the file."""
+    spot, _, function = node.source.partition(" ")
+    file, _, line = spot.rpartition(":")
+    if file and line.isdigit():
+        return Place(file, int(line), function)
+    return Place(node.source)

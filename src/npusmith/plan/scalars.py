@@ -1,0 +1,61 @@
+"""Short ways to write scalar expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+
+ZERO, ONE = Const(0), Const(1)
+
+
+def product(items: Iterable[Expr]) -> Expr:
+    """Left to right, factors of 1 left out."""
+    result: Expr | None = None
+    for item in items:
+        if item == ONE:
+            continue
+        result = item if result is None else Binary(BinOp.MUL, result, item)
+    return ONE if result is None else result
+
+
+def times(a: Expr, b: Expr) -> Expr:
+    return ZERO if ZERO in (a, b) else product((a, b))
+
+
+def plus(a: Expr, b: Expr) -> Expr:
+    if a == ZERO:
+        return b
+    return a if b == ZERO else Binary(BinOp.ADD, a, b)
+
+
+def minus(a: Expr, b: Expr) -> Expr:
+    return a if b == ZERO else Binary(BinOp.SUB, a, b)
+
+
+def quotient(a: Expr, b: Expr) -> Expr:
+    return a if b == ONE else Binary(BinOp.FLOORDIV, a, b)
+
+
+def remainder(a: Expr, b: Expr) -> Expr:
+    return Binary(BinOp.MOD, a, b)
+
+
+def least(a: Expr, b: Expr) -> Expr:
+    return Call(ScalarFn.MIN, (a, b))
+
+
+def largest(a: Expr, b: Expr) -> Expr:
+    return Call(ScalarFn.MAX, (a, b))
+
+
+def shares(a: Expr, b: Expr) -> Expr:
+    return a if b == ONE else Call(ScalarFn.CEIL_DIV, (a, b))
+
+
+def floating(a: Expr) -> Expr:
+    return Call(ScalarFn.FLOAT, (a,))
+
+
+def name(text: str) -> Expr:
+    return Name(text)

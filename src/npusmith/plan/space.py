@@ -1,0 +1,359 @@
+"""The loops of a kernel: axes in memory order, merged where nothing tells them apart.
+
+Takes a graph's meaning (read.py); gives groups of axes with their sizes as host expressions, the
+groups of every input and output, and the expressions rewritten over groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const, Dim, Expr, Size
+from npusmith.plan.axes import Atom, Dims, leaves
+from npusmith.plan.dag import Dag, Value
+from npusmith.plan.read import Meaning, check_readable
+from npusmith.plan.scalars import product, quotient
+from npusmith.plan.views import atoms_of
+from npusmith.task.graph import GraphInput
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Adjacent axes that every tensor and reduction treats alike: one loop."""
+
+    id: int
+    name: str  # the kernel's name for its size
+    size: Expr  # over input shapes
+    extent: int  # in the captured shapes
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    item: GraphInput
+    groups: tuple[int, ...]  # in memory order
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    value: Value
+    groups: tuple[int, ...]
+    dims: tuple[Expr, ...]  # of every dimension, over input shapes
+    dtype: DType
+
+
+@dataclass(slots=True)
+class Space:
+    groups: tuple[Group, ...]
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    last: int  # the group that is contiguous in memory: vectors run along it; -1 when none
+    dag: Dag
+    notes: tuple[str, ...]
+    cache: dict[Value, frozenset[int]] = field(default_factory=dict)
+
+    def axes(self, value: Value) -> frozenset[int]:
+        """The groups that a value differs along."""
+        if value not in self.cache:
+            self.cache[value] = axes_of(self, value)
+        return self.cache[value]
+
+    def wide(self, value: Value) -> bool:
+        """Whether a value is a vector along the last group; otherwise it is one number."""
+        return self.last in self.axes(value)
+
+    def input(self, name: str) -> Input:
+        return next(item for item in self.inputs if item.item.name == name)
+
+
+def axes_of(space: Space, value: Value) -> frozenset[int]:
+    if value.op in ("load", "index"):
+        return frozenset(value.axes)
+    if value.op in ("const", "count"):
+        return frozenset()
+    union: frozenset[int] = frozenset().union(*(space.axes(arg) for arg in value.args))
+    if value.op == "fill":
+        return union | {space.last}
+    return union - frozenset(value.axes) if value.op == "reduce" else union
+
+
+def resolve(meaning: Meaning) -> Space:
+    """Order the axes, merge them, and rewrite the expressions. Raises plan-transpose and others."""
+    used = _used(meaning)
+    rows = [atoms_of(dims) for _, dims in used] + [atoms_of(out.dims) for out in meaning.outputs]
+    names = [item.name for item, _ in used] + [f"output {i}" for i in range(len(meaning.outputs))]
+    for label, row in zip(names, rows, strict=True):
+        if len(set(row)) != len(row):
+            _refuse(
+                "plan-repeated-axis", f"{label} would be read along one loop in two dimensions",
+                "pass the tensor twice, as two inputs",
+            )  # fmt: skip
+    values = _reachable([out.value for out in meaning.outputs])
+    special = [value for value in values if value.op in ("reduce", "count", "index")]
+    order = _order(rows)
+    loose = [leaf for value in special for leaf in leaves(value.axes) if leaf not in order]
+    everything = order + list(dict.fromkeys(loose))
+    merged = _merge(everything, rows, [leaves(value.axes) for value in special])
+    return _build(meaning, used, merged, set(order))
+
+
+def _refuse(code: str, why: str, hint: str) -> NoReturn:
+    raise PlanError(code, why, hint=hint)
+
+
+def _used(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
+    values = _reachable([out.value for out in meaning.outputs])
+    names = {value.text for value in values if value.op == "load"}
+    used = [(item, dims) for item, dims in meaning.inputs if item.name in names]
+    for item, _ in used:
+        check_readable(item)
+    return used
+
+
+def _reachable(roots: Sequence[Value]) -> list[Value]:
+    """Every value that the roots depend on, arguments first."""
+    seen: dict[Value, None] = {}
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        value, ready = stack.pop()
+        if ready:
+            seen.setdefault(value)
+        elif value not in seen:
+            stack.append((value, True))
+            stack += [(arg, False) for arg in reversed(value.args)]
+    return list(seen)
+
+
+# ------------------------------------------------------------------------------------------ order
+
+
+def _order(rows: Sequence[tuple[Atom, ...]]) -> list[Atom]:
+    """One order of all axes that agrees with the memory order of every tensor."""
+    before: dict[Atom, set[Atom]] = {}
+    for row in sorted(rows, key=len, reverse=True):
+        for i, leaf in enumerate(row):
+            before.setdefault(leaf, set()).update(row[i - 1 : i])
+    follows = {(row[i], row[i + 1]) for row in rows for i in range(len(row) - 1)}
+    result: list[Atom] = []
+    waiting = list(before)
+    while waiting:
+        ready = [leaf for leaf in waiting if before[leaf] <= set(result)]
+        if not ready:
+            _refuse(
+                "plan-transpose", "tensors of this graph hold the same axes in different orders",
+                "keep one memory order: permute in PyTorch before and after",
+            )  # fmt: skip
+        chained = [leaf for leaf in ready if result and (result[-1], leaf) in follows]
+        leaf = (chained or ready)[0]
+        result.append(leaf)
+        waiting.remove(leaf)
+    return result
+
+
+def _merge(
+    order: Sequence[Atom],
+    rows: Sequence[tuple[Atom, ...]],
+    special: Sequence[tuple[Atom, ...]],
+) -> list[tuple[Atom, ...]]:
+    """Neighbours with the same appearances become one group."""
+    sets = [frozenset(row) for row in (*rows, *special)]
+
+    def mark(leaf: Atom) -> tuple[bool, ...]:
+        return tuple(leaf in row for row in sets)
+
+    merged: list[tuple[Atom, ...]] = []
+    for leaf in order:
+        if merged and mark(merged[-1][-1]) == mark(leaf):
+            merged[-1] = (*merged[-1], leaf)
+        else:
+            merged.append((leaf,))
+    return merged
+
+
+# ------------------------------------------------------------------------------------------ sizes
+
+
+def _leaf_sizes(used: Sequence[tuple[GraphInput, Dims]], wanted: Iterable[Atom]) -> dict[Atom, Expr]:
+    """Each axis as an expression over input shapes: a dimension, a part of one, or a number."""
+    known: dict[Atom, Expr] = {}
+    whole = [
+        (leaves(dim), Dim(item.name, i))
+        for item, dims in sorted(used, key=lambda pair: pair[0].kind != "user")
+        for i, dim in enumerate(dims)
+    ]
+    for row, size in whole:
+        if len(row) == 1:
+            known.setdefault(row[0], size)
+    pending = [leaf for leaf in dict.fromkeys(wanted) if leaf not in known]
+    for leaf in [leaf for leaf in pending if leaf.model]:
+        known[leaf] = Const(leaf.size)
+    for row, size in whole:
+        missing = [leaf for leaf in row if leaf not in known]
+        if len(missing) == 1:
+            others = product(known[leaf] for leaf in row if leaf is not missing[0])
+            known[missing[0]] = quotient(size, others)
+    for leaf in pending:
+        known.setdefault(leaf, Const(leaf.size))
+    return known
+
+
+def _size_notes(used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]) -> list[str]:
+    """Say which dimensions the program takes a number of the model's into."""
+    notes = []
+    for item, dims in used:
+        for i, dim in enumerate(dims):
+            row = leaves(dim)
+            numbers = [str(leaf.size) for leaf in row if isinstance(known[leaf], Const)]
+            if numbers:
+                notes.append(f"{item.name}.shape[{i}] is split by {' * '.join(numbers)}")
+            if dim and not row:
+                notes.append(f"{item.name}.shape[{i}] is 1 in every shape that the kernel serves")
+    return notes
+
+
+_NAMES = {1: ("size",), 2: ("rows", "cols"), 3: ("batch", "rows", "cols")}
+
+
+def _group_names(count: int) -> tuple[str, ...]:
+    if count in _NAMES:
+        return _NAMES[count]
+    return ("batch", *(f"part{i}" for i in range(1, count - 2)), "rows", "cols")
+
+
+def _whole_tensor(
+    row: tuple[Atom, ...], used: Sequence[tuple[GraphInput, Dims]]
+) -> Expr | None:
+    """`x.size` when a group is all of x."""
+    for item, dims in used:
+        if atoms_of(dims) == row and item.kind == "user":
+            return Size(item.name)
+    return None
+
+
+# ---------------------------------------------------------------------------------------- rebuild
+
+
+def _build(
+    meaning: Meaning,
+    used: list[tuple[GraphInput, Dims]],
+    merged: list[tuple[Atom, ...]],
+    ordered: set[Atom],
+) -> Space:
+    wanted = [leaf for row in merged for leaf in row]
+    known = _leaf_sizes(used, wanted + [a for out in meaning.outputs for a in atoms_of(out.dims)])
+    real = [row for row in merged if row[0] in ordered]
+    names = (*_group_names(len(real)), *(f"extra{i}" for i in range(len(merged) - len(real))))
+    groups = tuple(
+        Group(i, names[i], _group_size(row, used, known), _extent(row))
+        for i, row in enumerate(merged)
+    )
+    number = {leaf: i for i, row in enumerate(merged) for leaf in row}
+    inputs = tuple(Input(item, _numbers(atoms_of(dims), number)) for item, dims in used)
+    by_name = {item.item.name: item.groups for item in inputs}
+    space = Space(groups, inputs, (), len(real) - 1, Dag(), ())
+    rewriter = Rewriter(space, by_name, number)
+    outputs = []
+    for out in meaning.outputs:
+        dims = tuple(product(known[leaf] for leaf in leaves(dim)) for dim in out.dims)
+        value = rewriter.rewrite(out.value)
+        row = _numbers(atoms_of(out.dims), number)
+        outputs.append(Output(value, row, dims, out.dtype))
+        if not space.axes(value) <= set(row):
+            _refuse("plan-reshape", "an output lost an axis that it differs along", "report this")
+    space.outputs = tuple(outputs)
+    space.notes = tuple(_size_notes(used, known))
+    return space
+
+
+def _extent(row: tuple[Atom, ...]) -> int:
+    size = 1
+    for leaf in row:
+        size *= leaf.size
+    return size
+
+
+def _group_size(
+    row: tuple[Atom, ...], used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]
+) -> Expr:
+    return _whole_tensor(row, used) or product(known[leaf] for leaf in row)
+
+
+def _numbers(row: tuple[Atom, ...], number: dict[Atom, int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(number[leaf] for leaf in row))
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Copies expressions into a new Dag, with groups for axes."""
+
+    space: Space
+    inputs: dict[str, tuple[int, ...]]
+    number: dict[Atom, int]
+    done: dict[Value, Value] = field(default_factory=dict)
+
+    def rewrite(self, root: Value) -> Value:
+        for value in _reachable([root]):
+            if value not in self.done:
+                self.done[value] = self._copy(value)
+        return self.done[root]
+
+    def _copy(self, value: Value) -> Value:
+        dag = self.space.dag
+        args = tuple(self.done[arg] for arg in value.args)
+        if value.op == "load":
+            axes = self.inputs[value.text]
+            return dag.make(
+                "load", text=value.text, axes=axes, dtype=value.dtype, kind=value.kind
+            )
+        axes = tuple(sorted({self.number[leaf] for leaf in leaves(value.axes)}))
+        if value.op == "reduce":
+            return self._reduce(value, args[0], axes)
+        if value.op == "count" and not axes:
+            return dag.const(max(1 - value.number, 0))
+        if value.op == "mul":
+            return self._product(*args, value)
+        if value.op == "select":
+            return self._select(*args)
+        if value.op == "index" and len(axes) != 1:
+            _refuse(
+                "plan-data-movement", "an index runs along an axis that had to be split",
+                "index before reshaping",
+            )  # fmt: skip
+        return dag.make(
+            value.op, *args, number=value.number, text=value.text, axes=axes, dtype=value.dtype,
+            kind=value.kind,
+        )  # fmt: skip
+
+    def _reduce(self, value: Value, operand: Value, axes: tuple[int, ...]) -> Value:
+        """Leave out axes that the operand does not differ along."""
+        dag = self.space.dag
+        present = tuple(axis for axis in axes if axis in self.space.axes(operand))
+        absent = tuple(axis for axis in axes if axis not in present)
+        inner = dag.reduce(value.text, operand, present)
+        if not absent or value.text in ("max", "min"):
+            return inner
+        if value.text == "prod":
+            return dag.make("power", inner, dag.count(absent))
+        return dag.mul(inner, dag.count(absent))
+
+    def _select(self, mask: Value, yes: Value, no: Value) -> Value:
+        """A mask that is one bit for a whole tile becomes a tile of bits."""
+        dag = self.space.dag
+        wide = self.space.wide(yes) or self.space.wide(no)
+        if wide and not self.space.wide(mask) and mask.op != "const":
+            everywhere = dag.make("fill", dag.truth(mask))
+            mask = dag.compare("gt", everywhere, dag.const(0.5))
+        return dag.select(mask, yes, no)
+
+    def _product(self, a: Value, b: Value, value: Value) -> Value:
+        """x * (1 / d) is x / d, where that is no more work: one rounding less."""
+        dag = self.space.dag
+        for x, inverse in ((a, b), (b, a)):
+            if inverse.op == "div" and inverse.args[0].op == "const" and inverse.args[0].number == 1:
+                under = inverse.args[1]
+                if under.op != "const" and self.space.wide(under) == self.space.wide(x):
+                    return dag.div(x, under)
+        return dag.make("mul", a, b, kind=value.kind)

@@ -1,0 +1,219 @@
+"""Operations that only rename elements: reshapes, broadcasts, permutations, casts, constants.
+
+None of them moves data here; they change the axes of a dimension. What cannot be said that way is
+refused: slices, concatenations, gathers, products of matrices.
+"""
+
+from __future__ import annotations
+
+from npusmith.ir.dtypes import DType
+from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup, sizes
+from npusmith.plan.dag import Kind, Value
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
+
+EMPTY: Dim = ()
+
+
+def same(r: Reader) -> Result:
+    return r.tensor(r.argument(0))
+
+
+def view(r: Reader) -> Result:
+    """view, reshape, flatten: the result's shape says all."""
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    try:
+        return Tensor(x.value, regroup(x.dims, r.node.shape), x.dtype)
+    except AxisError as problem:
+        r.refuse(problem.code, problem.message)
+
+
+def unsqueeze(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    at = r.axis(r.argument(1), len(x.dims) + 1)
+    return Tensor(x.value, (*x.dims[:at], EMPTY, *x.dims[at:]), x.dtype)
+
+
+def squeeze(r: Reader) -> Result:
+    """squeeze of all, one or several dimensions of size 1; they stay 1 in every shape served."""
+    x = r.tensor(r.argument(0))
+    rank = len(x.dims)
+    asked = r.argument(1, "dim")
+    chosen = range(rank) if asked is None else [i % rank for i in r.integers(asked)] if rank else []
+    gone = {i for i in chosen if extent(x.dims[i]) == 1}
+    for i in gone:
+        pin(x.dims[i])
+    return Tensor(x.value, tuple(d for i, d in enumerate(x.dims) if i not in gone), x.dtype)
+
+
+def expand(r: Reader) -> Result:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    return Tensor(x.value, _expanded(x.dims, r.node.shape), x.dtype)
+
+
+def _expanded(dims: Dims, shape: tuple[int, ...]) -> Dims:
+    padded = (EMPTY,) * (len(shape) - len(dims)) + dims
+    result: list[Dim] = []
+    for dim, size in zip(padded, shape, strict=True):
+        if extent(dim) == size:
+            result.append(dim)
+            continue
+        pin(dim)
+        result += fresh((size,), model=True)
+    return tuple(result)
+
+
+def repeat(r: Reader) -> Result:
+    """Whole copies along a dimension: an outer axis that the element does not depend on."""
+    x = r.tensor(r.argument(0))
+    times = r.integers(r.argument(1))
+    padded = (EMPTY,) * (len(times) - len(x.dims)) + x.dims
+    result: list[Dim] = []
+    for dim, count in zip(padded, times, strict=True):
+        outer = EMPTY if count == 1 else fresh((count,), model=True)[0]
+        result.append((*outer, *dim))
+    return Tensor(x.value, tuple(result), x.dtype)
+
+
+def permute(r: Reader) -> Result:
+    """Another order of the dimensions. Whether data would have to move is seen at the outputs."""
+    x = r.tensor(r.argument(0))
+    rank = len(x.dims)
+    order = [i % rank for i in r.integers(r.argument(1))] if rank else []
+    return Tensor(x.value, tuple(x.dims[i] for i in order), x.dtype)
+
+
+def transpose(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    dims = list(x.dims)
+    rank = len(dims)
+    assert r.node is not None
+    short = r.node.op.startswith("aten.t.")
+    if rank < 2:
+        return x
+    first, second = (0, 1) if short else (r.axis(r.argument(i), rank) for i in (1, 2))
+    dims[first], dims[second] = dims[second], dims[first]
+    return Tensor(x.value, tuple(dims), x.dtype)
+
+
+def select(r: Reader) -> Result:
+    """`x[..., i, ...]` along a dimension of size 1."""
+    x = r.tensor(r.argument(0))
+    at = r.axis(r.argument(1), len(x.dims))
+    if extent(x.dims[at]) != 1:
+        r.refuse("plan-data-movement", f"it picks one of {extent(x.dims[at])} along dimension {at}")
+    pin(x.dims[at])
+    return Tensor(x.value, (*x.dims[:at], *x.dims[at + 1 :]), x.dtype)
+
+
+def whole_slice(r: Reader) -> Result:
+    """A slice of everything."""
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    if sizes(x.dims) != r.node.shape or r.argument(4, "step", 1) != 1:
+        r.refuse(
+            "plan-data-movement", f"it takes {list(r.node.shape)} out of {list(sizes(x.dims))}"
+        )
+    return x
+
+
+def cast(r: Reader) -> Result:
+    """_to_copy and clone: PyTorch's conversion to the result's dtype."""
+    x = r.tensor(r.argument(0))
+    return Tensor(convert(r, x, r.dtype), x.dims, r.dtype)
+
+
+def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
+    if dtype is x.dtype:
+        return x.value
+    if dtype is DType.FLOAT32:
+        return r.floating(x)
+    if dtype.is_float:
+        # float32 holds every value of both 16-bit types
+        return r.dag.make("narrow", r.floating(x), dtype=dtype)
+    if dtype is DType.BOOL:
+        return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
+    if dtype is DType.INT32 and x.dtype is not DType.INT64:
+        return r.dag.make("to_int", r.floating(x), kind=Kind.INT)
+    if dtype is DType.INT64 and x.dtype in (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16):
+        return r.floating(x)
+    r.refuse(
+        "plan-dtype", f"a conversion from {x.dtype.value} to {dtype.value} is not written",
+        legal="float32, float16, bfloat16, bool, and int32 from floats",
+    )  # fmt: skip
+
+
+def full(r: Reader) -> Result:
+    """A tensor of one number."""
+    assert r.node is not None
+    name = r.node.op.split(".")[1]
+    at = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0}.get(name)
+    number = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}.get(name)
+    if number is None and at is not None:
+        number = r.number(r.argument(at, "fill_value"))
+    if number is None:
+        r.refuse("plan-unsupported-op", "its contents are not defined")
+    kind = Kind.INT if r.dtype is DType.INT32 else Kind.FLOAT
+    dims = tuple(EMPTY if size == 1 else fresh((size,), model=True)[0] for size in r.node.shape)
+    return Tensor(r.dag.const(number, kind), dims, r.dtype)
+
+
+def item(r: Reader) -> Result:
+    """One result of an operation that has several."""
+    assert r.node is not None
+    source = r.argument(0)
+    found = r.known.get(getattr(source, "ref", ""))
+    index = r.integers(r.argument(1))[0]
+    if not isinstance(found, tuple) or index >= len(found):
+        r.refuse("plan-unsupported-op", "it takes a part of something that has none")
+    part = found[index]
+    if part is None:
+        r.refuse(
+            "plan-index-output", f"result {index} of this operation is not written",
+            legal="the values alone", hint="do not return the indices (or saved statistics)",
+        )  # fmt: skip
+    return part
+
+
+def moves(why: str) -> Rule:
+    def rule(r: Reader) -> Result:
+        r.refuse("plan-data-movement", why)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "unflatten"), view),
+    **dict.fromkeys(
+        ("alias", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "positive"), same
+    ),
+    **dict.fromkeys(("_to_copy", "clone", "to"), cast),
+    **dict.fromkeys(("expand", "broadcast_to", "expand_as"), expand),
+    **dict.fromkeys(("transpose", "t"), transpose),
+    **dict.fromkeys(
+        (
+            "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "ones",
+            "ones_like",
+        ),
+        full,
+    ),
+    "unsqueeze": unsqueeze,
+    "squeeze": squeeze,
+    "permute": permute,
+    "repeat": repeat,
+    "select": select,
+    "slice": whole_slice,
+    "getitem": item,
+    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "matmul"), moves("matrix products need the cube unit")),
+    **dict.fromkeys(("convolution",), moves("convolutions need the cube unit")),
+    **dict.fromkeys(("cat", "stack"), moves("joining tensors moves data")),
+    **dict.fromkeys(("index", "index_select", "embedding", "index_put", "scatter"), moves("indexing moves data")),
+    **dict.fromkeys(("flip", "roll", "sort", "topk"), moves("it reorders elements")),
+    **dict.fromkeys(("constant_pad_nd", "reflection_pad2d", "replication_pad2d"), moves("padding moves data")),
+}  # fmt: skip
+
+
+def atoms_of(dims: Dims) -> Dim:
+    """All loops of a layout in memory order."""
+    return tuple(leaf for dim in dims for leaf in leaves(dim))

@@ -1,0 +1,189 @@
+"""What is known while a kernel is being written: buffers so far, where values are, how to reach them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from npusmith.ir import nodes as ir
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
+from npusmith.plan.block import Block, Part, Path, Temp
+from npusmith.plan.dag import Kind, Value
+from npusmith.plan.host import TILE, Sizes
+from npusmith.plan.scalars import ONE, ZERO, floating, largest, minus, plus, product, times
+from npusmith.plan.space import Space
+
+_INF = Const(math.inf)
+
+# Loop variables by the name of the group's size.
+_SINGULAR = {"rows": "row", "cols": "col", "size": "i", "batch": "b"}
+
+
+@dataclass(slots=True)
+class Writer:
+    """The kernel under construction."""
+
+    space: Space
+    sizes: Sizes
+    temps: dict[str, Temp] = field(default_factory=dict)
+    stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
+    tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
+    names: dict[str, int] = field(default_factory=dict)
+
+    # --------------------------------------------------------------------------------- new things
+
+    def temp(
+        self, dtype: DType, wide: bool, part: Part = Part.SCRATCH, hint: str = "", mask: bool = False
+    ) -> str:
+        name = f"%{len(self.temps)}"
+        self.temps[name] = Temp(name, dtype, part, wide, mask, hint)
+        return name
+
+    def like(self, value: Value, hint: str = "") -> str:
+        """A scratch buffer for a value."""
+        dtype = {Kind.FLOAT: DType.FLOAT32, Kind.INT: DType.INT32, Kind.MASK: DType.UINT8}
+        wide = self.space.wide(value)
+        return self.temp(dtype[value.kind], wide, hint=hint, mask=value.kind is Kind.MASK)
+
+    def fresh(self, stem: str) -> str:
+        """A scalar name that was not used before."""
+        self.names[stem] = self.names.get(stem, 0) + 1
+        return f"{stem}{self.names[stem] - 1}"
+
+    def var(self, group: int) -> str:
+        """The loop variable of a group."""
+        size = self.space.groups[group].name
+        return _SINGULAR.get(size, f"{size}_at")
+
+    # ----------------------------------------------------------------------------------- locating
+
+    def level(self, path: Path, axes: frozenset[int]) -> int:
+        """The outermost list of the path in which all these groups have an index."""
+        for i, block in enumerate(path):
+            if axes <= block.opened:
+                return i
+        raise AssertionError(f"groups {sorted(axes)} are not open here")
+
+    def home(self, path: Path, value: Value) -> int:
+        return self.level(path, self.space.axes(value))
+
+    def find(self, path: Path, value: Value) -> str | None:
+        """The buffer of a value that is at hand."""
+        for block in reversed(path):
+            if value in block.buffers:
+                return block.buffers[value]
+        return None
+
+    def held(self, path: Path, value: Value) -> str:
+        found = self.find(path, value)
+        assert found is not None, value.op
+        return found
+
+    def count(self, path: Path, wide: bool) -> Expr:
+        """How many elements an operation touches."""
+        if not wide:
+            return ONE
+        for block in reversed(path):
+            if block.count is not None:
+                return block.count
+        raise AssertionError("no tile is open")
+
+    def index(self, path: Path, group: int) -> Expr:
+        """Where along a group we are; writes down a decoded index when it is first asked for."""
+        for block in reversed(path):
+            if group in block.decode:
+                name = self.var(group)
+                block.items.insert(0, Assign(name, block.decode.pop(group)))
+                block.index[group] = Name(name)
+            if group in block.index:
+                return block.index[group]
+        raise AssertionError(f"group {group} has no index here")
+
+    def offset(self, path: Path, groups: tuple[int, ...]) -> Expr:
+        """Where in a tensor of these groups we are, in elements."""
+        result: Expr = ZERO
+        at = 0
+        while at < len(groups):
+            run = self._run(path, groups[at:])
+            part = groups[at : at + max(len(run[0]), 1)]
+            size = product(self.sizes.size(group) for group in part)
+            step = Name(run[1]) if run[0] else self.index(path, groups[at])
+            result = plus(times(result, size), step) if result != ZERO else step
+            at += len(part)
+        return result
+
+    def _run(self, path: Path, groups: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+        """The groups at the front that one variable runs along, and its name."""
+        for block in path:
+            if block.joined is not None and groups[: len(block.joined[0])] == block.joined[0]:
+                return block.joined
+        return (), ""
+
+    # ----------------------------------------------------------------------------------- operands
+
+    def number(self, path: Path, value: Value) -> Expr:
+        """A value that is the same along the tile, as a scalar expression."""
+        if value.op == "const":
+            return literal(value)
+        if value.op == "count":
+            total: Expr = product(self.sizes.size(group) for group in value.axes)
+            if value.number:
+                total = largest(minus(total, Const(int(value.number))), ZERO)
+            return floating(total)
+        if value.op == "index":
+            return floating(self.index(path, value.axes[0]))
+        block = path[self.home(path, value)]
+        if value not in block.scalars:
+            name = self.fresh(_stem(value))
+            block.items.append(Assign(name, ir.Value(View(self.held(path, value)))))
+            block.scalars[value] = Name(name)
+        return block.scalars[value]
+
+    def is_number(self, value: Value, wide: bool) -> bool:
+        """Whether an operand enters a vector operation as a scalar."""
+        if value.op in ("const", "count"):
+            return True
+        if value.op == "index" and not self.space.wide(value):
+            return True
+        return wide and not self.space.wide(value)
+
+    def vector(self, path: Path, value: Value, wide: bool) -> str:
+        """An operand as a buffer; scalars are spread over one that outlives the loops inside."""
+        if not self.is_number(value, wide):
+            return self.held(path, value)
+        # one number: spread it where it is needed, wide ones once where the number is known
+        block = path[-1] if not wide else path[self.home(path, value)]
+        if value.op == "index":
+            block = path[-1]
+        if (value, wide) not in block.spread:
+            number = self.number(path, value)
+            dtype = DType.INT32 if value.kind is Kind.INT else DType.FLOAT32
+            buffer = self.temp(dtype, wide)
+            block.items.append(op("duplicate", (buffer,), (number,), TILE if wide else ONE))
+            block.spread[value, wide] = buffer
+        return block.spread[value, wide]
+
+
+def _stem(value: Value) -> str:
+    return {"sum": "sum_", "max": "top_", "min": "low_"}.get(value.text, "s")
+
+
+def literal(value: Value) -> Expr:
+    if value.kind is Kind.INT:
+        return Const(int(value.number))
+    number = float(value.number)
+    # the language has no literal for NaN
+    return ir.Binary(ir.BinOp.SUB, _INF, _INF) if math.isnan(number) else Const(number)
+
+
+def negated(expr: Expr) -> Expr:
+    if isinstance(expr, Const):
+        return Const(-expr.value)
+    return expr.value if isinstance(expr, Negate) else Negate(expr)
+
+
+def op(
+    name: str, views: tuple[str, ...], scalars: tuple[Expr, ...], count: Expr, mode: str = ""
+) -> Op:
+    return Op(name, tuple(View(view) for view in views), scalars, mode, count)

@@ -1,0 +1,146 @@
+"""report.html: one self-contained page about one verdict.
+
+Everything on it that came from a stranger (task, kernel, messages) is escaped by the template; the
+page holds no script, and its Content-Security-Policy allows nothing but its own style sheet.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from npusmith.errors import CODES
+from npusmith.ir.nodes import Program
+from npusmith.ir.spec import OpSpec
+from npusmith.report.ladder import ladder, reached
+from npusmith.report.memory import Memory, divide
+from npusmith.report.sources import Source, find_line, make_source, read_sources
+from npusmith.report.split import Split
+from npusmith.report.text import REPORT, figure, plain, size
+from npusmith.target.chips import Chip, find_chip
+from npusmith.task.verdict import Verdict
+from npusmith.twin.finding import Finding
+
+_HERE = Path(__file__).parent
+
+
+def write_report(
+    folder: Path,
+    verdict: Verdict,
+    program: Program | None = None,
+    *,
+    notes: Sequence[str] = (),
+    task_source: str = "",
+    spec: OpSpec | None = None,
+) -> Path:
+    """Writes report.html into the result folder, whose files it shows, and returns its path.
+
+    `program` is the tile program as written; the pictures show what lowering makes of it. `spec`
+    gives the shapes for the picture of the cores: those of the task's first set of inputs.
+    """
+    path = folder / REPORT
+    page = make_page(
+        verdict,
+        read_sources(folder),
+        pictures(program, find_chip(verdict.chip), spec),
+        notes=notes,
+        task_source=task_source,
+    )
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """What the two pictures show; None where there is no tile program or no shapes."""
+
+    memory: Memory | None = None
+    split: Split | None = None
+
+
+def pictures(program: Program | None, chip: Chip, spec: OpSpec | None) -> Pictures:
+    """Lowers the program for its buffers, and runs its host function on the first shapes."""
+    if program is None:
+        return Pictures()
+    from npusmith.lower import lower
+
+    return Pictures(divide(lower(program, chip), chip), None)
+
+
+def make_page(
+    verdict: Verdict,
+    sources: tuple[Source, ...],
+    shown: Pictures,
+    *,
+    notes: Sequence[str] = (),
+    task_source: str = "",
+) -> str:
+    """The page's text."""
+    style = (_HERE / "style.css").read_text(encoding="utf-8")
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            verdict=verdict,
+            steps=ladder(verdict),
+            reached=reached(verdict),
+            memory=shown.memory,
+            split=shown.split,
+            sources=sources,
+            task=make_source("task", "task.py", task_source) if task_source else None,
+            findings=[_Shown.of(item, sources) for item in verdict.findings],
+            notes=notes,
+            provenance=_flat(verdict.provenance),
+            style=style,
+            style_hash=_hash(style),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A finding with its row's text filled in, and the anchor of its line."""
+
+    finding: Finding
+    legal: str
+    hint: str
+    anchor: str
+
+    @classmethod
+    def of(cls, item: Finding, sources: tuple[Source, ...]) -> _Shown:
+        row = CODES[item.code]
+        anchor = find_line(sources, item.file, item.line)
+        return cls(item, item.legal or row.legal, item.hint or row.hint, anchor)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"figure": figure, "plain": plain, "size": size}
+    return environment
+
+
+def _hash(style: str) -> str:
+    """What the page's policy names: only this style sheet is used."""
+    digest = hashlib.sha256(style.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()
+
+
+def _flat(data: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Provenance as rows: name and value in words."""
+    rows = []
+    for name, value in data.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        rows.append((name, plain(text)))
+    return rows

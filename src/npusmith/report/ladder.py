@@ -1,0 +1,51 @@
+"""The rung ladder in words: what was reached, where it stopped, what nobody checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from npusmith.task.verdict import Rung, Verdict
+
+LADDER: tuple[Rung, ...] = tuple(rung for rung in Rung if rung is not Rung.NONE)
+
+
+class State(str, Enum):
+    REACHED = "reached"
+    FAILED = "failed"
+    UNCHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    rung: Rung
+    state: State
+
+
+def ladder(verdict: Verdict) -> tuple[Step, ...]:
+    """Every rung from the lowest up, with what this verdict knows about it."""
+    top = LADDER.index(verdict.rung) if verdict.rung in LADDER else -1
+    return tuple(Step(rung, _state(index, top, verdict)) for index, rung in enumerate(LADDER))
+
+
+def reached(verdict: Verdict) -> str:
+    """The rung in words, as it must stand wherever "correct" is said."""
+    if verdict.rung is Rung.NONE:
+        return "nothing was reached"
+    if verdict.rung is Rung.DEVICE:
+        return str(verdict.rung.value)
+    return f"{verdict.rung.value}; a device was not used"
+
+
+def document(verdict: Verdict) -> dict[str, object]:
+    """The verdict as plain data with its ladder: what --json prints and result.json holds."""
+    rungs = {step.rung.value: step.state.value for step in ladder(verdict)}
+    return {**verdict.model_dump(mode="python"), "rungs": rungs}
+
+
+def _state(index: int, top: int, verdict: Verdict) -> State:
+    if index <= top:
+        return State.REACHED
+    # Past "values right" a rung is missing because nobody looked, not because it failed.
+    stopped = index == top + 1 and LADDER.index(Rung.VALUES) >= index
+    return State.FAILED if stopped and verdict.verdict != "pass" else State.UNCHECKED

@@ -1,0 +1,327 @@
+"""Run a program that nobody trusts: `run_boxed(argv, policy, ...)` gives a `Boxed` record.
+
+The program runs in namespaces of its own, under Landlock, a system-call filter and resource limits,
+with a clean environment and a private temporary folder. A layer that this kernel lacks is named in
+`Boxed.missing`; whoever shows the result shows that too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import selectors
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npusmith.errors import SandboxError
+
+OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything longer is dropped
+GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
+_CHUNK = 1 << 16
+_PATHS = ("PATH", "LD_LIBRARY_PATH")  # where programs are is passed on; nothing else is
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); import npusmith.sandbox.enter as box; box.main()"
+)
+# What a shortage of memory looks like on stderr when the program itself noticed it.
+_SHORT = (
+    b"MemoryError", b"bad_alloc", b"not enough memory", b"annot allocate memory",
+    b"can't allocate memory", b"out of memory", b"memory exhausted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a boxed program may do; everything else is denied.
+
+    write: folders it may change (they must exist); a private temporary folder is added.
+    read: None for every file, or only these files and folders besides the system's own.
+    memory_bytes: private memory of each process. file_bytes: size of each file it writes.
+    processes: may it start other programs (a compiler driver must)? Threads are always allowed.
+    """
+
+    write: tuple[Path, ...] = ()
+    read: tuple[Path, ...] | None = None
+    seconds: float = 60.0
+    memory_bytes: int = 4 << 30
+    file_bytes: int = 1 << 30
+    processes: bool = False
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """How a boxed program ended. `returncode` is -signal when a signal ended it."""
+
+    returncode: int
+    signal: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    out_of_memory: bool
+    seconds: float
+    missing: tuple[str, ...]  # layers that this kernel could not give
+    peak_bytes: int = 0  # largest resident size of the program
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.timed_out
+
+
+def run_boxed(
+    argv: Sequence[str | Path],
+    policy: Policy,
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    cwd: Path,
+) -> Boxed:
+    """Run `argv` under `policy` and wait for its end; nothing that it started outlives this call.
+
+    Raises SandboxError when the program cannot be started at all.
+    """
+    program = _find_program(str(argv[0]))
+    with _private_folder() as home:
+        outside = _environment(home)
+        spec = _spec(program, argv, policy, {**outside, **(env or {})}, home, cwd)
+        return _Run(spec, policy.seconds, stdin, outside, cwd).wait()
+
+
+def _find_program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise SandboxError("sandbox-program", f"{name} is not a program on this machine", seen=name)
+    return str(Path(found).absolute())
+
+
+def _environment(home: Path) -> dict[str, str]:
+    paths = {name: os.environ[name] for name in _PATHS if name in os.environ}
+    return {"PATH": os.defpath, **paths, "HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8"}
+
+
+def _spec(
+    program: str,
+    argv: Sequence[str | Path],
+    policy: Policy,
+    env: dict[str, str],
+    home: Path,
+    cwd: Path,
+) -> dict[str, object]:
+    reads = None if policy.read is None else [str(path.resolve()) for path in policy.read]
+    for folder in (*policy.write, cwd):
+        if not folder.exists():
+            raise SandboxError("sandbox-folder", f"{folder} does not exist", seen=str(folder))
+    return {
+        "program": program,
+        "argv": [str(part) for part in argv],
+        "env": env,
+        "cwd": str(cwd.resolve()),
+        "write": [str(path.resolve()) for path in (*policy.write, home)],
+        "read": reads,
+        "seconds": float(policy.seconds),
+        "memory": policy.memory_bytes,
+        "file": policy.file_bytes,
+        "processes": policy.processes,
+        "network": policy.network,
+    }
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="npusmith-box-"))
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder even when what ran in it took away its own permissions."""
+
+    def retry(function: Callable[[str], object], path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(stat.S_IRWXU)
+            Path(path).chmod(stat.S_IRWXU)
+        if function is os.unlink or function is os.rmdir:
+            with contextlib.suppress(OSError):
+                function(path)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+    shutil.rmtree(folder, onerror=retry)
+
+
+@dataclass(slots=True)
+class _Tap:
+    """Keeps the head and the tail of a stream, and drops what lies between."""
+
+    limit: int
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+    dropped: int = 0
+
+    def put(self, data: bytes) -> None:
+        room = self.limit // 2 - len(self.head)
+        self.head += data[: max(room, 0)]
+        self.tail += data[max(room, 0) :]
+        extra = len(self.tail) - self.limit // 2
+        if extra > 0:
+            del self.tail[:extra]
+            self.dropped += extra
+
+    def text(self) -> bytes:
+        cut = f"\n... {self.dropped} bytes dropped ...\n".encode() if self.dropped else b""
+        return bytes(self.head) + cut + bytes(self.tail)
+
+
+class _Run:
+    """One boxed program while it runs: the launcher, and the pipes between it and us."""
+
+    def __init__(
+        self, spec: dict[str, object], seconds: float, stdin: bytes, env: dict[str, str], cwd: Path
+    ) -> None:
+        self.seconds = seconds
+        self.stdin = memoryview(stdin)
+        self.out, self.err, self.status = _Tap(OUTPUT_BYTES), _Tap(OUTPUT_BYTES), _Tap(_CHUNK)
+        self.started = time.monotonic()
+        # The launcher reads its orders from the lifeline; its end of file means that we are gone.
+        order_fd, self.lifeline = os.pipe()
+        status_fd, report_fd = os.pipe()
+        self.status_fd = status_fd
+        root = str(Path(__file__).parents[2])
+        command = [sys.executable, "-I", "-S", "-c", _START, root, str(order_fd), str(report_fd)]
+        try:
+            self.launcher = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(order_fd, report_fd),
+                start_new_session=True,
+                env=env,
+                cwd=cwd,
+                bufsize=0,
+            )
+        except BaseException:
+            os.close(self.lifeline)
+            os.close(self.status_fd)
+            raise
+        finally:
+            os.close(order_fd)
+            os.close(report_fd)
+        self.orders = memoryview(marshal.dumps(spec))
+
+    def wait(self) -> Boxed:
+        """Feed and drain the pipes until all of them are closed or time is up."""
+        try:
+            late = self._pump()
+        finally:
+            self._end()
+        return self._result(late)
+
+    def _pump(self) -> bool:
+        with selectors.DefaultSelector() as selector:
+            self._watch(selector)
+            limit = self.started + self.seconds + GRACE_SECONDS
+            readers = 3
+            while readers:
+                events = selector.select(max(limit - time.monotonic(), 0))
+                if not events and time.monotonic() >= limit:
+                    return True
+                for key, _ in events:
+                    readers -= self._serve(selector, key)
+        return False
+
+    def _watch(self, selector: selectors.BaseSelector) -> None:
+        pipes = ((self.launcher.stdout, self.out), (self.launcher.stderr, self.err))
+        for pipe, tap in (*pipes, (self.status_fd, self.status)):
+            assert pipe is not None
+            selector.register(pipe, selectors.EVENT_READ, tap)
+        os.set_blocking(self.lifeline, False)
+        selector.register(self.lifeline, selectors.EVENT_WRITE)
+        if self.launcher.stdin:
+            os.set_blocking(self.launcher.stdin.fileno(), False)
+            selector.register(self.launcher.stdin.fileno(), selectors.EVENT_WRITE)
+
+    def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
+        """Move one chunk; 1 when a stream that we read has ended."""
+        if isinstance(key.data, _Tap):
+            data = os.read(key.fd, _CHUNK)
+            key.data.put(data)
+            if not data:
+                selector.unregister(key.fd)
+            return int(not data)
+        if key.fd == self.lifeline:
+            self.orders = self.orders[_write(key.fd, self.orders) :]
+            done = not self.orders
+        else:
+            self.stdin = self.stdin[_write(key.fd, self.stdin) :]
+            done = not self.stdin
+        if done:
+            selector.unregister(key.fd)
+            if key.fd != self.lifeline and self.launcher.stdin:
+                self.launcher.stdin.close()
+        return 0
+
+    def _end(self) -> None:
+        """Leave nothing running: the box ends itself when the lifeline closes."""
+        os.close(self.lifeline)
+        try:
+            self.launcher.wait(timeout=GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.launcher.pid, signal.SIGKILL)
+            self.launcher.wait()
+        finally:
+            os.close(self.status_fd)
+            for pipe in (self.launcher.stdin, self.launcher.stdout, self.launcher.stderr):
+                if pipe:
+                    pipe.close()
+
+    def _result(self, late: bool) -> Boxed:
+        lines = [line.split(" ") for line in self.status.text().decode().splitlines()]
+        failures = [" ".join(line[1:]) for line in lines if line[0] == "failed"]
+        if failures:
+            raise SandboxError("sandbox-start", failures[0])
+        end = next((line for line in lines if line[0] == "end"), None)
+        timed_out = late or any(line[0] == "timeout" for line in lines)
+        if end is None and not timed_out:
+            raise SandboxError("sandbox-start", "the launcher ended early", seen=self._tail())
+        code, peak = (-signal.SIGKILL, 0) if end is None else (int(end[1]), int(end[2]))
+        timed_out = timed_out or code == -signal.SIGXCPU
+        return Boxed(
+            returncode=code,
+            signal=max(-code, 0),
+            stdout=self.out.text(),
+            stderr=self.err.text(),
+            timed_out=timed_out,
+            out_of_memory=code != 0 and not timed_out and self._starved(code),
+            seconds=time.monotonic() - self.started,
+            missing=tuple(line[1] for line in lines if line[0] == "missing"),
+            peak_bytes=peak,
+        )
+
+    def _starved(self, code: int) -> bool:
+        # A kill that we did not send comes from the kernel's out-of-memory killer.
+        tail = self.err.text()[-8192:]
+        return code == -signal.SIGKILL or any(word in tail for word in _SHORT)
+
+    def _tail(self) -> str:
+        return self.err.text()[-500:].decode(errors="replace").strip()
+
+
+def _write(fd: int, data: memoryview) -> int:
+    try:
+        return os.write(fd, data[:_CHUNK])
+    except BlockingIOError:
+        return 0
+    except BrokenPipeError:  # the other side no longer listens: the rest is not wanted
+        return len(data)

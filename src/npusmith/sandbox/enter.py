@@ -1,0 +1,277 @@
+"""The launcher: builds the box from inside and starts the program in it. Standard library only.
+
+Three processes: the launcher enters new namespaces; its child is process 1 of the new process
+namespace, keeps the clock and reaps; its grandchild puts on Landlock, limits and the system-call
+filter and becomes the program. When process 1 ends the kernel kills all that is left.
+Orders come in on one pipe, whose end of file means that whoever gave them is gone; the report goes
+out on another as lines: "missing LAYER", "failed TEXT", "timeout", "end CODE PEAK_BYTES".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import marshal
+import os
+import resource
+import select
+import sys
+import time
+from typing import Any, NoReturn
+
+from npusmith.sandbox import kernel, landlock, seccomp
+
+_SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
+_LIBRARY_BYTES = 4 << 30  # address space above the memory limit: mapped files and reservations
+_OPEN_FILES = 1024
+_THREADS = 512
+_TICK_MS = 20  # how often process 1 looks for dead children where pidfd is not available
+
+SPACES = (
+    ("network-namespace", kernel.CLONE_NEWNET),
+    ("pid-namespace", kernel.CLONE_NEWPID),
+    ("ipc-namespace", kernel.CLONE_NEWIPC),
+)
+
+
+class Report:
+    """The pipe back to whoever gave the orders; the program never holds it."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        os.set_inheritable(fd, False)
+
+    def line(self, *words: object) -> None:
+        text = " ".join(str(word) for word in words).replace("\n", " ") + "\n"
+        os.write(self.fd, text.encode())
+
+
+def main() -> None:
+    """Called as `main SRC ORDER_FD REPORT_FD`."""
+    orders_fd, report = int(sys.argv[2]), Report(int(sys.argv[3]))
+    os.set_inheritable(orders_fd, False)
+    orders = _read_orders(orders_fd)
+    if orders is None:
+        return
+    spaces = _enter_spaces(report)
+    keeper = os.fork()
+    if keeper == 0:
+        _keep(orders, orders_fd, report, spaces)
+    os.close(report.fd)
+    os.waitpid(keeper, 0)
+
+
+def _read_orders(fd: int) -> dict[str, Any] | None:
+    """The orders arrive as one marshalled record; the pipe then stays open and silent."""
+    data = b""
+    while chunk := os.read(fd, 1 << 16):
+        data += chunk
+        try:
+            orders: dict[str, Any] = marshal.loads(data)
+        except (EOFError, ValueError):
+            continue
+        return orders
+    return None
+
+
+def _enter_spaces(report: Report) -> int:
+    """Enter every namespace that can be had; gives the flags of those entered."""
+    user, group = os.geteuid(), os.getegid()  # afterwards both read as "nobody" until mapped
+    try:
+        kernel.unshare(kernel.CLONE_NEWUSER)
+        entered = kernel.CLONE_NEWUSER
+        _map_user(user, group)
+    except OSError:
+        entered = 0
+        report.line("missing", "user-namespace")
+    for name, flag in SPACES:
+        try:
+            kernel.unshare(flag)
+            entered |= flag
+        except OSError:
+            report.line("missing", name)
+    return entered
+
+
+def _map_user(user: int, group: int) -> None:
+    """Inside, the user is the same as outside, and nobody else exists."""
+    rows = (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    )
+    for name, text in rows:
+        fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
+def _keep(orders: dict[str, Any], orders_fd: int, report: Report, spaces: int) -> NoReturn:
+    """Process 1: start the program, wait for it, the clock, or the end of whoever asked."""
+    code = 1
+    try:
+        if spaces & kernel.CLONE_NEWPID:  # elsewhere dying at once would leave descendants behind
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        deadline = time.monotonic() + orders["seconds"]
+        program = os.fork()
+        if program == 0:
+            _become(orders, report, spaces)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # the program may not look into this process
+        _close_output()
+        code = _watch(program, orders_fd, report, deadline)
+        if not spaces & kernel.CLONE_NEWPID:
+            _kill_descendants()
+    finally:
+        os._exit(code)
+
+
+def _close_output() -> None:
+    """Only the program holds the output pipes, so that their end means its end."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def _watch(program: int, orders_fd: int, report: Report, deadline: float) -> int:
+    poller = select.poll()
+    poller.register(orders_fd, select.POLLIN)  # readable only at its end of file
+    tick = _TICK_MS
+    if (alarm := _pidfd(program)) is not None:
+        poller.register(alarm, select.POLLIN)
+        tick = 60_000
+    while True:
+        left = deadline - time.monotonic()
+        ready = [fd for fd, _ in poller.poll(min(tick, max(0, int(left * 1000) + 1)))]
+        if _reaped(program, report):
+            return 0
+        if orders_fd in ready:
+            return 0
+        if time.monotonic() >= deadline:
+            report.line("timeout")
+            return 0
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _reaped(program: int, report: Report) -> bool:
+    """Reap what has ended; True and a report when it was the program itself."""
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if pid == 0:
+            return False
+        if pid == program:
+            code = os.waitstatus_to_exitcode(status)
+            report.line("end", code, usage.ru_maxrss * 1024)
+            return True
+
+
+def _kill_descendants() -> None:
+    """Without a process namespace: orphans come to us, so kill children until there are none."""
+    while True:
+        for pid in _children():
+            _kill(pid)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, _SIGKILL)
+    except ProcessLookupError:
+        return  # it ended meanwhile
+
+
+def _children() -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib costs the launcher 5 ms
+        if name.isdigit() and _parent(name) == os.getpid():
+            found.append(int(name))
+    return found
+
+
+def _parent(pid: str) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError):
+        return -1  # it ended meanwhile
+
+
+def _become(orders: dict[str, Any], report: Report, spaces: int) -> NoReturn:
+    """Put on every layer, then turn into the program."""
+    try:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
+        os.setsid()
+        os.chdir(orders["cwd"])
+        _set_limits(orders, spaces)
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        kernel.drop_capabilities()
+        _layer(report, "landlock", landlock.restrict, _fs(orders))
+        path = ctypes.create_string_buffer(os.fsencode(orders["program"]))
+        argv, env = _vector(orders["argv"]), _vector([f"{k}={v}" for k, v in orders["env"].items()])
+        _default_signals()
+        rules = {"pid": os.getpid(), "path_at": ctypes.addressof(path)}
+        rules |= {"processes": orders["processes"], "network": orders["network"]}
+        _layer(report, "seccomp", seccomp.load, rules)
+        kernel.libc.execve(path, argv, env)
+        report.line("failed", f"{orders['program']}: {os.strerror(ctypes.get_errno())}")
+    except BaseException as error:
+        report.line("failed", f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(127)
+
+
+def _fs(orders: dict[str, Any]) -> dict[str, Any]:
+    return {name: orders[name] for name in ("write", "read", "network")}
+
+
+def _layer(report: Report, name: str, put_on: Any, settings: dict[str, Any]) -> None:
+    try:
+        put_on(**settings)
+    except OSError:
+        report.line("missing", name)
+
+
+def _vector(words: list[str]) -> Any:
+    encoded = [os.fsencode(word) for word in words]
+    return (ctypes.c_char_p * (len(words) + 1))(*encoded, None)
+
+
+def _set_limits(orders: dict[str, Any], spaces: int) -> None:
+    cpu = int(orders["seconds"] * (os.cpu_count() or 1)) + 5
+    limits = {
+        resource.RLIMIT_DATA: orders["memory"],
+        resource.RLIMIT_AS: orders["memory"] + _LIBRARY_BYTES,
+        resource.RLIMIT_FSIZE: orders["file"],
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_CPU: cpu,
+        resource.RLIMIT_CORE: 0,
+    }
+    if spaces & kernel.CLONE_NEWUSER:  # elsewhere the user's other processes would count too
+        limits[resource.RLIMIT_NPROC] = _THREADS
+    for name, value in limits.items():
+        hard = resource.getrlimit(name)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (value, value))
+    # The soft limit of CPU time sends a signal that tells, the hard one only kills.
+    soft = resource.getrlimit(resource.RLIMIT_CPU)[0]
+    resource.setrlimit(resource.RLIMIT_CPU, (max(soft - 1, 1), soft))
+
+
+def _default_signals() -> None:
+    """Python ignores these, and what is ignored stays ignored across an exec."""
+    for number in (_SIGPIPE, _SIGXFSZ):
+        kernel.libc.signal(number, None)

@@ -1,0 +1,50 @@
+"""The few system calls that Python does not wrap, by ctypes. Standard library only.
+
+This file and its neighbours `enter`, `landlock` and `seccomp` run in the launcher under
+`python -I -S`, so they import nothing that costs time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+CLONE_NEWIPC = 0x08000000
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITY_VERSION = 0x20080522  # version 3: two 32-bit words for each set
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+
+def check(result: int, what: str) -> int:
+    """`result`, or OSError with the call's errno when it is negative."""
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
+
+
+def prctl(option: int, value: int) -> None:
+    zero = ctypes.c_ulong(0)
+    check(libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero), f"prctl {option}")
+
+
+def unshare(flags: int) -> None:
+    check(libc.unshare(flags), "unshare")
+
+
+def syscall(number: int, *args: object) -> int:
+    return check(libc.syscall(ctypes.c_long(number), *args), f"system call {number}")
+
+
+def drop_capabilities() -> None:
+    """Give up every capability; with no-new-privileges an exec does not bring them back."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    check(libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")

@@ -1,0 +1,48 @@
+"""result.json: strict JSON text, and the mark that says npusmith wrote a folder."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from npusmith import __version__
+
+RESULT = "result.json"
+_MARK = "made_by"
+
+
+def to_json(data: object, *, indent: int | None = 2) -> str:
+    """JSON text of plain data; strict: figures that JSON has no number for become strings."""
+    return json.dumps(_strict(data), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def write_result(folder: Path, data: Mapping[str, object]) -> Path:
+    """Writes result.json with the mark that lets a later run replace the folder."""
+    path = folder / RESULT
+    marked = {_MARK: f"npusmith {__version__}", **data}
+    path.write_text(to_json(marked) + "\n", encoding="utf-8")
+    return path
+
+
+def read_result(folder: Path) -> dict[str, object] | None:
+    """What write_result was given; None when the folder holds no result of npusmith."""
+    try:
+        data = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(data, dict) or not str(data.pop(_MARK, "")).startswith("npusmith "):
+        return None
+    return data
+
+
+def _strict(data: object) -> object:
+    if isinstance(data, float) and not math.isfinite(data):
+        # the names that pydantic reads back as floats
+        return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
+    if isinstance(data, Mapping):
+        return {str(key): _strict(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_strict(item) for item in data]
+    return data

@@ -1,0 +1,356 @@
+"""The sandboxed child: runs the task's code once, and leaves graph and trials on disk.
+
+Reads its `Orders` as JSON on standard input; writes tensors, then the manifest last. On failure it
+writes `error.json` instead. What it prints means nothing. The task's code runs in this very
+process, so all that comes out is a claim for the parent to validate; see docs/tasks.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from npusmith.errors import Place, TaskError
+from npusmith.task import compare, edges, shapes
+from npusmith.task.export import export_graph
+from npusmith.task.golden import Golden
+from npusmith.task.user import (
+    Inputs,
+    Tensor,
+    build_model,
+    call_inputs,
+    check_inputs,
+    dtype_name,
+    known_dtype,
+    load_file,
+    run_model,
+    set_seed,
+    user_code,
+)
+from npusmith.task.wire import (
+    ERROR,
+    MANIFEST,
+    STAGE,
+    Failure,
+    Kind,
+    Manifest,
+    Orders,
+    TensorFile,
+    TrialRecord,
+)
+
+THREADS = 2
+# How closely the captured graph must give the model's own values: only rounding may differ.
+_CLOSE = {torch.float16: 2e-2, torch.bfloat16: 1e-1}
+_MODES = ("Dropout", "BatchNorm", "InstanceNorm", "RReLU")  # modules that train differently
+
+
+def main() -> None:
+    """Entry of the child process; ends with 0 when the manifest is complete."""
+    orders = Orders.model_validate_json(sys.stdin.buffer.read())
+    torch.set_num_threads(THREADS)
+    torch.set_num_interop_threads(1)
+    folder = Path(orders.folder)
+    code = 0
+    try:
+        manifest = Preparation(orders, folder).run()
+        _write_text(folder / MANIFEST, manifest.model_dump_json())
+    except BaseException as error:
+        _write_text(folder / ERROR, _failure(error, orders.path).model_dump_json())
+        code = 1
+    os._exit(code)  # threads and exit hooks of the task have no say any more
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _failure(error: BaseException, path: str) -> Failure:
+    if isinstance(error, TaskError):
+        place = error.place
+        return Failure(
+            code=error.code,
+            message=error.message,
+            line=place.line,
+            function=place.function,
+            seen=error.seen,
+            hint=error.hint,
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return Failure(code="task-disk", message=f"trials could not be written: {error}")
+    name = type(error).__name__
+    code = "task-memory" if isinstance(error, MemoryError) else "task-prepare"
+    return Failure(code=code, message=f"preparing the task failed: {name}: {error}"[:500])
+
+
+class Preparation:
+    """One task on its way to disk: holds the model and writes trial after trial."""
+
+    def __init__(self, orders: Orders, folder: Path) -> None:
+        self.orders = orders
+        self.folder = folder
+        self.path = orders.path
+        self.notes: list[str] = []
+        self.trials: list[TrialRecord] = []
+
+    def run(self) -> Manifest:
+        self._stage("running the task file")
+        module = load_file(self.path, self.orders.text)
+        self.module = module
+        self._stage("building the model")
+        self.model = build_model(module, self.path, self.orders.model_seed)
+        self._note_modes()
+        groups = self._groups() if self.orders.has_groups else []
+        self.make = self._maker(module, groups)
+        self._stage("running get_inputs()")
+        self.base = call_inputs(self.make, self.path, self._seeds()[0], "get_inputs()")
+        self.notes += self.base.notes
+        self._capture()
+        parameters = self._write_parameters()
+        if self.orders.seeds:
+            self.golden = Golden(self.model, self.path)
+            self._random_trials()
+            self._group_trials(groups)
+            self._edge_trials()
+            self._shape_trials()
+        return Manifest(
+            graph=self.captured.graph,
+            model_seed=self.orders.model_seed,
+            trials=tuple(self.trials),
+            arguments=len(self.base.tensors),
+            parameters=parameters,
+            notes=tuple(self.notes),
+            versions={"torch": str(torch.__version__)},
+        )
+
+    def _stage(self, text: str) -> None:
+        _write_text(self.folder / STAGE, text)
+
+    def _seeds(self) -> tuple[int, ...]:
+        return self.orders.seeds or (self.orders.model_seed,)
+
+    def _note_modes(self) -> None:
+        """The model runs in eval mode; say where training would give other values."""
+        names = {type(item).__name__ for item in self.model.modules()}
+        found = sorted(name for name in names if name.startswith(_MODES))
+        if found:
+            self.notes.append(f"eval mode: {', '.join(found)} would differ in training")
+
+    def _groups(self) -> list[Any]:
+        self._stage("running get_input_groups()")
+        set_seed(self._seeds()[0])
+        with user_code(self.path, "get_input_groups()"):
+            groups = self.module.get_input_groups()
+        if not isinstance(groups, (list, tuple)) or not groups:
+            message = "get_input_groups() did not return a list of input lists"
+            raise TaskError("task-inputs", message, Place(self.path))
+        return list(groups)
+
+    def _maker(self, module: types.ModuleType, groups: list[Any]) -> Callable[[], object]:
+        """get_inputs(), or the first group where a task has only groups."""
+        if self.orders.has_inputs:
+            make: Callable[[], object] = module.get_inputs
+            return make
+        self.notes.append("no get_inputs(): the first input group stands in for it")
+        first = [groups[0]]  # used once; later seeds ask the task again
+        return lambda: first.pop() if first else module.get_input_groups()[0]
+
+    # --- the graph -------------------------------------------------------------------------------
+
+    def _capture(self) -> None:
+        self._stage("running forward()")
+        references = self._reference(self.base)
+        self._check_outputs(references)
+        self._check_steady(references)
+        self._stage("capturing the graph")
+        self.captured = export_graph(self.model, self.base, self.path)
+        self.notes += self.captured.notes
+        self._check_capture(references)
+
+    def _reference(self, inputs: Inputs) -> list[Tensor]:
+        return run_model(self.model, inputs.args(), self.path)
+
+    def _check_outputs(self, references: list[Tensor]) -> None:
+        for i, tensor in enumerate(references):
+            if known_dtype(tensor) is None:
+                kind = dtype_name(tensor)
+                message = f"output {i} is {kind}, which the chip does not have"
+                raise TaskError("task-dtype", message, Place(self.path), seen=kind)
+            if tensor.numel() == 0:
+                seen = f"shape {tuple(tensor.shape)}"
+                raise TaskError("task-empty", f"output {i} is empty", Place(self.path), seen=seen)
+
+    def _check_steady(self, references: list[Tensor]) -> None:
+        """The same inputs give the same outputs, whatever the random state."""
+        set_seed(self.orders.model_seed + 1)
+        again = self._reference(self.base)
+        if not _all_close(references, again, exact=True):
+            message = "forward() gives other values when it is called again on the same inputs"
+            raise TaskError("task-random", message, Place(self.path))
+
+    def _check_capture(self, references: list[Tensor]) -> None:
+        with user_code(self.path, "the captured graph", "task-export"):
+            module = self.captured.program.module()
+        found = run_model(module, self.base.args(), self.path)
+        if not _all_close(references, found, exact=False):
+            message = "the captured graph gives other values than the model"
+            raise TaskError("task-export", message, Place(self.path))
+
+    def _write_parameters(self) -> dict[str, TensorFile]:
+        values = self.captured.values.items()
+        return {
+            name: self._write(f"parameter_{i}", value) for i, (name, value) in enumerate(values)
+        }
+
+    # --- trials ----------------------------------------------------------------------------------
+
+    def _random_trials(self) -> None:
+        for i, seed in enumerate(self.orders.seeds):
+            self._stage(f"random trial {i}")
+            fresh = i and call_inputs(self.make, self.path, seed, "get_inputs()")
+            inputs = fresh or self.base
+            self._try(f"random {i}", "random", seed, inputs)
+
+    def _group_trials(self, groups: list[Any]) -> None:
+        seed = self.orders.seeds[0]
+        while groups:
+            i = len([trial for trial in self.trials if trial.kind == "group"])
+            self._stage(f"input group {i}")
+            name = f"group {i}"
+            try:
+                inputs = check_inputs(groups.pop(0), self.path, f"get_input_groups(), {name}")
+            except TaskError as error:
+                if error.code != "task-empty":
+                    raise
+                self._skip(name, "group", seed, error.message)
+            else:
+                self._try(name, "group", seed, inputs)
+
+    def _edge_trials(self) -> None:
+        if not self.orders.edges or not edges.applies(self.base):
+            return
+        seed = self.orders.seeds[0]
+        for name, edge in edges.EDGES:
+            self._stage(f"edge set {name}")
+            self._try(name, "edge", seed, edges.change(self.base, edge, seed))
+
+    def _shape_trials(self) -> None:
+        if not self.orders.shapes:
+            return
+        self._stage("finding sizes that may change")
+        free, notes = shapes.find_classes(self.base.shapes, self._refusal)
+        self.notes += notes
+        sets = shapes.plan_sets(self.base.shapes, free, self.orders.shape_elements)
+        for i, (pattern, sized) in enumerate(sets):
+            self._stage(f"shape set {pattern}")
+            seed = self.orders.seeds[0] + i + 1
+            text = ", ".join("x".join(map(str, shape)) or "scalar" for shape in sized)
+            self._try(f"shape {text}", "shape", seed, self._resized(sized, seed), pattern)
+
+    def _refusal(self, sized: list[shapes.Shape]) -> str:
+        """Why the reference does not take these shapes; empty when it does."""
+        try:
+            outputs = self._reference(self._resized(sized, self.orders.seeds[0]))
+        except TaskError as error:
+            return error.message
+        return "" if all(tensor.numel() for tensor in outputs) else "an output is empty"
+
+    def _resized(self, sized: list[shapes.Shape], seed: int) -> Inputs:
+        """Inputs of other shapes: rows and columns drawn from those of get_inputs()."""
+        generator = torch.Generator().manual_seed(seed)
+        tensors = []
+        for tensor, shape in zip(self.base.tensors, sized, strict=True):
+            # Shrink before growing, so that nothing on the way is larger than both ends.
+            order = sorted(range(len(shape)), key=lambda axis: shape[axis] - tensor.shape[axis])
+            for axis in order:
+                if shape[axis] != tensor.shape[axis]:
+                    picked = torch.randint(tensor.shape[axis], (shape[axis],), generator=generator)
+                    tensor = tensor.index_select(axis, picked)
+            tensors.append(tensor)
+        return self.base.replace(tensors)
+
+    def _try(self, name: str, kind: Kind, seed: int, inputs: Inputs, note: str = "") -> None:
+        """Run one set of inputs and write it down; a reference that raises is a skipped trial."""
+        notes = [note] if note else []
+        optional = self._mismatch(inputs, kind)
+        try:
+            self._check_types(inputs)
+            references = self._reference(inputs)
+        except TaskError as error:
+            if kind in ("random", "group"):
+                raise
+            self._skip(name, kind, seed, f"the reference raises: {error.message}", notes)
+            return
+        goldens, golden_note = self.golden.run(inputs, references)
+        stem = f"trial_{len(self.trials)}"
+        self.trials.append(
+            TrialRecord(
+                name=name,
+                kind=kind,
+                seed=seed,
+                required=not optional,
+                skipped=f"not required: {optional}" if optional else "",
+                notes=tuple(text for text in (*notes, golden_note) if text),
+                inputs=self._write_all(f"{stem}_input", inputs.tensors),
+                references=self._write_all(f"{stem}_reference", references),
+                goldens=self._write_all(f"{stem}_golden", goldens),
+            )
+        )
+
+    def _skip(self, name: str, kind: Kind, seed: int, why: str, notes: Sequence[str] = ()) -> None:
+        record = TrialRecord(name=name, kind=kind, seed=seed, skipped=why, notes=tuple(notes))
+        self.trials.append(record)
+
+    def _check_types(self, inputs: Inputs) -> None:
+        """Every call has the arguments of the first one: tensors and numbers at the same places."""
+        if inputs.tree != self.base.tree or len(inputs.tensors) != len(self.base.tensors):
+            message = "this set has other arguments than the first call of get_inputs()"
+            raise TaskError("task-inputs", message, Place(self.path))
+
+    def _mismatch(self, inputs: Inputs, kind: Kind) -> str:
+        """Why a kernel for the captured graph need not serve these inputs; empty when it must."""
+        if inputs.literals != self.base.literals:
+            return f"numbers differ from the captured ones: {inputs.literals}"[:200]
+        same_types = [t.dtype for t in inputs.tensors] == [t.dtype for t in self.base.tensors]
+        if same_types and inputs.shapes == self.base.shapes:
+            return ""
+        try:
+            other = export_graph(self.model, inputs, self.path).graph
+        except TaskError as error:
+            return f"capture fails for these inputs: {error.message}"
+        return compare.difference(self.captured.graph, other)
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def _write_all(self, stem: str, tensors: list[Tensor]) -> tuple[TensorFile, ...]:
+        return tuple(self._write(f"{stem}_{i}", tensor) for i, tensor in enumerate(tensors))
+
+    def _write(self, stem: str, tensor: Tensor) -> TensorFile:
+        name, shape, kind = f"{stem}.bin", tuple(tensor.shape), dtype_name(tensor)
+        raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+        raw.numpy().tofile(self.folder / name)
+        if known_dtype(tensor) is None and kind != "float64":
+            shape, kind = tuple(raw.shape), "uint8"  # an unused argument of a foreign type
+        return TensorFile.model_validate({"file": name, "shape": shape, "dtype": kind})
+
+
+def _all_close(left: list[Tensor], right: list[Tensor], *, exact: bool) -> bool:
+    if [(t.shape, t.dtype) for t in left] != [(t.shape, t.dtype) for t in right]:
+        return False
+    return all(_close(a, b, exact) for a, b in zip(left, right, strict=True))
+
+
+def _close(a: Tensor, b: Tensor, exact: bool) -> bool:
+    """Equal but for rounding: sums are split over threads, and export rewrites expressions."""
+    if not a.is_floating_point():
+        return bool(torch.equal(a, b))
+    tolerance = _CLOSE.get(a.dtype, 1e-3) * (0.01 if exact else 1.0)
+    wide = (a.double(), b.double())
+    return bool(torch.allclose(*wide, rtol=tolerance, atol=tolerance, equal_nan=True))

@@ -1,0 +1,63 @@
+"""Are two captures of one model the same program at different shapes?"""
+
+from __future__ import annotations
+
+from npusmith.task.graph import Argument, Graph, Node
+
+# Argument positions that hold sizes: they follow the shapes, so they may differ.
+SIZES: dict[str, tuple[int, ...]] = {
+    "aten.view.default": (1,),
+    "aten.reshape.default": (1,),
+    "aten._unsafe_view.default": (1,),
+    "aten.expand.default": (1,),
+    "aten.full.default": (0,),
+    "aten.empty.memory_format": (0,),
+    "aten.zeros.default": (0,),
+    "aten.ones.default": (0,),
+    "aten.new_full.default": (1,),
+    "aten.new_zeros.default": (1,),
+    "aten.new_ones.default": (1,),
+    "aten.native_layer_norm.default": (1,),
+    "aten.native_group_norm.default": (3, 4, 5),
+}
+
+
+def difference(base: Graph, other: Graph) -> str:
+    """Why `other` is not `base` at other sizes; empty when it is."""
+    if len(base.nodes) != len(other.nodes):
+        return f"the graph has {len(other.nodes)} nodes here and {len(base.nodes)} at first"
+    if base.outputs != other.outputs:
+        return "the outputs come from other nodes here"
+    if [(item.name, len(item.shape), item.dtype) for item in base.inputs] != [
+        (item.name, len(item.shape), item.dtype) for item in other.inputs
+    ]:
+        return "the inputs have other ranks or element types here"
+    reasons = (_node_difference(*pair) for pair in zip(base.nodes, other.nodes, strict=True))
+    return next((reason for reason in reasons if reason), "")
+
+
+def _node_difference(base: Node, other: Node) -> str:
+    where = f" ({base.source})" if base.source else ""
+    if base.op != other.op or base.name != other.name:
+        return f"{other.op} stands where {base.op} stood{where}"
+    if len(base.shape) != len(other.shape) or base.dtype != other.dtype:
+        return f"{base.op} gives another rank or element type{where}"
+    before, after = _fixed(base), _fixed(other)
+    if before != after:
+        changed = next(name for name in {**before, **after} if before.get(name) != after.get(name))
+        return (
+            f"{base.op}{where} has {_text(before.get(changed))} at first and "
+            f"{_text(after.get(changed))} here: a size was baked in as a number"
+        )
+    return ""
+
+
+def _fixed(node: Node) -> dict[str, Argument]:
+    """The arguments that must not depend on shapes, by position or name."""
+    free = SIZES.get(node.op, ())
+    args = {str(i): item for i, item in enumerate(node.args) if i not in free}
+    return {**args, **{k: v for k, v in node.kwargs.items() if k != "size"}}
+
+
+def _text(item: Argument | None) -> str:
+    return f"{item}" if not isinstance(item, tuple) else f"[{', '.join(map(str, item))}]"

@@ -1,0 +1,84 @@
+"""Edge sets: the shapes of get_inputs(), with values that kernels get wrong.
+
+Only floating-point inputs are changed; masks, indices and counts stay as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from npusmith.task.user import Inputs, Tensor
+
+# Largest magnitude of the "large" set: squares, and sums of a million of them, stay in range in
+# float32 and bfloat16; squares stay in range in float16.
+LARGE = {torch.float32: 1e15, torch.bfloat16: 1e15, torch.float16: 200.0}
+
+
+def zeros(tensor: Tensor, seed: int) -> Tensor:
+    return torch.zeros_like(tensor)
+
+
+def negatives(tensor: Tensor, seed: int) -> Tensor:
+    return -tensor.abs()
+
+
+def large(tensor: Tensor, seed: int) -> Tensor:
+    return _scaled(tensor, LARGE[tensor.dtype])
+
+
+def subnormal(tensor: Tensor, seed: int) -> Tensor:
+    """Magnitudes at and below half of the smallest normal number."""
+    return _scaled(tensor, torch.finfo(tensor.dtype).tiny / 2)
+
+
+def infinities(tensor: Tensor, seed: int) -> Tensor:
+    """One infinity in two rows of three, its sign alternating; the third row stays finite."""
+    tensor = _sprinkle(tensor, seed, first=0, step=3, value=torch.inf)
+    return _sprinkle(tensor, seed + 1, first=1, step=3, value=-torch.inf)
+
+
+def nans(tensor: Tensor, seed: int) -> Tensor:
+    """One NaN in every other row."""
+    return _sprinkle(tensor, seed, first=0, step=2, value=torch.nan)
+
+
+EDGES: tuple[tuple[str, Callable[[Tensor, int], Tensor]], ...] = (
+    ("zeros", zeros),
+    ("negatives", negatives),
+    ("large", large),
+    ("subnormal", subnormal),
+    ("inf", infinities),
+    ("nan", nans),
+)
+
+
+def change(inputs: Inputs, edge: Callable[[Tensor, int], Tensor], seed: int) -> Inputs:
+    """`inputs` with `edge` applied to every floating-point tensor of a type that the chip has."""
+    tensors = [
+        edge(tensor, seed + 2 * i) if tensor.dtype in LARGE else tensor
+        for i, tensor in enumerate(inputs.tensors)
+    ]
+    return inputs.replace(tensors)
+
+
+def applies(inputs: Inputs) -> bool:
+    return any(tensor.dtype in LARGE for tensor in inputs.tensors)
+
+
+def _scaled(tensor: Tensor, top: float) -> Tensor:
+    """Scaled so that the largest finite magnitude is `top`."""
+    wide = torch.nan_to_num(tensor.double(), nan=0.0, posinf=0.0, neginf=0.0)
+    peak = float(wide.abs().max())
+    return (wide * (top / peak if peak else 1.0)).to(tensor.dtype)
+
+
+def _sprinkle(tensor: Tensor, seed: int, *, first: int, step: int, value: float) -> Tensor:
+    """`value` at one random column of the rows first, first + step, ..."""
+    columns = tensor.shape[-1] if tensor.dim() else 1
+    rows = tensor.clone().reshape(-1, columns)
+    picked = torch.arange(first, rows.shape[0], step)
+    generator = torch.Generator().manual_seed(seed)
+    rows[picked, torch.randint(columns, picked.shape, generator=generator)] = value
+    return rows.reshape(tensor.shape)

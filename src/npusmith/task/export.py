@@ -1,0 +1,188 @@
+"""torch.export of the task's model as a Graph; runs in the sandboxed child only."""
+
+from __future__ import annotations
+
+import operator
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+
+from npusmith.errors import Place, TaskError
+from npusmith.ir.dtypes import DType
+from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+from npusmith.task.user import Inputs, Tensor, dtype_name, known_dtype, short_path, user_code
+
+_KINDS = {
+    InputKind.PARAMETER: "parameter",
+    InputKind.BUFFER: "buffer",
+    InputKind.CONSTANT_TENSOR: "constant",
+    InputKind.USER_INPUT: "user",
+}
+_CHANGES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+# Checks that export leaves behind: they compute nothing.
+_CHECKS = ("aten._assert_tensor_metadata", "aten._assert_async", "aten._assert_scalar")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A graph, the tensors that its non-user inputs stand for, and what was noticed on the way."""
+
+    graph: Graph
+    values: dict[str, Tensor]  # by target
+    program: Any
+    notes: tuple[str, ...]
+
+
+def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
+    """Capture `model` on these inputs in core ATen; TaskError names what cannot be captured."""
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        with user_code(path, "torch.export", "task-export"):
+            program = torch.export.export(model, inputs.args(), strict=False).run_decompositions()
+    module = program.graph_module
+    for node in list(module.graph.nodes):
+        if _op_name(node).startswith(_CHECKS):
+            module.graph.erase_node(node)
+    module.graph.eliminate_dead_code()
+    return _read_program(program, inputs, path)
+
+
+def _read_program(program: Any, inputs: Inputs, path: str) -> Captured:
+    nodes = {node.name: node for node in program.graph_module.graph.nodes}
+    notes: list[str] = []
+    graph_inputs, values, user = [], {}, 0
+    for spec in program.graph_signature.input_specs:
+        node, kind = nodes[spec.arg.name], _KINDS.get(spec.kind)
+        if kind is None:
+            raise TaskError("task-export", f"the model needs an object of {spec.kind}", Place(path))
+        index = user
+        user += kind == "user" and isinstance(node.meta.get("val"), torch.Tensor)
+        if not _is_wanted(node, kind, index, path, notes):
+            continue
+        graph_inputs.append(_graph_input(node, kind, spec.target or "", index))
+        if kind != "user":
+            values[spec.target] = _value_of(program, spec)
+    calls = [node for node in nodes.values() if node.op not in ("placeholder", "output")]
+    graph = Graph(
+        inputs=tuple(graph_inputs),
+        nodes=tuple(_read_node(node, path) for node in calls),
+        outputs=_read_outputs(program, nodes, path, notes),
+    )
+    return Captured(graph, values, program, tuple(notes))
+
+
+def _is_wanted(node: Any, kind: str, index: int, path: str, notes: list[str]) -> bool:
+    """Tensors that the graph reads, and user inputs of a type that the chip has."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return False  # a number: export has put it into the nodes
+    if kind != "user" and not node.users:
+        return False
+    if known_dtype(value) is not None:
+        return True
+    name = f"input {index} ({node.name})" if kind == "user" else f"{kind} {node.name}"
+    if not node.users:
+        notes.append(f"{name} is {dtype_name(value)} and unused; it is left out")
+        return False
+    message = f"{name} is {dtype_name(value)}, which the chip does not have"
+    raise TaskError("task-dtype", message, Place(path), seen=dtype_name(value))
+
+
+def _graph_input(node: Any, kind: Any, target: str, index: int) -> GraphInput:
+    value = node.meta["val"]
+    return GraphInput(
+        name=node.name,
+        shape=tuple(int(dim) for dim in value.shape),
+        dtype=DType(dtype_name(value)),
+        kind=kind,
+        target=target,
+        position=index if kind == "user" else 0,
+    )
+
+
+def _value_of(program: Any, spec: Any) -> Tensor:
+    held = program.state_dict if spec.target in program.state_dict else program.constants
+    return held[spec.target].detach().contiguous()
+
+
+def _op_name(node: Any) -> str:
+    if node.target is operator.getitem:
+        return "aten.getitem"
+    return str(node.target)
+
+
+def _read_node(node: Any, path: str) -> Node:
+    value = node.meta.get("val")
+    is_tensor = isinstance(value, torch.Tensor)
+    source = _source(node, path)
+    if node.op != "call_function" or _op_name(node).startswith("<"):
+        message = f"{_op_name(node)} ({node.op}) has no form in core ATen"
+        raise TaskError("task-export", message, Place(path), seen=source)
+    return Node(
+        name=node.name,
+        op=_op_name(node),
+        args=tuple(_read_argument(item, node, path) for item in node.args),
+        kwargs={name: _read_argument(item, node, path) for name, item in node.kwargs.items()},
+        shape=_shape(node, path) if is_tensor else (),
+        dtype=known_dtype(value) if is_tensor else None,
+        source=source,
+    )
+
+
+def _shape(node: Any, path: str) -> tuple[int, ...]:
+    shape = node.meta["val"].shape
+    if all(isinstance(dim, int) for dim in shape):
+        return tuple(shape)
+    message = f"the shape of {_op_name(node)} depends on values"
+    raise TaskError("task-export", message, Place(path), seen=_source(node, path))
+
+
+def _source(node: Any, path: str) -> str:
+    """The innermost line of the task's file that led to this node."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [frame for frame in frames if frame[0] == path]
+    return f"{short_path(path)}:{own[-1][1]} {own[-1][2]}" if own else ""
+
+
+def _read_argument(item: Any, node: Any, path: str) -> Argument:
+    if isinstance(item, (list, tuple)):
+        return tuple(_read_scalar(part, node, path) for part in item)
+    return _read_scalar(item, node, path)
+
+
+def _read_scalar(item: Any, node: Any, path: str) -> Ref | int | float | bool | str | None:
+    if isinstance(item, torch.fx.Node):
+        return Ref(ref=item.name)
+    if item is None or isinstance(item, (bool, int, float, str)):
+        return item
+    if isinstance(item, (torch.dtype, torch.memory_format, torch.layout)):
+        return str(item).removeprefix("torch.")
+    if isinstance(item, torch.device):
+        return str(item)
+    message = f"{_op_name(node)} has an argument of type {type(item).__name__}"
+    raise TaskError("task-export", message, Place(path), seen=_source(node, path))
+
+
+def _read_outputs(
+    program: Any, nodes: dict[str, Any], path: str, notes: list[str]
+) -> tuple[str, ...]:
+    names: list[str] = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind in _CHANGES:
+            notes.append(f"forward changes {spec.target} in place; only its outputs are compared")
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            continue
+        node = nodes.get(getattr(spec.arg, "name", ""))
+        if node is None or not isinstance(node.meta.get("val"), torch.Tensor):
+            raise TaskError("task-outputs", f"output {len(names)} is not a tensor", Place(path))
+        if known_dtype(node.meta["val"]) is None:
+            kind = dtype_name(node.meta["val"])
+            message = f"output {len(names)} is {kind}, which the chip does not have"
+            raise TaskError("task-dtype", message, Place(path), seen=kind)
+        names.append(node.name)
+    return tuple(names)

@@ -1,0 +1,63 @@
+"""The model in float64: the same code, with every narrower float type widened on the way."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from npusmith.errors import TaskError
+from npusmith.task.user import Inputs, Tensor, run_model
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class _Widen(TorchDispatchMode):  # type: ignore[misc]
+    """A cast to a narrower float inside the model becomes a cast to float64."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = pytree.tree_map(_widen, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def _widen(item: Any) -> Any:
+    return torch.float64 if isinstance(item, torch.dtype) and item in _NARROW else item
+
+
+def widen(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor.clone()
+
+
+class Golden:
+    """Computes goldens; says in words where it could not."""
+
+    def __init__(self, model: Any, path: str) -> None:
+        self.path = path
+        self.note = ""
+        try:
+            self.model = copy.deepcopy(model).double()
+        except Exception as error:
+            self.model = None
+            self.note = f"no float64 model: {type(error).__name__}: {error}"[:300]
+
+    def run(self, inputs: Inputs, references: list[Tensor]) -> tuple[list[Tensor], str]:
+        """float64 outputs, and a note when these are only the references made wider."""
+        wide = [widen(tensor) for tensor in references]
+        if self.model is None:
+            return wide, self.note
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with _Widen():
+                found = run_model(self.model, inputs.args(widen), self.path)
+        except TaskError as error:
+            return wide, f"golden is the reference: {error.message}"
+        finally:
+            torch.set_default_dtype(before)
+        if [t.shape for t in found] != [t.shape for t in references]:
+            return wide, "golden is the reference: float64 gives other shapes"
+        pairs = zip(found, wide, strict=True)
+        return [a.double() if b.is_floating_point() else b for a, b in pairs], ""

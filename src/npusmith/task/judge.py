@@ -1,0 +1,243 @@
+"""The judge: one project, one prepared task, one verdict.
+
+Compiles the project's C++ text as it lies on disk, runs it on the twin once per set of inputs, and
+compares every output with PyTorch's. It knows nothing of who wrote the project. The candidate runs in
+a process of its own; its outputs are compared after that process has ended.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npusmith import __version__
+from npusmith.errors import Level, NpusmithError, TaskError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.spec import OpSpec, Source
+from npusmith.target.chips import Chip
+from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.tolerance import check_profile, compare
+from npusmith.task.verdict import Rung, Trial, Verdict
+from npusmith.task.weak import find_null_kernels
+from npusmith.twin import Build, Run, build, read_project, run
+from npusmith.twin.finding import Finding
+
+Array = np.ndarray[Any, Any]
+Binder = Callable[[TrialData], list[Array]]
+
+PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run gave; `run` is None when the set was not run."""
+
+    trial: Trial
+    ran: bool
+    same_bits: bool = True
+
+
+def judge(
+    project: Path,
+    prepared: Prepared,
+    chip: Chip,
+    tolerance: str,
+    *,
+    spec: OpSpec | None = None,
+    dynamic: bool = True,
+    step: Callable[[str, str], None] = lambda name, detail: None,
+    seconds: float = 60.0,
+) -> Verdict:
+    """Judge the project in that folder.
+
+    `spec` says which inputs the operator takes (our own projects have one); without it they are
+    matched by number. `dynamic`: the sets of other shapes count too. `seconds` limits each run.
+    Raises TaskError when the operator's inputs cannot be matched with the task's.
+    """
+    profile = check_profile(tolerance)
+    verdict = _empty(project, prepared, chip, profile)
+    clock = time.perf_counter()
+    step("compile", str(project))
+    try:
+        source = read_project(project)
+        bind = _binder(prepared, spec, len(source.inputs))
+        dtypes = _dtypes(prepared, bind)
+        built = build(source, chip, dtypes)
+    except NpusmithError as error:
+        if isinstance(error, TaskError):
+            raise
+        verdict.error = error.record()
+        verdict.verdict = "fail"
+        return verdict
+    verdict.compiled, verdict.rung = True, Rung.COMPILED
+    verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
+    verdict.provenance["compiler"] = built.compiler
+
+    clock = time.perf_counter()
+    chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
+    step("run on the twin", f"{len(chosen)} sets of inputs")
+    outcomes = _run_all(chosen, built, bind, profile, seconds)
+    verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
+    verdict.trials = [item.trial for item in outcomes]
+    step("weigh", f"tolerance {profile}")
+    _conclude(verdict, outcomes)
+    randoms = [item for item in prepared.trials if item.kind == "random" and not item.skipped]
+    verdict.weak_task = find_null_kernels(randoms, profile)
+    return verdict
+
+
+def _empty(project: Path, prepared: Prepared, chip: Chip, profile: str) -> Verdict:
+    return Verdict(
+        verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task=prepared.name,
+        tolerance=profile, chip=chip.name, project=str(project),
+        provenance={
+            "npusmith": __version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            **prepared.provenance,
+        },
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------- binding
+
+
+def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
+    """How to make the operator's inputs out of a trial's."""
+    held = prepared.parameters
+    parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
+    if spec is not None:
+        return lambda trial: [
+            trial.inputs[port.position]
+            if port.source is Source.USER
+            else held[port.target]
+            for port in spec.inputs
+        ]
+    users = len(prepared.graph.inputs) - len(parameters)
+    if wanted == users:
+        return lambda trial: list(trial.inputs)
+    if wanted == users + len(parameters):
+        values = [held[item.target] for item in parameters]
+        return lambda trial: [*trial.inputs, *values]
+    raise TaskError(
+        "binding-unknown",
+        f"the operator takes {wanted} inputs; the task has {users} and {len(parameters)} parameters",
+        seen=f"{wanted} inputs in OpDef",
+    )
+
+
+def _dtypes(prepared: Prepared, bind: Binder) -> tuple[DType, ...]:
+    sample = next((item for item in prepared.trials if not item.skipped), None)
+    if sample is None:
+        raise TaskError("task-no-trials", "the reference ran on no set of inputs")
+    arrays = [*bind(sample), *sample.references]
+    return tuple(DType.of(array.dtype) for array in arrays)
+
+
+# --------------------------------------------------------------------------------------- running
+
+
+def _run_all(
+    trials: Sequence[TrialData], built: Build, bind: Binder, profile: str, seconds: float
+) -> list[Outcome]:
+    """Outcomes in the order of the trials, whatever the order in which they end."""
+
+    def one(trial: TrialData) -> Outcome:
+        return _run_trial(trial, built, bind, profile, seconds, twice=trial is trials[0])
+
+    small = all(item.bytes < PARALLEL_BYTES for item in trials)
+    with ThreadPoolExecutor(2 if small else 1) as pool:
+        return list(pool.map(one, trials))
+
+
+def _run_trial(
+    trial: TrialData, built: Build, bind: Binder, profile: str, seconds: float, *, twice: bool
+) -> Outcome:
+    record = Trial(
+        name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
+        shapes=[list(shape) for shape in trial.shapes],
+    )  # fmt: skip
+    if trial.skipped:
+        return Outcome(record, ran=False)
+    clock = time.perf_counter()
+    inputs = bind(trial)
+    wanted = [(array.shape, DType.of(array.dtype)) for array in trial.references]
+    result = run(built, inputs, wanted, seconds=seconds)
+    again = run(built, inputs, wanted, seconds=seconds) if twice and result.completed else None
+    record.findings = list(result.findings)
+    _fill(record, result, trial, profile)
+    same = again is None or _same_bits(result.outputs, again.outputs)
+    if not same:
+        record.passed = False
+        record.message = "two runs on the same inputs gave different outputs"
+    record.seconds = round(time.perf_counter() - clock, 4)
+    return Outcome(record, ran=result.completed, same_bits=same)
+
+
+def _fill(record: Trial, result: Run, trial: TrialData, profile: str) -> None:
+    """Compare every output; the record keeps the figures of the worst."""
+    if not result.completed:
+        record.message = "the kernel did not run to its end"
+        return
+    if len(result.outputs) != len(trial.references):
+        record.message = f"{len(result.outputs)} outputs, the reference has {len(trial.references)}"
+        return
+    results = [
+        compare(actual, native, golden, profile)
+        for actual, native, golden in zip(
+            result.outputs, trial.references, trial.goldens, strict=True
+        )
+    ]
+    record.max_abs_error = max((item.max_abs for item in results), default=0.0)
+    record.mean_abs_error = max((item.mean_abs for item in results), default=0.0)
+    record.max_rel_error = max((item.max_rel for item in results), default=0.0)
+    record.mean_rel_error = max((item.mean_rel for item in results), default=0.0)
+    record.elements = sum(item.elements for item in results)
+    record.mismatched = sum(item.mismatched for item in results)
+    record.message = "; ".join(
+        f"output {index}: {item.message}" for index, item in enumerate(results) if item.message
+    )
+    record.passed = all(item.passed for item in results)
+
+
+def _same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
+
+
+# ------------------------------------------------------------------------------------ concluding
+
+
+def _conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
+    judged = [item for item in outcomes if not item.trial.skipped]
+    verdict.findings = _merge(item.trial.findings for item in judged)
+    errors = [item for item in verdict.findings if item.level is Level.ERROR]
+    figures = [item.trial.max_abs_error for item in judged]
+    known = [figure for figure in figures if figure is not None]
+    verdict.max_abs_error = max(known) if known else None
+    if judged and all(item.ran for item in judged):
+        verdict.rung = Rung.RAN
+    right = bool(judged) and all(item.trial.passed for item in judged)
+    if right and verdict.rung is Rung.RAN:
+        verdict.rung = Rung.VALUES
+    # values may be right by luck: a broken hardware rule fails the verdict all the same
+    verdict.correct = right and not errors
+    verdict.verdict = "pass" if verdict.correct else "fail"
+
+
+def _merge(groups: Iterable[Sequence[Finding]]) -> list[Finding]:
+    """One entry per code and line over all trials, counts added."""
+    merged: dict[tuple[str, str, int], Finding] = {}
+    for finding in (item for group in groups for item in group):
+        key = (finding.code, finding.file, finding.line)
+        before = merged.get(key)
+        if before is not None:
+            finding = before.model_copy(update={"count": before.count + finding.count})
+        merged[key] = finding
+    return list(merged.values())

@@ -1,0 +1,124 @@
+"""A task file, read but not run: `open_task(path)` gives its text and the facts that `ast` can see.
+
+A task is one Python file in KernelBench's format: `Model(nn.Module)`, `get_inputs()`,
+`get_init_inputs()`, and optionally `get_input_groups()`. Nothing in it is executed here.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.errors import Place, TaskError
+
+MAX_BYTES = 1 << 20
+MODEL, INPUTS, INIT, GROUPS = "Model", "get_inputs", "get_init_inputs", "get_input_groups"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task file as text. `name` is a C++ identifier made from the file's name."""
+
+    path: Path
+    name: str
+    text: str
+    digest: str  # sha256 of the file's bytes
+    summary: str  # first line of the file's docstring
+    has_inputs: bool
+    has_groups: bool
+
+
+def open_task(path: Path) -> Task:
+    """Read and check a task file; TaskError says what is wrong, and in which line."""
+    data = _read_bytes(path)
+    text = _decode(path, data)
+    tree = _parse(path, text)
+    names = set(_names(tree.body))
+    _require(path, names)
+    return Task(
+        path=path.absolute(),
+        name=identifier(path.stem),
+        text=text,
+        digest=hashlib.sha256(data).hexdigest(),
+        summary=(ast.get_docstring(tree) or "").partition("\n")[0],
+        has_inputs=INPUTS in names,
+        has_groups=GROUPS in names,
+    )
+
+
+def identifier(stem: str) -> str:
+    """A lower-case C++ identifier: "19_ReLU" becomes "op_19_relu"."""
+    name = re.sub(r"[^0-9a-zA-Z]+", "_", stem).strip("_").lower()
+    return name if name[:1].isalpha() else f"op_{name}".rstrip("_")
+
+
+def _read_bytes(path: Path) -> bytes:
+    place = Place(str(path))
+    if not path.exists():
+        raise TaskError("file-missing", f"{path} does not exist", place)
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a regular file"
+        raise TaskError("task-file", f"{path} is {kind}", place, seen=kind)
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise TaskError("task-size", f"{path.name} is {size:,} bytes long", place)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TaskError("task-file", f"{path} cannot be read", place, seen=str(error)) from error
+
+
+def _decode(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")  # a byte order mark is allowed, as Python allows it
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        seen = f"byte 0x{data[error.start]:02x} at offset {error.start}"
+        message = f"{path.name} is not UTF-8"
+        raise TaskError("task-encoding", message, Place(str(path), line), seen=seen) from error
+
+
+def _parse(path: Path, text: str) -> ast.Module:
+    try:
+        return ast.parse(text, filename=str(path))
+    except SyntaxError as error:
+        place = Place(str(path), error.lineno or 0)
+        seen = (error.text or "").strip()
+        raise TaskError("task-syntax", error.msg, place, seen=seen) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        message = f"{path.name} cannot be parsed: {error or type(error).__name__}"
+        raise TaskError("task-syntax", message, Place(str(path))) from error
+
+
+def _require(path: Path, names: set[str]) -> None:
+    place = Place(str(path))
+    if MODEL not in names:
+        raise TaskError("task-parts", f"{path.name} defines no class {MODEL}", place)
+    if INIT not in names:
+        raise TaskError("task-parts", f"{path.name} defines no {INIT}()", place)
+    if INPUTS not in names and GROUPS not in names:
+        raise TaskError("task-parts", f"{path.name} defines no {INPUTS}()", place)
+
+
+def _names(body: list[ast.stmt]) -> Iterator[str]:
+    """Names that the module's own statements bind, those under `if` and `try` included."""
+    for node in body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name
+            case ast.Assign():
+                yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+            case ast.Import() | ast.ImportFrom():
+                yield from (alias.asname or alias.name for alias in node.names)
+            case ast.If():
+                yield from _names([*node.body, *node.orelse])
+            case ast.Try():
+                yield from _names([*node.body, *node.orelse, *node.finalbody])
+                for handler in node.handlers:
+                    yield from _names(handler.body)
+            case ast.With():
+                yield from _names(node.body)

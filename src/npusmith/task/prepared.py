@@ -1,0 +1,131 @@
+"""A prepared task: its graph and its sets of inputs, with tensors mapped from disk on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npusmith.task import wire
+from npusmith.task.graph import Graph
+from npusmith.task.load import Task
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialData:
+    """One set of inputs. The arrays are mapped read-only from disk at each access.
+
+    inputs: one per tensor argument of forward. references: outputs in native types. goldens: the
+    outputs computed in float64. A trial whose reference raises has none of them.
+    """
+
+    record: wire.TrialRecord
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def kind(self) -> str:
+        return self.record.kind
+
+    @property
+    def seed(self) -> int:
+        return self.record.seed
+
+    @property
+    def required(self) -> bool:
+        """False: the captured graph does not describe these inputs; `skipped` says why."""
+        return self.record.required
+
+    @property
+    def skipped(self) -> str:
+        """Why a kernel is not judged on this set; empty when it is."""
+        return self.record.skipped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.record.notes
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [item.shape for item in self.record.inputs]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of inputs and native outputs."""
+        return sum(item.bytes for item in (*self.record.inputs, *self.record.references))
+
+    @property
+    def inputs(self) -> list[Array]:
+        return [map_tensor(self.folder, item) for item in self.record.inputs]
+
+    @property
+    def references(self) -> list[Array]:
+        return [map_tensor(self.folder, item) for item in self.record.references]
+
+    @property
+    def goldens(self) -> list[Array]:
+        return [map_tensor(self.folder, item) for item in self.record.goldens]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A task ready to be judged."""
+
+    task: Task
+    folder: Path  # holds the tensors
+    manifest: wire.Manifest
+    trials: tuple[TrialData, ...]
+    missing: tuple[str, ...] = ()  # layers of the sandbox that this machine lacks
+    seconds: float = 0.0
+    peak_bytes: int = 0  # of the child
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def graph(self) -> Graph:
+        return self.manifest.graph
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.manifest.notes
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Parameters, buffers and constants by attribute path (GraphInput.target)."""
+        files = self.manifest.parameters
+        return {name: map_tensor(self.folder, item) for name, item in files.items()}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What a report says about where these numbers come from."""
+        return {
+            **self.manifest.versions,
+            "task_sha256": self.task.digest,
+            "model_seed": self.manifest.model_seed,
+            "seeds": [trial.seed for trial in self.trials if trial.kind == "random"],
+            "sandbox_missing": list(self.missing),
+            "task_notes": list(self.notes),
+        }
+
+    def arguments(self, trial: TrialData) -> dict[str, Array]:
+        """Every graph input of one trial by name, in graph order."""
+        given, held = trial.inputs, self.parameters
+        return {
+            item.name: given[item.position] if item.kind == "user" else held[item.target]
+            for item in self.graph.inputs
+        }
+
+
+def map_tensor(folder: Path, item: wire.TensorFile) -> Array:
+    """A tensor on disk as a read-only array."""
+    mapped: Array = np.memmap(folder / item.file, dtype=np.uint8, mode="r")
+    return mapped.view(item.numpy).reshape(item.shape)

@@ -1,0 +1,183 @@
+"""Shape sets: which other sizes a kernel for dynamic shapes has to get right. Plans only.
+
+Dimensions that must change together form a class. First guess: axes of equal size at the same place
+counted from the right (so operands that broadcast go together). When the reference refuses that,
+all axes of that size; when it refuses this too, only multiples of some step; else it is fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Shape = tuple[int, ...]
+Axis = tuple[int, int]  # tensor index, axis counted from the left
+
+MAX_SETS = 8
+PROBES = (7, 11)  # a size that nobody baked in; the second when a class has that size already
+STEPS = (2, 4, 8, 16, 32, 64)
+TILE = 4097  # one past a tile of 4096 elements
+LONG = 65537  # a float32 row of this length is longer than the on-chip buffer
+RAGGED = 33  # not a multiple of 32 bytes at 1, 2 or 4 bytes per element
+CORES = 49  # one past the vector cores of the default chip
+PRIMES = (7, 11, 13, 3, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Axes that change together: sizes are multiples of `step`."""
+
+    size: int
+    axes: frozenset[Axis]
+    step: int = 1
+    is_last: bool = False
+
+    def fit(self, size: int) -> int:
+        return -(-size // self.step) * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One shape set: the last axis' size, the leading axis', and that of those between.
+
+    None keeps the size that get_inputs() has. `about` names the axes without which the pattern
+    makes no point: "last", "lead", "both", or "any" of them.
+    """
+
+    name: str
+    about: str
+    last: int | None
+    lead: int | None
+    middle: int | None
+
+
+PATTERNS = (
+    Pattern("one row", "lead", None, 1, 1),
+    Pattern("one column", "last", 1, None, None),
+    Pattern("one element", "both", 1, 1, 1),
+    Pattern("primes", "any", 131, 7, 5),
+    Pattern("past the cores, rows off 32 bytes", "any", RAGGED, CORES, 3),
+    Pattern("one past a tile", "last", TILE, 3, 2),
+    Pattern("more rows than a tile", "lead", 24, TILE, 2),
+    Pattern("a row longer than the buffer", "last", LONG, 2, 1),
+)
+
+
+def aligned(shapes: Sequence[Shape]) -> list[Class]:
+    """Classes by place from the right and size; axes of size 1 broadcast and stay."""
+    groups: dict[tuple[int, int], set[Axis]] = {}
+    for i, shape in enumerate(shapes):
+        for axis, size in enumerate(shape):
+            if size > 1:
+                groups.setdefault((axis - len(shape), size), set()).add((i, axis))
+    order = sorted(groups)  # leading axes first
+    return [Class(size, frozenset(groups[place, size])) for place, size in order]
+
+
+def by_size(shapes: Sequence[Shape], size: int) -> Class:
+    """All axes of that size as one class."""
+    axes = {(i, a) for i, shape in enumerate(shapes) for a, dim in enumerate(shape) if dim == size}
+    return Class(size, frozenset(axes))
+
+
+def find_classes(
+    shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]
+) -> tuple[list[Class], list[str]]:
+    """Free classes, and a line for each fixed one. `accepts` gives the reason why not, or ""."""
+    free: list[Class] = []
+    notes: list[str] = []
+    for item in aligned(shapes):
+        if any(item.axes & other.axes for other in free):
+            continue  # went together with an earlier one
+        found, reason = _free(item, shapes, accepts)
+        if found is None:
+            notes.append(f"size {item.size} is fixed: {reason}")
+        else:
+            free.append(found)
+    last = {(i, len(shape) - 1) for i, shape in enumerate(shapes) if shape}
+    return [_mark(item, bool(item.axes & last)) for item in free], notes
+
+
+def _mark(item: Class, is_last: bool) -> Class:
+    return Class(item.size, item.axes, item.step, is_last)
+
+
+def _free(
+    item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]
+) -> tuple[Class | None, str]:
+    probe = PROBES[1] if item.size == PROBES[0] else PROBES[0]
+    reason = accepts(resize(shapes, {item: probe}))
+    if not reason:
+        return item, ""
+    candidates = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
+    together = by_size(shapes, item.size)
+    if together.axes != item.axes:
+        candidates.insert(0, together)
+    for candidate in candidates:
+        if not accepts(resize(shapes, {candidate: probe * candidate.step})):
+            return candidate, ""
+    return None, reason
+
+
+def resize(shapes: Sequence[Shape], sizes: dict[Class, int]) -> list[Shape]:
+    """The shapes with each class' axes at a new size."""
+    result = [list(shape) for shape in shapes]
+    for item, size in sizes.items():
+        for i, axis in item.axes:
+            result[i][axis] = size
+    return [tuple(shape) for shape in result]
+
+
+def plan_sets(
+    shapes: Sequence[Shape], free: list[Class], limit: int
+) -> list[tuple[str, list[Shape]]]:
+    """Up to MAX_SETS named lists of shapes, none twice, none with more than `limit` elements."""
+    found: list[tuple[str, list[Shape]]] = []
+    seen = [list(shapes)]
+    for pattern in (item for item in PATTERNS if _makes_point(item, free)):
+        sized = _fitted(shapes, _sizes(pattern, free), limit)
+        if sized is not None and sized not in seen:
+            seen.append(sized)
+            found.append((pattern.name, sized))
+    return found[:MAX_SETS]
+
+
+def _makes_point(pattern: Pattern, free: list[Class]) -> bool:
+    places = {item.is_last for item in free}
+    wanted = {"last": {True}, "lead": {False}, "both": {True, False}}
+    return bool(places) if pattern.about == "any" else wanted[pattern.about] <= places
+
+
+def _sizes(pattern: Pattern, free: list[Class]) -> dict[Class, int]:
+    """A size for each free class; distinct primes where the pattern asks for primes."""
+    sizes: dict[Class, int] = {}
+    leading = [item for item in free if not item.is_last]
+    for i, item in enumerate(leading):
+        size = pattern.lead if i == 0 else pattern.middle
+        if pattern.name == "primes":
+            size = PRIMES[i % len(PRIMES)]
+        sizes[item] = item.size if size is None else item.fit(size)
+    for item in free:
+        if item.is_last:
+            sizes[item] = item.size if pattern.last is None else item.fit(pattern.last)
+    return sizes
+
+
+def _fitted(shapes: Sequence[Shape], sizes: dict[Class, int], limit: int) -> list[Shape] | None:
+    """Shrink the largest size until the elements fit; None when fixed sizes alone are too many."""
+    while True:
+        sized = resize(shapes, sizes)
+        if sum(_count(shape) for shape in sized) <= limit:
+            return sized
+        largest = max(sizes, key=lambda item: sizes[item], default=None)
+        if largest is None or sizes[largest] <= largest.step:
+            return None
+        half = sizes[largest] // 2
+        sizes[largest] = max(largest.step, half // largest.step * largest.step)
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for dim in shape:
+        count *= dim
+    return count

@@ -1,0 +1,256 @@
+"""`prepare(task, folder)`: one sandboxed run of the task's code, then its graph and trials as data.
+
+The parent's side: it starts the child, turns what went wrong into a TaskError, and validates every
+record and file size before anything is believed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from npusmith.errors import CODES, Place, TaskError
+from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
+from npusmith.task import wire
+from npusmith.task.load import Task
+from npusmith.task.prepared import Prepared, TrialData
+
+DATA = "data"  # the folder beneath the caller's that holds manifest and tensors
+SEEDS = (11, 23, 37, 41, 59)
+MODEL_SEED = 7
+SHAPE_ELEMENTS = 4 << 20
+_NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
+_START = "import sys; sys.path += sys.argv[1:]; from npusmith.task import child; child.main()"
+
+
+def _most_memory() -> int:
+    """Three quarters of this machine's memory, so that a greedy task hurts nobody else."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the task's code may use."""
+
+    seconds: float = 300.0
+    memory_bytes: int = field(default_factory=_most_memory)
+    file_bytes: int = 8 << 30
+
+
+def prepare(
+    task: Task,
+    folder: Path,
+    *,
+    seeds: tuple[int, ...] = SEEDS,
+    edges: bool = True,
+    shapes: bool = True,
+    limits: Limits | None = None,
+) -> Prepared:
+    """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
+
+    Without seeds only the graph is captured. Raises TaskError; nothing half-written is left then.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".data-", dir=folder.resolve()))
+    try:
+        boxed = _run_child(task, fresh, seeds, edges, shapes, limits or Limits())
+        manifest = read_manifest(task, fresh)
+        check_files(task, fresh, manifest)
+        _prune(fresh, manifest)
+        data = folder.resolve() / DATA
+        if data.exists():
+            shutil.rmtree(data)
+        fresh.rename(data)
+    except BaseException:
+        remove_tree(fresh)
+        raise
+    return Prepared(
+        task=task,
+        folder=data,
+        manifest=manifest,
+        trials=tuple(TrialData(record, data) for record in manifest.trials),
+        missing=boxed.missing,
+        seconds=boxed.seconds,
+        peak_bytes=boxed.peak_bytes,
+    )
+
+
+def _package_paths() -> list[str]:
+    """Folders on which the child's packages stand; TaskError when torch is not installed."""
+    found: list[str] = []
+    for name in _NEEDED:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            raise TaskError("torch-missing", f"the package {name} is not installed")
+        home = str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)
+        if home not in found:
+            found.append(home)
+    return found
+
+
+def _run_child(
+    task: Task,
+    fresh: Path,
+    seeds: tuple[int, ...],
+    edges: bool,
+    shapes: bool,
+    limits: Limits,
+) -> Boxed:
+    orders = wire.Orders(
+        path=str(task.path),
+        text=task.text,
+        folder=str(fresh),
+        has_inputs=task.has_inputs,
+        has_groups=task.has_groups,
+        model_seed=MODEL_SEED,
+        seeds=seeds,
+        edges=edges,
+        shapes=shapes,
+        shape_elements=SHAPE_ELEMENTS,
+    )
+    paths = _package_paths()
+    policy = Policy(
+        write=(fresh,),
+        read=(*map(Path, (sys.prefix, sys.base_prefix, *paths)), *_neighbours(task.path)),
+        seconds=limits.seconds,
+        memory_bytes=limits.memory_bytes,
+        file_bytes=limits.file_bytes,
+        processes=False,
+    )
+    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
+    boxed = run_boxed(argv, policy, stdin=orders.model_dump_json().encode(), cwd=fresh)
+    _raise_failure(task, fresh, boxed, limits)
+    return boxed
+
+
+def _neighbours(path: Path) -> list[Path]:
+    """The task file, and data files of the same name: get_input_groups() often reads one."""
+    return sorted(item for item in path.parent.glob(f"{path.stem}.*") if item.is_file())
+
+
+def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits) -> None:
+    """TaskError for a child that did not finish: by its own account, or by how it ended."""
+    if boxed.ok and (fresh / wire.MANIFEST).exists():
+        return
+    place = Place(str(task.path))
+    stage = _read_small(fresh / wire.STAGE).decode(errors="replace")[:100] or "starting"
+    if boxed.timed_out:
+        message = f"the task was still running after {limits.seconds:g} s"
+        raise TaskError("task-timeout", message, place, seen=f"while {stage}")
+    if failure := _read_failure(fresh):
+        place = Place(str(task.path), failure.line, failure.function)
+        raise TaskError(failure.code, failure.message, place, seen=failure.seen, hint=failure.hint)
+    said = boxed.stderr[-300:].decode(errors="replace").strip().rpartition("\n")[2]
+    seen = f"while {stage}; stderr ends: {said}" if said else f"while {stage}"
+    if boxed.out_of_memory:
+        message = f"the task ran out of memory ({limits.memory_bytes >> 20} MiB)"
+        raise TaskError("task-memory", message, place, seen=seen)
+    if boxed.signal:
+        message = f"the task's process was ended by signal {boxed.signal}"
+        raise TaskError("task-crashed", message, place, seen=seen)
+    message = f"the task ended its process with exit code {boxed.returncode}"
+    raise TaskError("task-exited", message, place, seen=seen)
+
+
+def _read_failure(fresh: Path) -> wire.Failure | None:
+    try:
+        failure = wire.Failure.model_validate_json(_read_small(fresh / wire.ERROR))
+    except ValidationError:
+        return None
+    return failure if failure.code in CODES else None
+
+
+def _read_small(path: Path, limit: int = 1 << 16) -> bytes:
+    """At most `limit` bytes of a regular file that the child wrote; empty when there is none."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return b""
+        with path.open("rb") as file:
+            return file.read(limit)
+    except OSError:
+        return b""
+
+
+def read_manifest(task: Task, folder: Path) -> wire.Manifest:
+    """The manifest, validated; TaskError when it is missing, too large or not what it should be."""
+    data = _read_small(folder / wire.MANIFEST, wire.MANIFEST_BYTES + 1)
+    if not data or len(data) > wire.MANIFEST_BYTES:
+        raise _broken(task, f"{wire.MANIFEST} is missing, not a file, or too large")
+    try:
+        return wire.Manifest.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _broken(task, f"{wire.MANIFEST}: {where}: {first['msg']}") from error
+
+
+def _broken(task: Task, seen: str) -> TaskError:
+    message = "the sandboxed run left records that cannot be used"
+    return TaskError("task-result", message, Place(str(task.path)), seen=seen[:300])
+
+
+def check_files(task: Task, folder: Path, manifest: wire.Manifest) -> None:
+    """Every tensor is a regular file of exactly its size, and fits the graph."""
+    graph = manifest.graph
+    users = [item for item in graph.inputs if item.kind == "user"]
+    held = {item.target: item for item in graph.inputs if item.kind != "user"}
+    if set(held) != set(manifest.parameters):
+        raise _broken(task, "parameters and graph inputs do not match")
+    if any(item.position >= manifest.arguments for item in users):
+        raise _broken(task, "a graph input stands for an argument that forward does not have")
+    for name, item in manifest.parameters.items():
+        if (item.shape, item.dtype) != (held[name].shape, held[name].dtype.value):
+            raise _broken(task, f"parameter {name} is not as the graph says")
+        _check_file(task, folder, item)
+    try:
+        outputs = [graph.spec(name) for name in graph.outputs]
+    except (KeyError, StopIteration) as error:
+        raise _broken(task, "an output of the graph is not one of its nodes") from error
+    for trial in manifest.trials:
+        _check_trial(task, trial, manifest.arguments, len(outputs))
+        for item in (*trial.inputs, *trial.references, *trial.goldens):
+            _check_file(task, folder, item)
+
+
+def _prune(folder: Path, manifest: wire.Manifest) -> None:
+    """Remove what the task's code left beside the records."""
+    tensors = [item.file for item in manifest.parameters.values()]
+    for trial in manifest.trials:
+        tensors += [item.file for item in (*trial.inputs, *trial.references, *trial.goldens)]
+    wanted = {wire.MANIFEST, *tensors}
+    for path in folder.iterdir():
+        if path.name in wanted:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            remove_tree(path)
+        else:
+            path.unlink()
+
+
+def _check_trial(task: Task, trial: wire.TrialRecord, inputs: int, outputs: int) -> None:
+    wanted = (inputs, outputs, outputs) if trial.references else (0, 0, 0)
+    if not trial.references and not trial.skipped:
+        raise _broken(task, f"trial {trial.name} has no tensors")
+    if (len(trial.inputs), len(trial.references), len(trial.goldens)) != wanted:
+        raise _broken(task, f"trial {trial.name} has a wrong number of tensors")
+    pairs = zip(trial.references, trial.goldens, strict=True)
+    if any(reference.shape != golden.shape for reference, golden in pairs):
+        raise _broken(task, f"trial {trial.name}: golden and reference differ in shape")
+
+
+def _check_file(task: Task, folder: Path, item: wire.TensorFile) -> None:
+    path = folder / item.file
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        raise _broken(task, f"{item.file} is missing") from error
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size != item.bytes:
+        raise _broken(task, f"{item.file} is not a file of {item.bytes} bytes")

@@ -1,0 +1,214 @@
+"""Running the task's own code in the sandboxed child, and blaming its failures on its lines."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import linecache
+import random
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from npusmith.errors import Place, TaskError
+from npusmith.ir.dtypes import DType
+
+Tensor = Any  # torch.Tensor; torch has no types under our checker's settings
+Literals = (int, float, str, type(None))  # bool is an int
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+
+
+def dtype_name(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def known_dtype(tensor: Tensor) -> DType | None:
+    """The chip's element type, or None when the chip has no such type."""
+    name = dtype_name(tensor)
+    return DType(name) if name in {item.value for item in DType} else None
+
+
+@contextlib.contextmanager
+def user_code(path: str, doing: str, code: str = "task-raised") -> Iterator[None]:
+    """Whatever the task's code raises inside becomes a TaskError with the line in its file."""
+    try:
+        yield
+    except TaskError:
+        raise
+    except BaseException as error:  # SystemExit and KeyboardInterrupt of the task included
+        raise blame(error, path, doing, code) from error
+
+
+def blame(error: BaseException, path: str, doing: str, code: str) -> TaskError:
+    """The TaskError for an exception of the task's own code."""
+    frames = [spot for spot in traceback.extract_tb(error.__traceback__) if spot.filename == path]
+    place = Place(path, frames[-1].lineno or 0, frames[-1].name) if frames else Place(path)
+    text = str(error).strip().partition("\n")[0]
+    seen = (frames[-1].line or "") if frames else ""
+    message = f"{doing} raised {type(error).__name__}: {text}"[:500]
+    return TaskError(_code_of(error, code), message, place, seen=seen[:200])
+
+
+def _code_of(error: BaseException, code: str) -> str:
+    if isinstance(error, SystemExit):
+        return "task-exited"
+    if isinstance(error, MemoryError) or any(word in str(error) for word in _NO_MEMORY):
+        return "task-memory"
+    denied = any(_is_denied(link) for link in _chain(error))
+    return "task-denied" if denied else code
+
+
+def _is_denied(error: BaseException) -> bool:
+    if type(error).__name__ == "gaierror":  # a name look-up needs the network
+        return True
+    too_large = isinstance(error, OSError) and error.errno == errno.EFBIG
+    return isinstance(error, PermissionError) or too_large
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(10):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def load_file(path: str, text: str) -> types.ModuleType:
+    """Execute the task's text as a module of its own."""
+    module = types.ModuleType("npusmith_task")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    with user_code(path, "the task file"):
+        exec(compile(text, path, "exec"), module.__dict__)
+    return module
+
+
+def set_seed(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+    torch.manual_seed(seed)
+
+
+def build_model(module: types.ModuleType, path: str, seed: int) -> Any:
+    """`Model(*get_init_inputs())` in eval mode."""
+    set_seed(seed)
+    with user_code(path, "get_init_inputs()"):
+        settings = module.get_init_inputs()
+    if not isinstance(settings, (list, tuple)):
+        _refuse(path, "get_init_inputs()", settings)
+    with user_code(path, "Model()"):
+        model = module.Model(*settings)
+    if not isinstance(model, torch.nn.Module):
+        raise TaskError("task-parts", "Model is not a torch.nn.Module", Place(path))
+    return model.eval()
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The arguments of one call of forward, flat, with what is needed to nest them again."""
+
+    leaves: tuple[Any, ...]
+    tree: Any
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
+
+    @property
+    def literals(self) -> list[object]:
+        return [leaf for leaf in self.leaves if not isinstance(leaf, torch.Tensor)]
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(tensor.shape) for tensor in self.tensors]
+
+    def args(self, change: Callable[[Tensor], Tensor] = torch.clone) -> tuple[Any, ...]:
+        """Fresh arguments (the model may write into them), each tensor passed through `change`."""
+        leaves = [change(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        return tuple(pytree.tree_unflatten(leaves, self.tree))
+
+    def replace(self, tensors: list[Tensor]) -> Inputs:
+        """The same call with other tensors."""
+        rest = iter(tensors)
+        leaves = (next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves)
+        return Inputs(tuple(leaves), self.tree, self.notes)
+
+
+def call_inputs(make: Callable[[], object], path: str, seed: int, what: str) -> Inputs:
+    """One list of inputs, made under `seed`."""
+    set_seed(seed)
+    with user_code(path, what):
+        values = make()
+    return check_inputs(values, path, what)
+
+
+def check_inputs(values: Any, path: str, what: str) -> Inputs:
+    """A list or tuple of tensors and numbers (lists of them included) as `Inputs`."""
+    if not isinstance(values, (list, tuple)):
+        _refuse(path, what, values)
+    leaves, tree = pytree.tree_flatten(list(values))
+    notes: list[str] = []
+    flat = tuple(_check_leaf(leaf, i, path, what, notes) for i, leaf in enumerate(leaves))
+    if any(isinstance(value, dict) for value in values):
+        _refuse(path, what, next(value for value in values if isinstance(value, dict)))
+    return Inputs(flat, tree, tuple(notes))
+
+
+def _check_leaf(leaf: Any, index: int, path: str, what: str, notes: list[str]) -> Any:
+    if isinstance(leaf, Literals):
+        return leaf
+    if not isinstance(leaf, torch.Tensor):
+        _refuse(path, f"{what}, item {index}", leaf)
+    if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_quantized:
+        seen = f"{leaf.layout} tensor on {leaf.device}".removeprefix("torch.")
+        message = f"{what}, item {index} is not a dense tensor in CPU memory"
+        raise TaskError("task-inputs", message, Place(path), seen=seen)
+    if leaf.numel() == 0:
+        seen = f"shape {tuple(leaf.shape)}"
+        raise TaskError("task-empty", f"{what}, item {index} is empty", Place(path), seen=seen)
+    leaf = leaf.detach().resolve_conj().resolve_neg()
+    if not leaf.is_contiguous():
+        notes.append(f"input {index} is not contiguous; it is stored in logical order")
+    if leaf.is_floating_point() and bool(torch.isnan(leaf).any()):
+        notes.append(f"input {index} holds NaN")
+    return leaf.contiguous()
+
+
+def _refuse(path: str, what: str, value: object) -> None:
+    message = f"{what} returned a {type(value).__name__}"
+    raise TaskError("task-inputs", message, Place(path))
+
+
+def run_model(model: Any, args: tuple[Any, ...], path: str) -> list[Tensor]:
+    """forward's outputs as a flat list of contiguous tensors."""
+    with torch.no_grad(), user_code(path, "forward()"):
+        result = model(*args)
+    return [_settle(tensor) for tensor in flatten(result, path)]
+
+
+def _settle(tensor: Tensor) -> Tensor:
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
+def flatten(result: object, path: str) -> list[Tensor]:
+    """A tensor, or tuples and lists of them, as one list."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, (tuple, list)) and result:
+        return [tensor for item in result for tensor in flatten(item, path)]
+    seen = f"{type(result).__name__} {result!r}"[:200]
+    raise TaskError("task-outputs", "forward() did not return tensors", Place(path), seen=seen)
+
+
+def short_path(path: str) -> str:
+    return Path(path).name

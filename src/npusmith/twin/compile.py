@@ -1,0 +1,163 @@
+"""`build(project, chip, dtypes) -> Build`: compile a project's host and kernel side, in parallel.
+
+Both compiles run in the sandbox (they read what they like and write into the build folder only). A
+build is kept in the cache under the contents of everything that went into it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.errors import Place, TwinError
+from npusmith.ir.dtypes import DType
+from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.target.chips import Chip
+from npusmith.twin import cache, diagnose, wrapper
+from npusmith.twin.project import Project
+from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
+
+_SECONDS = 240.0  # for the slower of the two compiles
+_MEMORY = 6 << 30
+_KEPT_BUILDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A compiled project: two shared objects for the runner."""
+
+    project: Project
+    chip: Chip
+    dtypes: tuple[DType, ...]
+    toolchain: Toolchain
+    folder: Path
+    seconds: float
+    cached: bool  # nothing had to be compiled
+
+    @property
+    def kernel(self) -> Path:
+        return self.folder / "kernel.so"
+
+    @property
+    def host(self) -> Path:
+        return self.folder / "host.so"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One shared object to compile: sources in, `<name>.so`, `<name>.log` and `<name>.d` out."""
+
+    name: str
+    command: tuple[str, ...]
+
+    def script(self, folder: Path) -> str:
+        """Shell text that leaves the exit status in <name>.status."""
+        log, status = folder / f"{self.name}.log", folder / f"{self.name}.status"
+        line = " ".join(map(shlex.quote, self.command))
+        return f"({line} >{shlex.quote(str(log))} 2>&1; echo $? >{shlex.quote(str(status))})"
+
+
+def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
+    """Compile a project for the types of its inputs and outputs, in OpDef order.
+
+    Raises TwinError: compile-failed (a CompileError with every message), tiling-mismatch,
+    dtypes-mismatch, compiler-missing.
+    """
+    start = time.monotonic()
+    chain = find_toolchain(chip)
+    text = wrapper.kernel_unit(project, tuple(dtypes))
+    texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
+    key = cache.digest([chain.folder.name, text, *texts])
+    folder = cache.cache_root() / "build" / key
+    if folder.exists() and not _extras_same(folder):
+        (folder / "complete").unlink(missing_ok=True)
+    made = cache.fetch(folder, lambda folder: _compile(project, chain, text, folder))
+    if made:
+        cache.keep_newest(folder.parent, _KEPT_BUILDS, folder)
+    return Build(
+        project, chip, tuple(dtypes), chain, folder, time.monotonic() - start, cached=not made
+    )
+
+
+def _compile(project: Project, chain: Toolchain, text: str, folder: Path) -> None:
+    source = folder / "kernel.cpp"
+    source.write_text(text)
+    kernel = _unit("kernel", chain, chain.kernel_command(), [source], folder, [project.kernel.parent])
+    host = _unit("host", chain, chain.host_command(), list(project.hosts), folder, [])
+    compile_units([kernel, host], folder, project.root)
+    _note_extras(project, folder)
+
+
+def _unit(
+    name: str,
+    chain: Toolchain,
+    command: Sequence[str],
+    sources: Sequence[Path],
+    folder: Path,
+    quotes: Sequence[Path],
+) -> Unit:
+    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in quotes]
+    # Several sources share one command: then the compiler names a .d for each, in this folder.
+    deps = ["-MD", *(["-MF", str(folder / f"{name}.d")] if len(sources) == 1 else [])]
+    files = [str(source) for source in sources]
+    out = ["-o", str(folder / f"{name}.so")]
+    limit = ["-fdiagnostics-color=never"]
+    limit += ["-ferror-limit=30"] if chain.compiler.clang else ["-fmax-errors=30"]
+    return Unit(name, (*command, *limit, *where, *deps, *files, *out, *chain.link_flags()))
+
+
+def compile_units(units: Sequence[Unit], folder: Path, root: Path) -> None:
+    """Run the compiles side by side in one sandbox; CompileError with the errors of all of them."""
+    policy = Policy(
+        write=(folder,), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
+    )
+    script = " & ".join(unit.script(folder) for unit in units) + " & wait"
+    boxed = run_boxed(["/bin/sh", "-c", script], policy, cwd=folder)
+    logs, failed = [], False
+    for unit in units:
+        status = folder / f"{unit.name}.status"
+        failed = failed or not status.exists() or status.read_text().strip() != "0"
+        log = folder / f"{unit.name}.log"
+        logs.append(log.read_text(errors="replace") if log.exists() else "")
+    if boxed.timed_out:
+        raise TwinError(
+            "compile-timeout", f"the project did not compile within {_SECONDS:g} s", Place(str(root))
+        )
+    if failed:
+        log = "".join(logs) + boxed.stderr.decode(errors="replace")
+        errors = diagnose.read_log(log, diagnose.in_project(root))
+        raise diagnose.CompileError(errors, log, root)
+
+
+# ---- files that a build read besides the project's own sources
+
+
+def _note_extras(project: Project, folder: Path) -> None:
+    known = {str(path) for path in project.texts}
+    extras: dict[str, str] = {}
+    for deps in folder.glob("*.d"):
+        for word in deps.read_text().replace("\\\n", " ").split()[1:]:
+            path = Path(word)
+            ours = path.is_relative_to(INCLUDE) or path.is_relative_to(folder.parent.parent)
+            if word in known or ours or word.startswith(("/usr/", "/lib")):
+                continue
+            extras[word] = _hash(path)
+    (folder / "extras.json").write_text(json.dumps(extras))
+
+
+def _extras_same(folder: Path) -> bool:
+    note = folder / "extras.json"
+    if not note.exists():
+        return True  # not complete: whoever holds the lock decides
+    return all(_hash(Path(path)) == seen for path, seen in json.loads(note.read_text()).items())
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+

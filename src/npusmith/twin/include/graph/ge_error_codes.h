@@ -1,0 +1,3 @@
+// Forwards to the status codes.
+#pragma once
+#include "graph/types.h"

@@ -1,0 +1,75 @@
+// Element types, formats and status codes of host code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ge {
+
+using graphStatus = std::uint32_t;
+constexpr graphStatus GRAPH_SUCCESS = 0;
+constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFFU;
+constexpr graphStatus GRAPH_PARAM_INVALID = 50331649U;
+
+// The numbers are public: a kernel is compiled with ORIG_DTYPE_<PARAM> set to them.
+enum DataType {
+  DT_FLOAT = 0,
+  DT_FLOAT16 = 1,
+  DT_INT8 = 2,
+  DT_INT32 = 3,
+  DT_UINT8 = 4,
+  DT_INT16 = 6,
+  DT_UINT16 = 7,
+  DT_UINT32 = 8,
+  DT_INT64 = 9,
+  DT_UINT64 = 10,
+  DT_DOUBLE = 11,
+  DT_BOOL = 12,
+  DT_STRING = 13,
+  DT_COMPLEX64 = 16,
+  DT_COMPLEX128 = 17,
+  DT_BF16 = 27,
+  DT_UNDEFINED = 28,
+  DT_INT4 = 29,
+  DT_UINT1 = 30,
+  DT_COMPLEX32 = 33,
+  DT_MAX
+};
+
+enum Format {
+  FORMAT_NCHW = 0,
+  FORMAT_NHWC = 1,
+  FORMAT_ND = 2,
+  FORMAT_NC1HWC0 = 3,
+  FORMAT_FRACTAL_Z = 4,
+  FORMAT_HWCN = 16,
+  FORMAT_NDHWC = 27,
+  FORMAT_FRACTAL_NZ = 29,
+  FORMAT_NCDHW = 30,
+  FORMAT_DHWCN = 31,
+  FORMAT_NDC1HWC0 = 32,
+  FORMAT_FRACTAL_Z_3D = 33,
+  FORMAT_NCL = 47,
+  FORMAT_RESERVED = 63,
+  FORMAT_MAX = 0xff
+};
+
+// Bytes of one element; -1 for types that have no fixed size.
+int GetSizeByDataType(DataType type);
+inline Format GetPrimaryFormat(std::int32_t format) { return static_cast<Format>(format & 0xff); }
+
+class AscendString {
+ public:
+  AscendString() = default;
+  AscendString(const char *text) : text_(text == nullptr ? "" : text) {}
+  const char *GetString() const { return text_.c_str(); }
+  std::size_t GetLength() const { return text_.size(); }
+  bool operator==(const AscendString &other) const { return text_ == other.text_; }
+  bool operator!=(const AscendString &other) const { return text_ != other.text_; }
+  bool operator<(const AscendString &other) const { return text_ < other.text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace ge

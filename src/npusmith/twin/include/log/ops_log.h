@@ -1,0 +1,3 @@
+// Forwards to the logging and checking macros.
+#pragma once
+#include "log/log.h"

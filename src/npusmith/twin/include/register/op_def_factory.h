@@ -1,0 +1,3 @@
+// Forwards to the operator declarations.
+#pragma once
+#include "register/op_def_registry.h"

@@ -1,0 +1,56 @@
+// The older way to register host functions: IMPL_OP_OPTILING and IMPL_OP_INFERSHAPE chains.
+#pragma once
+
+#include "exe_graph/runtime/infer_datatype_context.h"
+#include "exe_graph/runtime/infer_shape_context.h"
+#include "exe_graph/runtime/tiling_context.h"
+#include "exe_graph/runtime/tiling_parse_context.h"
+
+namespace gert {
+
+class OpImplRegisterV2 {
+ public:
+  using TilingKernelFunc = ge::graphStatus (*)(TilingContext *);
+  using InferShapeKernelFunc = ge::graphStatus (*)(InferShapeContext *);
+  using InferDataTypeKernelFunc = ge::graphStatus (*)(InferDataTypeContext *);
+  using ParseFunc = ge::graphStatus (*)(TilingParseContext *);
+  using KernelParseFunc = ge::graphStatus (*)(KernelContext *);
+
+  explicit OpImplRegisterV2(const char *type) : type_(type) {}
+  OpImplRegisterV2 &Tiling(TilingKernelFunc tiling, std::size_t capacity = 2048);
+  OpImplRegisterV2 &InferShape(InferShapeKernelFunc infer);
+  OpImplRegisterV2 &InferDataType(InferDataTypeKernelFunc infer);
+  template <typename F>
+  OpImplRegisterV2 &InferShapeRange(F) { return *this; }
+  // Inputs whose values host code reads, by position.
+  OpImplRegisterV2 &InputsDataDependency(std::initializer_list<std::int32_t> inputs);
+  OpImplRegisterV2 &TilingInputsDataDependency(std::initializer_list<std::int32_t> inputs) {
+    return InputsDataDependency(inputs);
+  }
+
+  template <typename Info>
+  OpImplRegisterV2 &TilingParse(ParseFunc parse) {
+    return Parse(reinterpret_cast<void *>(parse), [] { return static_cast<void *>(new Info()); });
+  }
+  template <typename Info>
+  OpImplRegisterV2 &TilingParse(KernelParseFunc parse) {
+    return Parse(reinterpret_cast<void *>(parse), [] { return static_cast<void *>(new Info()); });
+  }
+
+ private:
+  OpImplRegisterV2 &Parse(void *parse, void *(*make)());
+
+  const char *type_;
+};
+using OpImplRegister = OpImplRegisterV2;
+
+}  // namespace gert
+
+#define IMPL_OP(op_type) \
+  static ::gert::OpImplRegisterV2 twin_impl_##op_type = ::gert::OpImplRegisterV2(#op_type)
+#define IMPL_OP_OPTILING(op_type) \
+  static ::gert::OpImplRegisterV2 twin_tiling_##op_type = ::gert::OpImplRegisterV2(#op_type)
+#define IMPL_OP_INFERSHAPE(op_type) \
+  static ::gert::OpImplRegisterV2 twin_shape_##op_type = ::gert::OpImplRegisterV2(#op_type)
+#define IMPL_OP_INFERDATATYPE(op_type) \
+  static ::gert::OpImplRegisterV2 twin_type_##op_type = ::gert::OpImplRegisterV2(#op_type)

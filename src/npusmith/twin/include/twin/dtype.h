@@ -1,0 +1,43 @@
+// Element types as values: the tag by which headers choose a loop of the runtime.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "twin/half.h"
+
+namespace twin {
+
+enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64 };
+
+template <typename T, typename... List>
+inline constexpr bool kOneOf = (std::is_same_v<T, List> || ...);
+
+template <typename T>
+inline constexpr bool kElement =
+    kOneOf<T, float, half, bfloat16_t, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
+           std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, bool>;
+
+// The tag of T; bool is stored as a byte.
+template <typename T>
+constexpr DType TagOf() {
+  static_assert(kElement<T>, "this type cannot be the element type of a tensor on dav-2201");
+  if constexpr (std::is_same_v<T, float>) return DType::kF32;
+  else if constexpr (std::is_same_v<T, half>) return DType::kF16;
+  else if constexpr (std::is_same_v<T, bfloat16_t>) return DType::kBF16;
+  else if constexpr (std::is_same_v<T, std::int8_t>) return DType::kI8;
+  else if constexpr (kOneOf<T, std::uint8_t, bool>) return DType::kU8;
+  else if constexpr (std::is_same_v<T, std::int16_t>) return DType::kI16;
+  else if constexpr (std::is_same_v<T, std::uint16_t>) return DType::kU16;
+  else if constexpr (std::is_same_v<T, std::int32_t>) return DType::kI32;
+  else if constexpr (std::is_same_v<T, std::uint32_t>) return DType::kU32;
+  else if constexpr (std::is_same_v<T, std::int64_t>) return DType::kI64;
+  else return DType::kU64;
+}
+
+constexpr int SizeOf(DType type) {
+  constexpr int kSizes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
+  return kSizes[static_cast<int>(type)];
+}
+
+}  // namespace twin

@@ -1,0 +1,225 @@
+// Parameter records of the documented API; fields narrower than what was passed are findings.
+#pragma once
+
+#include "twin/narrow.h"
+#include "twin/types.h"
+
+namespace AscendC {
+
+// Strides of one-source instructions, in 32-byte blocks.
+struct UnaryRepeatParams {
+  std::uint16_t dstBlkStride = 1;
+  std::uint16_t srcBlkStride = 1;
+  std::uint8_t dstRepStride = 8;
+  std::uint8_t srcRepStride = 8;
+  bool halfBlock = false;
+
+  UnaryRepeatParams() = default;
+  UnaryRepeatParams(twin::Word dstBlk, twin::Word srcBlk, twin::Byte dstRep, twin::Byte srcRep,
+                    twin::Site site = twin::Here())
+      : dstBlkStride(Cut(dstBlk, "dstBlkStride", site)),
+        srcBlkStride(Cut(srcBlk, "srcBlkStride", site)),
+        dstRepStride(Cut(dstRep, "dstRepStride", site)),
+        srcRepStride(Cut(srcRep, "srcRepStride", site)) {}
+};
+
+// Strides of two-source instructions, in 32-byte blocks.
+struct BinaryRepeatParams {
+  std::uint8_t dstBlkStride = 1;
+  std::uint8_t src0BlkStride = 1;
+  std::uint8_t src1BlkStride = 1;
+  std::uint8_t dstRepStride = 8;
+  std::uint8_t src0RepStride = 8;
+  std::uint8_t src1RepStride = 8;
+
+  BinaryRepeatParams() = default;
+  BinaryRepeatParams(twin::Byte dstBlk, twin::Byte src0Blk, twin::Byte src1Blk, twin::Byte dstRep,
+                     twin::Byte src0Rep, twin::Byte src1Rep, twin::Site site = twin::Here())
+      : dstBlkStride(Cut(dstBlk, "dstBlkStride", site)),
+        src0BlkStride(Cut(src0Blk, "src0BlkStride", site)),
+        src1BlkStride(Cut(src1Blk, "src1BlkStride", site)),
+        dstRepStride(Cut(dstRep, "dstRepStride", site)),
+        src0RepStride(Cut(src0Rep, "src0RepStride", site)),
+        src1RepStride(Cut(src1Rep, "src1RepStride", site)) {}
+};
+
+struct CopyRepeatParams {
+  std::uint16_t dstStride = 1;
+  std::uint16_t srcStride = 1;
+  std::uint16_t dstRepeatSize = 8;
+  std::uint16_t srcRepeatSize = 8;
+
+  CopyRepeatParams() = default;
+  CopyRepeatParams(twin::Word dst, twin::Word src, twin::Word dstRepeat, twin::Word srcRepeat,
+                   twin::Site site = twin::Here())
+      : dstStride(Cut(dst, "dstStride", site)),
+        srcStride(Cut(src, "srcStride", site)),
+        dstRepeatSize(Cut(dstRepeat, "dstRepeatSize", site)),
+        srcRepeatSize(Cut(srcRepeat, "srcRepeatSize", site)) {}
+};
+
+struct BrcbRepeatParams {
+  std::uint16_t dstBlkStride = 1;
+  std::uint16_t dstRepStride = 8;
+
+  BrcbRepeatParams() = default;
+  BrcbRepeatParams(twin::Word dstBlk, twin::Word dstRep, twin::Site site = twin::Here())
+      : dstBlkStride(Cut(dstBlk, "dstBlkStride", site)),
+        dstRepStride(Cut(dstRep, "dstRepStride", site)) {}
+};
+
+struct GatherRepeatParams {
+  std::uint16_t dstBlkStride = 1;
+  std::uint16_t dstRepStride = 8;
+
+  GatherRepeatParams() = default;
+  GatherRepeatParams(twin::Word dstBlk, twin::Word dstRep, twin::Site site = twin::Here())
+      : dstBlkStride(Cut(dstBlk, "dstBlkStride", site)),
+        dstRepStride(Cut(dstRep, "dstRepStride", site)) {}
+};
+
+struct GatherMaskParams {
+  std::uint8_t src0BlockStride = 1;
+  std::uint16_t repeatTimes = 0;
+  std::uint16_t src0RepeatStride = 0;
+  std::uint8_t src1RepeatStride = 0;
+
+  GatherMaskParams() = default;
+  GatherMaskParams(twin::Byte src0Block, twin::Word repeats, twin::Word src0Repeat,
+                   twin::Byte src1Repeat, twin::Site site = twin::Here())
+      : src0BlockStride(Cut(src0Block, "src0BlockStride", site)),
+        repeatTimes(Cut(repeats, "repeatTimes", site)),
+        src0RepeatStride(Cut(src0Repeat, "src0RepeatStride", site)),
+        src1RepeatStride(Cut(src1Repeat, "src1RepeatStride", site)) {}
+};
+
+// Block copies: length and gaps in 32-byte blocks (in bytes for DataCopyPad).
+struct DataCopyParams {
+  std::uint16_t blockCount = 1;
+  std::uint16_t blockLen = 0;
+  union {
+    std::uint16_t srcStride = 0;
+    std::uint16_t srcGap;
+  };
+  union {
+    std::uint16_t dstStride = 0;
+    std::uint16_t dstGap;
+  };
+
+  DataCopyParams() = default;
+  DataCopyParams(twin::Word count, twin::Word length, twin::Word source, twin::Word target,
+                 twin::Site site = twin::Here())
+      : blockCount(Cut(count, "blockCount", site)),
+        blockLen(Cut(length, "blockLen", site)),
+        srcStride(Cut(source, "srcStride", site)),
+        dstStride(Cut(target, "dstStride", site)) {}
+};
+
+// Padded copies: length and the stride in global memory in bytes, in UB in 32-byte blocks.
+struct DataCopyExtParams {
+  std::uint16_t blockCount = 1;
+  std::uint32_t blockLen = 0;
+  std::uint32_t srcStride = 0;
+  std::uint32_t dstStride = 0;
+  std::uint32_t rsv = 0;
+
+  DataCopyExtParams() = default;
+  DataCopyExtParams(twin::Word count, twin::Narrow<std::uint32_t> length,
+                    twin::Narrow<std::uint32_t> source, twin::Narrow<std::uint32_t> target,
+                    std::uint32_t reserved, twin::Site site = twin::Here())
+      : blockCount(Cut(count, "blockCount", site)),
+        blockLen(Wide(length, "blockLen", site)),
+        srcStride(Wide(source, "srcStride", site)),
+        dstStride(Wide(target, "dstStride", site)),
+        rsv(reserved) {}
+
+ private:
+  static std::uint32_t Wide(twin::Narrow<std::uint32_t> number, const char *what, twin::Site site) {
+    return static_cast<std::uint32_t>(
+        twin::Fit({"DataCopyExtParams", site}, what, number.value, 0xFFFFFFFFll));
+  }
+};
+
+struct DataCopyPadParams {
+  bool isPad = false;
+  std::uint8_t leftPadding = 0;
+  std::uint8_t rightPadding = 0;
+  std::uint64_t paddingValue = 0;
+
+  DataCopyPadParams() = default;
+  DataCopyPadParams(bool pad, twin::Byte left, twin::Byte right, std::uint64_t value,
+                    twin::Site site = twin::Here())
+      : isPad(pad),
+        leftPadding(Cut(left, "leftPadding", site)),
+        rightPadding(Cut(right, "rightPadding", site)),
+        paddingValue(value) {}
+};
+
+template <typename T>
+struct DataCopyPadExtParams {
+  bool isPad = false;
+  std::uint8_t leftPadding = 0;
+  std::uint8_t rightPadding = 0;
+  T paddingValue = T(0);
+
+  DataCopyPadExtParams() = default;
+  DataCopyPadExtParams(bool pad, twin::Byte left, twin::Byte right, T value,
+                       twin::Site site = twin::Here())
+      : isPad(pad),
+        leftPadding(Cut(left, "leftPadding", site)),
+        rightPadding(Cut(right, "rightPadding", site)),
+        paddingValue(value) {}
+};
+
+// One dimension of a slice copy; startIndex, endIndex and stride in elements, burstLen in blocks.
+struct SliceInfo {
+  std::uint32_t startIndex = 0;
+  std::uint32_t endIndex = 0;
+  std::uint32_t stride = 0;
+  std::uint32_t burstLen = 0;
+  std::uint32_t shapeValue = 0;
+
+  SliceInfo() = default;
+  SliceInfo(std::uint32_t start, std::uint32_t end, std::uint32_t gap, std::uint32_t burst,
+            std::uint32_t shape = 0)
+      : startIndex(start), endIndex(end), stride(gap), burstLen(burst), shapeValue(shape) {}
+};
+
+struct TransDataTo5HDParams {
+  bool dstHighHalf = false;
+  bool srcHighHalf = false;
+  std::uint8_t repeatTimes = 1;
+  std::uint16_t dstRepStride = 0;
+  std::uint16_t srcRepStride = 0;
+
+  TransDataTo5HDParams() = default;
+  TransDataTo5HDParams(bool dstHigh, bool srcHigh, twin::Byte repeats, twin::Word dstRepeat,
+                       twin::Word srcRepeat, twin::Site site = twin::Here())
+      : dstHighHalf(dstHigh),
+        srcHighHalf(srcHigh),
+        repeatTimes(Cut(repeats, "repeatTimes", site)),
+        dstRepStride(Cut(dstRepeat, "dstRepStride", site)),
+        srcRepStride(Cut(srcRepeat, "srcRepStride", site)) {}
+};
+
+// Rows of `inner` elements (a multiple of 32 B), of which the first n count.
+struct SumParams {
+  std::uint32_t outter = 1;
+  std::uint32_t inner = 0;
+  std::uint32_t n = 0;
+};
+struct MeanParams {
+  std::uint32_t outter = 1;
+  std::uint32_t inner = 0;
+  std::uint32_t n = 0;
+};
+
+struct ShapeInfo {
+  std::uint8_t shapeDim = 0;
+  std::uint32_t shape[8] = {};
+  std::uint8_t originalShapeDim = 0;
+  std::uint32_t originalShape[8] = {};
+  DataFormat dataFormat = DataFormat::ND;
+};
+
+}  // namespace AscendC

@@ -1,0 +1,111 @@
+// TQue, TQueBind and TBuf: handles; who owns which buffer is known to the runtime alone.
+#pragma once
+
+#include "twin/tensor.h"
+
+namespace AscendC {
+
+class TPipe;
+
+template <TPosition source, TPosition target, std::int32_t depth, std::int32_t mask = 0>
+class TQueBind {
+ public:
+  template <typename T>
+  LocalTensor<T> AllocTensor(twin::Site site = twin::Here()) {
+    return LocalTensor<T>(twin::AllocBuffer({"AllocTensor", site}, id_));
+  }
+  template <typename T>
+  void AllocTensor(LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
+    tensor = AllocTensor<T>(site);
+  }
+  template <typename T>
+  bool EnQue(const LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
+    return twin::EnqueBuffer({"EnQue", site}, id_, tensor.view());
+  }
+  template <TPosition, TPosition, typename T>
+  bool EnQue(const LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
+    return EnQue(tensor, site);
+  }
+  template <typename T>
+  LocalTensor<T> DeQue(twin::Site site = twin::Here()) {
+    return LocalTensor<T>(twin::DequeBuffer({"DeQue", site}, id_));
+  }
+  template <TPosition, TPosition, typename T>
+  LocalTensor<T> DeQue(twin::Site site = twin::Here()) {
+    return DeQue<T>(site);
+  }
+  template <typename T>
+  void DeQue(LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
+    tensor = DeQue<T>(site);
+  }
+  template <typename T>
+  void FreeTensor(const LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
+    twin::FreeBuffer({"FreeTensor", site}, id_, tensor.view());
+  }
+  bool VacantInQue(twin::Site site = twin::Here()) {
+    return twin::CountQueued({"VacantInQue", site}, id_) < (depth > 0 ? depth : 1);
+  }
+  bool HasTensorInQue(twin::Site site = twin::Here()) {
+    return twin::CountQueued({"HasTensorInQue", site}, id_) > 0;
+  }
+  std::int32_t GetTensorCountInQue(twin::Site site = twin::Here()) {
+    return twin::CountQueued({"GetTensorCountInQue", site}, id_);
+  }
+  bool HasIdleBuffer(twin::Site site = twin::Here()) {
+    return twin::CountIdle({"HasIdleBuffer", site}, id_) > 0;
+  }
+  // The events behind EnQue and DeQue are the runtime's: nothing is left to free.
+  void FreeAllEvent() {}
+
+  static constexpr twin::QueueShape Shape() { return {source, target, depth}; }
+  void Bind(int id) { id_ = id; }
+
+ private:
+  int id_ = -1;
+};
+
+// Where the next pipe finds the data: what VECIN hands on stays in VECIN.
+template <TPosition position, std::int32_t depth, std::int32_t mask = 0>
+class TQue : public TQueBind<position, position, depth, mask> {};
+
+template <TPosition position = TPosition::LCM>
+class TBuf {
+ public:
+  template <typename T>
+  LocalTensor<T> Get(twin::Site = twin::Here()) const {
+    return LocalTensor<T>(view_);
+  }
+  template <typename T>
+  LocalTensor<T> Get(std::uint32_t count, twin::Site = twin::Here()) const {
+    LocalTensor<T> tensor(view_);
+    if (count < tensor.GetSize()) tensor.SetSize(count);
+    return tensor;
+  }
+  template <typename T>
+  LocalTensor<T> GetWithOffset(std::uint32_t count, std::uint32_t offset,
+                               twin::Site = twin::Here()) const {
+    twin::View piece = view_;
+    piece.addr += offset;  // in bytes
+    piece.bytes -= offset;
+    LocalTensor<T> tensor(piece);
+    if (count < tensor.GetSize()) tensor.SetSize(count);
+    return tensor;
+  }
+  template <typename T>
+  void EnQue(const LocalTensor<T> &) {}
+  template <typename T>
+  LocalTensor<T> DeQue() {
+    return Get<T>();
+  }
+  template <typename T>
+  void FreeTensor(const LocalTensor<T> &) {}
+  std::uint32_t GetBufLen() const { return static_cast<std::uint32_t>(view_.bytes); }
+
+  static constexpr TPosition Position() { return position; }
+  void Bind(const twin::View &view) { view_ = view; }
+
+ private:
+  twin::View view_;
+};
+
+}  // namespace AscendC

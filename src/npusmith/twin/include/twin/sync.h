@@ -1,0 +1,79 @@
+// Events between pipes, barriers, synchronisation of cores, who and how many we are.
+#pragma once
+
+#include "twin/tensor.h"
+
+namespace AscendC {
+
+template <HardEvent event>
+void SetFlag(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::SetEvent({"SetFlag", site}, event, id);
+}
+template <HardEvent event>
+void WaitFlag(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::WaitEvent({"WaitFlag", site}, event, id);
+}
+template <pipe_t pipe>
+void PipeBarrier(twin::Site site = twin::Here()) {
+  twin::Barrier({"PipeBarrier", site}, pipe);
+}
+enum class MemDsbT : std::uint8_t { ALL, DDR, UB, SEQ };
+template <MemDsbT = MemDsbT::ALL>
+void DataSyncBarrier(twin::Site site = twin::Here()) {
+  twin::Barrier({"DataSyncBarrier", site}, PIPE_ALL);
+}
+
+template <bool isAIVOnly = true>
+void SyncAll(twin::Site site = twin::Here()) {
+  twin::SyncCores({"SyncAll", site}, 0);
+}
+template <bool isAIVOnly = true>
+void SyncAll(const GlobalTensor<std::int32_t> &gmWorkspace,
+             const LocalTensor<std::int32_t> &ubWorkspace, std::int32_t usedCores = 0,
+             twin::Site site = twin::Here()) {
+  twin::SoftSync({"SyncAll", site}, gmWorkspace.gm(), ubWorkspace.view(), usedCores);
+}
+template <bool isAIVOnly = true>
+void IBSet(const GlobalTensor<std::int32_t> &gmWorkspace, const LocalTensor<std::int32_t> &,
+           std::int32_t block, std::int32_t event, twin::Site site = twin::Here()) {
+  twin::BlockSet({"IBSet", site}, gmWorkspace.gm(), block, event);
+}
+template <bool isAIVOnly = true>
+void IBWait(const GlobalTensor<std::int32_t> &gmWorkspace, const LocalTensor<std::int32_t> &,
+            std::int32_t block, std::int32_t event, twin::Site site = twin::Here()) {
+  twin::BlockWait({"IBWait", site}, gmWorkspace.gm(), block, event);
+}
+template <std::uint8_t mode, pipe_t pipe>
+void CrossCoreSetFlag(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::CrossSet({"CrossCoreSetFlag", site}, mode, id);
+}
+template <std::uint8_t mode = 0, pipe_t pipe = PIPE_S>
+void CrossCoreWaitFlag(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::CrossWait({"CrossCoreWaitFlag", site}, id);
+}
+
+// A launch of vector cores only: one block is one core.
+inline std::int64_t GetBlockIdx() { return twin::BlockIndex(); }
+inline std::int64_t GetBlockNum() { return twin::BlockCount(); }
+inline std::int64_t GetSubBlockIdx() { return 0; }
+inline std::int64_t GetSubBlockNum() { return 1; }
+inline std::int64_t GetTaskRatio() { return 1; }
+inline std::int64_t GetTaskRation() { return 1; }
+inline std::int64_t GetSystemCycle() { return twin::Cycles(); }
+inline std::int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
+
+// Cores of the twin see each other's writes at once; the call still names a legal address.
+template <typename T, CacheLine line = CacheLine::SINGLE_CACHE_LINE,
+          DcciDst target = DcciDst::CACHELINE_ALL>
+void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, twin::Site site = twin::Here()) {
+  twin::CheckGm({"DataCacheCleanAndInvalid", site}, tensor.gm(), sizeof(T));
+}
+template <typename T>
+void DataCachePreload(const GlobalTensor<std::uint64_t> &tensor, T offset,
+                      twin::Site site = twin::Here()) {
+  const auto element = tensor[static_cast<std::uint64_t>(offset) / sizeof(std::uint64_t)];
+  twin::CheckGm({"DataCachePreload", site}, element.gm(), 1);
+}
+inline void ICachePreLoad(std::int64_t) {}
+
+}  // namespace AscendC

@@ -1,0 +1,172 @@
+// LocalTensor and GlobalTensor.
+#pragma once
+
+#include "twin/params.h"
+#include "twin/runtime.h"
+
+namespace AscendC {
+
+template <typename T>
+class LocalTensor;
+
+}  // namespace AscendC
+
+namespace twin {
+
+// Where element `index` of a tensor will be read or written: what operator() returns.
+template <typename T>
+class Element {
+ public:
+  Element(const View &view, std::int64_t index) : view_(view), index_(index) {}
+  operator T() const {
+    T value;
+    ReadElement({"LocalTensor", Site{}}, view_, index_, sizeof(T), &value);
+    return value;
+  }
+  const Element &operator=(T value) const {
+    WriteElement({"LocalTensor", Site{}}, view_, index_, sizeof(T), &value);
+    return *this;
+  }
+
+ private:
+  View view_;
+  std::int64_t index_;
+};
+
+template <typename T>
+const View &ViewOf(const AscendC::LocalTensor<T> &tensor);
+template <typename T>
+Lane LaneOf(const AscendC::LocalTensor<T> &tensor, std::int64_t block = 1,
+            std::int64_t repeat = 8) {
+  return {ViewOf(tensor), block, repeat};
+}
+
+}  // namespace twin
+
+namespace AscendC {
+
+template <typename T>
+class LocalTensor {
+ public:
+  using PrimType = T;
+  static_assert(twin::kElement<T>, "this type cannot be the element type of a tensor on dav-2201");
+
+  LocalTensor() = default;
+  // A tensor at a fixed place, without a pipe.
+  LocalTensor(TPosition position, std::uint32_t address, std::uint32_t count) {
+    view_.addr = address;
+    view_.bytes = static_cast<std::int64_t>(count) * kSize;
+    view_.position = position;
+  }
+  explicit LocalTensor(const twin::View &view) : view_(view) {}
+
+  // The tensor from an element offset on.
+  LocalTensor operator[](std::uint32_t offset) const {
+    LocalTensor rest = *this;
+    rest.view_.addr += static_cast<std::int64_t>(offset) * kSize;
+    rest.view_.bytes -= static_cast<std::int64_t>(offset) * kSize;
+    return rest;
+  }
+  T GetValue(std::uint32_t index, twin::Site site = twin::Here()) const {
+    T value;
+    twin::ReadElement({"GetValue", site}, view_, index, sizeof(T), &value);
+    return value;
+  }
+  template <typename V>
+  void SetValue(std::uint32_t index, V value, twin::Site site = twin::Here()) const {
+    const T element = static_cast<T>(value);
+    twin::WriteElement({"SetValue", site}, view_, index, sizeof(T), &element);
+  }
+  twin::Element<T> operator()(std::uint32_t index) const { return {view_, index}; }
+
+  template <typename U>
+  LocalTensor<U> ReinterpretCast() const {
+    LocalTensor<U> other(view_);
+    return other;
+  }
+  template <typename U>
+  void SetAddrWithOffset(const LocalTensor<U> &source, std::uint32_t offset) {
+    view_ = twin::ViewOf(source);
+    view_.addr += static_cast<std::int64_t>(offset) * static_cast<std::int64_t>(sizeof(U));
+    view_.bytes -= static_cast<std::int64_t>(offset) * static_cast<std::int64_t>(sizeof(U));
+  }
+
+  std::uint32_t GetSize() const { return static_cast<std::uint32_t>(view_.bytes / kSize); }
+  void SetSize(std::uint32_t count) { view_.bytes = static_cast<std::int64_t>(count) * kSize; }
+  std::uint32_t GetLength() const { return static_cast<std::uint32_t>(view_.bytes); }
+  void SetBufferLen(std::uint32_t count) { SetSize(count); }
+  __ubuf__ T *GetPhyAddr() const { return static_cast<T *>(twin::UbPointer(view_.addr)); }
+  __ubuf__ T *GetPhyAddr(std::uint32_t offset) const { return GetPhyAddr() + offset; }
+  std::int32_t GetPosition() const { return static_cast<std::int32_t>(view_.position); }
+  void SetUserTag(std::int32_t tag) { tag_ = tag; }
+  std::int32_t GetUserTag() const { return tag_; }
+  void SetShapeInfo(const ShapeInfo &shape) { shape_ = shape; }
+  ShapeInfo GetShapeInfo() const { return shape_; }
+
+  const twin::View &view() const { return view_; }
+
+ private:
+  static constexpr std::int64_t kSize = sizeof(T);
+  twin::View view_;
+  std::int32_t tag_ = 0;
+  ShapeInfo shape_;
+};
+
+template <typename T>
+class GlobalTensor {
+ public:
+  using PrimType = T;
+
+  GlobalTensor() = default;
+  void SetGlobalBuffer(__gm__ T *buffer) { gm_ = {Bytes(buffer), -1}; }
+  void SetGlobalBuffer(__gm__ T *buffer, std::uint64_t count) {
+    gm_ = {Bytes(buffer), static_cast<std::int64_t>(count * sizeof(T))};
+  }
+  GlobalTensor operator[](std::uint64_t offset) const {
+    GlobalTensor rest = *this;
+    const auto bytes = static_cast<std::int64_t>(offset * sizeof(T));
+    rest.gm_.base += bytes;
+    if (gm_.bytes >= 0) rest.gm_.bytes = bytes > gm_.bytes ? 0 : gm_.bytes - bytes;
+    return rest;
+  }
+  T GetValue(std::uint64_t index, twin::Site site = twin::Here()) const {
+    T value;
+    twin::ReadGm({"GetValue", site}, gm_, static_cast<std::int64_t>(index), sizeof(T), &value);
+    return value;
+  }
+  void SetValue(std::uint64_t index, T value, twin::Site site = twin::Here()) const {
+    twin::WriteGm({"SetValue", site}, gm_, static_cast<std::int64_t>(index), sizeof(T), &value);
+  }
+  T operator()(std::uint64_t index) const { return GetValue(index); }
+
+  __gm__ T *GetPhyAddr() const { return reinterpret_cast<T *>(gm_.base); }
+  __gm__ T *GetPhyAddr(std::uint64_t offset) const { return GetPhyAddr() + offset; }
+  std::uint64_t GetSize() const {
+    return gm_.bytes < 0 ? 0 : static_cast<std::uint64_t>(gm_.bytes) / sizeof(T);
+  }
+  void SetShapeInfo(const ShapeInfo &shape) { shape_ = shape; }
+  ShapeInfo GetShapeInfo() const { return shape_; }
+  // Cache hints change time, not values.
+  template <CacheRwMode = CacheRwMode::RW>
+  void SetL2CacheHint(CacheMode) {}
+
+  const twin::Gm &gm() const { return gm_; }
+
+ private:
+  static std::uint8_t *Bytes(__gm__ T *buffer) {
+    return reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(buffer));
+  }
+  twin::Gm gm_;
+  ShapeInfo shape_;
+};
+
+}  // namespace AscendC
+
+namespace twin {
+
+template <typename T>
+const View &ViewOf(const AscendC::LocalTensor<T> &tensor) {
+  return tensor.view();
+}
+
+}  // namespace twin

@@ -1,0 +1,161 @@
+// Keywords, scalar types, positions and enumerations of the documented API.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "twin/chip.h"
+#include "twin/half.h"
+#include "twin/site.h"
+
+// Address spaces and function kinds mean nothing on a CPU.
+#define __aicore__
+#define __global__
+#define __gm__
+#define __ubuf__
+#define __cbuf__
+#define __ca__
+#define __cb__
+#define __cc__
+#define __fbuf__
+#define __biasbuf__
+#define __vector__
+#define __cube__
+#define __mix__(...)
+#ifndef __inline__
+#define __inline__ inline
+#endif
+#ifndef __force_inline__
+#define __force_inline__ inline
+#endif
+#define GM_ADDR __gm__ std::uint8_t *
+#define aicore [maybe_unused]
+
+#define __NPU_ARCH__ TWIN_NPU_ARCH
+#define __CCE_AICORE__ 220
+#define __DAV_C220_VEC__ 1
+
+using float16_t = half;
+using float32_t = float;
+
+// Scalar pipes of one core, with the names that the C-style calls use.
+enum pipe_t {
+  PIPE_S = 0,
+  PIPE_V,
+  PIPE_M,
+  PIPE_MTE1,
+  PIPE_MTE2,
+  PIPE_MTE3,
+  PIPE_ALL,
+  PIPE_MTE4,
+  PIPE_MTE5,
+  PIPE_V2,
+  PIPE_FIX = 10
+};
+
+enum event_t {
+  EVENT_ID0 = 0,
+  EVENT_ID1,
+  EVENT_ID2,
+  EVENT_ID3,
+  EVENT_ID4,
+  EVENT_ID5,
+  EVENT_ID6,
+  EVENT_ID7
+};
+
+
+using TEventID = std::int8_t;
+
+namespace AscendC {
+
+enum class TPosition : std::uint8_t {
+  GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM, SPM, SHM, TSCM, C2PIPE2GM, MAX
+};
+using QuePosition = TPosition;
+
+enum class HardEvent : std::uint8_t {
+  MTE2_MTE1, MTE1_MTE2, MTE1_M, M_MTE1, MTE2_V, V_MTE2, MTE3_V, V_MTE3, M_V, V_M, V_V, MTE3_MTE1,
+  MTE1_MTE3, MTE1_V, MTE2_M, M_MTE2, V_MTE1, M_FIX, FIX_M, MTE3_MTE2, MTE2_MTE3, S_V, V_S, S_MTE2,
+  MTE2_S, S_MTE3, MTE3_S, MTE2_FIX, FIX_MTE2, FIX_S, M_S, FIX_MTE3, MTE1_FIX, FIX_MTE1, FIX_FIX,
+  FIX_V, V_FIX, S_FIX, S_M, MAX
+};
+
+enum class RoundMode : std::uint8_t {
+  CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD
+};
+enum class CMPMODE : std::uint8_t { LT, GT, EQ, LE, GE, NE };
+enum class SELMODE : std::uint8_t {
+  VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE
+};
+enum class MaskMode : std::uint8_t { NORMAL, COUNTER };
+enum class ReduceMode : std::uint8_t { REDUCE_MAX, REDUCE_MIN, REDUCE_SUM };
+enum class ReduceOrder : std::uint8_t {
+  ORDER_VALUE_INDEX, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX
+};
+enum class CacheMode : std::uint8_t {
+  CACHE_MODE_DISABLE, CACHE_MODE_NORMAL, CACHE_MODE_LAST, CACHE_MODE_PERSISTENT
+};
+enum class CacheRwMode : std::uint8_t { READ = 1, WRITE = 2, RW = 3 };
+enum class CacheLine : std::uint8_t { SINGLE_CACHE_LINE, ENTIRE_DATA_CACHE };
+enum class DcciDst : std::uint8_t { CACHELINE_ALL, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
+enum class DataFormat : std::uint8_t { ND, NZ, NCHW, NC1HWC0, NHWC, NCDHW };
+enum KernelMetaType : std::uint8_t {
+  KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIV_1_0, KERNEL_TYPE_MIX_AIC_1_0,
+  KERNEL_TYPE_MIX_AIC_1_1, KERNEL_TYPE_MIX_AIC_1_2
+};
+
+constexpr std::int32_t AIC = 1;
+constexpr std::int32_t AIV = 2;
+constexpr std::int32_t MIX = 3;
+constexpr std::int32_t g_coreType = AIV;  // the twin runs vector cores
+
+constexpr std::int32_t ONE_BLK_SIZE = TWIN_BLOCK_BYTES;
+constexpr std::int32_t ONE_REPEAT_BYTE_SIZE = TWIN_REPEAT_BYTES;
+constexpr std::int32_t DEFAULT_BLK_NUM = ONE_REPEAT_BYTE_SIZE / ONE_BLK_SIZE;
+constexpr std::int32_t BLOCK_CUBE = 16;
+constexpr std::int32_t ONE_BLK_HALF_NUM = ONE_BLK_SIZE / 2;
+constexpr std::int32_t ONE_BLK_FLOAT_NUM = ONE_BLK_SIZE / 4;
+constexpr std::int32_t BRCB_BROADCAST_NUMBER = 8;
+constexpr std::int32_t MAX_REPEAT_TIMES = 255;
+constexpr std::uint8_t DEFAULT_BLK_STRIDE = 1;
+constexpr std::uint8_t DEFAULT_REPEAT_STRIDE = 8;
+constexpr std::uint8_t HALF_DEFAULT_REPEAT_STRIDE = 4;
+constexpr std::uint64_t FULL_MASK = 0xFFFFFFFFFFFFFFFFu;
+constexpr std::uint64_t MASK_PLACEHOLDER = 0;
+constexpr std::uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
+
+// The C++ type behind a tensor's element type.
+template <typename T>
+using PrimT = T;
+
+template <typename A, typename B>
+struct IsSameType : std::is_same<A, B> {};
+
+template <typename T>
+__aicore__ constexpr T DivCeil(T a, T b) {
+  return b == 0 ? a : (a + b - 1) / b;
+}
+template <typename A, typename B>
+__aicore__ constexpr auto CeilDivision(A a, B b) {
+  return b == 0 ? a : (a + b - 1) / b;
+}
+template <typename A, typename B>
+__aicore__ constexpr auto AlignUp(A a, B b) {
+  return b == 0 ? a : (a + b - 1) / b * b;
+}
+
+}  // namespace AscendC
+
+
+// Branches of a kernel that runs on both kinds of core.
+#define ASCEND_IS_AIC (::AscendC::g_coreType == ::AscendC::AIC)
+#define ASCEND_IS_AIV (::AscendC::g_coreType == ::AscendC::AIV)
+#define ASCEND_IS_NOT_AIC (!ASCEND_IS_AIC)
+#define ASCEND_IS_NOT_AIV (!ASCEND_IS_AIV)
+
+#ifndef likely
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#endif

@@ -1,0 +1,99 @@
+"""Rewrites what only the vendor's compiler accepts into plain C++, on the same lines.
+
+- `k<<<blocks, dyn, stream>>>(args)` and `k<T><<<...>>>(args)` become a call of `twin::Direct`;
+- `[host, aicore]` and `[aicore]` attributes vanish.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from npusmith.errors import Place, TwinError
+from npusmith.twin import scan
+
+_ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
+_NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch expression: offsets in the text and its parts as written."""
+
+    start: int
+    end: int
+    kernel: str  # with template arguments
+    blocks: str
+    args: str
+
+
+def has_launch(text: str) -> bool:
+    """Does this text hold a launch?"""
+    return bool(find_launches(text))
+
+
+def find_launches(text: str, file: str = "") -> list[Launch]:
+    """Every `<<<...>>>(...)` outside of comments and literals; TwinError launch-syntax."""
+    code = scan.blank(text)
+    return [_launch(text, code, match.start(), file) for match in re.finditer(r"<<<(?!<)", code)]
+
+
+def rewrite(text: str, file: str = "") -> str:
+    """The text as plain C++; lines stay lines."""
+    for launch in reversed(find_launches(text, file)):
+        call = f"::twin::Direct({launch.blocks}, {launch.kernel}, {launch.args or ''}"
+        call = call.rstrip(", ") + ")"
+        lost = text.count("\n", launch.start, launch.end) - call.count("\n")
+        text = text[: launch.start] + call + "\n" * lost + text[launch.end :]
+    code = scan.blank(text)
+    for match in reversed(list(_ATTRIBUTE.finditer(code))):
+        text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
+    return text
+
+
+def _launch(text: str, code: str, opening: int, file: str) -> Launch:
+    closing = _closing_chevrons(code, opening + 3)
+    after = re.compile(r"\s*\(").match(code, closing + 3) if closing >= 0 else None
+    end = scan.closing(code, after.end() - 1) if after else -1
+    start = _kernel_start(code, opening)
+    config = scan.split_args(text[opening + 3 : closing])
+    if after is None or end < 0 or start < 0 or not config:
+        raise TwinError(
+            "launch-syntax",
+            "a <<<...>>> that is not a launch",
+            Place(file, scan.line_of(text, opening)),
+            seen=text[opening : opening + 60].split("\n")[0],
+        )
+    return Launch(
+        start, end + 1, text[start:opening].strip(), config[0], text[after.end() : end].strip()
+    )
+
+
+def _closing_chevrons(code: str, start: int) -> int:
+    """The `>>>` that ends a launch configuration; those inside brackets do not count."""
+    depth = 0
+    for at in range(start, len(code)):
+        letter = code[at]
+        if letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == ";":
+            return -1
+        elif depth == 0 and code.startswith(">>>", at) and not code.startswith(">>>>", at):
+            return at
+    return -1
+
+
+def _kernel_start(code: str, opening: int) -> int:
+    """Where the kernel's name begins, template arguments included."""
+    head = code[:opening].rstrip()
+    if head.endswith(">"):
+        depth = 0
+        for at in range(len(head) - 1, -1, -1):
+            depth += {">": 1, "<": -1}.get(head[at], 0)
+            if depth == 0:
+                head = head[:at]
+                break
+    found = _NAME.search(head)
+    return found.start() if found else -1

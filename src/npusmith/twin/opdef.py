@@ -1,0 +1,95 @@
+"""What host code declares about its operator, read from the text: enough to compile the kernel.
+
+The truth is what the compiled host code registers, and the runner checks against that; this reading
+names the ports for the DTYPE_ macros before anything has been compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from npusmith.twin import scan
+
+_CALL = re.compile(r"\b(?:this\s*->\s*)?(Input|Output|Attr)\s*\(\s*\"([^\"]+)\"\s*\)")
+_OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class PortText:
+    """A declared input or output: its name, REQUIRED, OPTIONAL or DYNAMIC, and its types if known."""
+
+    name: str
+    kind: str
+    types: tuple[str, ...]  # "DT_FLOAT16", ...; empty when they are not written out here
+
+
+@dataclass(frozen=True, slots=True)
+class OpText:
+    """A declared operator."""
+
+    type: str
+    inputs: tuple[PortText, ...]
+    outputs: tuple[PortText, ...]
+    attrs: tuple[str, ...]
+
+    @property
+    def ports(self) -> tuple[PortText, ...]:
+        return (*self.inputs, *self.outputs)
+
+    def is_ref(self, output: PortText) -> bool:
+        """An output called like an input shares its memory."""
+        return any(port.name == output.name for port in self.inputs)
+
+
+def find_ops(code: str) -> list[str]:
+    """The operator types that blanked host text registers."""
+    return _OP_ADD.findall(code)
+
+
+def read_op(text: str, type_name: str) -> OpText:
+    """The declaration of one operator out of host text (comments may still be in)."""
+    code = scan.blank(text, strings=False)
+    body = _class_body(code, type_name)
+    inputs: dict[str, PortText] = {}
+    outputs: dict[str, PortText] = {}
+    attrs: dict[str, None] = {}
+    for match in _CALL.finditer(body):
+        if _is_config(body, match.start()):
+            continue
+        chain = body[match.end() : _statement_end(body, match.end())]
+        role, name = match.groups()
+        if role == "Attr":
+            attrs[name] = None
+        else:
+            ports = inputs if role == "Input" else outputs
+            ports.setdefault(name, PortText(name, _kind(chain), _types(chain)))
+    return OpText(type_name, tuple(inputs.values()), tuple(outputs.values()), tuple(attrs))
+
+
+def _class_body(code: str, name: str) -> str:
+    found = re.search(rf"\bclass\s+{name}\b[^;{{]*\{{", code)
+    if found is None:
+        return code
+    end = scan.closing(code, found.end() - 1)
+    return code[found.end() : end if end > 0 else len(code)]
+
+
+def _is_config(body: str, at: int) -> bool:
+    """`config.Input("x")` describes a chip's variant, not the operator."""
+    return re.search(r"(?<!this->)[\w\])]\s*\.\s*$", body[:at]) is not None
+
+
+def _statement_end(body: str, start: int) -> int:
+    end = body.find(";", start)
+    return len(body) if end < 0 else end
+
+
+def _kind(chain: str) -> str:
+    found = re.search(r"\bParamType\s*\(\s*(?:ops::)?(?:Option::)?(\w+)", chain)
+    return found.group(1) if found else "REQUIRED"
+
+
+def _types(chain: str) -> tuple[str, ...]:
+    found = re.search(r"\bDataType(?:List)?\s*\(\s*\{([^}]*)\}", chain)
+    return tuple(re.findall(r"\bDT_\w+", found.group(1))) if found else ()

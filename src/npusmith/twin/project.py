@@ -1,0 +1,201 @@
+"""An Ascend C operator project on disk, read without compiling it: `read_project(root) -> Project`.
+
+Accepted: the layout of msopgen (op_host/*.cpp, op_kernel/*.cpp, one operator, both tiling styles),
+from npusmith or anybody else. docs/project.md says what is read and what is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.errors import Place, TwinError
+from npusmith.twin import opdef, scan, tiling
+
+_SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
+_MOST_BYTES = 16 << 20  # of one source file
+_API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the twin needs to know of a project; texts are as they were when it was read."""
+
+    root: Path
+    op: opdef.OpText
+    kernel: Path  # the file that holds the entry
+    entry: scan.Entry
+    hosts: tuple[Path, ...]  # host sources to compile
+    texts: dict[Path, str]  # every source file of the project
+    host_struct: str  # the struct or class that tiling fills; "" when not known
+    kernel_struct: str  # the struct that the kernel reads
+    structs: dict[str, tiling.Struct]  # of the host side
+    kernel_structs: dict[str, tiling.Struct]  # of the kernel side
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+
+def read_project(root: Path) -> Project:
+    """Read a project; raises TwinError project-... for what is missing or ambiguous."""
+    root = Path(root).resolve()
+    if not root.is_dir():
+        raise TwinError("project-missing", f"{root} is not a folder", Place(str(root)))
+    base = _base(root)
+    host_texts = read_texts(_files(base / "op_host"))
+    kernel_texts = read_texts(_files(base / "op_kernel"))
+    hosts = tuple(file for file in host_texts if file.suffix in (".cpp", ".cc"))
+    if not hosts:
+        raise _missing("project-no-host", base / "op_host", "no host source (*.cpp)")
+    op = _read_op(base, hosts, host_texts)
+    kernel, entry = _find_entry(base, op.type, kernel_texts)
+    host_code = "\n".join(scan.blank(text) for text in host_texts.values())
+    kernel_code = "\n".join(scan.blank(text) for text in kernel_texts.values())
+    host_struct = tiling.default_class(host_code, op.type) or tiling.host_type(host_code)
+    return Project(
+        root,
+        op,
+        kernel,
+        entry,
+        hosts,
+        {**host_texts, **kernel_texts},
+        host_struct,
+        tiling.kernel_type(kernel_code) or host_struct,
+        tiling.find_structs(host_texts),
+        tiling.find_structs(kernel_texts),
+    )
+
+
+def snake(name: str) -> str:
+    """`AddCustom` -> `add_custom`, as msopgen names files and entries."""
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+
+
+def read_texts(files: Iterable[Path]) -> dict[Path, str]:
+    """The text of each file; TwinError project-unreadable."""
+    return {file: read_text(file) for file in files}
+
+
+def read_text(file: Path) -> str:
+    """The text of one source file; TwinError project-unreadable."""
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise TwinError(
+                "project-unreadable",
+                "a source file is too large to be one",
+                Place(str(file)),
+                seen=f"{file.stat().st_size} bytes",
+            )
+        return file.read_bytes().decode("utf-8", errors="strict")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TwinError(
+            "project-unreadable", "a source file cannot be read", Place(str(file)), seen=str(error)
+        ) from error
+
+
+def _base(root: Path) -> Path:
+    """The folder that holds op_host and op_kernel: the root, or one below it."""
+    depths = ("op_kernel", "*/op_kernel", "*/*/op_kernel")
+    for pattern in depths:
+        found = sorted(path.parent for path in root.glob(pattern) if path.is_dir())
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise TwinError(
+                "project-two-ops",
+                f"{root} holds {len(found)} projects",
+                Place(str(root)),
+                seen=", ".join(str(path.relative_to(root)) for path in found[:4]),
+            )
+    raise _missing("project-no-kernel", root, "no folder op_kernel")
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        code = "project-no-host" if folder.name == "op_host" else "project-no-kernel"
+        raise _missing(code, folder, f"no folder {folder.name}")
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix in _SOURCES
+        and file.is_file()
+        and not any(part in _API_FOLDERS for part in file.relative_to(folder).parts[:-1])
+    )
+
+
+def _missing(code: str, where: Path, what: str) -> TwinError:
+    return TwinError(code, what, Place(str(where)))
+
+
+def _read_op(base: Path, hosts: tuple[Path, ...], texts: dict[Path, str]) -> opdef.OpText:
+    codes = {file: scan.blank(texts[file]) for file in texts}
+    added = {name: file for file, code in codes.items() for name in opdef.find_ops(code)}
+    if not added:
+        raise _missing("project-no-op", hosts[0], "no OP_ADD in the host sources")
+    if len(added) > 1:
+        raise TwinError(
+            "project-two-ops",
+            f"the host sources register {len(added)} operators",
+            Place(str(base / "op_host")),
+            seen=", ".join(sorted(added)),
+        )
+    ((name, file),) = added.items()
+    _check_json(base, name)
+    return opdef.read_op(texts[file], name)
+
+
+def _check_json(base: Path, op: str) -> None:
+    """A msopgen JSON, where there is one, must describe the operator that the host registers."""
+    for file in sorted(base.glob("*.json")):
+        text = read_text(file)
+        if '"input_desc"' not in text and '"output_desc"' not in text:
+            continue  # CMakePresets.json and the like
+        try:
+            rows = json.loads(text)
+        except ValueError as error:
+            raise TwinError(
+                "project-json", "the operator JSON is not JSON", Place(str(file)), seen=str(error)
+            ) from error
+        names = [row.get("op") for row in (rows if isinstance(rows, list) else [rows])]
+        if op not in names:
+            raise TwinError(
+                "project-json",
+                f"the operator JSON does not describe {op}",
+                Place(str(file)),
+                seen=", ".join(map(str, names)),
+            )
+
+
+def _find_entry(base: Path, op: str, texts: dict[Path, str]) -> tuple[Path, scan.Entry]:
+    sources = {file: text for file, text in texts.items() if file.suffix in (".cpp", ".cc", ".asc")}
+    if not sources:
+        raise _missing("project-no-kernel", base / "op_kernel", "no kernel source (*.cpp)")
+    found = [
+        (file, entry)
+        for file, text in sources.items()
+        for entry in scan.find_entries(scan.blank(text))
+        if entry.defined and not entry.template
+    ]
+    if not found:
+        raise TwinError(
+            "project-no-entry",
+            "no kernel source defines a __global__ function",
+            Place(str(next(iter(sources)))),
+        )
+    named = [row for row in found if row[1].name == snake(op)]
+    if len(named) == 1:
+        return named[0]
+    if len(found) == 1:
+        return found[0]
+    raise TwinError(
+        "project-no-entry",
+        f"which of {len(found)} __global__ functions belongs to {op} is not clear",
+        Place(str(base / "op_kernel")),
+        seen=", ".join(entry.name for _, entry in found[:6]),
+        legal=f"one entry, or one called {snake(op)}",
+    )

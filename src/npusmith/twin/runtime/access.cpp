@@ -1,0 +1,123 @@
+// Scalar access to UB and global memory, tiling data, printing.
+#include <cstdarg>
+#include <cstdio>
+
+#include "check.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+View At(const View &view, std::int64_t index, int size) {
+  View element = view;
+  element.addr += index * size;
+  element.bytes -= index * size;
+  return element;
+}
+
+Gm At(const Gm &gm, std::int64_t index, int size) {
+  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size};
+}
+
+}  // namespace
+
+void ReadElement(const Call &call, const View &view, std::int64_t index, int size, void *out) {
+  Core &core = Enter(call);
+  const View element = At(view, index, size);
+  const std::uint8_t *from = Usable(core, call, {"tensor", &element, size, size});
+  if (from == nullptr) {
+    std::memset(out, 0xFF, static_cast<std::size_t>(size));
+    return;
+  }
+  std::memcpy(out, from, static_cast<std::size_t>(size));
+}
+
+void WriteElement(const Call &call, const View &view, std::int64_t index, int size,
+                  const void *in) {
+  Core &core = Enter(call);
+  const View element = At(view, index, size);
+  std::uint8_t *to = Usable(core, call, {"tensor", &element, size, size});
+  if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
+}
+
+void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *out) {
+  Enter(call);
+  const std::uint8_t *from = UsableGm(call, "tensor", At(gm, index, size), size, false);
+  if (from == nullptr) {
+    std::memset(out, 0xFF, static_cast<std::size_t>(size));
+    return;
+  }
+  std::memcpy(out, from, static_cast<std::size_t>(size));
+}
+
+void WriteGm(const Call &call, const Gm &gm, std::int64_t index, int size, const void *in) {
+  Enter(call);
+  std::uint8_t *to = UsableGm(call, "tensor", At(gm, index, size), size, true);
+  if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
+}
+
+void *UbPointer(std::int64_t addr) { return Me().ub + addr; }
+
+std::int64_t UbAddress(const void *pointer) {
+  const auto *at = static_cast<const std::uint8_t *>(pointer);
+  const std::uint8_t *ub = Me().ub;
+  return at >= ub && at < ub + kUbBytes ? at - ub : -1;
+}
+
+View RawView(const void *pointer) {
+  View view;
+  view.addr = UbAddress(pointer);
+  if (view.addr < 0) return View();
+  view.bytes = kUbBytes - view.addr;
+  view.position = AscendC::TPosition::VECCALC;
+  return view;
+}
+
+void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes) {
+  Enter(call);
+  UsableGm(call, "tensor", gm, bytes, false);
+}
+
+void CopyTiling(const Call &call, void *target, const void *source, std::int64_t bytes) {
+  Enter(call);
+  const Gm gm{const_cast<std::uint8_t *>(static_cast<const std::uint8_t *>(source)), -1};
+  const LaunchSpec *spec = ThisLaunch().spec;
+  for (const Region &region : spec->regions) {
+    const bool inside = gm.base >= region.base && gm.base < region.base + region.bytes;
+    if (!inside || region.base + region.bytes - gm.base >= bytes) continue;
+    Report(call, "tiling-size",
+           Text("the kernel's tiling struct has %lld B, the host wrote %lld B", Ll(bytes),
+                Ll(region.base + region.bytes - gm.base)));
+    StopCore();
+  }
+  if (UsableGm(call, "tiling", gm, bytes, false) == nullptr) StopCore();
+  std::memcpy(target, source, static_cast<std::size_t>(bytes));
+}
+
+void SetWorkspace(void *workspace) {
+  ThisLaunch().workspace = static_cast<std::uint8_t *>(workspace);
+}
+
+void *Workspace() { return ThisLaunch().workspace; }
+
+void AssertFailed(const Call &call, const char *text, const char *message) {
+  Enter(call);
+  Report(call, "kernel-assert", Text("ASSERT(%s) failed", text), message);
+  StopCore();
+}
+
+void PrintLine(const Call &call, const char *format, ...) {
+  const Core &core = Enter(call);
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  std::fprintf(stderr, "[core %d] %s", core.block, text);
+}
+
+// No clock on the twin: a number that grows with the work done, the same on every run.
+std::int64_t Cycles() { return Me().calls; }
+
+}  // namespace twin

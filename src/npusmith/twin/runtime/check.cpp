@@ -1,0 +1,186 @@
+// Checks of operands: position, buffer state, alignment, bounds, overlap.
+#include "check.h"
+
+#include <algorithm>
+
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+bool InUb(AscendC::TPosition position) {
+  using P = AscendC::TPosition;
+  return position == P::VECIN || position == P::VECOUT || position == P::VECCALC ||
+         position == P::LCM;
+}
+
+bool CheckPosition(const Call &call, const Need &need) {
+  if (InUb(need.view->position)) return true;
+  if (need.view->position == AscendC::TPosition::MAX) {
+    Report(call, "tensor-empty", Text("%s of %s has no memory", need.role, call.api));
+  } else {
+    Report(call, "position", Text("%s of %s is at %s", need.role, call.api,
+                                  NameOf(need.view->position)));
+  }
+  return false;
+}
+
+bool CheckState(const Core &core, const Call &call, const Need &need) {
+  if (need.view->buffer == kNoBuffer) return true;
+  const Buffer &buffer = core.buffers[static_cast<std::size_t>(need.view->buffer)];
+  const bool stale = buffer.generation != need.view->generation;
+  const bool held = buffer.state == BufferState::kAllocated ||
+                    buffer.state == BufferState::kDequeued || buffer.state == BufferState::kStatic;
+  if (held && !stale) return true;
+  const char *when = buffer.state == BufferState::kQueued && !stale ? "after EnQue and before DeQue"
+                     : buffer.state == BufferState::kGone           ? "after TPipe::Reset"
+                                                                    : "after FreeTensor";
+  Report(call, "queue-state", Text("%s of %s is used %s", need.role, call.api, when),
+         Text("buffer of %s made at %s is %s since %s", NameOf(buffer.position),
+              PlaceOf(buffer.made).c_str(), NameOf(buffer.state), PlaceOf(buffer.moved).c_str()));
+  return false;
+}
+
+bool CheckAlignment(const Call &call, const Need &need) {
+  if (need.view->addr % need.align == 0) return true;
+  Report(call, "ub-align",
+         Text("%s of %s starts at UB byte %lld, not a multiple of %lld", need.role, call.api,
+              Ll(need.view->addr), Ll(need.align)),
+         Text("address %% %lld = %lld", Ll(need.align), Ll(need.view->addr % need.align)),
+         Text("address %% %lld == 0", Ll(need.align)));
+  return false;
+}
+
+bool CheckBounds(const Core &core, const Call &call, const Need &need) {
+  const View &view = *need.view;
+  if (need.bytes <= view.bytes && view.addr >= 0 && view.addr + need.bytes <= kUbBytes) return true;
+  std::string seen = Text("touches %lld B, the tensor has %lld B from there on", Ll(need.bytes),
+                          Ll(std::max<std::int64_t>(view.bytes, 0)));
+  if (view.buffer != kNoBuffer) {
+    const Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
+    seen += Text("; buffer of %lld B made at %s", Ll(buffer.bytes), PlaceOf(buffer.made).c_str());
+  }
+  Report(call, "ub-bounds", Text("%s of %s ends outside its tensor", need.role, call.api), seen,
+         Text("at most %lld B", Ll(std::max<std::int64_t>(view.bytes, 0))));
+  return false;
+}
+
+const Region *RegionOf(const std::uint8_t *base) {
+  const LaunchSpec *spec = ThisLaunch().spec;
+  if (spec == nullptr) return nullptr;
+  static thread_local std::size_t last = 0;
+  const auto &regions = spec->regions;
+  const auto holds = [base](const Region &region) {
+    return base >= region.base && base < region.base + region.bytes;
+  };
+  if (last < regions.size() && holds(regions[last])) return &regions[last];
+  for (last = 0; last < regions.size(); ++last) {
+    if (holds(regions[last])) return &regions[last];
+  }
+  return nullptr;
+}
+
+const Region *Nearest(const std::uint8_t *base) {
+  const Region *best = nullptr;
+  const LaunchSpec *spec = ThisLaunch().spec;
+  if (spec == nullptr) return nullptr;
+  for (const Region &region : spec->regions) {
+    if (base >= region.base && (best == nullptr || region.base > best->base)) best = &region;
+  }
+  return best;
+}
+
+void ReportOutside(const Call &call, const char *role, const std::uint8_t *base,
+                   std::int64_t bytes) {
+  const Region *near = Nearest(base);
+  std::string seen = near == nullptr
+      ? Text("%lld B below every tensor", Ll(bytes))
+      : Text("%lld B from byte %lld of %s, which has %lld B", Ll(bytes), Ll(base - near->base),
+             near->name.c_str(), Ll(static_cast<std::int64_t>(near->bytes)));
+  Report(call, "gm-bounds", Text("%s of %s leaves global memory of the operator", role, call.api),
+         seen);
+}
+
+}  // namespace
+
+std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
+  const bool good = CheckPosition(call, need) && CheckState(core, call, need) &&
+                    CheckAlignment(call, need) && CheckBounds(core, call, need);
+  return good ? core.ub + need.view->addr : nullptr;
+}
+
+std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
+                       bool write) {
+  if (gm.bytes >= 0 && bytes > gm.bytes) {
+    Report(call, "gm-bounds", Text("%s of %s ends outside its GlobalTensor", role, call.api),
+           Text("touches %lld B, SetGlobalBuffer left %lld B from there on", Ll(bytes),
+                Ll(gm.bytes)));
+    return nullptr;
+  }
+  const Region *region = gm.base == nullptr ? nullptr : RegionOf(gm.base);
+  if (region == nullptr || bytes > region->base + region->bytes - gm.base) {
+    ReportOutside(call, role, gm.base, bytes);
+    return nullptr;
+  }
+  if (write && !region->writable) {
+    Report(call, "gm-readonly", Text("%s writes into %s", call.api, region->name.c_str()),
+           Text("%lld B from byte %lld", Ll(bytes), Ll(gm.base - region->base)));
+    return nullptr;
+  }
+  return gm.base;
+}
+
+bool InRange(const Call &call, const char *what, std::int64_t value, std::int64_t least,
+             std::int64_t most) {
+  if (value >= least && value <= most) return true;
+  Report(call, "param-range", Text("%s of %s is %lld", what, call.api, Ll(value)),
+         Text("%lld", Ll(value)), Text("%lld .. %lld", Ll(least), Ll(most)));
+  return false;
+}
+
+std::int64_t Fit(const Call &call, const char *what, std::int64_t value, std::int64_t most) {
+  if (value >= 0 && value <= most) return value;
+  Report(call, "param-range",
+         Text("%s is %lld; the hardware field would hold %lld", what, Ll(value),
+              Ll(value & most)),
+         Text("%lld", Ll(value)), Text("0 .. %lld", Ll(most)));
+  return value & most;
+}
+
+bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t aBytes,
+              const char *second, const View &b, std::int64_t bBytes) {
+  if (a.addr + aBytes <= b.addr || b.addr + bBytes <= a.addr) return true;
+  if (aBytes <= 0 || bBytes <= 0) return true;
+  Report(call, "overlap", Text("%s and %s of %s overlap", first, second, call.api),
+         Text("UB bytes %lld..%lld and %lld..%lld", Ll(a.addr), Ll(a.addr + aBytes), Ll(b.addr),
+              Ll(b.addr + bBytes)));
+  return false;
+}
+
+void UseReserve(Core &core, const Call &call) {
+  std::int64_t used = 0;
+  for (const Buffer &buffer : core.buffers) {
+    if (buffer.state != BufferState::kGone) used = std::max(used, buffer.addr + buffer.bytes);
+  }
+  if (used <= TWIN_UB_BYTES) return;
+  Report(call, "ub-reserved",
+         Text("%s uses the top of UB as scratch, where buffers of this kernel lie", call.api),
+         Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES));
+  auto *words = reinterpret_cast<std::uint16_t *>(core.ub + TWIN_UB_BYTES);
+  std::fill(words, words + (kUbUsable - TWIN_UB_BYTES) / 2, std::uint16_t{0x7FFF});
+}
+
+bool HasScratch(Core &core, const Call &call, const View *scratch, std::int64_t bytes) {
+  if (scratch != nullptr) {
+    return Usable(core, call, {"sharedTmpBuffer", scratch, bytes}) != nullptr;
+  }
+  const std::int64_t left = kUbUsable - core.top;
+  if (left >= bytes) return true;
+  Report(call, "scratch-size",
+         Text("%s needs scratch from what is left of UB, and %lld B are left", call.api, Ll(left)),
+         Text("InitBuffer took %lld B", Ll(core.top)), Text("at least %lld B left", Ll(bytes)));
+  return false;
+}
+
+}  // namespace twin

@@ -1,0 +1,140 @@
+// State of one core and of one launch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "twin/launch.h"
+#include "twin/runtime.h"
+
+namespace twin {
+
+constexpr std::int64_t kUbBytes = TWIN_UB_TOTAL_BYTES;
+constexpr std::int64_t kUbUsable = TWIN_UB_TOTAL_BYTES - TWIN_UB_SYSTEM_BYTES;
+constexpr std::int64_t kBlock = TWIN_BLOCK_BYTES;
+constexpr std::int64_t kRepeat = TWIN_REPEAT_BYTES;
+constexpr int kEvents = 8;  // event ids of one HardEvent (doc: SetFlag)
+constexpr int kHardEvents = static_cast<int>(AscendC::HardEvent::MAX);
+
+enum class BufferState : std::uint8_t { kFree, kAllocated, kQueued, kDequeued, kStatic, kGone };
+
+struct Buffer {
+  std::int64_t addr;
+  std::int64_t bytes;
+  BufferState state;
+  std::uint32_t generation;
+  int queue;  // -1: a TBuf
+  AscendC::TPosition position;
+  Site made;   // InitBuffer
+  Site moved;  // the last AllocTensor, EnQue, DeQue or FreeTensor
+};
+
+struct Queue {
+  QueueShape shape;
+  std::vector<int> buffers;
+  std::deque<int> queued;
+  std::size_t next = 0;  // AllocTensor looks for a free buffer from here on
+  bool open = true;
+  Site made;
+};
+
+enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross };
+
+struct Core {
+  int block = 0;
+  std::unique_ptr<std::uint8_t[]> memory;  // UB, then a guard that nothing may rely on
+  std::uint8_t *ub = nullptr;
+
+  Call spot{"", {}};
+  std::int64_t calls = 0;  // API calls so far
+  // open-addressed table of (file, line) -> how often it ran
+  struct Lines {
+    struct Slot {
+      const char *file = nullptr;
+      int line = 0;
+      long runs = 0;
+    };
+    std::vector<Slot> slots = std::vector<Slot>(64);
+    std::size_t used = 0;
+  } lines;
+
+  void *pipe = nullptr;
+  bool pipeOpen = false;
+  std::int64_t top = 0;  // UB given out so far
+  bool overflow = false;
+  Site overflowSite;
+  std::vector<Buffer> buffers;
+  std::vector<Queue> queues;
+
+  std::uint64_t mask[2] = {~0ull, ~0ull};  // low, high
+  bool counter = false;
+  bool maskTouched = false;  // by the user, and not reset since
+  Site maskSite;
+  std::uint64_t compareMask[2] = {0, 0};
+  Atomic atomic = Atomic::kNone;
+  DType atomicType = DType::kF32;
+  Site atomicSite;
+  float deqScale = 1.0f;
+  bool padSet = false;
+  std::uint64_t padBits = 0;
+  std::uint64_t foldSum = 0, foldValue = 0, foldIndex = 0;
+
+  struct Event {
+    bool set = false;
+    bool reserved = false;
+    Site site;
+  };
+  std::array<std::array<Event, kEvents>, kHardEvents> events{};
+  std::array<long, 16> crossTaken{};
+
+  Wait wait = Wait::kNothing;
+  Call waiting{"", {}};
+  long waitRound = 0;
+  const std::int32_t *waitFlag = nullptr;
+  int crossId = 0;
+  bool done = false;
+  bool stopped = false;  // by a fatal finding
+
+  void Clear(int newBlock);
+};
+
+// The core that runs on this thread; never null while a kernel runs.
+Core &Me();
+// Marks the start of an API call: where we are, and how often that line has run.
+Core &Enter(const Call &call);
+
+// Suspends this core until the scheduler finds what it waits for.
+void Suspend();
+
+struct Session {
+  const LaunchSpec *spec = nullptr;
+  long syncRound = 0;
+  std::uint32_t syncArrived = 0;
+  std::array<std::uint32_t, 16> crossArrived{};
+  std::array<long, 16> crossRound{};
+  std::uint8_t *workspace = nullptr;
+};
+Session &ThisLaunch();
+
+// What is wrong when a core's kernel has returned.
+void CheckEnd(Core &core);
+void CheckQueues(Core &core);
+void CheckOverflow(Core &core);
+
+enum class Level : std::uint8_t { kError, kWarning, kNote };
+
+// One violation, at the place of `call`, on the running core.
+void Report(const Call &call, const char *code, std::string message, std::string seen = "",
+            std::string legal = "", std::string hint = "", Level level = Level::kError);
+
+const char *NameOf(AscendC::TPosition position);
+const char *NameOf(DType type);
+const char *NameOf(BufferState state);
+std::string PlaceOf(const Site &site);
+
+}  // namespace twin

@@ -1,0 +1,105 @@
+// Findings: collected in order of first occurrence, one per code, file and line.
+#include <utility>
+
+#include "core.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+struct Store {
+  std::vector<FindingRecord> records;
+  std::uint64_t dropped = 0;
+};
+
+Store &Findings() {
+  static Store store;
+  return store;
+}
+
+const char *LevelName(Level level) {
+  constexpr const char *kNames[] = {"error", "warning", "note"};
+  return kNames[static_cast<int>(level)];
+}
+
+long StepOf(const Core &core, const Site &site) {
+  for (const auto &slot : core.lines.slots) {
+    if (slot.file == site.file && slot.line == site.line) return slot.runs - 1;
+  }
+  return -1;
+}
+
+FindingRecord *Known(const char *code, const Site &site) {
+  for (auto &record : Findings().records) {
+    if (record.line == site.line && record.code == code && record.file == site.file) return &record;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Report(const Call &call, const char *code, std::string message, std::string seen,
+            std::string legal, std::string hint, Level level) {
+  if (FindingRecord *known = Known(code, call.site)) {
+    known->count += 1;
+    return;
+  }
+  const Core &core = Me();
+  const LaunchSpec *spec = ThisLaunch().spec;
+  Store &store = Findings();
+  if (spec != nullptr && store.records.size() >= spec->maxFindings) {
+    store.dropped += 1;
+    return;
+  }
+  FindingRecord record;
+  record.code = code;
+  record.level = LevelName(level);
+  record.message = std::move(message);
+  record.file = call.site.file;
+  record.line = call.site.line;
+  record.core = core.block;
+  record.step = StepOf(core, call.site);
+  record.seen = std::move(seen);
+  record.legal = std::move(legal);
+  record.hint = std::move(hint);
+  store.records.push_back(std::move(record));
+}
+
+std::vector<FindingRecord> TakeFindings() {
+  Store &store = Findings();
+  if (store.dropped > 0 && !store.records.empty()) {
+    store.records.back().hint +=
+        Text(" (%llu further findings are not listed)", Ll(static_cast<std::int64_t>(store.dropped)));
+  }
+  store.dropped = 0;
+  return std::exchange(store.records, {});
+}
+
+const char *NameOf(AscendC::TPosition position) {
+  constexpr const char *kNames[] = {"GM",  "A1",     "A2",      "B1",  "B2",  "C1",
+                                    "C2",  "CO1",    "CO2",     "VECIN", "VECOUT", "VECCALC",
+                                    "LCM", "SPM",    "SHM",     "TSCM", "C2PIPE2GM", "no position"};
+  return kNames[static_cast<int>(position)];
+}
+
+const char *NameOf(DType type) {
+  constexpr const char *kNames[] = {"float",   "half",     "bfloat16_t", "int8_t",
+                                    "uint8_t", "int16_t",  "uint16_t",   "int32_t",
+                                    "uint32_t", "int64_t", "uint64_t"};
+  return kNames[static_cast<int>(type)];
+}
+
+const char *NameOf(BufferState state) {
+  constexpr const char *kNames[] = {"free",     "allocated",   "in the queue",
+                                    "dequeued", "a TBuf",      "given up by TPipe::Reset"};
+  return kNames[static_cast<int>(state)];
+}
+
+std::string PlaceOf(const Site &site) {
+  const std::string file = site.file;
+  const auto slash = file.rfind('/');
+  return Text("%s:%d", file.substr(slash == std::string::npos ? 0 : slash + 1).c_str(), site.line);
+}
+
+}  // namespace twin

@@ -1,0 +1,39 @@
+// Global memory of a run: every allocation stands alone between inaccessible pages, and the rest of
+// its last page holds a pattern that is looked at after the run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace twin::host {
+
+class Area {
+ public:
+  // Throws std::runtime_error when the file or the memory cannot be had.
+  static Area OfFile(const std::string &name, const std::string &path, std::uint64_t bytes,
+                     bool writable);
+  static Area OfPoison(const std::string &name, std::uint64_t bytes);  // as uninitialised memory
+  static Area OfBytes(const std::string &name, const void *from, std::uint64_t bytes);
+
+  std::uint8_t *Base() const { return base_; }
+  std::uint64_t Bytes() const { return bytes_; }
+  const std::string &Name() const { return name_; }
+  bool Writable() const { return writable_; }
+  void Poison();
+  // Bytes past the end of the first changed byte of the pattern, or 0 when it is whole.
+  std::uint64_t Overrun() const;
+  // Is this address in the area or in the pages that surround it?
+  bool Near(const void *address) const;
+
+ private:
+  Area(const std::string &name, std::uint64_t bytes, bool writable);
+  void Protect();
+
+  std::string name_;
+  std::uint64_t bytes_;
+  std::uint64_t span_;  // bytes, rounded up to pages
+  bool writable_;
+  std::uint8_t *base_;
+};
+
+}  // namespace twin::host

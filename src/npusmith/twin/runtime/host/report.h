@@ -1,0 +1,32 @@
+// What a run reports: findings, decisions of tiling, times. Written once, as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "twin/launch.h"
+
+namespace twin::host {
+
+struct Report {
+  bool completed = false;
+  std::string op;
+  std::uint32_t blocks = 0;
+  std::uint64_t tilingKey = 0;
+  std::uint64_t workspaceBytes = 0;
+  std::vector<std::uint8_t> tiling;
+  double hostSeconds = 0;
+  double kernelSeconds = 0;
+  std::vector<FindingRecord> findings;
+
+  void Add(const char *code, const char *level, const std::string &message,
+           const std::string &seen = "", const std::string &legal = "",
+           const std::string &hint = "");
+};
+
+// Writes beside the path and renames, so that a half-written report is never read.
+void WriteReport(const Report &report, const std::string &path);
+std::string Quote(const std::string &text);
+
+}  // namespace twin::host

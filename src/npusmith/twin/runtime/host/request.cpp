@@ -1,0 +1,74 @@
+// Parsing of the orders file.
+#include "request.h"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace twin::host {
+
+std::string Unhex(const std::string &word) {
+  if (word.empty() || word[0] != 'x' || word.size() % 2 == 0) {
+    throw std::runtime_error("not a hexadecimal string: " + word);
+  }
+  std::string text;
+  for (std::size_t at = 1; at + 1 < word.size(); at += 2) {
+    text.push_back(static_cast<char>(std::stoi(word.substr(at, 2), nullptr, 16)));
+  }
+  return text;
+}
+
+namespace {
+
+template <typename T>
+T Take(std::istream &line) {
+  T value;
+  if (!(line >> value)) throw std::runtime_error("a word is missing in the orders");
+  return value;
+}
+
+std::string TakeText(std::istream &line) { return Unhex(Take<std::string>(line)); }
+
+TensorOrder TakeTensor(std::istream &line, bool output) {
+  TensorOrder tensor;
+  tensor.port = Take<std::size_t>(line);
+  tensor.dtype = Take<int>(line);
+  tensor.bytes = Take<std::uint64_t>(line);
+  tensor.path = TakeText(line);
+  if (output) tensor.ref = Take<int>(line);
+  for (int rank = Take<int>(line); rank > 0; --rank) {
+    tensor.dims.push_back(Take<std::int64_t>(line));
+  }
+  return tensor;
+}
+
+void TakeAttr(std::istream &line, Request &request) {
+  const std::string name = TakeText(line);
+  AttrOrder attr{Take<std::string>(line) == "list", {}};
+  for (std::string value; line >> value;) attr.values.push_back(value);
+  request.attrs[name] = attr;
+}
+
+}  // namespace
+
+Request ReadRequest(const char *path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(std::string("cannot read ") + path);
+  Request request;
+  for (std::string text; std::getline(file, text);) {
+    std::istringstream line(text);
+    const auto word = Take<std::string>(line);
+    if (word == "kernel") request.kernel = TakeText(line);
+    else if (word == "host") request.host = TakeText(line);
+    else if (word == "soc") request.soc = TakeText(line);
+    else if (word == "seconds") request.seconds = Take<double>(line);
+    else if (word == "cap") request.cap = Take<std::uint64_t>(line);
+    else if (word == "in") request.inputs.push_back(TakeTensor(line, false));
+    else if (word == "out") request.outputs.push_back(TakeTensor(line, true));
+    else if (word == "attr") TakeAttr(line, request);
+    else throw std::runtime_error("unknown order: " + word);
+  }
+  return request;
+}
+
+}  // namespace twin::host

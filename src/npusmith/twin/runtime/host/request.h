@@ -1,0 +1,42 @@
+// The orders of one run, as the Python side writes them: a line each, words separated by blanks,
+// strings in hexadecimal with a leading x.
+//   kernel PATH | host PATH | soc NAME | seconds N | cap BYTES
+//   in PORT DTYPE BYTES PATH RANK DIM...        one line per tensor; absent optional ports have none
+//   out PORT DTYPE BYTES PATH REF RANK DIM...   REF: position of the input it shares memory with, -1
+//   attr NAME scalar|list VALUE...              VALUE: i:12, f:0x1p3, b:1, s:x6162
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace twin::host {
+
+struct TensorOrder {
+  std::size_t port;
+  int dtype;  // ge::DataType
+  std::uint64_t bytes;
+  std::string path;
+  int ref = -1;
+  std::vector<std::int64_t> dims;
+};
+
+struct AttrOrder {
+  bool list;
+  std::vector<std::string> values;
+};
+
+struct Request {
+  std::string kernel, host, soc;
+  double seconds = 60;
+  std::uint64_t cap = 0;  // bytes of workspace that this machine can give
+  std::vector<TensorOrder> inputs, outputs;
+  std::map<std::string, AttrOrder> attrs;
+};
+
+// Throws std::runtime_error on a malformed file.
+Request ReadRequest(const char *path);
+std::string Unhex(const std::string &word);
+
+}  // namespace twin::host

@@ -1,0 +1,270 @@
+// Runs the blocks of a launch as fibres on one thread, in block order, to their end or a deadlock.
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <new>
+
+#include "core.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+constexpr std::size_t kStackBytes = 1 << 20;
+constexpr std::uint16_t kPoison = 0x7FFF;  // NaN as half, and as float when doubled
+
+// A stack with a page below it that faults, so that an overflow cannot reach other memory.
+class Stack {
+ public:
+  Stack() : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+    base_ = mmap(nullptr, kStackBytes + page_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base_ == MAP_FAILED) throw std::bad_alloc();
+    mprotect(base_, page_, PROT_NONE);
+  }
+  ~Stack() { munmap(base_, kStackBytes + page_); }
+  Stack(const Stack &) = delete;
+  Stack &operator=(const Stack &) = delete;
+  void *bottom() const { return static_cast<char *>(base_) + page_; }
+
+ private:
+  std::size_t page_;
+  void *base_;
+};
+
+struct Fibre {
+  std::unique_ptr<Core> core = std::make_unique<Core>();
+  Stack stack;
+  ucontext_t context;
+};
+
+thread_local Core *running = nullptr;
+thread_local ucontext_t scheduler;
+thread_local Fibre *starting = nullptr;
+thread_local std::map<Core *, Fibre *> *fibres = nullptr;
+
+Core &IdleCore() {
+  static thread_local Core core;
+  if (core.ub == nullptr) core.Clear(-1);
+  return core;
+}
+
+void RunFibre() {
+  Fibre *self = starting;
+  const LaunchSpec *spec = ThisLaunch().spec;
+  spec->entry(spec->args);
+  CheckEnd(*self->core);
+  self->core->done = true;
+  setcontext(&scheduler);
+}
+
+void Start(Fibre &fibre) {
+  getcontext(&fibre.context);
+  fibre.context.uc_stack.ss_sp = fibre.stack.bottom();
+  fibre.context.uc_stack.ss_size = kStackBytes;
+  fibre.context.uc_link = nullptr;
+  makecontext(&fibre.context, RunFibre, 0);
+  starting = &fibre;
+}
+
+void Resume(Fibre &fibre) {
+  running = fibre.core.get();
+  swapcontext(&scheduler, &fibre.context);
+  running = nullptr;
+}
+
+bool Ready(const Core &core) {
+  const Session &session = ThisLaunch();
+  switch (core.wait) {
+    case Wait::kNothing: return true;
+    case Wait::kSync: return session.syncRound > core.waitRound;
+    case Wait::kBlockFlag: return *core.waitFlag != 0;
+    case Wait::kCross: {
+      const auto id = static_cast<std::size_t>(core.crossId);
+      return session.crossRound[id] > core.crossTaken[id];
+    }
+  }
+  return true;
+}
+
+void ReportDeadlock(const std::vector<Fibre *> &waiting, std::size_t blocks) {
+  std::string who;
+  for (const Fibre *fibre : waiting) {
+    const Core &core = *fibre->core;
+    if (who.size() > 600) {
+      who += ", ...";
+      break;
+    }
+    who += Text("%score %d in %s at %s", who.empty() ? "" : ", ", core.block, core.waiting.api,
+                PlaceOf(core.waiting.site).c_str());
+  }
+  for (Fibre *fibre : waiting) {
+    running = fibre->core.get();
+    running->stopped = true;
+    Report(running->waiting, "deadlock",
+           Text("%zu of %zu cores wait for ever, the others have ended", waiting.size(), blocks),
+           who);
+  }
+  running = nullptr;
+}
+
+using Ring = std::vector<std::unique_ptr<Fibre>>;
+
+// Runs every core that can run, again and again; returns those that wait for ever.
+std::vector<Fibre *> RunWaiting(std::vector<Fibre *> waiting, bool &finished) {
+  bool progress = true;
+  while (progress && !waiting.empty()) {
+    progress = false;
+    std::vector<Fibre *> still;
+    for (Fibre *fibre : waiting) {
+      if (!Ready(*fibre->core)) {
+        still.push_back(fibre);
+        continue;
+      }
+      progress = true;
+      fibre->core->wait = Wait::kNothing;
+      Resume(*fibre);
+      if (!fibre->core->done) still.push_back(fibre);
+      finished = finished && !fibre->core->stopped;
+    }
+    waiting = std::move(still);
+  }
+  return waiting;
+}
+
+}  // namespace
+
+void Core::Clear(int newBlock) {
+  auto kept = std::move(memory);
+  *this = Core();
+  memory = std::move(kept);
+  constexpr std::size_t kGuard = 4096;
+  if (memory == nullptr) memory = std::make_unique<std::uint8_t[]>(kUbBytes + kGuard);
+  auto start = reinterpret_cast<std::uintptr_t>(memory.get());
+  ub = memory.get() + ((64 - start % 64) % 64);
+  auto *words = reinterpret_cast<std::uint16_t *>(ub);
+  std::fill(words, words + kUbBytes / 2, kPoison);
+  block = newBlock;
+}
+
+Core &Me() { return running != nullptr ? *running : IdleCore(); }
+
+Session &ThisLaunch() {
+  static thread_local Session session;
+  return session;
+}
+
+namespace {
+
+long &Runs(Core &core, const Site &site);
+
+void Grow(Core &core) {
+  auto old = std::move(core.lines.slots);
+  core.lines.slots = std::vector<Core::Lines::Slot>(old.size() * 2);
+  core.lines.used = 0;
+  for (const auto &slot : old) {
+    if (slot.file != nullptr) Runs(core, {slot.file, slot.line}) = slot.runs;
+  }
+}
+
+long &Runs(Core &core, const Site &site) {
+  auto &lines = core.lines;
+  const std::size_t wrap = lines.slots.size() - 1;
+  std::size_t at = (reinterpret_cast<std::uintptr_t>(site.file) * 31 +
+                    static_cast<std::size_t>(site.line) * 2654435761u) & wrap;
+  while (true) {
+    auto &slot = lines.slots[at];
+    if (slot.file == site.file && slot.line == site.line) return slot.runs;
+    if (slot.file == nullptr) break;
+    at = (at + 1) & wrap;
+  }
+  if (lines.used * 2 >= lines.slots.size()) {
+    Grow(core);
+    return Runs(core, site);
+  }
+  lines.used += 1;
+  lines.slots[at] = {site.file, site.line, 0};
+  return lines.slots[at].runs;
+}
+
+}  // namespace
+
+Core &Enter(const Call &call) {
+  Core &core = Me();
+  core.spot = call;
+  core.calls += 1;
+  Runs(core, call.site) += 1;
+  return core;
+}
+
+void Suspend() {
+  Core &core = Me();
+  if (fibres == nullptr) return;  // no launch on this thread
+  Fibre *self = fibres->at(&core);
+  swapcontext(&self->context, &scheduler);
+}
+
+void StopCore() {
+  if (running == nullptr) std::abort();  // outside a launch there is nothing to stop
+  Core &core = Me();
+  core.stopped = true;
+  core.done = true;
+  setcontext(&scheduler);
+  __builtin_unreachable();
+}
+
+bool Launch(const LaunchSpec &spec) {
+  Session &session = ThisLaunch();
+  session = Session();
+  session.spec = &spec;
+  std::map<Core *, Fibre *> table;
+  fibres = &table;
+  Ring ring;
+  std::vector<Fibre *> spare, waiting;
+  bool finished = true;
+  for (std::uint32_t block = 0; block < spec.blocks; ++block) {
+    if (spare.empty()) {
+      ring.push_back(std::make_unique<Fibre>());
+      spare.push_back(ring.back().get());
+      table[spare.back()->core.get()] = spare.back();
+    }
+    Fibre *fibre = spare.back();
+    spare.pop_back();
+    fibre->core->Clear(static_cast<int>(block));
+    Start(*fibre);
+    Resume(*fibre);
+    finished = finished && !fibre->core->stopped;
+    (fibre->core->done ? spare : waiting).push_back(fibre);
+  }
+  waiting = RunWaiting(std::move(waiting), finished);
+  // after a fatal finding the others wait in vain, which explains nothing
+  if (!waiting.empty() && finished) ReportDeadlock(waiting, spec.blocks);
+  const bool completed = finished && waiting.empty();
+  fibres = nullptr;
+  session.spec = nullptr;
+  return completed;
+}
+
+Spot CurrentSpot() {
+  if (running == nullptr) return {"", 0, -1, ""};
+  return {running->spot.site.file, running->spot.site.line, running->block, running->spot.api};
+}
+
+std::int64_t BlockIndex() { return Me().block; }
+
+std::int64_t BlockCount() {
+  const LaunchSpec *spec = ThisLaunch().spec;
+  return spec == nullptr ? 1 : spec->blocks;
+}
+
+std::uint64_t TilingKey() {
+  const LaunchSpec *spec = ThisLaunch().spec;
+  return spec == nullptr ? 0 : spec->tilingKey;
+}
+
+}  // namespace twin

@@ -1,0 +1,297 @@
+// TPipe, TQue and TBuf: who owns which piece of UB, and in which state each piece is.
+#include <algorithm>
+
+#include "check.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+constexpr int kMostBuffers = 64;        // of one TPipe (doc: TPipe)
+constexpr int kMostPerPosition = 8;     // event ids of one pair of positions (doc: TQue)
+
+std::int64_t PadBlock(std::int64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
+
+View ViewOf(const Core &core, int index) {
+  const Buffer &buffer = core.buffers[static_cast<std::size_t>(index)];
+  return {buffer.addr, buffer.bytes, index, buffer.generation, buffer.position};
+}
+
+// Takes UB from the pipe; past its end the piece has an address that no use of it will pass.
+int TakePiece(Core &core, const Call &call, std::int64_t bytes, BufferState state, int queue,
+              AscendC::TPosition position) {
+  const std::int64_t padded = PadBlock(bytes);
+  if (core.top + padded > kUbUsable && !core.overflow) {
+    core.overflow = true;
+    core.overflowSite = call.site;
+  }
+  core.buffers.push_back({core.top, padded, state, 0, queue, position, call.site, call.site});
+  core.top += padded;
+  return static_cast<int>(core.buffers.size()) - 1;
+}
+
+std::string PiecesOf(const Core &core) {
+  std::string text;
+  for (std::size_t i = 0; i < core.buffers.size(); ++i) {
+    const Buffer &buffer = core.buffers[i];
+    if (buffer.state == BufferState::kGone) continue;
+    std::size_t same = i;
+    while (same + 1 < core.buffers.size() && core.buffers[same + 1].queue == buffer.queue &&
+           buffer.queue >= 0 && core.buffers[same + 1].made.line == buffer.made.line) {
+      ++same;
+    }
+    const auto copies = static_cast<std::int64_t>(same - i) + 1;
+    text += Text("%s%s at %s: %lld x %lld B", text.empty() ? "" : ", ", NameOf(buffer.position),
+                 PlaceOf(buffer.made).c_str(), Ll(copies), Ll(buffer.bytes));
+    i = same;
+  }
+  return text;
+}
+
+void CheckPositionCount(Core &core, const Call &call, const QueueShape &shape) {
+  std::int64_t buffers = 0, all = 0;
+  for (const Queue &queue : core.queues) {
+    if (!queue.open) continue;
+    all += static_cast<std::int64_t>(queue.buffers.size());
+    const bool same = queue.shape.source == shape.source && queue.shape.target == shape.target;
+    if (same) buffers += static_cast<std::int64_t>(queue.buffers.size());
+  }
+  if (buffers > kMostPerPosition) {
+    Report(call, "queue-buffers",
+           Text("queues at %s have %lld buffers in all", NameOf(shape.source), Ll(buffers)),
+           Text("%lld", Ll(buffers)), Text("at most %d", kMostPerPosition));
+  }
+  if (all > kMostBuffers) {
+    Report(call, "queue-buffers", Text("the pipe has %lld buffers in all", Ll(all)),
+           Text("%lld", Ll(all)), Text("at most %d", kMostBuffers));
+  }
+}
+
+Queue &QueueOf(Core &core, const Call &call, int index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= core.queues.size() ||
+      !core.queues[static_cast<std::size_t>(index)].open) {
+    Report(call, "queue-state", Text("%s on a queue that InitBuffer has not set up", call.api));
+    StopCore();
+  }
+  return core.queues[static_cast<std::size_t>(index)];
+}
+
+std::string StatesOf(const Core &core, const Queue &queue) {
+  std::string text;
+  for (int index : queue.buffers) {
+    const Buffer &buffer = core.buffers[static_cast<std::size_t>(index)];
+    text += Text("%sbuffer %d %s since %s", text.empty() ? "" : ", ", index, NameOf(buffer.state),
+                 PlaceOf(buffer.moved).c_str());
+  }
+  return text;
+}
+
+bool Holds(const Queue &queue, int buffer) {
+  return std::find(queue.buffers.begin(), queue.buffers.end(), buffer) != queue.buffers.end();
+}
+
+// The buffer behind a tensor that is handed back to a queue; null after reporting.
+Buffer *Returned(Core &core, const Call &call, const Queue &queue, const View &view) {
+  if (view.buffer == kNoBuffer) {
+    Report(call, "queue-state", Text("%s of a tensor that no queue made", call.api));
+    return nullptr;
+  }
+  Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
+  if (!Holds(queue, view.buffer)) {
+    Report(call, "queue-state", Text("%s of a tensor that another queue made", call.api),
+           Text("buffer of %s made at %s, queue made at %s", NameOf(buffer.position),
+                PlaceOf(buffer.made).c_str(), PlaceOf(queue.made).c_str()));
+    return nullptr;
+  }
+  const bool held =
+      buffer.state == BufferState::kAllocated || buffer.state == BufferState::kDequeued;
+  if (held && buffer.generation == view.generation) return &buffer;
+  Report(call, "queue-state",
+         Text("%s of a tensor that is %s", call.api,
+              buffer.generation != view.generation ? "freed already" : NameOf(buffer.state)),
+         Text("since %s", PlaceOf(buffer.moved).c_str()));
+  return nullptr;
+}
+
+void CloseQueues(Core &core) {
+  for (Queue &queue : core.queues) queue.open = false;
+  for (Buffer &buffer : core.buffers) {
+    buffer.state = BufferState::kGone;
+    buffer.generation += 1;
+  }
+  core.top = 0;
+}
+
+}  // namespace
+
+void CheckOverflow(Core &core) {
+  if (!core.overflow) return;
+  core.overflow = false;
+  Report({"InitBuffer", core.overflowSite}, "ub-capacity",
+         Text("buffers of %lld B do not fit UB", Ll(core.top)), PiecesOf(core),
+         Text("at most %lld B in all", Ll(kUbUsable)));
+  StopCore();
+}
+
+void OpenPipe(const Call &call, void *pipe) {
+  Core &core = Enter(call);
+  if (core.pipeOpen) {
+    Report(call, "pipe-twice", "a second TPipe while the first one lives",
+           "its buffers start at UB byte 0 again");
+  }
+  core.pipe = pipe;
+  core.pipeOpen = true;
+  core.top = 0;
+}
+
+void ClosePipe(const Call &call, void *pipe) {
+  Core &core = Enter(call);
+  if (core.pipe != pipe || !core.pipeOpen) return;
+  CheckOverflow(core);
+  CheckQueues(core);
+  CloseQueues(core);
+  core.pipeOpen = false;
+  core.pipe = nullptr;
+}
+
+void ResetPipe(const Call &call) {
+  Core &core = Enter(call);
+  CheckOverflow(core);
+  CloseQueues(core);
+}
+
+void *CurrentPipe(const Call &call) {
+  Core &core = Enter(call);
+  if (core.pipe != nullptr) return core.pipe;
+  Report(call, "pipe-missing", "GetTPipePtr() before a TPipe was made");
+  StopCore();
+}
+
+int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, std::int64_t bytes) {
+  Core &core = Enter(call);
+  if (!InRange(call, "num", buffers, 1, kMostBuffers) ||
+      !InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) {
+    StopCore();
+  }
+  const int index = static_cast<int>(core.queues.size());
+  core.queues.emplace_back();
+  Queue &queue = core.queues.back();
+  queue.shape = shape;
+  queue.made = call.site;
+  for (std::int64_t i = 0; i < buffers; ++i) {
+    queue.buffers.push_back(
+        TakePiece(core, call, bytes, BufferState::kFree, index, shape.source));
+  }
+  CheckPositionCount(core, call, shape);
+  return index;
+}
+
+View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t bytes) {
+  Core &core = Enter(call);
+  if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) StopCore();
+  return ViewOf(core, TakePiece(core, call, bytes, BufferState::kStatic, -1, position));
+}
+
+View AllocBuffer(const Call &call, int index) {
+  Core &core = Enter(call);
+  CheckOverflow(core);
+  Queue &queue = QueueOf(core, call, index);
+  for (std::size_t i = 0; i < queue.buffers.size(); ++i) {
+    const std::size_t at = (queue.next + i) % queue.buffers.size();
+    Buffer &buffer = core.buffers[static_cast<std::size_t>(queue.buffers[at])];
+    if (buffer.state != BufferState::kFree) continue;
+    queue.next = (at + 1) % queue.buffers.size();
+    buffer.state = BufferState::kAllocated;
+    buffer.moved = call.site;
+    return ViewOf(core, queue.buffers[at]);
+  }
+  Report(call, "queue-deadlock",
+         Text("AllocTensor waits for ever: all %zu buffers of the queue at %s are taken",
+              queue.buffers.size(), NameOf(queue.shape.source)),
+         StatesOf(core, queue));
+  StopCore();
+}
+
+bool EnqueBuffer(const Call &call, int index, const View &view) {
+  Core &core = Enter(call);
+  Queue &queue = QueueOf(core, call, index);
+  Buffer *buffer = Returned(core, call, queue, view);
+  if (buffer == nullptr) return false;
+  const int depth = std::max(queue.shape.depth, 1);
+  if (static_cast<int>(queue.queued.size()) >= depth) {
+    Report(call, "queue-depth",
+           Text("EnQue number %zu without a DeQue on a queue of depth %d", queue.queued.size() + 1,
+                queue.shape.depth),
+           StatesOf(core, queue), Text("at most %d", depth));
+  }
+  buffer->state = BufferState::kQueued;
+  buffer->moved = call.site;
+  queue.queued.push_back(view.buffer);
+  return true;
+}
+
+View DequeBuffer(const Call &call, int index) {
+  Core &core = Enter(call);
+  Queue &queue = QueueOf(core, call, index);
+  if (queue.queued.empty()) {
+    Report(call, "queue-state", "DeQue on a queue that holds nothing", StatesOf(core, queue));
+    StopCore();
+  }
+  const int taken = queue.queued.front();
+  queue.queued.pop_front();
+  Buffer &buffer = core.buffers[static_cast<std::size_t>(taken)];
+  buffer.state = BufferState::kDequeued;
+  buffer.moved = call.site;
+  View view = ViewOf(core, taken);
+  view.position = queue.shape.target;
+  return view;
+}
+
+void FreeBuffer(const Call &call, int index, const View &view) {
+  Core &core = Enter(call);
+  Queue &queue = QueueOf(core, call, index);
+  Buffer *buffer = Returned(core, call, queue, view);
+  if (buffer == nullptr) return;
+  buffer->state = BufferState::kFree;
+  buffer->generation += 1;
+  buffer->moved = call.site;
+}
+
+int CountQueued(const Call &call, int index) {
+  Core &core = Enter(call);
+  return static_cast<int>(QueueOf(core, call, index).queued.size());
+}
+
+int CountIdle(const Call &call, int index) {
+  Core &core = Enter(call);
+  const Queue &queue = QueueOf(core, call, index);
+  return static_cast<int>(std::count_if(queue.buffers.begin(), queue.buffers.end(), [&](int at) {
+    return core.buffers[static_cast<std::size_t>(at)].state == BufferState::kFree;
+  }));
+}
+
+View RestOfUb(const Call &call, AscendC::TPosition position) {
+  Core &core = Enter(call);
+  CheckOverflow(core);
+  View view;
+  view.addr = PadBlock(core.top);
+  view.bytes = std::max<std::int64_t>(TWIN_UB_BYTES - view.addr, 0);
+  view.position = position;
+  return view;
+}
+
+void CheckQueues(Core &core) {
+  for (const Queue &queue : core.queues) {
+    if (!queue.open) continue;
+    for (int index : queue.buffers) {
+      const Buffer &buffer = core.buffers[static_cast<std::size_t>(index)];
+      if (buffer.state == BufferState::kFree) continue;
+      Report({"kernel end", buffer.moved}, "queue-leak",
+             Text("a tensor of the queue at %s is never freed", NameOf(queue.shape.source)),
+             Text("%s since %s", NameOf(buffer.state), PlaceOf(buffer.moved).c_str()));
+    }
+  }
+}
+
+}  // namespace twin

@@ -1,0 +1,380 @@
+// Runs one operator of a compiled project: tiling on the host side, then the kernel on every core.
+// runner ORDERS REPORT: reads the orders (host/request.h), writes the report (host/report.h).
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+
+#include "host/guard.h"
+#include "host/prepare.h"
+#include "twin/chip.h"
+#include "twin/launch.h"
+
+namespace twin::host {
+
+namespace {
+
+constexpr std::uint32_t kMostBlocks = 65535;  // doc: SetBlockDim takes 1..65535
+
+using Clock = std::chrono::steady_clock;
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Memory {
+  std::vector<Area> inputs, outputs, lists;
+  std::vector<Area> rest;  // workspace, then tiling
+};
+
+struct Job {
+  Request request;
+  Report report;
+  const ops::OpDef *op = nullptr;
+  Functions functions;
+  Node node;
+  Memory memory;
+  void (*entry)(void **) = nullptr;
+  std::size_t params = 0;
+};
+
+std::string Hex(const void *address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return text;
+}
+
+std::string NearWhat(const Job &job, const void *address) {
+  const Memory &memory = job.memory;
+  for (const auto *areas : {&memory.inputs, &memory.outputs, &memory.lists, &memory.rest}) {
+    for (const Area &area : *areas) {
+      if (!area.Near(address)) continue;
+      const auto offset = static_cast<const std::uint8_t *>(address) - area.Base();
+      const bool inside = offset >= 0 && static_cast<std::uint64_t>(offset) < area.Bytes();
+      if (inside) return "a write to " + area.Name() + ", which is read-only";
+      return "byte " + std::to_string(offset) + " of " + area.Name() + ", which has " +
+             std::to_string(area.Bytes()) + " bytes";
+    }
+  }
+  if (reinterpret_cast<std::uintptr_t>(address) < 4096) return "a null pointer";
+  return "address " + Hex(address) + ", which is nobody's";
+}
+
+std::string Describe(const Job &job, const Outcome &outcome) {
+  if (outcome.stoppedByException) return "it threw: " + outcome.exception;
+  if (outcome.stackOverflow) return "its stack overflowed: recursion, or large local arrays";
+  if (outcome.address != nullptr || outcome.signal == SIGSEGV) {
+    return "it touched " + NearWhat(job, outcome.address);
+  }
+  return strsignal(outcome.signal);
+}
+
+// What a step that did not return left behind, as a finding at the last API call.
+void ReportOutcome(Job &job, const Outcome &outcome, const char *crash, const char *hang,
+                   const std::string &who) {
+  const Spot &spot = outcome.spot;
+  std::string seen = *spot.api == '\0' ? "" : std::string("last call: ") + spot.api;
+  Report &report = job.report;
+  if (outcome.end == End::kTimedOut) {
+    char limit[64];
+    std::snprintf(limit, sizeof limit, " had not ended after %g s", job.request.seconds);
+    report.Add(hang, "error", who + limit, seen);
+  } else if (outcome.end == End::kOutOfMemory) {
+    report.Add("kernel-memory", "error", who + " asked for more memory than the run may have", seen);
+  } else {
+    report.Add(crash, "error", who + " crashed: " + Describe(job, outcome), seen);
+  }
+  FindingRecord &finding = report.findings.back();
+  finding.file = spot.file;
+  finding.line = spot.line;
+  finding.core = spot.core;
+}
+
+void *Load(Job &job, const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) job.report.Add("load-failed", "error", "a compiled project does not load", dlerror());
+  return library;
+}
+
+// ---- host side
+
+bool LoadHost(Job &job) {
+  bool loaded = false;
+  const Outcome outcome =
+      Guarded("loading", [&] { loaded = Load(job, job.request.host) != nullptr; });
+  if (outcome.end != End::kReturned) {
+    ReportOutcome(job, outcome, "host-crash", "host-hang", "a static initialiser of the host code");
+    return false;
+  }
+  if (!loaded) return false;
+  job.op = ChooseOp(job.report);
+  if (job.op == nullptr) return false;
+  job.report.op = job.op->Type();
+  job.functions = ChooseFunctions(*job.op);
+  return CheckOrders(*job.op, job.request, job.report);
+}
+
+bool GuardHost(Job &job, const std::string &who, const std::function<void()> &step) {
+  const Outcome outcome = Guarded("tiling", step);
+  if (outcome.end == End::kReturned) return true;
+  ReportOutcome(job, outcome, "host-crash", "host-hang", who);
+  return false;
+}
+
+bool RunParse(Job &job) {
+  if (job.functions.parse == nullptr) return true;
+  ge::graphStatus status = ge::GRAPH_SUCCESS;
+  const bool returned = GuardHost(job, "TilingParse", [&] {
+    job.node.compileInfo = job.functions.makeInfo();
+    gert::TilingParseContext context(&job.node);
+    status = reinterpret_cast<gert::OpImplRegisterV2::ParseFunc>(job.functions.parse)(&context);
+  });
+  if (!returned) return false;
+  if (status == ge::GRAPH_SUCCESS) return true;
+  job.report.Add("tiling-failed", "error", "TilingParse of " + job.op->Type() + " failed",
+                 "status " + std::to_string(status));
+  return false;
+}
+
+bool RunTiling(Job &job) {
+  if (job.functions.tiling == nullptr) {
+    job.node.blocks = TWIN_VECTOR_CORES;
+    job.report.Add("tiling-missing", "warning", job.op->Type() + " registers no tiling function",
+                   "it runs on all " + std::to_string(TWIN_VECTOR_CORES) + " vector cores");
+    return true;
+  }
+  if (!RunParse(job)) return false;
+  ge::graphStatus status = ge::GRAPH_SUCCESS;
+  const bool returned = GuardHost(job, "the tiling function", [&] {
+    gert::TilingContext context(&job.node);
+    status = job.functions.tiling(&context);
+  });
+  if (!returned) return false;
+  if (status == ge::GRAPH_SUCCESS) return true;
+  job.report.Add("tiling-failed", "error", "the tiling function of " + job.op->Type() + " failed",
+                 "status " + std::to_string(status));
+  return false;
+}
+
+bool CheckDecisions(Job &job) {
+  Report &report = job.report;
+  report.blocks = job.node.blocks;
+  report.tilingKey = job.node.tilingKey;
+  for (const std::size_t bytes : job.node.workspaces) report.workspaceBytes += bytes;
+  const auto *data = static_cast<const std::uint8_t *>(job.node.tiling.GetData());
+  const std::size_t size = job.node.tiling.GetDataSize();
+  if (size > job.node.tiling.GetCapacity()) {
+    report.Add("tiling-overflow", "error", "tiling data of " + std::to_string(size) + " bytes",
+               "the buffer has " + std::to_string(job.node.tiling.GetCapacity()));
+    return false;
+  }
+  report.tiling.assign(data, data + size);
+  if (report.blocks == 0 || report.blocks > kMostBlocks) {
+    report.Add("block-dim", "error", "the kernel was to run on " + std::to_string(report.blocks) + " blocks",
+               job.node.blocksSet || job.functions.tiling == nullptr ? "" : "tiling never calls SetBlockDim");
+    return false;
+  }
+  if (report.workspaceBytes > job.request.cap) {
+    report.Add("workspace-size", "error",
+               "tiling asks for " + std::to_string(report.workspaceBytes) + " bytes of workspace",
+               "this run may have " + std::to_string(job.request.cap));
+    return false;
+  }
+  return true;
+}
+
+bool RunHost(Job &job) {
+  FillNode(*job.op, job.functions, job.request, job.memory.inputs, job.node);
+  if (!RunTiling(job) || !CheckDecisions(job)) return false;
+  return GuardHost(job, "InferShape or InferDataType", [&] {
+    CheckInference(*job.op, job.functions, job.request, job.node, job.report);
+  });
+}
+
+// ---- memory and arguments
+
+std::string NameOf(const std::vector<ops::OpParamDef> &ports, const TensorOrder &order) {
+  return ports[order.port].Name();
+}
+
+void MapTensors(Job &job) {
+  const Request &request = job.request;
+  std::vector<bool> shared(request.inputs.size(), false);
+  for (const TensorOrder &order : request.outputs) {
+    if (order.ref >= 0) shared.at(static_cast<std::size_t>(order.ref)) = true;
+  }
+  for (std::size_t at = 0; at < request.inputs.size(); ++at) {
+    const TensorOrder &order = request.inputs[at];
+    const std::string name = "input " + NameOf(job.op->Inputs(), order);
+    job.memory.inputs.push_back(Area::OfFile(name, order.path, order.bytes, shared[at]));
+  }
+  for (const TensorOrder &order : request.outputs) {
+    if (order.ref >= 0) {
+      job.memory.outputs.push_back(job.memory.inputs[static_cast<std::size_t>(order.ref)]);
+      continue;
+    }
+    const std::string name = "output " + NameOf(job.op->Outputs(), order);
+    job.memory.outputs.push_back(Area::OfFile(name, order.path, order.bytes, true));
+    Area &area = job.memory.outputs.back();
+    if (job.op->Outputs()[order.port].HasInitValue()) std::memset(area.Base(), 0, area.Bytes());
+    else area.Poison();
+  }
+}
+
+// A list of tensors reaches the kernel as one descriptor: the byte offset of the pointers, then for
+// each tensor its rank (low half) and index (high half) and its dimensions, then the pointers.
+Area ListOf(const std::string &name, const std::vector<TensorOrder> &orders,
+            const std::vector<Area> &areas, std::size_t port) {
+  std::vector<std::uint64_t> words(1, 0), pointers;
+  for (std::size_t at = 0; at < orders.size(); ++at) {
+    if (orders[at].port != port) continue;
+    words.push_back(static_cast<std::uint64_t>(pointers.size()) << 32 | orders[at].dims.size());
+    for (const std::int64_t dim : orders[at].dims) words.push_back(static_cast<std::uint64_t>(dim));
+    pointers.push_back(reinterpret_cast<std::uint64_t>(areas[at].Base()));
+  }
+  words[0] = words.size() * 8;
+  words.insert(words.end(), pointers.begin(), pointers.end());
+  return Area::OfBytes(name + " (list)", words.data(), words.size() * 8);
+}
+
+void AddArgs(Job &job, const std::vector<ops::OpParamDef> &ports,
+             const std::vector<TensorOrder> &orders, const std::vector<Area> &areas,
+             std::vector<void *> &args) {
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    if (ports[port].Kind() == ops::DYNAMIC) {
+      job.memory.lists.push_back(ListOf(ports[port].Name(), orders, areas, port));
+      args.push_back(job.memory.lists.back().Base());
+      continue;
+    }
+    void *base = nullptr;  // an absent optional tensor
+    for (std::size_t at = 0; at < orders.size(); ++at) {
+      if (orders[at].port == port) base = areas[at].Base();
+    }
+    args.push_back(base);
+  }
+}
+
+std::vector<void *> MakeArgs(Job &job) {
+  std::vector<void *> args;
+  AddArgs(job, job.op->Inputs(), job.request.inputs, job.memory.inputs, args);
+  AddArgs(job, job.op->Outputs(), job.request.outputs, job.memory.outputs, args);
+  const Report &report = job.report;
+  job.memory.rest.push_back(Area::OfPoison("workspace", report.workspaceBytes));
+  job.memory.rest.push_back(Area::OfBytes("tiling", report.tiling.data(), report.tiling.size()));
+  for (const Area &area : job.memory.rest) args.push_back(area.Base());
+  return args;
+}
+
+std::vector<Region> MakeRegions(const Job &job) {
+  std::vector<Region> regions;
+  const auto add = [&](const Area &area) {
+    regions.push_back({area.Base(), area.Bytes(), area.Name(), area.Writable()});
+  };
+  for (const Area &area : job.memory.inputs) add(area);
+  for (std::size_t at = 0; at < job.memory.outputs.size(); ++at) {
+    if (job.request.outputs[at].ref < 0) add(job.memory.outputs[at]);
+  }
+  for (const auto *areas : {&job.memory.lists, &job.memory.rest}) {
+    for (const Area &area : *areas) add(area);
+  }
+  return regions;
+}
+
+void CheckOverruns(Job &job) {
+  const Memory &memory = job.memory;
+  for (const auto *areas : {&memory.inputs, &memory.outputs, &memory.rest}) {
+    for (const Area &area : *areas) {
+      const std::uint64_t past = area.Overrun();
+      if (past == 0) continue;
+      job.report.Add("gm-overrun", "error", "the kernel wrote past the end of " + area.Name(),
+                     "byte " + std::to_string(area.Bytes() + past - 1) + " of " +
+                         std::to_string(area.Bytes()));
+    }
+  }
+}
+
+// ---- kernel side
+
+bool LoadKernel(Job &job) {
+  void *library = nullptr;
+  const Outcome outcome =
+      Guarded("loading", [&] { library = Load(job, job.request.kernel); });
+  if (outcome.end != End::kReturned) {
+    ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "a static initialiser of the kernel");
+    return false;
+  }
+  if (library == nullptr) return false;
+  job.entry = reinterpret_cast<void (*)(void **)>(dlsym(library, "twin_entry"));
+  const auto *params = static_cast<const std::uint64_t *>(dlsym(library, "twin_params"));
+  if (job.entry == nullptr || params == nullptr) {
+    job.report.Add("load-failed", "error", "the compiled kernel lacks its entry", job.request.kernel);
+    return false;
+  }
+  job.params = *params;
+  return true;
+}
+
+bool RunKernel(Job &job) {
+  std::vector<void *> args = MakeArgs(job);
+  if (args.size() != job.params) {
+    job.report.Add("entry-arguments", "error",
+                   "the kernel takes " + std::to_string(job.params) + " arguments, the operator has " +
+                       std::to_string(args.size()),
+                   "inputs, outputs, workspace, tiling");
+    return false;
+  }
+  LaunchSpec spec{};
+  spec.entry = job.entry;
+  spec.args = args.data();
+  spec.blocks = job.report.blocks;
+  spec.tilingKey = job.report.tilingKey;
+  spec.regions = MakeRegions(job);
+  bool completed = false;
+  const Outcome outcome = Guarded("kernel", [&] { completed = Launch(spec); });
+  for (FindingRecord &finding : TakeFindings()) job.report.findings.push_back(finding);
+  if (outcome.end != End::kReturned) {
+    ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "the kernel");
+    completed = false;
+  }
+  CheckOverruns(job);
+  return completed;
+}
+
+void Run(Job &job) {
+  const Clock::time_point start = Clock::now();
+  if (!LoadHost(job)) return;
+  MapTensors(job);
+  if (!RunHost(job)) return;
+  job.report.hostSeconds = Since(start);
+  if (!LoadKernel(job)) return;
+  const Clock::time_point launched = Clock::now();
+  job.report.completed = RunKernel(job);
+  job.report.kernelSeconds = Since(launched);
+}
+
+}  // namespace
+
+int Main(int argc, char **argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: runner ORDERS REPORT\n");
+    return 2;
+  }
+  const std::string path = argv[2];
+  static Job job;  // outlives the jumps out of guarded steps
+  try {
+    job.request = ReadRequest(argv[1]);
+    Arm(job.request.seconds, path + ".note");
+    Run(job);
+  } catch (const std::exception &error) {
+    job.report.Add("run-failed", "error", "the run could not be set up", error.what());
+  }
+  WriteReport(job.report, path);
+  std::fflush(nullptr);
+  _Exit(0);  // the project's destructors are not ours to run
+}
+
+}  // namespace twin::host
+
+int main(int argc, char **argv) { return twin::host::Main(argc, argv); }

@@ -1,0 +1,303 @@
+// Events between pipes, barriers between cores, sticky registers, and the end of a kernel.
+#include <algorithm>
+
+#include "check.h"
+#include "text.h"
+#include "walk.h"
+
+namespace twin {
+
+namespace {
+
+using AscendC::HardEvent;
+
+constexpr const char *kEventNames[] = {
+    "MTE2_MTE1", "MTE1_MTE2", "MTE1_M",   "M_MTE1",    "MTE2_V",    "V_MTE2",   "MTE3_V",
+    "V_MTE3",    "M_V",       "V_M",      "V_V",       "MTE3_MTE1", "MTE1_MTE3", "MTE1_V",
+    "MTE2_M",    "M_MTE2",    "V_MTE1",   "M_FIX",     "FIX_M",     "MTE3_MTE2", "MTE2_MTE3",
+    "S_V",       "V_S",       "S_MTE2",   "MTE2_S",    "S_MTE3",    "MTE3_S",   "MTE2_FIX",
+    "FIX_MTE2",  "FIX_S",     "M_S",      "FIX_MTE3",  "MTE1_FIX",  "FIX_MTE1", "FIX_FIX",
+    "FIX_V",     "V_FIX",     "S_FIX",    "S_M"};
+static_assert(std::size(kEventNames) == kHardEvents);
+
+const char *NameOf(HardEvent event) { return kEventNames[static_cast<int>(event)]; }
+
+Core::Event *EventOf(Core &core, const Call &call, HardEvent event, std::int64_t id) {
+  if (!InRange(call, "event id", id, 0, kEvents - 1)) return nullptr;
+  return &core.events[static_cast<std::size_t>(event)][static_cast<std::size_t>(id)];
+}
+
+const char *PipeName(pipe_t pipe) {
+  switch (pipe) {
+    case PIPE_S: return "S";
+    case PIPE_V: return "V";
+    case PIPE_M: return "M";
+    case PIPE_MTE1: return "MTE1";
+    case PIPE_MTE2: return "MTE2";
+    case PIPE_MTE3: return "MTE3";
+    case PIPE_FIX: return "FIX";
+    default: return "?";
+  }
+}
+
+}  // namespace
+
+void SetEvent(const Call &call, HardEvent event, std::int64_t id) {
+  Core::Event *flag = EventOf(Enter(call), call, event, id);
+  if (flag == nullptr) return;
+  if (flag->set) {
+    Report(call, "event-pair",
+           Text("SetFlag<HardEvent::%s>(%lld) twice without a WaitFlag", NameOf(event), Ll(id)),
+           Text("first set at %s", PlaceOf(flag->site).c_str()));
+  }
+  flag->set = true;
+  flag->site = call.site;
+}
+
+void WaitEvent(const Call &call, HardEvent event, std::int64_t id) {
+  Core::Event *flag = EventOf(Enter(call), call, event, id);
+  if (flag == nullptr) return;
+  if (!flag->set) {
+    Report(call, "event-pair",
+           Text("WaitFlag<HardEvent::%s>(%lld) without a SetFlag before it", NameOf(event),
+                Ll(id)));
+  }
+  flag->set = false;
+}
+
+int FetchEvent(const Call &call, HardEvent event, bool reserve) {
+  Core &core = Enter(call);
+  auto &flags = core.events[static_cast<std::size_t>(event)];
+  for (int id = 0; id < kEvents; ++id) {
+    auto &flag = flags[static_cast<std::size_t>(id)];
+    if (flag.set || flag.reserved) continue;
+    flag.reserved = reserve;
+    flag.site = call.site;
+    return id;
+  }
+  Report(call, "event-none", Text("no event id of HardEvent::%s is free", NameOf(event)),
+         Text("%d are set or allocated", kEvents));
+  StopCore();
+}
+
+void ReleaseEvent(const Call &call, HardEvent event, std::int64_t id) {
+  Core::Event *flag = EventOf(Enter(call), call, event, id);
+  if (flag == nullptr) return;
+  if (!flag->reserved) {
+    Report(call, "event-pair",
+           Text("ReleaseEventID<HardEvent::%s>(%lld) of an id that is not allocated",
+                NameOf(event), Ll(id)));
+  }
+  flag->reserved = false;
+}
+
+HardEvent EventBetween(const Call &call, pipe_t first, pipe_t second) {
+  const std::string name = Text("%s_%s", PipeName(first), PipeName(second));
+  for (int i = 0; i < kHardEvents; ++i) {
+    if (name == kEventNames[i]) return static_cast<HardEvent>(i);
+  }
+  Enter(call);
+  Report(call, "param-range", Text("%s between pipes %s and %s", call.api, PipeName(first),
+                                   PipeName(second)));
+  StopCore();
+}
+
+void Barrier(const Call &call, pipe_t pipe) {
+  Enter(call);
+  if (pipe == PIPE_S) Report(call, "param-range", "PipeBarrier<PIPE_S>", "PIPE_S", "any other pipe");
+}
+
+void SyncCores(const Call &call, std::int64_t cores) {
+  Core &core = Enter(call);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr) return;
+  const std::uint32_t blocks = session.spec->blocks;
+  if (blocks > TWIN_VECTOR_CORES) {
+    Report(call, "sync-cores",
+           Text("%s with %u blocks on %d vector cores: those not yet started are waited for",
+                call.api, blocks, TWIN_VECTOR_CORES),
+           Text("%u blocks", blocks), Text("at most %d", TWIN_VECTOR_CORES));
+  }
+  if (cores > 0 && cores != blocks) InRange(call, "usedCores", cores, 1, blocks);
+  session.syncArrived += 1;
+  if (session.syncArrived >= (cores > 0 ? static_cast<std::uint32_t>(cores) : blocks)) {
+    session.syncArrived = 0;
+    session.syncRound += 1;
+    return;
+  }
+  core.wait = Wait::kSync;
+  core.waitRound = session.syncRound;
+  core.waiting = call;
+  Suspend();
+}
+
+void SoftSync(const Call &call, const Gm &gm, const View &ub, std::int64_t cores) {
+  Core &core = Enter(call);
+  const std::int64_t blocks = cores > 0 ? cores : BlockCount();
+  const std::int64_t bytes = blocks * kBlock;
+  if (UsableGm(call, "gmWorkspace", gm, bytes, true) == nullptr) return;
+  if (Usable(core, call, {"ubWorkspace", &ub, bytes}) == nullptr) return;
+  SyncCores(call, cores);
+}
+
+namespace {
+
+std::int32_t *BlockFlag(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
+  const std::int64_t index = (BlockCount() * event + block) * kBlock;
+  std::uint8_t *base = UsableGm(call, "gmWorkspace", gm, index + kBlock, true);
+  return base == nullptr ? nullptr : reinterpret_cast<std::int32_t *>(base + index);
+}
+
+}  // namespace
+
+void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
+  Core &core = Enter(call);
+  std::int32_t *flag = BlockFlag(call, gm, block, event);
+  if (flag == nullptr) return;
+  if (*flag != 0) {  // the former signal was not taken yet
+    core.waiting = call;
+    Report(call, "event-pair", "IBSet on a flag that is set already");
+  }
+  *flag = 1;
+}
+
+void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
+  Core &core = Enter(call);
+  std::int32_t *flag = BlockFlag(call, gm, block, event);
+  if (flag == nullptr) return;
+  if (*flag == 0) {
+    core.wait = Wait::kBlockFlag;
+    core.waitFlag = flag;
+    core.waiting = call;
+    Suspend();
+  }
+  *flag = 0;
+}
+
+void CrossSet(const Call &call, int mode, std::int64_t id) {
+  Enter(call);
+  if (!InRange(call, "flag id", id, 0, 10)) return;  // 11..14 belong to SyncAll (doc)
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr) return;
+  if (mode != 0) {
+    Report(call, "cross-mode", Text("CrossCoreSetFlag<%d>: a launch of vector cores only", mode),
+           Text("mode %d", mode), "mode 0");
+    return;
+  }
+  auto &arrived = session.crossArrived[static_cast<std::size_t>(id)];
+  arrived += 1;
+  if (arrived < session.spec->blocks) return;
+  arrived = 0;
+  session.crossRound[static_cast<std::size_t>(id)] += 1;
+}
+
+void CrossWait(const Call &call, std::int64_t id) {
+  Core &core = Enter(call);
+  if (!InRange(call, "flag id", id, 0, 10)) return;
+  auto &taken = core.crossTaken[static_cast<std::size_t>(id)];
+  if (ThisLaunch().crossRound[static_cast<std::size_t>(id)] <= taken) {
+    core.wait = Wait::kCross;
+    core.crossId = static_cast<int>(id);
+    core.waiting = call;
+    Suspend();
+  }
+  taken += 1;
+}
+
+void SetAtomic(const Call &call, Atomic mode, DType type) {
+  Core &core = Enter(call);
+  core.atomic = mode;
+  core.atomicType = type;
+  core.atomicSite = call.site;
+}
+
+void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
+  Core &core = Enter(call);
+  core.mask[0] = low;
+  core.mask[1] = high;
+  core.maskTouched = core.counter || (low & high) != ~0ull;
+  core.maskSite = call.site;
+}
+
+void SetMaskLength(const Call &call, std::int64_t length, DType type) {
+  const std::int64_t lanes = kRepeat / SizeOf(type);
+  Core &core = Enter(call);
+  if (core.counter) {
+    SetMask(call, 0, static_cast<std::uint64_t>(length));
+    return;
+  }
+  if (!InRange(call, "len", length, 0, lanes)) length = std::clamp<std::int64_t>(length, 0, lanes);
+  const std::uint64_t low = length >= 64 ? ~0ull : (1ull << length) - 1;
+  const std::uint64_t high = length >= 128 ? ~0ull : length > 64 ? (1ull << (length - 64)) - 1 : 0;
+  SetMask(call, high, low);
+}
+
+void SetCounter(const Call &call, bool on) {
+  Core &core = Enter(call);
+  core.counter = on;
+  core.maskSite = call.site;
+}
+
+void ResetMaskRegister(const Call &call) {
+  Core &core = Enter(call);
+  core.mask[0] = core.mask[1] = ~0ull;
+  core.maskTouched = false;
+}
+
+void SetDeq(const Call &call, float scale) { Enter(call).deqScale = scale; }
+
+void SetPad(const Call &call, std::uint64_t bits) {
+  Core &core = Enter(call);
+  core.padSet = true;
+  core.padBits = bits;
+}
+
+void ResetState(const Call &call) {
+  Core &core = Enter(call);
+  core.atomic = Atomic::kNone;
+  core.counter = false;
+  core.mask[0] = core.mask[1] = ~0ull;
+  core.maskTouched = false;
+  core.padSet = false;
+}
+
+namespace {
+
+void CheckSticky(const Core &core) {
+  const auto warn = [](const Site &site, const char *api, const char *what, const char *hint) {
+    Report({api, site}, "sticky-state", what, "", "", hint, Level::kWarning);
+  };
+  if (core.atomic != Atomic::kNone) {
+    warn(core.atomicSite, "SetAtomic", "the atomic mode is still on when the kernel ends",
+         "SetAtomicNone() after the copies that need it");
+  }
+  if (core.counter) {
+    warn(core.maskSite, "SetMaskCount", "counter mode is still on when the kernel ends",
+         "SetMaskNorm() and ResetMask()");
+  } else if (core.maskTouched) {
+    warn(core.maskSite, "SetVectorMask", "the vector mask is not full when the kernel ends",
+         "ResetMask()");
+  }
+}
+
+void CheckFlags(const Core &core) {
+  for (int event = 0; event < kHardEvents; ++event) {
+    for (int id = 0; id < kEvents; ++id) {
+      const auto &flag = core.events[static_cast<std::size_t>(event)][static_cast<std::size_t>(id)];
+      if (!flag.set) continue;
+      Report({"SetFlag", flag.site}, "event-pair",
+             Text("SetFlag<HardEvent::%s>(%d) is never waited for", kEventNames[event], id));
+    }
+  }
+}
+
+}  // namespace
+
+void CheckEnd(Core &core) {
+  CheckOverflow(core);
+  CheckQueues(core);
+  CheckFlags(core);
+  CheckSticky(core);
+}
+
+}  // namespace twin

@@ -1,0 +1,136 @@
+// Vector instructions: plan, check, run.
+#include <algorithm>
+
+#include "loops.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+bool Accumulates(Op op) {
+  // doc: dst may be the same as a source with repeat stride 0 for these
+  return op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kMax || op == Op::kMin ||
+         op == Op::kAddRelu || op == Op::kSubRelu;
+}
+
+void Run(Core &core, const Call &call, Arm *arms, int count, const Walk &walk, Loop loop,
+         const void *scalar, bool accumulates) {
+  int widest = 1;
+  for (int i = 0; i < count; ++i) widest = std::max(widest, SizeOf(arms[i].type));
+  Plan plan;
+  if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
+  if (!CheckArms(core, call, plan, arms, count) || plan.empty()) return;
+  for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], accumulates);
+  Execute(plan, arms, count, loop, scalar);
+}
+
+}  // namespace
+
+void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a, const Lane &b,
+              const Walk &walk) {
+  Core &core = Enter(call);
+  Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b, type}};
+  Run(core, call, arms, 3, walk, ArithmeticLoop(op, type), nullptr, Accumulates(op));
+}
+
+void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a,
+              const Walk &walk) {
+  Core &core = Enter(call);
+  Arm arms[] = {{"dst", dst, type}, {"src", a, type}};
+  Run(core, call, arms, 2, walk, ArithmeticLoop(op, type), nullptr, false);
+}
+
+namespace {
+
+bool CheckShift(const Call &call, Op op, DType type, const void *scalar) {
+  if (op != Op::kShiftLeft && op != Op::kShiftRight && op != Op::kShiftRightRound) return true;
+  std::int64_t amount = 0;
+  std::memcpy(&amount, scalar, static_cast<std::size_t>(SizeOf(type)));
+  if (type == DType::kI16) amount = static_cast<std::int16_t>(amount);
+  if (type == DType::kI32) amount = static_cast<std::int32_t>(amount);
+  return InRange(call, "scalarValue", amount, 0, SizeOf(type) * 8);
+}
+
+}  // namespace
+
+void ScalarOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &dst, const Lane &a,
+              const void *scalar, const Walk &walk) {
+  Core &core = Enter(call);
+  if (!CheckShift(call, op, dstType, scalar)) return;
+  Arm arms[] = {{"dst", dst, dstType}, {"src", a, srcType}};
+  Run(core, call, arms, 2, walk, ScalarLoop(op, dstType, srcType), scalar, false);
+}
+
+void MixedOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &dst, const Lane &a,
+             const Lane &b, const Walk &walk) {
+  Core &core = Enter(call);
+  Arm arms[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
+  const Loop loop = dstType == srcType ? ArithmeticLoop(op, dstType) : MixedLoop(op);
+  Run(core, call, arms, 3, walk, loop, nullptr, false);
+}
+
+void FillOp(const Call &call, DType type, const Lane &dst, const void *scalar, const Walk &walk) {
+  Core &core = Enter(call);
+  Arm arms[] = {{"dst", dst, type}};
+  Run(core, call, arms, 1, walk, FillLoop(SizeOf(type)), scalar, false);
+}
+
+namespace {
+
+// first + i, with i counted over the active elements from the start of the instruction.
+void PutIndex(DType type, std::uint8_t *to, const void *first, std::int64_t i) {
+  if (type == DType::kF32) {
+    *reinterpret_cast<float *>(to) = *static_cast<const float *>(first) + static_cast<float>(i);
+  } else if (type == DType::kF16) {
+    // the index is rounded to half before the addition
+    *reinterpret_cast<half *>(to) = *static_cast<const half *>(first) + half(static_cast<float>(i));
+  } else if (type == DType::kI32) {
+    const auto start = static_cast<std::uint32_t>(*static_cast<const std::int32_t *>(first));
+    *reinterpret_cast<std::int32_t *>(to) = static_cast<std::int32_t>(start + static_cast<std::uint32_t>(i));
+  } else {
+    *reinterpret_cast<std::int16_t *>(to) =
+        static_cast<std::int16_t>(*static_cast<const std::int16_t *>(first) + i);
+  }
+}
+
+}  // namespace
+
+void IndexOp(const Call &call, DType type, const Lane &dst, const void *first, const Walk &walk) {
+  Core &core = Enter(call);
+  const int size = SizeOf(type);
+  Arm arm{"dst", dst, type};
+  Plan plan;
+  if (!MakePlan(core, call, walk, kRepeat / size, plan)) return;
+  if (!CheckArms(core, call, plan, &arm, 1) || plan.empty()) return;
+  const std::int64_t repeats = plan.repeats + (plan.tail > 0);
+  for (std::int64_t r = 0; r < repeats; ++r) {
+    const std::int64_t lanes = r < plan.repeats ? plan.last + 1 : plan.tail;
+    for (std::int64_t i = 0; i < lanes; ++i) {
+      if (r < plan.repeats && !Active(plan.mask, i)) continue;
+      const std::int64_t perBlock = kBlock / size;
+      const std::int64_t at = (r * dst.repeat + i / perBlock * dst.block) * kBlock + i % perBlock * size;
+      PutIndex(type, arm.base + at, first, r * plan.lanes + i);
+    }
+  }
+}
+
+void LibraryOp(const Call &call, Op op, DType type, const View &dst, const View &a, const View *b,
+               const View *scratch, const void *scalar, std::int64_t count) {
+  Core &core = Enter(call);
+  // guess: at least one repeat of scratch; the true minimum is GetXxxMaxMinTmpSize's
+  if (!HasScratch(core, call, scratch, kRepeat)) return;
+  const bool reserve = op == Op::kPower || op == Op::kPowers || op == Op::kPowerOf ||
+                       op == Op::kSign || op == Op::kLgamma || op == Op::kDigamma;
+  if (reserve) UseReserve(core, call);
+  const Loop loop = scalar != nullptr ? ScalarLoop(op, type, type) : ArithmeticLoop(op, type);
+  Arm arms[] = {{"dst", {dst}, type}, {"src", {a}, type}, {"src1", {b ? *b : a}, type}};
+  const std::int64_t bytes = count * SizeOf(type);
+  if (scratch != nullptr) {
+    Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "src", a, bytes);
+    Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "dst", dst, bytes);
+  }
+  Run(core, call, arms, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false);
+}
+
+}  // namespace twin

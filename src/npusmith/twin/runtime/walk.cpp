@@ -1,0 +1,239 @@
+// How a vector instruction walks over its operands: repeats, blocks, masks.
+#include "walk.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+void SetLanes(Plan &plan, std::int64_t active) {
+  const auto word = [active](std::int64_t from) -> std::uint64_t {
+    const std::int64_t bits = std::clamp<std::int64_t>(active - from, 0, 64);
+    return bits == 64 ? ~0ull : (1ull << bits) - 1;
+  };
+  plan.mask[0] = word(0);
+  plan.mask[1] = word(64);
+}
+
+void Finish(Plan &plan) {
+  if (plan.lanes < 128) plan.mask[1] = 0;
+  if (plan.lanes < 64) plan.mask[0] &= (1ull << plan.lanes) - 1;
+  plan.last = -1;
+  std::int64_t active = 0;
+  for (int half = 0; half < 2; ++half) {
+    if (plan.mask[half] == 0) continue;
+    plan.last = half * 64 + 63 - __builtin_clzll(plan.mask[half]);
+    active += __builtin_popcountll(plan.mask[half]);
+  }
+  plan.full = active == plan.lanes;
+}
+
+void TakeTotal(Plan &plan, std::int64_t total) {
+  plan.repeats = total / plan.lanes;
+  plan.tail = total % plan.lanes;
+  SetLanes(plan, plan.lanes);
+}
+
+bool PlanCount(Core &core, const Call &call, const Walk &walk, Plan &plan) {
+  if (!InRange(call, "count", walk.count, 0, 0x7FFFFFFF)) return false;
+  TakeTotal(plan, walk.count);
+  // a count form switches to counter mode, runs, and leaves normal mode and a full mask behind
+  core.counter = false;
+  core.mask[0] = core.mask[1] = ~0ull;
+  core.maskTouched = false;
+  return true;
+}
+
+bool PlanMask(const Call &call, const Walk &walk, Plan &plan) {
+  if (!InRange(call, "mask", walk.count, 0, plan.lanes)) {
+    SetLanes(plan, std::clamp<std::int64_t>(walk.count, 0, plan.lanes));
+    return true;  // the hardware clamps to one repeat
+  }
+  SetLanes(plan, walk.count);
+  return true;
+}
+
+bool PlanRegister(Core &core, Plan &plan) {
+  plan.mask[0] = core.mask[0];
+  plan.mask[1] = core.mask[1];
+  return true;
+}
+
+}  // namespace
+
+bool MakePlan(Core &core, const Call &call, const Walk &walk, std::int64_t lanes, Plan &plan) {
+  plan = Plan{lanes, walk.repeats, {0, 0}, -1, 0, false, walk.kind == Walk::Kind::kCount};
+  bool good = true;
+  if (walk.kind == Walk::Kind::kCount) {
+    good = PlanCount(core, call, walk, plan);
+  } else if (core.counter) {
+    // the mask register holds the number of elements; repeatTime is ignored
+    const std::int64_t total = walk.kind == Walk::Kind::kMask ? walk.count
+                               : walk.kind == Walk::Kind::kBits
+                                   ? static_cast<std::int64_t>(walk.bits[0] & 0xFFFFFFFFu)
+                                   : static_cast<std::int64_t>(core.mask[0] & 0xFFFFFFFFu);
+    TakeTotal(plan, total);
+  } else {
+    if (!InRange(call, "repeatTime", walk.repeats, 0, 255)) plan.repeats = walk.repeats & 255;
+    if (walk.kind == Walk::Kind::kMask) good = PlanMask(call, walk, plan);
+    if (walk.kind == Walk::Kind::kRegister) good = PlanRegister(core, plan);
+    if (walk.kind == Walk::Kind::kBits) std::copy_n(walk.bits, 2, plan.mask);
+    if (walk.kind != Walk::Kind::kRegister) std::copy_n(plan.mask, 2, core.mask);
+  }
+  Finish(plan);
+  return good;
+}
+
+namespace {
+
+std::int64_t EndOf(const Lane &lane, int size, std::int64_t repeat, std::int64_t lastLane) {
+  const std::int64_t perBlock = kBlock / size;
+  return (repeat * lane.repeat + lastLane / perBlock * lane.block) * kBlock +
+         (lastLane % perBlock + 1) * size;
+}
+
+}  // namespace
+
+std::int64_t Footprint(const Plan &plan, const Lane &lane, int size) {
+  std::int64_t end = 0;
+  if (plan.repeats > 0 && plan.last >= 0) end = EndOf(lane, size, plan.repeats - 1, plan.last);
+  if (plan.tail > 0) end = std::max(end, EndOf(lane, size, plan.repeats, plan.tail - 1));
+  return end;
+}
+
+bool CheckArms(Core &core, const Call &call, const Plan &plan, Arm *arms, int count) {
+  bool good = true;
+  for (int i = 0; i < count; ++i) {
+    Arm &arm = arms[i];
+    if (plan.counted) arm.lane.repeat = plan.lanes * SizeOf(arm.type) / kBlock;
+    const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
+    arm.base = Usable(core, call, {arm.role, &arm.lane.view, bytes, arm.align});
+    good = good && arm.base != nullptr;
+  }
+  return good;
+}
+
+namespace {
+
+std::int64_t BlocksOf(std::int64_t elements, int size) {
+  return (elements * size + kBlock - 1) / kBlock;
+}
+
+// Where block `block` of repeat `repeat` lies, in UB blocks.
+std::int64_t BlockAt(const Lane &lane, std::int64_t repeat, std::int64_t block) {
+  return lane.view.addr / kBlock + repeat * lane.repeat + block * lane.block;
+}
+
+bool SameWalk(const Arm &a, const Arm &b, const Plan &plan) {
+  const bool one = plan.repeats + (plan.tail > 0) <= 1;
+  return a.lane.view.addr == b.lane.view.addr && a.lane.block == b.lane.block &&
+         (one || a.lane.repeat == b.lane.repeat) && SizeOf(a.type) == SizeOf(b.type);
+}
+
+// First violation found: the repeat whose read or write clashes, or -1.
+std::int64_t FindClash(const Plan &plan, const Arm &dst, const Arm &src, bool accumulates) {
+  const std::int64_t repeats = plan.repeats + (plan.tail > 0);
+  std::vector<std::int32_t> writer(kUbBytes / kBlock, -1);
+  const auto lastLane = [&plan](std::int64_t r) { return r < plan.repeats ? plan.last : plan.tail - 1; };
+  for (std::int64_t r = 0; r < repeats; ++r) {
+    const std::int64_t reads = BlocksOf(lastLane(r) + 1, SizeOf(src.type));
+    const std::int64_t writes = BlocksOf(lastLane(r) + 1, SizeOf(dst.type));
+    for (std::int64_t b = 0; b < reads; ++b) {
+      const std::int32_t by = writer[static_cast<std::size_t>(BlockAt(src.lane, r, b))];
+      const bool inPlace = accumulates && dst.lane.view.addr == src.lane.view.addr &&
+                           dst.lane.repeat == 0 && src.lane.repeat == 0;
+      if (by >= 0 && !inPlace) return r;
+    }
+    for (std::int64_t b = 0; b < writes; ++b) {
+      const std::int64_t target = BlockAt(dst.lane, r, b);
+      for (std::int64_t c = 0; c < reads; ++c) {
+        const bool same = c == b && SizeOf(dst.type) == SizeOf(src.type);
+        const bool narrowing = SizeOf(dst.type) < SizeOf(src.type) && c >= b;
+        if (BlockAt(src.lane, r, c) == target && !same && !narrowing) return r;
+      }
+    }
+    for (std::int64_t b = 0; b < writes; ++b) {
+      writer[static_cast<std::size_t>(BlockAt(dst.lane, r, b))] = static_cast<std::int32_t>(r);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+void CheckOverlap(const Call &call, const Plan &plan, const Arm &dst, const Arm &src,
+                  bool accumulates) {
+  const View &d = dst.lane.view, &s = src.lane.view;
+  const std::int64_t dBytes = Footprint(plan, dst.lane, SizeOf(dst.type));
+  const std::int64_t sBytes = Footprint(plan, src.lane, SizeOf(src.type));
+  if (d.addr + dBytes <= s.addr || s.addr + sBytes <= d.addr) return;
+  const bool overlappingRepeats = dst.lane.repeat < 8 && plan.repeats > 1;
+  if (SameWalk(dst, src, plan) && !overlappingRepeats) return;
+  const std::int64_t at = FindClash(plan, dst, src, accumulates);
+  if (at < 0) return;
+  Report(call, "overlap", Text("dst and %s of %s overlap", src.role, call.api),
+         Text("UB bytes %lld..%lld and %lld..%lld, first clash in repeat %lld", Ll(d.addr),
+              Ll(d.addr + dBytes), Ll(s.addr), Ll(s.addr + sBytes), Ll(at)));
+}
+
+void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, void *out) {
+  auto *to = static_cast<std::uint8_t *>(out);
+  std::int64_t left = elements * SizeOf(arm.type);
+  for (std::int64_t block = 0; left > 0; ++block, left -= kBlock) {
+    const std::uint8_t *from = arm.base + (repeat * arm.lane.repeat + block * arm.lane.block) * kBlock;
+    std::memcpy(to + block * kBlock, from, static_cast<std::size_t>(std::min(left, kBlock)));
+  }
+}
+
+namespace {
+
+bool Contiguous(const Plan &plan, const Arm &arm) {
+  const std::int64_t blocks = plan.lanes * SizeOf(arm.type) / kBlock;
+  const bool single = plan.repeats + (plan.tail > 0) <= 1;
+  const bool oneBlock = blocks <= 1;
+  return (arm.lane.block == 1 || oneBlock) && (arm.lane.repeat == blocks || single);
+}
+
+void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
+                   const std::uint64_t *mask, const std::uint8_t *from) {
+  const int size = SizeOf(arm.type);
+  const std::int64_t perBlock = kBlock / size;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    if (mask != nullptr && !Active(mask, i)) continue;
+    const std::int64_t at =
+        (repeat * arm.lane.repeat + i / perBlock * arm.lane.block) * kBlock + i % perBlock * size;
+    std::memcpy(arm.base + at, from + i * size, static_cast<std::size_t>(size));
+  }
+}
+
+void RunRepeat(const Arm *arms, int count, std::int64_t repeat, std::int64_t elements,
+               const std::uint64_t *mask, Loop loop, const void *scalar) {
+  // 256 bytes hold a repeat of the widest type; narrower types need less
+  alignas(64) std::uint8_t lanes[3][2 * kRepeat];
+  for (int i = 0; i < count; ++i) GatherRepeat(arms[i], repeat, elements, lanes[i]);
+  loop(lanes[0], lanes[1], lanes[2], scalar, elements);
+  ScatterRepeat(arms[0], repeat, elements, mask, lanes[0]);
+}
+
+}  // namespace
+
+void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void *scalar) {
+  bool straight = plan.full || plan.repeats == 0;
+  for (int i = 0; i < count; ++i) straight = straight && Contiguous(plan, arms[i]);
+  if (straight) {
+    const std::uint8_t *a = count > 1 ? arms[1].base : nullptr;
+    const std::uint8_t *b = count > 2 ? arms[2].base : nullptr;
+    loop(arms[0].base, a, b, scalar, plan.repeats * plan.lanes + plan.tail);
+    return;
+  }
+  for (std::int64_t r = 0; r < plan.repeats && plan.last >= 0; ++r) {
+    RunRepeat(arms, count, r, plan.last + 1, plan.full ? nullptr : plan.mask, loop, scalar);
+  }
+  if (plan.tail > 0) RunRepeat(arms, count, plan.repeats, plan.tail, nullptr, loop, scalar);
+}
+
+}  // namespace twin

@@ -1,0 +1,119 @@
+"""A tolerant look at C++ text without a parser: comments and literals blanked, brackets matched.
+
+Everything keeps its offset, so that a place found in the blanked text is a place in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_SKIP = re.compile(
+    r"""//(?:\\\n|[^\n])*            # a line comment, with continuation
+      | /\*.*?(?:\*/|\Z)             # a block comment
+      | R"([^\s()\\]{0,16})\(.*?\)\1"  # a raw string
+      | "(?:\\.|[^"\\\n])*"          # a string
+      | (?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'  # a character, but not a digit separator
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_CLOSERS = {"(": ")", "{": "}", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A `__global__` function: its name, where the name stands, its parameters as written."""
+
+    name: str
+    offset: int
+    params: tuple[str, ...]
+    defined: bool  # a body follows, not just a semicolon
+    template: bool
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """The last identifier of each parameter."""
+        return tuple(re.findall(r"[A-Za-z_]\w*", text)[-1] for text in self.params)
+
+
+def blank(text: str, *, strings: bool = True) -> str:
+    """The text with comments (and the insides of literals) turned to spaces, newlines kept."""
+
+    def cover(match: re.Match[str]) -> str:
+        found = match.group()
+        if found.startswith("/"):
+            return re.sub(r"[^\n]", " ", found)
+        if not strings:
+            return found
+        return found[0] + re.sub(r"[^\n]", " ", found[1:-1]) + found[-1]
+
+    return _SKIP.sub(cover, text)
+
+
+def line_of(text: str, offset: int) -> int:
+    """The 1-based line of an offset."""
+    return text.count("\n", 0, offset) + 1
+
+
+def closing(text: str, start: int) -> int:
+    """The offset of the bracket that closes the one at `start`; -1 when there is none."""
+    opener, closer = text[start], _CLOSERS[text[start]]
+    depth = 0
+    for match in re.finditer(re.escape(opener) + "|" + re.escape(closer), text[start:]):
+        depth += 1 if match.group() == opener else -1
+        if depth == 0:
+            return start + match.start()
+    return -1
+
+
+def split_args(text: str) -> tuple[str, ...]:
+    """`a, f(b, c), d<e, f>` -> its arguments, trimmed; nothing for an empty text."""
+    parts, depth, last = [], 0, 0
+    for at, letter in enumerate(text):
+        if letter in "([{<":
+            depth += 1
+        elif letter in ")]}>" and not (letter == ">" and text[at - 1 : at] == "-"):
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[last:at])
+            last = at + 1
+    parts.append(text[last:])
+    stripped = tuple(part.strip() for part in parts)
+    return () if stripped == ("",) else stripped
+
+
+def find_entries(code: str) -> list[Entry]:
+    """All `__global__` functions of blanked text, declarations included."""
+    return list(_entries(code))
+
+
+def _entries(code: str) -> Iterator[Entry]:
+    for mark in re.finditer(r"\b__global__\b", code):
+        head = re.compile(r"[^;{}()]*?\bvoid\s+(?:__\w+__\s+)*([A-Za-z_]\w*)\s*\(").match(
+            re.sub(r"__mix__\([^)]*\)", lambda m: " " * len(m.group()), code), mark.end()
+        )
+        if head is None:
+            continue
+        end = closing(code, head.end() - 1)
+        if end < 0:
+            continue
+        after = code[end + 1 :].lstrip()
+        before = code[: mark.start()].rstrip()
+        yield Entry(
+            head.group(1),
+            head.start(1),
+            _params(code[head.end() : end]),
+            after.startswith("{"),
+            _follows_template(before),
+        )
+
+
+def _params(text: str) -> tuple[str, ...]:
+    parts = split_args(text)
+    return () if parts == ("void",) else parts
+
+
+def _follows_template(before: str) -> bool:
+    before = re.sub(r"(\b(inline|static|extern)\b|\"\s*C?\s*\")\s*$", "", before).rstrip()
+    return before.endswith(">") and "template" in before[before.rfind(";") + 1 :]

@@ -1,0 +1,175 @@
+"""The compiler, and what is compiled once per machine, compiler, chip and header text.
+
+`find_toolchain(chip)` gives a `Toolchain`: libtwin.so (the runtime), the runner, and one precompiled
+header each for kernels and for host code, all in the cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.errors import TwinError
+from npusmith.target.chips import Chip
+from npusmith.target.header import chip_header
+from npusmith.twin import cache
+
+HERE = Path(__file__).parent
+INCLUDE = HERE / "include"
+RUNTIME = HERE / "runtime"
+
+# Values must not depend on what the compiler fuses; aliasing casts are everyday work in kernels.
+_COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+_KERNEL = ("-O1", "-fvisibility=hidden")  # the loops over elements are in libtwin
+_HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
+_RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
+
+_KERNEL_HEADER = '#include "kernel_operator.h"\n#include "twin/entry.h"\n'
+_HOST_HEADER = """#include "register/op_def_registry.h"
+#include "register/tilingdata_base.h"
+#include "tiling/platform/platform_ascendc.h"
+#include "tiling/tiling_api.h"
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler: `clang` tells how it names precompiled headers."""
+
+    path: str
+    version: str
+    clang: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Everything that a project's compile and run needs; `folder` is read-only from now on."""
+
+    compiler: Compiler
+    folder: Path
+    chip: Chip
+
+    @property
+    def runner(self) -> Path:
+        return self.folder / "runner"
+
+    def kernel_command(self) -> list[str]:
+        """The compile of a kernel translation unit, without its input and output."""
+        return self._command("kernel.h", _KERNEL)
+
+    def host_command(self) -> list[str]:
+        """The same for host code."""
+        return self._command("host.h", _HOST)
+
+    def link_flags(self) -> list[str]:
+        return ["-shared", f"-L{self.folder}", "-ltwin", "-Wl,-z,defs", "-Wl,--hash-style=gnu"]
+
+    def _command(self, header: str, flags: Sequence[str]) -> list[str]:
+        return [*_base_command(self.compiler, self.folder, flags), *_use_header(self, header)]
+
+
+def find_compiler() -> Compiler:
+    """NPUSMITH_CXX, else g++, else clang++; TwinError compiler-missing."""
+    wanted = os.environ.get("NPUSMITH_CXX")
+    for name in (wanted,) if wanted else ("g++", "clang++"):
+        found = shutil.which(name)
+        if found:
+            return _describe(found)
+    raise TwinError("compiler-missing", "no C++ compiler was found", seen=wanted or "g++, clang++")
+
+
+@functools.cache
+def _describe(path: str) -> Compiler:
+    text = subprocess.run(
+        [path, "--version"], capture_output=True, text=True, check=False, timeout=60
+    ).stdout
+    return Compiler(path, text.split("\n")[0], "clang" in text.lower())
+
+
+def find_toolchain(chip: Chip) -> Toolchain:
+    """The cached toolchain for a chip; the first call on a machine compiles it (some seconds)."""
+    compiler = find_compiler()
+    key = cache.digest([compiler.path, compiler.version, *_machine(), chip_header(chip), *_texts()])
+    chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip)
+    cache.fetch(chain.folder, lambda folder: _make(chain, folder))
+    return chain
+
+
+def _machine() -> tuple[str, ...]:
+    """What -march=native depends on."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    marks = sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
+    return (platform.machine(), *marks)
+
+
+def _texts() -> list[bytes]:
+    """Headers, runtime and flags, in a stable order."""
+    files = sorted(
+        path
+        for folder in (INCLUDE, RUNTIME)
+        for path in folder.rglob("*")
+        if path.suffix in (".h", ".cpp")
+    )
+    flags = " ".join((*_COMMON, *_KERNEL, *_HOST, *_RUNTIME, _KERNEL_HEADER, _HOST_HEADER))
+    return [flags.encode(), str(INCLUDE).encode(), *(path.read_bytes() for path in files)]
+
+
+def _base_command(compiler: Compiler, folder: Path, flags: Sequence[str]) -> list[str]:
+    return [compiler.path, *_COMMON, *flags, f"-I{folder}", f"-I{INCLUDE}"]
+
+
+def _use_header(chain: Toolchain, header: str) -> list[str]:
+    if chain.compiler.clang:
+        return ["-include-pch", str(chain.folder / f"{header}.pch")]
+    return ["-include", str(chain.folder / header)]
+
+
+def _make(chain: Toolchain, folder: Path) -> None:
+    (folder / "twin").mkdir()
+    (folder / "twin" / "chip.h").write_text(chip_header(chain.chip))
+    (folder / "kernel.h").write_text(_KERNEL_HEADER)
+    (folder / "host.h").write_text(_HOST_HEADER)
+    sources = sorted(path for path in RUNTIME.rglob("*.cpp") if path.name != "runner.cpp")
+    objects = [folder / f"{path.relative_to(RUNTIME).as_posix().replace('/', '_')}.o" for path in sources]
+    compile_one = _base_command(chain.compiler, folder, (*_RUNTIME, f"-I{RUNTIME}"))
+    jobs = [[*compile_one, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
+    runner = folder / "runner.o"
+    jobs.append([*compile_one, "-c", str(RUNTIME / "runner.cpp"), "-o", str(runner)])
+    jobs += [_precompile(chain, "kernel.h", _KERNEL), _precompile(chain, "host.h", _HOST)]
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        list(pool.map(_run, jobs))
+    cxx = chain.compiler.path
+    # Only this folder is searched, wherever it lies: the runner finds its library beside itself.
+    _run([cxx, "-shared", "-pthread", "-o", str(folder / "libtwin.so"), *map(str, objects)])
+    link = [cxx, "-o", str(folder / "runner"), str(runner), f"-L{folder}", "-ltwin", "-ldl"]
+    _run([*link, "-Wl,-rpath,$ORIGIN"])
+    for path in (*objects, runner):
+        path.unlink()
+
+
+def _precompile(chain: Toolchain, header: str, flags: Sequence[str]) -> list[str]:
+    ending = "pch" if chain.compiler.clang else "gch"
+    source = chain.folder / header
+    command = [*_base_command(chain.compiler, chain.folder, flags), "-x", "c++-header"]
+    return [*command, str(source), "-o", f"{source}.{ending}"]
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TwinError(
+            "toolchain-failed",
+            "the twin's own runtime does not compile with this compiler",
+            seen=f"{command[0]}: {done.stderr.strip()[:2000]}",
+        )

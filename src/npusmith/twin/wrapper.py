@@ -1,0 +1,144 @@
+"""The translation unit that compiles a user's kernel file: prelude, the user's text, the way in.
+
+The user's text stands in it unchanged but for the entry's name and what launchsyntax rewrites, and
+`#line` makes every message and every finding name the user's file and line.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from npusmith.errors import Place, TwinError
+from npusmith.ir.dtypes import DType
+from npusmith.twin import launchsyntax, opdef, scan, tiling
+from npusmith.twin.project import Project
+
+# The numbers behind ORIG_DTYPE_X and FORMAT_X, which kernels compare in #if (as in graph/types.h).
+_TYPES = {
+    "DT_FLOAT": 0,
+    "DT_FLOAT16": 1,
+    "DT_INT8": 2,
+    "DT_INT32": 3,
+    "DT_UINT8": 4,
+    "DT_INT16": 6,
+    "DT_UINT16": 7,
+    "DT_UINT32": 8,
+    "DT_INT64": 9,
+    "DT_UINT64": 10,
+    "DT_DOUBLE": 11,
+    "DT_BOOL": 12,
+    "DT_COMPLEX64": 16,
+    "DT_BF16": 27,
+    "DT_INT4": 29,
+}
+_FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_FRACTAL_NZ": 29}
+
+
+def type_number(dtype: DType) -> int:
+    """The ge::DataType number of an element type."""
+    return _TYPES[dtype.ge]
+
+
+def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
+    """The whole translation unit for a project's kernel."""
+    parts = [
+        '#line 1 "npusmith types"',
+        *_type_macros(project.op, dtypes),
+        '#line 1 "npusmith tiling"',
+        *_tiling_prelude(project),
+        _line(project.kernel),
+        rename_entries(project.texts[project.kernel], str(project.kernel)),
+        '\n#line 1 "npusmith entry"',
+        *_way_in(project),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def rename_entries(text: str, file: str = "") -> str:
+    """Entries get a prefix, so that an entry called sqrt is not the C library's; launches follow."""
+    text = launchsyntax.rewrite(text, file)
+    code = scan.blank(text)
+    for entry in reversed(scan.find_entries(code)):
+        if not entry.template:
+            text = text[: entry.offset] + _renamed(entry.name) + text[entry.offset + len(entry.name) :]
+    return _rename_launches(text)
+
+
+def _rename_launches(text: str) -> str:
+    for name in {entry.name for entry in scan.find_entries(scan.blank(text))}:
+        original = name.removeprefix(_renamed(""))
+        if original != name:
+            text = text.replace(f", {original}, ", f", {name}, ") if "::twin::Direct" in text else text
+    return text
+
+
+def _renamed(name: str) -> str:
+    return f"twin_kernel_{name}"
+
+
+def _line(file: Path) -> str:
+    return f"#line 1 {json.dumps(str(file))}"
+
+
+def port_macros(op: opdef.OpText) -> list[str]:
+    """The macro name of each port: upper case, and _REF for an output that shares an input."""
+    names = [port.name.upper() for port in op.inputs]
+    return names + [p.name.upper() + ("_REF" if op.is_ref(p) else "") for p in op.outputs]
+
+
+def _type_macros(op: opdef.OpText, dtypes: tuple[DType, ...]) -> list[str]:
+    if len(dtypes) != len(op.ports):
+        raise TwinError(
+            "dtypes-mismatch",
+            f"{op.type} declares {len(op.ports)} inputs and outputs, {len(dtypes)} types were given",
+            seen=", ".join(port.name for port in op.ports),
+        )
+    lines = [f"#define {name} {number}" for name, number in (_TYPES | _FORMATS).items()]
+    for name, dtype in zip(port_macros(op), dtypes, strict=True):
+        lines.append(f"#define DTYPE_{name} {'bool' if dtype is DType.BOOL else dtype.cpp}")
+        lines.append(f"#define ORIG_DTYPE_{name} {dtype.ge}")
+        lines.append(f"#define FORMAT_{name} FORMAT_ND")
+    return lines
+
+
+def _tiling_prelude(project: Project) -> list[str]:
+    """Kernel-side definitions of the host's macro classes that the kernel does not define itself."""
+    check_tiling(project)
+    lines = [
+        tiling.emit_struct(struct)
+        for struct in project.structs.values()
+        if struct.macro and struct.name not in project.kernel_structs
+    ]
+    default = project.structs.get(project.host_struct)
+    if default is not None and default.macro:
+        lines.append(f"using TwinTilingDefault = {default.name};")
+    return lines
+
+
+def check_tiling(project: Project) -> None:
+    """TwinError tiling-mismatch when host and kernel lay the same data out differently."""
+    host = project.structs.get(project.host_struct)
+    kernel = project.kernel_structs.get(project.kernel_struct)
+    if host is None or kernel is None:
+        return
+    said = tiling.differences(host, kernel)
+    if said:
+        raise TwinError(
+            "tiling-mismatch",
+            f"host struct {host.name} and kernel struct {kernel.name} differ",
+            Place(str(kernel.file), kernel.line),
+            seen="; ".join(said[:4]),
+        )
+
+
+def _way_in(project: Project) -> list[str]:
+    name = f"::{_renamed(project.entry.name)}"
+    export = 'extern "C" __attribute__((visibility("default")))'
+    return [
+        f"{export} const unsigned long twin_params = ::twin::CountParams({name});",
+        f"{export} void twin_entry(void **args) {{",
+        "  ::twin::SetWorkspace(args[twin_params - 2]);",
+        f"  ::twin::EntryOf({name}).Call(args);",
+        "}",
+    ]

@@ -1,0 +1,175 @@
+"""What a person reads of a verdict, and what a terminal is spared."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from npusmith.cli.exits import Exit, exit_for
+from npusmith.cli.screen import Screen
+from npusmith.cli.steps import Steps
+from npusmith.cli.verdict import show_verdict, verdict_reply
+from npusmith.errors import Level
+from npusmith.task.verdict import Rung, Trial, Verdict
+from npusmith.twin.finding import Finding
+
+HOSTILE = "[bold red]\x1b[2J\x1b]0;owned\x07\u202e"
+
+
+def make(rung: Rung = Rung.VALUES, verdict: str = "pass", **more: object) -> Verdict:
+    fields: dict[str, object] = {
+        "verdict": verdict, "rung": rung, "compiled": True, "correct": verdict == "pass",
+        "task": "softmax", "tolerance": "strict", "chip": "910B2",
+    }  # fmt: skip
+    return Verdict.model_validate(fields | more)
+
+
+def trial(name: str, passed: bool = True, **more: object) -> Trial:
+    fields: dict[str, object] = {
+        "name": name, "kind": "random", "seed": 0, "shapes": [[4, 1000], []], "passed": passed,
+        "max_abs_error": 1.5e-7, "elements": 4000,
+    }  # fmt: skip
+    return Trial.model_validate(fields | more)
+
+
+def text_of(verdict: Verdict, monkeypatch: pytest.MonkeyPatch, width: int = 100) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    show_verdict(Screen(stream), verdict)
+    return stream.getvalue()
+
+
+def test_correct_never_stands_without_the_rung(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(make(), monkeypatch)
+    line = next(line for line in text.splitlines() if "correct" in line)
+    assert "yes: values right on the twin; a device was not used" in line
+
+
+def test_what_nobody_checked_is_called_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(make(), monkeypatch)
+    for rung in (Rung.RACE_FREE, Rung.TIMED, Rung.DEVICE):
+        assert f"[ ] {rung.value}: not checked" in text
+    for rung in (Rung.PARSED, Rung.LEGAL, Rung.COMPILED, Rung.RAN, Rung.VALUES):
+        assert f"[x] {rung.value}\n" in text
+
+
+def test_a_failed_candidate_shows_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(make(Rung.RAN, "fail"), monkeypatch)
+    assert "[!] values right on the twin (stopped here)" in text
+    assert "correct    no: ran on the twin" in text
+
+
+def test_a_broken_rule_with_right_values_is_no_failure_of_the_race_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "stopped here" not in text_of(make(Rung.VALUES, "fail"), monkeypatch)
+
+
+def test_figures_of_every_trial_are_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = [
+        trial("random 0"),
+        trial(
+            "zeros", False, max_abs_error=float("inf"), mismatched=9, message="element 3: 1, not 2"
+        ),
+        trial("nan", False, skipped="the reference raises", max_abs_error=None),
+    ]
+    text = text_of(make(Rung.RAN, "fail", trials=trials), monkeypatch)
+    rows = {line.split("  ")[1].strip(): line for line in text.splitlines() if "/4000" in line}
+    assert "pass" in rows["random 0"]
+    assert "1.50e-07" in rows["random 0"]
+    assert "4x1000 scalar" in rows["random 0"]
+    assert "FAIL" in rows["zeros"]
+    assert "inf" in rows["zeros"]
+    assert "9/4000" in rows["zeros"]
+    assert "skipped" in rows["nan"]
+    assert "zeros: element 3: 1, not 2" in text
+
+
+def test_a_weak_task_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(make(weak_task=["returning zeros"]), monkeypatch)
+    assert "weak task: returning zeros would pass this task's check too" in text
+
+
+def test_findings_say_place_what_is_legal_and_what_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding(
+        code="chip-unknown", message="bad copy", file="k.cpp", line=41, core=2, step=3
+    )
+    text = text_of(make(Rung.RAN, "fail", findings=[finding]), monkeypatch)
+    assert "error[chip-unknown]: bad copy" in text
+    assert "k.cpp:41, core 2, step 3" in text
+    assert "legal: " in text
+    assert "try: " in text
+
+
+def test_many_findings_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding(code="chip-unknown", message="bad", level=Level.NOTE)
+    text = text_of(make(findings=[finding] * 25), monkeypatch)
+    assert "... and 5 more in result.json" in text
+
+
+def test_text_of_strangers_reaches_the_terminal_as_text_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finding = Finding(code="chip-unknown", message=HOSTILE, seen=HOSTILE)
+    verdict = make(
+        Rung.RAN, "fail", task=HOSTILE, findings=[finding], weak_task=[HOSTILE], project=HOSTILE,
+        trials=[trial(HOSTILE, False, message=HOSTILE)],
+        error={"code": "internal", "message": HOSTILE, "seen": HOSTILE},
+    )  # fmt: skip
+    text = text_of(verdict, monkeypatch)
+    assert "[bold red]" in text
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+@pytest.mark.parametrize("width", [32, 48, 64])
+def test_a_narrow_terminal_gets_name_result_and_largest_error(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = text_of(make(trials=[trial("random 0")]), monkeypatch, width)
+    assert "max abs" in text.replace("\n", " ")
+    assert "mean abs" not in text
+
+
+def test_a_long_path_stays_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "/very/long/path/" * 12
+    assert path in text_of(make(project=path), monkeypatch, 40)
+
+
+def test_the_document_has_the_verdict_and_the_ladder() -> None:
+    data = verdict_reply(make(trials=[trial("random 0")])).data
+    wanted = {"verdict", "compiled", "correct", "trials", "max_abs_error", "findings", "project"}
+    assert wanted <= set(data)
+    rungs = data["rungs"]
+    assert isinstance(rungs, dict)
+    assert rungs["values right on the twin"] == "reached"
+    assert rungs["right on a device"] == "not checked"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error", "code"),
+    [
+        ("pass", None, Exit.PASS),
+        ("fail", None, Exit.FAILED),
+        ("fail", {"code": "task-syntax"}, Exit.TASK),
+        ("error", {"code": "compiler-missing"}, Exit.ENVIRONMENT),
+        ("error", {"code": "disk-full"}, Exit.ENVIRONMENT),
+        ("error", {"code": "interrupted"}, Exit.INTERRUPTED),
+    ],
+)
+def test_the_exit_code_follows_the_error_or_else_the_verdict(
+    verdict: str, error: dict[str, object] | None, code: Exit
+) -> None:
+    assert exit_for(verdict, error) is code
+
+
+def test_progress_names_each_step_once_and_where_it_stopped() -> None:
+    stream = io.StringIO()
+    with pytest.raises(KeyError), Steps(Screen(stream)) as steps:
+        steps.step("read", "a.py")
+        steps.step("judge", HOSTILE + "\nover lines")
+        raise KeyError
+    lines = stream.getvalue().splitlines()
+    assert [line.split(" s  ")[1][:10].strip() for line in lines] == ["read  a.py", "judge  [bo"]
+    assert lines[1].endswith("(stopped)")
+    assert "\x1b" not in stream.getvalue()

@@ -1,0 +1,171 @@
+"""What the report is made of: the ladder, colours, the two pictures, the sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npusmith.ir.nodes import Const, Name, Program
+from npusmith.report.color import colour, language
+from npusmith.report.ladder import State, ladder, reached
+from npusmith.report.memory import Kind, divide
+from npusmith.report.sources import find_line, read_sources
+from npusmith.report.split import split
+from npusmith.report.text import figure, plain, size
+from npusmith.target.chips import CHIPS
+from npusmith.task.verdict import Rung, Verdict
+
+CHIP = CHIPS["910B2"]
+
+
+@given(st.text(), st.sampled_from(["cpp", "python", ""]))
+def test_coloured_lines_joined_are_the_text(text: str, rules: str) -> None:
+    joined = "\n".join("".join(piece.text for piece in line) for line in colour(text, rules))
+    assert joined == text
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "kind"),
+    [
+        ("cpp", "// it's a comment", "com"),
+        ("cpp", "/* never closed\nint x", "com"),
+        ("cpp", '"a \\" quoted // string"', "str"),
+        ("cpp", "#include <x>", "pre"),
+        ("cpp", "constexpr", "key"),
+        ("cpp", "0x1Fu", "num"),
+        ("python", "# int", "com"),
+        ("python", '"""two\nlines"""', "str"),
+        ("python", "@kernel", "pre"),
+        ("python", "1.5e-3", "num"),
+    ],
+)
+def test_one_token_gets_one_colour(rules: str, text: str, kind: str) -> None:
+    assert {piece.kind for line in colour(text, rules) for piece in line} == {kind}
+
+
+def test_a_call_of_an_api_stands_out() -> None:
+    (line,) = colour("DataCopy(a, b, 32);", "cpp")
+    assert (line[0].kind, line[0].text) == ("fn", "DataCopy")
+
+
+def test_a_file_of_no_known_language_stays_plain() -> None:
+    assert language("CMakeLists.txt") == language("README") == ""
+
+
+def test_unified_buffer_is_divided_without_gap_or_overlap(lowered: Program) -> None:
+    memory = divide(lowered, CHIP)
+    assert [piece.mark for piece in memory.pieces] == [
+        "A1",
+        "A2",
+        "B1",
+        "B2",
+        "C",
+        "D",
+        "E",
+        "",
+        "",
+    ]
+    at = 0
+    for piece in memory.pieces:
+        assert piece.start == at
+        at += piece.bytes
+    assert at == memory.total == 192 * 1024
+    assert memory.used + memory.free + memory.reserved == memory.total
+
+
+def test_a_buffer_takes_whole_blocks(lowered: Program) -> None:
+    part = divide(lowered, CHIP).rows[-1]
+    assert (part.elements, part.bytes) == (9, 64)  # 36 bytes in two blocks of 32
+
+
+def test_buffers_beyond_the_end_are_shown_as_such(lowered: Program) -> None:
+    from dataclasses import replace
+
+    big = replace(lowered.kernel.buffers[0], length=Const(40_000))
+    memory = divide(replace(lowered, kernel=replace(lowered.kernel, buffers=(big,))), CHIP)
+    assert [piece.kind for piece in memory.pieces] == [Kind.IN, Kind.OVER, Kind.RESERVED]
+    assert memory.free == 0
+    assert memory.span == 320_000 + CHIP.ub_reserved_bytes
+
+
+def test_a_length_that_is_no_number_yet_is_refused(lowered: Program) -> None:
+    from dataclasses import replace
+
+    open_ended = replace(lowered.kernel.buffers[0], length=Name("TILE"))
+    kernel = replace(lowered.kernel, buffers=(open_ended,))
+    with pytest.raises(ValueError, match="lower the program first"):
+        divide(replace(lowered, kernel=kernel), CHIP)
+
+
+def test_shares_of_the_cores_add_up_to_the_whole() -> None:
+    got = split(47, {"rows": 1024, "cols": 7, "rows_per_core": 22}, 48)
+    assert got.unit == "rows"
+    assert sum(got.shares) == 1024
+    assert got.shares[-1] == 12
+    assert got.words == "47 of 48 vector cores, 12 to 22 rows each, 1,024 in all"
+
+
+def test_a_core_without_work_is_counted() -> None:
+    got = split(4, {"rows": 5, "rows_per_core": 2}, 48)
+    assert got.shares == (2, 2, 1, 0)
+    assert "1 launched core has nothing to do" in got.words
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"rows": 10}, {"rows_per_core": 3}, {"rows": 100, "rows_per_core": 2}]
+)
+def test_no_share_is_guessed(values: dict[str, float]) -> None:
+    got = split(4, values, 48)
+    assert got.shares == ()
+    assert got.words == "4 of 48 vector cores"
+
+
+def test_a_finding_from_a_build_folder_finds_its_line(folder: Path) -> None:
+    sources = read_sources(folder)
+    key = next(source.key for source in sources if source.name == "op_kernel/softmax_custom.cpp")
+    assert find_line(sources, "/tmp/x/op_kernel/softmax_custom.cpp", 9) == f"{key}-L9"
+    assert find_line(sources, "/tmp/x/op_kernel/softmax_custom.cpp", 99) == ""
+    assert find_line(sources, "/tmp/x/softmax_custom.cpp", 9) == ""
+    assert find_line(sources, "", 0) == ""
+
+
+def test_sources_come_in_the_order_of_reading(folder: Path) -> None:
+    assert [source.name for source in read_sources(folder)] == [
+        "softmax_custom.tile.py",
+        "op_kernel/softmax_custom.cpp",
+        "op_host/softmax_custom.cpp",
+        "op_host/softmax_custom_tiling.h",
+    ]
+
+
+def test_a_link_out_of_the_folder_is_not_followed(folder: Path) -> None:
+    (folder / "op_kernel" / "passwd.h").symlink_to("/etc/passwd")
+    assert not [source for source in read_sources(folder) if "passwd" in source.name]
+
+
+def test_the_ladder_of_a_pass_says_what_nobody_checked(passing: Verdict) -> None:
+    states = {step.rung: step.state for step in ladder(passing)}
+    assert states[Rung.VALUES] is State.REACHED
+    assert {states[rung] for rung in (Rung.RACE_FREE, Rung.TIMED, Rung.DEVICE)} == {State.UNCHECKED}
+    assert reached(passing) == "values right on the twin; a device was not used"
+
+
+@given(st.text())
+def test_plain_text_holds_no_control_character(text: str) -> None:
+    shown = plain(text)
+    assert not [char for char in shown if ord(char) < 32 and char not in "\n\t"]
+    assert plain(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (0.0, "0"), (2.98e-8, "2.98e-08"), (float("inf"), "inf")]
+)
+def test_a_figure_has_three_digits(value: float | None, text: str) -> None:
+    assert figure(value) == text
+
+
+def test_a_size_is_exact_where_it_is_short() -> None:
+    assert (size(0), size(8448), size(196_608)) == ("0 B", "8,448 B", "192.0 KiB")

@@ -1,0 +1,133 @@
+"""Tolerance profiles: what passes, what does not, and how torch's own error is allowed for."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from npusmith.errors import TaskError
+from npusmith.task.tolerance import CHUNK, check_profile, compare, rules_of
+from npusmith.ir.dtypes import DType
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal(1000).astype(np.float32)
+G = X.astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    "profile", ["strict", "multikernelbench", "npukernelbench", "cann-bench"]
+)
+def test_an_equal_output_passes_every_profile(profile: str) -> None:
+    result = compare(X.copy(), X, G, profile)
+    assert result.passed and result.mismatched == 0 and result.max_abs == 0
+
+
+def test_one_wrong_element_fails_and_is_named() -> None:
+    bad = X.copy()
+    bad[417] += 1
+    result = compare(bad, X, G, "strict")
+    assert not result.passed
+    assert "flat index 417" in result.message
+
+
+def test_a_wrong_element_in_a_later_chunk_is_named_by_its_flat_index() -> None:
+    native = np.ones(CHUNK + 10, np.float32)
+    bad = native.copy()
+    bad[CHUNK + 3] = 2
+    result = compare(bad, native, None, "multikernelbench")
+    assert f"flat index {CHUNK + 3}" in result.message
+
+
+def test_shape_and_dtype_must_match_exactly() -> None:
+    assert not compare(X.reshape(10, 100), X, G, "strict").passed
+    assert not compare(X.astype(np.float16), X, G, "strict").passed
+
+
+def test_npukernelbench_needs_both_errors_to_be_large() -> None:
+    native = np.array([100.0, 1e-5], np.float32)
+    assert compare(native + np.float32(0.05), native, None, "npukernelbench").passed is False
+    assert compare(native * np.float32(1.0005), native, None, "npukernelbench").passed
+    near_zero = np.array([100.0, 9e-4], np.float32)
+    assert compare(near_zero, native, None, "npukernelbench").passed
+    assert not compare(near_zero, native, None, "multikernelbench").passed
+
+
+def test_multikernelbench_is_allclose_with_1e_4() -> None:
+    native = np.array([0.0, 10.0], np.float32)
+    assert compare(native + np.float32(0.99e-4), native, None, "multikernelbench").passed
+    assert not compare(native + np.float32(1.2e-4), native, None, "multikernelbench").passed
+
+
+def test_cann_bench_fails_a_small_bias_on_all_elements_that_allclose_forgives() -> None:
+    native = np.full(1000, 100.0, np.float32)
+    biased = native * np.float32(1 + 1.5 * 2.0**-13)
+    assert not compare(biased, native, None, "cann-bench").passed
+
+
+def test_cann_bench_counts_small_values_against_torch() -> None:
+    golden = np.full(1000, 1e-5)
+    native = golden.astype(np.float32)
+    off = native + np.float32(1e-8)
+    assert not compare(off, native, golden, "cann-bench").passed
+    assert compare(off, off, golden, "cann-bench").passed
+
+
+def test_where_torch_itself_is_off_strict_allows_twice_as_much_and_no_more() -> None:
+    golden = np.full(100, 1.0)
+    native = np.full(100, 1.01, np.float32)
+    assert compare(np.full(100, 1.015, np.float32), native, golden, "strict").passed
+    assert not compare(np.full(100, 1.05, np.float32), native, golden, "strict").passed
+    assert not compare(np.full(100, 1.015, np.float32), native, golden, "cann-bench").passed
+
+
+def test_nan_and_infinities_must_stand_where_the_reference_has_them() -> None:
+    native = np.array([1, np.nan, np.inf, -np.inf], np.float32)
+    assert compare(native.copy(), native, None, "strict").passed
+    for index, value in ((0, np.nan), (1, 0.0), (2, -np.inf), (3, np.nan)):
+        bad = native.copy()
+        bad[index] = value
+        assert not compare(bad, native, None, "strict").passed
+
+
+def test_an_element_on_which_torch_and_float64_disagree_in_kind_is_left_out() -> None:
+    native = np.array([np.inf, 1.0], np.float32)
+    golden = np.array([2.0, 1.0])
+    assert compare(np.array([5.0, 1.0], np.float32), native, golden, "strict").passed
+
+
+def test_half_and_bfloat16_use_their_own_limits() -> None:
+    golden = RNG.standard_normal(4096)
+    for dtype, ulp in ((np.float16, 2.0**-10), (ml_dtypes.bfloat16, 2.0**-7)):
+        native = golden.astype(dtype)
+        assert compare(native.copy(), native, golden, "strict").passed
+        off = (golden * (1 + 3 * ulp)).astype(dtype)
+        assert not compare(off, native, golden, "strict").passed
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.bool_, np.int64])
+def test_whole_numbers_must_be_equal(dtype: type) -> None:
+    native = np.array([0, 1, 1], dtype)
+    assert compare(native.copy(), native, None, "strict").passed
+    result = compare(np.array([0, 1, 0], dtype), native, None, "strict")
+    assert not result.passed and result.mismatched == 1
+
+
+def test_empty_and_zero_dimensional_outputs_are_judged() -> None:
+    empty = np.zeros((0, 4), np.float32)
+    assert compare(empty, empty, empty.astype(np.float64), "strict").passed
+    scalar = np.float32(3).reshape(())
+    assert compare(scalar, scalar, None, "strict").passed
+    assert not compare(np.asarray(np.float32(4)), scalar, None, "strict").passed
+
+
+def test_an_output_of_poison_never_passes() -> None:
+    poison = np.full(X.size * 2, 0x7FFF, np.uint16).view(np.float32)
+    assert not compare(poison, X, G, "strict").passed
+
+
+def test_profiles_have_names_and_others_are_refused() -> None:
+    assert check_profile("default") == "strict"
+    with pytest.raises(TaskError, match="tolerance-unknown"):
+        check_profile("loose")
+    assert rules_of("strict", DType.FLOAT32) == ("multikernelbench", "cann-bench")
