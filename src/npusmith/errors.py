@@ -589,10 +589,277 @@ _TASK: list[Code] = _rows(
 )
 
 # --- plan: what the deterministic writer can and cannot write -------------------------------------
-_PLAN: list[Code] = []
+_PLAN: list[Code] = _rows(
+    "plan",
+    (
+        "plan-unsupported-op",
+        "The deterministic writer has no rule for an operation of the graph, or for this form of it.",
+        "pointwise operations, reductions, softmax and normalizations of core ATen",
+        "write this part of the model with other operations, or leave it to PyTorch",
+    ),
+    (
+        "plan-data-movement",
+        "An operation moves or picks elements (slices, joins, gathers, pads, matrix products).",
+        "operations that keep every element where it is",
+        "leave this operation to PyTorch and generate the part after it",
+    ),
+    (
+        "plan-transpose",
+        "Tensors of the graph hold the same axes in different memory orders.",
+        "inputs and outputs with one common order of axes",
+        "permute in PyTorch before or after the operator",
+    ),
+    (
+        "plan-reshape",
+        "A reshape joins or cuts axes in a way that no set of loops can express.",
+        "reshapes that merge neighbouring axes or split an axis evenly",
+        "reshape to sizes that divide each other",
+    ),
+    (
+        "plan-repeated-axis",
+        "One input would be read along the same loop in two of its dimensions.",
+        "tensors whose dimensions run along different loops",
+        "pass the tensor twice, as two inputs of forward",
+    ),
+    (
+        "plan-mixed-reductions",
+        "Reductions along different axes need each other's results within one row.",
+        "reductions of which one finishes before the other begins",
+        "split the module in two between the reductions",
+    ),
+    (
+        "plan-dtype",
+        "An element type cannot be computed with exactly on the vector cores.",
+        "float32, float16, bfloat16, bool, and int32 in sums, products, minimum and maximum",
+        "convert to float32 in the model",
+    ),
+    (
+        "plan-index-output",
+        "A result is used that the writer does not compute (indices of an extreme, saved statistics).",
+        "the values alone",
+        "use torch.amax or torch.amin, or leave the indices to PyTorch",
+    ),
+    (
+        "plan-ub",
+        "So many intermediate tiles are alive at once that not even short tiles fit on chip.",
+        "tiles of at least 256 elements within the chip's unified buffer",
+        "split the module in two",
+    ),
+    (
+        "plan-no-output",
+        "The graph has no output to compute.",
+        "a module that returns at least one tensor",
+        "return a tensor from forward",
+    ),
+)
 
 # --- twin: building a project, and what a kernel did wrong when it ran ----------------------------
-_TWIN: list[Code] = []
+_TWIN: list[Code] = [
+    *_rows(
+        "twin",
+        (
+            "tensor-empty",
+            "An operation got a LocalTensor that owns no memory.",
+            "a tensor from AllocTensor, DeQue, TBuf::Get or a constructor with an address",
+            "allocate the tensor before it is used",
+        ),
+        (
+            "position",
+            "A vector operation or copy got a tensor that does not live in UB.",
+            "VECIN, VECOUT or VECCALC",
+            "declare the queue or buffer at VECIN, VECOUT or VECCALC",
+        ),
+        (
+            "ub-align",
+            "An operand in UB starts at an address that the hardware rejects.",
+            "32-byte aligned addresses, except where the operation allows less",
+            "start slices at multiples of 32 B, or copy the tail to an aligned buffer",
+        ),
+        (
+            "ub-bounds",
+            "An operation touches bytes outside its tensor or outside UB.",
+            "count, mask, repeats and strides that stay inside the tensor",
+            "shorten the last tile, or enlarge the buffer",
+        ),
+        (
+            "ub-capacity",
+            "The buffers of InitBuffer do not fit UB.",
+            "192 KB less 256 B in all",
+            "use smaller tiles or fewer buffers",
+        ),
+        (
+            "ub-reserved",
+            "An API that keeps scratch at the top of UB ran while a buffer lay there.",
+            "buffers that end 8 KB below the top of UB",
+            "leave the last 8 KB of UB free, or use Select with VSEL_CMPMASK_SPR",
+        ),
+        (
+            "scratch-size",
+            "An API found too little scratch memory.",
+            "a scratch tensor of the documented size, or that much UB left over",
+            "enlarge the scratch tensor, or make the tiles smaller",
+        ),
+        (
+            "overlap",
+            "Operands overlap in a way whose result the hardware does not define.",
+            "destination and source identical or disjoint",
+            "use separate buffers",
+        ),
+        (
+            "param-range",
+            "An argument does not fit the hardware's field or the documented range.",
+            "the range in the API reference",
+            "split the work into several calls",
+        ),
+        (
+            "gm-bounds",
+            "An access leaves the operator's global memory.",
+            "bytes inside the inputs, outputs and workspace, and inside SetGlobalBuffer's size",
+            "check offsets, the tail of the last core, and the length of the last tile",
+        ),
+        (
+            "gm-readonly",
+            "The kernel writes into an input or into the tiling data.",
+            "writes into outputs and workspace",
+            "check the order of the kernel's arguments: inputs, outputs, workspace, tiling",
+        ),
+        (
+            "gm-align",
+            "A copy starts at an address in global memory that is no multiple of the element size.",
+            "addresses that are multiples of the element size",
+            "check the byte offset, or use DataCopyPad",
+        ),
+        (
+            "copy-length",
+            "DataCopy was asked for a length that is not a multiple of 32 B; the rest is lost.",
+            "length % 32 == 0",
+            "pad the row, or use DataCopyPad",
+        ),
+        (
+            "copy-pad",
+            "The padding of DataCopyPad breaks a rule.",
+            "padding of at most 32 B a side, isPad set where padding is not 0",
+            "set isPad, or pad less",
+        ),
+        (
+            "atomic-type",
+            "A copy moves another type than the atomic mode was set for.",
+            "SetAtomicAdd<T> with the T of the tensor",
+            "set the atomic mode for the tensor's type",
+        ),
+        (
+            "compare-length",
+            "Compare got a count that does not fill whole 256-byte repeats.",
+            "count * sizeof(T) % 256 == 0",
+            "round the count up and pad the inputs",
+        ),
+        (
+            "cast-mode",
+            "Cast got a rounding mode that its pair of types does not have.",
+            "the modes that the API reference lists for the pair",
+            "use CAST_NONE to a wider type, CAST_RINT to a narrower one",
+        ),
+        (
+            "gather-offset",
+            "An offset of Gather points outside the source, or is not aligned to an element.",
+            "byte offsets inside the source, multiples of the element size",
+            "multiply indices by sizeof(T), and clamp them",
+        ),
+        (
+            "queue-state",
+            "A queue operation or an access does not fit the state of its buffer.",
+            "AllocTensor, EnQue, DeQue, FreeTensor in this order, on one queue",
+            "DeQue the tensor before it is read, and free it once on its own queue",
+        ),
+        (
+            "queue-depth",
+            "More tensors wait in a queue than its depth.",
+            "at most `depth` EnQues before a DeQue",
+            "DeQue earlier, or raise the depth in TQue<position, depth>",
+        ),
+        (
+            "queue-leak",
+            "A tensor of a queue is never given back.",
+            "one FreeTensor for each AllocTensor",
+            "add the missing FreeTensor",
+        ),
+        (
+            "queue-deadlock",
+            "AllocTensor waits for a buffer that nobody will free.",
+            "a free buffer at every AllocTensor",
+            "free tensors inside the loop, or give InitBuffer more buffers",
+        ),
+        (
+            "queue-buffers",
+            "Queues have more buffers than the hardware has events.",
+            "8 buffers in all at one position, 64 in a pipe",
+            "merge queues, or use TBuf for scratch",
+        ),
+        (
+            "pipe-twice",
+            "Two TPipe objects live at the same time.",
+            "one TPipe in a kernel",
+            "pass a pointer to the first TPipe, or Destroy it before the second",
+        ),
+        (
+            "pipe-missing",
+            "GetTPipePtr was called before a TPipe was made.",
+            "a TPipe that lives",
+            "declare the TPipe first",
+        ),
+        (
+            "event-pair",
+            "SetFlag and WaitFlag do not come in pairs.",
+            "one WaitFlag for each SetFlag, in that order, with the same event and id",
+            "balance the flags on every path, and drain them at the end",
+        ),
+        (
+            "event-none",
+            "All event ids of a kind are in use.",
+            "at most 8 ids of one HardEvent",
+            "wait for flags, or release ids, before taking more",
+        ),
+        (
+            "deadlock",
+            "Cores wait for cores that will not come.",
+            "every core passes each synchronisation the same number of times",
+            "keep SyncAll out of branches that some cores skip, and do not return early",
+        ),
+        (
+            "sync-cores",
+            "A kernel that synchronises all cores was launched with more blocks than cores.",
+            "at most as many blocks as the chip has vector cores",
+            "SetBlockDim with min(work, GetCoreNumAiv())",
+        ),
+        (
+            "cross-mode",
+            "CrossCoreSetFlag with a mode that needs cube cores, in a launch of vector cores only.",
+            "mode 0",
+            "use mode 0, or SyncAll",
+        ),
+        (
+            "tiling-size",
+            "The kernel's tiling struct is larger than what the host wrote.",
+            "the same struct on both sides",
+            "define the tiling struct once and include it from host and kernel",
+        ),
+        (
+            "kernel-assert",
+            "An assertion of the kernel failed.",
+            "conditions that hold",
+            "look at the condition",
+        ),
+    ),
+    *_warn(
+        "twin",
+        (
+            "sticky-state",
+            "A mode that outlives the kernel is still set when it ends.",
+            "atomic mode off, normal mask mode, full mask",
+            "SetAtomicNone, SetMaskNorm and ResetMask before the end",
+        ),
+    ),
+]
 
 # --- twin, host side: reading, compiling and running a project ------------------------------------
 _TWIN_HOST: list[Code] = [
@@ -687,6 +954,12 @@ _TWIN_HOST: list[Code] = [
             "The length of a tiling array is not known.",
             "a literal, or a constant defined in the project",
             "write the length as a number, constexpr or #define",
+        ),
+        (
+            "tiling-unknown",
+            "The struct that GET_TILING_DATA reads is not known.",
+            "REGISTER_TILING_DEFAULT(T) in the kernel, or the project's host code beside it",
+            "check the project's folder instead of the single file",
         ),
         (
             "dtypes-mismatch",

@@ -245,4 +245,11 @@ def _write_results(
     folder: Path, verdict: Verdict, plan: Plan, program: Program, prepared: Prepared
 ) -> None:
     write_result(folder, verdict.model_dump(mode="json"))
-    write_report(folder, verdict, program, notes=plan.notes, task_source=prepared.task.text)
+    write_report(
+        folder,
+        verdict,
+        program,
+        notes=plan.notes,
+        task_source=prepared.task.text,
+        spec=plan.spec,
+    )

@@ -18,7 +18,9 @@ Runner = Callable[..., Boxed]
 def boxed(tmp_path: Path) -> Runner:
     """`boxed(text, stdin=..., env=..., processes=..., ...)`: Policy's fields are keywords."""
 
-    def run(text: str, *, stdin: bytes = b"", env: dict[str, str] | None = None, **how: Any) -> Boxed:
+    def run(
+        text: str, *, stdin: bytes = b"", env: dict[str, str] | None = None, **how: Any
+    ) -> Boxed:
         settings = {"write": (tmp_path,), "seconds": 20.0, "memory_bytes": 1 << 30, **how}
         argv = [sys.executable, "-I", "-c", text]
         return run_boxed(argv, Policy(**settings), stdin=stdin, env=env, cwd=tmp_path)

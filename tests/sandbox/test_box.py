@@ -139,7 +139,9 @@ def test_kernel_doors_stay_shut_even_where_processes_are_allowed(boxed, name):
 
 
 def test_threads_are_allowed(boxed):
-    result = boxed("import threading as t; a = t.Thread(target=print, args=(1,)); a.start(); a.join()")
+    result = boxed(
+        "import threading as t; a = t.Thread(target=print, args=(1,)); a.start(); a.join()"
+    )
     assert result.stdout == b"1\n"
 
 
@@ -158,7 +160,9 @@ def test_time_is_limited(boxed):
     assert result.timed_out and not result.ok and result.returncode != 0
 
 
-@pytest.mark.parametrize("text", ["a = bytearray(8 << 30)", "a = []\nwhile 1: a.append('x' * 10**7)"])
+@pytest.mark.parametrize(
+    "text", ["a = bytearray(8 << 30)", "a = []\nwhile 1: a.append('x' * 10**7)"]
+)
 def test_memory_is_limited(boxed, text):
     result = boxed(text, memory_bytes=256 << 20)
     assert result.out_of_memory and not result.timed_out and not result.ok
@@ -171,7 +175,7 @@ def test_file_size_is_limited(boxed, tmp_path):
 
 
 def test_nothing_that_was_started_stays_behind(boxed):
-    text = "import subprocess; subprocess.Popen('setsid sleep 7654.321 & sleep 7654.321 &', shell=True)"
+    text = "import subprocess as s; s.Popen('setsid sleep 7654.321 & sleep 7654.321 &', shell=True)"
     assert boxed(text, processes=True).ok
     assert boxed(text + "; import time; time.sleep(60)", processes=True, seconds=0.5).timed_out
     assert not sleepers("7654.321")

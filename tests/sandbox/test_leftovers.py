@@ -50,17 +50,24 @@ def wait_until(condition, seconds: float = 10.0) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_no_orphan_when_the_asker_dies_or_is_interrupted(tmp_path, number):
+def test_nothing_is_left_when_the_asker_dies_or_is_interrupted(tmp_path, number):
     mark = f"8765.{int(number)}{os.getpid()}"
     text = ASKER.format(source=SOURCE, mark=mark, folder=str(tmp_path))
+    private = tmp_path / "private"
+    private.mkdir()
     asker = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(private)},
     )
     try:
         assert wait_until(lambda: len(sleepers(mark)) >= 2)
+        assert list(private.iterdir())
         asker.send_signal(number)
         assert asker.wait(20) != 0
         assert wait_until(lambda: not sleepers(mark))
+        assert wait_until(lambda: not list(private.iterdir()))
     finally:
         asker.kill()
         asker.communicate()
@@ -86,17 +93,31 @@ def test_without_namespaces_sockets_and_forks_are_still_denied(boxed):
     assert "PermissionError" in nested(boxed, "import os; os.fork()")
 
 
+COUNT = """
+import os, subprocess, time
+def count(mark):
+    seen = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = open(f"/proc/{name}/cmdline", "rb").read()
+        except OSError:
+            continue
+        seen += line.startswith(b"sleep") and mark in line
+    return seen
+control = subprocess.Popen(["sleep", "6543.22"])
+limit = time.monotonic() + 10
+while not count(b"6543.22") and time.monotonic() < limit:
+    time.sleep(0.01)  # a new process shows its name a moment after it was started
+print(count(b"6543.21"))
+print(count(b"6543.22"))
+"""
+
+
 def test_without_a_process_namespace_descendants_still_die(boxed):
     text = "import subprocess as s; s.Popen('setsid sleep 6543.21 & sleep 6543.21 &', shell=True)"
-    # The outer box sleeps on, so that only the inner one can have ended the sleepers.
-    after = "import time; time.sleep(60)"
-    source = INNER.format(source=SOURCE, text=text, processes=True)
-    count = (
-        "\nimport subprocess\n"
-        "seen = subprocess.run(['ps', '-eo', 'args'], capture_output=True, text=True).stdout\n"
-        "print(sum('sleep 6543.21' in line for line in seen.splitlines() if 'Popen' not in line))"
-    )
-    result = boxed(source + count, processes=True)
+    source = INNER.format(source=SOURCE, text=text, processes=True) + COUNT
+    result = boxed(source, processes=True)
     assert result.ok, result.stderr
-    assert result.stdout.decode().splitlines()[-1] == "0"
-    del after
+    first, left, control = result.stdout.decode().splitlines()
+    assert "pid-namespace" in first
+    assert (left, control) == ("0", "1")

@@ -55,7 +55,9 @@ def denied(code: int = errno.EPERM) -> int:
     return 0x00050000 | code
 
 
-@pytest.mark.parametrize("name", ["ptrace", "mount", "bpf", "keyctl", "setns", "unshare", "kexec_load"])
+@pytest.mark.parametrize(
+    "name", ["ptrace", "mount", "bpf", "keyctl", "setns", "unshare", "kexec_load"]
+)
 @pytest.mark.parametrize("processes", [False, True])
 def test_kernel_doors_are_always_denied(machine, name, processes):
     assert verdict(machine, name, processes=processes, network=True) == denied()

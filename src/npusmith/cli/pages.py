@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from npusmith.cli.exits import EXITS, Exit
+from npusmith.cli.markdown import prose
+from npusmith.cli.markdown import row as table_row
+from npusmith.cli.reference import reference_page
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Code
@@ -41,7 +44,7 @@ def chips_page() -> str:
         "|---|" + "---:|" * len(CHIPS),
     ]
     for name, value in _chip_facts():
-        lines.append(f"| {name} | " + " | ".join(value(chip) for chip in CHIPS.values()) + " |")
+        lines.append(table_row(name, *(value(chip) for chip in CHIPS.values())))
     return "\n".join(lines) + "\n"
 
 
@@ -56,14 +59,19 @@ def cli_page(group: Any) -> str:
         "## Exit codes\n",
         "| code | meaning |",
         "|---:|---|",
-        *(f"| {int(row.exit)} | {row.meaning} |" for row in EXITS),
+        *(table_row(str(int(row.exit)), prose(row.meaning)) for row in EXITS),
     ]
     return "\n".join(lines) + "\n"
 
 
 def all_pages(group: Any) -> dict[str, str]:
     """Every generated page, by name."""
-    return {"errors.md": errors_page(), "chips.md": chips_page(), "cli.md": cli_page(group)}
+    return {
+        "errors.md": errors_page(),
+        "chips.md": chips_page(),
+        "cli.md": cli_page(group),
+        "reference.md": reference_page(_STAMP),
+    }
 
 
 def refresh(folder: Path, check: bool, group: Any) -> Reply:
@@ -94,7 +102,8 @@ def _holds(path: Path, text: str) -> bool:
 
 def _error(row: Code) -> str:
     level = "" if row.level.value == "error" else f" ({row.level.value})"
-    return f"### `{row.name}`{level}\n\n{row.meaning}\n\n- Legal: {row.legal}\n- Try: {row.hint}\n"
+    facts = f"- Legal: {prose(row.legal)}\n- Try: {prose(row.hint)}\n"
+    return f"### `{row.name}`{level}\n\n{prose(row.meaning)}\n\n{facts}"
 
 
 def _chip_facts() -> Iterator[tuple[str, Callable[[Chip], str]]]:
@@ -131,10 +140,10 @@ def _is_needed(item: Any) -> bool:
 
 def _parameter(item: Any) -> str:
     if item.param_type_name == "argument":
-        return f"| `{item.metavar}` | {item.help} | required |"
+        return table_row(f"`{item.metavar}`", prose(item.help), "required")
     names = ", ".join(f"`{name}`" for name in (*item.opts, *item.secondary_opts))
     default = "required" if item.required else _default(item.default)
-    return f"| {names} | {item.help} | {default} |"
+    return table_row(names, prose(item.help), default)
 
 
 def _default(value: object) -> str:

@@ -2,8 +2,8 @@
 
 A Program is one host function, which decides cores and tile counts from shapes and chip facts, and
 one kernel, which every core runs. The first half of the statements is the tile language; the second
-half (Alloc ... Barrier) appears only while a program is being lowered. Both halves have one meaning,
-given by lang/interp.py. `line` is the line in the text and takes no part in equality.
+half (Alloc ... Barrier) appears only while a program is being lowered. Both halves have one
+meaning, given by lang/interp.py. `line` is the line in the text and takes no part in equality.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ Stmt = (
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`launch(kernel, cores, name=expr, ...)`: a value for each Scalar, a length for each SCRATCH."""
+    """`launch(kernel, cores, name=expr, ...)`: a value per Scalar, a length per SCRATCH."""
 
     kernel: str
     cores: Expr

@@ -229,8 +229,8 @@ def _action(stmt: Stmt) -> str:
             parts += [f'"{mode}"'] if mode else []
             return f"{name}({', '.join([*parts, show_expr(count)])})"
         case Combine(op, dst, src, scratch, count):
-            views = f"{show_view(dst)}, {show_view(src)}"
-            return f"combine_{op}({views}, {scratch}, {show_expr(count)})"
+            pair = f"{show_view(dst)}, {show_view(src)}"
+            return f"combine_{op}({pair}, {scratch}, {show_expr(count)})"
         case SyncCores():
             return "sync_cores()"
         case _:

@@ -1,5 +1,7 @@
 """The tile language: parse a text, check a program, interpret it."""
 
+from npusmith.lang.check import check, check_all
+from npusmith.lang.interp import interpret, run_host
 from npusmith.lang.parse import parse
 
-__all__ = ["parse"]
+__all__ = ["check", "check_all", "interpret", "parse", "run_host"]

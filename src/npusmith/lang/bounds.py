@@ -55,8 +55,8 @@ def fold_const(expr: Expr, consts: Mapping[str, Number]) -> Number | None:
         case Name(name):
             return consts.get(name)
         case Negate(inner):
-            value = fold_const(inner, consts)
-            return None if value is None else _kept(-value)
+            folded = fold_const(inner, consts)
+            return None if folded is None else _kept(-folded)
         case Binary(op, left, right):
             return _apply(op, fold_const(left, consts), fold_const(right, consts))
         case Call(fn, (left, right)):
@@ -108,12 +108,9 @@ class Bounds:
 
     def exact(self, expr: Expr) -> int | None:
         """The value that the expression has in every run; None when it varies or is unknown."""
-        low, high = fold_const(expr, self.consts), None
-        if isinstance(low, int):
-            return low
         if isinstance(expr, Name) and expr.id in self.once:
-            high = fold_const(self.once[expr.id], self.consts)
-        return high if isinstance(high, int) else None
+            expr = self.once[expr.id]
+        return const_int(expr, self.consts)
 
     def most(self, expr: Expr, depth: int = 8) -> int | None:
         """A number that the expression never exceeds; None when none is known."""

@@ -220,13 +220,14 @@ def _not_function(name: str, node: ast.AST, source: Source) -> LangError:
     return unknown_call(name, node, source, EXPRESSIONS)
 
 
-def unknown_call(
-    name: str, node: ast.AST, source: Source, among: tuple[str, ...]
-) -> LangError:
+def unknown_call(name: str, node: ast.AST, source: Source, among: tuple[str, ...]) -> LangError:
     """Something is called that the language does not have."""
     if habits.is_foreign(name):
         return source.error(
-            "lang-foreign", f"{short(name)} is not of this language", node, hint=habits.instead(name)
+            "lang-foreign",
+            f"{short(name)} is not of this language",
+            node,
+            hint=habits.instead(name),
         )
     hint = mean(name, among) or mean(name, (*OPERATIONS, *EXPRESSIONS))
     return source.error("lang-unknown-op", f"nothing is called {short(name)!r}", node, hint=hint)
@@ -303,7 +304,9 @@ def _located(node: ast.expr, source: Source) -> tuple[str, Expr]:
         case ast.Subscript(ast.Name(name), index):
             return name, read_expr(index, source)
         case ast.Subscript() | ast.Attribute():
-            raise source.error("lang-operands", "an operand is a name, or a name with an offset", node)
+            raise source.error(
+                "lang-operands", "an operand is a name, or a name with an offset", node
+            )
         case ast.Call(ast.Name(name)) if name in INTRINSICS:
             raise _not_function(name, node, source)
         case _:

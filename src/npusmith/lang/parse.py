@@ -81,9 +81,7 @@ def _not_module(node: ast.stmt, source: Source) -> Exception:
         name, hint = "if", "leave it out: nothing of the text is ever executed"
     if isinstance(node, ast.Expr):
         name, hint = "an expression", "move it into a function, or make it a comment"
-    return source.error(
-        "lang-module", f"{name} does not belong at module level", node, hint=hint
-    )
+    return source.error("lang-module", f"{name} does not belong at module level", node, hint=hint)
 
 
 def _add_const(consts: dict[str, int | float], node: ast.Assign, source: Source) -> None:
@@ -257,5 +255,3 @@ def _buffer(node: ast.stmt, source: Source) -> Buffer:
     dtype = _dtype(call.args[1], source)
     length = read_expr(call.args[0], source)
     return Buffer(target.id, dtype, length, line=node.lineno)
-
-

@@ -42,24 +42,30 @@ LOWERED = ("alloc", "enque", "deque", "free", "barrier", "event")
 
 _WORDS = frozenset(
     {
-        *EXPRESSIONS, *CALLS, *LOWERED, *STAGES, *DTYPES,
-        *("host", "kernel", "launch", "ub", "input", "output", "scratch", "chip", "inf", "nan"),
-        *("range", "True", "False", "None"),
+        *EXPRESSIONS, *CALLS, *STAGES, *DTYPES,
+        *("launch", "ub", "chip", "inf", "nan", "range", "True", "False", "None"),
     }
 )  # fmt: skip
 
 # Names become C++ names: words of C++, and macros that its headers define.
 _CPP = frozenset(
-    "alignas alignof and and_eq asm atomic auto bitand bitor bool break case catch char char16_t "
-    "char32_t class co_await compl concept const const_cast constexpr continue co_return co_yield "
-    "decltype default delete do double dynamic_cast else enum explicit export extern false float "
-    "for friend goto if inline int long main mutable namespace new noexcept not not_eq nullptr "
-    "operator or or_eq private protected public register reinterpret_cast requires return short "
-    "signed sizeof static static_assert static_cast struct switch template this thread_local throw "
-    "true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
-    "xor_eq half bfloat16_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t "
-    "size_t assert errno stdin stdout stderr INFINITY NAN NULL EOF".split()
-)
+    {
+        "alignas", "alignof", "and", "and_eq", "asm", "atomic", "auto", "bitand", "bitor",
+        "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "class", "co_await",
+        "compl", "concept", "const", "const_cast", "constexpr", "continue", "co_return",
+        "co_yield", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else",
+        "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+        "inline", "int", "long", "main", "mutable", "namespace", "new", "noexcept", "not",
+        "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public",
+        "register", "reinterpret_cast", "requires", "return", "short", "signed", "sizeof",
+        "static", "static_assert", "static_cast", "struct", "switch", "template", "this",
+        "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union",
+        "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
+        "half", "bfloat16_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t",
+        "int64_t", "uint64_t", "size_t", "assert", "errno", "stdin", "stdout", "stderr",
+        "INFINITY", "NAN", "NULL", "EOF",
+    }
+)  # fmt: skip
 
 
 def why_reserved(name: str, *, function: bool = False) -> str:

@@ -40,8 +40,8 @@ from npusmith.lower.tiling import Tiling
 from npusmith.target.chips import Chip
 
 INFINITY = "std::numeric_limits<float>::infinity()"
-_DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD, ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
-_HELPERS = ("FloorDiv", "FloorMod", "CeilDiv", "AlignUp")
+_ROUNDINGS = (ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
+_HELPERS = ("FloorDiv", "FloorMod", "CeilDiv", "AlignUp", "FloatMin", "FloatMax")
 _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
 _CHIP_FACTS = {"vector_cores": "vectorCores", "ub_bytes": "ubBytes"}
 _SCRATCH_ALIGN = 512  # bytes: full-speed accesses of global memory start there (doc: data move)
@@ -55,7 +55,7 @@ class Site:
     dim: Callable[[str, int], str]
     size: Callable[[str], str]
     tiling: str  # what stands before a member of the tiling struct
-    give_up: Callable[[str], list[str]]  # when the int of this text is 0
+    give_up: Callable[[str], list[str]]  # when this condition holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +163,11 @@ class _Writer:
         return sum(isinstance(stmt, Assign) and stmt.target == name for stmt in body) == 1
 
     def guards(self, exprs: tuple[Expr, ...]) -> list[str]:
-        """Python raises on a division by zero; C++ would take the process down."""
+        """The tile language refuses a division by zero; C++ would take the process down."""
         seen = dict.fromkeys(
-            show(divisor, self.dialect)
+            show(Binary(op, divisor, Const(bound)), self.dialect)
             for expr in exprs
-            for divisor in _divisors(expr)
+            for divisor, op, bound in _divisors(expr)
             if self._fact(divisor).low != 1 and not isinstance(divisor, Const)
         )
         return [STEP + line for text in seen for line in self.site.give_up(text)]
@@ -225,7 +225,7 @@ def host_dialect(
     leaf: Callable[[Expr], str], kind: Callable[[Expr], Kind], fact: Callable[[Expr], Fact]
 ) -> Dialect:
     """How host code spells what all host code spells alike."""
-    return Dialect(leaf, kind, fact, "std::min<KIND>", "std::max<KIND>", INFINITY)
+    return Dialect(leaf, kind, fact, "std::min<int64_t>", "std::max<int64_t>", INFINITY)
 
 
 def shape_leaf(expr: Expr, site: Site, holder: Callable[[str], str]) -> str:
@@ -259,13 +259,16 @@ def dims_of(port: Port) -> tuple[Expr, ...]:
     return tuple(Const(size) for size in port.shape)
 
 
-def _divisors(expr: Expr) -> Iterator[Expr]:
-    """What `expr` certainly divides by; the branches of a choice may not be taken."""
+def _divisors(expr: Expr) -> Iterator[tuple[Expr, BinOp, int]]:
+    """What `expr` certainly divides by, and the comparison that tells what it must not be.
+
+    The branches of a choice may not be taken.
+    """
     match expr:
-        case Binary(op, _, right) if op in _DIVISIONS:
-            yield right
-        case Call(fn, (_, right)) if fn in _DIVISIONS:
-            yield right
+        case Binary(BinOp.FLOORDIV | BinOp.MOD, _, right):
+            yield right, BinOp.EQ, 0
+        case Call(fn, (_, right)) if fn in _ROUNDINGS:
+            yield right, BinOp.LT, 1
         case Choice(cond):
             yield from _divisors(cond)
             return

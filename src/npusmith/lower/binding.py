@@ -33,7 +33,7 @@ BINDING = Site(
     lambda tensor, index: f"{tensor}.size({index})",
     lambda tensor: f"{tensor}.numel()",
     "tiling.",
-    lambda text: [f'TORCH_CHECK({text} != 0, "division by zero in the tiling: {text}");'],
+    lambda condition: [f'TORCH_CHECK(!({condition}), "no tiling for this shape: {condition}");'],
 )
 
 
@@ -51,7 +51,12 @@ def binding_file(spec: OpSpec) -> str:
     inputs, outputs = _arguments(spec)
     dims = "\n".join(item.dims for item in outputs)
     return render(
-        "pybind.cpp.j2", op=spec, inputs=inputs, outputs=outputs, helpers=helpers_of(dims)
+        "pybind.cpp.j2",
+        op=spec,
+        inputs=inputs,
+        outputs=outputs,
+        given=[f"const at::Tensor &{item.name}" for item in inputs],
+        helpers=helpers_of(dims),
     )
 
 
@@ -67,6 +72,9 @@ def direct_binding(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -
         outputs=outputs,
         tiling=tiling,
         host=host,
+        given=[f"const at::Tensor &{item.name}Given" for item in inputs],
+        addresses=[f"Address({item.name})" for item in (*inputs, *outputs)],
+        launcher=_launcher(spec, tiling),
         helpers=dict.fromkeys([*host.helpers, *helpers_of(dims)]),
     )
 
@@ -79,8 +87,17 @@ def direct_kernel(program: Program, spec: OpSpec, tiling: Tiling) -> str:
         op=spec,
         tensors=[*inputs, *outputs],
         tiling=tiling,
-        kernel=write_kernel(program, tiling),
+        launcher=_launcher(spec, tiling),
+        kernel=write_kernel(program, spec, tiling),
     )
+
+
+def _launcher(spec: OpSpec, tiling: Tiling) -> str:
+    """The head of the host function that launches the kernel."""
+    inputs, outputs = _arguments(spec)
+    pointers = [f"uint8_t *{item.name}" for item in (*inputs, *outputs)]
+    rest = [*pointers, "uint8_t *workspace", f"{tiling.struct} tiling"]
+    return f'extern "C" void {spec.name}_do(uint32_t blockDim, void *stream, {", ".join(rest)})'
 
 
 def _arguments(spec: OpSpec) -> tuple[list[_Argument], list[_Argument]]:

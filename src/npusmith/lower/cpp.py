@@ -23,7 +23,7 @@ class Dialect:
     leaf: Callable[[Expr], str]  # Name, Dim, Size, ChipFact, CoreId, CoreCount, Value
     kind: Callable[[Expr], Kind]
     fact: Callable[[Expr], Fact]
-    least: str  # of two numbers of one type
+    least: str  # of two ints
     most: str
     infinity: str
 
@@ -86,12 +86,23 @@ def _show(expr: Expr, dialect: Dialect) -> tuple[str, int]:
             return (f"-{text}" if safe else f"-({text})"), _UNARY
         case Call(fn, args):
             return _call(fn, args, dialect)
+        case Choice(cond, Const(False), Const(True)):
+            return _negated(cond, dialect)
         case Choice(cond, then, other):
             kind = dialect.kind(expr)
             parts = (_as(then, kind, dialect)[0], _as(other, kind, dialect)[0])
             return f"({_show(cond, dialect)[0]} ? {parts[0]} : {parts[1]})", _ATOM
         case _:
             return dialect.leaf(expr), _ATOM
+
+
+def _negated(cond: Expr, dialect: Dialect) -> tuple[str, int]:
+    """`not cond`, which the tile language writes as a choice between False and True."""
+    flipped = {BinOp.EQ: BinOp.NE, BinOp.NE: BinOp.EQ}
+    if isinstance(cond, Binary) and cond.op in flipped:
+        return _binary(Binary(flipped[cond.op], cond.left, cond.right), dialect)
+    text, level = _show(cond, dialect)
+    return (f"!{text}" if level >= _UNARY else f"!({text})"), _UNARY
 
 
 def _constant(value: float, dialect: Dialect) -> tuple[str, int]:
@@ -149,8 +160,10 @@ def _call(fn: ScalarFn, args: tuple[Expr, ...], dialect: Dialect) -> tuple[str, 
             return _as(args[0], Kind.INT, dialect)
         case ScalarFn.MIN | ScalarFn.MAX:
             kind = dialect.kind(Call(fn, args))
-            name = dialect.least if fn is ScalarFn.MIN else dialect.most
-            name = name.replace("KIND", kind.value)
+            if kind is Kind.FLOAT:
+                name = "FloatMin" if fn is ScalarFn.MIN else "FloatMax"
+            else:
+                name = dialect.least if fn is ScalarFn.MIN else dialect.most
         case ScalarFn.CEIL_DIV:
             kind, name = Kind.INT, "CeilDiv"
         case _:

@@ -39,12 +39,11 @@ _ATOMIC = {Atomic.ADD: "SetAtomicAdd", Atomic.MAX: "SetAtomicMax", Atomic.MIN: "
 
 
 class Printer:
-    """Prints one C++ function. `fixed` names variables that the function may not redeclare."""
+    """Prints one C++ function; `calls` are the stages that it may call."""
 
-    def __init__(self, spelling: Spelling, calls: dict[int, StageCall], whole: Block) -> None:
+    def __init__(self, spelling: Spelling, calls: dict[int, StageCall]) -> None:
         self.spell = spelling
         self.calls = calls
-        self.once = _assigned_once(whole, calls)
         self.copies = 0
 
     def block(self, block: Block, indent: int, wanted: frozenset[str]) -> list[str]:
@@ -57,7 +56,7 @@ class Printer:
                 if not (isinstance(stmt, Assign) and stmt.target == name):
                     lines += self._declare(name, indent)
             below = tuple(places.below.get((at, body), frozenset()) for body in (0, 1))
-            lines += self._statement(stmt, indent, below, fresh)
+            lines += self._statement(block, at, indent, below, fresh)
         return lines
 
     def _declare(self, name: str, indent: int) -> list[str]:
@@ -66,13 +65,20 @@ class Printer:
         return code(f"{kind} {self.spell.name(name)} = {zero};", indent)
 
     def _statement(
-        self, stmt: Stmt, indent: int, below: tuple[frozenset[str], ...], fresh: list[str]
+        self,
+        block: Block,
+        at: int,
+        indent: int,
+        below: tuple[frozenset[str], ...],
+        fresh: list[str],
     ) -> list[str]:
+        stmt = block[at]
         match stmt:
             case Note(text):
                 return comment(text, indent)
             case Assign():
-                return code(self._assign(stmt, stmt.target in fresh), indent)
+                once = stmt.target in fresh and self._settled(stmt.target, block[at:])
+                return code(self._assign(stmt, stmt.target in fresh, once), indent)
             case For():
                 return self._for(stmt, indent, below[0])
             case If():
@@ -86,13 +92,19 @@ class Printer:
             case _:
                 return code(self._pipe(stmt), indent)
 
-    def _assign(self, stmt: Assign, fresh: bool) -> str:
+    def _settled(self, name: str, rest: Block) -> bool:
+        """Is the variable assigned only once, by the first statement of `rest`?"""
+        own = list(_own_statements(rest))
+        assigns = sum(isinstance(item, Assign) and item.target == name for item in own)
+        given = any(name in self.calls[id(item)].gives for item in own if id(item) in self.calls)
+        return assigns == 1 and not given
+
+    def _assign(self, stmt: Assign, fresh: bool, once: bool) -> str:
         kind = self.spell.kinds[stmt.target]
         text = f"{self.spell.name(stmt.target)} = {self.spell.show_as(stmt.value, kind)};"
         if not fresh:
             return text
-        const = "const " if stmt.target in self.once else ""
-        return f"{const}{kind.value} {text}"
+        return f"{'const ' if once else ''}{kind.value} {text}"
 
     def _for(self, stmt: For, indent: int, below: frozenset[str]) -> list[str]:
         spell, changed = self.spell, assigned(stmt.body)
@@ -136,7 +148,8 @@ class Printer:
         moved = self._move(stmt, dst, src, dtype)
         if stmt.atomic is None:
             return moved
-        return [f"{_ATOMIC[stmt.atomic]}<{dtype.cpp}>();", *moved, "SetAtomicNone();"]
+        atomic = f"{_ATOMIC[stmt.atomic]}<{dtype.cpp}>();"
+        return [*moved[:-1], atomic, moved[-1], "SetAtomicNone();"]
 
     def _move(self, stmt: Load | Store, dst: str, src: str, dtype: DType) -> list[str]:
         if not stmt.padded:
@@ -159,15 +172,22 @@ class Printer:
 
         The gap in global memory is counted in bytes, the one in UB in blocks (doc: DataCopyPad).
         """
-        size = f"sizeof({dtype.cpp})"
-        length = f"static_cast<uint32_t>({self.spell.factor(stmt.count)} * {size})"
+        length = self._bytes(stmt.count, dtype)
         if stmt.rows is None or stmt.pitch is None:
             return f"1, {length}, 0, 0, 0"
         rows = f"static_cast<uint16_t>({self.spell.show(stmt.rows)})"
-        between = self.spell.factor(Binary(BinOp.SUB, stmt.pitch, stmt.count))
-        gap = f"static_cast<uint32_t>({between} * {size})"
+        gap = self._bytes(Binary(BinOp.SUB, stmt.pitch, stmt.count), dtype)
         gaps = f"{gap}, 0" if isinstance(stmt, Load) else f"0, {gap}"
         return f"{rows}, {length}, {gaps}, 0"
+
+    def _bytes(self, count: Expr, dtype: DType) -> str:
+        """The bytes of `count` elements as a uint32_t."""
+        text = self.spell.factor(count)
+        if text == "0":
+            return text
+        if text.isdecimal():  # a constant does not narrow
+            return f"{text} * sizeof({dtype.cpp})" if text != "1" else f"sizeof({dtype.cpp})"
+        return f"static_cast<uint32_t>({text} * sizeof({dtype.cpp}))"
 
     # --------------------------------------------------------------------------- vector and sync
 
@@ -227,21 +247,10 @@ def _first(items: list[str]) -> str:
     return items[0] if items else ""
 
 
-def _assigned_once(whole: Block, calls: dict[int, StageCall]) -> set[str]:
-    """Variables that the function assigns at one place only, so that they can be const."""
-    counts: dict[str, int] = {}
-    for stmt in _own_statements(whole, calls):
-        if isinstance(stmt, Assign):
-            counts[stmt.target] = counts.get(stmt.target, 0) + 1
-        if isinstance(stmt, Stage):
-            for name in calls[id(stmt)].gives:
-                counts[name] = counts.get(name, 0) + 2  # by reference: never const
-    return {name for name, count in counts.items() if count == 1}
-
-
-def _own_statements(block: Block, calls: dict[int, StageCall]) -> Iterator[Stmt]:
+def _own_statements(block: Block) -> Iterator[Stmt]:
+    """Statements of one function: those inside stages belong to others."""
     for stmt in block:
         yield stmt
         if not isinstance(stmt, Stage):
             for body in bodies(stmt):
-                yield from _own_statements(body, calls)
+                yield from _own_statements(body)

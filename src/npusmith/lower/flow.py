@@ -6,20 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npusmith.errors import LowerError, Place
-from npusmith.ir.nodes import Alloc, Assign, Deque, For, If, Kernel, Role, Stage, StageKind, Stmt
+from npusmith.ir.nodes import Alloc, Assign, Deque, For, If, Kernel, Role, Stage, Stmt
 from npusmith.ir.walk import Block, bodies, names, operands, statements
 from npusmith.lower.usage import mentioned
-
-_FUNCTION = {
-    StageKind.COPY_IN: "CopyIn",
-    StageKind.COMPUTE: "Compute",
-    StageKind.COPY_OUT: "CopyOut",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class StageCall:
-    """One stage as a member function: its name and what crosses its border."""
+    """One stage as a member function: its name (once it has one) and what crosses its border."""
 
     name: str
     stage: Stage
@@ -89,15 +83,12 @@ def stage_calls(kernel: Kernel) -> dict[int, StageCall]:
     outer = set(_read_outside(kernel.body))
     needs = [exposed(stage.body) for stage in stages]
     calls: dict[int, StageCall] = {}
-    counters: dict[StageKind, int] = {}
     for index, stage in enumerate(stages):
-        number = counters.get(stage.kind, 0)
-        counters[stage.kind] = number + 1
         elsewhere = outer.union(*(need for at, need in enumerate(needs) if at != index))
         gives = variables(stage.body) & (elsewhere | needs[index])
         takes = (needs[index] & scalars) - gives
         calls[id(stage)] = StageCall(
-            f"{_FUNCTION[stage.kind]}{number}",
+            "",
             stage,
             _in_order(stage.body, takes),
             _in_order(stage.body, gives),
@@ -146,35 +137,26 @@ class Places:
 
 
 def place_variables(block: Block, wanted: frozenset[str], calls: dict[int, StageCall]) -> Places:
-    """Declare each of `wanted` in the innermost list that holds all its uses."""
+    """Declare each of `wanted` in the innermost lists that hold all its uses."""
     here: dict[int, list[str]] = {}
     below: dict[tuple[int, int], frozenset[str]] = {}
     for name in sorted(wanted):
         users = [at for at, stmt in enumerate(block) if name in _touched(stmt, calls)]
-        if not users:
-            continue
-        inner = _only_body(block[users[0]], name, calls) if len(users) == 1 else None
-        if inner is None:
+        if users and all(_keeps_inside(block[at], name) for at in users):
+            for at in users:
+                for index, body in enumerate(bodies(block[at])):
+                    if any(name in _touched(stmt, calls) for stmt in body):
+                        below[at, index] = below.get((at, index), frozenset()) | {name}
+        elif users:
             here.setdefault(users[0], []).append(name)
-        else:
-            below[users[0], inner] = below.get((users[0], inner), frozenset()) | {name}
     return Places(here, below)
 
 
-def _only_body(stmt: Stmt, name: str, calls: dict[int, StageCall]) -> int | None:
-    """The one body of `stmt` that uses the name, when nothing outside of it does."""
-    if isinstance(stmt, Stage) or name in _own(stmt):
-        return None
-    using = [
-        at
-        for at, body in enumerate(bodies(stmt))
-        if any(name in _touched(item, calls) for item in body)
-    ]
-    if len(using) != 1:
-        return None
-    body = bodies(stmt)[using[0]]
-    carried = isinstance(stmt, For) and name in exposed(body)
-    return None if carried else using[0]
+def _keeps_inside(stmt: Stmt, name: str) -> bool:
+    """Does the variable live and die in the bodies of `stmt`, and in each turn of a loop?"""
+    if isinstance(stmt, Stage) or not bodies(stmt) or name in _own(stmt):
+        return False
+    return not any(name in exposed(body) for body in bodies(stmt))
 
 
 def _own(stmt: Stmt) -> set[str]:

@@ -81,6 +81,10 @@ def _binary(op: BinOp, left: Expr, right: Expr, kind_of: KindOf) -> Expr:
             return left
         case (BinOp.ADD, 0, _) | (BinOp.MUL, 1, _):
             return right
+        case (BinOp.MUL, 0, _) | (BinOp.MUL, _, 0):
+            return Const(0)
+        case (BinOp.SUB, _, _) if left == right:
+            return Const(0)
         case _:
             return kept
 

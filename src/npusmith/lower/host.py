@@ -25,7 +25,7 @@ TILING = Site(
     _dim,
     lambda shape: f"{shape}.GetShapeSize()",
     "tiling->",
-    lambda text: [f"if ({text} == 0) {{", "    return ge::GRAPH_FAILED;", "}"],
+    lambda condition: [f"if ({condition}) {{", "    return ge::GRAPH_FAILED;", "}"],
 )
 
 

@@ -49,7 +49,7 @@ def _lists(block: Block, fn: Callable[[Block], Block]) -> Block:
 def _queue_loads(buffer: str, block: Block) -> Block:
     fills = [at for at, stmt in enumerate(block) if isinstance(stmt, Stage) and loads(stmt, buffer)]
     edit = _Edit(block)
-    for fill, following in zip(fills, [*fills[1:], len(block)], strict=True):
+    for fill, following in zip(fills, [*fills, len(block)][1:], strict=True):
         readers = [at for at in range(fill + 1, following) if reads_filled(block[at], buffer)]
         edit.wrap(fill, fill, Alloc(buffer), Enque(buffer))
         if readers:
@@ -63,7 +63,7 @@ def _queue_stores(buffer: Buffer, block: Block) -> Block:
     name = buffer.name
     drains = [at for at, stmt in enumerate(block) if isinstance(stmt, Stage) and stores(stmt, name)]
     edit = _Edit(block)
-    for previous, drain in zip([-1, *drains[:-1]], drains, strict=True):
+    for previous, drain in zip([-1, *drains][:-1], drains, strict=True):
         users = [at for at in range(previous + 1, drain) if leaves_written(block[at], name)]
         if not any(writes(block[at], name) for at in users):
             raise _astray(buffer, "is stored in a list of statements that does not write it")
@@ -101,11 +101,13 @@ class _Edit:
 
 
 def _inside(body: Block, start: Stmt, end: Stmt) -> Block:
-    """Queue calls in the order of the buffers at the start, in the reverse order at the end."""
+    """Queue calls stand at the two ends of the stage."""
     head = 0
     while head < len(body) and isinstance(body[head], Alloc | Deque):
         head += 1
     tail = len(body)
     while tail > head and isinstance(body[tail - 1], Enque | Free):
         tail -= 1
-    return (*body[:head], start, *body[head:tail], end, *body[tail:])
+    if isinstance(end, Enque):  # the next pipe can start before anything is given back
+        return (*body[:head], start, *body[head:tail], end, *body[tail:])
+    return (*body[:head], start, *body[head:], end)

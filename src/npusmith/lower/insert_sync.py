@@ -22,6 +22,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, bodies, names, statements, values
 from npusmith.lower.flow import assigned
 from npusmith.lower.rebuild import with_bodies, with_body
+from npusmith.lower.rows import rowwise
 from npusmith.lower.usage import read, written
 from npusmith.target.chips import Chip
 
@@ -85,6 +86,9 @@ class _Sync:
             before, state = self._before(stmt, state)
             scalar = frozenset(view.buffer for view in values(stmt))
             state = replace(state, scalar_reads=state.scalar_reads | scalar)
+            if isinstance(stmt, For) and self._better_before(stmt, state):
+                before.append(Barrier("V"))
+                state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
             inside, state = self._inside(stmt, state)
             result += [*before, inside]
         return tuple(result), state
@@ -106,19 +110,28 @@ class _Sync:
     def _loop(self, stmt: For, state: _State) -> tuple[Stmt, _State]:
         """What is outstanding at the loop's head is what was before it, or what a turn leaves."""
         self.loops.append(assigned(stmt.body) | {stmt.var})
+        apart = rowwise(stmt)  # a turn does not touch what another turn touches there
         head = state
-        while (joined := head.join(self.run(stmt.body, head)[1])) != head:
+        while (joined := head.join(_drop(self.run(stmt.body, head)[1], apart))) != head:
             head = joined
         body, end = self.run(stmt.body, head)
         self.loops.pop()
         return with_bodies(stmt, (body,)), head.join(end)
+
+    def _better_before(self, stmt: For, state: _State) -> bool:
+        """Does one barrier before the loop save one in every turn?"""
+        if not state.vector_writes | state.vector_reads:
+            return False
+        clear = replace(state, vector_writes=_NONE, vector_reads=_NONE)
+        return _barriers(self._loop(stmt, clear)[0]) < _barriers(self._loop(stmt, state)[0])
 
     def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
         """The events and barriers that `stmt` needs, and the state once they are through."""
         needed: list[Stmt] = []
         if any(view.buffer in state.unseen for view in values(stmt)):
             needed.append(Event("V", "S"))
-            state = replace(state, unseen=_NONE)
+            # the vector unit is idle then: what it wrote is written
+            state = replace(state, unseen=_NONE, vector_writes=_NONE, vector_reads=_NONE)
         if _touched_by_vector(stmt) & state.scalar_reads:
             needed.append(Event("S", "V"))
             state = replace(state, scalar_reads=_NONE)
@@ -183,6 +196,18 @@ class _Sync:
             return True
         moving = set(names(stmt.dst.offset))
         return any(not moving & changed for changed in self.loops)
+
+
+def _drop(state: _State, buffers: frozenset[str]) -> _State:
+    return replace(
+        state,
+        vector_writes=state.vector_writes - buffers,
+        vector_reads=state.vector_reads - buffers,
+    )
+
+
+def _barriers(stmt: Stmt) -> int:
+    return sum(item == Barrier("V") for item in statements((stmt,)))
 
 
 def _depends(op: Op, state: _State) -> bool:

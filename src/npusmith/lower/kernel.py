@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, SyncCores, TensorRole
+from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, SyncCores, TensorRole
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import Block, bodies, names, operands, statements, values
 from npusmith.lower.cpp import real
@@ -24,7 +24,24 @@ _POSITION = {
     Role.VECCALC: "TBuf<TPosition::VECCALC>",
 }
 
-_HELPERS = ("ScalarMin", "ScalarMax", "FloorDiv", "FloorMod", "CeilDiv", "AlignUp", "Infinity")
+_ENTRY = 'extern "C" __global__ __aicore__ void'
+_TAIL = ("GM_ADDR workspace", "GM_ADDR tiling")
+_FUNCTION = {
+    StageKind.COPY_IN: "CopyIn",
+    StageKind.COMPUTE: "Compute",
+    StageKind.COPY_OUT: "CopyOut",
+}
+_HELPERS = (
+    "ScalarMin",
+    "ScalarMax",
+    "FloatMin",
+    "FloatMax",
+    "FloorDiv",
+    "FloorMod",
+    "CeilDiv",
+    "AlignUp",
+    "Infinity",
+)
 _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
 
 
@@ -34,8 +51,10 @@ class KernelText:
 
     constants: list[str]
     helpers: list[str]  # names of scalar functions that the code below uses
-    parameters: list[str]
+    parameters: list[str]  # of the entry, without workspace and tiling
     arguments: list[str]
+    init_head: list[str]
+    entry_head: list[str]
     init: list[str]
     process: list[str]
     stages: list[list[str]]
@@ -43,29 +62,39 @@ class KernelText:
     uses_sync: bool  # Sync<event>()
     uses_cores: bool  # SyncAll()
     uses_workspace: bool
+    title: list[str]
     about: list[str]
 
 
 def kernel_file(program: Program, spec: OpSpec, tiling: Tiling) -> str:
     """The text of op_kernel/<op>.cpp for a lowered program."""
-    return render("kernel.cpp.j2", op=spec, tiling=tiling, kernel=write_kernel(program, tiling))
+    return render(
+        "kernel.cpp.j2", op=spec, tiling=tiling, kernel=write_kernel(program, spec, tiling)
+    )
 
 
-def write_kernel(program: Program, tiling: Tiling) -> KernelText:
+def write_kernel(program: Program, spec: OpSpec, tiling: Tiling) -> KernelText:
+    """The pieces of the kernel file."""
     check_loops(program.kernel)
     spell = Spelling(program)
     calls = stage_calls(program.kernel)
+    stages = _stages(program, spell, calls)
     process = _process(program, spell, calls)
-    stages = [_stage(call, program, spell) for call in calls.values()]
     init = _init(program, spell, tiling)
     body = "\n".join([*init, *process, *(line for stage in stages for line in stage)])
     tensors = [spell.name(t.name) for t in program.kernel.tensors if t.role in _POINTERS]
+    summary = spec.summary or program.doc
     workspace = any(t.role is TensorRole.SCRATCH for t in program.kernel.tensors)
+    parameters = [f"GM_ADDR {name}" for name in tensors]
+    init_parameters = [*parameters, *(["GM_ADDR workspace"] if workspace else [])]
+    init_parameters += [f"const {tiling.struct} &tiling", "TPipe *pipe"]
     return KernelText(
         constants=_constants(program, spell, body),
         helpers=_helpers(body),
-        parameters=[f"GM_ADDR {name}" for name in tensors],
+        parameters=parameters,
         arguments=tensors,
+        init_head=code(f"__aicore__ inline void Init({', '.join(init_parameters)})", 1),
+        entry_head=code(f"{_ENTRY} {spec.name}({', '.join([*parameters, *_TAIL])})"),
         init=init,
         process=process,
         stages=stages,
@@ -73,6 +102,7 @@ def write_kernel(program: Program, tiling: Tiling) -> KernelText:
         uses_sync="Sync<" in body,
         uses_cores=any(isinstance(item, SyncCores) for item in statements(program.kernel.body)),
         uses_workspace=workspace,
+        title=comment(f"{spec.op_type}: {summary}" if summary else spec.op_type),
         about=comment(program.kernel.doc) if program.kernel.doc else [],
     )
 
@@ -143,7 +173,7 @@ def _members(program: Program, spell: Spelling, body: str) -> list[str]:
 
 def _process(program: Program, spell: Spelling, calls: dict[int, StageCall]) -> list[str]:
     body = program.kernel.body
-    printer = Printer(spell, calls, body)
+    printer = Printer(spell, calls)
     wanted = _outer_variables(body) | {name for call in calls.values() for name in call.gives}
     fetched = _fetch(program, spell, _read_between(body))
     return [*fetched, *printer.block(body, 2, frozenset(wanted))]
@@ -181,6 +211,22 @@ def _fetch(program: Program, spell: Spelling, buffers: Iterator[str]) -> list[st
     return lines
 
 
+def _stages(program: Program, spell: Spelling, calls: dict[int, StageCall]) -> list[list[str]]:
+    """The member functions; stages that would print alike share one (`calls` is renamed)."""
+    known: dict[tuple[str, ...], str] = {}
+    counters: dict[StageKind, int] = {}
+    functions: list[list[str]] = []
+    for key, call in calls.items():
+        pattern = tuple(_stage(replace(call, name=_FUNCTION[call.stage.kind]), program, spell))
+        if pattern not in known:
+            number = counters.get(call.stage.kind, 0)
+            counters[call.stage.kind] = number + 1
+            known[pattern] = f"{_FUNCTION[call.stage.kind]}{number}"
+            functions.append(_stage(replace(call, name=known[pattern]), program, spell))
+        calls[key] = replace(call, name=known[pattern])
+    return functions
+
+
 def _stage(call: StageCall, program: Program, spell: Spelling) -> list[str]:
     """One member function, from its head to its closing brace."""
     tensors = [
@@ -190,7 +236,7 @@ def _stage(call: StageCall, program: Program, spell: Spelling) -> list[str]:
     gives = [f"{spell.kinds[name].value} &{spell.name(name)}" for name in call.gives]
     head = f"__aicore__ inline void {call.name}({', '.join([*tensors, *takes, *gives])})"
     own = variables(call.stage.body) - set(call.gives)
-    printer = Printer(spell, {}, call.stage.body)
+    printer = Printer(spell, {})
     return [
         *code(head, 1),
         STEP + "{",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 WIDTH = 100
 STEP = "    "
 
@@ -9,7 +11,14 @@ STEP = "    "
 def comment(text: str, indent: int = 0) -> list[str]:
     """`text` as // lines that fit, its own line breaks kept."""
     lead = STEP * indent + "// "
-    return [line for part in text.strip().splitlines() for line in _fill(part.strip(), lead)]
+    lines = [line for part in text.strip().splitlines() for line in _fill(part.strip(), lead)]
+    # a backslash at the end would make the next line a part of the comment
+    return [line.rstrip("\\ ") for line in lines]
+
+
+def quoted(text: str) -> str:
+    """`text` as a C++ string literal."""
+    return json.dumps("".join(char for char in text if char.isprintable()))
 
 
 def _fill(text: str, lead: str) -> list[str]:

@@ -49,7 +49,7 @@ def _parameters(model: ast.ClassDef) -> list[str] | None:
     for item in model.body:
         if isinstance(item, ast.FunctionDef) and item.name == "forward":
             args = item.args
-            if args.vararg or args.kwarg or args.kwonlyargs:
+            if args.vararg or args.kwarg or args.kwonlyargs or args.defaults:
                 return None
             return [arg.arg for arg in (*args.posonlyargs, *args.args)][1:]
     return None

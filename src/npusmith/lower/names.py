@@ -16,10 +16,11 @@ _KEYWORD_LIST = """
 
 # What the emitted files use themselves, and macros of the headers that they include.
 _TAKEN_LIST = """
-    pipe tiling workspace user context platform half bfloat16_t AscendC Init Process Sync event id
-    Infinity ScalarMin ScalarMax CeilDiv AlignUp FloorDiv FloorMod op blockDim stream shape dims ge
-    gert optiling std self torch at m args NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main value bits
-    cores vectorCores ubBytes block_idx block_num
+    pipe tiling workspace context platform half bfloat16_t AscendC Init Process Sync event
+    Infinity ScalarMin ScalarMax FloatMin FloatMax CeilDiv AlignUp FloorDiv FloorMod
+    op blockDim stream
+    NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main
+    userBytes workspaces ubTotal vectorCores ubBytes block_idx block_num
 """
 _RESERVED = frozenset(_KEYWORD_LIST.split()) | frozenset(_TAKEN_LIST.split())
 _STAGE = re.compile(r"(CopyIn|Compute|CopyOut)\d+")

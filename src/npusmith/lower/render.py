@@ -6,10 +6,16 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from npusmith.lower.lines import code, quoted
+
+
+def _wrapped(text: str, indent: int = 0) -> str:
+    return "\n".join(code(text, indent))
+
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("npusmith.lower", "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -17,6 +23,9 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # C++, CMake and Python text, no HTML
     )
+    environment.filters["code"] = _wrapped
+    environment.filters["quoted"] = quoted
+    return environment
 
 
 def render(template: str, **context: object) -> str:

@@ -18,6 +18,7 @@ from npusmith.ir.nodes import (
     For,
     Load,
     Name,
+    Note,
     Op,
     Program,
     ScalarFn,
@@ -31,6 +32,8 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.walk import Block, bodies, statements
 from npusmith.lower.flow import assigned
+from npusmith.lower.fold import fold
+from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_blocks
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import COMBINES
@@ -76,15 +79,17 @@ class _Pairs:
                 source = program.kernel.buffer(item.src.buffer)
                 longest = lengths.get(source.dtype, Const(0))
                 lengths[source.dtype] = max(longest, source.length, key=_length)
-        self.names = {dtype: self._names(dtype) for dtype in lengths}
+        self.names = {
+            dtype: self._names(f"_{dtype.value}" if len(lengths) > 1 else "") for dtype in lengths
+        }
         self.made = tuple(
             Buffer(name, dtype, length)
             for dtype, length in lengths.items()
             for name in self.names[dtype]
         )
 
-    def _names(self, dtype: DType) -> tuple[str, str]:
-        return self._fresh(f"part_out_{dtype.value}"), self._fresh(f"part_in_{dtype.value}")
+    def _names(self, suffix: str) -> tuple[str, str]:
+        return self._fresh(f"part_out{suffix}"), self._fresh(f"part_in{suffix}")
 
     def _fresh(self, name: str) -> str:
         while name in self.taken:
@@ -126,7 +131,7 @@ def _steps(stmt: Combine, pairs: _Pairs, again: bool) -> list[Stmt]:
         return Op("muls", (dst, src), (one,), "", stmt.count, stmt.line)
 
     def slot(index: Expr) -> Span:
-        return Span(stmt.scratch, Binary(BinOp.MUL, index, pitch))
+        return Span(stmt.scratch, fold(Binary(BinOp.MUL, index, pitch), lambda _: Kind.INT))
 
     def fetch(index: Expr, op: Op) -> list[Stmt]:
         load = Load(View(back), slot(index), stmt.count, line=stmt.line)
@@ -136,9 +141,11 @@ def _steps(stmt: Combine, pairs: _Pairs, again: bool) -> list[Stmt]:
     store = Store(slot(CoreId()), View(out), stmt.count, line=stmt.line)
     rest = tuple(fetch(core, add))
     steps: list[Stmt] = [
+        Note(f"{stmt.op} over cores: every core leaves its part in the workspace"),
         Stage(StageKind.COMPUTE, (copy(View(out), stmt.src),)),
         Stage(StageKind.COPY_OUT, (store,)),
         SyncCores(stmt.line),
+        Note("then takes up all parts in the order of the cores"),
         *fetch(Const(0), copy(stmt.dst, View(back))),
         For(pairs.variable, Const(1), CoreCount(), Const(1), rest, stmt.line),
     ]

@@ -61,6 +61,7 @@ class Block:
     scalars: dict[Value, Expr] = field(default_factory=dict)  # ... and read as scalars
     spread: dict[tuple[Value, bool], str] = field(default_factory=dict)  # ... and copied over it
     decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
+    head: int = 0  # where the next of those goes
     joined: tuple[tuple[int, ...], str] | None = None  # groups that one variable runs along
 
 
@@ -92,13 +93,14 @@ def _stages(segment: list[Stmt]) -> list[Stmt]:
         (StageKind.COMPUTE, _compute(segment)),
         (StageKind.COPY_OUT, [item for item in segment if isinstance(item, Store)]),
     )
-    stages = [Stage(kind, tuple(body)) for kind, body in kinds if body]
-    return [*head, *stages]
+    result: list[Stmt] = [*head]
+    result += [Stage(kind, tuple(body)) for kind, body in kinds if body]
+    return result
 
 
 def _compute(segment: list[Stmt]) -> list[Stmt]:
     """Operations and scalars read from buffers; a note stays with what follows it."""
-    body = [
+    body: list[Stmt] = [
         item
         for item in segment
         if isinstance(item, (Op, Note)) or (isinstance(item, Assign) and _reads(item))

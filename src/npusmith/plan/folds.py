@@ -10,7 +10,7 @@ import math
 
 from npusmith.ir.dtypes import DType
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, leaves, regroup, sizes
-from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.plan.dag import Dag, Value
 from npusmith.plan.maps import power
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.task.graph import Argument
@@ -244,7 +244,9 @@ def group_norm(r: Reader) -> Result:
     except (AxisError, IndexError, ZeroDivisionError):
         r.refuse("plan-reshape", f"{shape} has no channel axis of {groups} equal groups")
     for leaf in leaves(dims[1]):
-        leaf.model = True
+        leaf.model = True  # the number of groups is the model's, what is in one is not
+    for leaf in leaves(dims[2]):
+        leaf.model = False
     wide = Tensor(x.value, dims, x.dtype)
     chosen = list(range(2, len(dims)))
     value, middle, factor = normalize(
@@ -292,9 +294,7 @@ def batch_norm_measured(r: Reader) -> Result:
         r.refuse("plan-unsupported-op", "batch_norm in eval mode comes as another operation")
     chosen = [i for i in range(len(x.dims)) if i != 1]
     atoms = _atoms(x, chosen)
-    value, middle, factor = normalize(
-        r.dag, _float(r, x), atoms, r.number(r.argument(at + 2))
-    )
+    value, middle, factor = normalize(r.dag, _float(r, x), atoms, r.number(r.argument(at + 2)))
     weight, bias = (_per_channel(r, r.optional(r.argument(i)), len(x.dims)) for i in (1, 2))
     result = _affine(r, Tensor(value, x.dims, x.dtype), weight, bias)
     left = (x.dims[1],)
@@ -323,8 +323,10 @@ def gather(r: Reader) -> Result:
     rank = len(x.dims)
     axis = r.axis(r.argument(1), rank) if rank else 0
     shape, picked = sizes(x.dims), sizes(index.dims)
-    if rank == 0 or picked[axis] != 1 or any(
-        i != axis and shape[i] != picked[i] for i in range(rank)
+    if (
+        rank == 0
+        or picked[axis] != 1
+        or any(i != axis and shape[i] != picked[i] for i in range(rank))
     ):
         r.refuse(
             "plan-data-movement", "a gather of more than one element per row moves data",
@@ -364,4 +366,3 @@ RULES: dict[str, Rule] = {
     "_native_batch_norm_legit_functional": batch_norm_measured,
     "gather": gather,
 }
-

@@ -14,6 +14,7 @@ from npusmith.plan.scalars import largest, least, product, shares
 from npusmith.plan.space import Space
 
 TILE = Name("TILE")
+FOLDS = Name("FOLDS")  # halvings that leave 8 lanes of a tile
 _LEAST_TILE = Const(256)  # elements: shorter copies are all start-up time
 _STEP = Const(64)  # elements: one vector repeat of float32
 

@@ -59,6 +59,7 @@ def dealt(w: Writer, path: Path, deal: Deal) -> Run:
     if deal.tiled:
         _open_tile(w, block, deal, var, line)
     _open_outer(w, block, deal, line)
+    block.head = len(block.items)
     return Run(var, Name("first"), stop, ONE, block)
 
 
@@ -111,9 +112,7 @@ def turn(path: Path, run: Run, body: Body, serial: Serial | None) -> None:
     outer = f"{run.var}_from"
     frame = Block(path[-1].opened, items=list(serial.before))
     step = Const(SERIAL)
-    inner = Run(
-        run.var, Name(outer), least(plus(Name(outer), step), run.stop), run.step, run.block
-    )
+    inner = Run(run.var, Name(outer), least(plus(Name(outer), step), run.stop), run.step, run.block)
     body((*path, frame, run.block))
     close((frame,), inner)
     frame.items += serial.after

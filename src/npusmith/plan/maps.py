@@ -137,9 +137,7 @@ UNARY: dict[str, Unary] = {
 
 EXACT_UNARY: dict[str, Unary] = {  # these have an int32 form as well
     "neg": lambda dag, x: dag.neg(x),
-    "abs": lambda dag, x: (
-        dag.max(x, dag.neg(x)) if x.kind is Kind.INT else dag.unary("abs", x)
-    ),
+    "abs": lambda dag, x: dag.max(x, dag.neg(x)) if x.kind is Kind.INT else dag.unary("abs", x),
     "relu": lambda dag, x: dag.max(x, dag.const(0, x.kind)),
     "square": lambda dag, x: dag.mul(x, x),
 }
@@ -171,10 +169,12 @@ def arithmetic(r: Reader, *tensors: Tensor) -> tuple[list[Value], Kind]:
         return [r.floating(item) for item in tensors], Kind.FLOAT
     if dtype is DType.INT32:
         return [r.integral(item) for item in tensors], Kind.INT
-    r.refuse(
-        "plan-dtype", f"arithmetic in {dtype.value} is not written",
-        hint="compute in float32 (x.float()) or int32",
-    )  # fmt: skip
+    if dtype is not DType.BOOL or any(item.dtype is not DType.BOOL for item in tensors):
+        r.refuse(
+            "plan-dtype", f"arithmetic in {dtype.value} is not written",
+            hint="compute in float32 (x.float()) or int32",
+        )  # fmt: skip
+    return [item.value for item in tensors], Kind.FLOAT
 
 
 def pointwise(r: Reader, tensors: tuple[Tensor, ...], fn: Callable[..., Value]) -> Tensor:
@@ -225,12 +225,21 @@ def _sum_rule(sign_of_second: int, swap: bool = False) -> Rule:
                 r.refuse("plan-unsupported-op", "rsub with alpha is not written")
 
         def fn(dag: Dag, x: Value, y: Value) -> Value:
+            if r.dtype is DType.BOOL:
+                return _truth_sum(r, x, y, sign_of_second * alpha)
             y = dag.scaled(y, alpha)
             return dag.add(x, y) if sign_of_second > 0 else dag.sub(x, y)
 
         return pointwise(r, (a, b), fn)
 
     return rule
+
+
+def _truth_sum(r: Reader, x: Value, y: Value, factor: float) -> Value:
+    """The sum of two bools is "or"."""
+    if factor != 1:
+        r.refuse("plan-dtype", "a difference of bools is not written")
+    return r.dag.max(x, y)
 
 
 def divide(r: Reader) -> Result:
@@ -345,12 +354,8 @@ def _gelu(r: Reader) -> Result:
 
 def _elu(r: Reader) -> Result:
     names = ("alpha", "scale", "input_scale")
-    alpha, scale, inner = (
-        r.number(r.argument(i + 1, name, 1.0)) for i, name in enumerate(names)
-    )
-    return floats(
-        r, (r.tensor(r.argument(0)),), lambda dag, x: elu(dag, x, alpha, scale, inner)
-    )
+    alpha, scale, inner = (r.number(r.argument(i + 1, name, 1.0)) for i, name in enumerate(names))
+    return floats(r, (r.tensor(r.argument(0)),), lambda dag, x: elu(dag, x, alpha, scale, inner))
 
 
 def _leaky(r: Reader) -> Result:

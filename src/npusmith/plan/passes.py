@@ -1,9 +1,9 @@
 """The order of a kernel: which reductions need a pass of their own, over which loops.
 
-A value is computed in the outermost list where all its groups are open, once. A reduction is a pass:
-loops over the reduced groups that accumulate, elementwise along a tile wherever possible, so that
-one reduction in registers (or none) is left at the end. A reduction that leaves nothing but a number
-is shared by all cores and combined across them.
+A value is computed in the outermost list where all its groups are open, once. A reduction is a
+pass: loops over the reduced groups that accumulate, elementwise along a tile wherever possible, so
+that one reduction in registers (or none) is left at the end. A reduction that leaves nothing but a
+number is shared by all cores and combined across them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ from npusmith.ir.nodes import (
     BinOp,
     Combine,
     Const,
-    CoreCount,
     Expr,
+    For,
+    Name,
     Note,
+    Op,
+    Stage,
+    StageKind,
     Stmt,
     View,
 )
@@ -32,9 +36,9 @@ from npusmith.plan.block import Block, Path, choice
 from npusmith.plan.dag import Value
 from npusmith.plan.emit import emit
 from npusmith.plan.formula import formula
-from npusmith.plan.host import TILE
+from npusmith.plan.host import FOLDS, TILE
 from npusmith.plan.loops import Body, Serial, nest, share
-from npusmith.plan.scalars import ONE, ZERO
+from npusmith.plan.scalars import ONE, ZERO, product
 from npusmith.plan.space import Space
 from npusmith.plan.writer import Writer, op
 
@@ -53,11 +57,18 @@ def mixed() -> NoReturn:
 
 def ensure(w: Writer, path: Path, roots: Sequence[Value]) -> None:
     """Make values available where their groups are open: reductions first, then the rest."""
+    ensure_reductions(w, path, roots)
+    for value in _missing(w, path, roots):
+        emit(w, path[: w.home(path, value) + 1], value)
+
+
+def ensure_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> None:
+    """The reductions that the roots need, those first on which others depend."""
     while True:
         todo = _missing(w, path, roots)
         reductions = [value for value in todo if value.op == "reduce"]
         if not reductions:
-            break
+            return
         depth = {value: _depth(value) for value in reductions}
         first = min(reductions, key=lambda value: depth[value])
         batch = [
@@ -66,8 +77,6 @@ def ensure(w: Writer, path: Path, roots: Sequence[Value]) -> None:
             if depth[value] == depth[first] and _same_pass(w.space, value, first)
         ]
         reduce(w, path[: w.home(path, first) + 1], batch)
-    for value in todo:
-        emit(w, path[: w.home(path, value) + 1], value)
 
 
 def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
@@ -89,17 +98,13 @@ def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
     return list(order)
 
 
-def _depth(value: Value) -> int:
+def _depth(value: Value, cache: dict[Value, int] | None = None) -> int:
     """How many reductions stand on top of each other."""
-    below = max((_depth_cached(arg, {}) for arg in value.args), default=0)
-    return below + (value.op == "reduce")
-
-
-def _depth_cached(value: Value, cache: dict[Value, int]) -> int:
-    if value not in cache:
-        below = max((_depth_cached(arg, cache) for arg in value.args), default=0)
-        cache[value] = below + (value.op == "reduce")
-    return cache[value]
+    known = {} if cache is None else cache
+    if value not in known:
+        below = max((_depth(arg, known) for arg in value.args), default=0)
+        known[value] = below + (value.op == "reduce")
+    return known[value]
 
 
 def _same_pass(space: Space, one: Value, two: Value) -> bool:
@@ -167,7 +172,7 @@ def divide(w: Writer, path: Path, domain: frozenset[int], roots: Sequence[Value]
 
 
 def run(w: Writer, path: Path, work: Work, body: Body, serial: Serial | None = None) -> None:
-    """A pass at the top; where rows may fit in a tile, once for those that do and once for others."""
+    """A pass at the top: in two forms where rows may fit in one tile."""
     if not work.resident:
         share(w, path, work.dealt, work.rest, body, serial)
         return
@@ -199,9 +204,10 @@ def reduce(w: Writer, path: Path, batch: Sequence[Value]) -> None:
     block = path[-1]
     reduced = frozenset(batch[0].axes)
     last = w.space.last
-    if block.resident and last in block.opened and reduced == {last}:
+    if any(item.resident for item in path) and reduced == {last}:
         ensure(w, path, [value.args[0] for value in batch])
         for value in batch:
+            path[-1].items.append(Note(_label(w, value)))
             _directly(w, path, value)
         return
     if reduced & block.opened:
@@ -259,15 +265,11 @@ def _width(w: Writer, path: Path, work: Work | None, wide: bool, lanes: bool) ->
     if not lanes:
         return w.count(path, True)
     if work is not None and w.space.last in work.dealt:
-        from npusmith.ir.nodes import Name
-
         return Name(w.sizes.deal(work.dealt).tile)
     return w.sizes.width()
 
 
-def _open(
-    w: Writer, path: Path, value: Value, width: Expr, lanes: bool, serial: bool
-) -> Sink:
+def _open(w: Writer, path: Path, value: Value, width: Expr, lanes: bool, serial: bool) -> Sink:
     """Accumulators, holding the operation's neutral element."""
     wide = w.space.wide(value.args[0])
     # a product is folded in halves of the whole tile
@@ -310,28 +312,27 @@ def _fold(w: Writer, path: Path, value: Value, lanes: str, width: Expr) -> str:
 
 
 def _multiply_lanes(w: Writer, block: Block, lanes: str, result: str) -> None:
-    """There is no product in registers: halves of the tile are multiplied until 8 lanes are left."""
-    name = "half"
-    block.items.append(Note("multiply the halves of the tile until 8 lanes are left"))
-    half: Expr = Binary(BinOp.FLOORDIV, TILE, Const(2))
-    from npusmith.ir.nodes import For, If, Name, Op, Stage, StageKind
-
-    del For, If, Name, Op, Stage, StageKind, name, half
-    raise NotImplementedError
+    """No product in registers: halves of the tile are multiplied until 8 lanes are left."""
+    half = Name("lanes")
+    halve = Op("mul", (View(lanes), View(lanes), View(lanes, half)), (), "", half)
+    again = For(
+        "turn", ZERO, FOLDS, ONE, (halve, Assign("lanes", Binary(BinOp.FLOORDIV, half, Const(2))))
+    )
+    product_of = product(Read(View(lanes, Const(i))) for i in range(8))
+    name = w.fresh("product_")
+    body = (
+        Note("multiply the halves of the tile until 8 lanes are left"),
+        Assign("lanes", Binary(BinOp.FLOORDIV, TILE, Const(2))),
+        again,
+        Assign(name, product_of),
+        op("duplicate", (result,), (Name(name),), ONE),
+    )
+    block.items.append(Stage(StageKind.COMPUTE, body))
 
 
 def _combined(w: Writer, block: Block, value: Value, partial: str) -> str:
     """The same number on every core."""
-    scratch = w.sizes.workspace(Binary(BinOp.MUL, _cores(), _LEAST_SCRATCH))
+    scratch = w.sizes.workspace(Binary(BinOp.MUL, Name("cores"), _LEAST_SCRATCH))
     result = w.temp(DType.FLOAT32, False, hint=value.text)
     block.items.append(Combine(value.text, View(result), View(partial), scratch, ONE))
     return result
-
-
-def _cores() -> Expr:
-    from npusmith.ir.nodes import Name
-
-    return Name("cores")
-
-
-__all__ = ["CoreCount", "Assign", "Read"]

@@ -86,9 +86,9 @@ class Reader:
             return Tensor(self.dag.const(arg), (), DType.BOOL)
         if isinstance(arg, int):
             return Tensor(self.dag.const(arg), (), DType.INT64)
-        if isinstance(arg, float):
-            return Tensor(self.dag.const(arg), (), DType.FLOAT32)
-        self.refuse("plan-unsupported-op", f"a tensor or number was expected, not {arg!r}")
+        if not isinstance(arg, float):
+            self.refuse("plan-unsupported-op", f"a tensor or number was expected, not {arg!r}")
+        return Tensor(self.dag.const(arg), (), DType.FLOAT32)
 
     def optional(self, arg: Argument) -> Tensor | None:
         return None if arg is None else self.tensor(arg)
@@ -97,11 +97,10 @@ class Reader:
         """A literal number; a tensor or a string is refused."""
         if isinstance(arg, (int, float)):
             return float(arg)
-        if isinstance(arg, Ref):
-            found = self.tensor(arg)
-            if found.value.op == "const":
-                return float(found.value.number)
-        self.refuse("plan-unsupported-op", f"a number was expected, not {arg!r}")
+        found = self.tensor(arg)
+        if found.value.op != "const":
+            self.refuse("plan-unsupported-op", f"a number was expected, not {arg!r}")
+        return float(found.value.number)
 
     def integers(self, arg: Argument) -> tuple[int, ...]:
         items: Sequence[Ref | Literals] = arg if isinstance(arg, tuple) else (arg,)

@@ -13,8 +13,9 @@ from typing import NoReturn
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Dim, Expr, Size
-from npusmith.plan.axes import Atom, Dims, leaves
+from npusmith.plan.axes import Atom, Dims, extent, leaves, sizes
 from npusmith.plan.dag import Dag, Value
+from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.scalars import product, quotient
 from npusmith.plan.views import atoms_of
@@ -34,6 +35,7 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class Input:
     item: GraphInput
+    name: str  # in the program
     groups: tuple[int, ...]  # in memory order
 
 
@@ -42,6 +44,7 @@ class Output:
     value: Value
     groups: tuple[int, ...]
     dims: tuple[Expr, ...]  # of every dimension, over input shapes
+    shape: tuple[int, ...]  # in the captured shapes
     dtype: DType
 
 
@@ -83,6 +86,8 @@ def axes_of(space: Space, value: Value) -> frozenset[int]:
 def resolve(meaning: Meaning) -> Space:
     """Order the axes, merge them, and rewrite the expressions. Raises plan-transpose and others."""
     used = _used(meaning)
+    taken: set[str] = set()
+    called = {item.name: tensor_name(item.name, taken) for item, _ in used}
     rows = [atoms_of(dims) for _, dims in used] + [atoms_of(out.dims) for out in meaning.outputs]
     names = [item.name for item, _ in used] + [f"output {i}" for i in range(len(meaning.outputs))]
     for label, row in zip(names, rows, strict=True):
@@ -97,7 +102,7 @@ def resolve(meaning: Meaning) -> Space:
     loose = [leaf for value in special for leaf in leaves(value.axes) if leaf not in order]
     everything = order + list(dict.fromkeys(loose))
     merged = _merge(everything, rows, [leaves(value.axes) for value in special])
-    return _build(meaning, used, merged, set(order))
+    return _build(meaning, used, merged, set(order), called)
 
 
 def _refuse(code: str, why: str, hint: str) -> NoReturn:
@@ -176,11 +181,13 @@ def _merge(
 # ------------------------------------------------------------------------------------------ sizes
 
 
-def _leaf_sizes(used: Sequence[tuple[GraphInput, Dims]], wanted: Iterable[Atom]) -> dict[Atom, Expr]:
+def _leaf_sizes(
+    used: Sequence[tuple[GraphInput, Dims]], called: dict[str, str], wanted: Iterable[Atom]
+) -> dict[Atom, Expr]:
     """Each axis as an expression over input shapes: a dimension, a part of one, or a number."""
     known: dict[Atom, Expr] = {}
     whole = [
-        (leaves(dim), Dim(item.name, i))
+        (leaves(dim), Dim(called[item.name], i))
         for item, dims in sorted(used, key=lambda pair: pair[0].kind != "user")
         for i, dim in enumerate(dims)
     ]
@@ -224,12 +231,12 @@ def _group_names(count: int) -> tuple[str, ...]:
 
 
 def _whole_tensor(
-    row: tuple[Atom, ...], used: Sequence[tuple[GraphInput, Dims]]
+    row: tuple[Atom, ...], used: Sequence[tuple[GraphInput, Dims]], called: dict[str, str]
 ) -> Expr | None:
     """`x.size` when a group is all of x."""
     for item, dims in used:
         if atoms_of(dims) == row and item.kind == "user":
-            return Size(item.name)
+            return Size(called[item.name])
     return None
 
 
@@ -241,17 +248,22 @@ def _build(
     used: list[tuple[GraphInput, Dims]],
     merged: list[tuple[Atom, ...]],
     ordered: set[Atom],
+    called: dict[str, str],
 ) -> Space:
     wanted = [leaf for row in merged for leaf in row]
-    known = _leaf_sizes(used, wanted + [a for out in meaning.outputs for a in atoms_of(out.dims)])
+    known = _leaf_sizes(
+        used, called, wanted + [a for out in meaning.outputs for a in atoms_of(out.dims)]
+    )
     real = [row for row in merged if row[0] in ordered]
     names = (*_group_names(len(real)), *(f"extra{i}" for i in range(len(merged) - len(real))))
     groups = tuple(
-        Group(i, names[i], _group_size(row, used, known), _extent(row))
+        Group(i, names[i], _group_size(row, used, called, known), extent(row))
         for i, row in enumerate(merged)
     )
     number = {leaf: i for i, row in enumerate(merged) for leaf in row}
-    inputs = tuple(Input(item, _numbers(atoms_of(dims), number)) for item, dims in used)
+    inputs = tuple(
+        Input(item, called[item.name], _numbers(atoms_of(dims), number)) for item, dims in used
+    )
     by_name = {item.item.name: item.groups for item in inputs}
     space = Space(groups, inputs, (), len(real) - 1, Dag(), ())
     rewriter = Rewriter(space, by_name, number)
@@ -260,7 +272,7 @@ def _build(
         dims = tuple(product(known[leaf] for leaf in leaves(dim)) for dim in out.dims)
         value = rewriter.rewrite(out.value)
         row = _numbers(atoms_of(out.dims), number)
-        outputs.append(Output(value, row, dims, out.dtype))
+        outputs.append(Output(value, row, dims, sizes(out.dims), out.dtype))
         if not space.axes(value) <= set(row):
             _refuse("plan-reshape", "an output lost an axis that it differs along", "report this")
     space.outputs = tuple(outputs)
@@ -268,17 +280,13 @@ def _build(
     return space
 
 
-def _extent(row: tuple[Atom, ...]) -> int:
-    size = 1
-    for leaf in row:
-        size *= leaf.size
-    return size
-
-
 def _group_size(
-    row: tuple[Atom, ...], used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]
+    row: tuple[Atom, ...],
+    used: Sequence[tuple[GraphInput, Dims]],
+    called: dict[str, str],
+    known: dict[Atom, Expr],
 ) -> Expr:
-    return _whole_tensor(row, used) or product(known[leaf] for leaf in row)
+    return _whole_tensor(row, used, called) or product(known[leaf] for leaf in row)
 
 
 def _numbers(row: tuple[Atom, ...], number: dict[Atom, int]) -> tuple[int, ...]:
@@ -305,18 +313,16 @@ class Rewriter:
         args = tuple(self.done[arg] for arg in value.args)
         if value.op == "load":
             axes = self.inputs[value.text]
-            return dag.make(
-                "load", text=value.text, axes=axes, dtype=value.dtype, kind=value.kind
-            )
+            return dag.make("load", text=value.text, axes=axes, dtype=value.dtype, kind=value.kind)
         axes = tuple(sorted({self.number[leaf] for leaf in leaves(value.axes)}))
         if value.op == "reduce":
             return self._reduce(value, args[0], axes)
         if value.op == "count" and not axes:
             return dag.const(max(1 - value.number, 0))
         if value.op == "mul":
-            return self._product(*args, value)
+            return self._product(args[0], args[1], value)
         if value.op == "select":
-            return self._select(*args)
+            return self._select(args[0], args[1], args[2])
         if value.op == "index" and len(axes) != 1:
             _refuse(
                 "plan-data-movement", "an index runs along an axis that had to be split",
@@ -352,7 +358,11 @@ class Rewriter:
         """x * (1 / d) is x / d, where that is no more work: one rounding less."""
         dag = self.space.dag
         for x, inverse in ((a, b), (b, a)):
-            if inverse.op == "div" and inverse.args[0].op == "const" and inverse.args[0].number == 1:
+            if (
+                inverse.op == "div"
+                and inverse.args[0].op == "const"
+                and inverse.args[0].number == 1
+            ):
                 under = inverse.args[1]
                 if under.op != "const" and self.space.wide(under) == self.space.wide(x):
                     return dag.div(x, under)

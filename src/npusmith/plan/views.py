@@ -136,12 +136,13 @@ def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
         return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
     if dtype is DType.INT32 and x.dtype is not DType.INT64:
         return r.dag.make("to_int", r.floating(x), kind=Kind.INT)
-    if dtype is DType.INT64 and x.dtype in (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16):
-        return r.floating(x)
-    r.refuse(
-        "plan-dtype", f"a conversion from {x.dtype.value} to {dtype.value} is not written",
-        legal="float32, float16, bfloat16, bool, and int32 from floats",
-    )  # fmt: skip
+    small = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
+    if dtype is not DType.INT64 or x.dtype not in small:
+        r.refuse(
+            "plan-dtype", f"a conversion from {x.dtype.value} to {dtype.value} is not written",
+            legal="float32, float16, bfloat16, bool, and int32 from floats",
+        )  # fmt: skip
+    return r.floating(x)
 
 
 def full(r: Reader) -> Result:
@@ -183,6 +184,23 @@ def moves(why: str) -> Rule:
     return rule
 
 
+_MOVES: dict[str, tuple[str, ...]] = {
+    "matrix products need the cube unit": ("mm", "bmm", "addmm", "baddbmm", "matmul", "dot", "mv"),
+    "convolutions need the cube unit": ("convolution",),
+    "joining tensors moves data": ("cat", "stack"),
+    "indexing moves data": (
+        "index", "index_select", "embedding", "index_put", "scatter", "scatter_add",
+        "select_scatter", "slice_scatter",
+    ),
+    "it reorders elements": ("flip", "roll", "sort", "topk"),
+    "it runs along an axis element by element": ("cumsum", "cumprod", "cummax", "cummin"),
+    "pooling windows overlap or move data": (
+        "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
+        "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+    ),
+    "padding moves data": ("constant_pad_nd", "reflection_pad2d", "replication_pad2d"),
+}  # fmt: skip
+
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "unflatten"), view),
     **dict.fromkeys(
@@ -205,12 +223,7 @@ RULES: dict[str, Rule] = {
     "select": select,
     "slice": whole_slice,
     "getitem": item,
-    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "matmul"), moves("matrix products need the cube unit")),
-    **dict.fromkeys(("convolution",), moves("convolutions need the cube unit")),
-    **dict.fromkeys(("cat", "stack"), moves("joining tensors moves data")),
-    **dict.fromkeys(("index", "index_select", "embedding", "index_put", "scatter"), moves("indexing moves data")),
-    **dict.fromkeys(("flip", "roll", "sort", "topk"), moves("it reorders elements")),
-    **dict.fromkeys(("constant_pad_nd", "reflection_pad2d", "replication_pad2d"), moves("padding moves data")),
+    **{name: moves(why) for why, names in _MOVES.items() for name in names},
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What is known while a kernel is being written: buffers so far, where values are, how to reach them."""
+"""What is known while a kernel is being written: buffers, and where values are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from npusmith.ir import nodes as ir
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
-from npusmith.plan.block import Block, Part, Path, Temp
+from npusmith.plan.block import Part, Path, Temp
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.scalars import ONE, ZERO, floating, largest, minus, plus, product, times
@@ -29,12 +29,17 @@ class Writer:
     temps: dict[str, Temp] = field(default_factory=dict)
     stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
-    names: dict[str, int] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)  # scalars read from buffers
 
     # --------------------------------------------------------------------------------- new things
 
     def temp(
-        self, dtype: DType, wide: bool, part: Part = Part.SCRATCH, hint: str = "", mask: bool = False
+        self,
+        dtype: DType,
+        wide: bool,
+        part: Part = Part.SCRATCH,
+        hint: str = "",
+        mask: bool = False,
     ) -> str:
         name = f"%{len(self.temps)}"
         self.temps[name] = Temp(name, dtype, part, wide, mask, hint)
@@ -48,8 +53,9 @@ class Writer:
 
     def fresh(self, stem: str) -> str:
         """A scalar name that was not used before."""
-        self.names[stem] = self.names.get(stem, 0) + 1
-        return f"{stem}{self.names[stem] - 1}"
+        number = sum(name.startswith(stem) for name in self.names)
+        self.names.append(f"{stem}{number}")
+        return self.names[-1]
 
     def var(self, group: int) -> str:
         """The loop variable of a group."""
@@ -94,7 +100,8 @@ class Writer:
         for block in reversed(path):
             if group in block.decode:
                 name = self.var(group)
-                block.items.insert(0, Assign(name, block.decode.pop(group)))
+                block.items.insert(block.head, Assign(name, block.decode.pop(group)))
+                block.head += 1
                 block.index[group] = Name(name)
             if group in block.index:
                 return block.index[group]
@@ -166,7 +173,7 @@ class Writer:
 
 
 def _stem(value: Value) -> str:
-    return {"sum": "sum_", "max": "top_", "min": "low_"}.get(value.text, "s")
+    return {"sum": "sum_", "max": "top_", "min": "low_"}.get(value.text, "v_")
 
 
 def literal(value: Value) -> Expr:

@@ -21,7 +21,7 @@ from npusmith.ir.spec import OpSpec
 from npusmith.report.ladder import ladder, reached
 from npusmith.report.memory import Memory, divide
 from npusmith.report.sources import Source, find_line, make_source, read_sources
-from npusmith.report.split import Split
+from npusmith.report.split import Split, split
 from npusmith.report.text import REPORT, figure, plain, size
 from npusmith.target.chips import Chip, find_chip
 from npusmith.task.verdict import Verdict
@@ -70,7 +70,17 @@ def pictures(program: Program | None, chip: Chip, spec: OpSpec | None) -> Pictur
         return Pictures()
     from npusmith.lower import lower
 
-    return Pictures(divide(lower(program, chip), chip), None)
+    memory = divide(lower(program, chip), chip)
+    return Pictures(memory, None if spec is None else _split(program, chip, spec))
+
+
+def _split(program: Program, chip: Chip, spec: OpSpec) -> Split:
+    from npusmith.lang import run_host
+
+    launched = run_host(
+        program, chip, {port.name: port.shape for port in (*spec.inputs, *spec.outputs)}
+    )
+    return split(launched.cores, dict(launched.args), chip.vector_cores)
 
 
 def make_page(

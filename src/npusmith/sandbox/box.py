@@ -124,6 +124,7 @@ def _spec(
         "argv": [str(part) for part in argv],
         "env": env,
         "cwd": str(cwd.resolve()),
+        "home": str(home),
         "write": [str(path.resolve()) for path in (*policy.write, home)],
         "read": reads,
         "seconds": float(policy.seconds),

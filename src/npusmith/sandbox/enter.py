@@ -58,6 +58,10 @@ def main() -> None:
         _keep(orders, orders_fd, report, spaces)
     os.close(report.fd)
     os.waitpid(keeper, 0)
+    if select.select([orders_fd], [], [], 0)[0]:  # whoever asked is gone and cannot clean up
+        import shutil
+
+        shutil.rmtree(orders["home"], ignore_errors=True)
 
 
 def _read_orders(fd: int) -> dict[str, Any] | None:
@@ -195,19 +199,22 @@ def _kill(pid: int) -> None:
 
 
 def _children() -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib costs the launcher 5 ms
-        if name.isdigit() and _parent(name) == os.getpid():
-            found.append(int(name))
-    return found
+    """Our children by /proc, which may have been mounted in an outer process namespace."""
+    me = os.readlink("/proc/self")  # noqa: PTH115 - pathlib costs the launcher 5 ms
+    names = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    facts = [_status(name) for name in names]
+    own = [item for item in facts if item.get(b"PPid") == [os.fsencode(me)]]
+    # NSpid lists a process' number in each namespace; the last one is ours.
+    return [int((item.get(b"NSpid") or item[b"Pid"])[-1]) for item in own]
 
 
-def _parent(pid: str) -> int:
+def _status(name: str) -> dict[bytes, list[bytes]]:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError):
-        return -1  # it ended meanwhile
+        with open(f"/proc/{name}/status", "rb") as file:  # noqa: PTH123
+            rows = [line.partition(b":") for line in file]
+    except OSError:
+        return {}  # it ended meanwhile
+    return {row[0]: row[2].split() for row in rows}
 
 
 def _become(orders: dict[str, Any], report: Report, spaces: int) -> NoReturn:

@@ -32,7 +32,11 @@ def _facts(chip: Chip) -> tuple[tuple[str, int | str, str], ...]:
 
 def chip_header(chip: Chip) -> str:
     """Text of `twin/chip.h` for one chip."""
-    lines = [f"// Facts of {chip.soc_version}, generated from npusmith/target/chips.py.", "#pragma once", ""]
+    lines = [
+        f"// Facts of {chip.soc_version}, generated from npusmith/target/chips.py.",
+        "#pragma once",
+        "",
+    ]
     lines += [
         f"#define {name} {value}" + (f"  // {note}" if note else "")
         for name, value, note in _facts(chip)

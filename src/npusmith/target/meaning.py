@@ -16,7 +16,6 @@ import numpy as np
 from npusmith.ir.dtypes import DType
 
 Array = np.ndarray[Any, Any]
-_quiet = {"all": "ignore"}
 
 
 def _same(fn: Callable[..., Any]) -> Callable[..., Array]:
@@ -44,6 +43,11 @@ def _wide(fn: Callable[..., Any]) -> Callable[..., Array]:
     return lifted
 
 
+def _each(fn: Callable[[float], float]) -> Callable[[Array], Array]:
+    """fn element by element: NumPy has no error function, and a plain loop is fast enough."""
+    return lambda a: np.fromiter(map(fn, a.reshape(-1).tolist()), np.float64, a.size)
+
+
 add = _same(np.add)
 sub = _same(np.subtract)
 mul = _same(np.multiply)
@@ -51,12 +55,13 @@ div = _same(np.divide)
 
 
 def _pick_max(a: Array, b: Array) -> Array:
-    # np.maximum propagates NaN; Max(+0, -0) is +0 on the chip
-    return np.where((a == 0) & (b == 0) & np.signbit(a), b, np.maximum(a, b))
+    # np.maximum propagates NaN but may return either zero; Max(+0, -0) is +0 on the chip
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.maximum(a, b))
 
 
 def _pick_min(a: Array, b: Array) -> Array:
-    return np.where((a == 0) & (b == 0) & ~np.signbit(a), b, np.minimum(a, b))
+    # Min(+0, -0) is -0 on the chip
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.minimum(a, b))
 
 
 def _sided(fn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Array]:
@@ -69,8 +74,9 @@ def _sided(fn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., A
 maximum = _sided(_pick_max, np.maximum)
 minimum = _sided(_pick_min, np.minimum)
 absolute = _same(np.abs)
-relu = _same(lambda a: np.where(a > 0, a, np.where(np.isnan(a), a, 0)))
-leaky_relu = _same(lambda a, s: np.where(a > 0, a, a * s))
+relu = _same(lambda a: np.where((a > 0) | np.isnan(a), a, a.dtype.type(0)))
+# -0 takes the slope: the vendor's table gives NaN for -0 with a NaN slope
+leaky_relu = _same(lambda a, s: np.where(np.signbit(a), a * s, a))
 axpy = _same(lambda d, a, s: d + a * s)
 mul_add_dst = _same(lambda d, a, b: d + a * b)
 shift_left = _same(lambda a, s: np.left_shift(a, s))
@@ -83,8 +89,8 @@ rsqrt = _wide(lambda a: 1.0 / np.sqrt(a))
 reciprocal = _wide(lambda a: 1.0 / a)
 tanh = _wide(np.tanh)
 sigmoid = _wide(lambda a: 1.0 / (1.0 + np.exp(-a)))
-erf = _wide(np.vectorize(math.erf, otypes=[np.float64]))
-erfc = _wide(np.vectorize(math.erfc, otypes=[np.float64]))
+erf = _wide(_each(math.erf))
+erfc = _wide(_each(math.erfc))
 sin, cos, tan = _wide(np.sin), _wide(np.cos), _wide(np.tan)
 asin, acos, atan = _wide(np.arcsin), _wide(np.arccos), _wide(np.arctan)
 sinh, cosh = _wide(np.sinh), _wide(np.cosh)
@@ -110,13 +116,18 @@ def create_index(dtype: DType, count: int, first: Any) -> Array:
 # ------------------------------------------------------------------------------------------ cast
 
 
-def _half_away(a: Array) -> Array:
-    return np.trunc(a + np.copysign(0.5, a)) if a.size else a
-
-
 def _round_half_away(a: Array) -> Array:
-    # exact for float64 inputs that came from float32 or half: adding 0.5 never rounds up wrongly
-    return np.where(np.abs(a) < 2**52, _half_away(a), a)
+    # a + 0.5 would be wrong for the largest number below 0.5; the distance is exact
+    whole = np.trunc(a)
+    return np.where(np.abs(a - whole) >= 0.5, whole + np.copysign(1.0, a), whole)
+
+
+def integer_limits(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest value of an integer type."""
+    bits = dtype.bytes * 8
+    if dtype.numpy.kind == "u":
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 _TO_INT: dict[str, Callable[..., Array]] = {
@@ -131,14 +142,14 @@ _TO_INT: dict[str, Callable[..., Array]] = {
 
 def _to_integer(a: Array, dtype: DType, mode: str) -> Array:
     """Round by mode, then saturate; NaN becomes 0."""
-    info = np.iinfo(dtype.numpy)
+    low, high = integer_limits(dtype)
     with np.errstate(all="ignore"):
         wide = _TO_INT[mode](a.astype(np.float64))
         wide = np.where(np.isnan(wide), 0.0, wide)
-        inside = np.clip(wide, float(info.min), float(info.max))
+        inside = np.clip(wide, float(low), float(high))
         result = inside.astype(np.int64)
-        # float(2**63 - 1) rounds up to 2**63, which int64 cannot hold
-        result = np.where(wide >= 2.0**63, np.int64(2**63 - 1), result)
+        # float(2**63 - 1) is 2**63, which int64 cannot hold
+        result = np.where(wide >= float(high), np.int64(high), result)
     return result.astype(dtype.numpy)
 
 
@@ -175,38 +186,53 @@ def _to_narrow(a: Array, dtype: DType, mode: str) -> Array:
 def cast(a: Array, mode: str, dtype: DType) -> Array:
     """Convert by rounding mode; told the destination dtype last."""
     source = DType.of(a.dtype)
-    if dtype is source and dtype.is_float:
-        with np.errstate(all="ignore"):
-            return np.asarray(_TO_INT[mode](a.astype(np.float64)) + 0.0).astype(dtype.numpy)
     if not dtype.is_float:
-        if source.is_float:
-            return _to_integer(a, dtype, mode)
-        info = np.iinfo(dtype.numpy)
-        return np.clip(a, info.min, info.max).astype(dtype.numpy)
+        return _to_integer(a, dtype, mode) if source.is_float else _saturate(a, dtype)
+    if source is dtype:
+        with np.errstate(all="ignore"):
+            # doc: rounding a float to a whole number turns -0 into +0
+            return np.asarray(_TO_INT[mode](a.astype(np.float64)) + 0.0).astype(dtype.numpy)
     if dtype is DType.FLOAT32:
-        return _int_to_float(a, mode) if not source.is_float else a.astype(np.float32)
-    if source.is_float:
-        return _to_narrow(a.astype(np.float32), dtype, mode)
+        return a.astype(np.float32) if source.is_float else _int_to_float(a, mode)
+    # int8, uint8 and int16 are exact in float32, so the half is rounded once
     return _to_narrow(a.astype(np.float32), dtype, mode)
 
 
+def _saturate(a: Array, dtype: DType) -> Array:
+    """Between integer types; those of CASTS are all within int64."""
+    low, high = integer_limits(dtype)
+    return np.clip(a.astype(np.int64), low, high).astype(dtype.numpy)
+
+
 def _int_to_float(a: Array, mode: str) -> Array:
-    """int to float32 in a given direction (int64 values past 2**53 round once more)."""
-    near = a.astype(np.float32)
+    """int to float32 in a given direction, rounded once."""
+    exact = a.astype(np.int64)
+    near = exact.astype(np.float32)
     if mode in ("none", "rint"):
         return near
-    exact, back = a.astype(np.longdouble), near.astype(np.longdouble)
-    lower = np.where(back > exact, np.nextafter(near, np.float32(-np.inf)), near)
-    upper = np.where(back < exact, np.nextafter(near, np.float32(np.inf)), near)
+    error = _difference(exact, near)  # exact - near
+    lower = np.where(error < 0, np.nextafter(near, np.float32(-np.inf)), near)
+    upper = np.where(error > 0, np.nextafter(near, np.float32(np.inf)), near)
     if mode == "floor":
-        return lower.astype(np.float32)
-    if mode == "ceil":
-        return upper.astype(np.float32)
-    if mode == "trunc":
-        return np.where(a >= 0, lower, upper).astype(np.float32)
-    low, high = lower.astype(np.longdouble), upper.astype(np.longdouble)
-    up = np.where(a >= 0, exact - low >= high - exact, exact - low > high - exact)
-    return np.where(up, upper, lower).astype(np.float32)
+        chosen = lower
+    elif mode == "ceil":
+        chosen = upper
+    elif mode == "trunc":
+        chosen = np.where(exact >= 0, lower, upper)
+    else:  # "round": ties away from zero
+        below, above = _difference(exact, lower), -_difference(exact, upper)
+        away = np.where(exact >= 0, upper, lower)
+        nearest = np.where(below < above, lower, upper)
+        chosen = np.where(below == above, away, nearest)
+    return chosen.astype(np.float32)
+
+
+def _difference(a: Array, b: Array) -> Array:
+    """a - b for an int64 and a float32 near it; exact, because int64 wraps at 2**63 as well."""
+    wide = b.astype(np.float64)
+    whole = np.where(wide >= 2.0**63, -(2.0**63), wide).astype(np.int64)
+    with np.errstate(all="ignore"):
+        return np.asarray(a - whole)
 
 
 # ---------------------------------------------------------------------------- compare and select
@@ -250,7 +276,7 @@ def _tree(a: Array, lanes: int) -> Array:
 
 
 def reduce_sum(a: Array) -> Array:
-    """Tree inside each 256-byte repeat, then the repeats one after another, rounding at every add."""
+    """Tree inside each 256-byte repeat, then repeat after repeat, rounding at every add."""
     with np.errstate(all="ignore"):
         parts = _tree(a, 256 // a.dtype.itemsize)
         total = parts[0]

@@ -335,7 +335,8 @@ class Preparation:
     def _write(self, stem: str, tensor: Tensor) -> TensorFile:
         name, shape, kind = f"{stem}.bin", tuple(tensor.shape), dtype_name(tensor)
         raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-        raw.numpy().tofile(self.folder / name)
+        # not ndarray.tofile: its error for a full disk has no number
+        (self.folder / name).write_bytes(raw.numpy().data)
         if known_dtype(tensor) is None and kind != "float64":
             shape, kind = tuple(raw.shape), "uint8"  # an unused argument of a foreign type
         return TensorFile.model_validate({"file": name, "shape": shape, "dtype": kind})

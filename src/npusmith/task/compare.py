@@ -26,14 +26,14 @@ def difference(base: Graph, other: Graph) -> str:
     """Why `other` is not `base` at other sizes; empty when it is."""
     if len(base.nodes) != len(other.nodes):
         return f"the graph has {len(other.nodes)} nodes here and {len(base.nodes)} at first"
-    if base.outputs != other.outputs:
-        return "the outputs come from other nodes here"
     if [(item.name, len(item.shape), item.dtype) for item in base.inputs] != [
         (item.name, len(item.shape), item.dtype) for item in other.inputs
     ]:
         return "the inputs have other ranks or element types here"
     reasons = (_node_difference(*pair) for pair in zip(base.nodes, other.nodes, strict=True))
-    return next((reason for reason in reasons if reason), "")
+    if reason := next((reason for reason in reasons if reason), ""):
+        return reason
+    return "" if base.outputs == other.outputs else "the outputs come from other nodes here"
 
 
 def _node_difference(base: Node, other: Node) -> str:

@@ -67,7 +67,7 @@ def judge(
     step("compile", str(project))
     try:
         source = read_project(project)
-        bind = _binder(prepared, spec, len(source.inputs))
+        bind = _binder(prepared, spec, len(source.op.inputs))
         dtypes = _dtypes(prepared, bind)
         built = build(source, chip, dtypes)
     except NpusmithError as error:
@@ -78,7 +78,7 @@ def judge(
         return verdict
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
-    verdict.provenance["compiler"] = built.compiler
+    verdict.provenance["compiler"] = built.toolchain.compiler.version
 
     clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]

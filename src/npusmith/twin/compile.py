@@ -87,7 +87,9 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
 def _compile(project: Project, chain: Toolchain, text: str, folder: Path) -> None:
     source = folder / "kernel.cpp"
     source.write_text(text)
-    kernel = _unit("kernel", chain, chain.kernel_command(), [source], folder, [project.kernel.parent])
+    kernel = _unit(
+        "kernel", chain, chain.kernel_command(), [source], folder, [project.kernel.parent]
+    )
     host = _unit("host", chain, chain.host_command(), list(project.hosts), folder, [])
     compile_units([kernel, host], folder, project.root)
     _note_extras(project, folder)
@@ -111,11 +113,18 @@ def _unit(
     return Unit(name, (*command, *limit, *where, *deps, *files, *out, *chain.link_flags()))
 
 
+def compile_file(path: Path, text: str, chain: Toolchain, folder: Path) -> Path:
+    """Compile one wrapped source file by itself into `folder`; gives the shared object."""
+    source = folder / "kernel.cpp"
+    source.write_text(text)
+    unit = _unit("kernel", chain, chain.kernel_command(), [source], folder, [path.parent])
+    compile_units([unit], folder, path.parent)
+    return folder / "kernel.so"
+
+
 def compile_units(units: Sequence[Unit], folder: Path, root: Path) -> None:
     """Run the compiles side by side in one sandbox; CompileError with the errors of all of them."""
-    policy = Policy(
-        write=(folder,), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
-    )
+    policy = Policy(write=(folder,), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True)
     script = " & ".join(unit.script(folder) for unit in units) + " & wait"
     boxed = run_boxed(["/bin/sh", "-c", script], policy, cwd=folder)
     logs, failed = [], False
@@ -125,13 +134,11 @@ def compile_units(units: Sequence[Unit], folder: Path, root: Path) -> None:
         log = folder / f"{unit.name}.log"
         logs.append(log.read_text(errors="replace") if log.exists() else "")
     if boxed.timed_out:
-        raise TwinError(
-            "compile-timeout", f"the project did not compile within {_SECONDS:g} s", Place(str(root))
-        )
+        said = f"the project did not compile within {_SECONDS:g} s"
+        raise TwinError("compile-timeout", said, Place(str(root)))
     if failed:
-        log = "".join(logs) + boxed.stderr.decode(errors="replace")
-        errors = diagnose.read_log(log, diagnose.in_project(root))
-        raise diagnose.CompileError(errors, log, root)
+        text = "".join(logs) + boxed.stderr.decode(errors="replace")
+        raise diagnose.CompileError(diagnose.read_log(text, diagnose.in_project(root)), text, root)
 
 
 # ---- files that a build read besides the project's own sources
@@ -159,5 +166,3 @@ def _extras_same(folder: Path) -> bool:
 
 def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-

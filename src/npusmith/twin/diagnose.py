@@ -11,8 +11,10 @@ from npusmith.errors import Place, TwinError
 from npusmith.twin.toolchain import INCLUDE
 
 _MESSAGE = re.compile(r"^(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$")
-_CAUSE = re.compile(r"^(?:In file included from |\s+from )?(.+?):(\d+)(?::\d+)?[:,]?\s*"
-                    r"(?:\s+required from .*|note: in instantiation of .*)?[,:]?$")
+_CAUSE = re.compile(
+    r"^(?:In file included from |\s+from )?(.+?):(\d+)(?::\d+)?[:,]?\s*"
+    r"(?:\s+required from .*|note: in instantiation of .*)?[,:]?$"
+)
 _LINKER = re.compile(r"(undefined reference to|undefined symbol|multiple definition of)[: ]+(.*)$")
 
 

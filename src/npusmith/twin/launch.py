@@ -176,7 +176,7 @@ def _write(array: Array, path: Path) -> str:
         ) from error
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     with path.open("wb") as file:
-        file.write(memoryview(flat))
+        file.write(flat.data)
     number = wrapper.type_number(dtype)
     return f"{number} {flat.size} {_hex(str(path))} {_dims(array.shape)}"
 
@@ -289,5 +289,3 @@ def _explain(finding: Finding, log: str) -> Finding:
         return finding
     said = log.strip()[-_LOG_CHARS:]
     return finding.model_copy(update={"seen": "; ".join(filter(None, [finding.seen, said]))})
-
-

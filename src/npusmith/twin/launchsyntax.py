@@ -38,11 +38,14 @@ def find_launches(text: str, file: str = "") -> list[Launch]:
     return [_launch(text, code, match.start(), file) for match in re.finditer(r"<<<(?!<)", code)]
 
 
-def rewrite(text: str, file: str = "") -> str:
-    """The text as plain C++; lines stay lines."""
+def rewrite(text: str, file: str = "", *, drop: bool = False) -> str:
+    """The text as plain C++; lines stay lines.
+
+    `drop`: launches become nothing. The launch functions at the end of many op_kernel files are
+    for another way of building, and may even name kernels that do not exist.
+    """
     for launch in reversed(find_launches(text, file)):
-        call = f"::twin::Direct({launch.blocks}, {launch.kernel}, {launch.args or ''}"
-        call = call.rstrip(", ") + ")"
+        call = "(void)0" if drop else _call(launch)
         lost = text.count("\n", launch.start, launch.end) - call.count("\n")
         text = text[: launch.start] + call + "\n" * lost + text[launch.end :]
     code = scan.blank(text)
@@ -51,12 +54,17 @@ def rewrite(text: str, file: str = "") -> str:
     return text
 
 
+def _call(launch: Launch) -> str:
+    parts = [launch.blocks, launch.kernel, *([launch.args] if launch.args else [])]
+    return f"::twin::Direct({', '.join(parts)})"
+
+
 def _launch(text: str, code: str, opening: int, file: str) -> Launch:
     closing = _closing_chevrons(code, opening + 3)
     after = re.compile(r"\s*\(").match(code, closing + 3) if closing >= 0 else None
     end = scan.closing(code, after.end() - 1) if after else -1
     start = _kernel_start(code, opening)
-    config = scan.split_args(text[opening + 3 : closing])
+    config = scan.split_args(text[opening + 3 : closing], angles=False)
     if after is None or end < 0 or start < 0 or not config:
         raise TwinError(
             "launch-syntax",

@@ -17,7 +17,7 @@ _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class PortText:
-    """A declared input or output: its name, REQUIRED, OPTIONAL or DYNAMIC, and its types if known."""
+    """A declared input or output; `kind` is REQUIRED, OPTIONAL or DYNAMIC."""
 
     name: str
     kind: str

@@ -67,15 +67,22 @@ def closing(text: str, start: int) -> int:
     return -1
 
 
-def split_args(text: str) -> tuple[str, ...]:
-    """`a, f(b, c), d<e, f>` -> its arguments, trimmed; nothing for an empty text."""
-    parts, depth, last = [], 0, 0
+def split_args(text: str, angles: bool = True) -> tuple[str, ...]:
+    """`a, f(b, c), d<e, f>` -> its arguments, trimmed; nothing for an empty text.
+
+    `angles`: commas inside <> belong to template arguments; not so in arithmetic.
+    """
+    parts, open_, last = [], [""], 0
     for at, letter in enumerate(text):
-        if letter in "([{<":
-            depth += 1
-        elif letter in ")]}>" and not (letter == ">" and text[at - 1 : at] == "-"):
-            depth -= 1
-        elif letter == "," and depth == 0:
+        if letter in "([{" or (letter == "<" and angles):
+            open_.append(letter)
+        elif letter in ")]}":
+            while open_.pop() == "<" and len(open_) > 1:
+                pass
+            open_ = open_ or [""]
+        elif letter == ">" and open_[-1] == "<" and text[at - 1 : at] != "-":
+            open_.pop()
+        elif letter == "," and len(open_) == 1:
             parts.append(text[last:at])
             last = at + 1
     parts.append(text[last:])

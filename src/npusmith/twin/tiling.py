@@ -28,7 +28,8 @@ _MACRO = re.compile(r"\bBEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)")
 _FIELD = re.compile(r"\bTILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(")
 _PLAIN = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?\{")
 _CONSTANT = re.compile(
-    r"\b(?:constexpr|const)\s+[\w:\s]*?\b(\w+)\s*=\s*([^;]+);|^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$",
+    r"\b(?:constexpr|const)\s+[\w:\s]*?\b(\w+)\s*=\s*([^;]+);"
+    r"|^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$",
     re.MULTILINE,
 )
 
@@ -75,7 +76,7 @@ def find_structs(sources: Sources) -> dict[str, Struct]:
         ):
             place = Place(str(file), scan.line_of(code, match.start()))
             if match.re is _MACRO:
-                rows = list(_macro_rows(code, match.end(), constants, place))
+                rows: list[_Row] | None = list(_macro_rows(code, match.end(), constants, place))
             else:
                 rows = _plain_rows(code, match.end() - 1, constants)
             struct = _lay_out(match.group(1), rows, found, match.re is _MACRO, file, place.line)
@@ -111,9 +112,7 @@ def differences(host: Struct, kernel: Struct) -> list[str]:
 
 def default_class(code: str, op: str) -> str:
     """The class that REGISTER_TILING_DATA_CLASS names for an operator; "" when there is none."""
-    found = re.search(
-        rf"\bREGISTER_TILING_DATA_CLASS\s*\(\s*{op}\s*,\s*(?:\w+::)*(\w+)\s*\)", code
-    )
+    found = re.search(rf"\bREGISTER_TILING_DATA_CLASS\s*\(\s*{op}\s*,\s*(?:\w+::)*(\w+)\s*\)", code)
     return found.group(1) if found else ""
 
 

@@ -1,6 +1,6 @@
 """The compiler, and what is compiled once per machine, compiler, chip and header text.
 
-`find_toolchain(chip)` gives a `Toolchain`: libtwin.so (the runtime), the runner, and one precompiled
+`find_toolchain(chip)` gives a `Toolchain`: libtwin.so (the runtime), the runner, and a precompiled
 header each for kernels and for host code, all in the cache.
 """
 
@@ -31,7 +31,7 @@ _KERNEL = ("-O1", "-fvisibility=hidden")  # the loops over elements are in libtw
 _HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
 
-_KERNEL_HEADER = '#include "kernel_operator.h"\n#include "twin/entry.h"\n'
+_KERNEL_HEADER = '#include <math.h>\n#include "kernel_operator.h"\n#include "twin/entry.h"\n'
 _HOST_HEADER = """#include "register/op_def_registry.h"
 #include "register/tilingdata_base.h"
 #include "tiling/platform/platform_ascendc.h"
@@ -141,9 +141,10 @@ def _make(chain: Toolchain, folder: Path) -> None:
     (folder / "kernel.h").write_text(_KERNEL_HEADER)
     (folder / "host.h").write_text(_HOST_HEADER)
     sources = sorted(path for path in RUNTIME.rglob("*.cpp") if path.name != "runner.cpp")
-    objects = [folder / f"{path.relative_to(RUNTIME).as_posix().replace('/', '_')}.o" for path in sources]
+    objects = [folder / f"{path.parent.name}_{path.stem}.o" for path in sources]
     compile_one = _base_command(chain.compiler, folder, (*_RUNTIME, f"-I{RUNTIME}"))
-    jobs = [[*compile_one, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
+    pairs = zip(sources, objects, strict=True)
+    jobs = [[*compile_one, "-c", str(source), "-o", str(out)] for source, out in pairs]
     runner = folder / "runner.o"
     jobs.append([*compile_one, "-c", str(RUNTIME / "runner.cpp"), "-o", str(runner)])
     jobs += [_precompile(chain, "kernel.h", _KERNEL), _precompile(chain, "host.h", _HOST)]

@@ -7,6 +7,7 @@ The user's text stands in it unchanged but for the entry's name and what launchs
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
@@ -42,35 +43,45 @@ def type_number(dtype: DType) -> int:
 
 def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
     """The whole translation unit for a project's kernel."""
+    text = project.texts[project.kernel]
     parts = [
         '#line 1 "npusmith types"',
         *_type_macros(project.op, dtypes),
         '#line 1 "npusmith tiling"',
         *_tiling_prelude(project),
         _line(project.kernel),
-        rename_entries(project.texts[project.kernel], str(project.kernel)),
+        rename_entries(text, str(project.kernel)),
         '\n#line 1 "npusmith entry"',
         *_way_in(project),
     ]
     return "\n".join(parts) + "\n"
 
 
-def rename_entries(text: str, file: str = "") -> str:
-    """Entries get a prefix, so that an entry called sqrt is not the C library's; launches follow."""
-    text = launchsyntax.rewrite(text, file)
+def file_unit(path: Path, text: str) -> str:
+    """The translation unit for one source file by itself; DTYPE_ macros count as float."""
     code = scan.blank(text)
-    for entry in reversed(scan.find_entries(code)):
+    if re.search(r"\bGET_TILING_DATA\s*\(", code) and "REGISTER_TILING_DEFAULT" not in code:
+        raise TwinError(
+            "tiling-unknown",
+            "GET_TILING_DATA needs the host's tiling class, which this file alone does not show",
+            Place(str(path)),
+        )
+    lines = [f"#define {name} {number}" for name, number in (_TYPES | _FORMATS).items()]
+    if launchsyntax.has_launch(text):
+        lines = ['#include "twin/direct.h"']  # a direct-launch file may use host headers: no macros
+    for name in sorted(set(re.findall(r"\bDTYPE_(\w+)", code))):
+        lines += [f"#define DTYPE_{name} float", f"#define ORIG_DTYPE_{name} DT_FLOAT"]
+        lines += [f"#define FORMAT_{name} FORMAT_ND"]
+    rewritten = launchsyntax.rewrite(text, str(path))
+    return "\n".join(['#line 1 "npusmith types"', *lines, _line(path), rewritten]) + "\n"
+
+
+def rename_entries(text: str, file: str = "") -> str:
+    """Entries get a prefix: one called sqrt is not the C library's. Launches go."""
+    for entry in reversed(scan.find_entries(scan.blank(text))):
         if not entry.template:
-            text = text[: entry.offset] + _renamed(entry.name) + text[entry.offset + len(entry.name) :]
-    return _rename_launches(text)
-
-
-def _rename_launches(text: str) -> str:
-    for name in {entry.name for entry in scan.find_entries(scan.blank(text))}:
-        original = name.removeprefix(_renamed(""))
-        if original != name:
-            text = text.replace(f", {original}, ", f", {name}, ") if "::twin::Direct" in text else text
-    return text
+            text = text[: entry.offset] + _renamed("") + text[entry.offset :]
+    return launchsyntax.rewrite(text, file, drop=True)
 
 
 def _renamed(name: str) -> str:
@@ -91,7 +102,7 @@ def _type_macros(op: opdef.OpText, dtypes: tuple[DType, ...]) -> list[str]:
     if len(dtypes) != len(op.ports):
         raise TwinError(
             "dtypes-mismatch",
-            f"{op.type} declares {len(op.ports)} inputs and outputs, {len(dtypes)} types were given",
+            f"{op.type} has {len(op.ports)} inputs and outputs, {len(dtypes)} types were given",
             seen=", ".join(port.name for port in op.ports),
         )
     lines = [f"#define {name} {number}" for name, number in (_TYPES | _FORMATS).items()]
@@ -103,7 +114,7 @@ def _type_macros(op: opdef.OpText, dtypes: tuple[DType, ...]) -> list[str]:
 
 
 def _tiling_prelude(project: Project) -> list[str]:
-    """Kernel-side definitions of the host's macro classes that the kernel does not define itself."""
+    """Kernel-side definitions of the host's macro classes that the kernel itself does not give."""
     check_tiling(project)
     lines = [
         tiling.emit_struct(struct)

@@ -94,7 +94,7 @@ struct Magnitude {
 };
 
 template <typename T, typename F>
-void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto *y = static_cast<const T *>(b);
@@ -105,7 +105,7 @@ void Two(void *d, const void *a, const void *b, const void *, std::int64_t n) {
 }
 
 template <typename T, typename F>
-void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
+TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   TWIN_LOOP
@@ -113,7 +113,7 @@ void One(void *d, const void *a, const void *, const void *, std::int64_t n) {
 }
 
 template <typename T, typename F>
-void WithScalar(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto s = Held<T>::Load(*static_cast<const T *>(scalar));
@@ -130,7 +130,7 @@ auto Product(typename Held<T>::Type a, typename Held<T>::Type b) {
 enum class Order { kAddToDst, kTimesDst, kTimesDstRelu };
 
 template <typename T, Order order>
-void Three(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+TWIN_WIDE void Three(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto *y = static_cast<const T *>(b);
@@ -147,7 +147,7 @@ void Three(void *d, const void *a, const void *b, const void *, std::int64_t n) 
 }
 
 template <typename T>
-void Axpy(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+TWIN_WIDE void Axpy(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto s = Held<T>::Load(*static_cast<const T *>(scalar));
@@ -166,7 +166,7 @@ void MixedAxpy(void *d, const void *a, const void *, const void *scalar, std::in
   for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + Held<half>::Load(x[i]) * s;
 }
 
-void MixedMulAdd(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+TWIN_WIDE void MixedMulAdd(void *d, const void *a, const void *b, const void *, std::int64_t n) {
   auto *to = static_cast<float *>(d);
   const auto *x = static_cast<const half *>(a);
   const auto *y = static_cast<const half *>(b);
@@ -177,7 +177,7 @@ void MixedMulAdd(void *d, const void *a, const void *b, const void *, std::int64
 }
 
 template <typename T, bool left, bool rounds>
-void Shift(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+TWIN_WIDE void Shift(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto s = static_cast<std::int64_t>(*static_cast<const T *>(scalar));
@@ -292,12 +292,12 @@ Loop MixedLoop(Op op) { return op == Op::kMulAddDst ? MixedMulAdd : nullptr; }
 namespace {
 
 template <typename T>
-void Move(void *d, const void *a, const void *, const void *, std::int64_t n) {
+TWIN_WIDE void Move(void *d, const void *a, const void *, const void *, std::int64_t n) {
   std::memmove(d, a, static_cast<std::size_t>(n) * sizeof(T));
 }
 
 template <typename T>
-void Fill(void *d, const void *, const void *, const void *scalar, std::int64_t n) {
+TWIN_WIDE void Fill(void *d, const void *, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   T value;
   std::memcpy(&value, scalar, sizeof value);

@@ -105,6 +105,7 @@ void ReportOutside(const Call &call, const char *role, const std::uint8_t *base,
 }  // namespace
 
 std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
+  CheckOverflow(core);  // addresses past UB's end are nobody's
   const bool good = CheckPosition(call, need) && CheckState(core, call, need) &&
                     CheckAlignment(call, need) && CheckBounds(core, call, need);
   return good ? core.ub + need.view->addr : nullptr;

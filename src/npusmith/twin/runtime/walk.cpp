@@ -191,23 +191,40 @@ void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, vo
 
 namespace {
 
+void ScatterBlocks(const Arm &arm, std::int64_t repeat, std::int64_t bytes,
+                   const std::uint8_t *from) {
+  for (std::int64_t block = 0; block * kBlock < bytes; ++block) {
+    std::uint8_t *to = arm.base + (repeat * arm.lane.repeat + block * arm.lane.block) * kBlock;
+    const std::int64_t left = std::min(bytes - block * kBlock, kBlock);
+    std::memcpy(to, from + block * kBlock, static_cast<std::size_t>(left));
+  }
+}
+
+}  // namespace
+
+void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
+                   const std::uint64_t *mask, const std::uint8_t *from) {
+  const int size = SizeOf(arm.type);
+  if (mask == nullptr) {
+    ScatterBlocks(arm, repeat, elements * size, from);
+    return;
+  }
+  const std::int64_t perBlock = kBlock / size;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    if (!Active(mask, i)) continue;
+    const std::int64_t at =
+        (repeat * arm.lane.repeat + i / perBlock * arm.lane.block) * kBlock + i % perBlock * size;
+    std::memcpy(arm.base + at, from + i * size, static_cast<std::size_t>(size));
+  }
+}
+
+namespace {
+
 bool Contiguous(const Plan &plan, const Arm &arm) {
   const std::int64_t blocks = plan.lanes * SizeOf(arm.type) / kBlock;
   const bool single = plan.repeats + (plan.tail > 0) <= 1;
   const bool oneBlock = blocks <= 1;
   return (arm.lane.block == 1 || oneBlock) && (arm.lane.repeat == blocks || single);
-}
-
-void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
-                   const std::uint64_t *mask, const std::uint8_t *from) {
-  const int size = SizeOf(arm.type);
-  const std::int64_t perBlock = kBlock / size;
-  for (std::int64_t i = 0; i < elements; ++i) {
-    if (mask != nullptr && !Active(mask, i)) continue;
-    const std::int64_t at =
-        (repeat * arm.lane.repeat + i / perBlock * arm.lane.block) * kBlock + i % perBlock * size;
-    std::memcpy(arm.base + at, from + i * size, static_cast<std::size_t>(size));
-  }
 }
 
 void RunRepeat(const Arm *arms, int count, std::int64_t repeat, std::int64_t elements,

@@ -48,6 +48,8 @@ void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void
 
 // Copies one repeat of an operand into contiguous memory and back (active lanes only).
 void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, void *out);
+void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
+                   const std::uint64_t *mask, const std::uint8_t *from);
 
 // True when lane i of the mask is active.
 inline bool Active(const std::uint64_t *mask, std::int64_t lane) {

@@ -197,9 +197,6 @@ void Sort32Op(const Call &call, DType type, const View &dst, const View &src, co
 void BroadcastOp(const Call &call, DType type, const View &dst, const View &src,
                  const View *scratch, const std::uint32_t *dstShape, const std::uint32_t *srcShape,
                  int dims);
-void MaskSelectOp(const Call &call, DType type, const View &dst, const View *a, const void *value,
-                  const View &mask, std::int64_t rows, std::int64_t columns,
-                  std::int64_t maskColumns, bool scalarFirst);
 
 // ---- launch
 

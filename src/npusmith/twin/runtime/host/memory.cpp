@@ -103,6 +103,8 @@ std::uint64_t Area::Overrun() const {
   return 0;
 }
 
+void Area::Release() { munmap(base_ - kGuard, span_ + 2 * kGuard); }
+
 bool Area::Near(const void *address) const {
   const auto *at = static_cast<const std::uint8_t *>(address);
   return at >= base_ - kGuard && at < base_ + span_ + kGuard;

@@ -20,8 +20,10 @@ class Area {
   const std::string &Name() const { return name_; }
   bool Writable() const { return writable_; }
   void Poison();
-  // Bytes past the end of the first changed byte of the pattern, or 0 when it is whole.
+  // How far behind the end the first changed byte of the pattern is, counted from 1; 0: it is whole.
   std::uint64_t Overrun() const;
+  // Gives the memory back; areas are handles and do not do it by themselves.
+  void Release();
   // Is this address in the area or in the pages that surround it?
   bool Near(const void *address) const;
 

@@ -1,0 +1,53 @@
+"""Is a program legal? Names first, then types, then what each statement may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from npusmith.errors import LangError
+from npusmith.ir.nodes import Program
+from npusmith.lang.budget import check_budget, check_lengths
+from npusmith.lang.kinds import check_kinds
+from npusmith.lang.lifetimes import check_lifetimes
+from npusmith.lang.log import Log
+from npusmith.lang.naming import check_names
+from npusmith.lang.operands import check_operands
+from npusmith.lang.ranges import check_ranges
+from npusmith.lang.stages import check_stages
+from npusmith.lang.usage import check_usage
+from npusmith.target.chips import Chip
+
+
+def check(program: Program, chip: Chip, file: str = "") -> None:
+    """Raise the first LangError of check_all, if there is one."""
+    errors = check_all(program, chip, file)
+    if errors:
+        raise errors[0]
+
+
+def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
+    """Everything that is wrong, by line.
+
+    Each group of checks relies on what the groups before it have made sure of, so that one mistake
+    is reported once.
+    """
+    groups: tuple[Callable[[], list[Log]], ...] = (
+        lambda: [check_names(program, file)],
+        lambda: [check_kinds(program, file), check_lengths(program, file)],
+        lambda: [check_operands(program, file), check_stages(program, file)],
+        lambda: _buffers(program, chip, file),
+    )
+    for group in groups:
+        errors = [error for log in group() for error in log.errors]
+        if errors:
+            return sorted(errors, key=lambda error: error.place.line)
+    return []
+
+
+def _buffers(program: Program, chip: Chip, file: str) -> list[Log]:
+    return [
+        check_ranges(program, file),
+        check_lifetimes(program, file),
+        check_usage(program, file),
+        check_budget(program, chip, file),
+    ]

@@ -1,0 +1,411 @@
+"""One core of the interpreter: runs the kernel's statements on its own buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npusmith.errors import LangError, Place
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Alloc,
+    Assign,
+    Combine,
+    CoreCount,
+    CoreId,
+    Deque,
+    Enque,
+    Expr,
+    For,
+    Free,
+    If,
+    Kernel,
+    Load,
+    Op,
+    Role,
+    Span,
+    Stage,
+    StageKind,
+    Stmt,
+    Store,
+    SyncCores,
+    Value,
+    View,
+)
+from npusmith.ir.text import show_stmt
+from npusmith.ir.walk import Block, bodies, line_of, statements
+from npusmith.lang.apply import apply
+from npusmith.lang.lifetimes import drains, fills
+from npusmith.lang.memory import GlobalTensor, Index, LocalBuffer, Slot
+from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
+from npusmith.lang.scalars import Scalar, Scalars
+from npusmith.target.intrinsics import INTRINSICS, Intrinsic, Operand
+from npusmith.target.meaning import integer_limits
+
+Array = np.ndarray[Any, Any]
+Wait = Combine | SyncCores
+
+_BLOCK_BYTES = 32
+
+
+class Facts:
+    """What all cores ask about the same statements, worked out once."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        everything = list(statements(kernel.body))
+        self.kernel = kernel
+        self.queued = {stmt.buffer for stmt in everything if isinstance(stmt, Alloc)}
+        self.waits = {id(stmt) for stmt in everything if _waits(stmt)}
+        self.fills = {id(stmt): self._plain(fills(stmt)) for stmt in everything}
+        self.drains = {id(stmt): self._plain(drains(stmt)) for stmt in everything}
+        self.ends: dict[int, list[str]] = {}
+        for block in (kernel.body, *(body for stmt in everything for body in bodies(stmt))):
+            self.ends[id(block)] = self._loaded(block)
+
+    def _plain(self, names: Iterator[str]) -> list[str]:
+        """Buffers whose lifetime follows from the text; those of queues have calls for it."""
+        return sorted(set(names) - self.queued)
+
+    def _loaded(self, block: Block) -> list[str]:
+        stages = (stmt for stmt in block if isinstance(stmt, Stage))
+        return [
+            name
+            for stmt in stages
+            if stmt.kind is StageKind.COPY_IN
+            for name in self.fills[id(stmt)]
+        ]
+
+
+def _waits(stmt: Stmt) -> bool:
+    return any(isinstance(item, Combine | SyncCores) for item in statements((stmt,)))
+
+
+@dataclass(slots=True)
+class Clock:
+    """Counts how often all cores have waited for each other."""
+
+    epoch: int = 0
+
+
+class Core:
+    """State of one core. `run` is a generator that stops where the core waits for the others."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        lengths: Mapping[str, int],
+        tensors: Mapping[str, GlobalTensor],
+        names: Mapping[str, Scalar],
+        place: tuple[int, int],
+        clock: Clock,
+    ) -> None:
+        self.facts, self.tensors, self.clock = facts, tensors, clock
+        self.id, self.count = place
+        self.stmt: Stmt | None = None
+        self.names = dict(names)
+        self.scalars = Scalars(self.names, self._leaf, self.fail)
+        self.buffers = {
+            item.name: LocalBuffer(
+                item.name, item.dtype, lengths[item.name], item.depth, item.name in facts.queued
+            )
+            for item in facts.kernel.buffers
+        }
+        self.roles = {item.name: item.role for item in facts.kernel.buffers}
+
+    def fail(self, code: str, message: str) -> LangError:
+        """An error at the statement that runs now."""
+        line = line_of(self.stmt) if self.stmt is not None else 0
+        seen = show_stmt(self.stmt) if self.stmt is not None else ""
+        place = Place("", line, self.facts.kernel.name, self.id)
+        return LangError(code, message, place, seen=seen)
+
+    # ---- control flow
+
+    def run(self) -> Iterator[Wait]:
+        yield from self._block(self.facts.kernel.body)
+        for buffer in self.buffers.values():
+            buffer.finish(self.fail)
+
+    def _block(self, block: Block) -> Iterator[Wait]:
+        for stmt in block:
+            self.stmt = stmt
+            if id(stmt) not in self.facts.waits:
+                self._do(stmt)
+            elif isinstance(stmt, Combine | SyncCores):
+                yield stmt
+            else:
+                yield from self._around(stmt)
+        self._end(block)
+
+    def _around(self, stmt: Stmt) -> Iterator[Wait]:
+        """A statement in which cores wait for each other."""
+        match stmt:
+            case For():
+                for turn in self._turns(stmt):
+                    self.names[stmt.var] = turn
+                    yield from self._block(stmt.body)
+            case If(cond, then, orelse):
+                yield from self._block(then if self.scalars.value(cond) else orelse)
+            case _:
+                for body in bodies(stmt):
+                    yield from self._block(body)
+
+    def _run(self, block: Block) -> None:
+        for stmt in block:
+            self.stmt = stmt
+            self._do(stmt)
+        self._end(block)
+
+    def _end(self, block: Block) -> None:
+        """What was loaded in a statement list ends with it."""
+        for name in self.facts.ends[id(block)]:
+            self.buffers[name].only.poison()
+
+    def _turns(self, stmt: For) -> range:
+        start, stop, step = (
+            self.scalars.integer(part) for part in (stmt.start, stmt.stop, stmt.step)
+        )
+        if step < 1:
+            raise self.fail("lang-divide", f"the loop's step is {step}")
+        return range(start, stop, step)
+
+    def _do(self, stmt: Stmt) -> None:
+        match stmt:
+            case Assign(target, value):
+                self.names[target] = self.scalars.value(value)
+            case For():
+                for turn in self._turns(stmt):
+                    self.names[stmt.var] = turn
+                    self._run(stmt.body)
+            case If(cond, then, orelse):
+                self._run(then if self.scalars.value(cond) else orelse)
+            case Stage():
+                self._stage(stmt)
+            case Op():
+                self._op(stmt)
+            case Load():
+                self._load(stmt)
+            case Store():
+                self._store(stmt)
+            case Alloc(name):
+                self.buffers[name].alloc(self.fail)
+            case Enque(name):
+                self.buffers[name].enque(self.fail)
+            case Deque(name):
+                self.buffers[name].deque(self.fail)
+            case Free(name):
+                self.buffers[name].free(self.fail)
+            case _:  # notes, barriers and events: statements run one after another anyway
+                pass
+
+    def _stage(self, stmt: Stage) -> None:
+        if stmt.kind is StageKind.COPY_IN:
+            for name in self.facts.fills[id(stmt)]:
+                self.buffers[name].only.poison()
+        self._run(stmt.body)
+        if stmt.kind is StageKind.COPY_OUT:
+            for name in self.facts.drains[id(stmt)]:
+                self.buffers[name].only.poison()
+
+    # ---- scalars
+
+    def _leaf(self, expr: Expr) -> Scalar:
+        match expr:
+            case CoreId():
+                return self.id
+            case CoreCount():
+                return self.count
+            case Value(source):
+                return self._element(source)
+            case _:
+                raise self.fail("lang-host", "shapes and chip facts are known on the host only")
+
+    def _element(self, source: View) -> Scalar:
+        buffer = self.buffers[source.buffer]
+        start = self.scalars.integer(source.offset)
+        self._need_inside(buffer, start, 1)
+        element = self._defined(buffer, self._slot(buffer), start, 1)[0]
+        return np.float32(element) if buffer.dtype.is_float else int(element)
+
+    # ---- buffers
+
+    def _slot(self, buffer: LocalBuffer, *, load: bool = False, store: bool = False) -> Slot:
+        """Loads fill what they load, vector operations what is stored later."""
+        inward = self.roles[buffer.name] in (Role.VECIN, Role.THROUGH)
+        return buffer.slot(load if inward else not store, self.fail)
+
+    def _need_inside(
+        self, buffer: LocalBuffer, start: int, covered: int, code: str = "lang-range"
+    ) -> None:
+        if start < 0 or start + covered > buffer.length:
+            message = f"elements {start} to {start + covered - 1} of {buffer.name!r}, which has "
+            raise self.fail(code, message + str(buffer.length))
+
+    def _start(self, view: View) -> int:
+        """Where an operand starts, in elements."""
+        start = self.scalars.integer(view.offset)
+        size = self.buffers[view.buffer].dtype.bytes
+        if start * size % _BLOCK_BYTES:
+            message = f"{view.buffer!r} from byte {start * size} on"
+            raise self.fail("lang-align", message)
+        return start
+
+    def _defined(self, buffer: LocalBuffer, slot: Slot, start: int, count: int) -> Array:
+        bad = slot.undefined(start, count)
+        if bad is not None:
+            raise self.fail("lang-undefined-read", f"{buffer.name}[{bad}] is undefined")
+        return slot.data[start : start + count]
+
+    # ---- vector operations
+
+    def _count(self, expr: Expr, what: str = "count") -> int:
+        count = self.scalars.integer(expr)
+        if count < 0:
+            raise self.fail("lang-range", f"the {what} is {count}")
+        return count
+
+    def _op(self, stmt: Op) -> None:
+        count = self._count(stmt.count)
+        if count == 0:
+            return
+        row = INTRINSICS[stmt.name]
+        places = [
+            (kind, self.buffers[view.buffer], self._start(view)) for kind, view in paired(stmt)
+        ]
+        source = next((buffer.dtype for kind, buffer, _ in places if kind is Operand.SRC), None)
+        dtype = places[0][1].dtype
+        source = source or dtype
+        for kind, buffer, start in places:
+            covered = extent(row, kind, count, source)
+            self._need_inside(buffer, start, covered, reach_code(row, kind))
+        self._need_apart(row, places, count, source)
+        sources = [
+            self._source(kind, buffer, start, count)
+            for kind, buffer, start in places
+            if kind in (Operand.SRC, Operand.MASK)
+        ]
+        dst, at = places[0][1:]
+        slot = self._slot(dst)
+        old = self._defined(dst, slot, at, count).copy() if row.reads_dst else None
+        scalars = [self._scalar(row, expr, source) for expr in stmt.scalars]
+        result = apply(row, dtype, count, sources, scalars, stmt.mode, old)
+        if row.whole_repeats:
+            slot.write_bits(at, result, count, extent(row, Operand.DST, count, source))
+        else:
+            slot.write(at, result)
+        for kind, buffer, start in places:
+            if kind is Operand.TMP:
+                self._slot(buffer).poison(start, start + count)
+
+    def _source(self, kind: Operand, buffer: LocalBuffer, start: int, count: int) -> Array:
+        slot = self._slot(buffer)
+        if kind is Operand.SRC:
+            return self._defined(buffer, slot, start, count)
+        bad = slot.undefined_bit(start, count)
+        if bad is not None:
+            raise self.fail("lang-undefined-read", f"bit {bad} of {buffer.name!r} is undefined")
+        return slot.data[start : start + -(-count // 8)]
+
+    def _scalar(self, row: Intrinsic, expr: Expr, dtype: DType) -> Scalar:
+        value = self.scalars.value(expr)
+        if row.int_scalar and not 0 <= value < dtype.bytes * 8:
+            raise self.fail("lang-range", f"a shift of {dtype.value} by {value}")
+        if not dtype.is_float and not row.int_scalar:
+            limits = integer_limits(dtype)
+            if not limits[0] <= value <= limits[1]:
+                raise self.fail("lang-overflow", f"{value} is not of type {dtype.value}")
+        return value
+
+    def _need_apart(
+        self,
+        row: Intrinsic,
+        places: Sequence[tuple[Operand, LocalBuffer, int]],
+        count: int,
+        source: DType,
+    ) -> None:
+        (_, dst, at), *others = places
+        end = at + extent(row, Operand.DST, count, source)
+        for kind, buffer, start in others:
+            stop = start + extent(row, kind, count, source)
+            if buffer is not dst or end <= start or stop <= at:
+                continue
+            same = start == at and may_share(row)
+            if not same:
+                message = f"{buffer.name!r}: destination from {at} on, operand from {start} on"
+                raise self.fail("lang-overlap", message)
+
+    # ---- copies
+
+    def _span(
+        self, span: Span, stmt: Load | Store, count: int, rows: int
+    ) -> tuple[GlobalTensor, Index]:
+        """The tensor and the elements of it that a copy touches."""
+        tensor = self.tensors[span.tensor]
+        start = self.scalars.integer(span.offset)
+        pitch = count if stmt.pitch is None else self.scalars.integer(stmt.pitch)
+        if pitch < count:
+            raise self.fail("lang-range", f"rows of {count} elements every {pitch} elements")
+        last = start + (rows - 1) * pitch + count
+        if start < 0 or last > tensor.size:
+            message = f"elements {start} to {last - 1} of {tensor.name!r}, which has {tensor.size}"
+            raise self.fail("lang-gm-range", message)
+        if rows == 1:
+            return tensor, slice(start, start + count)
+        firsts = start + np.arange(rows, dtype=np.int64) * pitch
+        return tensor, firsts[:, None] + np.arange(count, dtype=np.int64)
+
+    def _amounts(self, stmt: Load | Store, dtype: DType) -> tuple[int, int]:
+        count = self._count(stmt.count)
+        rows = 1 if stmt.rows is None else self._count(stmt.rows, "number of rows")
+        if stmt.padded is False and count * dtype.bytes % _BLOCK_BYTES:
+            raise self.fail("lang-align", f"a plain copy of {count * dtype.bytes} bytes")
+        return count, rows
+
+    def _load(self, stmt: Load) -> None:
+        buffer = self.buffers[stmt.dst.buffer]
+        count, rows = self._amounts(stmt, buffer.dtype)
+        if count == 0 or rows == 0:
+            return
+        start, pitch = self._start(stmt.dst), row_pitch(count, buffer.dtype)
+        self._need_inside(buffer, start, (rows - 1) * pitch + count)
+        tensor, index = self._span(stmt.src, stmt, count, rows)
+        values = tensor.read(index, self.id, self.clock.epoch, self.fail).reshape(rows, count)
+        slot = self._slot(buffer, load=True)
+        slot.poison(start, start + rows * pitch)  # padding up to whole blocks is undefined
+        for row, part in enumerate(values):
+            slot.write(start + row * pitch, part)
+
+    def _store(self, stmt: Store) -> None:
+        buffer = self.buffers[stmt.src.buffer]
+        count, rows = self._amounts(stmt, buffer.dtype)
+        if count == 0 or rows == 0:
+            return
+        start, pitch = self._start(stmt.src), row_pitch(count, buffer.dtype)
+        self._need_inside(buffer, start, (rows - 1) * pitch + count)
+        tensor, index = self._span(stmt.dst, stmt, count, rows)
+        slot = self._slot(buffer, store=True)
+        parts = [self._defined(buffer, slot, start + row * pitch, count) for row in range(rows)]
+        values = parts[0] if rows == 1 else np.stack(parts)
+        tensor.write(index, values, stmt.atomic, self.id, self.clock.epoch, self.fail)
+
+    # ---- combines
+
+    def give(self, stmt: Combine) -> Array:
+        """This core's part of a combine."""
+        self.stmt = stmt
+        count = self._count(stmt.count)
+        buffer = self.buffers[stmt.src.buffer]
+        start = self._start(stmt.src)
+        self._need_inside(buffer, start, count)
+        return self._defined(buffer, self._slot(buffer), start, count).copy()
+
+    def take(self, stmt: Combine, result: Array) -> None:
+        """The answer, which every core gets."""
+        self.stmt = stmt
+        buffer = self.buffers[stmt.dst.buffer]
+        start = self._start(stmt.dst)
+        self._need_inside(buffer, start, result.size)
+        self._slot(buffer).write(start, result)

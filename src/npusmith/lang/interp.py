@@ -1,0 +1,234 @@
+"""What a program means: a slow, obvious interpreter on NumPy arrays.
+
+Cores run one after another, each up to the point where it waits for the others, so that a run is
+always the same. Everything that the language leaves undefined is an error here, not a number.
+Lowered programs have a meaning too: queues hold their buffers, barriers and events change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npusmith.errors import LangError, Place
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    ChipFact,
+    Combine,
+    Dim,
+    Expr,
+    Program,
+    Size,
+    Stmt,
+    Tensor,
+    TensorRole,
+)
+from npusmith.ir.text import show_stmt
+from npusmith.ir.walk import line_of
+from npusmith.lang.apply import apply
+from npusmith.lang.budget import length_of
+from npusmith.lang.core import Clock, Core, Facts
+from npusmith.lang.memory import GlobalTensor
+from npusmith.lang.operands import on_chip, row_pitch
+from npusmith.lang.scalars import Scalar, Scalars
+from npusmith.target.chips import Chip
+from npusmith.target.intrinsics import COMBINES, INTRINSICS
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What the host function decides: how many cores, and a value for each parameter."""
+
+    cores: int
+    args: Mapping[str, Scalar]
+
+
+def interpret(
+    program: Program,
+    chip: Chip,
+    inputs: Sequence[Array],
+    outputs: Sequence[tuple[Shape, DType]],
+) -> list[Array]:
+    """Run the program; returns its outputs.
+
+    `inputs` are arrays of the kernel's inputs in order, `outputs` shapes and dtypes of its outputs.
+    Raises LangError, with line and core, when the run breaks a rule.
+    """
+    _check_arrays(program, inputs, outputs)
+    with np.errstate(all="ignore"):
+        shapes = {
+            **{item.name: array.shape for item, array in zip(program.inputs, inputs, strict=True)},
+            **{item.name: part[0] for item, part in zip(program.outputs, outputs, strict=True)},
+        }
+        launched = run_host(program, chip, shapes)
+        tensors = _tensors(program, launched, inputs, shapes)
+        _run_cores(program, launched, tensors)
+        return [
+            _result(program, tensors[item.name], item, shapes[item.name])
+            for item in program.outputs
+        ]
+
+
+# ------------------------------------------------------------------------------------------- host
+
+
+def run_host(program: Program, chip: Chip, shapes: Mapping[str, Shape]) -> Launched:
+    """Run the host function for tensors of these shapes."""
+    host = program.host
+    current: list[Stmt | int] = [host.line]
+
+    def fail(code: str, message: str) -> LangError:
+        at = current[0]
+        line = at if isinstance(at, int) else line_of(at)
+        seen = "" if isinstance(at, int) else show_stmt(at)
+        return LangError(code, message, Place("", line, host.name), seen=seen)
+
+    def leaf(expr: Expr) -> Scalar:
+        match expr:
+            case Dim(tensor, index):
+                shape = shapes[tensor]
+                if not -len(shape) <= index < len(shape):
+                    message = f"{tensor} has {len(shape)} dimensions: shape[{index}]"
+                    raise fail("lang-dim", message)
+                return int(shape[index])
+            case Size(tensor):
+                return int(np.prod(shapes[tensor], dtype=np.int64))
+            case ChipFact(name):
+                return int(getattr(chip, name))
+            case _:
+                raise fail("lang-host", "core numbers and buffers exist in the kernel only")
+
+    names = _const_values(program)
+    scalars = Scalars(names, leaf, fail)
+    for stmt in host.body:
+        current[0] = stmt
+        if isinstance(stmt, Assign):
+            names[stmt.target] = scalars.value(stmt.value)
+    current[0] = host.launch.line
+    cores = max(1, scalars.integer(host.launch.cores))
+    if cores > chip.vector_cores:
+        raise fail("lang-cores", f"{cores} cores, and {chip.name} has {chip.vector_cores}")
+    return Launched(cores, {name: scalars.value(value) for name, value in host.launch.args})
+
+
+def _const_values(program: Program) -> dict[str, Scalar]:
+    return {
+        name: np.float32(value) if isinstance(value, float) else value
+        for name, value in program.consts
+    }
+
+
+# ---------------------------------------------------------------------------------------- tensors
+
+
+def _check_arrays(
+    program: Program, inputs: Sequence[Array], outputs: Sequence[tuple[Shape, DType]]
+) -> None:
+    given = ([array.dtype for array in inputs], [dtype.numpy for _, dtype in outputs])
+    for what, wanted, found in zip(
+        ("inputs", "outputs"), (program.inputs, program.outputs), given, strict=True
+    ):
+        names = ", ".join(f"{item.name}: {item.dtype.value}" for item in wanted)
+        if [item.dtype.numpy for item in wanted] != found:
+            seen = ", ".join(str(dtype) for dtype in found) or "none"
+            message = f"the {what} given are {seen}"
+            raise LangError("lang-inputs", message, legal=names or "none")
+
+
+def _tensors(
+    program: Program, launched: Launched, inputs: Sequence[Array], shapes: Mapping[str, Shape]
+) -> dict[str, GlobalTensor]:
+    found: dict[str, GlobalTensor] = {}
+    for item, array in zip(program.inputs, inputs, strict=True):
+        flat = np.ascontiguousarray(array).reshape(-1)
+        data = flat.view(on_chip(item.dtype).numpy)
+        found[item.name] = GlobalTensor(item.name, data, defined=True)
+    for item in program.kernel.tensors:
+        if item.role is not TensorRole.INPUT:
+            size = _size(program, item, launched, shapes)
+            data = np.zeros(size, on_chip(item.dtype).numpy)
+            found[item.name] = GlobalTensor(item.name, data, defined=False)
+    return found
+
+
+def _size(program: Program, item: Tensor, launched: Launched, shapes: Mapping[str, Shape]) -> int:
+    if item.role is TensorRole.OUTPUT:
+        return int(np.prod(shapes[item.name], dtype=np.int64))
+    length = int(launched.args[item.name])
+    if length < 0:
+        place = Place("", program.host.launch.line, program.host.name)
+        raise LangError("lang-range", f"the length of {item.name!r} is {length}", place)
+    return length
+
+
+def _result(program: Program, tensor: GlobalTensor, item: Tensor, shape: Shape) -> Array:
+    place = Place("", program.kernel.line, program.kernel.name)
+    if not tensor.defined.all():
+        first = int(np.argmin(tensor.defined))
+        missing = int(np.count_nonzero(~tensor.defined))
+        message = f"{item.name}[{first}] is never stored ({missing} of {tensor.size} elements)"
+        raise LangError("lang-unwritten", message, place)
+    if item.dtype is DType.BOOL:
+        if tensor.data.max(initial=0) > 1:
+            message = f"{item.name!r} is bool and holds {tensor.data.max()}"
+            raise LangError("lang-overflow", message, place, legal="0 and 1 in a bool tensor")
+        return tensor.data.astype(np.bool_).reshape(shape)
+    return tensor.data.reshape(shape)
+
+
+# ------------------------------------------------------------------------------------------ cores
+
+
+def _run_cores(program: Program, launched: Launched, tensors: Mapping[str, GlobalTensor]) -> None:
+    clock = Clock()
+    consts = dict(program.consts)
+    facts = Facts(program.kernel)
+    lengths = {item.name: length_of(item, consts) or 0 for item in program.kernel.buffers}
+    scalars = {item.name for item in program.kernel.scalars}
+    names = _const_values(program)
+    names |= {name: value for name, value in launched.args.items() if name in scalars}
+    cores = [
+        Core(facts, lengths, tensors, names, (number, launched.cores), clock)
+        for number in range(launched.cores)
+    ]
+    runs = [core.run() for core in cores]
+    while True:
+        waits = [next(run, None) for run in runs]
+        first = waits[0]
+        for core, wait in zip(cores, waits, strict=True):
+            if wait is not first:
+                message = "core 0 waits elsewhere, or does not wait"
+                raise core.fail("lang-divergent", message)
+        if first is None:
+            return
+        clock.epoch += 1
+        if isinstance(first, Combine):
+            _combine(first, cores, tensors[first.scratch])
+            clock.epoch += 1
+
+
+def _combine(stmt: Combine, cores: Sequence[Core], scratch: GlobalTensor) -> None:
+    parts = [core.give(stmt) for core in cores]
+    count, dtype = parts[0].size, DType.of(parts[0].dtype)
+    if any(part.size != count for part in parts):
+        raise cores[0].fail("lang-divergent", "the count differs from core to core")
+    if count == 0:
+        return
+    needed = len(cores) * row_pitch(count, dtype)
+    if scratch.size < needed:
+        message = f"{scratch.name!r} has {scratch.size} elements, and {needed} are needed"
+        raise cores[0].fail("lang-combine", message)
+    row = INTRINSICS[COMBINES[stmt.op]]
+    total = parts[0]
+    for part in parts[1:]:
+        total = apply(row, dtype, count, [part], old=total)
+    scratch.forget(needed)
+    for core in cores:
+        core.take(stmt, total)

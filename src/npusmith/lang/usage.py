@@ -1,0 +1,72 @@
+"""What is declared is used, and what is needed is written."""
+
+from __future__ import annotations
+
+from npusmith.ir.nodes import Assign, Combine, Dim, Load, Program, Size, Store, TensorRole
+from npusmith.ir.walk import names, operands, statements, subexpressions
+from npusmith.lang.lifetimes import Part, drains, fills, find_parts, own_reads, own_writes
+from npusmith.lang.log import Log
+
+
+def check_usage(program: Program, file: str) -> Log:
+    """Unused declarations, unwritten outputs, buffers that are read and never written."""
+    log = Log(file, program.kernel.name)
+    _check_buffers(program, log)
+    _check_tensors(program, log)
+    used = {
+        name
+        for stmt in statements(program.kernel.body)
+        for expr in operands(stmt)
+        for name in names(expr)
+    }
+    for item in program.kernel.scalars:
+        if item.name not in used:
+            message = f"the parameter {item.name!r} is never used"
+            log.add("lang-unused", message, program.kernel.line)
+    return log
+
+
+def _check_buffers(program: Program, log: Log) -> None:
+    everything = list(statements(program.kernel.body))
+    reads = {name for stmt in everything for name in own_reads(stmt)}
+    writes = {name for stmt in everything for name in own_writes(stmt)}
+    copied = {name for stmt in program.kernel.body for name in (*fills(stmt), *drains(stmt))}
+    parts = find_parts(program)
+    for item in program.kernel.buffers:
+        if item.name not in reads | writes | copied:
+            log.add("lang-unused", f"the buffer {item.name!r} is never used", item)
+        elif parts[item.name] is Part.LOADED and item.name not in reads:
+            log.add("lang-unused", f"the buffer {item.name!r} is loaded and never read", item)
+        elif parts[item.name] in (Part.SCRATCH, Part.STORED) and item.name not in writes:
+            what = "stored" if parts[item.name] is Part.STORED else "read"
+            message = f"the buffer {item.name!r} is {what} and never written"
+            log.add("lang-unwritten", message, item)
+
+
+def _host_tensors(program: Program) -> set[str]:
+    host = program.host
+    exprs = [stmt.value for stmt in host.body if isinstance(stmt, Assign)]
+    exprs += [host.launch.cores, *(value for _, value in host.launch.args)]
+    return {
+        item.tensor
+        for expr in exprs
+        for item in subexpressions(expr)
+        if isinstance(item, Dim | Size)
+    }
+
+
+def _check_tensors(program: Program, log: Log) -> None:
+    kernel = program.kernel
+    everything = list(statements(kernel.body))
+    combined = {stmt.scratch for stmt in everything if isinstance(stmt, Combine)}
+    loaded = {stmt.src.tensor for stmt in everything if isinstance(stmt, Load)} | combined
+    stored = {stmt.dst.tensor for stmt in everything if isinstance(stmt, Store)} | combined
+    used = loaded | stored | _host_tensors(program)
+    for item in kernel.tensors:
+        if item.role is TensorRole.OUTPUT and item.name not in stored:
+            log.add("lang-unwritten", f"nothing is stored to {item.name!r}", kernel.line)
+        elif item.role is TensorRole.SCRATCH and item.name in loaded and item.name not in stored:
+            message = f"{item.name!r} is loaded, and nothing is stored to it"
+            log.add("lang-unwritten", message, kernel.line)
+        elif item.name not in used:
+            log.add("lang-unused", f"the tensor {item.name!r} is never used", kernel.line)

@@ -1,0 +1,25 @@
+"""Names that tensors may take in a program: the graph's own where they are free."""
+
+from __future__ import annotations
+
+import re
+
+from npusmith.lang.words import why_reserved
+
+# Names that the host function and the loops use for themselves.
+_OURS = re.compile(
+    r"(size|rows|cols|batch|cores|width|first|at|n|lanes|turn|host|line|row|col|b|i|TILE|FOLDS)"
+    r"|(extra|part|units|pieces|tile|tiles|piece|s|m|t|acc|spare|sum_?|max|min|prod|top_|low_|v_|product_)\d*"
+    r"|.*(_per_core|_at|_from|_in|_out|_copy)\d*"
+)
+
+
+def tensor_name(name: str, used: set[str]) -> str:
+    """A legal name for a tensor that nothing else in the program has; takes it."""
+    clean = re.sub(r"_+", "_", re.sub(r"\W", "_", name, flags=re.ASCII)).strip("_") or "x"
+    if clean[0].isdigit():
+        clean = f"x{clean}"
+    while clean in used or why_reserved(clean) or _OURS.fullmatch(clean):
+        clean += "_x"
+    used.add(clean)
+    return clean

@@ -1,0 +1,322 @@
+"""Buffers for temporaries: a linear scan over the kernel, then the largest tile that fits UB.
+
+A temporary lives from its first to its last use; one that is used inside a loop and outside of it
+lives through the whole loop. Temporaries of one part, type and size share a buffer where their
+lives do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    BinOp,
+    Buffer,
+    Call,
+    Choice,
+    Combine,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Negate,
+    Op,
+    Stage,
+    Stmt,
+    Store,
+    Value,
+    View,
+)
+from npusmith.ir.walk import values
+from npusmith.plan.block import Part, Temp
+from npusmith.plan.host import TILE
+from npusmith.target.chips import Chip
+from npusmith.target.intrinsics import INTRINSICS
+
+_SMALL = 64  # elements of a buffer for one number: comparisons work on whole 256-byte repeats
+_LARGEST = 8192  # elements of a tile
+_STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
+_LIBRARY_SPARE = 16 * 1024  # bytes that library functions take from what is left of UB
+_DOUBLED = (Part.LOADED, Part.STORED, Part.THROUGH)  # the lowering may double-buffer these
+
+
+@dataclass(slots=True)
+class Life:
+    """Half steps from the first write to the last read."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    buffers: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+    tile: int
+
+
+def pack(body: tuple[Stmt, ...], temps: dict[str, Temp], taken: set[str], chip: Chip) -> Packed:
+    """Share buffers, name them, and choose the tile. Raises plan-ub when not even 256 fit."""
+    lives = _lives(body, temps)
+    shared = _assign(lives, temps)
+    names = _names(shared, temps, taken)
+    mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
+    kinds = [temps[members[0]] for members in shared]
+    tile = _tile(kinds, body, chip)
+    buffers = [_buffer(kind, names[i]) for i, kind in enumerate(kinds)]
+    order = {Part.LOADED: 0, Part.THROUGH: 1, Part.STORED: 2, Part.SCRATCH: 3}
+    by_part = sorted(
+        zip(buffers, kinds, strict=True), key=lambda pair: (order[pair[1].part], not pair[1].wide)
+    )
+    return Packed(
+        tuple(buffer for buffer, _ in by_part),
+        rename(body, lambda name: mapping.get(name, name)),
+        tile,
+    )
+
+
+# ------------------------------------------------------------------------------------------ lives
+
+
+@dataclass(slots=True)
+class Scan:
+    """A walk over the kernel that numbers statements and notes where temporaries are touched."""
+
+    temps: dict[str, Temp]
+    lives: dict[str, Life]
+    touched: dict[str, list[tuple[int, tuple[int, ...]]]]
+    spans: dict[int, tuple[int, int]]
+    now: int = 0
+
+    def walk(self, block: tuple[Stmt, ...], loops: tuple[int, ...]) -> None:
+        loaded: list[str] = []
+        for stmt in block:
+            self.now += 2
+            self._touch(stmt, loops)
+            match stmt:
+                case For():
+                    mark = len(self.spans)
+                    self.spans[mark] = (0, 0)
+                    start = self.now
+                    self.walk(stmt.body, (*loops, mark))
+                    self.now += 2
+                    self.spans[mark] = (start, self.now)
+                case If():
+                    self.walk(stmt.then, loops)
+                    self.walk(stmt.orelse, loops)
+                case Stage():
+                    self.walk(stmt.body, loops)
+                    loaded += [s.dst.buffer for s in stmt.body if isinstance(s, Load)]
+                case _:
+                    pass
+        self.now += 2
+        for name in loaded:  # a loaded buffer is given back at the end of its list
+            self.touched[name].append((self.now, loops))
+
+    def _touch(self, stmt: Stmt, loops: tuple[int, ...]) -> None:
+        for name, late in _uses(stmt):
+            if name in self.temps:
+                self.touched.setdefault(name, []).append((self.now + late, loops))
+
+
+def _uses(stmt: Stmt) -> list[tuple[str, int]]:
+    """Buffers that a statement touches; 1 where a write may share a buffer with a source."""
+    used = [(view.buffer, 0) for view in values(stmt)]
+    match stmt:
+        case Load(dst):
+            used.append((dst.buffer, 0))
+        case Store(_, src):
+            used.append((src.buffer, 0))
+        case Combine(_, dst, src):
+            used += [(dst.buffer, 0), (src.buffer, 0), (src.buffer, 1)]
+        case Op(name, views):
+            used += _op_uses(name, [view.buffer for view in views])
+        case _:
+            pass
+    return used
+
+
+def _op_uses(name: str, views: list[str]) -> list[tuple[str, int]]:
+    row = INTRINSICS[name]
+    # in place only where source and destination elements are alike
+    in_place = not row.library and name not in ("cast", "compare", "compares", "select", "selects")
+    in_place = in_place and not name.startswith("reduce_")
+    used = [(views[0], 1)] if in_place else [(views[0], 0), (views[0], 1)]
+    used += [(view, 0) for view in views[1:]]
+    if name.startswith("reduce_"):
+        used += [(view, 1) for view in views[1:]]
+    return used
+
+
+def _lives(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, Life]:
+    scan = Scan(temps, {}, {}, {})
+    scan.walk(body, ())
+    lives = {}
+    for name, touches in scan.touched.items():
+        life = Life(min(at for at, _ in touches), max(at for at, _ in touches))
+        everywhere = set.intersection(*(set(loops) for _, loops in touches))
+        for _, loops in touches:
+            for mark in set(loops) - everywhere:
+                start, end = scan.spans[mark]
+                life.start, life.end = min(life.start, start), max(life.end, end)
+        lives[name] = life
+    return lives
+
+
+# ----------------------------------------------------------------------------------------- sharing
+
+
+def _assign(lives: dict[str, Life], temps: dict[str, Temp]) -> list[list[str]]:
+    """Temporaries by the buffer that they share, in the order of their first use."""
+    shared: list[list[str]] = []
+    for name in sorted(lives, key=lambda item: (lives[item].start, int(item[1:]))):
+        free = [
+            members
+            for members in shared
+            if _alike(temps[members[0]], temps[name]) and lives[members[-1]].end < lives[name].start
+        ]
+        same = [members for members in free if temps[members[0]].hint == temps[name].hint]
+        if same or free:
+            (same or free)[0].append(name)
+        else:
+            shared.append([name])
+    return shared
+
+
+def _alike(one: Temp, two: Temp) -> bool:
+    kind = (one.dtype, one.part, one.wide, one.mask)
+    return kind == (two.dtype, two.part, two.wide, two.mask)
+
+
+def _names(shared: Sequence[Sequence[str]], temps: dict[str, Temp], taken: set[str]) -> list[str]:
+    used = set(taken)
+    names = []
+    for members in shared:
+        temp = temps[members[0]]
+        stem = _stem(temp, [temps[name] for name in members])
+        name, turn = stem, 0
+        while name in used or (turn == 0 and stem in ("t", "s", "m")):
+            name, turn = f"{stem}{turn}", turn + 1
+        used.add(name)
+        names.append(name)
+    return names
+
+
+def _stem(temp: Temp, members: Iterable[Temp]) -> str:
+    suffix = {Part.LOADED: "_in", Part.STORED: "_out", Part.THROUGH: "_copy"}.get(temp.part)
+    if suffix is not None:
+        return f"{temp.hint}{suffix if temp.wide else suffix + '1'}"
+    hints = {member.hint for member in members}
+    if hints == {temp.hint} and temp.hint:
+        return temp.hint if temp.wide else f"{temp.hint}1"
+    return "m" if temp.mask else "t" if temp.wide else "s"
+
+
+# ------------------------------------------------------------------------------------------- sizes
+
+
+def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip) -> int:
+    ops = list(_ops(body))
+    library = any(INTRINSICS[item.name].library for item in ops)
+    room = chip.ub_bytes - (_LIBRARY_SPARE if library else 0)
+    room -= sum(_bytes(kind, _SMALL) for kind in kinds if not kind.wide)
+    per_step = sum(_bytes(kind, _STEP) for kind in kinds if kind.wide)
+    tile = min(room // per_step * _STEP, _LARGEST) if per_step else _STEP
+    if tile < _STEP:
+        raise PlanError(
+            "plan-ub",
+            f"{sum(kind.wide for kind in kinds)} tiles are alive at once: "
+            f"{per_step} B for {_STEP} elements each, {chip.name} has {max(room, 0)} B",
+        )
+    if tile >= 1024:
+        tile = tile // 1024 * 1024
+    if any(item.name == "accumulate_prod" for item in ops):
+        tile = 1 << (tile.bit_length() - 1)  # products are folded by halves
+    return tile
+
+
+def _bytes(temp: Temp, elements: int) -> int:
+    if temp.mask:
+        return max(elements // 8, 32)
+    return elements * temp.dtype.bytes * (2 if temp.part in _DOUBLED else 1)
+
+
+def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
+    for stmt in block:
+        match stmt:
+            case Op():
+                yield stmt
+            case For() | Stage():
+                yield from _ops(stmt.body)
+            case If():
+                yield from _ops(stmt.then)
+                yield from _ops(stmt.orelse)
+            case _:
+                pass
+
+
+def _buffer(temp: Temp, name: str) -> Buffer:
+    if temp.mask:
+        length: Expr = Binary(BinOp.FLOORDIV, TILE, Const(8)) if temp.wide else Const(32)
+        return Buffer(name, DType.UINT8, length)
+    return Buffer(name, temp.dtype, TILE if temp.wide else Const(_SMALL))
+
+
+# ---------------------------------------------------------------------------------------- renaming
+
+Rename = Callable[[str], str]
+
+
+def rename(block: tuple[Stmt, ...], name: Rename) -> tuple[Stmt, ...]:
+    """The same statements with other buffer names."""
+    return tuple(_rename(stmt, name) for stmt in block)
+
+
+def _rename(stmt: Stmt, name: Rename) -> Stmt:
+    match stmt:
+        case Assign(_, value):
+            return replace(stmt, value=_expr(value, name))
+        case For() | Stage():
+            return replace(stmt, body=rename(stmt.body, name))
+        case If():
+            return replace(stmt, then=rename(stmt.then, name), orelse=rename(stmt.orelse, name))
+        case Load():
+            return replace(stmt, dst=_view(stmt.dst, name))
+        case Store():
+            return replace(stmt, src=_view(stmt.src, name))
+        case Op():
+            return replace(
+                stmt,
+                views=tuple(_view(view, name) for view in stmt.views),
+                scalars=tuple(_expr(item, name) for item in stmt.scalars),
+            )
+        case Combine():
+            return replace(stmt, dst=_view(stmt.dst, name), src=_view(stmt.src, name))
+        case _:
+            return stmt
+
+
+def _view(view: View, name: Rename) -> View:
+    return View(name(view.buffer), view.offset)
+
+
+def _expr(expr: Expr, name: Rename) -> Expr:
+    match expr:
+        case Value(source):
+            return Value(_view(source, name))
+        case Binary():
+            return replace(expr, left=_expr(expr.left, name), right=_expr(expr.right, name))
+        case Negate(value):
+            return Negate(_expr(value, name))
+        case Call():
+            return replace(expr, args=tuple(_expr(item, name) for item in expr.args))
+        case Choice():
+            return Choice(_expr(expr.cond, name), _expr(expr.then, name), _expr(expr.other, name))
+        case _:
+            return expr

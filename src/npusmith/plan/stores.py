@@ -1,0 +1,185 @@
+"""Outputs: the passes that write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Note, Span, Store, View
+from npusmith.plan.block import Block, Part, Path, choice
+from npusmith.plan.dag import Kind, Value
+from npusmith.plan.emit import buffer_dtype, load
+from npusmith.plan.formula import formula
+from npusmith.plan.loops import nest
+from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
+from npusmith.plan.scalars import ZERO
+from npusmith.plan.space import Output
+from npusmith.plan.writer import Writer, op
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An output and the kernel's name for its tensor."""
+
+    output: Output
+    name: str
+
+    @property
+    def groups(self) -> frozenset[int]:
+        return frozenset(self.output.groups)
+
+
+def store_all(w: Writer, root: Path, targets: Sequence[Target]) -> None:
+    """One pass for outputs whose work is dealt out alike; numbers are stored by core 0."""
+    waiting = list(targets)
+    while waiting:
+        first = waiting[0]
+        if not first.groups:
+            waiting.pop(0)
+            _store_number(w, root, first)
+            continue
+        work = divide(w, root, first.groups, [first.output.value])
+        same = [t for t in waiting if t.groups and _alike(w, root, t, work.dealt)]
+        _store_pass(w, root, same)
+        waiting = [target for target in waiting if target not in same]
+
+
+def _alike(w: Writer, root: Path, target: Target, dealt: frozenset[int]) -> bool:
+    return divide(w, root, target.groups, [target.output.value]).dealt == dealt
+
+
+def _store_number(w: Writer, root: Path, target: Target) -> None:
+    ensure(w, root, [target.output.value])
+    only = Block()
+    _store(w, (*root, only), target)
+    alone = Binary(BinOp.EQ, CoreId(), ZERO)
+    root[-1].items.append(choice(alone, only))
+
+
+def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
+    domain = frozenset[int]().union(*(target.groups for target in targets))
+    work = divide(w, root, domain, [target.output.value for target in targets])
+
+    def body(path: Path) -> None:
+        """At the dealt groups: outputs by the loops that are left for them."""
+        waiting = list(targets)
+        while waiting:
+            left = waiting[0].groups - path[-1].opened
+            same = [t for t in waiting if t.groups - path[-1].opened == left]
+            _store_nest(w, path, left, same)
+            waiting = [target for target in waiting if target not in same]
+
+    # loops that are left belong to each output, not to the pass
+    run(w, root, replace(work, rest=[]), body)
+
+
+def _store_nest(w: Writer, path: Path, left: frozenset[int], targets: Sequence[Target]) -> None:
+    inner = inner_reductions(w, path, [target.output.value for target in targets])
+    nest(w, path, ordered(w, left, inner), lambda deep: _store_here(w, deep, targets))
+
+
+def _store_here(w: Writer, path: Path, targets: Sequence[Target]) -> None:
+    ensure_reductions(w, path, [t.output.value for t in targets if not _is_copy(w, t)])
+    for target in targets:
+        path[-1].items.append(Note(f"{target.name} = {formula(w.space, target.output.value)}"))
+    for target in targets:
+        _reserve(w, path, target)
+    ensure(w, path, [t.output.value for t in targets if not _is_copy(w, t)])
+    held = dict(path[-1].buffers)
+    for target in targets:
+        path[-1].buffers.update(held)
+        _store(w, path, target)
+
+
+def _reserve(w: Writer, path: Path, target: Target) -> None:
+    """Let a value that is computed here be computed in the buffer that is stored."""
+    value = target.output.value
+    plain = target.output.dtype in (DType.FLOAT32, DType.INT32)
+    computed = value.op not in ("load", "reduce", "const", "count", "index")
+    here = path[-1]
+    if not plain or not computed or w.find(path, value) or value in w.stored:
+        return
+    if path[w.home(path, value)] is here and w.space.wide(value) == _is_wide(w, target):
+        w.stored[value] = w.temp(
+            target.output.dtype, _is_wide(w, target), Part.STORED, hint=target.name
+        )
+
+
+def _is_wide(w: Writer, target: Target) -> bool:
+    return w.space.last in target.groups
+
+
+def _is_copy(w: Writer, target: Target) -> bool:
+    """An input stored as it is: no arithmetic, any type."""
+    value, output = target.output.value, target.output
+    return (
+        value.op == "load"
+        and value.dtype is output.dtype
+        and w.space.wide(value) == _is_wide(w, target)
+    )
+
+
+def _store(w: Writer, path: Path, target: Target) -> None:
+    wide = _is_wide(w, target)
+    if _is_copy(w, target):
+        buffer = load(w, path, target.output.value, Part.THROUGH)
+    else:
+        buffer = _stored(w, path, target, wide)
+    span = Span(target.name, w.offset(path, target.output.groups))
+    path[-1].items.append(Store(span, View(buffer), w.count(path, wide)))
+    _forget_stored(w, path[-1])
+
+
+def _forget_stored(w: Writer, block: Block) -> None:
+    """A stored buffer's contents are undefined afterwards: whoever needs the value computes it."""
+    for value, buffer in list(block.buffers.items()):
+        if w.temps[buffer].part is Part.STORED:
+            del block.buffers[value]
+
+
+def _stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
+    """The output's elements in its own type, in a buffer that is only stored."""
+    value, dtype = target.output.value, target.output.dtype
+    held = w.find(path, value)
+    if held is not None and w.temps[held].part is Part.STORED and w.temps[held].hint == target.name:
+        return held
+    count = w.count(path, wide)
+    steps = _steps(target, value)
+    source = w.vector(path, value, wide) if steps else ""
+    for i, (step, mode) in enumerate(steps):
+        part = Part.STORED if i == len(steps) - 1 else Part.SCRATCH
+        buffer = w.temp(step, wide, part, hint=target.name)
+        path[-1].items.append(op("cast", (buffer, source), (), count, mode))
+        source = buffer
+    if steps:
+        return source
+    buffer = w.temp(dtype, wide, Part.STORED, hint=target.name)
+    if w.is_number(value, wide):
+        number = w.number(path, value)
+        path[-1].items.append(op("duplicate", (buffer,), (number,), count))
+    else:
+        one = Const(1) if value.kind is Kind.INT else Const(1.0)
+        path[-1].items.append(op("muls", (buffer, w.held(path, value)), (one,), count))
+    return buffer
+
+
+def _steps(target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
+    """Casts from what a value is held in to the output's type."""
+    dtype = buffer_dtype(target.output.dtype)
+    if dtype is DType.FLOAT32 and value.kind is Kind.FLOAT:
+        return ()
+    if dtype is DType.INT32 and value.kind is Kind.INT:
+        return ()
+    if dtype in (DType.FLOAT16, DType.BFLOAT16) and value.kind is Kind.FLOAT:
+        return ((dtype, "rint"),)
+    if dtype in (DType.UINT8, DType.INT8) and value.kind is Kind.FLOAT:
+        return ((DType.FLOAT16, "rint"), (dtype, "rint"))
+    if dtype is DType.INT16 and value.kind is Kind.FLOAT:
+        return ((dtype, "rint"),)
+    raise PlanError(
+        "plan-dtype",
+        f"output {target.name} is {target.output.dtype.value}: not exact on a vector core",
+        legal="float32, float16, bfloat16, bool, or int32 from int32 arithmetic",
+    )

@@ -1,0 +1,160 @@
+"""`write`: a captured graph -> a tile program, with no model and no search.
+
+Read the graph into expressions (read), order and merge its axes (space), lay out passes and loops
+(passes, stores), share buffers (pack), and write the host function (host).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Kernel, Program, Scalar, Stmt, Tensor, TensorRole
+from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.walk import names, operands, statements
+from npusmith.plan.block import Block, staged
+from npusmith.plan.formula import formula
+from npusmith.plan.host import Sizes
+from npusmith.plan.names import tensor_name
+from npusmith.plan.pack import Packed, pack
+from npusmith.plan.read import read
+from npusmith.plan.space import Space, resolve
+from npusmith.plan.stores import Target, store_all
+from npusmith.plan.writer import Writer
+from npusmith.target.chips import Chip
+from npusmith.task.graph import Graph
+
+_SOURCES = {
+    "user": Source.USER,
+    "parameter": Source.PARAMETER,
+    "buffer": Source.BUFFER,
+    "constant": Source.CONSTANT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A tile program, the operator around it, and what was decided on the way."""
+
+    program: Program
+    spec: OpSpec
+    notes: tuple[str, ...]
+
+
+def write(graph: Graph, name: str, chip: Chip) -> Plan:
+    """The tile program for a graph, under the operator name `name`.
+
+    Raises PlanError (codes plan-*) naming the node that cannot be written, why, and what to do.
+    The program is generic in sizes: written again for another captured shape of the same module it
+    is the same text, unless the model bakes sizes into its arithmetic.
+    """
+    space = resolve(read(graph))
+    if not space.outputs:
+        raise PlanError("plan-no-output", "the graph has no output")
+    w = Writer(space, Sizes(space))
+    targets = _name_tensors(w)
+    root = Block()
+    store_all(w, (root,), targets)
+    tensors = _tensors(w, targets)
+    packed = pack(staged(root.items), w.temps, _taken(w, tensors), chip)
+    program = _program(w, name, packed, tensors, targets)
+    return Plan(program, _spec(space, targets, name), _notes(space, w, packed))
+
+
+# ------------------------------------------------------------------------------------------- names
+
+
+def _name_tensors(w: Writer) -> list[Target]:
+    """Kernel names for inputs and outputs."""
+    for item in w.space.inputs:
+        w.tensors[item.item.name] = item.name
+    used = set(w.tensors.values())
+    outputs = w.space.outputs
+    return [
+        Target(output, tensor_name("y" if len(outputs) == 1 else f"y{i}", used))
+        for i, output in enumerate(outputs)
+    ]
+
+
+def _taken(w: Writer, tensors: Iterable[Tensor]) -> set[str]:
+    """Names that buffers must not take."""
+    return {item.name for item in tensors} | set(w.sizes.defined) | set(w.names)
+
+
+# ----------------------------------------------------------------------------------------- program
+
+
+def _tensors(w: Writer, targets: list[Target]) -> tuple[Tensor, ...]:
+    inputs = [
+        Tensor(w.tensors[item.item.name], item.item.dtype, TensorRole.INPUT)
+        for item in w.space.inputs
+    ]
+    outputs = [Tensor(t.name, t.output.dtype, TensorRole.OUTPUT) for t in targets]
+    work = [Tensor(name, DType.FLOAT32, TensorRole.SCRATCH) for name in w.sizes.scratch]
+    return (*inputs, *outputs, *work)
+
+
+def _program(
+    w: Writer, name: str, packed: Packed, tensors: tuple[Tensor, ...], targets: list[Target]
+) -> Program:
+    read_names = _read_names(packed.body)
+    consts: list[tuple[str, int | float]] = [("TILE", packed.tile)]
+    if "FOLDS" in read_names:
+        consts.append(("FOLDS", (packed.tile // 8).bit_length() - 1))
+    used = [item for item in (*w.sizes.defined, "cores") if item in read_names]
+    host = w.sizes.write(
+        name, tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH), used, ""
+    )
+    kernel = Kernel(
+        name, tensors, tuple(Scalar(item) for item in used), packed.buffers, packed.body
+    )
+    host_names = {item for stmt in host.body for e in operands(stmt) for item in names(e)}
+    if not packed.buffers or not any(_wide(b) for b in packed.buffers):
+        consts = [pair for pair in consts if pair[0] in read_names | host_names]
+    return Program(tuple(consts), host, kernel, _doc(w.space, name, targets))
+
+
+def _wide(buffer: object) -> bool:
+    return "TILE" in repr(buffer)
+
+
+def _read_names(body: tuple[Stmt, ...]) -> set[str]:
+    return {item for stmt in statements(body) for expr in operands(stmt) for item in names(expr)}
+
+
+def _doc(space: Space, name: str, targets: list[Target]) -> str:
+    formulas = [f"{t.name} = {formula(space, t.output.value)}" for t in targets]
+    sizes = " x ".join(group.name for group in space.groups) or "one number"
+    return "\n".join([f"{name} over {sizes}", *formulas])
+
+
+# -------------------------------------------------------------------------------------------- spec
+
+
+def _spec(space: Space, targets: list[Target], name: str) -> OpSpec:
+    inputs = tuple(
+        Port(
+            name=item.name,
+            dtype=item.item.dtype,
+            shape=item.item.shape,
+            source=_SOURCES[item.item.kind],
+            position=item.item.position,
+            target=item.item.target,
+        )
+        for item in space.inputs
+    )
+    outputs = tuple(
+        Port(t.name, t.output.dtype, t.output.shape, dims=t.output.dims) for t in targets
+    )
+    return OpSpec(name, inputs, outputs, single_output=len(outputs) == 1)
+
+
+def _notes(space: Space, w: Writer, packed: Packed) -> tuple[str, ...]:
+    deals = [
+        "dealt to cores: "
+        + " x ".join([space.groups[g].name for g in deal.outer] + ["tiles"] * deal.tiled)
+        for deal in w.sizes.deals.values()
+    ]
+    return (*space.notes, *deals, f"a tile is {packed.tile} elements")

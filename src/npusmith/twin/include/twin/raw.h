@@ -1,0 +1,76 @@
+// C-style names that kernels mix with the class API.
+#pragma once
+
+#include "twin/mask.h"
+#include "twin/reduce.h"
+#include "twin/sync.h"
+
+inline void pipe_barrier(pipe_t pipe, twin::Site site = twin::Here()) {
+  twin::Barrier({"pipe_barrier", site}, pipe);
+}
+inline void set_flag(pipe_t first, pipe_t second, std::int64_t id, twin::Site site = twin::Here()) {
+  const twin::Call call{"set_flag", site};
+  twin::SetEvent(call, twin::EventBetween(call, first, second), id);
+}
+inline void wait_flag(pipe_t first, pipe_t second, std::int64_t id,
+                      twin::Site site = twin::Here()) {
+  const twin::Call call{"wait_flag", site};
+  twin::WaitEvent(call, twin::EventBetween(call, first, second), id);
+}
+inline void set_mask_norm(twin::Site site = twin::Here()) { AscendC::SetMaskNorm(site); }
+inline void set_mask_count(twin::Site site = twin::Here()) { AscendC::SetMaskCount(site); }
+inline void set_vector_mask(std::uint64_t high, std::uint64_t low,
+                            twin::Site site = twin::Here()) {
+  twin::SetMask({"set_vector_mask", site}, high, low);
+}
+inline void set_atomic_none(twin::Site site = twin::Here()) { AscendC::SetAtomicNone(site); }
+
+inline std::int64_t get_block_idx() { return twin::BlockIndex(); }
+inline std::int64_t get_block_num() { return twin::BlockCount(); }
+inline std::int64_t get_subblockid() { return 0; }
+inline std::int64_t get_subblockdim() { return 1; }
+
+namespace twin {
+
+// Reads like a variable, so that a local variable of the same name may hide it.
+template <std::int64_t (*read)()>
+struct Live {
+  operator std::int64_t() const { return read(); }
+};
+
+}  // namespace twin
+
+inline constexpr twin::Live<twin::BlockIndex> block_idx{};
+inline constexpr twin::Live<twin::BlockCount> block_num{};
+
+// Sum of each repeat; under the mask register as it stands.
+template <typename T>
+void vcadd(__ubuf__ T *dst, __ubuf__ T *src, twin::Byte repeat, std::int64_t dstRepeatStride,
+           std::int64_t srcBlockStride, std::int64_t srcRepeatStride, bool = false,
+           twin::Site site = twin::Here()) {
+  twin::FoldRepeat({"vcadd", site}, twin::Fold::kSum, twin::TagOf<T>(), twin::RawView(dst),
+                   twin::RawView(src), twin::Masked(false, std::uint64_t{0}, repeat.value),
+                   {dstRepeatStride, srcBlockStride, srcRepeatStride},
+                   AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+}
+
+namespace AscendC {
+
+// The part of the internal helpers that published kernels call.
+struct AscendCUtils {
+  template <typename T>
+  static void SetMask(std::int32_t length, twin::Site site = twin::Here()) {
+    twin::SetMaskLength({"SetMask", site}, length, twin::TagOf<T>());
+  }
+  template <typename T>
+  static void SetMask(std::uint64_t high, std::uint64_t low, twin::Site site = twin::Here()) {
+    twin::SetMask({"SetMask", site}, high, low);
+  }
+  static void ResetMask(twin::Site site = twin::Here()) {
+    twin::ResetMaskRegister({"ResetMask", site});
+  }
+  static std::int32_t GetBitSize(std::int32_t bytes) { return bytes * 8; }
+  static std::int32_t GetC0Size() { return ONE_BLK_SIZE; }
+};
+
+}  // namespace AscendC

@@ -1,0 +1,133 @@
+// Device memory for direct-launch programs, and launches out of host code.
+#include "acl/acl.h"
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "memory.h"
+#include "twin/direct.h"
+#include "twin/half.h"
+#include "twin/launch.h"
+
+namespace {
+
+using twin::host::Area;
+
+std::map<void *, Area> &Allocations() {
+  static std::map<void *, Area> table;
+  return table;
+}
+
+void Print(const twin::FindingRecord &finding) {
+  std::fprintf(stderr, "%s[%s]: %s\n  %s:%d, core %d: %s\n", finding.level.c_str(),
+               finding.code.c_str(), finding.message.c_str(), finding.file.c_str(), finding.line,
+               finding.core, finding.seen.c_str());
+}
+
+}  // namespace
+
+namespace twin {
+
+void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args) {
+  LaunchSpec spec{};
+  spec.entry = entry;
+  spec.args = args;
+  spec.blocks = blocks;
+  for (const auto &[base, area] : Allocations()) {
+    spec.regions.push_back({area.Base(), area.Bytes(), area.Name(), true});
+  }
+  Launch(spec);
+  for (const FindingRecord &finding : TakeFindings()) Print(finding);
+}
+
+}  // namespace twin
+
+extern "C" {
+
+aclError aclInit(const char *) { return ACL_SUCCESS; }
+aclError aclFinalize() { return ACL_SUCCESS; }
+aclError aclrtSetDevice(std::int32_t device) {
+  return device == 0 ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;  // there is one
+}
+aclError aclrtGetDevice(std::int32_t *device) {
+  *device = 0;
+  return ACL_SUCCESS;
+}
+aclError aclrtResetDevice(std::int32_t device) { return aclrtSetDevice(device); }
+aclError aclrtCreateContext(aclrtContext *context, std::int32_t device) {
+  *context = nullptr;
+  return aclrtSetDevice(device);
+}
+aclError aclrtDestroyContext(aclrtContext) { return ACL_SUCCESS; }
+// Launches run at once, on the caller's thread: a stream has nothing to keep.
+aclError aclrtCreateStream(aclrtStream *stream) {
+  *stream = nullptr;
+  return ACL_SUCCESS;
+}
+aclError aclrtDestroyStream(aclrtStream) { return ACL_SUCCESS; }
+aclError aclrtSynchronizeStream(aclrtStream) { return ACL_SUCCESS; }
+aclError aclrtSynchronizeDevice() { return ACL_SUCCESS; }
+
+aclError aclrtMalloc(void **pointer, std::size_t bytes, aclrtMemMallocPolicy) {
+  if (pointer == nullptr || bytes == 0) return ACL_ERROR_INVALID_PARAM;
+  try {
+    const std::string name = "device memory " + std::to_string(Allocations().size());
+    Area area = Area::OfPoison(name, bytes);
+    *pointer = area.Base();
+    Allocations().emplace(area.Base(), area);
+  } catch (const std::exception &) {
+    return ACL_ERROR_BAD_ALLOC;
+  }
+  return ACL_SUCCESS;
+}
+
+aclError aclrtFree(void *pointer) {
+  const auto at = Allocations().find(pointer);
+  if (at == Allocations().end()) return ACL_ERROR_INVALID_PARAM;
+  at->second.Release();
+  Allocations().erase(at);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtMallocHost(void **pointer, std::size_t bytes) {
+  *pointer = std::malloc(bytes);
+  return *pointer == nullptr ? ACL_ERROR_BAD_ALLOC : ACL_SUCCESS;
+}
+aclError aclrtFreeHost(void *pointer) {
+  std::free(pointer);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtMemcpy(void *target, std::size_t most, const void *source, std::size_t bytes,
+                     aclrtMemcpyKind) {
+  if (bytes > most) return ACL_ERROR_INVALID_PARAM;
+  std::memcpy(target, source, bytes);
+  return ACL_SUCCESS;
+}
+aclError aclrtMemcpyAsync(void *target, std::size_t most, const void *source, std::size_t bytes,
+                          aclrtMemcpyKind kind, aclrtStream) {
+  return aclrtMemcpy(target, most, source, bytes, kind);
+}
+aclError aclrtMemset(void *target, std::size_t most, std::int32_t value, std::size_t bytes) {
+  if (bytes > most) return ACL_ERROR_INVALID_PARAM;
+  std::memset(target, value, bytes);
+  return ACL_SUCCESS;
+}
+aclError aclrtMemsetAsync(void *target, std::size_t most, std::int32_t value, std::size_t bytes,
+                          aclrtStream) {
+  return aclrtMemset(target, most, value, bytes);
+}
+
+float aclFloat16ToFloat(aclFloat16 value) {
+  half number;
+  std::memcpy(&number, &value, sizeof value);
+  return static_cast<float>(number);
+}
+aclFloat16 aclFloatToFloat16(float value) {
+  const half number(value);
+  aclFloat16 bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+}

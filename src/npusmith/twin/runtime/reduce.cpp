@@ -1,0 +1,406 @@
+// Reductions: adjacent-pair trees with rounding at every step, as the chip adds.
+#include <algorithm>
+
+#include "loops.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+using AscendC::ReduceOrder;
+
+template <typename T>
+using HeldT = typename Held<T>::Type;
+
+// A value and where it stood.
+template <typename T>
+struct Found {
+  HeldT<T> value;
+  std::int64_t index;
+};
+
+// The sum of n values (a power of two), destroying them.
+template <typename T>
+HeldT<T> Tree(HeldT<T> *values, std::int64_t n) {
+  for (; n > 1; n /= 2) {
+    for (std::int64_t i = 0; i < n / 2; ++i) {
+      values[i] = Held<T>::Load(Held<T>::Store(values[2 * i] + values[2 * i + 1]));
+    }
+  }
+  return values[0];
+}
+
+// Sum of up to one repeat under a mask; masked-off lanes count as zero.
+template <typename T>
+HeldT<T> SumLanes(const T *from, std::int64_t n, std::int64_t lanes, const std::uint64_t *mask) {
+  alignas(64) HeldT<T> values[128];
+  for (std::int64_t i = 0; i < n; ++i) values[i] = Held<T>::Load(from[i]);
+  if (mask != nullptr) {
+    for (std::int64_t i = 0; i < n; ++i) values[i] = Active(mask, i) ? values[i] : HeldT<T>(0);
+  }
+  std::fill(values + n, values + lanes, HeldT<T>(0));
+  return Tree<T>(values, lanes);
+}
+
+// NaN wins; ties keep the lowest index.
+template <typename T>
+bool Better(HeldT<T> candidate, HeldT<T> best, bool max) {
+  if (best != best) return false;
+  if (candidate != candidate) return true;
+  return max ? candidate > best : candidate < best;
+}
+
+template <typename T>
+Found<T> Extreme(const T *from, std::int64_t n, const std::uint64_t *mask, bool max) {
+  Found<T> best{HeldT<T>(0), -1};
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (mask != nullptr && !Active(mask, i)) continue;
+    const HeldT<T> value = Held<T>::Load(from[i]);
+    if (best.index < 0 || Better<T>(value, best.value, max)) best = {value, i};
+  }
+  return best;
+}
+
+template <typename T>
+void PutIndex(T *to, std::int64_t index) {
+  if constexpr (sizeof(T) == 2) {
+    const auto bits = static_cast<std::uint16_t>(index);
+    std::memcpy(to, &bits, 2);
+  } else {
+    const auto bits = static_cast<std::uint32_t>(index);
+    std::memcpy(to, &bits, 4);
+  }
+}
+
+// What every reduction of one plan shares.
+struct Job {
+  Plan plan;
+  Arm src;
+
+  std::int64_t repeats() const { return plan.repeats + (plan.tail > 0); }
+  std::int64_t lanesOf(std::int64_t r) const { return r < plan.repeats ? plan.last + 1 : plan.tail; }
+  const std::uint64_t *maskOf(std::int64_t r) const {
+    return r < plan.repeats && !plan.full ? plan.mask : nullptr;
+  }
+};
+
+bool MakeJob(Core &core, const Call &call, DType type, const Lane &src, const Walk &walk,
+             Job &job) {
+  if (!MakePlan(core, call, walk, kRepeat / SizeOf(type), job.plan)) return false;
+  job.src = {"src", src, type};
+  return CheckArms(core, call, job.plan, &job.src, 1) && !job.plan.empty();
+}
+
+template <typename T>
+const T *Lanes(const Job &job, std::int64_t r, T *buffer) {
+  if (job.src.lane.block == 1) {
+    return reinterpret_cast<const T *>(job.src.base + r * job.src.lane.repeat * kBlock);
+  }
+  GatherRepeat(job.src, r, job.lanesOf(r), buffer);
+  return buffer;
+}
+
+// Reduces the whole job to one value.
+template <typename T>
+Found<T> FoldJob(const Job &job, Fold fold) {
+  alignas(64) T buffer[128];
+  Found<T> total{HeldT<T>(0), -1};
+  for (std::int64_t r = 0; r < job.repeats(); ++r) {
+    const T *from = Lanes(job, r, buffer);
+    if (fold == Fold::kSum) {
+      const HeldT<T> part = SumLanes(from, job.lanesOf(r), job.plan.lanes, job.maskOf(r));
+      total.value = r == 0 ? part : Held<T>::Load(Held<T>::Store(total.value + part));
+      total.index = 0;
+      continue;
+    }
+    Found<T> part = Extreme(from, job.lanesOf(r), job.maskOf(r), fold == Fold::kMax);
+    if (part.index < 0) continue;
+    part.index += r * job.plan.lanes;
+    if (total.index < 0 || Better<T>(part.value, total.value, fold == Fold::kMax)) total = part;
+  }
+  return total;
+}
+
+// As FoldJob, but the sums of the repeats are themselves added by a tree.
+template <typename T>
+Found<T> FoldTree(const Job &job) {
+  alignas(64) T buffer[128];
+  std::vector<HeldT<T>> parts;
+  for (std::int64_t r = 0; r < job.repeats(); ++r) {
+    parts.push_back(SumLanes(Lanes(job, r, buffer), job.lanesOf(r), job.plan.lanes, job.maskOf(r)));
+  }
+  std::size_t width = 1;
+  while (width < parts.size()) width *= 2;
+  parts.resize(width, HeldT<T>(0));
+  return {Tree<T>(parts.data(), static_cast<std::int64_t>(width)), 0};
+}
+
+template <typename T>
+void PutFound(Core &core, const Found<T> &found, T *to, bool index) {
+  *to = Held<T>::Store(found.value);
+  std::memcpy(&core.foldSum, to, sizeof(T));
+  if (!index) return;
+  PutIndex(to + 1, found.index);
+}
+
+// guess: the largest part of scratch is one value and one index a repeat
+std::int64_t ScratchBytes(Fold fold, std::int64_t repeats, int size) {
+  const std::int64_t elements = fold == Fold::kSum ? repeats : 2 * repeats;
+  return (elements * size + kBlock - 1) / kBlock * kBlock;
+}
+
+bool CheckFold(Core &core, const Call &call, Fold fold, const View &dst, const View &src,
+               const View &scratch, const Job &job, bool index, std::uint8_t *&to) {
+  const int size = SizeOf(job.src.type);
+  to = Usable(core, call, {"dst", &dst, size * (index ? 2 : 1)});
+  if (to == nullptr) return false;
+  if (fold == Fold::kSum && job.plan.counted) return true;  // the count form leaves scratch alone
+  const std::int64_t bytes = ScratchBytes(fold, job.repeats(), size);
+  if (scratch.bytes < bytes) {
+    Report(call, "scratch-size",
+           Text("the scratch tensor of %s is too small", call.api),
+           Text("%lld B for %lld repeats", Ll(scratch.bytes), Ll(job.repeats())),
+           Text("at least %lld B", Ll(bytes)));
+    return false;
+  }
+  const std::int64_t srcBytes = Footprint(job.plan, job.src.lane, size);
+  return Usable(core, call, {"sharedTmpBuffer", &scratch, bytes}) != nullptr &&
+         Disjoint(call, "sharedTmpBuffer", scratch, bytes, "src", src, srcBytes);
+}
+
+}  // namespace
+
+void FoldAll(const Call &call, Fold fold, DType type, const View &dst, const View &src,
+             const View &scratch, std::int64_t count, bool index) {
+  Core &core = Enter(call);
+  Job job;
+  std::uint8_t *to = nullptr;
+  if (!MakeJob(core, call, type, {src}, Counted(count), job)) return;
+  if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
+  if (type == DType::kF32) PutFound(core, FoldJob<float>(job, fold), reinterpret_cast<float *>(to), index);
+  else PutFound(core, FoldJob<half>(job, fold), reinterpret_cast<half *>(to), index);
+}
+
+void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const View &src,
+                 const View &scratch, const Walk &walk, std::int64_t repeatStride, bool index) {
+  Core &core = Enter(call);
+  Job job;
+  std::uint8_t *to = nullptr;
+  Walk once = walk;
+  once.repeats = std::min<std::int64_t>(walk.repeats, 255);  // these take a 32-bit repeatTime
+  if (!InRange(call, "repeatTime", walk.repeats, 0, 0x7FFFFFFF)) return;
+  if (!MakePlan(core, call, once, kRepeat / SizeOf(type), job.plan)) return;
+  if (!core.counter) job.plan.repeats = walk.repeats;
+  job.src = {"src", {src, 1, repeatStride}, type};
+  if (!CheckArms(core, call, job.plan, &job.src, 1) || job.plan.empty()) return;
+  if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
+  const bool sum = fold == Fold::kSum;
+  if (type == DType::kF32) {
+    PutFound(core, sum ? FoldTree<float>(job) : FoldJob<float>(job, fold),
+             reinterpret_cast<float *>(to), index);
+  } else {
+    PutFound(core, sum ? FoldTree<half>(job) : FoldJob<half>(job, fold),
+             reinterpret_cast<half *>(to), index);
+  }
+}
+
+namespace {
+
+// Bytes of one result of a repeat.
+std::int64_t ResultBytes(Fold fold, ReduceOrder order, int size) {
+  if (fold == Fold::kSum || order == ReduceOrder::ORDER_ONLY_VALUE) return size;
+  return order == ReduceOrder::ORDER_ONLY_INDEX ? 4 : 2 * size;
+}
+
+template <typename T>
+void PutOrdered(const Found<T> &found, ReduceOrder order, std::uint8_t *raw) {
+  auto *to = reinterpret_cast<T *>(raw);
+  switch (order) {
+    case ReduceOrder::ORDER_VALUE_INDEX:
+      to[0] = Held<T>::Store(found.value);
+      PutIndex(to + 1, found.index);
+      break;
+    case ReduceOrder::ORDER_INDEX_VALUE:
+      PutIndex(to, found.index);
+      to[1] = Held<T>::Store(found.value);
+      break;
+    case ReduceOrder::ORDER_ONLY_VALUE: to[0] = Held<T>::Store(found.value); break;
+    case ReduceOrder::ORDER_ONLY_INDEX: {
+      const auto index = static_cast<std::uint32_t>(found.index);
+      std::memcpy(raw, &index, 4);
+    }
+  }
+}
+
+template <typename T>
+void FoldRepeatAs(Core &core, const Job &job, Fold fold, std::uint8_t *to, std::int64_t pitch,
+                  ReduceOrder order) {
+  alignas(64) T buffer[128];
+  for (std::int64_t r = 0; r < job.repeats(); ++r) {
+    const T *from = Lanes(job, r, buffer);
+    if (fold == Fold::kSum) {
+      const T sum = Held<T>::Store(SumLanes(from, job.lanesOf(r), job.plan.lanes, job.maskOf(r)));
+      std::memcpy(to + r * pitch, &sum, sizeof sum);
+      std::memcpy(&core.foldSum, &sum, sizeof sum);
+      continue;
+    }
+    const Found<T> best = Extreme(from, job.lanesOf(r), job.maskOf(r), fold == Fold::kMax);
+    if (best.index < 0) continue;
+    PutOrdered(best, order, to + r * pitch);
+    const T value = Held<T>::Store(best.value);
+    core.foldValue = core.foldIndex = 0;
+    std::memcpy(&core.foldValue, &value, sizeof value);
+    core.foldIndex = static_cast<std::uint64_t>(best.index);
+  }
+}
+
+}  // namespace
+
+void FoldRepeat(const Call &call, Fold fold, DType type, const View &dst, const View &src,
+                const Walk &walk, const FoldStrides &strides, ReduceOrder order) {
+  Core &core = Enter(call);
+  Job job;
+  if (!MakeJob(core, call, type, {src, strides.block, strides.repeat}, walk, job)) return;
+  const std::int64_t unit = ResultBytes(fold, order, SizeOf(type));
+  const std::int64_t pitch = strides.dst * unit;
+  std::uint8_t *to =
+      Usable(core, call, {"dst", &dst, (job.repeats() - 1) * pitch + unit, unit});
+  if (to == nullptr) return;
+  if (type == DType::kF32) FoldRepeatAs<float>(core, job, fold, to, pitch, order);
+  else FoldRepeatAs<half>(core, job, fold, to, pitch, order);
+}
+
+namespace {
+
+template <typename T>
+void FoldBlockAs(const Job &job, Fold fold, T *to, std::int64_t pitch) {
+  constexpr std::int64_t kPerBlock = kBlock / static_cast<std::int64_t>(sizeof(T));
+  alignas(64) T buffer[128];
+  for (std::int64_t r = 0; r < job.repeats(); ++r) {
+    const T *from = Lanes(job, r, buffer);
+    const std::int64_t lanes = job.lanesOf(r);
+    for (std::int64_t b = 0; b * kPerBlock < lanes; ++b) {
+      const std::int64_t n = std::min(kPerBlock, lanes - b * kPerBlock);
+      std::uint64_t bits = ~0ull;  // active lanes of this block
+      if (const std::uint64_t *mask = job.maskOf(r)) {
+        bits = mask[b * kPerBlock / 64] >> (b * kPerBlock % 64);
+      }
+      bits &= (1ull << n) - 1;
+      if (bits == 0) continue;  // a block without active lanes leaves the old value
+      const std::uint64_t own[2] = {bits, 0};
+      T &target = to[r * pitch + b];
+      if (fold == Fold::kSum) target = Held<T>::Store(SumLanes(from + b * kPerBlock, n, kPerBlock, own));
+      else target = Held<T>::Store(Extreme(from + b * kPerBlock, n, own, fold == Fold::kMax).value);
+    }
+  }
+}
+
+}  // namespace
+
+void FoldBlock(const Call &call, Fold fold, DType type, const View &dst, const View &src,
+               const Walk &walk, const FoldStrides &strides) {
+  Core &core = Enter(call);
+  Job job;
+  if (!MakeJob(core, call, type, {src, strides.block, strides.repeat}, walk, job)) return;
+  const std::int64_t size = SizeOf(type), unit = 8 * size;  // eight results a repeat
+  const std::int64_t blocks = (job.lanesOf(job.repeats() - 1) * size + kBlock - 1) / kBlock;
+  const std::int64_t bytes = (job.repeats() - 1) * strides.dst * unit + blocks * size;
+  std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes, unit});
+  if (to == nullptr) return;
+  if (type == DType::kF32) FoldBlockAs(job, fold, reinterpret_cast<float *>(to), strides.dst * 8);
+  else FoldBlockAs(job, fold, reinterpret_cast<half *>(to), strides.dst * 8);
+}
+
+namespace {
+
+template <typename T>
+void FoldPairAs(const Job &job, T *to, std::int64_t pitch) {
+  alignas(64) T buffer[128];
+  for (std::int64_t r = 0; r < job.repeats(); ++r) {
+    const T *from = Lanes(job, r, buffer);
+    const std::uint64_t *mask = job.maskOf(r);
+    const auto load = [&](std::int64_t i) {
+      const bool on = i < job.lanesOf(r) && (mask == nullptr || Active(mask, i));
+      return on ? Held<T>::Load(from[i]) : HeldT<T>(0);
+    };
+    for (std::int64_t i = 0; 2 * i < job.lanesOf(r); ++i) {
+      to[r * pitch + i] = Held<T>::Store(load(2 * i) + load(2 * i + 1));
+    }
+  }
+}
+
+}  // namespace
+
+void FoldPair(const Call &call, DType type, const View &dst, const View &src, const Walk &walk,
+              const FoldStrides &strides) {
+  Core &core = Enter(call);
+  Job job;
+  if (!MakeJob(core, call, type, {src, strides.block, strides.repeat}, walk, job)) return;
+  const std::int64_t size = SizeOf(type), unit = kRepeat / 2;
+  const std::int64_t last = (job.lanesOf(job.repeats() - 1) + 1) / 2 * size;
+  std::uint8_t *to =
+      Usable(core, call, {"dst", &dst, (job.repeats() - 1) * strides.dst * unit + last});
+  if (to == nullptr) return;
+  const std::int64_t pitch = strides.dst * unit / size;
+  if (type == DType::kF32) FoldPairAs(job, reinterpret_cast<float *>(to), pitch);
+  else FoldPairAs(job, reinterpret_cast<half *>(to), pitch);
+}
+
+void ReadFold(const Call &call, bool sum, int size, void *value, void *index) {
+  const Core &core = Enter(call);
+  std::memcpy(value, sum ? &core.foldSum : &core.foldValue, static_cast<std::size_t>(size));
+  if (index != nullptr) std::memcpy(index, &core.foldIndex, static_cast<std::size_t>(size));
+}
+
+namespace {
+
+template <typename T>
+HeldT<T> SumRow(const T *from, std::int64_t n) {
+  constexpr std::int64_t kLanes = kRepeat / static_cast<std::int64_t>(sizeof(T));
+  HeldT<T> total(0);
+  for (std::int64_t at = 0; at < n; at += kLanes) {
+    const HeldT<T> part = SumLanes(from + at, std::min(kLanes, n - at), kLanes, nullptr);
+    total = at == 0 ? part : Held<T>::Load(Held<T>::Store(total + part));
+  }
+  return total;
+}
+
+template <typename T>
+void SumRowsAs(T *to, const T *from, std::int64_t rows, std::int64_t inner, std::int64_t n,
+               bool mean) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    HeldT<T> total = SumRow(from + row * inner, n);
+    if (mean) {
+      const HeldT<T> scale = Held<T>::Load(Held<T>::Store(HeldT<T>(1) / static_cast<HeldT<T>>(n)));
+      total = Held<T>::Load(Held<T>::Store(total * scale));
+    }
+    to[row] = Held<T>::Store(total);
+  }
+}
+
+}  // namespace
+
+void SumRows(const Call &call, DType type, const View &dst, const View &src, const View *scratch,
+             std::int64_t rows, std::int64_t inner, std::int64_t n, bool mean) {
+  Core &core = Enter(call);
+  const std::int64_t size = SizeOf(type);
+  const bool good = InRange(call, "outter", rows, 1, 0xFFFFFFFFll) &&
+                    InRange(call, "n", n, 1, inner) && HasScratch(core, call, scratch, kRepeat);
+  if (!good) return;
+  if (inner * size % kBlock != 0) {
+    Report(call, "param-range", Text("rows of %s have %lld B", call.api, Ll(inner * size)),
+           Text("inner = %lld", Ll(inner)), "inner a multiple of 32 B");
+    return;
+  }
+  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows * size});
+  const std::uint8_t *from = Usable(core, call, {"src", &src, rows * inner * size});
+  if (to == nullptr || from == nullptr) return;
+  if (type == DType::kF32) {
+    SumRowsAs(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), rows, inner, n, mean);
+  } else {
+    SumRowsAs(reinterpret_cast<half *>(to), reinterpret_cast<const half *>(from), rows, inner, n, mean);
+  }
+}
+
+}  // namespace twin

@@ -1,0 +1,218 @@
+"""Inputs, output shapes and NumPy references of the tile programs in tests/kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Program
+from npusmith.lang import parse
+
+Array = np.ndarray[Any, Any]
+FOLDER = Path(__file__).parents[1] / "kernels"
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program on one set of shapes: `make` draws inputs, `want` computes the answer."""
+
+    program: str
+    name: str
+    make: Callable[[np.random.Generator], list[Array]]
+    want: Callable[..., Array]
+    out: Callable[..., tuple[int, ...]]
+    dtype: DType
+    rtol: float = 0.0
+    atol: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.program}-{self.name}"
+
+    def load(self) -> Program:
+        return read(self.program)
+
+    def arrays(self, seed: int = 0) -> list[Array]:
+        return self.make(np.random.default_rng(seed))
+
+    def outputs(self, inputs: list[Array]) -> list[tuple[tuple[int, ...], DType]]:
+        return [(self.out(*inputs), self.dtype)]
+
+
+def read(name: str) -> Program:
+    """A program of this folder by name."""
+    path = FOLDER / f"{name}.tile.py"
+    return parse(path.read_text(), path.name)
+
+
+def names() -> list[str]:
+    """All programs of this folder."""
+    return sorted(path.name.removesuffix(".tile.py") for path in FOLDER.glob("*.tile.py"))
+
+
+def _floats(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Callable[..., list[Array]]:
+    return lambda rng: [
+        rng.standard_normal(shape).astype(np.float32).astype(dtype) for shape in shapes
+    ]
+
+
+def _same(first: Array, *rest: Array) -> tuple[int, ...]:
+    return tuple(first.shape)
+
+
+def _softmax(x: Array) -> Array:
+    e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True, initial=-np.inf))
+    return np.asarray(e / e.sum(-1, keepdims=True))
+
+
+def _norm(x: Array, weight: Array, bias: Array) -> Array:
+    wide = x.astype(np.float64)
+    mean = wide.mean(-1, keepdims=True)
+    scale = np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    return np.asarray((wide - mean) / scale * weight + bias)
+
+
+def _neighbour(x: Array) -> Array:
+    """Twice x plus one; 0 or -1 instead of 1 where a tile starts the tensor or has one element."""
+    tile = 2048
+    cores = max(1, min(-(-x.size // tile), 48))
+    share = -(-x.size // cores)
+    want = np.empty_like(x)
+    for core in range(cores):
+        first, last = core * share, min(core * share + share, x.size)
+        for at in range(first, last, tile):
+            n = min(tile, last - at)
+            extra = (0.0 if at == 0 else 1.0) if n > 1 else (0.0 if at == 0 else -1.0)
+            want[at : at + n] = x[at : at + n] * np.float32(2) + np.float32(extra)
+    return want
+
+
+def _flat(
+    program: str, want: Callable[..., Array], count: int, dtype: DType, **more: Any
+) -> list[Case]:
+    """An element-wise program on lengths around blocks, tiles and cores."""
+    source = more.pop("source", dtype)
+    sizes = ((1,), (7,), (33, 3), (8193,), (0,), (48, 8200 // 4))
+    return [
+        Case(
+            program, "x".join(map(str, shape)), _floats(*[shape] * count, dtype=source.numpy), want,
+            _same, dtype, **more,
+        )
+        for shape in sizes
+    ]  # fmt: skip
+
+
+F32, F16 = DType.FLOAT32, DType.FLOAT16
+
+
+def _ints(*shapes: tuple[int, ...]) -> Callable[..., list[Array]]:
+    return lambda rng: [
+        rng.integers(-(2**31), 2**31, shape, dtype=np.int64).astype(np.int32) for shape in shapes
+    ]
+
+
+def _bools(rng: np.random.Generator) -> list[Array]:
+    shape = (5, 1003)
+    pair = [rng.standard_normal(shape).astype(np.float32) for _ in range(2)]
+    return [rng.random(shape) < 0.5, *pair]
+
+
+def _scaled(x: Array) -> Array:
+    wide = x.astype(np.float32) * np.float32(0.3)
+    return np.maximum(wide, np.float32(0)).astype(np.float16)
+
+
+def _chain(x: Array) -> Array:
+    wide = np.exp(x.astype(np.float64)).astype(np.float32) + np.float32(1)
+    return wide.astype(BF16)
+
+
+def _rows(program: str, want: Callable[..., Array], **more: Any) -> list[Case]:
+    shapes = ((1, 1), (3, 5), (50, 33), (2, 4096), (2, 9001), (0, 7))
+    return [
+        Case(program, "x".join(map(str, shape)), _floats(shape), want, _same, F32, **more)
+        for shape in shapes
+    ]
+
+
+CASES: tuple[Case, ...] = (
+    *_flat("copy", lambda x: x, 1, F32),
+    *_flat("add", lambda x, y: x + y, 2, F32),
+    *_flat("scaled_relu_fp16", _scaled, 1, F16),
+    *_flat("cast_chain_bf16", _chain, 1, DType.BFLOAT16),
+    *_flat("clamp_select", lambda x: np.where(x >= -0.5, x, np.float32(-0.5)), 1, F32),
+    *_flat("greater_bool", lambda x, y: x > y, 2, DType.BOOL, source=F32),
+    Case("where_bool", "5x1003", _bools, np.where, _same, F32),
+    Case("add_int32", "1027", _ints((1027,), (1027,)), lambda x, y: x + y, _same, DType.INT32),
+    *_rows("softmax_three_pass", _softmax, rtol=2e-6, atol=1e-7),
+    *_rows("softmax_online", _softmax, rtol=2e-5, atol=1e-7),
+    *(
+        Case(
+            "row_sum", "x".join(map(str, shape)), _floats(shape),
+            lambda x: x.astype(np.float64).sum(-1), lambda x: x.shape[:-1], F32, 1e-5, 1e-4,
+        )
+        for shape in ((1, 1), (65, 33), (3, 9001))
+    ),
+    *(
+        Case(
+            "middle_axis_sum", "x".join(map(str, shape)), _floats(shape),
+            lambda x: x.astype(np.float64).sum(1), lambda x: (x.shape[0], x.shape[2]),
+            F32, 1e-5, 1e-5,
+        )
+        for shape in ((1, 1, 1), (3, 5, 17), (2, 0, 9), (2, 3, 5000))
+    ),
+    *(
+        Case(
+            "middle_axis_prod", "x".join(map(str, shape)), _floats(shape, dtype=np.float16),
+            lambda x: x.astype(np.float64).prod(1), lambda x: (x.shape[0], x.shape[2]),
+            F16, 1e-3, 1e-4,
+        )
+        for shape in ((1, 1, 1), (3, 4, 17), (2, 3, 2100))
+    ),
+    *(
+        Case(
+            "mean_all", "x".join(map(str, shape)), _floats(shape),
+            lambda x: x.astype(np.float64).mean(keepdims=False).reshape(()), lambda x: (),
+            F32, 1e-5, 1e-6,
+        )
+        for shape in ((1,), (100, 1000), (8193,))
+    ),
+    *(
+        Case(
+            "layer_norm", "x".join(map(str, shape)), _floats(shape, shape[-1:], shape[-1:]),
+            _norm, _same, F32, 1e-4, 1e-5,
+        )
+        for shape in ((3, 5), (50, 33), (2, 4096))
+    ),
+    *(
+        Case(
+            "first_columns_rows", "x".join(map(str, shape)), _floats(shape),
+            lambda x: np.abs(x[:, :5]), lambda x: (x.shape[0], min(5, x.shape[1])), F32,
+        )
+        for shape in ((1, 5), (3, 7), (5000, 9))
+    ),
+    *(
+        Case(
+            "column_sum_atomic", "x".join(map(str, shape)), _floats(shape),
+            lambda x: x.astype(np.float64).sum(0), lambda x: x.shape[1:], F32, 1e-5, 1e-4,
+        )
+        for shape in ((1, 1), (100, 33), (3, 5000), (0, 5))
+    ),
+    *(
+        Case(
+            "resident_max", "x".join(map(str, shape)), _floats(shape, dtype=np.float16),
+            lambda x: x.max(0), lambda x: x.shape[1:], F16,
+        )
+        for shape in ((1, 1), (20, 33), (3, 5000))
+    ),
+    *(
+        Case("neighbour_scratch", str(size), _floats((size,)), _neighbour, _same, F32)
+        for size in (1, 5000, 100_000)
+    ),
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""The test kernels, inputs for them, and a way to lower a piece of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const, Program
+from npusmith.ir.spec import OpSpec, Port
+from npusmith.lang import parse
+from npusmith.target.chips import Chip, find_chip
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+Shape = tuple[int, ...]
+Array = np.ndarray[Any, Any]
+
+# Shapes of inputs and outputs: more than one tile, and a tail that is no multiple of 32 B.
+SHAPES: dict[str, list[tuple[list[Shape], list[Shape]]]] = {
+    "add": [([(3, 5003), (3, 5003)], [(3, 5003)]), ([(1,), (1,)], [(1,)])],
+    "add_int32": [([(2, 9001), (2, 9001)], [(2, 9001)])],
+    "cast_chain_bf16": [([(7, 1501)], [(7, 1501)])],
+    "clamp_select": [([(5, 2003)], [(5, 2003)])],
+    "column_sum_atomic": [([(5, 4501)], [(4501,)]), ([(61, 3)], [(3,)])],
+    "copy": [([(4, 5003)], [(4, 5003)])],
+    "first_columns_rows": [([(37, 50)], [(37, 19)])],
+    "greater_bool": [([(3, 3001), (3, 3001)], [(3, 3001)])],
+    "layer_norm": [([(6, 1001), (1001,), (1001,)], [(6, 1001)])],
+    "mean_all": [([(5, 5003)], [(1,)])],
+    "middle_axis_prod": [([(3, 4, 2503)], [(3, 2503)])],
+    "middle_axis_sum": [([(3, 4, 4503)], [(3, 4503)])],
+    "neighbour_scratch": [([(3, 3001)], [(3, 3001)])],
+    "resident_max": [([(6, 4503)], [(4503,)])],
+    "row_sum": [([(70, 4099)], [(70,)])],
+    "scaled_relu_fp16": [([(3, 3001)], [(3, 3001)])],
+    "softmax_online": [([(5, 4099)], [(5, 4099)]), ([(3, 1)], [(3, 1)])],
+    "softmax_three_pass": [([(5, 4099)], [(5, 4099)])],
+    "where_bool": [([(2, 3001)] * 3, [(2, 3001)])],
+}
+
+CORPUS = sorted(path.name.removesuffix(".tile.py") for path in KERNELS.glob("*.tile.py"))
+
+
+class Samples:
+    """The test kernels with inputs and operator specs for them."""
+
+    names = CORPUS
+
+    @staticmethod
+    def program(name: str) -> Program:
+        path = KERNELS / f"{name}.tile.py"
+        return parse(path.read_text(encoding="utf-8"), path.name)
+
+    @staticmethod
+    def shapes(name: str) -> list[tuple[list[Shape], list[Shape]]]:
+        """A kernel without shapes here is a mistake in this file, not a reason to skip it."""
+        return SHAPES[name]
+
+    @staticmethod
+    def inputs(program: Program, shapes: list[Shape]) -> list[Array]:
+        """Values of either sign, the same in every run."""
+        rng = np.random.default_rng(7)
+        return [
+            _values(tensor.dtype, shape, rng)
+            for tensor, shape in zip(program.inputs, shapes, strict=True)
+        ]
+
+    @staticmethod
+    def spec(program: Program, inputs: list[Shape], outputs: list[Shape]) -> OpSpec:
+        """Ports with these shapes, fixed."""
+        ports_in = zip(program.inputs, inputs, strict=True)
+        ports_out = zip(program.outputs, outputs, strict=True)
+        return OpSpec(
+            f"{program.kernel.name}_custom",
+            tuple(
+                Port(item.name, item.dtype, shape, position=at)
+                for at, (item, shape) in enumerate(ports_in)
+            ),
+            tuple(
+                Port(item.name, item.dtype, shape, dims=tuple(Const(size) for size in shape))
+                for item, shape in ports_out
+            ),
+        )
+
+
+def _values(dtype: DType, shape: Shape, rng: np.random.Generator) -> Array:
+    if dtype is DType.BOOL:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if dtype.is_float:
+        return rng.standard_normal(shape).astype(dtype.numpy)
+    return rng.integers(-1000, 1000, shape).astype(dtype.numpy)
+
+
+@pytest.fixture(scope="session")
+def samples() -> type[Samples]:
+    return Samples
+
+
+@pytest.fixture(scope="session")
+def chip() -> Chip:
+    return find_chip("910B2")
+
+
+@pytest.fixture(params=CORPUS)
+def kernel_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def kernel_text() -> Callable[..., str]:
+    """A program around the body of a kernel `k(x, y, n)` with buffers of 64 float32."""
+
+    def build(
+        body: str, *, buffers: str = "xt yt et", params: str = "n: int", launch: str = "n=x.size"
+    ) -> str:
+        lines = [f"    {name} = ub(64, float32)" for name in buffers.split()]
+        lines += [f"    {line}" if line else "" for line in body.strip("\n").splitlines()]
+        return "\n".join(
+            [
+                "TILE = 64",
+                "@host",
+                "def host(x, y):",
+                f"    launch(k, 1, {launch})",
+                "@kernel",
+                f"def k(x: input(float32), y: output(float32), {params}):",
+                *lines,
+                "",
+            ]
+        )
+
+    return build

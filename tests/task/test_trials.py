@@ -1,0 +1,319 @@
+"""Trials on disk: random, edge, shape and group sets, their references and goldens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from npusmith.errors import TaskError
+from npusmith.task import shapes, wire
+from npusmith.task.load import open_task
+from npusmith.task.trials import SEEDS, check_files, prepare, read_manifest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def norm(tmp_path_factory):
+    """rms_norm: bfloat16, a parameter, a fixed last axis."""
+    return prepare(open_task(EXAMPLES / "rms_norm.py"), tmp_path_factory.mktemp("norm"))
+
+
+@pytest.fixture(scope="module")
+def hinge(tmp_path_factory):
+    """hinge_loss: two inputs that broadcast, a 0-dim output."""
+    return prepare(open_task(EXAMPLES / "hinge_loss.py"), tmp_path_factory.mktemp("hinge"))
+
+
+def by_name(prepared, kind: str):
+    return {trial.name: trial for trial in prepared.trials if trial.kind == kind}
+
+
+def test_there_are_five_random_trials_under_their_own_seeds(norm):
+    random = [trial for trial in norm.trials if trial.kind == "random"]
+    assert [trial.seed for trial in random] == list(SEEDS)
+    first, second = (np.array(trial.inputs[0]) for trial in random[:2])
+    assert first.dtype == ml_dtypes.bfloat16 and first.shape == (256, 2048)
+    assert not np.array_equal(first, second)
+
+
+def test_preparing_again_gives_the_same_numbers(norm, tmp_path):
+    again = prepare(norm.task, tmp_path, edges=False, shapes=False)
+    for one, two in zip(norm.trials, again.trials, strict=False):
+        assert one.name == two.name
+        assert one.inputs[0].tobytes() == two.inputs[0].tobytes()
+    assert again.graph == norm.graph
+    weights = (item.parameters["weight"].tobytes() for item in (norm, again))
+    assert len(set(weights)) == 1
+
+
+def test_the_golden_is_the_formula_in_float64(norm):
+    weight = norm.parameters["weight"].astype(np.float64)
+    for trial in (item for item in norm.trials if item.kind == "random"):
+        x = trial.inputs[0].astype(np.float64)
+        exact = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-6) * weight
+        assert trial.goldens[0].dtype == np.float64
+        # the casts to float32 and bfloat16 in the module's text are widened too
+        np.testing.assert_allclose(trial.goldens[0], exact, rtol=1e-12)
+        reference = trial.references[0]
+        assert reference.dtype == ml_dtypes.bfloat16
+        np.testing.assert_allclose(reference.astype(np.float64), exact, rtol=2e-2, atol=1e-3)
+
+
+def test_arrays_are_mapped_read_only(norm):
+    array = norm.trials[0].inputs[0]
+    with pytest.raises(ValueError, match="read-only"):
+        array[0, 0] = 1
+
+
+def test_edge_sets_hold_what_they_say(norm):
+    edges = {
+        name: trial.inputs[0].astype(np.float64) for name, trial in by_name(norm, "edge").items()
+    }
+    base = norm.trials[0].inputs[0].astype(np.float64)
+    assert not edges["zeros"].any()
+    assert np.array_equal(edges["negatives"], -np.abs(base))
+    assert np.abs(edges["large"]).max() == pytest.approx(1e15, rel=1e-2)
+    assert 0 < np.abs(edges["subnormal"]).max() < np.finfo(np.float32).tiny
+    rows = np.isinf(edges["inf"]).sum(axis=1)
+    assert set(rows) == {0, 1} and {np.inf, -np.inf} <= set(edges["inf"].flat)
+    assert list(np.isnan(edges["nan"]).sum(axis=1)[:4]) == [1, 0, 1, 0]
+
+
+def test_shape_sets_keep_the_size_that_a_weight_fixes(norm):
+    sets = by_name(norm, "shape").values()
+    assert {trial.shapes[0][1] for trial in sets} == {2048}
+    assert {1, 7, 49} <= {trial.shapes[0][0] for trial in sets}
+    assert all(trial.required and not trial.skipped for trial in sets)
+    assert any("size 2048 is fixed" in note for note in norm.notes)
+
+
+def test_operands_that_broadcast_change_together(hinge):
+    sets = by_name(hinge, "shape")
+    assert 4 <= len(sets) <= shapes.MAX_SETS
+    assert all(trial.shapes[0][1] == trial.shapes[1][0] for trial in sets.values())
+    sizes = {size for trial in sets.values() for size in trial.shapes[0]}
+    assert {1, 7, 131, 33, 49, 4097, 65537} <= sizes
+
+
+def test_a_scalar_output_is_0_dim(hinge):
+    assert hinge.trials[0].references[0].shape == () == hinge.trials[0].goldens[0].shape
+
+
+def test_all_arguments_of_a_trial_by_name(norm):
+    held = norm.arguments(norm.trials[0])
+    assert list(held) == [item.name for item in norm.graph.inputs]
+    assert [array.shape for array in held.values()] == [item.shape for item in norm.graph.inputs]
+
+
+def test_provenance_names_versions_seeds_and_lacking_layers(norm):
+    facts = norm.provenance
+    assert facts["torch"] and facts["seeds"] == list(SEEDS)
+    assert facts["sandbox_missing"] == list(norm.missing)
+    assert facts["task_sha256"] == norm.task.digest
+
+
+def test_only_the_records_lie_in_the_folder(norm):
+    names = {path.name for path in norm.folder.iterdir()}
+    assert wire.STAGE not in names and wire.MANIFEST in names
+    assert [path.name for path in norm.folder.parent.iterdir()] == ["data"]
+
+
+# --- the child's work in this process ---------------------------------------------------------
+
+
+def test_every_input_group_is_a_trial_and_other_ranks_are_not_required(write_task, prepare_here):
+    groups = "def get_input_groups():\n    return [[torch.ones(4, 8)], [torch.ones(5, 3)], "
+    groups += "[torch.ones(2, 2, 2)], [torch.ones(0, 8)], [torch.ones(4, 8).half()]]\n"
+    task = write_task(
+        forward="return x * 2", inputs="None", tail=groups + "get_init_inputs = list\n"
+    )
+    manifest = prepare_here(task_with_groups_only(task), seeds=(1, 2))
+    found = {item.name: item for item in manifest.trials if item.kind == "group"}
+    assert len(found) == 5
+    assert found["group 0"].required and found["group 1"].required
+    assert "ranks" in found["group 2"].skipped and not found["group 2"].required
+    assert "empty" in found["group 3"].skipped
+    assert "element types" in found["group 4"].skipped
+    assert any("first input group" in note for note in manifest.notes)
+
+
+def task_with_groups_only(task):
+    task.path.write_text(task.text.replace("def get_inputs", "def unused"))
+    return open_task(task.path)
+
+
+def test_a_reference_that_raises_is_a_skipped_trial(write_task, prepare_here):
+    forward = "if not torch.compiler.is_compiling() and not torch.isfinite(x).all():\n"
+    forward += "    raise ValueError('not finite')\nreturn x * 2"
+    manifest = prepare_here(write_task(forward=forward), seeds=(1,), edges=True)
+    skipped = {item.name: item.skipped for item in manifest.trials if item.skipped}
+    assert set(skipped) == {"inf", "nan"}
+    assert "ValueError: not finite" in skipped["inf"]
+
+
+def test_integers_and_masks_stay_in_edge_sets(write_task, prepare_here, tmp_path):
+    task = write_task(
+        forward="return torch.where(y, x, z.float())",
+        inputs="[torch.randn(6, 5), torch.ones(6, 5, dtype=torch.bool), torch.arange(5)]",
+    )
+    manifest = prepare_here(task, seeds=(1,), edges=True)
+    zeros = next(item for item in manifest.trials if item.name == "zeros")
+    masks = (tmp_path / zeros.inputs[1].file).read_bytes()
+    assert set(masks) == {1} and zeros.inputs[2].dtype == "int64"
+    assert zeros.goldens[0].dtype == "float64"
+
+
+def test_integer_outputs_are_their_own_golden(write_task, prepare_here):
+    manifest = prepare_here(write_task(forward="return x.argmax(dim=1), x > 0"), seeds=(1,))
+    assert [item.dtype for item in manifest.trials[0].goldens] == ["int64", "bool"]
+
+
+def test_a_baked_size_makes_shape_sets_not_required(write_task, prepare_here):
+    task = write_task(forward="return x.sum(dim=1) / x.shape[1]")
+    manifest = prepare_here(task, seeds=(1,), shapes=True)
+    sets = [item for item in manifest.trials if item.kind == "shape"]
+    changed = [item for item in sets if item.inputs[0].shape[1] != 8]
+    assert changed and all(not item.required and "baked" in item.skipped for item in changed)
+    assert all(item.required for item in sets if item.inputs[0].shape[1] == 8)
+
+
+def test_a_number_that_changes_with_the_seed_is_not_required(write_task, prepare_here):
+    task = write_task(forward="return x * y", inputs="[torch.randn(4), float(torch.rand(()))]")
+    manifest = prepare_here(task, seeds=(1, 2))
+    first, second = manifest.trials
+    assert first.required and not second.required and "numbers differ" in second.skipped
+
+
+def test_where_float64_fails_the_golden_is_the_reference_and_says_so(write_task, prepare_here):
+    forward = "assert x.dtype == torch.float32\nreturn x * 2"
+    manifest = prepare_here(write_task(forward=forward), seeds=(1,))
+    assert manifest.trials[0].goldens[0].dtype == "float64"
+    assert "golden is the reference" in manifest.trials[0].notes[0]
+
+
+def test_non_contiguous_inputs_are_stored_in_logical_order(write_task, prepare_here, tmp_path):
+    task = write_task(inputs="[torch.arange(12.0).reshape(3, 4).t()]")
+    manifest = prepare_here(task, seeds=(1,))
+    stored = np.fromfile(tmp_path / manifest.trials[0].inputs[0].file, np.float32)
+    assert list(stored[:4]) == [0, 4, 8, 1]
+    assert "not contiguous" in manifest.notes[0]
+
+
+def test_nan_and_0_dim_inputs_are_taken_and_noted(write_task, prepare_here):
+    task = write_task(
+        forward="return x * y", inputs="[torch.tensor([1.0, float('nan')]), torch.tensor(2.0)]"
+    )
+    manifest = prepare_here(task, seeds=(1,), edges=True, shapes=True)
+    assert "holds NaN" in manifest.notes[0]
+    assert manifest.graph.inputs[1].shape == ()
+
+
+def test_an_unused_argument_of_a_foreign_type_is_left_out(write_task, prepare_here):
+    task = write_task(forward="return x * z", inputs="[torch.ones(4), torch.ones(2).double(), 2.0]")
+    manifest = prepare_here(task, seeds=(1,))
+    assert [item.name for item in manifest.graph.inputs] == ["x"]
+    assert manifest.arguments == 2 and len(manifest.trials[0].inputs) == 2
+
+
+def test_a_model_that_writes_into_its_input_leaves_the_stored_input_alone(
+    write_task, prepare_here, tmp_path
+):
+    task = write_task(forward="x.mul_(0)\nreturn x + 1", inputs="[torch.ones(4)]")
+    manifest = prepare_here(task, seeds=(1,))
+    assert list(np.fromfile(tmp_path / manifest.trials[0].inputs[0].file, np.float32)) == [1] * 4
+
+
+# --- planning of shapes, without torch --------------------------------------------------------
+
+
+def test_only_multiples_of_a_step_are_used_where_the_model_asks_for_them():
+    def accepts(sized):
+        return "" if sized[0][1] % 8 == 0 else "not divisible"
+
+    free, notes = shapes.find_classes([(16, 1024)], accepts)
+    assert [(item.size, item.step) for item in free] == [(16, 1), (1024, 8)] and not notes
+    sets = shapes.plan_sets([(16, 1024)], free, 1 << 20)
+    assert sets and all(sized[0][1] % 8 == 0 for _, sized in sets)
+
+
+def test_sizes_of_a_matrix_product_change_together():
+    def accepts(sized):
+        return "" if sized[0][1] == sized[1][0] else "inner sizes differ"
+
+    free, _ = shapes.find_classes([(64, 128), (128, 32)], accepts)
+    inner = next(item for item in free if item.size == 128)
+    assert inner.axes == {(0, 1), (1, 0)}
+
+
+def test_shape_sets_respect_the_element_limit():
+    free, _ = shapes.find_classes([(8, 300, 50)], lambda sized: "")
+    for limit in (100, 5000, 1 << 20):
+        for _, sized in shapes.plan_sets([(8, 300, 50)], free, limit):
+            assert np.prod(sized[0]) <= limit
+
+
+def test_sizes_that_never_change_are_reported():
+    free, notes = shapes.find_classes([(8, 5)], lambda sized: "" if sized[0][1] == 5 else "no")
+    assert [item.size for item in free] == [8]
+    assert notes == ["size 5 is fixed: no"]
+    assert not any(sized[0][1] != 5 for _, sized in shapes.plan_sets([(8, 5)], free, 1 << 20))
+
+
+# --- what the parent believes -----------------------------------------------------------------
+
+
+def spoil_manifest(folder: Path, change) -> None:
+    record = json.loads((folder / wire.MANIFEST).read_text())
+    change(record)
+    (folder / wire.MANIFEST).write_text(json.dumps(record))
+
+
+def first_tensor(record) -> dict:
+    return record["trials"][0]["inputs"][0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: first_tensor(record).update(file="../../../etc/passwd"),
+        lambda record: first_tensor(record).update(file="trial_0_none.bin"),
+        lambda record: first_tensor(record).update(shape=[1 << 40]),
+        lambda record: first_tensor(record).update(dtype="object"),
+        lambda record: record["trials"][0]["inputs"].clear(),
+        lambda record: record["trials"][0].update(references=[], goldens=[], inputs=[]),
+        lambda record: record["trials"][0]["goldens"][0].update(shape=[8, 4]),
+        lambda record: record["graph"].update(outputs=["nothing"]),
+        lambda record: record["parameters"].clear(),
+        lambda record: record.update(extra=1),
+        lambda record: record.clear(),
+    ],
+)
+def test_forged_records_are_refused(norm, tmp_path, change):
+    folder = tmp_path / "data"
+    shutil.copytree(
+        norm.folder, folder, ignore=lambda _, names: [n for n in names if "trial_1" in n]
+    )
+    spoil_manifest(folder, lambda record: record.update(trials=record["trials"][:1]))
+    check_files(norm.task, folder, read_manifest(norm.task, folder))  # good so far
+    spoil_manifest(folder, change)
+    with pytest.raises(TaskError) as caught:
+        check_files(norm.task, folder, read_manifest(norm.task, folder))
+    assert caught.value.code == "task-result"
+
+
+def test_a_link_in_place_of_a_tensor_is_refused(norm, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(norm.folder, folder)
+    target = folder / norm.trials[0].record.inputs[0].file
+    twin = tmp_path / "elsewhere"
+    target.rename(twin)
+    target.symlink_to(twin)
+    with pytest.raises(TaskError) as caught:
+        check_files(norm.task, folder, norm.manifest)
+    assert caught.value.code == "task-result"

@@ -1,0 +1,196 @@
+"""Projects with one thing wrong: each gives a clear finding and costs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from npusmith.ir.dtypes import DType
+from npusmith.target.chips import Chip
+from npusmith.twin import Run, build, read_project, run
+
+F32 = DType.FLOAT32
+Edit = Callable[..., Path]
+KERNEL = "op_kernel/add_custom.cpp"
+HOST = "op_host/add_custom.cpp"
+PROCESS = "  __aicore__ inline void Process() {\n"
+
+
+def run_changed(edited: Edit, chip: Chip, file: str, old: str, new: str, **how: int) -> Run:
+    root = edited("add", {file: [(old, new)]})
+    built = build(read_project(root), chip, (F32, F32, F32))
+    x = np.ones(how.get("size", 4096), np.float32)
+    return run(built, [x, x], [(x.shape, F32)], seconds=how.get("seconds", 30))
+
+
+def codes(result: Run) -> list[str]:
+    return [finding.code for finding in result.findings]
+
+
+def test_a_read_behind_the_input_names_line_and_core(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited, chip, KERNEL, "DataCopyPad(x, xGm[at], params, pad);",
+        "DataCopyPad(x, xGm[at + (1 << 20)], params, pad);",
+    )  # fmt: skip
+    assert not result.completed or result.findings
+    finding = result.findings[0]
+    assert finding.level.value == "error"
+    assert finding.file.endswith(KERNEL)
+    assert finding.line == 35
+    assert finding.core == 0
+
+
+def test_a_null_pointer_is_a_crash_at_the_last_call(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited, chip, KERNEL, PROCESS, PROCESS + "    *(volatile int *)nullptr = 1;\n"
+    )
+    assert codes(result) == ["kernel-crash"]
+    finding = result.findings[0]
+    assert "a null pointer" in finding.message
+    assert finding.core == 0
+    assert finding.file.endswith(KERNEL)
+    assert "InitBuffer" in finding.seen
+    assert not result.completed
+
+
+def test_a_raw_pointer_far_behind_a_tensor_is_named(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited, chip, KERNEL, "  op.Process();", "  ((volatile float *)z)[60000] = 1;"
+    )
+    assert codes(result)[0] == "kernel-crash"
+    assert "byte 240000 of output z, which has 16384 bytes" in result.findings[0].message
+
+
+def test_a_raw_pointer_just_behind_a_tensor_is_an_overrun(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited, chip, KERNEL, "  op.Process();", "  ((float *)z)[1001] = 1;", size=1000
+    )
+    assert "gm-overrun" in codes(result)
+
+
+def test_a_write_to_an_input_is_a_crash_that_says_so(edited: Edit, chip: Chip) -> None:
+    result = run_changed(edited, chip, KERNEL, "  op.Process();", "  ((float *)x)[3] = 1;")
+    assert codes(result)[0] == "kernel-crash"
+    assert "a write to input x, which is read-only" in result.findings[0].message
+
+
+def test_deep_recursion_is_a_stack_overflow(edited: Edit, chip: Chip) -> None:
+    deep = "static int Deep(int n) { volatile char room[512]; room[0] = n; "
+    deep += "return room[0] + Deep(n + 1) + room[1]; }\n\nclass KernelAdd {"
+    root = edited(
+        "add", {KERNEL: [("class KernelAdd {", deep), ("  op.Process();", "  length_ = Deep(0);")]}
+    )
+    text = (root / KERNEL).read_text().replace("length_ =", "volatile int depth =")
+    (root / KERNEL).write_text(text)
+    built = build(read_project(root), chip, (F32, F32, F32))
+    x = np.ones(64, np.float32)
+    result = run(built, [x, x], [(x.shape, F32)])
+    assert codes(result) == ["kernel-crash"]
+    assert "stack overflowed" in result.findings[0].message
+
+
+def test_a_division_by_zero_is_a_crash(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited, chip, KERNEL, PROCESS,
+        PROCESS + "    volatile int zero = 0; length = 7 / zero;\n",
+    )  # fmt: skip
+    assert codes(result) == ["kernel-crash"]
+
+
+def test_an_endless_loop_is_a_hang_with_its_last_call(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited,
+        chip,
+        KERNEL,
+        "at < length; at += tile",
+        "at < length || at >= 0; at += 0",
+        seconds=1,
+    )
+    assert codes(result)[-1] == "kernel-hang"
+    finding = result.findings[-1]
+    assert "1 s" in finding.message
+    assert finding.line > 0
+    assert not result.completed
+
+
+def test_more_ub_than_exists_is_a_finding(edited: Edit, chip: Chip) -> None:
+    result = run_changed(edited, chip, HOST, "set_tileLength(1024)", "set_tileLength(20480)")
+    assert "error" in [finding.level.value for finding in result.findings]
+    assert any("UB" in finding.message or "ub" in finding.code for finding in result.findings)
+
+
+def test_a_kernel_that_allocates_without_end_is_out_of_memory(edited: Edit, chip: Chip) -> None:
+    loop = "    for (;;) { volatile char *p = new char[64 << 20]; p[0] = 1; }\n"
+    result = run_changed(edited, chip, KERNEL, PROCESS, PROCESS + loop)
+    assert codes(result) == ["kernel-memory"]
+
+
+def test_an_exception_says_what_it_said(edited: Edit, chip: Chip) -> None:
+    throws = "using namespace AscendC;\n#include <stdexcept>\n"
+    throws += 'static void Fail() { throw std::runtime_error("too wide"); }\n'
+    root = edited(
+        "add", {KERNEL: [("using namespace AscendC;\n", throws), ("op.Process();", "Fail();")]}
+    )
+    x = np.ones(64, np.float32)
+    result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
+    assert codes(result) == ["kernel-crash"]
+    assert "too wide" in result.findings[0].message
+
+
+def test_a_kernel_that_ends_the_process_is_a_crash(edited: Edit, chip: Chip) -> None:
+    result = run_changed(edited, chip, KERNEL, PROCESS, PROCESS + "    _Exit(0);\n")
+    assert codes(result) == ["kernel-crash"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("context->GetInputShape(0)", "context->GetInputShape(5)", "host-crash"),
+        ("return ge::GRAPH_SUCCESS;\n}\n}", "return ge::GRAPH_FAILED;\n}\n}", "tiling-failed"),
+        ("used == 0 ? 1 : used", "0", "block-dim"),
+        ("platform.GetLibApiWorkSpaceSize()", "(size_t)1 << 50", "workspace-size"),
+    ],
+)
+def test_host_code_that_misbehaves_is_a_finding(
+    edited: Edit, chip: Chip, old: str, new: str, code: str
+) -> None:
+    result = run_changed(edited, chip, HOST, old, new)
+    assert codes(result) == [code]
+    assert not result.completed
+
+
+def test_host_code_that_does_not_end_is_a_hang(edited: Edit, chip: Chip) -> None:
+    loop = "uint32_t used = 0; while (cores > used) {}"
+    result = run_changed(edited, chip, HOST, "uint32_t used = 0;", loop, seconds=1)
+    assert codes(result) == ["host-hang"]
+
+
+def test_no_tiling_function_runs_on_every_core_and_says_so(edited: Edit, chip: Chip) -> None:
+    root = edited("bump", {"op_host/bump.cpp": [(".SetTiling(Tiling)", "")]})
+    result = run(
+        build(read_project(root), chip, (F32, F32)), [np.ones(1, np.float32)], [((1,), F32)]
+    )
+    assert result.blocks == chip.vector_cores
+    assert "tiling-missing" in codes(result)
+
+
+def test_an_operator_for_another_chip_is_a_warning(edited: Edit, chip: Chip) -> None:
+    root = edited("bump", {"op_host/bump.cpp": [('"ascend910b"', '"ascend310p"')]})
+    result = run(
+        build(read_project(root), chip, (F32, F32)), [np.ones(1, np.float32)], [((1,), F32)]
+    )
+    assert [(f.code, f.level.value) for f in result.findings] == [("opdef-soc", "warning")]
+    assert result.completed
+
+
+def test_too_few_kernel_parameters_are_a_finding(edited: Edit, chip: Chip) -> None:
+    root = edited("bump", {"op_kernel/bump.cpp": [("GM_ADDR x, GM_ADDR xRef,", "GM_ADDR x,")]})
+    text = (root / "op_kernel/bump.cpp").read_text().replace("xRef", "x")
+    (root / "op_kernel/bump.cpp").write_text(text)
+    result = run(
+        build(read_project(root), chip, (F32, F32)), [np.ones(1, np.float32)], [((1,), F32)]
+    )
+    assert codes(result) == ["entry-arguments"]

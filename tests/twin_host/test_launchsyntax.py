@@ -1,0 +1,59 @@
+"""The rewriter of `<<<>>>` launches and of attributes that are not C++."""
+
+from __future__ import annotations
+
+import pytest
+
+from npusmith.errors import TwinError
+from npusmith.twin.launchsyntax import find_launches, rewrite
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("k<<<8, nullptr, stream>>>(x, y);", "::twin::Direct(8, k, x, y);"),
+        ("k<<<n>>>();", "::twin::Direct(n, k);"),
+        ("k<float, 4><<<n, 0, s>>>(x);", "::twin::Direct(n, k<float, 4>, x);"),
+        ("ns::k<A<B>><<<n, 0, s>>>(x);", "::twin::Direct(n, ns::k<A<B>>, x);"),
+        ("k<<<(n >> 3), f(1, 2), s>>>(g(x), y);", "::twin::Direct((n >> 3), k, g(x), y);"),
+        ("int a = b << 3; c >>= 2;", "int a = b << 3; c >>= 2;"),
+        ('s = "k<<<1, 0, s>>>(x)"; // k<<<1>>>()', 's = "k<<<1, 0, s>>>(x)"; // k<<<1>>>()'),
+    ],
+)
+def test_a_launch_becomes_a_call(text: str, plain: str) -> None:
+    assert rewrite(text) == plain
+
+
+def test_a_dropped_launch_leaves_a_statement() -> None:
+    assert rewrite("void f() {\n  k<<<1,\n 0, s>>>(x);\n}", drop=True) == (
+        "void f() {\n  (void)0\n;\n}"
+    )
+
+
+def test_lines_stay_lines() -> None:
+    text = "a;\nk<<<n,\n   nullptr,\n   s>>>(x,\n  y);\nb;\n"
+    plain = rewrite(text)
+    assert plain.count("\n") == text.count("\n")
+    assert plain.splitlines()[5] == "b;"
+
+
+def test_several_launches_in_one_function() -> None:
+    text = "if (a) { k<<<1, 0, s>>>(x); } else { h<int><<<2, 0, s>>>(y); }"
+    assert [launch.kernel for launch in find_launches(text)] == ["k", "h<int>"]
+    assert "<<<" not in rewrite(text)
+
+
+@pytest.mark.parametrize("text", ["[aicore] void f();", "[host, aicore] void f();"])
+def test_attributes_vanish_at_their_place(text: str) -> None:
+    plain = rewrite(text)
+    assert "aicore" not in plain
+    assert len(plain) == len(text)
+    assert plain.endswith("void f();")
+
+
+@pytest.mark.parametrize("text", ["k<<<8, 0, s>>;", "k<<<8, 0, s>>> x;", "<<<1, 2, 3>>>(x)"])
+def test_what_is_not_a_launch_is_an_error_with_its_line(text: str) -> None:
+    with pytest.raises(TwinError) as caught:
+        rewrite("\n\n" + text, "direct.asc")
+    assert caught.value.code == "launch-syntax"
+    assert caught.value.place.line == 3

@@ -1,0 +1,148 @@
+"""Reading projects: what is found in good ones, and what is said of broken ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npusmith.errors import TwinError
+from npusmith.twin import read_project
+from npusmith.twin.project import snake
+
+PROJECTS = Path(__file__).parents[1] / "projects"
+Edit = Callable[..., Path]
+
+
+def refused(root: Path) -> TwinError:
+    with pytest.raises(TwinError) as caught:
+        read_project(root)
+    return caught.value
+
+
+def test_ports_kinds_types_and_attributes_are_read_from_the_text() -> None:
+    op = read_project(PROJECTS / "scale").op
+    assert op.type == "ScaleCustom"
+    assert [(port.name, port.kind) for port in op.ports] == [
+        ("x", "REQUIRED"),
+        ("bias", "OPTIONAL"),
+        ("y", "REQUIRED"),
+    ]
+    assert op.attrs == ("alpha", "cores", "twice", "factors", "mode")
+    assert op.inputs[0].types == ("DT_FLOAT",)
+
+
+def test_the_entry_and_its_parameters_are_found() -> None:
+    project = read_project(PROJECTS / "add")
+    assert project.name == "add_custom"
+    assert project.entry.param_names == ("x", "y", "z", "workspace", "tiling")
+
+
+def test_both_tiling_styles_name_their_structs() -> None:
+    macro, plain = read_project(PROJECTS / "add"), read_project(PROJECTS / "scale")
+    assert (macro.host_struct, macro.kernel_struct) == ("AddCustomTilingData",) * 2
+    assert (plain.host_struct, plain.kernel_struct) == ("ScaleCustomTiling",) * 2
+    assert macro.structs["AddCustomTilingData"].bytes == 216
+    assert plain.kernel_structs["ScaleCustomTiling"].bytes == 24
+
+
+def test_a_project_one_folder_down_is_found(tmp_path: Path, edited: Edit) -> None:
+    edited("add").rename(tmp_path / "inner")
+    assert read_project(tmp_path).op.type == "AddCustom"
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    assert refused(tmp_path / "nowhere").code == "project-missing"
+
+
+def test_no_kernel_folder(edited: Edit) -> None:
+    root = edited("add")
+    (root / "op_kernel").rename(root / "kernels")
+    assert refused(root).code == "project-no-kernel"
+
+
+def test_no_kernel_source(edited: Edit) -> None:
+    root = edited("add")
+    (root / "op_kernel/add_custom.cpp").unlink()
+    assert refused(root).code == "project-no-kernel"
+
+
+def test_no_host_source(edited: Edit) -> None:
+    root = edited("add")
+    (root / "op_host/add_custom.cpp").unlink()
+    assert refused(root).code == "project-no-host"
+
+
+def test_no_entry_in_the_kernel(edited: Edit) -> None:
+    root = edited("add", {"op_kernel/add_custom.cpp": [('extern "C" __global__', "static")]})
+    assert refused(root).code == "project-no-entry"
+
+
+def test_an_entry_in_a_comment_is_no_entry(edited: Edit) -> None:
+    root = edited(
+        "add", {"op_kernel/add_custom.cpp": [('extern "C" __global__', '// "C" __global__')]}
+    )
+    assert refused(root).code == "project-no-entry"
+
+
+def test_no_operator_is_registered(edited: Edit) -> None:
+    root = edited(
+        "add", {"op_host/add_custom.cpp": [("OP_ADD(AddCustom);", "// OP_ADD(AddCustom);")]}
+    )
+    assert refused(root).code == "project-no-op"
+
+
+def test_two_operators(edited: Edit) -> None:
+    root = edited("add")
+    text = (root / "op_host/add_custom.cpp").read_text()
+    (root / "op_host/other.cpp").write_text(text.replace("AddCustom", "OtherCustom"))
+    error = refused(root)
+    assert error.code == "project-two-ops"
+    assert "AddCustom, OtherCustom" in error.seen
+
+
+def test_two_projects_below_one_folder(tmp_path: Path, edited: Edit) -> None:
+    edited("add").rename(tmp_path / "one")
+    edited("scale").rename(tmp_path / "two")
+    assert refused(tmp_path).code == "project-two-ops"
+
+
+def test_several_entries_need_one_with_the_operators_name(edited: Edit) -> None:
+    extra = 'extern "C" __global__ __aicore__ void helper(GM_ADDR x) {}\nclass KernelAdd {'
+    root = edited("add", {"op_kernel/add_custom.cpp": [("class KernelAdd {", extra)]})
+    assert read_project(root).name == "add_custom"
+    text = (root / "op_kernel/add_custom.cpp").read_text()
+    (root / "op_kernel/add_custom.cpp").write_text(text.replace("void add_custom(", "void plus("))
+    error = refused(root)
+    assert error.code == "project-no-entry"
+    assert "helper, plus" in error.seen
+
+
+def test_a_source_that_is_not_text(edited: Edit) -> None:
+    root = edited("add")
+    (root / "op_kernel/add_custom.cpp").write_bytes(b"\xff\xfe\x00kernel")
+    assert refused(root).code == "project-unreadable"
+
+
+def test_a_source_that_may_not_be_read(edited: Edit) -> None:
+    root = edited("add")
+    file = root / "op_kernel/add_custom.cpp"
+    file.unlink()
+    file.symlink_to("/proc/1/mem")
+    assert refused(root).code == "project-unreadable"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"op": "AddCustom"', '"op": "MulCustom"'), ('"op":', '"op" ')]
+)
+def test_an_operator_json_that_is_broken_or_of_another_operator(
+    edited: Edit, old: str, new: str
+) -> None:
+    assert refused(edited("add", {"add_custom.json": [(old, new)]})).code == "project-json"
+
+
+def test_names_become_snake_case_as_msopgen_writes_them() -> None:
+    assert snake("AddCustom") == "add_custom"
+    assert snake("ReduceSumD") == "reduce_sum_d"
+    assert snake("Conv2DBackprop") == "conv2_d_backprop"

@@ -1,0 +1,59 @@
+// C functions through which the tests launch kernels and read findings.
+#include <cstdio>
+#include <string>
+
+#include "twin/launch.h"
+
+namespace {
+
+std::string Quoted(const std::string &text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+std::string Member(const char *name, const std::string &value) {
+  return Quoted(name) + ":" + value + ",";
+}
+
+std::string Record(const twin::FindingRecord &record) {
+  std::string text = "{";
+  text += Member("code", Quoted(record.code)) + Member("level", Quoted(record.level));
+  text += Member("message", Quoted(record.message)) + Member("file", Quoted(record.file));
+  text += Member("line", std::to_string(record.line)) + Member("core", std::to_string(record.core));
+  text += Member("step", std::to_string(record.step));
+  text += Member("count", std::to_string(record.count)) + Member("seen", Quoted(record.seen));
+  text += Member("legal", Quoted(record.legal)) + "\"hint\":" + Quoted(record.hint) + "}";
+  return text;
+}
+
+}  // namespace
+
+extern "C" int shim_launch(void (*entry)(void **), void **args, const std::uint64_t *sizes,
+                           const char *const *names, const int *writable, int count,
+                           std::uint32_t blocks, std::uint64_t key) {
+  twin::LaunchSpec spec{};
+  spec.entry = entry;
+  spec.args = args;
+  spec.blocks = blocks;
+  spec.tilingKey = key;
+  for (int i = 0; i < count; ++i) {
+    spec.regions.push_back(
+        {static_cast<std::uint8_t *>(args[i]), sizes[i], names[i], writable[i] != 0});
+  }
+  return twin::Launch(spec) ? 1 : 0;
+}
+
+extern "C" const char *shim_findings() {
+  static std::string text;
+  text = "[";
+  for (const auto &record : twin::TakeFindings()) {
+    if (text.size() > 1) text += ",";
+    text += Record(record);
+  }
+  text += "]";
+  return text.c_str();
+}

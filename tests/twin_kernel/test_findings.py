@@ -1,0 +1,125 @@
+"""Each thing that the twin checks: one kernel that must be caught, a near twin that must pass."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native import Kernels, Outcome, Runtime, Tensor, build_kernels, compile_errors
+
+from npusmith.errors import CODES
+
+FAULTS = Path(__file__).parent / "faults.cpp"
+TEXT = FAULTS.read_text()
+NAMES = re.findall(r"^BOTH\((\w+)\)", TEXT, re.MULTILINE)
+RUNTIME = Path(__file__).parents[2] / "src" / "npusmith" / "twin" / "runtime"
+BLOCKS = {"deadlock": (3, 3), "sync_cores": (49, 48), "cross_mode": (2, 2)}  # bad, good
+
+
+def _code(name: str) -> str:
+    """The code of the table that a pair's name begins with."""
+    words = name.replace("_", "-")
+    return max((code for code in CODES if words.startswith(code)), key=len)
+
+
+def _line(name: str) -> int:
+    start = TEXT.index(f"BOTH({name})")
+    return TEXT[: TEXT.index("// caught", start)].count("\n") + 1
+
+
+@pytest.fixture(scope="session")
+def kernels(runtime: Runtime) -> Kernels:
+    return build_kernels(runtime, TEXT, "faults")
+
+
+def _launch(kernels: Kernels, entry: str, blocks: int) -> Outcome:
+    tensors = [
+        Tensor(np.ones(1024, np.float32), "x", writable=False),
+        Tensor(np.zeros(1024, np.float32), "y"),
+        Tensor(np.array([256, 0], np.int64), "tiling", writable=False),
+    ]
+    return kernels.launch(entry, tensors, blocks=blocks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_faulty_kernel_is_caught_on_its_line(kernels: Kernels, name: str) -> None:
+    outcome = _launch(kernels, f"bad_{name}", BLOCKS.get(name, (1, 1))[0])
+    assert {item.code for item in outcome.findings} == {_code(name)}
+    finding = outcome.findings[0]
+    assert finding.line == _line(name)
+    assert finding.level is CODES[finding.code].level
+    assert finding.message in finding.render()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_near_twin_passes(kernels: Kernels, name: str) -> None:
+    outcome = _launch(kernels, f"good_{name}", BLOCKS.get(name, (1, 1))[1])
+    assert outcome.findings == ()
+    assert outcome.finished
+
+
+def test_every_code_of_the_runtime_is_in_the_table_and_has_a_pair() -> None:
+    text = "".join(path.read_text() for path in RUNTIME.glob("*.cpp") if path.name != "runner.cpp")
+    reported = set(re.findall(r'Report\(\s*(?:\{[^}]*\}|[\w>.-]+),\s*"([a-z-]+)"', text))
+    assert len(reported) > 25
+    assert reported <= set(CODES)
+    assert {CODES[code].area for code in reported} == {"twin"}
+    assert reported == {_code(name) for name in NAMES}
+
+
+def test_repetitions_of_a_finding_are_counted_and_the_first_step_is_kept(runtime: Runtime) -> None:
+    body = """#include "kernel_operator.h"
+    using namespace AscendC;
+    extern "C" void entry(void **args) {
+      TPipe pipe;
+      TBuf<TPosition::VECCALC> buf;
+      pipe.InitBuffer(buf, 1024);
+      auto x = buf.Get<float>();
+      for (int i = 0; i < 5; ++i) {
+        Duplicate(x, 1.0f, i < 2 ? 256 : 257);
+      }
+    }"""
+    outcome = build_kernels(runtime, body, "repeated").launch("entry", [])
+    assert [item.code for item in outcome.findings] == ["ub-bounds"]
+    assert (outcome.findings[0].count, outcome.findings[0].step) == (3, 2)
+
+
+ILLEGAL = {
+    "a constant repeat of 256": "void f(LocalTensor<float> a) { Add(a, a, a, uint64_t(64), 256, {}); }",
+    "a constant stride of 300": (
+        "void f(LocalTensor<float> a) { Add(a, a, a, uint64_t(64), 1, {1, 1, 1, 8, 8, 300}); }"
+    ),
+    "arithmetic on bfloat16": "void f(LocalTensor<bfloat16_t> a) { Add(a, a, a, 64); }",
+    "And on float": "void f(LocalTensor<float> a) { And(a, a, a, 64); }",
+    "a scalar of another type": "void f(LocalTensor<float> a) { Adds(a, a, 1, 64); }",
+    "a cast pair that is not there": (
+        "void f(LocalTensor<half> a, LocalTensor<bfloat16_t> b) "
+        "{ Cast(a, b, RoundMode::CAST_NONE, 64); }"
+    ),
+    "a tensor of double": "void f(LocalTensor<double> a) { a.GetSize(); }",
+    "arithmetic on a bfloat16 scalar": "bfloat16_t f(bfloat16_t a) { return a + a; }",
+}
+LEGAL = (
+    "void f(LocalTensor<float> a, LocalTensor<half> h, LocalTensor<bfloat16_t> b, int n) {"
+    " Add(a, a, a, uint64_t(64), 255, {1, 1, 1, 8, 8, 255}); Add(a, a, a, uint64_t(64), n, {});"
+    " Adds(a, a, 1.0f, 64); Adds<float>(a, a, 1, 64); Adds(h, h, half(1), 64);"
+    " Cast(b, a, RoundMode::CAST_RINT, 64); Duplicate(b, bfloat16_t(1.0f), 64);"
+    " half x = 1.0; x = x + 1; x += 0.5f; float y = x * 2.0f; double z = x; half w(y);"
+    " if (x > 0.5f && w < x) Exp(a, a, 64); (void)z; }"
+)
+
+
+@pytest.mark.parametrize("what", ILLEGAL)
+def test_what_the_chip_cannot_do_does_not_compile(runtime: Runtime, what: str) -> None:
+    assert "error" in compile_errors(runtime, ILLEGAL[what])
+
+
+def test_what_the_chip_can_do_compiles(runtime: Runtime) -> None:
+    assert compile_errors(runtime, LEGAL) == ""
+
+
+def test_a_type_error_names_the_operation_and_the_legal_types(runtime: Runtime) -> None:
+    errors = compile_errors(runtime, ILLEGAL["arithmetic on bfloat16"])
+    assert "Add on dav-2201 takes half, float, int16_t or int32_t" in errors
