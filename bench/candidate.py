@@ -52,21 +52,21 @@ def main() -> None:
             parts.append(verdict.seconds)
             if verdict.verdict != "pass":
                 raise SystemExit(verdict.model_dump_json(indent=2))
-    warm = seconds[1:]  # the first may build the header cache
-    print(
-        json.dumps(
-            {
-                "task": str(options.task),
-                "elements": prepared.trials[0].references[0].size,
-                "runs": len(warm),
-                "median_s": round(statistics.median(warm), 3),
-                "min_s": round(min(warm), 3),
-                "max_s": round(max(warm), 3),
-                "parts_of_median": parts[1 + warm.index(statistics.median_high(warm))],
-            },
-            indent=2,
+        warm = seconds[1:]  # the first may build the header cache
+        print(
+            json.dumps(
+                {
+                    "task": str(options.task),
+                    "elements": prepared.trials[0].references[0].size,
+                    "runs": len(warm),
+                    "median_s": round(statistics.median(warm), 3),
+                    "min_s": round(min(warm), 3),
+                    "max_s": round(max(warm), 3),
+                    "parts_of_median": parts[1 + warm.index(statistics.median_high(warm))],
+                },
+                indent=2,
+            )
         )
-    )
 
 
 if __name__ == "__main__":

@@ -926,6 +926,12 @@ _TWIN_HOST: list[Code] = [
             "install g++, or set NPUSMITH_CXX to a compiler",
         ),
         (
+            "cache-unusable",
+            "The folder for compiled things cannot be written.",
+            "a writable cache folder with some 100 MB free",
+            "set NPUSMITH_CACHE to a folder that you may write, or free some space",
+        ),
+        (
             "toolchain-failed",
             "The twin's runtime could not be compiled.",
             "a compiler that knows C++17",

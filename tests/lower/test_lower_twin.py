@@ -74,13 +74,13 @@ EPS = 1e-07
 
 @host
 def host(x, y):
-    half = x.size // 2 - 4
+    halved = x.size // 2 - 4
     ratio = float(x.size) / 7.0
-    launch(scalars, 1, size=x.size, half=half, ratio=min(ratio, inf), big=1, off=-5)
+    launch(scalars, 1, size=x.size, halved=halved, ratio=min(ratio, inf), big=1, off=-5)
 
 @kernel
 def scalars(
-    x: input(float32), y: output(float32), size: int, half: int, ratio: float, big: int, off: int
+    x: input(float32), y: output(float32), size: int, halved: int, ratio: float, big: int, off: int
 ):
     xt = ub(64, float32)
     yt = ub(64, float32)
@@ -88,7 +88,7 @@ def scalars(
     with copy_in:
         load(xt, x, size)
     with compute:
-        lead = value(xt[2]) if half > 0 and not size == 7 else 0.5
+        lead = value(xt[2]) if halved > 0 and not size == 7 else 0.5
         duplicate(yt, max(lead, -inf), 64)
         q = off // STEP
         r = off % STEP

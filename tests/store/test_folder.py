@@ -83,6 +83,12 @@ def test_an_error_in_the_block_keeps_the_earlier_result(tmp_path: Path) -> None:
     assert leavings(tmp_path) == []
 
 
+def test_an_error_leaves_no_empty_parent_behind(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), new_folder(tmp_path / "a" / "b" / "r"):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_of_somebody_else_is_refused_and_untouched(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")

@@ -168,6 +168,26 @@ def test_a_build_that_fails_is_not_kept(tmp_path: Path) -> None:
     assert cache.fetch(tmp_path / "thing", lambda folder: None) is True
 
 
+def test_only_the_entries_used_last_are_kept(tmp_path: Path) -> None:
+    for at in range(4):
+        cache.fetch(tmp_path / str(at), lambda folder: None)
+        os.utime(tmp_path / str(at) / "complete", (at, at))
+    (tmp_path / "unfinished").mkdir()
+    assert cache.fetch(tmp_path / "0", lambda folder: None) is False  # a use counts
+    cache.keep_newest(tmp_path, 2, tmp_path / "1")
+    left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert left == {"0", "1", "3", "unfinished"}
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, chip: Chip
+) -> None:
+    monkeypatch.setenv("NPUSMITH_CACHE", "/proc/npusmith")
+    with pytest.raises(TwinError) as caught:
+        build(read_project(Path(__file__).parents[1] / "projects/add"), chip, TYPES)
+    assert caught.value.code == "cache-unusable"
+
+
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, chip: Chip) -> None:
     monkeypatch.setenv("NPUSMITH_CXX", "no-such-compiler")
     with pytest.raises(TwinError) as caught:

@@ -98,7 +98,7 @@ ILLEGAL = {
         "void f(LocalTensor<half> a, LocalTensor<bfloat16_t> b) "
         "{ Cast(a, b, RoundMode::CAST_NONE, 64); }"
     ),
-    "a tensor of double": "void f(LocalTensor<double> a) { a.GetSize(); }",
+    "a tensor of long double": "void f(LocalTensor<long double> a) { a.GetSize(); }",
     "arithmetic on a bfloat16 scalar": "bfloat16_t f(bfloat16_t a) { return a + a; }",
 }
 LEGAL = (

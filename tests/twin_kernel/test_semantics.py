@@ -437,7 +437,8 @@ def test_a_softmax_with_rows_longer_than_a_tile_is_right(
     outcome = kernels.launch("softmax", tensors, blocks=4)
     assert outcome.codes == [] and outcome.finished
     exact = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
-    np.testing.assert_allclose(z, exact / exact.sum(1, keepdims=True), rtol=1e-6)
+    # x - max is rounded to a float, which moves exp by up to an ulp of 32
+    np.testing.assert_allclose(z, exact / exact.sum(1, keepdims=True), rtol=1e-5)
 
 
 def test_a_launch_gives_the_same_bits_each_time(kernels: Kernels) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from npusmith.ir.dtypes import DType
@@ -42,6 +43,9 @@ def reference() -> str:
     return "\n".join(parts)
 
 
+# Signs that Markdown would take for its own.
+_MARKS = re.compile(r"([\\*_<>|])")
+
 _LIBRARY = """\
 These take scratch from what the buffers leave of the unified buffer, and need sources apart from
 the destination."""
@@ -58,7 +62,7 @@ def _table(rows: Iterable[Intrinsic]) -> str:
 
 
 def _cells(row: Intrinsic) -> tuple[str, ...]:
-    summary = row.summary.replace("|", "\\|")
+    summary = _MARKS.sub(r"\\\1", row.summary)
     return summary, _dtypes(row), f"`{row.ascend}`", "; ".join(_notes(row))
 
 

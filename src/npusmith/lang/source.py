@@ -125,4 +125,13 @@ def _measure(tree: ast.Module, source: Source) -> None:
         line = getattr(node, "lineno", line)
         if depth > MAX_DEPTH:
             raise source.error("lang-too-deep", f"nested more than {MAX_DEPTH} levels deep", line)
-        todo += [(child, depth + 1, line) for child in ast.iter_child_nodes(node)]
+        todo += [(child, depth + _levels(node), line) for child in ast.iter_child_nodes(node)]
+
+
+def _levels(node: ast.AST) -> int:
+    """How much deeper the children lie; what is flat in Python may become a chain of nodes."""
+    match node:
+        case ast.BoolOp(_, parts) | ast.Compare(_, _, parts) | ast.Call(_, parts):
+            return max(1, len(parts))
+        case _:
+            return 1

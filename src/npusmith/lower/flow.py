@@ -36,6 +36,7 @@ def _exposed(block: Block, known: set[str]) -> set[str]:
                 known.add(target)
             case For(var):
                 found |= _exposed(stmt.body, known | {var})
+                known.discard(var)  # C++ scopes it to the loop
             case If(_, then, orelse):
                 first, second = set(known), set(known)
                 found |= _exposed(then, first) | _exposed(orelse, second)

@@ -79,6 +79,8 @@ class _Sync:
         self.shared = shared
         self.loops: list[set[str]] = []  # names that change in each loop around here
         self.store: dict[int, Store] = {}
+        # a loop is walked several times from one state while the loops around it settle
+        self.walked: dict[tuple[int, _State], tuple[Stmt, _State]] = {}
 
     def run(self, block: Block, state: _State) -> tuple[Block, _State]:
         result: list[Stmt] = []
@@ -109,6 +111,12 @@ class _Sync:
 
     def _loop(self, stmt: For, state: _State) -> tuple[Stmt, _State]:
         """What is outstanding at the loop's head is what was before it, or what a turn leaves."""
+        key = (id(stmt), state)
+        if key not in self.walked:
+            self.walked[key] = self._turns(stmt, state)
+        return self.walked[key]
+
+    def _turns(self, stmt: For, state: _State) -> tuple[Stmt, _State]:
         self.loops.append(assigned(stmt.body) | {stmt.var})
         apart = rowwise(stmt)  # a turn does not touch what another turn touches there
         head = state

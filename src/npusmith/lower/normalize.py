@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.nodes import Buffer, Const, Program, Stmt
+from npusmith.ir.walk import names, operands, statements
+from npusmith.lower.flow import assigned
 from npusmith.lower.fold import evaluate, fold
 from npusmith.lower.kinds import Kinds, float_buffers, host_kinds, infer, kernel_kinds
 from npusmith.lower.rebuild import Rewrite, map_operands, map_statements
@@ -21,6 +23,7 @@ def normalize(program: Program, chip: Chip) -> Program:
 
     Floats are left alone: what they round to is decided when they run.
     """
+    _check_names(program)
     host, kernel = program.host, program.kernel
     in_host = _folder(host_kinds(program), frozenset())
     in_kernel = _folder(kernel_kinds(program), float_buffers(program))
@@ -39,6 +42,18 @@ def normalize(program: Program, chip: Chip) -> Program:
             buffers=tuple(_with_length(item, consts) for item in kernel.buffers),
         ),
     )
+
+
+def _check_names(program: Program) -> None:
+    """Programs that were built from nodes have not been through lang.check."""
+    kernel = program.kernel
+    known = assigned(kernel.body) | {name for name, _ in program.consts}
+    known |= {scalar.name for scalar in kernel.scalars}
+    for stmt in statements(kernel.body):
+        for name in (name for expr in operands(stmt) for name in names(expr)):
+            if name not in known:
+                place = Place(line=getattr(stmt, "line", 0))
+                raise LowerError("lower-name", f"{name!r} has no value", place, seen=name)
 
 
 def _folder(kinds: Kinds, floats: frozenset[str]) -> Rewrite:

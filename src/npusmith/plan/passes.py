@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
@@ -38,6 +37,7 @@ from npusmith.plan.emit import emit
 from npusmith.plan.formula import formula
 from npusmith.plan.host import FOLDS, TILE
 from npusmith.plan.loops import Body, Serial, nest, share
+from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import ONE, ZERO, product
 from npusmith.plan.space import Space
 from npusmith.plan.writer import Writer, op
@@ -46,10 +46,11 @@ IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 _LEAST_SCRATCH = Const(8)  # elements that one core takes in a combine: a block of 32 bytes
 
 
-def mixed() -> NoReturn:
-    raise PlanError(
-        "plan-mixed-reductions", "reductions along different axes depend on each other's rows"
-    )
+def mixed(w: Writer, value: Value) -> NoReturn:
+    """Refuse: one of these reductions has to be finished before the other can begin."""
+    why = "this reduction and one along other axes depend on each other's rows"
+    node = w.space.origin.get(value)
+    raise refusal(w.space.graph, node, "plan-mixed-reductions", why)
 
 
 # ----------------------------------------------------------------------------------------- ensure
@@ -146,7 +147,7 @@ def ordered(w: Writer, groups: frozenset[int], inner: Sequence[Value]) -> list[i
     while len(result) < len(groups):
         ready = [g for g in sorted(groups) if g not in result and before[g] <= set(result)]
         if not ready:
-            mixed()
+            mixed(w, inner[0])
         result.append(ready[0])
     return result
 
@@ -184,7 +185,9 @@ def run(w: Writer, path: Path, work: Work, body: Body, serial: Serial | None = N
     share(w, (*path, whole), work.dealt, [], body, serial)
     parts.items.append(Note("longer rows are loaded again for every pass"))
     share(w, (*path, parts), work.dealt, work.rest, body, serial)
-    path[-1].items.append(choice(Binary(BinOp.LE, cols, TILE), whole, parts))
+    fits = Binary(BinOp.LE, cols, TILE)
+    some = Binary(BinOp.GT, cols, ZERO)  # a row of no elements takes the other form
+    path[-1].items.append(choice(Binary(BinOp.AND, some, fits), whole, parts))
 
 
 # --------------------------------------------------------------------------------------- reductions
@@ -211,7 +214,7 @@ def reduce(w: Writer, path: Path, batch: Sequence[Value]) -> None:
             _directly(w, path, value)
         return
     if reduced & block.opened:
-        mixed()
+        mixed(w, batch[0])
     _pass(w, path, batch, reduced)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
@@ -27,6 +28,11 @@ class Meaning:
     outputs: tuple[Tensor, ...]
     reader: Reader
 
+    def node(self, output: int) -> Node | None:
+        """The node that an output is; None when it is an input."""
+        name = self.reader.graph.outputs[output]
+        return next((node for node in self.reader.graph.nodes if node.name == name), None)
+
 
 def read(graph: Graph) -> Meaning:
     """Every node that an output depends on. Raises PlanError at the first that is not written."""
@@ -40,7 +46,10 @@ def read(graph: Graph) -> Meaning:
     for node in graph.nodes:
         if node.name in needed:
             reader.node = node
+            before = len(reader.dag.seen)
             reader.known[node.name] = _rule(reader, node)(reader)
+            made = islice(reader.dag.seen.values(), before, None)
+            reader.origin.update((value, node) for value in made)
     reader.node = None
     outputs = tuple(reader.tensor(Ref(ref=name)) for name in graph.outputs)
     return Meaning(tuple(inputs), outputs, reader)

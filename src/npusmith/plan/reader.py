@@ -39,32 +39,13 @@ class Reader:
     dag: Dag = field(default_factory=Dag)
     known: dict[str, Result] = field(default_factory=dict)
     node: Node | None = None
-    notes: list[str] = field(default_factory=list)
+    origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
 
     # ----------------------------------------------------------------------------------- refusal
 
     def refuse(self, code: str, why: str, *, legal: str = "", hint: str = "") -> NoReturn:
         """Say which node cannot be written, why, and what to do."""
-        node = self.node
-        if node is None:
-            raise PlanError(code, why, legal=legal, hint=hint)
-        raise PlanError(
-            code, f"{node.op} ({node.name}): {why}", place_of(node), seen=self._seen(node),
-            legal=legal, hint=hint,
-        )  # fmt: skip
-
-    def _seen(self, node: Node) -> str:
-        shapes = [self._shape_text(arg) for arg in node.args]
-        return f"{node.name} = {node.op}({', '.join(shapes)}) -> {list(node.shape)}"
-
-    def _shape_text(self, arg: Argument) -> str:
-        if isinstance(arg, Ref):
-            try:
-                spec = self.graph.spec(arg.ref)
-            except (KeyError, StopIteration):
-                return arg.ref
-            return f"{arg.ref}: {spec.dtype.value}{list(spec.shape)}"
-        return str(list(arg)) if isinstance(arg, tuple) else str(arg)
+        raise refusal(self.graph, self.node, code, why, legal=legal, hint=hint)
 
     # --------------------------------------------------------------------------------- arguments
 
@@ -153,6 +134,32 @@ class Reader:
 
 
 Rule = Callable[[Reader], Result]
+
+
+def refusal(
+    graph: Graph, node: Node | None, code: str, why: str, *, legal: str = "", hint: str = ""
+) -> PlanError:
+    """The error that names a node, its shapes and its line in the model, where there is a node."""
+    if node is None:
+        return PlanError(code, why, legal=legal, hint=hint)
+    shapes = ", ".join(_shape_text(graph, arg) for arg in node.args)
+    seen = f"{node.name} = {node.op}({shapes}) -> {list(node.shape)}"
+    message = f"{node.op} ({node.name}): {why}"
+    return PlanError(code, message, place_of(node), seen=seen, legal=legal, hint=hint)
+
+
+def _shape_text(graph: Graph, arg: Argument) -> str:
+    if isinstance(arg, Ref):
+        try:
+            spec = graph.spec(arg.ref)
+        except (KeyError, StopIteration):
+            return arg.ref
+        return f"{arg.ref}: {spec.dtype.value}{list(spec.shape)}"
+    return (
+        str([item.ref if isinstance(item, Ref) else item for item in arg])
+        if isinstance(arg, tuple)
+        else str(arg)
+    )
 
 
 def place_of(node: Node) -> Place:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NoReturn
 
 from npusmith.errors import PlanError
@@ -17,9 +18,10 @@ from npusmith.plan.axes import Atom, Dims, extent, leaves, sizes
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, check_readable
+from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import product, quotient
 from npusmith.plan.views import atoms_of
-from npusmith.task.graph import GraphInput
+from npusmith.task.graph import Graph, GraphInput, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Output:
     dims: tuple[Expr, ...]  # of every dimension, over input shapes
     shape: tuple[int, ...]  # in the captured shapes
     dtype: DType
+    node: Node | None  # what made it; None for an input that is passed through
 
 
 @dataclass(slots=True)
@@ -55,7 +58,9 @@ class Space:
     outputs: tuple[Output, ...]
     last: int  # the group that is contiguous in memory: vectors run along it; -1 when none
     dag: Dag
-    notes: tuple[str, ...]
+    graph: Graph
+    notes: tuple[str, ...] = ()
+    origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     cache: dict[Value, frozenset[int]] = field(default_factory=dict)
 
     def axes(self, value: Value) -> frozenset[int]:
@@ -89,13 +94,15 @@ def resolve(meaning: Meaning) -> Space:
     taken: set[str] = set()
     called = {item.name: tensor_name(item.name, taken) for item, _ in used}
     rows = [atoms_of(dims) for _, dims in used] + [atoms_of(out.dims) for out in meaning.outputs]
-    names = [item.name for item, _ in used] + [f"output {i}" for i in range(len(meaning.outputs))]
-    for label, row in zip(names, rows, strict=True):
+    labels = [f"input {item.name}" for item, _ in used]
+    labels += [f"output {i}" for i in range(len(meaning.outputs))]
+    for i, row in enumerate(rows):
         if len(set(row)) != len(row):
             _refuse(
-                "plan-repeated-axis", f"{label} would be read along one loop in two dimensions",
-                "pass the tensor twice, as two inputs",
+                meaning, i - len(used), "plan-repeated-axis",
+                f"{labels[i]} runs along one loop in two of its dimensions",
             )  # fmt: skip
+    _check_order(meaning, rows, labels, len(used))
     values = _reachable([out.value for out in meaning.outputs])
     special = [value for value in values if value.op in ("reduce", "count", "index")]
     order = _order(rows)
@@ -105,8 +112,26 @@ def resolve(meaning: Meaning) -> Space:
     return _build(meaning, used, merged, set(order), called)
 
 
-def _refuse(code: str, why: str, hint: str) -> NoReturn:
-    raise PlanError(code, why, hint=hint)
+def _refuse(meaning: Meaning, output: int, code: str, why: str) -> NoReturn:
+    """Refuse because of an output (by its number; a negative one means no output in particular)."""
+    node = meaning.node(output) if output >= 0 else None
+    raise refusal(meaning.reader.graph, node, code, why)
+
+
+def _check_order(
+    meaning: Meaning, rows: Sequence[tuple[Atom, ...]], labels: Sequence[str], inputs: int
+) -> None:
+    """Refuse two tensors that hold two axes in opposite orders."""
+    seen: dict[tuple[Atom, Atom], str] = {}
+    for i, row in enumerate(rows):
+        for pair in combinations(row, 2):
+            other = seen.get((pair[1], pair[0]))
+            if other is not None:
+                _refuse(
+                    meaning, i - inputs, "plan-transpose",
+                    f"{other} and {labels[i]} hold the same axes in different orders",
+                )  # fmt: skip
+            seen.setdefault(pair, labels[i])
 
 
 def _used(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
@@ -147,10 +172,9 @@ def _order(rows: Sequence[tuple[Atom, ...]]) -> list[Atom]:
     while waiting:
         ready = [leaf for leaf in waiting if before[leaf] <= set(result)]
         if not ready:
-            _refuse(
-                "plan-transpose", "tensors of this graph hold the same axes in different orders",
-                "keep one memory order: permute in PyTorch before and after",
-            )  # fmt: skip
+            raise PlanError(
+                "plan-transpose", "no one order of axes agrees with every tensor of this graph"
+            )
         chained = [leaf for leaf in ready if result and (result[-1], leaf) in follows]
         leaf = (chained or ready)[0]
         result.append(leaf)
@@ -265,18 +289,20 @@ def _build(
         Input(item, called[item.name], _numbers(atoms_of(dims), number)) for item, dims in used
     )
     by_name = {item.item.name: item.groups for item in inputs}
-    space = Space(groups, inputs, (), len(real) - 1, Dag(), ())
+    space = Space(groups, inputs, (), len(real) - 1, Dag(), meaning.reader.graph)
     rewriter = Rewriter(space, by_name, number)
     outputs = []
-    for out in meaning.outputs:
+    for i, out in enumerate(meaning.outputs):
         dims = tuple(product(known[leaf] for leaf in leaves(dim)) for dim in out.dims)
         value = rewriter.rewrite(out.value)
         row = _numbers(atoms_of(out.dims), number)
-        outputs.append(Output(value, row, dims, sizes(out.dims), out.dtype))
+        outputs.append(Output(value, row, dims, sizes(out.dims), out.dtype, meaning.node(i)))
         if not space.axes(value) <= set(row):
-            _refuse("plan-reshape", "an output lost an axis that it differs along", "report this")
+            _refuse(meaning, i, "plan-reshape", "an axis that it differs along is lost")
     space.outputs = tuple(outputs)
     space.notes = tuple(_size_notes(used, known))
+    origin = meaning.reader.origin
+    space.origin = {new: origin[old] for old, new in rewriter.done.items() if old in origin}
     return space
 
 
@@ -324,9 +350,9 @@ class Rewriter:
         if value.op == "select":
             return self._select(args[0], args[1], args[2])
         if value.op == "index" and len(axes) != 1:
-            _refuse(
+            raise PlanError(
                 "plan-data-movement", "an index runs along an axis that had to be split",
-                "index before reshaping",
+                hint="index before reshaping",
             )  # fmt: skip
         return dag.make(
             value.op, *args, number=value.number, text=value.text, axes=axes, dtype=value.dtype,

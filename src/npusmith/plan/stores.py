@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Note, Span, Store, View
 from npusmith.plan.block import Block, Part, Path, choice
@@ -14,6 +13,7 @@ from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
 from npusmith.plan.loops import nest
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
+from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import ZERO
 from npusmith.plan.space import Output
 from npusmith.plan.writer import Writer, op
@@ -51,7 +51,8 @@ def _alike(w: Writer, root: Path, target: Target, dealt: frozenset[int]) -> bool
 
 
 def _store_number(w: Writer, root: Path, target: Target) -> None:
-    ensure(w, root, [target.output.value])
+    if not _is_copy(w, target):
+        ensure(w, root, [target.output.value])
     only = Block()
     _store(w, (*root, only), target)
     alone = Binary(BinOp.EQ, CoreId(), ZERO)
@@ -146,7 +147,7 @@ def _stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     if held is not None and w.temps[held].part is Part.STORED and w.temps[held].hint == target.name:
         return held
     count = w.count(path, wide)
-    steps = _steps(target, value)
+    steps = _steps(w, target, value)
     source = w.vector(path, value, wide) if steps else ""
     for i, (step, mode) in enumerate(steps):
         part = Part.STORED if i == len(steps) - 1 else Part.SCRATCH
@@ -165,7 +166,7 @@ def _stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     return buffer
 
 
-def _steps(target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
+def _steps(w: Writer, target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
     """Casts from what a value is held in to the output's type."""
     dtype = buffer_dtype(target.output.dtype)
     if dtype is DType.FLOAT32 and value.kind is Kind.FLOAT:
@@ -178,8 +179,8 @@ def _steps(target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
         return ((DType.FLOAT16, "rint"), (dtype, "rint"))
     if dtype is DType.INT16 and value.kind is Kind.FLOAT:
         return ((dtype, "rint"),)
-    raise PlanError(
-        "plan-dtype",
+    raise refusal(
+        w.space.graph, target.output.node, "plan-dtype",
         f"output {target.name} is {target.output.dtype.value}: not exact on a vector core",
         legal="float32, float16, bfloat16, bool, or int32 from int32 arithmetic",
-    )
+    )  # fmt: skip

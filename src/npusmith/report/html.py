@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npusmith.errors import CODES
@@ -80,7 +81,11 @@ def _split(program: Program, chip: Chip, spec: OpSpec) -> Split:
     launched = run_host(
         program, chip, {port.name: port.shape for port in (*spec.inputs, *spec.outputs)}
     )
-    return split(launched.cores, dict(launched.args), chip.vector_cores)
+    values = {
+        name: float(value) if isinstance(value, np.floating) else int(value)
+        for name, value in launched.args.items()
+    }
+    return split(launched.cores, values, chip.vector_cores)
 
 
 def make_page(
@@ -106,7 +111,7 @@ def make_page(
             task=make_source("task", "task.py", task_source) if task_source else None,
             findings=[_Shown.of(item, sources) for item in verdict.findings],
             notes=notes,
-            provenance=_flat(verdict.provenance),
+            provenance=_flat({"chip description": _words(verdict.chip), **verdict.provenance}),
             style=style,
             style_hash=_hash(style),
         )
@@ -145,6 +150,16 @@ def _hash(style: str) -> str:
     """What the page's policy names: only this style sheet is used."""
     digest = hashlib.sha256(style.encode()).digest()
     return "sha256-" + base64.b64encode(digest).decode()
+
+
+def _words(name: str) -> str:
+    """What the twin was told about the chip."""
+    chip = find_chip(name)
+    return (
+        f"{chip.name} ({chip.soc_version}, {chip.arch}): {chip.vector_cores} vector cores, "
+        f"{chip.cube_cores} cube cores, {chip.clock_mhz} MHz, UB {size(chip.ub_total_bytes)} of "
+        f"which {size(chip.ub_bytes)} for buffers"
+    )
 
 
 def _flat(data: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -38,6 +38,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100 - keeps a symbolic link's own name
     refuse_foreign(target)
+    missing = [path for path in target.parents if not path.exists()]
     with named_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
@@ -50,6 +51,9 @@ def new_folder(target: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
         os.close(lock)
+        with suppress(OSError):  # those that hold something now stay
+            for path in missing:
+                path.rmdir()
 
 
 def refuse_foreign(target: Path) -> None:

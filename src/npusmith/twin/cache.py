@@ -16,6 +16,8 @@ from pathlib import Path
 
 import platformdirs
 
+from npusmith.errors import Place, TwinError
+
 _MARKER = "complete"
 
 
@@ -36,32 +38,58 @@ def digest(parts: Iterable[str | bytes]) -> str:
 
 
 def fetch(folder: Path, make: Callable[[Path], None]) -> bool:
-    """Make sure that `folder` is complete; True when `make(folder)` had to run."""
-    if (folder / _MARKER).exists():
+    """Make sure that `folder` is complete; True when `make(folder)` had to run.
+
+    What `make` raises leaves no folder behind; TwinError cache-unusable when there is no room for one.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(folder / _MARKER)  # used now: keep_newest goes by this
         return False
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_name(folder.name + ".lock")):
-        if (folder / _MARKER).exists():
-            return False
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # A few locks for all, so that they do not pile up; strangers wait now and then.
+        with _locked(folder.with_name(f"{folder.name[:2]}.lock")):
+            if (folder / _MARKER).exists():
+                return False
+            _make_whole(folder, make)
+    except OSError as error:
+        raise TwinError(
+            "cache-unusable",
+            "nothing can be kept in the cache",
+            Place(str(folder)),
+            seen=str(error),
+        ) from error
+    return True
+
+
+def _make_whole(folder: Path, make: Callable[[Path], None]) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir()
+    try:
         make(folder)
         (folder / _MARKER).touch()
-    return True
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def keep_newest(parent: Path, count: int, keep: Path) -> None:
     """Remove all but the `count` entries used last; what somebody is making is left alone."""
-    entries = sorted(
-        (path for path in parent.iterdir() if path.is_dir() and (path / _MARKER).exists()),
-        key=lambda path: (path / _MARKER).stat().st_mtime,
-        reverse=True,
-    )
-    for path in entries[count:]:
+    used = {path: _last_use(path) for path in parent.iterdir()}
+    complete = sorted((path for path in used if used[path]), key=lambda path: -used[path])
+    for path in complete[count:]:
         if path != keep:
             (path / _MARKER).unlink(missing_ok=True)
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _last_use(folder: Path) -> float:
+    """When an entry was used last; 0 for what is not a complete entry."""
+    try:
+        return (folder / _MARKER).stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 @contextlib.contextmanager

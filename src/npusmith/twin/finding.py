@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from npusmith.errors import CODES, Level, Place
 
@@ -27,6 +27,13 @@ class Finding(BaseModel):
     seen: str = ""
     legal: str = ""
     hint: str = ""
+
+    @field_validator("code")
+    @classmethod
+    def _is_known(cls, code: str) -> str:
+        if code not in CODES:
+            raise ValueError(f"{code!r} is not in the table of codes")
+        return code
 
     @property
     def place(self) -> Place:

@@ -5,6 +5,7 @@ Arrays cross as raw files that the runner maps: inputs are written once, outputs
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import tempfile
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from npusmith.errors import TwinError
+from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.twin import wrapper
@@ -62,7 +63,7 @@ class _Report(BaseModel):
     blocks: int
     tiling_key: int
     workspace_bytes: int
-    tiling: str
+    tiling: str = Field(pattern=r"^([0-9a-f]{2})*$")
     host_seconds: float
     kernel_seconds: float
     findings: list[Finding]
@@ -91,6 +92,13 @@ def run(
         boxed = _start(build, folder, seconds, workspace_cap + size)
         report = _read_report(folder, boxed, seconds)
         arrays = [_map(*file) for file in files]
+    except OSError as error:
+        raise TwinError(
+            "run-failed",
+            "the tensors could not be handed over",
+            Place(str(folder)),
+            seen=str(error),
+        ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     log = _log(boxed)
@@ -182,8 +190,10 @@ def _write(array: Array, path: Path) -> str:
 
 
 def _reserve(path: Path, size: int) -> None:
+    """Room for an output; its blocks are taken now, so that a full disk cannot stop the kernel."""
     with path.open("wb") as file:
-        file.truncate(size)
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _dims(shape: Sequence[int]) -> str:
@@ -229,8 +239,11 @@ def _start(build: Build, folder: Path, seconds: float, extra: int) -> Boxed:
 
 def _read_report(folder: Path, boxed: Boxed, seconds: float) -> _Report:
     path = folder / "report"
-    if path.exists():
-        return _Report.model_validate_json(path.read_bytes())
+    try:
+        if path.exists():
+            return _Report.model_validate_json(path.read_bytes())
+    except ValidationError:
+        pass  # the candidate can write there too: what cannot be read is as good as nothing
     return _Report(
         completed=False,
         op="",
@@ -260,14 +273,19 @@ def _lost(folder: Path, boxed: Boxed, seconds: float) -> Finding:
         code=code,
         message=message,
         file=file,
-        line=int(line or 0),
-        core=int(core) if core and int(core) >= 0 else None,
+        line=_number(line),
+        core=_number(core) if core.isdecimal() else None,
         seen=", ".join(filter(None, seen)),
     )
 
 
+def _number(word: str) -> int:
+    """The candidate can write the note too: what is no number counts as none."""
+    return int(word) if word.isdecimal() and len(word) < 10 else 0
+
+
 def _ended(boxed: Boxed, number: str) -> str:
-    first = int(number or 0) or boxed.signal
+    first = _number(number) or boxed.signal
     return signal.strsignal(first) or str(first) if first else f"exit status {boxed.returncode}"
 
 
@@ -275,7 +293,7 @@ def _map(path: Path, shape: tuple[int, ...], dtype: DType) -> Array:
     """The output file as an array; the mapping outlives the file's name."""
     if 0 in shape:
         return np.empty(shape, dtype.numpy)
-    flat = np.memmap(path, dtype=np.uint8, mode="r+")
+    flat = np.memmap(path, dtype=np.uint8, mode="c")
     return np.asarray(flat).view(dtype.numpy).reshape(shape)
 
 

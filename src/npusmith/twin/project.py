@@ -18,6 +18,9 @@ from npusmith.twin import opdef, scan, tiling
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
 _MOST_BYTES = 16 << 20  # of one source file
 _API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
+_API_INCLUDE = re.compile(
+    r'^\s*#\s*include\s*[<"](?:opdev|aclnn|aclnn_kernels|level0|level2)/', re.M
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def read_project(root: Path) -> Project:
     base = _base(root)
     host_texts = read_texts(_files(base / "op_host"))
     kernel_texts = read_texts(_files(base / "op_kernel"))
-    hosts = tuple(file for file in host_texts if file.suffix in (".cpp", ".cc"))
+    hosts = tuple(file for file, text in host_texts.items() if _is_host(file, text))
     if not hosts:
         raise _missing("project-no-host", base / "op_host", "no host source (*.cpp)")
     op = _read_op(base, hosts, host_texts)
@@ -126,6 +129,11 @@ def _files(folder: Path) -> list[Path]:
         and file.is_file()
         and not any(part in _API_FOLDERS for part in file.relative_to(folder).parts[:-1])
     )
+
+
+def _is_host(file: Path, text: str) -> bool:
+    """A host source, and not one that implements the aclnn interface by hand."""
+    return file.suffix in (".cpp", ".cc") and not _API_INCLUDE.search(text)
 
 
 def _missing(code: str, where: Path, what: str) -> TwinError:

@@ -21,6 +21,8 @@ from npusmith.target.chips import Chip
 from npusmith.target.header import chip_header
 from npusmith.twin import cache
 
+_KEPT_CHAINS = 8  # some 80 MB each: chips, compilers, versions of npusmith
+
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
@@ -101,7 +103,8 @@ def find_toolchain(chip: Chip) -> Toolchain:
     compiler = find_compiler()
     key = cache.digest([compiler.path, compiler.version, *_machine(), chip_header(chip), *_texts()])
     chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip)
-    cache.fetch(chain.folder, lambda folder: _make(chain, folder))
+    if cache.fetch(chain.folder, lambda folder: _make(chain, folder)):
+        cache.keep_newest(chain.folder.parent, _KEPT_CHAINS, chain.folder)
     return chain
 
 

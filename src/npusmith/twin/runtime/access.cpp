@@ -57,6 +57,8 @@ void WriteGm(const Call &call, const Gm &gm, std::int64_t index, int size, const
   if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
 }
 
+Site LastSite() { return Me().spot.site; }
+
 void *UbPointer(std::int64_t addr) { return Me().ub + addr; }
 
 std::int64_t UbAddress(const void *pointer) {

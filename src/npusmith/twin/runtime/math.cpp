@@ -192,11 +192,42 @@ double Log10Of(double x) { return std::log10(x); }
 double LgammaOf(double x) { return std::lgamma(x); }
 double PowOf(double x, double y) { return std::pow(x, y); }
 double PowFlipped(double x, double base) { return std::pow(base, x); }
+// Integer powers wrap; a negative exponent leaves 0 but for bases 1 and -1.
+std::int32_t IntegerPower(std::int32_t base, std::int32_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  std::uint32_t result = 1, factor = static_cast<std::uint32_t>(base);
+  for (auto left = static_cast<std::uint32_t>(exponent); left > 0; left /= 2) {
+    if (left % 2 == 1) result *= factor;
+    factor *= factor;
+  }
+  return static_cast<std::int32_t>(result);
+}
+
+void PowerInt(void *d, const void *a, const void *b, const void *, std::int64_t n) {
+  auto *to = static_cast<std::int32_t *>(d);
+  const auto *x = static_cast<const std::int32_t *>(a);
+  const auto *y = static_cast<const std::int32_t *>(b);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = IntegerPower(x[i], y[i]);
+}
+
+template <bool flipped>
+void PowerIntScalar(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+  auto *to = static_cast<std::int32_t *>(d);
+  const auto *x = static_cast<const std::int32_t *>(a);
+  const std::int32_t s = *static_cast<const std::int32_t *>(scalar);
+  for (std::int64_t i = 0; i < n; ++i) {
+    to[i] = flipped ? IntegerPower(s, x[i]) : IntegerPower(x[i], s);
+  }
+}
+
 double FmodOf(double x, double y) { return std::fmod(x, y); }
 
 }  // namespace
 
 Loop MathLoop(Op op, DType type) {
+  if (type == DType::kI32 && op == Op::kPower) return PowerInt;
+  if (type == DType::kI32 && op == Op::kPowers) return PowerIntScalar<false>;
+  if (type == DType::kI32 && op == Op::kPowerOf) return PowerIntScalar<true>;
   switch (op) {
     case Op::kExp: return Pick<ExpOf>(type);
     case Op::kLn: return Pick<LnOf>(type);

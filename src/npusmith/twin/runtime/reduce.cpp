@@ -347,6 +347,21 @@ void FoldPair(const Call &call, DType type, const View &dst, const View &src, co
   else FoldPairAs(job, reinterpret_cast<half *>(to), pitch);
 }
 
+void FoldToRegister(const Call &call, DType type, const View &src, const Walk &walk,
+                    const FoldStrides &strides) {
+  Core &core = Enter(call);
+  Job job;
+  if (!MakeJob(core, call, type, {src, strides.block, strides.repeat}, walk, job)) return;
+  core.foldSum = 0;
+  if (type == DType::kF32) {
+    const float sum = FoldJob<float>(job, Fold::kSum).value;
+    std::memcpy(&core.foldSum, &sum, sizeof sum);
+  } else {
+    const half sum = Held<half>::Store(FoldJob<half>(job, Fold::kSum).value);
+    std::memcpy(&core.foldSum, &sum, sizeof sum);
+  }
+}
+
 void ReadFold(const Call &call, bool sum, int size, void *value, void *index) {
   const Core &core = Enter(call);
   std::memcpy(value, sum ? &core.foldSum : &core.foldValue, static_cast<std::size_t>(size));

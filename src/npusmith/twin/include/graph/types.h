@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ge {
 
@@ -10,6 +11,13 @@ using graphStatus = std::uint32_t;
 constexpr graphStatus GRAPH_SUCCESS = 0;
 constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFFU;
 constexpr graphStatus GRAPH_PARAM_INVALID = 50331649U;
+
+using char_t = char;
+using float32_t = float;
+using float64_t = double;
+
+constexpr std::int64_t UNKNOWN_DIM = -1;      // a dimension that only a run will know
+constexpr std::int64_t UNKNOWN_DIM_NUM = -2;  // the same of the number of dimensions
 
 // The numbers are public: a kernel is compiled with ORIG_DTYPE_<PARAM> set to them.
 enum DataType {
@@ -57,6 +65,27 @@ enum Format {
 // Bytes of one element; -1 for types that have no fixed size.
 int GetSizeByDataType(DataType type);
 inline Format GetPrimaryFormat(std::int32_t format) { return static_cast<Format>(format & 0xff); }
+
+// A shape as graphs have it.
+class Shape {
+ public:
+  Shape() = default;
+  explicit Shape(const std::vector<std::int64_t> &dims) : dims_(dims) {}
+  std::size_t GetDimNum() const { return dims_.size(); }
+  std::int64_t GetDim(std::size_t at) const { return at < dims_.size() ? dims_[at] : 0; }
+  void SetDim(std::size_t at, std::int64_t dim) {
+    if (at < dims_.size()) dims_[at] = dim;
+  }
+  std::vector<std::int64_t> GetDims() const { return dims_; }
+  std::int64_t GetShapeSize() const {
+    std::int64_t size = 1;
+    for (const std::int64_t dim : dims_) size *= dim;
+    return size;
+  }
+
+ private:
+  std::vector<std::int64_t> dims_;
+};
 
 class AscendString {
  public:

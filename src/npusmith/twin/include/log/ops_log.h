@@ -1,3 +1,3 @@
-// Forwards to the logging and checking macros.
+// Forwards to the OPS_ spelling of the logging macros.
 #pragma once
-#include "log/log.h"
+#include "error/ops_error.h"

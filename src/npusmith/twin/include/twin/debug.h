@@ -3,10 +3,11 @@
 
 #include "twin/runtime.h"
 
-#define TWIN_ASSERT(condition, message)                                                       \
-  do {                                                                                        \
-    if (!(condition)) ::twin::AssertFailed({"ASSERT", ::twin::Here()}, #condition, message);  \
-  } while (false)
+// A block of its own: published kernels leave out the semicolon, as the toolchain lets them.
+#define TWIN_ASSERT(condition, message)                                                      \
+  {                                                                                          \
+    if (!(condition)) ::twin::AssertFailed({"ASSERT", ::twin::Here()}, #condition, message); \
+  }
 #define ASSERT(condition) TWIN_ASSERT(condition, "")
 #define ascendc_assert(condition, ...) TWIN_ASSERT(condition, "")
 #define ASCENDC_ASSERT(condition, ...) TWIN_ASSERT(condition, "")
@@ -18,11 +19,11 @@ namespace AscendC {
 
 template <typename... Args>
 void printf(const char *format, Args... args) {
-  twin::PrintLine({"printf", twin::Site{}}, format, args...);
+  twin::PrintLine({"printf", twin::LastSite()}, format, args...);
 }
 template <typename... Args>
 void PRINTF(const char *format, Args... args) {
-  twin::PrintLine({"PRINTF", twin::Site{}}, format, args...);
+  twin::PrintLine({"PRINTF", twin::LastSite()}, format, args...);
 }
 inline void Trap(twin::Site site = twin::Here()) {
   twin::AssertFailed({"Trap", site}, "Trap", "the kernel gave up");

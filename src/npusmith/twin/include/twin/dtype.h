@@ -8,7 +8,7 @@
 
 namespace twin {
 
-enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64 };
+enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF64 };
 
 template <typename T, typename... List>
 inline constexpr bool kOneOf = (std::is_same_v<T, List> || ...);
@@ -16,9 +16,9 @@ inline constexpr bool kOneOf = (std::is_same_v<T, List> || ...);
 template <typename T>
 inline constexpr bool kElement =
     kOneOf<T, float, half, bfloat16_t, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
-           std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, bool>;
+           std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, bool, double>;
 
-// The tag of T; bool is stored as a byte.
+// The tag of T; bool is stored as a byte; double can be moved, not computed with.
 template <typename T>
 constexpr DType TagOf() {
   static_assert(kElement<T>, "this type cannot be the element type of a tensor on dav-2201");
@@ -32,11 +32,12 @@ constexpr DType TagOf() {
   else if constexpr (std::is_same_v<T, std::int32_t>) return DType::kI32;
   else if constexpr (std::is_same_v<T, std::uint32_t>) return DType::kU32;
   else if constexpr (std::is_same_v<T, std::int64_t>) return DType::kI64;
+  else if constexpr (std::is_same_v<T, double>) return DType::kF64;
   else return DType::kU64;
 }
 
 constexpr int SizeOf(DType type) {
-  constexpr int kSizes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
+  constexpr int kSizes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 8};
   return kSizes[static_cast<int>(type)];
 }
 

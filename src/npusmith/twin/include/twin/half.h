@@ -136,6 +136,8 @@ struct bfloat16_t {
   bfloat16_t() = default;
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   constexpr bfloat16_t(T value) : bits(twin::FloatToBf16(static_cast<float>(value))) {}
+  constexpr explicit bfloat16_t(half value)
+      : bits(twin::FloatToBf16(static_cast<float>(value))) {}
   constexpr explicit operator float() const { return twin::Bf16ToFloat(bits); }
 };
 

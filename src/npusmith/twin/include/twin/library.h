@@ -9,6 +9,12 @@
 namespace twin {
 
 template <typename T>
+constexpr void CheckPowerType() {
+  static_assert(kOneOf<T, half, float, std::int32_t>,
+                "Power on dav-2201 takes half, float or int32_t");
+}
+
+template <typename T>
 constexpr void CheckLibraryType() {
   static_assert(kOneOf<T, half, float>, "this library function on dav-2201 takes half or float");
 }
@@ -27,7 +33,7 @@ namespace AscendC {
 
 #define TWIN_LIBRARY(name, op)                                                                   \
   template <typename T, bool isReuseSource = false>                                              \
-  void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::int64_t count,            \
+  void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::uint32_t count,           \
             twin::Site site = twin::Here()) {                                                    \
     twin::Library<T>({#name, site}, op, dst, src, nullptr, count);                               \
   }                                                                                              \
@@ -38,7 +44,7 @@ namespace AscendC {
   }                                                                                              \
   template <typename T, bool isReuseSource = false>                                              \
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                \
-            const LocalTensor<std::uint8_t> &tmp, std::int64_t count,                            \
+            const LocalTensor<std::uint8_t> &tmp, std::uint32_t count,                           \
             twin::Site site = twin::Here()) {                                                    \
     twin::Library<T>({#name, site}, op, dst, src, &tmp.view(), count);                           \
   }                                                                                              \
@@ -46,6 +52,14 @@ namespace AscendC {
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                \
             const LocalTensor<std::uint8_t> &tmp, twin::Site site = twin::Here()) {              \
     twin::Library<T>({#name, site}, op, dst, src, &tmp.view(), src.GetSize());                   \
+  }                                                                                              \
+  template <typename Tensor, twin::IfTensor<Tensor> = 0>                                          \
+  void name(const Tensor &dst, const Tensor &src, std::uint32_t count) {                          \
+    name(dst, src, count, twin::LastSite());                                                      \
+  }                                                                                               \
+  template <typename T, bool isReuseSource = false, typename Tensor, twin::IfTensor<Tensor> = 0>  \
+  void name(const Tensor &dst, const Tensor &src, std::uint32_t count) {                          \
+    name<T>(dst, src, count, twin::LastSite());                                                   \
   }
 
 TWIN_LIBRARY(Tanh, twin::Op::kTanh)
@@ -83,7 +97,7 @@ TWIN_LIBRARY(Gelu, twin::Op::kGelu)
 template <typename T, bool isReuseSource = false>
 void Power(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
            std::int64_t count, twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
+  twin::CheckPowerType<T>();
   twin::LibraryOp({"Power", site}, twin::Op::kPower, twin::TagOf<T>(), dst.view(), src0.view(),
                   &src1.view(), nullptr, nullptr, count);
 }
@@ -96,14 +110,14 @@ template <typename T, bool isReuseSource = false>
 void Power(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
            const LocalTensor<std::uint8_t> &tmp, std::int64_t count,
            twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
+  twin::CheckPowerType<T>();
   twin::LibraryOp({"Power", site}, twin::Op::kPower, twin::TagOf<T>(), dst.view(), src0.view(),
                   &src1.view(), &tmp.view(), nullptr, count);
 }
 template <typename T, bool isReuseSource = false>
 void Power(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &exponent,
            std::int64_t count, twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
+  twin::CheckPowerType<T>();
   twin::LibraryOp({"Power", site}, twin::Op::kPowers, twin::TagOf<T>(), dst.view(), src.view(),
                   nullptr, nullptr, &exponent, count);
 }
@@ -111,14 +125,14 @@ template <typename T, bool isReuseSource = false>
 void Power(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &exponent,
            const LocalTensor<std::uint8_t> &tmp, std::int64_t count,
            twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
+  twin::CheckPowerType<T>();
   twin::LibraryOp({"Power", site}, twin::Op::kPowers, twin::TagOf<T>(), dst.view(), src.view(),
                   nullptr, &tmp.view(), &exponent, count);
 }
 template <typename T, bool isReuseSource = false>
 void Power(const LocalTensor<T> &dst, const T &base, const LocalTensor<T> &src,
            std::int64_t count, twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
+  twin::CheckPowerType<T>();
   twin::LibraryOp({"Power", site}, twin::Op::kPowerOf, twin::TagOf<T>(), dst.view(), src.view(),
                   nullptr, nullptr, &base, count);
 }
@@ -126,7 +140,7 @@ template <typename T, bool isReuseSource = false>
 void Power(const LocalTensor<T> &dst, const T &base, const LocalTensor<T> &src,
            const LocalTensor<std::uint8_t> &tmp, std::int64_t count,
            twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
+  twin::CheckPowerType<T>();
   twin::LibraryOp({"Power", site}, twin::Op::kPowerOf, twin::TagOf<T>(), dst.view(), src.view(),
                   nullptr, &tmp.view(), &base, count);
 }

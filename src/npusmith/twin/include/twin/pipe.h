@@ -19,7 +19,7 @@ class TPipe {
   void Destroy(twin::Site site = twin::Here()) { twin::ClosePipe({"TPipe::Destroy", site}, this); }
   void Reset(twin::Site site = twin::Here()) { twin::ResetPipe({"TPipe::Reset", site}); }
 
-  template <TPosition source, TPosition target, std::int32_t depth, std::int32_t mask>
+  template <TPosition source, TPosition target, std::int32_t depth, auto mask>
   bool InitBuffer(TQueBind<source, target, depth, mask> &queue, twin::Byte num, std::int64_t len,
                   twin::Site site = twin::Here()) {
     using Queue = TQueBind<source, target, depth, mask>;

@@ -7,7 +7,21 @@ namespace AscendC {
 
 class TPipe;
 
-template <TPosition source, TPosition target, std::int32_t depth, std::int32_t mask = 0>
+// Static properties of a queue; those of cube queues mean nothing on a vector core.
+struct TQueConfig {
+  bool nd2nz = false;
+  bool nz2nd = false;
+  bool scmBlockGroup = false;
+  std::uint32_t bufferLen = 0;
+  std::uint32_t bufferNumber = 0;
+  std::uint32_t consumerSize = 0;
+  TPosition consumer[8] = {};
+  bool enableStaticEvtId = false;
+  bool enableLoopQueue = false;
+};
+
+// `mask` is an int or the address of a TQueConfig.
+template <TPosition source, TPosition target, std::int32_t depth, auto mask = 0>
 class TQueBind {
  public:
   template <typename T>
@@ -26,7 +40,7 @@ class TQueBind {
   bool EnQue(const LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
     return EnQue(tensor, site);
   }
-  template <typename T>
+  template <typename T = std::uint8_t>
   LocalTensor<T> DeQue(twin::Site site = twin::Here()) {
     return LocalTensor<T>(twin::DequeBuffer({"DeQue", site}, id_));
   }
@@ -65,7 +79,7 @@ class TQueBind {
 };
 
 // Where the next pipe finds the data: what VECIN hands on stays in VECIN.
-template <TPosition position, std::int32_t depth, std::int32_t mask = 0>
+template <TPosition position, std::int32_t depth, auto mask = 0>
 class TQue : public TQueBind<position, position, depth, mask> {};
 
 template <TPosition position = TPosition::LCM>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "twin/mask.h"
+#include "twin/pipe.h"
 #include "twin/reduce.h"
 #include "twin/sync.h"
 
@@ -54,6 +55,17 @@ void vcadd(__ubuf__ T *dst, __ubuf__ T *src, twin::Byte repeat, std::int64_t dst
                    AscendC::ReduceOrder::ORDER_ONLY_VALUE);
 }
 
+// Without a destination the sum of all repeats goes to the accumulator register.
+template <typename T>
+void vcadd(std::nullptr_t, __ubuf__ T *src, twin::Byte repeat, std::int64_t,
+           std::int64_t srcBlockStride, std::int64_t srcRepeatStride, bool = true,
+           twin::Site site = twin::Here()) {
+  twin::FoldToRegister({"vcadd", site}, twin::TagOf<T>(), twin::RawView(src),
+                       twin::Masked(false, std::uint64_t{0}, repeat.value),
+                       {0, srcBlockStride, srcRepeatStride});
+}
+inline std::int64_t get_acc_val() { return AscendC::GetAccVal(); }
+
 namespace AscendC {
 
 // The part of the internal helpers that published kernels call.
@@ -71,6 +83,13 @@ struct AscendCUtils {
   }
   static std::int32_t GetBitSize(std::int32_t bytes) { return bytes * 8; }
   static std::int32_t GetC0Size() { return ONE_BLK_SIZE; }
+  static std::int32_t GetC0Count(std::int32_t size) { return ONE_BLK_SIZE / size; }
 };
 
 }  // namespace AscendC
+
+// Names that kernels use before, or without, `using namespace AscendC`.
+using AscendC::GetBlockIdx;
+using AscendC::GetBlockNum;
+using AscendC::GetSubBlockIdx;
+using AscendC::GetTPipePtr;

@@ -117,6 +117,12 @@ T GetAccVal(twin::Site site = twin::Here()) {
   twin::ReadFold({"GetAccVal", site}, true, sizeof(T), &value, nullptr);
   return value;
 }
+// The register's bits.
+inline std::int64_t GetAccVal(twin::Site site = twin::Here()) {
+  std::int64_t bits = 0;
+  twin::ReadFold({"GetAccVal", site}, true, sizeof bits, &bits, nullptr);
+  return bits;
+}
 template <typename T>
 void GetReduceMaxMinCount(T &value, T &index, twin::Site site = twin::Here()) {
   twin::ReadFold({"GetReduceMaxMinCount", site}, false, sizeof(T), &value, &index);

@@ -13,6 +13,9 @@ namespace twin {
 // A failed ASSERT of the kernel: reported, then the core stops.
 [[noreturn]] void AssertFailed(const Call &call, const char *text, const char *message);
 
+// The place of the last API call: for the few operations that cannot be told their own.
+Site LastSite();
+
 // ---- scalar access
 
 void ReadElement(const Call &call, const View &view, std::int64_t index, int size, void *out);
@@ -169,6 +172,9 @@ void FoldBlock(const Call &call, Fold fold, DType type, const View &dst, const V
                const Walk &walk, const FoldStrides &strides);
 void FoldPair(const Call &call, DType type, const View &dst, const View &src, const Walk &walk,
               const FoldStrides &strides);
+// The sum of all repeats goes to the accumulator register only.
+void FoldToRegister(const Call &call, DType type, const View &src, const Walk &walk,
+                    const FoldStrides &strides);
 void ReadFold(const Call &call, bool sum, int size, void *value, void *index);
 void SumRows(const Call &call, DType type, const View &dst, const View &src, const View *scratch,
              std::int64_t rows, std::int64_t inner, std::int64_t n, bool mean);

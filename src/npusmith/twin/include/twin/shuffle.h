@@ -100,6 +100,19 @@ void TransDataTo5HD(std::uint64_t dst[16], std::uint64_t src[16], const TransDat
                  how.srcHighHalf, how.repeatTimes, how.dstRepStride, how.srcRepStride);
 }
 
+// The same with pointers into UB.
+template <typename T>
+void TransDataTo5HDImpl(__ubuf__ T *dst[16], __ubuf__ T *src[16], const TransDataTo5HDParams &how,
+                        twin::Site site = twin::Here()) {
+  twin::View to[16], from[16];
+  for (int i = 0; i < 16; ++i) {
+    to[i] = twin::RawView(dst[i]);
+    from[i] = twin::RawView(src[i]);
+  }
+  twin::Trans5HD({"TransDataTo5HD", site}, twin::TagOf<T>(), to, from, how.dstHighHalf,
+                 how.srcHighHalf, how.repeatTimes, how.dstRepStride, how.srcRepStride);
+}
+
 // 32 scores a repeat, descending, as pairs of score and index.
 template <typename T>
 void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src,

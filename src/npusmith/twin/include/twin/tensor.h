@@ -18,19 +18,33 @@ template <typename T>
 class Element {
  public:
   Element(const View &view, std::int64_t index) : view_(view), index_(index) {}
+  Element(const Element &) = default;
+  Element &operator=(const Element &other) {  // the value, not the place
+    const T value = other;
+    WriteElement({"LocalTensor", LastSite()}, view_, index_, sizeof(T), &value);
+    return *this;
+  }
   operator T() const {
     T value;
-    ReadElement({"LocalTensor", Site{}}, view_, index_, sizeof(T), &value);
+    ReadElement({"LocalTensor", LastSite()}, view_, index_, sizeof(T), &value);
     return value;
   }
   const Element &operator=(T value) const {
-    WriteElement({"LocalTensor", Site{}}, view_, index_, sizeof(T), &value);
+    WriteElement({"LocalTensor", LastSite()}, view_, index_, sizeof(T), &value);
     return *this;
   }
 
  private:
   View view_;
   std::int64_t index_;
+};
+
+// What `a + b` on tensors means until it is assigned: then all of the destination is computed.
+template <typename T>
+struct WholeTensor {
+  Op op;
+  View a, b;
+  const char *symbol;
 };
 
 template <typename T>
@@ -59,6 +73,11 @@ class LocalTensor {
     view_.position = position;
   }
   explicit LocalTensor(const twin::View &view) : view_(view) {}
+  const LocalTensor &operator=(const twin::WholeTensor<T> &value) const {
+    twin::VectorOp({value.symbol, twin::LastSite()}, value.op, twin::TagOf<T>(), {view_},
+                   {value.a}, {value.b}, twin::Counted(GetSize()));
+    return *this;
+  }
 
   // The tensor from an element offset on.
   LocalTensor operator[](std::uint32_t offset) const {

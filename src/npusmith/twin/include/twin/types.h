@@ -26,6 +26,9 @@
 #ifndef __inline__
 #define __inline__ inline
 #endif
+#ifndef __forceinline__
+#define __forceinline__ inline
+#endif
 #ifndef __force_inline__
 #define __force_inline__ inline
 #endif
@@ -133,8 +136,8 @@ using PrimT = T;
 template <typename A, typename B>
 struct IsSameType : std::is_same<A, B> {};
 
-template <typename T>
-__aicore__ constexpr T DivCeil(T a, T b) {
+template <typename A, typename B>
+__aicore__ constexpr auto DivCeil(A a, B b) {
   return b == 0 ? a : (a + b - 1) / b;
 }
 template <typename A, typename B>
@@ -148,6 +151,10 @@ __aicore__ constexpr auto AlignUp(A a, B b) {
 
 }  // namespace AscendC
 
+
+using AscendC::AIC;
+using AscendC::AIV;
+using AscendC::g_coreType;
 
 // Branches of a kernel that runs on both kinds of core.
 #define ASCEND_IS_AIC (::AscendC::g_coreType == ::AscendC::AIC)

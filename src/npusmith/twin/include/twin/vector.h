@@ -22,15 +22,26 @@ inline Lane Src1Of(const View &view, const AscendC::BinaryRepeatParams &how) {
   return {view, how.src1BlkStride, how.src1RepStride};
 }
 
+template <typename T>
+inline constexpr bool kIsTensor = false;
+template <typename T>
+inline constexpr bool kIsTensor<AscendC::LocalTensor<T>> = true;
+template <typename Tensor>
+using IfTensor = std::enable_if_t<kIsTensor<Tensor>, int>;
+template <typename Tensor, typename U>
+using IfElement = std::enable_if_t<std::is_same_v<U, typename Tensor::PrimType>, int>;
+
 }  // namespace twin
 
 namespace AscendC {
 
-// name, the runtime's operation, text of the legal types, the legal types
+// name, the runtime's operation, text of the legal types, the legal types.
+// The forms on a plain Tensor have the documented signature, for kernels that pass an operation as
+// a function; less specialised than the others, they are never chosen by a call.
 #define TWIN_BINARY(name, op, legal, ...)                                                         \
   template <typename T, bool isSetMask = true>                                                    \
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,    \
-            std::int64_t count, twin::Site site = twin::Here()) {                                 \
+            const std::int32_t &count, twin::Site site = twin::Here()) {                          \
     static_assert(twin::kOneOf<T, __VA_ARGS__>, #name " on dav-2201 takes " legal);               \
     twin::VectorOp({#name, site}, op, twin::TagOf<T>(), {dst.view()}, {src0.view()},              \
                    {src1.view()}, twin::Counted(count));                                          \
@@ -52,11 +63,21 @@ namespace AscendC {
     twin::VectorOp({#name, site}, op, twin::TagOf<T>(), twin::DstOf(dst.view(), how),             \
                    twin::Src0Of(src0.view(), how), twin::Src1Of(src1.view(), how),                \
                    twin::Masked(isSetMask, mask, repeatTime.value));                              \
+  } \
+  template <typename Tensor, twin::IfTensor<Tensor> = 0>                                          \
+  void name(const Tensor &dst, const Tensor &src0, const Tensor &src1,                            \
+            const std::int32_t &count) {                                                          \
+    name(dst, src0, src1, count, twin::LastSite());                                               \
+  }                                                                                               \
+  template <typename Tensor, twin::IfTensor<Tensor> = 0>                                          \
+  void name(const Tensor &dst, const Tensor &src0, const Tensor &src1, std::uint64_t mask,        \
+            std::uint8_t repeatTime, const BinaryRepeatParams &how) {                             \
+    name(dst, src0, src1, mask, repeatTime, how, twin::LastSite());                               \
   }
 
 #define TWIN_UNARY(name, op, legal, ...)                                                          \
   template <typename T, bool isSetMask = true>                                                    \
-  void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::int64_t count,             \
+  void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const std::int32_t &count,      \
             twin::Site site = twin::Here()) {                                                     \
     static_assert(twin::kOneOf<T, __VA_ARGS__>, #name " on dav-2201 takes " legal);               \
     twin::VectorOp({#name, site}, op, twin::TagOf<T>(), {dst.view()}, {src.view()},               \
@@ -79,13 +100,17 @@ namespace AscendC {
     twin::VectorOp({#name, site}, op, twin::TagOf<T>(), twin::DstOf(dst.view(), how),             \
                    twin::SrcOf(src.view(), how),                                                  \
                    twin::Masked(isSetMask, mask, repeatTime.value));                              \
+  } \
+  template <typename Tensor, twin::IfTensor<Tensor> = 0>                                          \
+  void name(const Tensor &dst, const Tensor &src, const std::int32_t &count) {                    \
+    name(dst, src, count, twin::LastSite());                                                      \
   }
 
 // The scalar has exactly the tensor's element type, as on the chip.
 #define TWIN_SCALAR(name, op, legal, ...)                                                         \
   template <typename T, bool isSetMask = true>                                                    \
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar,                \
-            std::int64_t count, twin::Site site = twin::Here()) {                                 \
+            const std::int32_t &count, twin::Site site = twin::Here()) {                          \
     static_assert(twin::kOneOf<T, __VA_ARGS__>, #name " on dav-2201 takes " legal);               \
     twin::ScalarOp({#name, site}, op, twin::TagOf<T>(), twin::TagOf<T>(), {dst.view()},           \
                    {src.view()}, &scalar, twin::Counted(count));                                  \
@@ -107,6 +132,10 @@ namespace AscendC {
     twin::ScalarOp({#name, site}, op, twin::TagOf<T>(), twin::TagOf<T>(),                         \
                    twin::DstOf(dst.view(), how), twin::SrcOf(src.view(), how), &scalar,           \
                    twin::Masked(isSetMask, mask, repeatTime.value));                              \
+  } \
+  template <typename Tensor, typename U, twin::IfElement<Tensor, U> = 0>                          \
+  void name(const Tensor &dst, const Tensor &src, const U &scalar, const std::int32_t &count) {   \
+    name(dst, src, scalar, count, twin::LastSite());                                              \
   }
 
 #define TWIN_ARITH half, float, std::int16_t, std::int32_t
@@ -254,5 +283,21 @@ void CreateVecIndex(const LocalTensor<T> &dst, const T &first, Mask mask, twin::
                  Cut(dstRepStride, "dstRepStride", site)},
                 &first, twin::Masked(true, mask, repeatTime.value));
 }
+
+// ---- dst = a + b on whole tensors
+
+#define TWIN_SYMBOL(symbol, op, legal, ...)                                                       \
+  template <typename T>                                                                           \
+  twin::WholeTensor<T> operator symbol(const LocalTensor<T> &a, const LocalTensor<T> &b) {        \
+    static_assert(twin::kOneOf<T, __VA_ARGS__>, #symbol " on dav-2201 takes " legal);             \
+    return {op, a.view(), b.view(), #symbol};                                                     \
+  }
+TWIN_SYMBOL(+, twin::Op::kAdd, TWIN_ARITH_TEXT, TWIN_ARITH)
+TWIN_SYMBOL(-, twin::Op::kSub, TWIN_ARITH_TEXT, TWIN_ARITH)
+TWIN_SYMBOL(*, twin::Op::kMul, TWIN_ARITH_TEXT, TWIN_ARITH)
+TWIN_SYMBOL(/, twin::Op::kDiv, TWIN_FLOATS_TEXT, TWIN_FLOATS)
+TWIN_SYMBOL(&, twin::Op::kAnd, TWIN_BITS_TEXT, TWIN_BITS)
+TWIN_SYMBOL(|, twin::Op::kOr, TWIN_BITS_TEXT, TWIN_BITS)
+#undef TWIN_SYMBOL
 
 }  // namespace AscendC

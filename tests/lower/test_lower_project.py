@@ -1,0 +1,209 @@
+"""The files of a project: what host code, bindings and model_new.py say."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npusmith.errors import LowerError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, For, ScalarFn, Size
+from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.lang import parse
+from npusmith.lower import lower, project_files, write_project
+from npusmith.target.chips import Chip
+
+ADD = """
+@host
+def host(x, w, y):
+    cols = x.shape[-1]
+    rows = x.size // cols
+    launch(k, min(rows, chip.vector_cores), rows=rows, share=ceil_div(rows, x.shape[0]), f=0.5)
+@kernel
+def k(x: input(float32), w: input(float16), y: output(float32), rows: int, share: int, f: float):
+    xt = ub(64, float32)
+    yt = ub(64, float32)
+    wt = ub(64, float16)
+    et = ub(64, float32)
+    with copy_in:
+        load(xt, x, rows)
+        load(wt, w, share)
+    with compute:
+        cast(et, wt, "none", 64)
+        axpy(et, xt, f, 64)
+        exp(yt, et, 64)
+    with copy_out:
+        store(y, yt, 64)
+"""
+MODEL = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, dim):
+        return x.sum(dim)
+"""
+
+
+def spec(**changes: Any) -> OpSpec:
+    given: dict[str, Any] = {
+        "name": "add_custom",
+        "inputs": (
+            Port("x", DType.FLOAT32, (2, 3)),
+            Port("w", DType.FLOAT16, (3,), Source.PARAMETER, target="fc.weight"),
+        ),
+        "outputs": (Port("y", DType.FLOAT32, (2, 1), dims=(Dim("x", 0), Const(1))),),
+        "task_source": MODEL,
+    }
+    return OpSpec(**{**given, **changes})
+
+
+def files(chip: Chip, **changes: Any) -> dict[str, str]:
+    return project_files(lower(parse(ADD), chip), chip, spec(**changes))
+
+
+def test_the_project_has_the_files_of_the_layout(chip: Chip, tmp_path: Path) -> None:
+    paths = write_project(lower(parse(ADD), chip), chip, tmp_path, spec())
+    assert {str(path.relative_to(tmp_path)) for path in paths} == {
+        "op_kernel/add_custom.cpp",
+        "op_kernel/add_custom_tiling.h",
+        "op_kernel/CMakeLists.txt",
+        "op_host/add_custom.cpp",
+        "op_host/CMakeLists.txt",
+        "add_custom.json",
+        "CMakeLists.txt",
+        "CMakePresets.json",
+        "build.sh",
+        "setup.py",
+        "README.md",
+        "direct/add_custom.asc",
+        "direct/pybind.cpp",
+        "direct/CMakeLists.txt",
+        "pybind.cpp",
+        "model_new.py",
+    }
+    assert all(path.is_file() for path in paths)
+    assert (tmp_path / "build.sh").stat().st_mode & 0o100
+
+
+def test_the_tiling_struct_is_whole_8_bytes_with_floats_last(chip: Chip) -> None:
+    text = files(chip)["op_kernel/add_custom_tiling.h"]
+    types = [line.split()[0] for line in text.splitlines() if line.startswith("    ")]
+    assert types == ["int64_t"] * 5 + ["float", "float"]  # f and its padding
+
+
+def test_the_host_refuses_shapes_that_the_arithmetic_cannot_take(chip: Chip) -> None:
+    text = files(chip)["op_host/add_custom.cpp"]
+    assert "if (cols == 0) {" in text and "if (xShape.GetDim(0) < 1) {" in text
+    direct = files(chip)["direct/pybind.cpp"]
+    assert 'TORCH_CHECK(!(cols == 0), "no tiling for this shape: cols == 0");' in direct
+    assert direct.count("tiling.rows = rows;") == 1
+
+
+def test_output_dims_are_written_in_the_spelling_of_each_file(chip: Chip) -> None:
+    half = Call(ScalarFn.CEIL_DIV, (Binary(BinOp.ADD, Dim("x", -1), Size("w")), Const(2)))
+    texts = files(chip, outputs=(Port("y", DType.FLOAT32, (2, 3), dims=(Dim("x", 0), half)),))
+    host, binding = texts["op_host/add_custom.cpp"], texts["pybind.cpp"]
+    assert "yShape->SetDim(0, unknown ? -1 : xShape.GetDim(0));" in host
+    assert "CeilDiv(xShape.GetDim(xShape.GetDimNum() - 1) + wShape.GetShapeSize(), 2)" in host
+    assert "at::empty({x.size(0), CeilDiv(x.size(-1) + w.numel(), 2)}" in binding
+    assert "static int64_t CeilDiv" in binding
+
+
+def test_an_output_without_dims_has_the_shape_of_the_task(chip: Chip) -> None:
+    texts = files(chip, outputs=(Port("y", DType.FLOAT32, (7, 9)),))
+    assert "yShape->SetDim(1, 9);" in texts["op_host/add_custom.cpp"]
+    texts = files(chip, outputs=(Port("y", DType.FLOAT32, ()),))
+    assert "yShape->SetDimNum(0);" in texts["op_host/add_custom.cpp"]
+    assert "at::empty({}," in texts["pybind.cpp"]
+
+
+def test_the_json_is_what_msopgen_reads(chip: Chip) -> None:
+    (entry,) = json.loads(files(chip)["add_custom.json"])
+    assert entry["op"] == "AddCustom"
+    assert [item["name"] for item in entry["input_desc"]] == ["x", "w"]
+    assert entry["input_desc"][1]["type"] == ["float16"]
+
+
+def test_the_op_definition_lists_types_and_chips(chip: Chip) -> None:
+    text = files(chip)["op_host/add_custom.cpp"]
+    assert ".DataType({ge::DT_FLOAT16})" in text
+    assert 'AddConfig("ascend910b")' in text and 'AddConfig("ascend910_93")' in text
+    assert "OP_ADD(AddCustom);" in text
+
+
+def test_a_kernel_that_waits_for_other_cores_has_the_mixed_type(samples: Any, chip: Chip) -> None:
+    for name, kind in (("mean_all", "MIX_AIV_1_0"), ("add", "AIV_ONLY")):
+        program = samples.program(name)
+        shapes, out_shapes = samples.shapes(name)[0]
+        texts = project_files(lower(program, chip), chip, samples.spec(program, shapes, out_shapes))
+        kernel = next(text for path, text in texts.items() if path.startswith("op_kernel/"))
+        assert f"KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_{kind})" in kernel
+        host = next(text for path, text in texts.items() if path.startswith("op_host/"))
+        assert ("blockDim > vectorCores" in host) == (name == "mean_all")
+
+
+def test_model_new_passes_users_tensors_and_parameters(chip: Chip) -> None:
+    text = files(chip)["model_new.py"]
+    ast.parse(text)
+    assert text.startswith(MODEL.rstrip())
+    # forward has an argument that is no tensor: the tensors are picked out by type
+    assert "custom_ops_lib.add_custom(tensors[0], self.fc.weight)" in text
+    plain = MODEL.replace("x, dim", "data").replace("x.sum(dim)", "data")
+    text = files(chip, task_source=plain)["model_new.py"]
+    assert "def forward(self, data):" in text
+    assert "return custom_ops_lib.add_custom(data, self.fc.weight)" in text
+
+
+def test_model_new_returns_a_tuple_where_the_model_does(chip: Chip) -> None:
+    text = files(chip, single_output=False)["model_new.py"]
+    assert "return (custom_ops_lib.add_custom(tensors[0], self.fc.weight),)" in text
+
+
+def test_ports_that_are_not_the_kernels_tensors_are_refused(chip: Chip) -> None:
+    with pytest.raises(LowerError) as caught:
+        files(chip, inputs=(Port("x", DType.FLOAT32, (2, 3)),))
+    assert caught.value.code == "lower-port"
+    assert "x float32, w float16" in caught.value.render()
+
+
+@pytest.mark.parametrize("before", ["", "i = 3\n"])
+def test_a_loop_variable_read_after_its_loop_is_refused(
+    before: str, chip: Chip, kernel_text: Any
+) -> None:
+    body = f"""
+{before}for i in range(n):
+    j = i
+with compute:
+    duplicate(yt, float(i), 8)
+with copy_out:
+    store(y, yt, 8)
+"""
+    program = lower(parse(kernel_text(body, buffers="yt")), chip)
+    ports = spec(
+        inputs=(Port("x", DType.FLOAT32, (8,)),), outputs=(Port("y", DType.FLOAT32, (8,)),)
+    )
+    with pytest.raises(LowerError) as caught:
+        project_files(program, chip, ports)
+    assert caught.value.code == "lower-loop-variable"
+
+
+def test_a_loop_in_the_host_function_is_refused(chip: Chip, samples: Any) -> None:
+    program = lower(samples.program("add"), chip)
+    loop = For("i", Const(0), Const(2), Const(1), ())
+    program = replace(program, host=replace(program.host, body=(loop,)))
+    shapes, out_shapes = samples.shapes("add")[0]
+    with pytest.raises(LowerError) as caught:
+        project_files(program, chip, samples.spec(program, shapes, out_shapes))
+    assert caught.value.code == "lower-host"
+
+
+def test_a_name_that_nothing_assigns_is_refused(chip: Chip, kernel_text: Any) -> None:
+    body = "with compute:\n    duplicate(yt, 0.0, lost)\nwith copy_out:\n    store(y, yt, 8)"
+    with pytest.raises(LowerError) as caught:
+        lower(parse(kernel_text(body, buffers="yt")), chip)
+    assert caught.value.code == "lower-name"

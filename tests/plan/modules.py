@@ -1,0 +1,123 @@
+"""Small modules, their graphs, and a comparison of what the writer makes of them with PyTorch.
+
+A chip with 4 cores and a small unified buffer makes tiles short, so that rows of a few thousand
+elements already take several tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
+from npusmith.ir.text import show
+from npusmith.lang import check, interpret, parse
+from npusmith.plan import Plan, write
+from npusmith.target.chips import find_chip
+from npusmith.task.export import export_graph
+from npusmith.task.graph import Graph
+from npusmith.task.user import Inputs
+
+CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
+
+Tensor = torch.Tensor
+RELATIVE = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+
+
+class Call(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *args: Tensor) -> Any:
+        return self.fn(*args)
+
+
+def module(model: nn.Module | Callable[..., Any]) -> nn.Module:
+    return (model if isinstance(model, nn.Module) else Call(model)).eval()
+
+
+def capture(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
+    leaves, tree = pytree.tree_flatten(args)
+    return export_graph(module(model), Inputs(tuple(leaves), tree), "task.py").graph
+
+
+def plan(model: nn.Module | Callable[..., Any], *args: Tensor) -> Plan:
+    """The plan of a model; its text reads back as itself and is legal."""
+    made = write(capture(model, *args), "op_custom", CHIP)
+    check(made.program, CHIP)
+    assert parse(show(made.program)) == made.program
+    return made
+
+
+def agrees(
+    made: Plan, model: nn.Module | Callable[..., Any], *args: Tensor, loose: float = 1.0
+) -> None:
+    """The program's outputs on these inputs are PyTorch's, special values included."""
+    with torch.no_grad():
+        wanted = module(model)(*[arg.clone() for arg in args])
+    wanted = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
+    arrays = [_array(tensor) for tensor in _operands(made, module(model), args)]
+    shapes = {port.name: array.shape for port, array in zip(made.spec.inputs, arrays, strict=True)}
+    outputs = [
+        (tuple(_size(dim, shapes) for dim in port.dims), port.dtype) for port in made.spec.outputs
+    ]
+    assert [shape for shape, _ in outputs] == [tuple(tensor.shape) for tensor in wanted]
+    results = interpret(made.program, CHIP, arrays, outputs)
+    for result, tensor in zip(results, wanted, strict=True):
+        _close(result, tensor, loose)
+
+
+def _operands(made: Plan, model: nn.Module, args: tuple[Tensor, ...]) -> list[Tensor]:
+    held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return [
+        args[port.position] if port.source.value == "user" else held[port.target]
+        for port in made.spec.inputs
+    ]
+
+
+def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
+    plain = tensor.detach().contiguous()
+    if plain.dtype is torch.bfloat16:
+        return plain.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
+    return plain.numpy()
+
+
+def _close(result: np.ndarray[Any, Any], tensor: Tensor, loose: float) -> None:
+    wanted = _array(tensor)
+    assert result.dtype == wanted.dtype
+    if tensor.dtype not in RELATIVE:
+        np.testing.assert_array_equal(result, wanted)
+        return
+    limit = RELATIVE[tensor.dtype] * loose
+    wide, expected = result.astype(np.float64), wanted.astype(np.float64)
+    scale = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+    np.testing.assert_allclose(
+        wide, expected, rtol=limit, atol=limit * min(scale, 1.0) * 0.1, equal_nan=True
+    )
+
+
+def _size(expr: Expr, shapes: dict[str, tuple[int, ...]]) -> int:
+    """A dimension of an output."""
+    match expr:
+        case Const(value):
+            return int(value)
+        case Dim(tensor, index):
+            return shapes[tensor][index]
+        case Size(tensor):
+            return int(np.prod(shapes[tensor]))
+        case Binary(BinOp.MUL, left, right):
+            return _size(left, shapes) * _size(right, shapes)
+        case Binary(BinOp.FLOORDIV, left, right):
+            return _size(left, shapes) // _size(right, shapes)
+        case _:
+            raise AssertionError(f"not a size: {expr}")

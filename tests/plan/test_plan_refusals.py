@@ -1,0 +1,101 @@
+"""What cannot be written is refused, by a code, with the node and its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import CHIP, capture, plan
+
+from npusmith.errors import CODES, PlanError
+from npusmith.plan import write
+from npusmith.task.graph import Graph
+
+R = torch.randn
+I64 = torch.arange(20).reshape(4, 5)
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
+    "transposed output": (lambda x: x.T * 2, (R(4, 5),), "plan-transpose"),
+    "transposed operand": (lambda x, y: x + y.T, (R(4, 5), R(5, 4)), "plan-transpose"),
+    "plus its transpose": (lambda x: x + x.T, (R(4, 4),), "plan-repeated-axis"),
+    "outer square": (lambda x: x[:, None] * x, (R(5),), "plan-repeated-axis"),
+    "softmax of a softmax": (
+        lambda x: x.softmax(0).softmax(1),
+        (R(4, 5),),
+        "plan-mixed-reductions",
+    ),
+    "two means": (
+        lambda x: x - x.mean(0) - x.mean(1, keepdim=True),
+        (R(4, 5),),
+        "plan-mixed-reductions",
+    ),
+    "odd reshape": (lambda x: x.view(5, 4), (R(4, 5),), "plan-reshape"),
+    "argmax": (lambda x: x.argmax(1), (R(4, 5),), "plan-unsupported-op"),
+    "indices of max": (lambda x: x.max(1)[1], (R(4, 5),), "plan-index-output"),
+    "remainder": (lambda x: torch.remainder(x, 2), (R(4, 5),), "plan-unsupported-op"),
+    "floor division": (lambda x: x // 2, (R(4, 5),), "plan-unsupported-op"),
+    "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
+    "cumsum": (lambda x: x.cumsum(1), (R(4, 5),), "plan-data-movement"),
+    "matmul": (lambda x: x @ x.T, (R(4, 5),), "plan-data-movement"),
+    "slice": (lambda x: x[:, 1:], (R(4, 5),), "plan-data-movement"),
+    "one of many": (lambda x: x[:, 0], (R(4, 5),), "plan-data-movement"),
+    "cat": (lambda x: torch.cat([x, x]), (R(4, 5),), "plan-data-movement"),
+    "sort": (lambda x: x.sort(1)[0], (R(4, 5),), "plan-data-movement"),
+    "pad": (lambda x: F.pad(x, (1, 1)), (R(4, 5),), "plan-data-movement"),
+    "gather of several": (lambda x, i: x.gather(1, i), (R(4, 5), I64 % 5), "plan-data-movement"),
+    "int64 sum": (lambda x: x + x, (I64,), "plan-dtype"),
+    "int64 compare": (lambda x, y: x < y, (I64, I64 + 1), "plan-dtype"),
+    "count": (lambda x: (x > 0).sum(), (R(4, 5),), "plan-dtype"),
+    "int32 reduction": (lambda x: x.amax(), (I64.int(),), "plan-dtype"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_written_is_refused_by_its_code(name: str) -> None:
+    fn, args, code = REFUSED[name]
+    with pytest.raises(PlanError) as caught:
+        plan(fn, *args)
+    assert caught.value.code == code
+    assert caught.value.legal and caught.value.hint
+
+
+def test_a_refusal_names_the_node_its_shapes_and_its_line() -> None:
+    graph = capture(lambda x: torch.remainder(x * 2, 3), R(4, 5))
+    nodes = [node.model_copy(update={"source": "task.py:12 forward"}) for node in graph.nodes]
+    with pytest.raises(PlanError) as caught:
+        write(graph.model_copy(update={"nodes": tuple(nodes)}), "op_custom", CHIP)
+    text = str(caught.value)
+    assert "aten.remainder.Scalar (remainder)" in text
+    assert "mul: float32[4, 5]" in text
+    assert (caught.value.place.file, caught.value.place.line) == ("task.py", 12)
+
+
+def test_a_structural_refusal_names_a_node_as_well() -> None:
+    with pytest.raises(PlanError, match=r"aten\._softmax\.default"):
+        plan(lambda x: x.softmax(0).softmax(1), R(4, 5))
+    with pytest.raises(PlanError, match=r"input args_0 and output 0"):
+        plan(lambda x: x.T * 2, R(4, 5))
+
+
+def test_a_graph_without_outputs_is_refused() -> None:
+    with pytest.raises(PlanError) as caught:
+        write(Graph(inputs=(), nodes=(), outputs=()), "op_custom", CHIP)
+    assert caught.value.code == "plan-no-output"
+
+
+def test_more_live_tiles_than_fit_are_refused() -> None:
+    def fn(*tensors: torch.Tensor) -> Any:
+        return (*(tensor.amax(1) for tensor in tensors), sum(tensors))
+
+    with pytest.raises(PlanError) as caught:
+        plan(fn, *(R(4, 5) for _ in range(40)))
+    assert caught.value.code == "plan-ub"
+
+
+def test_every_code_that_is_raised_is_in_the_table() -> None:
+    assert {code for _, _, code in REFUSED.values()} <= {
+        code for code, row in CODES.items() if row.area == "plan"
+    }

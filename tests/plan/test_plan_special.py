@@ -1,0 +1,128 @@
+"""Infinities, NaN, zeros, tiny and huge numbers: as PyTorch has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import agrees, plan
+
+INF, NAN = math.inf, math.nan
+SCALES = (1.0, 1e4, 1e-40, 1e-20, 3e38, 0.5, 20.5, 88.0, 104.0, 1e-4, 1e-7, 2.0, 3.0, 6.0, 0.1)
+EDGES = torch.tensor([0.0, -0.0, INF, -INF, NAN, *SCALES, *(-scale for scale in SCALES)])
+FINITE = EDGES[torch.isfinite(EDGES)]
+
+MAPS: dict[str, Callable[..., Any]] = {
+    **{
+        name: getattr(F, name)
+        for name in (
+            "silu", "softplus", "elu", "selu", "hardtanh", "hardsigmoid", "hardswish",
+            "leaky_relu", "logsigmoid", "relu", "softsign", "softshrink", "tanhshrink", "mish",
+        )
+    },
+    **{
+        name: getattr(torch, name)
+        for name in (
+            "exp", "log", "sqrt", "rsqrt", "reciprocal", "log2", "log1p", "expm1", "sign", "floor",
+            "ceil", "round", "trunc", "abs", "neg", "erf", "sigmoid", "tanh", "isnan", "isinf",
+            "isfinite", "square",
+        )
+    },
+    "where": lambda x: torch.where(x > 0.5, x, -1.0),
+    "clamp": lambda x: x.clamp(-0.5, 0.3),
+    "cube": lambda x: x**3,
+    "inverse square": lambda x: x**-2,
+    "root": lambda x: x**0.5,
+    "power": lambda x: x.abs() ** 1.5,
+    "comparisons": lambda x: (x < 1, x <= 1, x > 1, x >= 1, x == 1, x != 1),
+    "nan where": lambda x: torch.where(x > 0, x, NAN),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_has_pytorchs_special_values(name: str) -> None:
+    made = plan(MAPS[name], EDGES)
+    agrees(made, MAPS[name], EDGES)
+    agrees(made, MAPS[name], torch.linspace(-3, 3, 1201))
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
+def test_extremes_of_two_treat_nan_as_pytorch_does(name: str) -> None:
+    fn = getattr(torch, name)
+    agrees(plan(fn, EDGES, EDGES.flip(0)), fn, EDGES, EDGES.flip(0))
+
+
+def test_gelu_keeps_its_tail_in_both_forms() -> None:
+    x = torch.linspace(-5, 5, 999, dtype=torch.float64)
+    for form in ("none", "tanh"):
+
+        def exact(a: torch.Tensor, form: str = form) -> torch.Tensor:
+            return F.gelu(a.double(), approximate=form).float()
+
+        made = plan(lambda a, form=form: F.gelu(a, approximate=form), x.float())
+        agrees(made, exact, x.float())
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: 0.5 * a * (1 + torch.erf(a / math.sqrt(2))),
+        lambda a: 0.5 * a * (1 + torch.tanh(0.8 * (a + 0.04 * a**3))),
+    ],
+    ids=["erf", "tanh"],
+)
+def test_written_out_gelus_do_not_cancel(fn: Callable[..., Any]) -> None:
+    x = torch.linspace(-5, 5, 999)
+
+    def exact(a: torch.Tensor) -> torch.Tensor:
+        return fn(a.double()).float()
+
+    agrees(plan(fn, x), exact, x)
+
+
+ROWS = torch.stack(
+    [
+        torch.full((2000,), -INF),
+        torch.full((2000,), INF),
+        torch.cat([FINITE[:4], torch.randn(1996)]),
+        torch.cat([torch.randn(1900), EDGES[:7], torch.randn(93)]),
+        torch.randn(2000) * 1e4,
+        torch.zeros(2000),
+        torch.full((2000,), 1e-41),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.softmax(-1),
+        lambda x: x.log_softmax(-1),
+        lambda x: x.sum(-1),
+        lambda x: x.amax(-1),
+        lambda x: x.amin(0),
+        lambda x: torch.logsumexp(x, 1),
+        lambda x: x.mean(-1),
+    ],
+    ids=["softmax", "log_softmax", "sum", "amax", "amin", "logsumexp", "mean"],
+)
+def test_rows_of_special_values_reduce_as_in_pytorch(fn: Callable[..., Any]) -> None:
+    agrees(plan(fn, ROWS), fn, ROWS, loose=10.0)
+
+
+def test_long_sums_do_not_drift() -> None:
+    x = torch.rand(20000, 3)
+
+    def exact(a: torch.Tensor) -> torch.Tensor:
+        return a.double().sum(0).float()
+
+    agrees(plan(lambda a: a.sum(0), x), exact, x, loose=0.05)
+
+
+def test_a_constant_row_has_exactly_its_value_as_mean() -> None:
+    x = torch.full((3, 1000), 10000.0)
+    agrees(plan(lambda a: a - a.mean(1, keepdim=True), x), torch.zeros_like, x)

@@ -1,0 +1,234 @@
+"""What the writer makes of a module computes what the module computes, at other sizes as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import agrees, plan
+from torch import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+R = torch.randn
+Case = tuple[Any, list[tuple[torch.Tensor, ...]]]
+
+# One row, one column, primes, several tiles, more rows than cores.
+PLANE = [(R(6, 10),), (R(1, 1),), (R(3, 2503),), (R(37, 13),)]
+CUBE = [(R(4, 5, 6),), (R(1, 1, 1),), (R(2, 131, 17),), (R(2, 3, 1301),)]
+LINE = [(R(40),), (R(1),), (R(5003),)]
+PAIR = [(torch.rand(6, 10), torch.rand(6, 10)), (torch.rand(7, 1301), torch.rand(7, 1301))]
+IMAGE = [(R(2, 6, 3, 5),), (R(3, 6, 9, 151),), (R(5, 6, 1, 1),)]
+
+
+def filled(model: nn.Module) -> nn.Module:
+    """The module with parameters and statistics that are not all ones and zeros."""
+    for item in model.parameters():
+        nn.init.normal_(item)
+    for name, item in model.named_buffers():
+        if "mean" in name:
+            item.normal_()
+        if "var" in name:
+            item.uniform_(0.5, 2.0)
+    return model
+
+
+class ChannelsLast(nn.Module):
+    """Layer normalization over channels, between two permutations that cancel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = filled(nn.LayerNorm(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+def lamb(weight: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    return weight - 0.1 * (torch.norm(weight) / torch.norm(step)) * step
+
+
+def adam(w: torch.Tensor, g: torch.Tensor, m: torch.Tensor, v: torch.Tensor) -> Any:
+    m = 0.9 * m + 0.1 * g
+    v = 0.99 * v + 0.01 * g * g
+    return w - 0.01 * m / (v.sqrt() + 1e-8), m, v
+
+
+CASES: dict[str, Case] = {
+    # pointwise, with broadcasting
+    "gelu": (F.gelu, LINE),
+    "adam": (
+        adam,
+        [tuple(torch.rand(6, 10) for _ in range(4)), tuple(torch.rand(3, 1301) for _ in range(4))],
+    ),
+    "row and column": (lambda a, b: a * b, [(R(5, 1), R(1, 7)), (R(11, 1), R(1, 1501))]),
+    "three operands": (
+        lambda a, b, c: a + b * c,
+        [(R(3, 1, 7), R(1, 5, 7), R(5, 1)), (R(2, 1, 1501), R(1, 4, 1501), R(4, 1))],
+    ),
+    "a 0-dim operand": (
+        lambda a, b: a * b,
+        [(R(5, 7), torch.tensor(2.5)), (R(3, 1501), torch.tensor(-1.0))],
+    ),
+    "0-dim alone": (lambda a, b: (a * b, a + 1), [(torch.tensor(2.0), torch.tensor(3.0))]),
+    "a row picks": (
+        lambda c, x, y: torch.where(c[:, None], x, y),
+        [(R(5) > 0, R(5, 7), R(5, 7)), (R(9) > 0, R(9, 1501), R(9, 1501))],
+    ),
+    "outputs repeat": (lambda x: (x * 2, x * 2, x), PLANE[:3]),
+    "expand": (lambda x: x[:, None].expand(-1, 3), LINE),
+    "repeat": (lambda x: x.repeat(2, 3) + 1, PLANE[:3]),
+    # reductions
+    "sum last": (lambda x: x.sum(-1), PLANE),
+    "sum first": (lambda x: x.sum(0), PLANE),
+    "sum middle": (lambda x: x.sum(1), CUBE),
+    "sum around": (lambda x: x.sum((0, 2)), CUBE),
+    "sum all": (lambda x: x.abs().sum(), CUBE),
+    "mean of two": (lambda x: x.square().mean((1, 2), keepdim=True), CUBE),
+    "largest and smallest": (lambda x: (x.amax(1), x.amin(), x.max(2)[0]), CUBE),
+    "product": (lambda x: ((x * 0.1 + 1).prod(1), (x * 0.01 + 1).prod()), PLANE),
+    "variance": (lambda x: (x.var(1, unbiased=False), x.std(0, unbiased=False)), PLANE),
+    "unbiased": (lambda x: x.var(1), [(R(6, 10),), (R(3, 2503),)]),
+    "norms": (lambda x: (torch.norm(x, dim=1), torch.norm(x, p=1), x / torch.norm(x)), PLANE),
+    "cubic norm": (lambda x: torch.linalg.vector_norm(x, 3, dim=1), PLANE),
+    "any and all": (lambda x: ((x > 1).any(1), (x > -2).all(0), (x > 0).any()), PLANE),
+    "logsumexp": (lambda x: torch.logsumexp(x, 1), PLANE),
+    "reduction of a reduction": (lambda x: x.sum(2).amax(1).mean(), CUBE),
+    "two axes of four": (lambda x: x - x.mean((1, 3), keepdim=True), IMAGE),
+    "sum of an outer product": (
+        lambda a, b: (a[:, None] * b[None, :]).sum(1),
+        [(R(5), R(7)), (R(3), R(1501))],
+    ),
+    "split axis": (lambda x: x.view(x.shape[0], 3, -1).sum(2), [(R(2, 6, 8),), (R(3, 6, 8),)]),
+    "window": (
+        lambda x: x.reshape(x.shape[0], -1, 4).amax(-1),
+        [(R(2, 64),), (R(3, 4),), (R(3, 1200),)],
+    ),
+    # softmax
+    "softmax last": (lambda x: torch.softmax(x, -1), PLANE),
+    "softmax middle": (lambda x: torch.softmax(x, 1), CUBE),
+    "softmax of a vector": (lambda x: torch.softmax(x, 0), LINE),
+    "log_softmax": (lambda x: torch.log_softmax(x, -1), PLANE),
+    "masked softmax": (
+        lambda x, m: x.masked_fill(m, -torch.inf).softmax(-1),
+        [(R(5, 7), R(5, 7) > 0), (R(2, 1501), R(2, 1501) > 0)],
+    ),
+    "two softmaxes": (lambda x: (x.softmax(0), x.softmax(1)), PLANE),
+    # normalizations
+    "layer norm": (filled(nn.LayerNorm(10)), [(R(6, 10),), (R(37, 10),), (R(1, 10),)]),
+    "long layer norm": (filled(nn.LayerNorm(2503)), [(R(3, 2503),), (R(9, 2503),)]),
+    "layer norm over two": (filled(nn.LayerNorm((5, 6))), [(R(4, 5, 6),), (R(1, 5, 6),)]),
+    "channels last": (ChannelsLast(), IMAGE[:2]),
+    "rms norm": (filled(nn.RMSNorm(10)), [(R(6, 10),), (R(37, 10),)]),
+    "rms over channels": (lambda x: x / torch.sqrt((x * x).mean(1, keepdim=True) + 1e-5), CUBE),
+    "group norm": (filled(nn.GroupNorm(3, 6)), IMAGE),
+    "one group": (filled(nn.GroupNorm(1, 6)), IMAGE),
+    "instance norm": (filled(nn.InstanceNorm2d(6, affine=True)), IMAGE[:2]),
+    "batch norm": (filled(nn.BatchNorm2d(6)), IMAGE),
+    "batch norm of rows": (filled(nn.BatchNorm1d(10)), [(R(6, 10),), (R(37, 10),)]),
+    "measured batch norm": (lambda x: F.batch_norm(x, None, None, training=True), IMAGE[:2]),
+    "l1 norm": (lambda x: x / x.abs().mean(1, keepdim=True), CUBE),
+    "normalize": (F.normalize, CUBE),
+    # losses and steps
+    "mse": (F.mse_loss, PAIR),
+    "huber": (F.huber_loss, PAIR),
+    "kl": (F.kl_div, PAIR),
+    "binary cross entropy": (F.binary_cross_entropy, PAIR),
+    "cosine": (lambda a, b: (1 - F.cosine_similarity(a, b, dim=1)).mean(), PAIR),
+    "triplet": (
+        nn.TripletMarginLoss(),
+        [(R(5, 7), R(5, 7), R(5, 7)), (R(6, 1501), R(6, 1501), R(6, 1501))],
+    ),
+    "hinge": (
+        lambda a, b: torch.clamp(1 - a * b, min=0).mean(),
+        [(R(5, 7), R(7)), (R(3, 1501), R(1501))],
+    ),
+    "cross entropy": (
+        F.cross_entropy,
+        [(R(5, 7), torch.tensor([1, 2, 3, -100, 0])), (R(3, 1501), torch.tensor([5, 1500, 0]))],
+    ),
+    "lamb": (lamb, [(R(5, 7), R(5, 7)), (R(6, 701), R(6, 701))]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_module_gives_pytorchs_values_at_every_size_from_one_program(name: str) -> None:
+    model, sets = CASES[name]
+    made = plan(model, *sets[0])
+    for args in sets:
+        agrees(made, model, *args, loose=10.0)
+
+
+@pytest.mark.parametrize("name", ["softmax last", "group norm", "sum around", "lamb"])
+def test_the_program_does_not_depend_on_the_captured_sizes(name: str) -> None:
+    model, sets = CASES[name]
+    assert plan(model, *sets[0]).program == plan(model, *sets[1]).program
+
+
+EMPTY: dict[str, Callable[..., Any]] = {
+    "sum": lambda x: x.sum(1),
+    "mean": lambda x: x.mean(0),
+    "softmax": lambda x: x.softmax(1),
+    "total": lambda x: x.sum(),
+    "variance": lambda x: x.var(1),
+    "pointwise": lambda x: x * 2 + 1,
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_tensors_without_elements_go_through_the_same_program(name: str) -> None:
+    made = plan(EMPTY[name], R(3, 4))
+    for shape in ((0, 4), (4, 0), (0, 0)):
+        agrees(made, EMPTY[name], R(*shape))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x * torch.sigmoid(x),
+        lambda x: x.softmax(-1),
+        lambda x: (x.float().sum(1), x > 0, x),
+    ],
+    ids=["swish", "softmax", "several"],
+)
+def test_16_bit_types_are_computed_in_float32(fn: Callable[..., Any], dtype: torch.dtype) -> None:
+    made = plan(fn, R(6, 10).to(dtype))
+    for shape in ((6, 10), (3, 2503)):
+        agrees(made, fn, R(*shape).to(dtype))
+
+
+def test_an_explicit_cast_to_half_rounds() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.half().float() * 3
+
+    agrees(plan(fn, R(5, 7)), fn, R(5, 7))
+
+
+def test_int32_arithmetic_stays_in_int32() -> None:
+    def fn(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a * b + 3 - b.clamp(min=-2)
+
+    a = torch.randint(-(2**30), 2**30, (5, 7), dtype=torch.int32)
+    b = torch.randint(-50, 50, (7,), dtype=torch.int32)
+    agrees(plan(fn, a, b), fn, a, b)
+
+
+def test_bool_tensors_go_in_and_out() -> None:
+    def fn(a: torch.Tensor, b: torch.Tensor) -> Any:
+        return (a & b) | ~a, a ^ b, a
+
+    a, b = R(3, 50) > 0, R(3, 50) > 0
+    agrees(plan(fn, a, b), fn, a, b)
+
+
+def test_names_that_the_program_needs_for_itself_are_changed() -> None:
+    class Odd(nn.Module):
+        def forward(self, size: Any, rows: Any, x_in: Any, new: Any) -> Any:
+            return size + rows * x_in - new
+
+    args = (R(5, 7), R(7), R(5, 1), R(5, 7))
+    agrees(plan(Odd(), *args), Odd(), *args)
