@@ -920,6 +920,12 @@ _TWIN_HOST: list[Code] = [
             "write the launch as one expression",
         ),
         (
+            "launcher-missing",
+            "Which function of a direct-launch source launches the kernel is not clear.",
+            "one function `void name_do(uint32_t blocks, void *stream, ...)`, or its name given",
+            "name the launcher function",
+        ),
+        (
             "compiler-missing",
             "No C++ compiler was found.",
             "g++ or clang++ with C++17 on PATH, or NPUSMITH_CXX",

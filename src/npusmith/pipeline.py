@@ -21,7 +21,7 @@ from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
 from npusmith.report.html import write_report
 from npusmith.store.folder import new_folder
-from npusmith.store.record import write_result
+from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
@@ -71,6 +71,7 @@ def generate(
         _write_bindings(folder, spec)
         clock.lap("lower")
         verdict = judge(folder, prepared, chip, profile, spec=spec, step=progress.step)
+        verdict = _moved(verdict, folder, out)
         verdict.program = str(out / f"{spec.name}.tile.py")
         verdict.project = str(out)
         verdict.seconds = {**clock.laps, **verdict.seconds}
@@ -239,6 +240,13 @@ def _read_bindings(project: Path) -> OpSpec | None:
         raise NpusmithError(
             "binding-unknown", f"{path} cannot be read as bindings", seen=str(error)
         ) from error
+
+
+def _moved(verdict: Verdict, folder: Path, out: Path) -> Verdict:
+    """The verdict with every place named where the result will lie, not where it was made."""
+    text = to_json(verdict.model_dump(mode="json"))
+    old, new = (json.dumps(str(path), ensure_ascii=False)[1:-1] for path in (folder, out))
+    return Verdict.model_validate_json(text.replace(old, new))
 
 
 def _write_results(

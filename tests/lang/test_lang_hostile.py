@@ -116,6 +116,7 @@ NASTY = {
     "long string": "'" + "a" * MANY + "'",
     "strings side by side": "'a' " * 900,
     "unclosed string": "'''" + "a" * MANY,
+    "escaped quotes": "'" + "\\'" * 100_000,
     "line continuations": "1 \\\n+ " * 600 + "1",
     "imports": "__import__('os').system('true')",
     "eval": "eval('1')",

@@ -106,7 +106,7 @@ def _show_paths(screen: Screen, verdict: Verdict) -> None:
     written = (
         ("project", verdict.project),
         ("program", verdict.program),
-        ("report", str(report) if report.is_file() else ""),
+        ("report", str(report) if verdict.program and report.is_file() else ""),
     )
     if any(path for _, path in written):
         screen.line()

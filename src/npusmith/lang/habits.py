@@ -64,6 +64,14 @@ _INSTEAD: dict[str, str] = {
 
 _BY_ASCEND = {row.ascend: row for row in reversed(INTRINSICS.values())}
 
+# Modes by other names.
+MODE_NAMES = {
+    "less": "lt", "<": "lt", "greater": "gt", ">": "gt", "equal": "eq", "==": "eq", "!=": "ne",
+    "not_equal": "ne", "<=": "le", "less_equal": "le", ">=": "ge", "greater_equal": "ge",
+    "nearest": "rint", "even": "rint", "half_even": "rint", "down": "floor", "up": "ceil",
+    "zero": "trunc", "truncate": "trunc", "half_up": "round", "exact": "none", "": "rint",
+}  # fmt: skip
+
 # Dtype names of other systems.
 DTYPE_NAMES = {
     "half": "float16", "fp16": "float16", "f16": "float16", "float": "float32", "fp32": "float32",

@@ -38,7 +38,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.text import show_expr
 from npusmith.lang.log import Log
 from npusmith.lang.operands import scalar_is_float, well_formed
-from npusmith.lang.words import mean
+from npusmith.lang.words import CHIP_FACTS, mean
 
 
 class Kind(str, Enum):
@@ -233,7 +233,10 @@ class Typist:
                 return self._same((then, other), "the two sides of a choice", visible, stmt)
             case Dim(tensor, _) | Size(tensor):
                 return self._host_only(expr, tensor, stmt)
-            case ChipFact():
+            case ChipFact(fact):
+                if fact not in CHIP_FACTS:
+                    legal = ", ".join(CHIP_FACTS)
+                    self.log.add("lang-unknown-name", f"no chip fact {fact!r}", stmt, legal=legal)
                 return self._host_only(expr, "", stmt)
             case CoreId() | CoreCount():
                 return self._kernel_only(expr, stmt)

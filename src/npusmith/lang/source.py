@@ -100,6 +100,8 @@ def _scan(text: str, source: Source) -> None:
     line = 1
     for match in _TOKEN.finditer(text):
         token = match.group()
+        if token in ("'", '"'):  # else strings that never end would be looked for again and again
+            raise source.error("lang-syntax", "a string is not closed", line)
         if token in ("(", "[", "{"):
             depth += 1
         elif token in (")", "]", "}"):

@@ -210,9 +210,14 @@ def _mode(row: Intrinsic, node: ast.expr, source: Source) -> str:
             f"{row.name} has no mode {short(node.value)!r}",
             node,
             legal=modes,
-            hint=mean(node.value.removeprefix("CAST_").lower(), row.modes),
+            hint=_near_mode(row, node.value.removeprefix("CAST_").lower()),
         )
     return node.value
+
+
+def _near_mode(row: Intrinsic, text: str) -> str:
+    known = habits.MODE_NAMES.get(text, "")
+    return f"write '{known}'" if known in row.modes else mean(text, row.modes)
 
 
 def _keywords(node: ast.Call, legal: tuple[str, ...], source: Source) -> dict[str, ast.expr]:

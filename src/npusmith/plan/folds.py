@@ -25,19 +25,33 @@ def mean(dag: Dag, x: Value, axes: Axes) -> Value:
     return dag.div(dag.reduce("sum", x, axes), dag.count(axes))
 
 
-def variance(dag: Dag, x: Value, axes: Axes, less: int = 0) -> tuple[Value, Value]:
-    """Mean and variance: squared distances from the mean, never a difference of squares."""
+def centre(dag: Dag, x: Value, axes: Axes) -> tuple[Value, Value, Value]:
+    """Mean, distances from it, and the sum of their squares.
+
+    The float32 mean is off by about its last bit, and near the mean that is all there is: the mean of
+    the distances themselves corrects both (corrected two-pass algorithm, Chan, Golub, LeVeque 1983).
+    """
     middle = mean(dag, x, axes)
     distance = dag.sub(x, middle)
-    total = dag.reduce("sum", dag.mul(distance, distance), axes)
+    rest = dag.reduce("sum", distance, axes)
+    slip = dag.div(rest, dag.count(axes))
+    squares = dag.reduce("sum", dag.mul(distance, distance), axes)
+    total = dag.max(dag.sub(squares, dag.mul(rest, slip)), dag.const(0.0))
+    return middle, dag.sub(distance, slip), total
+
+
+def variance(dag: Dag, x: Value, axes: Axes, less: int = 0) -> tuple[Value, Value]:
+    """Mean and variance: squared distances from the mean, never a difference of squares."""
+    middle, _, total = centre(dag, x, axes)
     return middle, dag.div(total, dag.count(axes, less))
 
 
 def normalize(dag: Dag, x: Value, axes: Axes, epsilon: float) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(variance + epsilon), with the mean and the factor."""
-    middle, spread = variance(dag, x, axes)
+    middle, distance, total = centre(dag, x, axes)
+    spread = dag.div(total, dag.count(axes))
     factor = dag.inverse(dag.unary("sqrt", dag.shifted(spread, epsilon)))
-    return dag.mul(dag.sub(x, middle), factor), middle, factor
+    return dag.mul(distance, factor), middle, factor
 
 
 def softmax(dag: Dag, x: Value, axes: Axes) -> Value:

@@ -5,15 +5,13 @@ Arrays cross as raw files that the runner maps: inputs are written once, outputs
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,15 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
-from npusmith.twin import wrapper
 from npusmith.twin.compile import Build
 from npusmith.twin.finding import Finding
-from npusmith.twin.opdef import PortText
+from npusmith.twin.opdef import OpText, PortText
+from npusmith.twin.orders import Array, Attr, Orders, Output
+from npusmith.twin.toolchain import Toolchain
 
-Array = np.ndarray[Any, Any]
 Input = Array | Sequence[Array] | None  # None: an absent optional one; a sequence: a DYNAMIC one
-Output = tuple[tuple[int, ...], DType]
-Attr = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[bool]
+Outputs = Output | Sequence[Output]  # a sequence: a DYNAMIC one
 
 _GRACE = 10.0  # seconds that the sandbox allows beyond the runner's own alarm
 _BASE_MEMORY = 1 << 30  # of a run, beside workspace: UB images, stacks, libraries
@@ -72,7 +69,7 @@ class _Report(BaseModel):
 def run(
     build: Build,
     inputs: Sequence[Input],
-    outputs: Sequence[Output],
+    outputs: Sequence[Outputs],
     attrs: Mapping[str, Attr] | None = None,
     *,
     seconds: float = 60,
@@ -82,16 +79,43 @@ def run(
 
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
+    op = build.project.op
+    _check_count("inputs", op.inputs, inputs)
+    _check_count("outputs", op.outputs, outputs)
+
+    def fill(orders: Orders) -> None:
+        orders.say("kernel", str(build.kernel))
+        orders.say("host", str(build.host))
+        orders.say("soc", _soc(build.chip.soc_version))
+        _add_tensors(orders, op, inputs, outputs)
+        for name, value in (attrs or {}).items():
+            orders.attr(name, value)
+
+    return call(build.toolchain, build.folder, fill, seconds, workspace_cap)
+
+
+def call(
+    chain: Toolchain,
+    library: Path,
+    fill: Callable[[Orders], None],
+    seconds: float,
+    workspace_cap: int = _WORKSPACE_CAP,
+) -> Run:
+    """Start the runner in the sandbox with the orders that `fill` writes, and read what it left.
+
+    `library`: the folder with the compiled project, which the runner may read.
+    """
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
     try:
-        orders, files = _orders(build, inputs, outputs, attrs or {}, folder)
-        limits = [f"seconds {seconds}", f"cap {workspace_cap}"]
-        (folder / "orders").write_text("\n".join([*orders, *limits]) + "\n")
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        boxed = _start(build, folder, seconds, workspace_cap + size)
+        orders = Orders(folder)
+        fill(orders)
+        orders.say("seconds", seconds)
+        orders.say("cap", workspace_cap)
+        size = orders.write()
+        boxed = _start(chain, (library, folder), folder, seconds, workspace_cap + size)
         report = _read_report(folder, boxed, seconds)
-        arrays = [_map(*file) for file in files]
+        arrays = [slot.array() for slot in orders.slots]
     except OSError as error:
         raise TwinError(
             "run-failed",
@@ -118,47 +142,6 @@ def run(
     )
 
 
-# ---- orders
-
-
-def _orders(
-    build: Build,
-    inputs: Sequence[Input],
-    outputs: Sequence[Output],
-    attrs: Mapping[str, Attr],
-    folder: Path,
-) -> tuple[list[str], list[tuple[Path, tuple[int, ...], DType]]]:
-    """The runner's orders, and for each output its file, shape and type."""
-    op = build.project.op
-    _check_count("inputs", op.inputs, inputs)
-    _check_count("outputs", op.outputs, outputs)
-    lines = [
-        f"kernel {_hex(str(build.kernel))}",
-        f"host {_hex(str(build.host))}",
-        f"soc {_hex(_soc(build.chip.soc_version))}",
-    ]
-    places: dict[str, tuple[int, Path]] = {}  # input name -> position among the tensors, file
-    position = 0
-    for port, value in enumerate(inputs):
-        for array in _tensors(value):
-            path = folder / f"in{position}"
-            lines.append(f"in {port} {_write(array, path)}")
-            places[op.inputs[port].name] = (position, path)
-            position += 1
-    files = []
-    for port, (shape, dtype) in enumerate(outputs):
-        ref, path = places.get(op.outputs[port].name, (-1, folder / f"out{port}"))
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.bytes
-        if ref < 0:
-            _reserve(path, size)
-        lines.append(
-            f"out {port} {wrapper.type_number(dtype)} {size} {_hex(str(path))} {ref} {_dims(shape)}"
-        )
-        files.append((path, tuple(shape), dtype))
-    lines += [f"attr {_hex(name)} {_values(value)}" for name, value in attrs.items()]
-    return lines, files
-
-
 def _check_count(what: str, ports: Sequence[PortText], given: Sequence[object]) -> None:
     if len(ports) != len(given):
         raise TwinError(
@@ -168,54 +151,24 @@ def _check_count(what: str, ports: Sequence[PortText], given: Sequence[object]) 
         )
 
 
-def _tensors(value: Input) -> Sequence[Array]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, np.ndarray) else value
+def _add_tensors(
+    orders: Orders, op: OpText, inputs: Sequence[Input], outputs: Sequence[Outputs]
+) -> None:
+    places: dict[str, list[int]] = {}  # input name -> positions among all input tensors
+    for port, value in enumerate(inputs):
+        arrays = [value] if isinstance(value, np.ndarray) else value or ()
+        places[op.inputs[port].name] = [orders.input(port, array) for array in arrays]
+    for port, wanted in enumerate(outputs):
+        shared = places.get(op.outputs[port].name, [])
+        for at, output in enumerate(_listed(wanted)):
+            orders.output(port, output, shared[at] if at < len(shared) else -1)
 
 
-def _write(array: Array, path: Path) -> str:
-    """The array's bytes into a file; the tensor's words in the orders."""
-    try:
-        dtype = DType.of(array.dtype)
-    except KeyError as error:
-        raise TwinError(
-            "inputs-mismatch", f"arrays of {array.dtype} have no element type on the chip"
-        ) from error
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    with path.open("wb") as file:
-        file.write(flat.data)
-    number = wrapper.type_number(dtype)
-    return f"{number} {flat.size} {_hex(str(path))} {_dims(array.shape)}"
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Room for an output; its blocks are taken now, so that a full disk cannot stop the kernel."""
-    with path.open("wb") as file:
-        if size:
-            os.posix_fallocate(file.fileno(), 0, size)
-
-
-def _dims(shape: Sequence[int]) -> str:
-    return " ".join(map(str, (len(shape), *shape)))
-
-
-def _hex(text: str) -> str:
-    return "x" + text.encode().hex()
-
-
-def _values(value: Attr) -> str:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return f"scalar {_value(value)}"
-    return " ".join(["list", *map(_value, value)])
-
-
-def _value(value: int | float | bool | str) -> str:
-    if isinstance(value, str):
-        return f"s:{_hex(value)}"
-    if isinstance(value, bool):
-        return f"b:{int(value)}"
-    return f"i:{value}" if isinstance(value, int) else f"f:{float(value).hex()}"
+def _listed(wanted: Outputs) -> Sequence[Output]:
+    """One output, or the tensors of a DYNAMIC one."""
+    if len(wanted) == 2 and isinstance(wanted[1], DType):
+        return [(tuple(wanted[0]), wanted[1])]  # type: ignore[arg-type]
+    return wanted  # type: ignore[return-value]
 
 
 def _soc(soc_version: str) -> str:
@@ -226,14 +179,16 @@ def _soc(soc_version: str) -> str:
 # ---- the run
 
 
-def _start(build: Build, folder: Path, seconds: float, extra: int) -> Boxed:
+def _start(
+    chain: Toolchain, read: tuple[Path, ...], folder: Path, seconds: float, extra: int
+) -> Boxed:
     policy = Policy(
         write=(folder,),
-        read=(build.folder, build.toolchain.folder, folder),
+        read=(*read, chain.folder),
         seconds=seconds + _GRACE,
         memory_bytes=_BASE_MEMORY + extra,
     )
-    argv = [str(build.toolchain.runner), str(folder / "orders"), str(folder / "report")]
+    argv = [str(chain.runner), str(folder / "orders"), str(folder / "report")]
     return run_boxed(argv, policy, cwd=folder)
 
 
@@ -287,14 +242,6 @@ def _number(word: str) -> int:
 def _ended(boxed: Boxed, number: str) -> str:
     first = _number(number) or boxed.signal
     return signal.strsignal(first) or str(first) if first else f"exit status {boxed.returncode}"
-
-
-def _map(path: Path, shape: tuple[int, ...], dtype: DType) -> Array:
-    """The output file as an array; the mapping outlives the file's name."""
-    if 0 in shape:
-        return np.empty(shape, dtype.numpy)
-    flat = np.memmap(path, dtype=np.uint8, mode="c")
-    return np.asarray(flat).view(dtype.numpy).reshape(shape)
 
 
 def _log(boxed: Boxed) -> str:

@@ -33,6 +33,7 @@ _TYPES = {
     "DT_BF16": 27,
     "DT_INT4": 29,
 }
+_VISIBLE = '__attribute__((visibility("default")))'
 _FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_FRACTAL_NZ": 29}
 
 
@@ -74,6 +75,19 @@ def file_unit(path: Path, text: str) -> str:
         lines += [f"#define FORMAT_{name} FORMAT_ND"]
     rewritten = launchsyntax.rewrite(text, str(path))
     return "\n".join(['#line 1 "npusmith types"', *lines, _line(path), rewritten]) + "\n"
+
+
+def direct_unit(path: Path, text: str, function: str) -> str:
+    """The unit of a direct-launch source, with a way in to its launcher function."""
+    export = f'extern "C" {_VISIBLE}'
+    lines = [
+        '#line 1 "npusmith entry"',
+        f"{export} const unsigned long twin_params = ::twin::LauncherOf(&{function}).kParams;",
+        f"{export} void twin_direct(unsigned blocks, void **args) {{",
+        f"  ::twin::LauncherOf(&{function}).Call(blocks, args);",
+        "}",
+    ]
+    return file_unit(path, text) + "\n".join(lines) + "\n"
 
 
 def rename_entries(text: str, file: str = "") -> str:
@@ -145,7 +159,7 @@ def check_tiling(project: Project) -> None:
 
 def _way_in(project: Project) -> list[str]:
     name = f"::{_renamed(project.entry.name)}"
-    export = 'extern "C" __attribute__((visibility("default")))'
+    export = f'extern "C" {_VISIBLE}'
     return [
         f"{export} const unsigned long twin_params = ::twin::CountParams({name});",
         f"{export} void twin_entry(void **args) {{",

@@ -11,6 +11,7 @@
 #include "host/guard.h"
 #include "host/prepare.h"
 #include "twin/chip.h"
+#include "twin/direct.h"
 #include "twin/launch.h"
 
 namespace twin::host {
@@ -36,7 +37,6 @@ struct Job {
   Functions functions;
   Node node;
   Memory memory;
-  void (*entry)(void **) = nullptr;
   std::size_t params = 0;
 };
 
@@ -195,8 +195,14 @@ bool RunHost(Job &job) {
 
 // ---- memory and arguments
 
-std::string NameOf(const std::vector<ops::OpParamDef> &ports, const TensorOrder &order) {
-  return ports[order.port].Name();
+std::string NameOf(const Job &job, bool output, const TensorOrder &order) {
+  const std::string role = output ? "output " : "input ";
+  if (job.op == nullptr) return role + std::to_string(order.port);
+  return role + (output ? job.op->Outputs() : job.op->Inputs())[order.port].Name();
+}
+
+bool StartsAtZero(const Job &job, const TensorOrder &order) {
+  return job.op != nullptr && job.op->Outputs()[order.port].HasInitValue();
 }
 
 void MapTensors(Job &job) {
@@ -207,18 +213,16 @@ void MapTensors(Job &job) {
   }
   for (std::size_t at = 0; at < request.inputs.size(); ++at) {
     const TensorOrder &order = request.inputs[at];
-    const std::string name = "input " + NameOf(job.op->Inputs(), order);
-    job.memory.inputs.push_back(Area::OfFile(name, order.path, order.bytes, shared[at]));
+    job.memory.inputs.push_back(Area::OfFile(NameOf(job, false, order), order.path, order.bytes, shared[at]));
   }
   for (const TensorOrder &order : request.outputs) {
     if (order.ref >= 0) {
       job.memory.outputs.push_back(job.memory.inputs[static_cast<std::size_t>(order.ref)]);
       continue;
     }
-    const std::string name = "output " + NameOf(job.op->Outputs(), order);
-    job.memory.outputs.push_back(Area::OfFile(name, order.path, order.bytes, true));
+    job.memory.outputs.push_back(Area::OfFile(NameOf(job, true, order), order.path, order.bytes, true));
     Area &area = job.memory.outputs.back();
-    if (job.op->Outputs()[order.port].HasInitValue()) std::memset(area.Base(), 0, area.Bytes());
+    if (StartsAtZero(job, order)) std::memset(area.Base(), 0, area.Bytes());
     else area.Poison();
   }
 }
@@ -297,42 +301,38 @@ void CheckOverruns(Job &job) {
 
 // ---- kernel side
 
-bool LoadKernel(Job &job) {
+// The kernel's library with `name` in it; null after a finding.
+void *LoadKernel(Job &job, const char *name) {
   void *library = nullptr;
-  const Outcome outcome =
-      Guarded("loading", [&] { library = Load(job, job.request.kernel); });
+  const Outcome outcome = Guarded("loading", [&] { library = Load(job, job.request.kernel); });
   if (outcome.end != End::kReturned) {
     ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "a static initialiser of the kernel");
-    return false;
+    return nullptr;
   }
-  if (library == nullptr) return false;
-  job.entry = reinterpret_cast<void (*)(void **)>(dlsym(library, "twin_entry"));
+  if (library == nullptr) return nullptr;
+  void *entry = dlsym(library, name);
   const auto *params = static_cast<const std::uint64_t *>(dlsym(library, "twin_params"));
-  if (job.entry == nullptr || params == nullptr) {
+  if (entry == nullptr || params == nullptr) {
     job.report.Add("load-failed", "error", "the compiled kernel lacks its entry", job.request.kernel);
-    return false;
+    return nullptr;
   }
   job.params = *params;
-  return true;
+  return entry;
 }
 
-bool RunKernel(Job &job) {
-  std::vector<void *> args = MakeArgs(job);
-  if (args.size() != job.params) {
-    job.report.Add("entry-arguments", "error",
-                   "the kernel takes " + std::to_string(job.params) + " arguments, the operator has " +
-                       std::to_string(args.size()),
-                   "inputs, outputs, workspace, tiling");
-    return false;
-  }
-  LaunchSpec spec{};
-  spec.entry = job.entry;
-  spec.args = args.data();
-  spec.blocks = job.report.blocks;
-  spec.tilingKey = job.report.tilingKey;
-  spec.regions = MakeRegions(job);
+bool CountFits(Job &job, std::size_t given, const char *what) {
+  if (given == job.params) return true;
+  job.report.Add("entry-arguments", "error",
+                 "the kernel takes " + std::to_string(job.params) + " arguments, the operator has " +
+                     std::to_string(given),
+                 what);
+  return false;
+}
+
+// Runs what launches the kernel, then takes stock.
+bool Watch(Job &job, const std::function<bool()> &launch) {
   bool completed = false;
-  const Outcome outcome = Guarded("kernel", [&] { completed = Launch(spec); });
+  const Outcome outcome = Guarded("kernel", [&] { completed = launch(); });
   for (FindingRecord &finding : TakeFindings()) job.report.findings.push_back(finding);
   if (outcome.end != End::kReturned) {
     ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "the kernel");
@@ -342,17 +342,66 @@ bool RunKernel(Job &job) {
   return completed;
 }
 
-void Run(Job &job) {
+bool RunKernel(Job &job) {
+  void *entry = LoadKernel(job, "twin_entry");
+  if (entry == nullptr) return false;
+  std::vector<void *> args = MakeArgs(job);
+  if (!CountFits(job, args.size(), "inputs, outputs, workspace, tiling")) return false;
+  LaunchSpec spec{};
+  spec.entry = reinterpret_cast<void (*)(void **)>(entry);
+  spec.args = args.data();
+  spec.blocks = job.report.blocks;
+  spec.tilingKey = job.report.tilingKey;
+  spec.regions = MakeRegions(job);
+  return Watch(job, [&] { return Launch(spec); });
+}
+
+void RunOperator(Job &job) {
   const Clock::time_point start = Clock::now();
   if (!LoadHost(job)) return;
   MapTensors(job);
   if (!RunHost(job)) return;
   job.report.hostSeconds = Since(start);
-  if (!LoadKernel(job)) return;
   const Clock::time_point launched = Clock::now();
   job.report.completed = RunKernel(job);
   job.report.kernelSeconds = Since(launched);
 }
+
+// ---- direct launches
+
+std::vector<void *> MakeDirectArgs(Job &job) {
+  std::vector<void *> args;
+  for (const Area &area : job.memory.inputs) args.push_back(area.Base());
+  for (const Area &area : job.memory.outputs) args.push_back(area.Base());
+  for (const TailOrder &order : job.request.tail) {
+    const bool value = !order.value.empty();
+    job.memory.rest.push_back(
+        value ? Area::OfBytes("a value", order.value.data(), order.value.size())
+              : Area::OfPoison("workspace", order.workspace));
+    args.push_back(job.memory.rest.back().Base());
+  }
+  return args;
+}
+
+void RunDirect(Job &job) {
+  MapTensors(job);
+  void *entry = LoadKernel(job, "twin_direct");
+  if (entry == nullptr) return;
+  std::vector<void *> args = MakeDirectArgs(job);
+  if (!CountFits(job, args.size(), "behind blocks and stream: inputs, outputs, the rest")) return;
+  Directs().regions = MakeRegions(job);
+  Directs().collect = true;
+  const auto launch = reinterpret_cast<void (*)(std::uint32_t, void **)>(entry);
+  const Clock::time_point launched = Clock::now();
+  job.report.completed = Watch(job, [&] {
+    launch(job.request.direct, args.data());
+    return Directs().completed;
+  });
+  job.report.blocks = Directs().blocks;
+  job.report.kernelSeconds = Since(launched);
+}
+
+void Run(Job &job) { job.request.direct > 0 ? RunDirect(job) : RunOperator(job); }
 
 }  // namespace
 

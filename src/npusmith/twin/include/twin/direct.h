@@ -2,13 +2,28 @@
 // rewritten to.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
+#include <vector>
+
+#include "twin/launch.h"
 
 namespace twin {
 
-// Runs `entry(args)` on every block at once; allocations of acl.h are the memory it may touch.
-// Findings are collected and, at the end of a program of its own, printed.
+// What launches out of host code may touch and what became of them. A program of its own has only
+// acl.h's allocations, and its findings are printed after each launch; the runner adds its regions
+// and collects.
+struct DirectState {
+  std::vector<Region> regions;
+  bool collect = false;
+  bool completed = true;
+  std::uint32_t blocks = 0;  // of the last launch
+};
+DirectState &Directs();
+
+// Runs `entry(args)` on every block at once.
 void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args);
 
 template <typename Kernel, typename... A>
@@ -16,6 +31,34 @@ void Direct(std::uint32_t blocks, Kernel kernel, A &&...args) {
   auto call = [&] { kernel(args...); };
   void *closure = &call;
   LaunchDirect(blocks, [](void **at) { (*static_cast<decltype(call) *>(*at))(); }, &closure);
+}
+
+// A host function `f(blocks, stream, pointers and values ...)`, called with an array of addresses:
+// a pointer parameter gets the address itself, a value is read from there.
+template <typename... P>
+struct Launcher {
+  static constexpr std::size_t kParams = sizeof...(P);
+  void (*function)(std::uint32_t, void *, P...);
+
+  void Call(std::uint32_t blocks, void **args) const {
+    Call(blocks, args, std::index_sequence_for<P...>());
+  }
+
+ private:
+  template <typename T>
+  static std::remove_reference_t<T> Take(void *at) {
+    if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(at);
+    else return *static_cast<std::remove_reference_t<T> *>(at);
+  }
+  template <std::size_t... I>
+  void Call(std::uint32_t blocks, void **args, std::index_sequence<I...>) const {
+    function(blocks, nullptr, Take<P>(args[I])...);
+  }
+};
+
+template <typename... P>
+constexpr Launcher<P...> LauncherOf(void (*function)(std::uint32_t, void *, P...)) {
+  return Launcher<P...>{function};
 }
 
 }  // namespace twin

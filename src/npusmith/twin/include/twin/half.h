@@ -138,10 +138,10 @@ struct bfloat16_t {
   constexpr bfloat16_t(T value) : bits(twin::FloatToBf16(static_cast<float>(value))) {}
   constexpr explicit bfloat16_t(half value)
       : bits(twin::FloatToBf16(static_cast<float>(value))) {}
-  constexpr explicit operator float() const { return twin::Bf16ToFloat(bits); }
+  constexpr operator float() const { return twin::Bf16ToFloat(bits); }
 };
 
-constexpr bool operator==(bfloat16_t a, bfloat16_t b) {
-  return static_cast<float>(a) == static_cast<float>(b);
-}
-constexpr bool operator!=(bfloat16_t a, bfloat16_t b) { return !(a == b); }
+bfloat16_t operator+(bfloat16_t, bfloat16_t) = delete;
+bfloat16_t operator-(bfloat16_t, bfloat16_t) = delete;
+bfloat16_t operator*(bfloat16_t, bfloat16_t) = delete;
+bfloat16_t operator/(bfloat16_t, bfloat16_t) = delete;

@@ -28,6 +28,8 @@ template <typename T>
 inline constexpr bool kIsTensor<AscendC::LocalTensor<T>> = true;
 template <typename Tensor>
 using IfTensor = std::enable_if_t<kIsTensor<Tensor>, int>;
+template <typename Byte>
+using IfByte = std::enable_if_t<std::is_same_v<Byte, std::uint8_t>, int>;
 template <typename Tensor, typename U>
 using IfElement = std::enable_if_t<std::is_same_v<U, typename Tensor::PrimType>, int>;
 
@@ -69,10 +71,16 @@ namespace AscendC {
             const std::int32_t &count) {                                                          \
     name(dst, src0, src1, count, twin::LastSite());                                               \
   }                                                                                               \
-  template <typename Tensor, twin::IfTensor<Tensor> = 0>                                          \
+  template <typename T, bool isSetMask = true, typename Byte, twin::IfByte<Byte> = 0>             \
+  void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,    \
+            std::uint64_t mask, Byte repeatTime, const BinaryRepeatParams &how,                   \
+            twin::Site site = twin::Here()) {                                                     \
+    name<T, isSetMask>(dst, src0, src1, mask, twin::Byte(repeatTime), how, site);                 \
+  }                                                                                               \
+  template <typename Tensor, typename Byte, twin::IfTensor<Tensor> = 0, twin::IfByte<Byte> = 0>   \
   void name(const Tensor &dst, const Tensor &src0, const Tensor &src1, std::uint64_t mask,        \
-            std::uint8_t repeatTime, const BinaryRepeatParams &how) {                             \
-    name(dst, src0, src1, mask, repeatTime, how, twin::LastSite());                               \
+            Byte repeatTime, const BinaryRepeatParams &how) {                                     \
+    name(dst, src0, src1, mask, twin::Byte(repeatTime), how, twin::LastSite());                   \
   }
 
 #define TWIN_UNARY(name, op, legal, ...)                                                          \

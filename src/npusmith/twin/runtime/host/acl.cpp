@@ -29,15 +29,24 @@ void Print(const twin::FindingRecord &finding) {
 
 namespace twin {
 
+DirectState &Directs() {
+  static DirectState state;
+  return state;
+}
+
 void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args) {
+  DirectState &state = Directs();
   LaunchSpec spec{};
   spec.entry = entry;
   spec.args = args;
   spec.blocks = blocks;
+  spec.regions = state.regions;
   for (const auto &[base, area] : Allocations()) {
     spec.regions.push_back({area.Base(), area.Bytes(), area.Name(), true});
   }
-  Launch(spec);
+  state.blocks = blocks;
+  state.completed = Launch(spec) && state.completed;
+  if (state.collect) return;
   for (const FindingRecord &finding : TakeFindings()) Print(finding);
 }
 

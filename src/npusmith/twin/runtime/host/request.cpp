@@ -42,6 +42,13 @@ TensorOrder TakeTensor(std::istream &line, bool output) {
   return tensor;
 }
 
+TailOrder TakeTail(std::istream &line) {
+  TailOrder tail;
+  if (Take<std::string>(line) == "workspace") tail.workspace = Take<std::uint64_t>(line);
+  else tail.value = TakeText(line);
+  return tail;
+}
+
 void TakeAttr(std::istream &line, Request &request) {
   const std::string name = TakeText(line);
   AttrOrder attr{Take<std::string>(line) == "list", {}};
@@ -65,6 +72,8 @@ Request ReadRequest(const char *path) {
     else if (word == "cap") request.cap = Take<std::uint64_t>(line);
     else if (word == "in") request.inputs.push_back(TakeTensor(line, false));
     else if (word == "out") request.outputs.push_back(TakeTensor(line, true));
+    else if (word == "direct") request.direct = Take<std::uint32_t>(line);
+    else if (word == "tail") request.tail.push_back(TakeTail(line));
     else if (word == "attr") TakeAttr(line, request);
     else throw std::runtime_error("unknown order: " + word);
   }

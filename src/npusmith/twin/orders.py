@@ -1,0 +1,127 @@
+"""What one run hands to the runner: the tensors as files, and the orders file that names them.
+
+The words of the orders are described in runtime/host/request.h.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npusmith.errors import TwinError
+from npusmith.ir.dtypes import DType
+from npusmith.twin import wrapper
+
+Array = np.ndarray[Any, Any]
+Output = tuple[tuple[int, ...], DType]
+Attr = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The file of an output, to be mapped after the run."""
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: DType
+
+    def array(self) -> Array:
+        """The output as an array; the mapping outlives the file's name."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype.numpy)
+        flat = np.memmap(self.path, dtype=np.uint8, mode="c")
+        return np.asarray(flat).view(self.dtype.numpy).reshape(self.shape)
+
+
+@dataclass(slots=True)
+class Orders:
+    """The orders of one run while they are written; files go into `folder`."""
+
+    folder: Path
+    lines: list[str] = field(default_factory=list)
+    inputs: list[Path] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
+
+    def say(self, word: str, *parts: object) -> None:
+        """One line; strings cross as hexadecimal."""
+        texts = [_hex(part) if isinstance(part, (str, bytes)) else str(part) for part in parts]
+        self.lines.append(" ".join([word, *texts]))
+
+    def input(self, port: int, array: Array) -> int:
+        """Write a tensor; its position among all of them."""
+        path = self.folder / f"in{len(self.inputs)}"
+        dtype = _dtype_of(array)
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        with path.open("wb") as file:
+            file.write(flat.data)
+        self._tensor("in", port, dtype, flat.size, path, array.shape)
+        self.inputs.append(path)
+        return len(self.inputs) - 1
+
+    def output(self, port: int, output: Output, ref: int = -1) -> None:
+        """Room for an output, or the file of the input whose memory it shares."""
+        shape, dtype = tuple(output[0]), output[1]
+        path = self.inputs[ref] if ref >= 0 else self.folder / f"out{len(self.slots)}"
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.bytes
+        if ref < 0:
+            _reserve(path, size)
+        self._tensor("out", port, dtype, size, path, shape, ref)
+        self.slots.append(Slot(path, shape, dtype))
+
+    def attr(self, name: str, value: Attr) -> None:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            self.lines.append(f"attr {_hex(name)} scalar {_value(value)}")
+        else:
+            self.lines.append(" ".join([f"attr {_hex(name)} list", *map(_value, value)]))
+
+    def _tensor(
+        self,
+        word: str,
+        port: int,
+        dtype: DType,
+        size: int,
+        path: Path,
+        shape: Sequence[int],
+        ref: int | None = None,
+    ) -> None:
+        refs = () if ref is None else (ref,)
+        number = wrapper.type_number(dtype)
+        self.say(word, port, number, size, str(path), *refs, len(shape), *shape)
+
+    def write(self) -> int:
+        """Write the orders file; the bytes of all files."""
+        (self.folder / "orders").write_text("\n".join(self.lines) + "\n")
+        return sum(path.stat().st_size for path in self.folder.iterdir())
+
+
+def _dtype_of(array: Array) -> DType:
+    try:
+        return DType.of(array.dtype)
+    except KeyError as error:
+        raise TwinError(
+            "inputs-mismatch", f"arrays of {array.dtype} have no element type on the chip"
+        ) from error
+
+
+def _reserve(path: Path, size: int) -> None:
+    """The blocks of an output's file are taken now: a full disk must not stop the kernel."""
+    with path.open("wb") as file:
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+def _hex(text: str | bytes) -> str:
+    return "x" + (text.encode() if isinstance(text, str) else text).hex()
+
+
+def _value(value: int | float | bool | str) -> str:
+    if isinstance(value, str):
+        return f"s:{_hex(value)}"
+    if isinstance(value, bool):
+        return f"b:{int(value)}"
+    return f"i:{value}" if isinstance(value, int) else f"f:{float(value).hex()}"
