@@ -2,9 +2,9 @@
 
     python bench/candidate.py [--task examples/softmax.py] [--runs 7]
 
-The reference is computed once, as it is for every further candidate of a task. Each run gets a project
-whose text was never compiled before. Prints the median and spread, the parts of the median run, and
-the peak resident memory of the candidate's own process.
+The reference is computed once, as it is for every further candidate of a task. Each run gets a
+project whose text was never compiled before. Prints the median and spread, and the parts of the
+median run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One exception family and one table of stable codes.
 
-The code is the key everywhere: in messages, in docs/errors.md (generated from CODES), in findings of
-the twin, in the knowledge store. A message says where, what was seen, what is legal, what to try.
+The code is the key everywhere: in messages, in docs/errors.md (generated from CODES), in findings
+of the twin, in the knowledge store. A message says where, what was seen, what is legal
+and what to try.
 """
 
 from __future__ import annotations
@@ -593,7 +594,7 @@ _PLAN: list[Code] = _rows(
     "plan",
     (
         "plan-unsupported-op",
-        "The deterministic writer has no rule for an operation of the graph, or for this form of it.",
+        "The deterministic writer has no rule for an operation, or for this form of it.",
         "pointwise operations, reductions, softmax and normalizations of core ATen",
         "write this part of the model with other operations, or leave it to PyTorch",
     ),
@@ -635,7 +636,7 @@ _PLAN: list[Code] = _rows(
     ),
     (
         "plan-index-output",
-        "A result is used that the writer does not compute (indices of an extreme, saved statistics).",
+        "A result is used that the writer does not compute (indices, saved statistics).",
         "the values alone",
         "use torch.amax or torch.amin, or leave the indices to PyTorch",
     ),
@@ -1092,7 +1093,7 @@ _TWIN_HOST: list[Code] = [
             "gm-overrun",
             "The kernel wrote behind the end of a tensor in global memory.",
             "writes inside the tensor",
-            "check the tail of the last core; use DataCopyPad for lengths that are no multiple of 32 B",
+            "check the last core's tail; DataCopyPad is for lengths not a multiple of 32 B",
         ),
     ),
     *_warn(

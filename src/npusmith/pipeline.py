@@ -1,6 +1,7 @@
 """The main jobs, from files to a verdict: generate, run, check.
 
-Each is a straight line of steps over the parts below it; the CLI and Python callers use nothing else.
+Each is a straight line of steps over the parts below it; the CLI and Python callers use nothing
+else.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
-from npusmith.task.prepared import Prepared
 from npusmith.task.load import open_task
+from npusmith.task.prepared import Prepared
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
@@ -52,8 +53,8 @@ def generate(
 ) -> Verdict:
     """Write an operator for the task, judge it, and leave everything in `out`.
 
-    Raises TaskError for an unusable task and PlanError for what the writer cannot write; a candidate
-    that is wrong is a Verdict, not an error.
+    Raises TaskError for an unusable task and PlanError for what the writer cannot write; a
+    candidate that is wrong is a Verdict, not an error.
     """
     profile = check_profile(tolerance)
     clock = _Clock()
@@ -91,7 +92,7 @@ def run(
     dynamic: bool | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """Judge an existing project on a task; other shapes count when the project says it serves them."""
+    """Judge an existing project; other shapes count when the project says that it serves them."""
     profile = check_profile(tolerance)
     clock = _Clock()
     spec = _read_bindings(project)
@@ -115,8 +116,10 @@ def check(file: Path, chip: Chip) -> Verdict:
         chip=chip.name, project=str(file),
     )  # fmt: skip
     try:
-        return _check_program(file, chip, verdict) if file.suffix == ".py" else _check_cpp(
-            file, chip, verdict
+        return (
+            _check_program(file, chip, verdict)
+            if file.suffix == ".py"
+            else _check_cpp(file, chip, verdict)
         )
     except NpusmithError as error:
         verdict.error = error.record()

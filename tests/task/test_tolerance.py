@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 
 from npusmith.errors import TaskError
-from npusmith.task.tolerance import CHUNK, check_profile, compare, rules_of
 from npusmith.ir.dtypes import DType
+from npusmith.task.tolerance import CHUNK, check_profile, compare, rules_of
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal(1000).astype(np.float32)
 G = X.astype(np.float64)
 
 
-@pytest.mark.parametrize(
-    "profile", ["strict", "multikernelbench", "npukernelbench", "cann-bench"]
-)
+@pytest.mark.parametrize("profile", ["strict", "multikernelbench", "npukernelbench", "cann-bench"])
 def test_an_equal_output_passes_every_profile(profile: str) -> None:
     result = compare(X.copy(), X, G, profile)
     assert result.passed and result.mismatched == 0 and result.max_abs == 0

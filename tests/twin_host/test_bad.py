@@ -194,3 +194,29 @@ def test_too_few_kernel_parameters_are_a_finding(edited: Edit, chip: Chip) -> No
         build(read_project(root), chip, (F32, F32)), [np.ones(1, np.float32)], [((1,), F32)]
     )
     assert codes(result) == ["entry-arguments"]
+
+
+HOSTILE = [
+    ('FILE *f = fopen("report", "w"); fputs("{}", f); fclose(f); _Exit(0);', "kernel-crash"),
+    ('remove("report"); mkfifo("report", 0600); _Exit(0);', "kernel-crash"),
+    ('symlink("/etc/passwd", "report"); _Exit(0);', "kernel-crash"),
+    ('truncate("out0", 0); _Exit(0);', "kernel-crash"),
+]
+
+
+@pytest.mark.parametrize(("code", "finding"), HOSTILE)
+def test_a_kernel_that_tampers_with_the_run_gains_nothing(
+    edited: Edit, chip: Chip, code: str, finding: str
+) -> None:
+    includes = "#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
+    root = edited(
+        "add",
+        {KERNEL: [("using namespace AscendC;\n", includes + "using namespace AscendC;\n")]},
+    )
+    text = (root / KERNEL).read_text().replace("  op.Process();", f"  {code}")
+    (root / KERNEL).write_text(text)
+    built = build(read_project(root), chip, (F32, F32, F32))
+    x = np.ones(64, np.float32)
+    result = run(built, [x, x], [(x.shape, F32)])
+    assert codes(result) == [finding]
+    assert not result.completed

@@ -26,7 +26,14 @@ RUNTIME = ROOT / "runtime"
 SHIM = Path(__file__).parent / "shim.cpp"
 RUNTIME_FLAGS = ("-O3", "-fno-math-errno", "-ffp-contract=off", "-fno-trapping-math")
 KERNEL_FLAGS = ("-O1",)
-COMMON = ("-std=c++17", "-fPIC", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-variable")
+COMMON = (
+    "-std=c++17",
+    "-fPIC",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Wno-unused-variable",
+)
 HEADERS = ("kernel_operator.h",)
 
 

@@ -168,8 +168,10 @@ def _assert_same(case: Case, got: np.ndarray, want: np.ndarray) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.entry)
 def test_a_row_computes_its_meaning_and_touches_nothing_else(kernels: Kernels, case: Case) -> None:
-    lanes = case.src.per_repeat if case.row.whole_repeats else (
-        256 // max(case.src.bytes, case.dst.bytes)
+    lanes = (
+        case.src.per_repeat
+        if case.row.whole_repeats
+        else (256 // max(case.src.bytes, case.dst.bytes))
     )
     rng = np.random.default_rng(7)
     lengths = [lanes, 2 * lanes] if case.row.whole_repeats else _lengths(lanes)

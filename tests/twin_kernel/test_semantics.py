@@ -18,7 +18,9 @@ def kernels(runtime: Runtime) -> Kernels:
 
 
 def _numbers(dtype: type, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(4096 // np.dtype(dtype).itemsize).astype(dtype)
+    return (
+        np.random.default_rng(seed).standard_normal(4096 // np.dtype(dtype).itemsize).astype(dtype)
+    )
 
 
 class Ran:

@@ -22,10 +22,10 @@ class Source(str, Enum):
 class Port:
     """One tensor input or output of the operator, with the shape of the task's first input set.
 
-    `name` is the kernel's tensor name. For an input, `position` is the index among forward's tensor
-    arguments (USER) and `target` the attribute path (otherwise). For an output, `dims` gives each
-    dimension as an expression over input shapes (Dim, Size, Const, Binary ...), so that one operator
-    serves many shapes.
+    `name` is the kernel's tensor name. For an input, `position` is the index among forward's
+    tensor arguments (USER) and `target` the attribute path (otherwise). For an output, `dims` gives
+    each dimension as an expression over input shapes (Dim, Size, Const, Binary ...), so that one
+    operator serves many shapes.
     """
 
     name: str

@@ -28,8 +28,9 @@ def mean(dag: Dag, x: Value, axes: Axes) -> Value:
 def centre(dag: Dag, x: Value, axes: Axes) -> tuple[Value, Value, Value]:
     """Mean, distances from it, and the sum of their squares.
 
-    The float32 mean is off by about its last bit, and near the mean that is all there is: the mean of
-    the distances themselves corrects both (corrected two-pass algorithm, Chan, Golub, LeVeque 1983).
+    The float32 mean is off by about its last bit, and near the mean that is all there is: the mean
+    of the distances themselves corrects both (corrected two-pass algorithm of Chan, Golub and
+    LeVeque, 1983).
     """
     middle = mean(dag, x, axes)
     distance = dag.sub(x, middle)

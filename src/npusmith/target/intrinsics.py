@@ -126,9 +126,16 @@ def _library(name: str, ascend: str, fn: Callable[..., Array], summary: str) -> 
 def _reduce(name: str, ascend: str, fn: Callable[..., Array], summary: str) -> Intrinsic:
     emit = ascend + "({dst}, {src}, {tmp}, {count})"
     return Intrinsic(
-        name, ascend, (_D, _S, _T, _N), FLOATS, fn, emit, summary, Form.LANES,
+        name,
+        ascend,
+        (_D, _S, _T, _N),
+        FLOATS,
+        fn,
+        emit,
+        summary,
+        Form.LANES,
         evidence=Evidence.REPRODUCED,
-    )  # fmt: skip
+    )
 
 
 def _accumulate(name: str, ascend: str, fn: Callable[..., Array], summary: str) -> Intrinsic:
@@ -155,15 +162,19 @@ _ROWS: tuple[Intrinsic, ...] = (
     _unary("ln", "Ln", m.ln, "dst = natural logarithm of a"),
     _unary("sqrt", "Sqrt", m.sqrt, "dst = square root of a"),
     _unary(
-        "rsqrt", "Rsqrt", m.rsqrt,
+        "rsqrt",
+        "Rsqrt",
+        m.rsqrt,
         "dst = 1 / sqrt(a), approximate on the chip: prefer sqrt and div",
         evidence=Evidence.INFERRED,
-    ),  # fmt: skip
+    ),
     _unary(
-        "reciprocal", "Reciprocal", m.reciprocal,
+        "reciprocal",
+        "Reciprocal",
+        m.reciprocal,
         "dst = 1 / a, approximate on the chip: prefer div",
         evidence=Evidence.INFERRED,
-    ),  # fmt: skip
+    ),
     _unary("relu", "Relu", m.relu, "dst = max(a, 0); NaN stays", dtypes=(F16, F32, I32)),
     # ---- one source and a scalar
     _scalar("adds", "Adds", m.add, "dst = a + s"),
@@ -172,60 +183,116 @@ _ROWS: tuple[Intrinsic, ...] = (
     _scalar("mins", "Mins", m.minimum, "dst = smaller of a and s"),
     _scalar("leaky_relu", "LeakyRelu", m.leaky_relu, "dst = a if a >= 0 else a * s", dtypes=FLOATS),
     _scalar(
-        "shift_left", "ShiftLeft", m.shift_left, "dst = a << s",
-        dtypes=(I16, U16, I32, U32), int_scalar=True,
-    ),  # fmt: skip
+        "shift_left",
+        "ShiftLeft",
+        m.shift_left,
+        "dst = a << s",
+        dtypes=(I16, U16, I32, U32),
+        int_scalar=True,
+    ),
     _scalar(
-        "shift_right", "ShiftRight", m.shift_right, "dst = a >> s, arithmetic for signed",
-        dtypes=(I16, U16, I32, U32), int_scalar=True,
-    ),  # fmt: skip
+        "shift_right",
+        "ShiftRight",
+        m.shift_right,
+        "dst = a >> s, arithmetic for signed",
+        dtypes=(I16, U16, I32, U32),
+        int_scalar=True,
+    ),
     Intrinsic(
-        "axpy", "Axpy", (_D, _S, _X, _N), FLOATS, m.axpy, "Axpy({dst}, {src}, {scalar}, {count})",
-        "dst = dst + a * s, product rounded first", reads_dst=True,
-    ),  # fmt: skip
+        "axpy",
+        "Axpy",
+        (_D, _S, _X, _N),
+        FLOATS,
+        m.axpy,
+        "Axpy({dst}, {src}, {scalar}, {count})",
+        "dst = dst + a * s, product rounded first",
+        reads_dst=True,
+    ),
     Intrinsic(
-        "mul_add_dst", "MulAddDst", (_D, _S, _S, _N), FLOATS, m.mul_add_dst,
+        "mul_add_dst",
+        "MulAddDst",
+        (_D, _S, _S, _N),
+        FLOATS,
+        m.mul_add_dst,
         "MulAddDst({dst}, {src0}, {src1}, {count})",
-        "dst = dst + a * b, product rounded first", reads_dst=True,
-    ),  # fmt: skip
+        "dst = dst + a * b, product rounded first",
+        reads_dst=True,
+    ),
     # ---- fill and convert
     Intrinsic(
-        "duplicate", "Duplicate", (_D, _X, _N), ANY16_32, m.duplicate,
-        "Duplicate({dst}, {scalar}, {count})", "dst = s everywhere",
-    ),  # fmt: skip
+        "duplicate",
+        "Duplicate",
+        (_D, _X, _N),
+        ANY16_32,
+        m.duplicate,
+        "Duplicate({dst}, {scalar}, {count})",
+        "dst = s everywhere",
+    ),
     Intrinsic(
-        "create_index", "CreateVecIndex", (_D, _X, _N), (F16, F32, I16, I32), m.create_index,
-        "CreateVecIndex({dst}, {scalar}, {count})", "dst[i] = s + i",
-    ),  # fmt: skip
+        "create_index",
+        "CreateVecIndex",
+        (_D, _X, _N),
+        (F16, F32, I16, I32),
+        m.create_index,
+        "CreateVecIndex({dst}, {scalar}, {count})",
+        "dst[i] = s + i",
+    ),
     Intrinsic(
-        "cast", "Cast", (_D, _S, _M, _N), (F32, F16, BF16, I8, U8, I16, I32, I64), m.cast,
+        "cast",
+        "Cast",
+        (_D, _S, _M, _N),
+        (F32, F16, BF16, I8, U8, I16, I32, I64),
+        m.cast,
         "Cast({dst}, {src}, RoundMode::CAST_{mode}, {count})",
-        "dst = a in dst's dtype; the pairs and modes of CASTS are legal", modes=ROUND_MODES,
+        "dst = a in dst's dtype; the pairs and modes of CASTS are legal",
+        modes=ROUND_MODES,
         src_dtypes=(F32, F16, BF16, I8, U8, I16, I32, I64),
-    ),  # fmt: skip
+    ),
     # ---- compare and select
     Intrinsic(
-        "compare", "Compare", (_D, _S, _S, _M, _N), (U8,), m.compare,
+        "compare",
+        "Compare",
+        (_D, _S, _S, _M, _N),
+        (U8,),
+        m.compare,
         "Compare({dst}, {src0}, {src1}, CMPMODE::{mode}, {count})",
-        "dst = one bit per element: a <mode> b; ne with NaN is 0", modes=COMPARE_MODES,
-        src_dtypes=FLOATS, whole_repeats=True, evidence=Evidence.REPRODUCED,
-    ),  # fmt: skip
+        "dst = one bit per element: a <mode> b; ne with NaN is 0",
+        modes=COMPARE_MODES,
+        src_dtypes=FLOATS,
+        whole_repeats=True,
+        evidence=Evidence.REPRODUCED,
+    ),
     Intrinsic(
-        "compares", "CompareScalar", (_D, _S, _X, _M, _N), (U8,), m.compare,
+        "compares",
+        "CompareScalar",
+        (_D, _S, _X, _M, _N),
+        (U8,),
+        m.compare,
         "CompareScalar({dst}, {src}, {scalar}, CMPMODE::{mode}, {count})",
-        "dst = one bit per element: a <mode> s; ne with NaN is 0", modes=COMPARE_MODES,
-        src_dtypes=FLOATS, whole_repeats=True, evidence=Evidence.REPRODUCED,
-    ),  # fmt: skip
+        "dst = one bit per element: a <mode> s; ne with NaN is 0",
+        modes=COMPARE_MODES,
+        src_dtypes=FLOATS,
+        whole_repeats=True,
+        evidence=Evidence.REPRODUCED,
+    ),
     Intrinsic(
-        "select", "Select", (_D, _K, _S, _S, _N), FLOATS, m.select,
+        "select",
+        "Select",
+        (_D, _K, _S, _S, _N),
+        FLOATS,
+        m.select,
         "Select({dst}, {mask}, {src0}, {src1}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count})",
         "dst = a where the mask's bit is 1, else b",
-    ),  # fmt: skip
+    ),
     Intrinsic(
-        "selects", "Select", (_D, _K, _S, _X, _N), FLOATS, m.select,
+        "selects",
+        "Select",
+        (_D, _K, _S, _X, _N),
+        FLOATS,
+        m.select,
         "Select({dst}, {mask}, {src}, {scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count})",
         "dst = a where the mask's bit is 1, else s",
-    ),  # fmt: skip
+    ),
     # ---- reductions along the last axis
     _reduce("reduce_sum", "ReduceSum", m.reduce_sum, "dst[0] = sum of a"),
     _reduce("reduce_max", "ReduceMax", m.reduce_max, "dst[0] = largest of a; NaN wins"),
@@ -259,10 +326,16 @@ _ROWS: tuple[Intrinsic, ...] = (
     _library("trunc", "Trunc", m.trunc, "dst = a rounded towards zero"),
     _library("sign", "Sign", m.sign, "dst = -1, 0 or 1"),
     Intrinsic(
-        "power", "Power", (_D, _S, _S, _N), FLOATS, m.power,
-        "Power({dst}, {src0}, {src1}, {count})", "dst = a ** b", library=True,
+        "power",
+        "Power",
+        (_D, _S, _S, _N),
+        FLOATS,
+        m.power,
+        "Power({dst}, {src0}, {src1}, {count})",
+        "dst = a ** b",
+        library=True,
         evidence=Evidence.INFERRED,
-    ),  # fmt: skip
+    ),
 )
 
 INTRINSICS: dict[str, Intrinsic] = {row.name: row for row in _ROWS}

@@ -1,8 +1,8 @@
 """The judge: one project, one prepared task, one verdict.
 
 Compiles the project's C++ text as it lies on disk, runs it on the twin once per set of inputs, and
-compares every output with PyTorch's. It knows nothing of who wrote the project. The candidate runs in
-a process of its own; its outputs are compared after that process has ended.
+compares every output with PyTorch's. It knows nothing of who wrote the project. The candidate runs
+in a process of its own; its outputs are compared after that process has ended.
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
     parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
     if spec is not None:
         return lambda trial: [
-            trial.inputs[port.position]
-            if port.source is Source.USER
-            else held[port.target]
+            trial.inputs[port.position] if port.source is Source.USER else held[port.target]
             for port in spec.inputs
         ]
     users = len(prepared.graph.inputs) - len(parameters)
@@ -128,7 +126,7 @@ def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
         return lambda trial: [*trial.inputs, *values]
     raise TaskError(
         "binding-unknown",
-        f"the operator takes {wanted} inputs; the task has {users} and {len(parameters)} parameters",
+        f"the operator takes {wanted} inputs, the task has {users} and {len(parameters)} more",
         seen=f"{wanted} inputs in OpDef",
     )
 

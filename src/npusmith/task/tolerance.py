@@ -1,20 +1,21 @@
 """Tolerance profiles: when is a candidate's output right?
 
-Every profile compares element by element in float64, in chunks, against two references: what PyTorch
-computes on the CPU in the task's own dtype (`native`) and the same module in float64 (`golden`).
+Every profile compares element by element in float64, in chunks, against two references: what
+PyTorch computes on the CPU in the task's own dtype (`native`) and the same module in float64
+(`golden`).
 
 Common to all profiles: bool and int outputs must be equal. Where native and golden agree that an
 element is NaN or an infinity, the candidate must have the same; where they disagree, torch itself
 does not define the element and it is left out. All else is the profile's rule:
 
 - `multikernelbench`: |a - native| <= 1e-4 + 1e-4 |native| (MultiKernelBench since 2026-01-22).
-- `npukernelbench`: an element fails only if |a - native| > 1e-3 and |a - native| / (|native| + 1e-7)
-  > 1e-3 (PCL's NPUKernelBench).
+- `npukernelbench`: an element fails only if |a - native| > 1e-3 and
+  |a - native| / (|native| + 1e-7) > 1e-3 (PCL's NPUKernelBench).
 - `cann-bench`: against golden, by dtype: mean relative error below t and largest below 10 t, with
   the published separate counts for small values and for cancellation (CANN-bench design document).
-- `strict` (the default): all of these that apply to the output's dtype must hold. Where PyTorch's own
-  float32, half or bfloat16 result breaks a rule against golden, the candidate may be off by up to
-  twice what PyTorch is off by, and no more.
+- `strict` (the default): all of these that apply to the output's dtype must hold. Where PyTorch's
+  own float32, half or bfloat16 result breaks a rule against golden, the candidate may be off by up
+  to twice what PyTorch is off by, and no more.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def rules_of(profile: str, dtype: DType) -> tuple[str, ...]:
 
 
 def compare(actual: Array, native: Array, golden: Array | None, profile: str) -> Comparison:
-    """Judge one output. All three have the same shape; golden None means native serves as golden."""
+    """Judge one output. All three have one shape; golden None means native serves as golden."""
     dtype = DType.of(native.dtype)
     if actual.shape != native.shape or actual.dtype != native.dtype:
         seen = f"{actual.dtype}{list(actual.shape)}"
@@ -172,7 +173,7 @@ def _compare_exact(actual: Array, native: Array) -> Comparison:
 
 
 def _chunks(actual: Array, native: Array, golden: Array, tally: Tally) -> Iterator[Chunk]:
-    """Walk the output; count class errors (NaN, infinities) and yield what is finite on all sides."""
+    """Walk the output; count class errors (NaN, infinities), yield what is finite on all sides."""
     flat = [item.reshape(-1) for item in (actual, native, golden)]
     for start in range(0, native.size, CHUNK):
         part = slice(start, start + CHUNK)

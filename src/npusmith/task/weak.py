@@ -1,7 +1,7 @@
 """Tasks whose check a do-nothing kernel would pass.
 
-A kernel that returns zeros, or one that returns one of its inputs, is compared with the references of
-the task's own random inputs under the tolerance in force. A task that such a kernel passes says
+A kernel that returns zeros, or one that returns one of its inputs, is compared with the references
+of the task's own random inputs under the tolerance in force. A task that such a kernel passes says
 nothing about any other kernel, and every report says so.
 """
 

@@ -40,7 +40,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
 def fetch(folder: Path, make: Callable[[Path], None]) -> bool:
     """Make sure that `folder` is complete; True when `make(folder)` had to run.
 
-    What `make` raises leaves no folder behind; TwinError cache-unusable when nothing can be written.
+    What `make` raises leaves no folder behind; TwinError cache-unusable if nothing can be written.
     """
     with contextlib.suppress(FileNotFoundError):
         os.utime(folder / _MARKER)  # used now: keep_newest goes by this

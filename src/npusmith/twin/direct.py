@@ -1,6 +1,6 @@
 """Direct-launch sources: compile one, and call its launcher function on the twin.
 
-A launcher is host code of the same file, `void f(uint32_t blocks, void *stream, tensors..., rest...)`
+A launcher is host code of the same file, `void f(uint32_t blocks, void *stream, tensors..., ...)`,
 with a `kernel<<<blocks, ub, stream>>>(...)` in it.
 """
 
@@ -85,7 +85,7 @@ def _find_launcher(path: Path, text: str) -> str:
             Place(str(path)),
             seen=", ".join(found),
         )
-    return found[0]
+    return str(found[0])
 
 
 def _tail(item: int | bytes) -> str:

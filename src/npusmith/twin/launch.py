@@ -5,8 +5,10 @@ Arrays cross as raw files that the runner maps: inputs are written once, outputs
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import os
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from npusmith.errors import Place, TwinError
+from npusmith.errors import CODES, Place, TwinError
 from npusmith.ir.dtypes import DType
-from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
 from npusmith.twin.compile import Build
 from npusmith.twin.finding import Finding
 from npusmith.twin.opdef import OpText, PortText
@@ -32,6 +34,7 @@ _GRACE = 10.0  # seconds that the sandbox allows beyond the runner's own alarm
 _BASE_MEMORY = 1 << 30  # of a run, beside workspace: UB images, stacks, libraries
 _WORKSPACE_CAP = 4 << 30
 _LOG_CHARS = 2000
+_REPORT_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +110,8 @@ def call(
     """
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
+    orders = Orders(folder)
     try:
-        orders = Orders(folder)
         fill(orders)
         orders.say("seconds", seconds)
         orders.say("cap", workspace_cap)
@@ -124,10 +127,14 @@ def call(
             seen=str(error),
         ) from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        orders.close()
+        remove_tree(folder)
     log = _log(boxed)
+    whole = [array for array in arrays if array is not None]
+    if len(whole) < len(arrays):
+        report = _nothing(_cut_short())
     return Run(
-        arrays,
+        whole,
         [_explain(finding, log) for finding in report.findings],
         report.blocks,
         report.tiling_key,
@@ -193,12 +200,17 @@ def _start(
 
 
 def _read_report(folder: Path, boxed: Boxed, seconds: float) -> _Report:
-    path = folder / "report"
-    try:
-        if path.exists():
-            return _Report.model_validate_json(path.read_bytes())
-    except ValidationError:
-        pass  # the candidate can write there too: what cannot be read is as good as nothing
+    """The runner's report. The candidate can write there too: what is odd is as good as nothing."""
+    text = _read_plain(folder / "report")
+    with contextlib.suppress(ValidationError, ValueError):
+        report = _Report.model_validate_json(text)
+        bytes.fromhex(report.tiling)
+        if all(finding.code in CODES for finding in report.findings):
+            return report
+    return _nothing(_lost(folder, boxed, seconds))
+
+
+def _nothing(finding: Finding) -> _Report:
     return _Report(
         completed=False,
         op="",
@@ -208,14 +220,28 @@ def _read_report(folder: Path, boxed: Boxed, seconds: float) -> _Report:
         tiling="",
         host_seconds=0,
         kernel_seconds=0,
-        findings=[_lost(folder, boxed, seconds)],
+        findings=[finding],
     )
+
+
+def _cut_short() -> Finding:
+    return Finding(code="kernel-crash", message="the run cut the file of an output short")
+
+
+def _read_plain(path: Path) -> bytes:
+    """The bytes of a plain file of sane size; empty for a link, a pipe or anything else."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with os.fdopen(handle, "rb") as file:
+        plain = stat.S_ISREG(os.fstat(handle).st_mode)
+        return file.read(_REPORT_BYTES) if plain else b""
 
 
 def _lost(folder: Path, boxed: Boxed, seconds: float) -> Finding:
     """The runner left no report: what its note and its end tell."""
-    note = folder / "report.note"
-    words = note.read_text(errors="replace").split("\n") if note.exists() else []
+    words = _read_plain(folder / "report.note").decode(errors="replace").split("\n")
     phase, number, file, line, core, api = (words + [""] * 6)[:6]
     if boxed.timed_out:
         code, message = "kernel-hang", f"the run had not ended after {seconds:g} s"

@@ -5,6 +5,7 @@ The words of the orders are described in runtime/host/request.h.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,18 +25,21 @@ Attr = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[boo
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The file of an output, to be mapped after the run."""
+    """The file of an output, open since before the run: the name may be anything afterwards."""
 
-    path: Path
+    handle: int
+    bytes: int
     shape: tuple[int, ...]
     dtype: DType
 
-    def array(self) -> Array:
-        """The output as an array; the mapping outlives the file's name."""
-        if 0 in self.shape:
+    def array(self) -> Array | None:
+        """The output as an array that outlives the file; None when the run cut the file short."""
+        if self.bytes == 0:
             return np.empty(self.shape, self.dtype.numpy)
-        flat = np.memmap(self.path, dtype=np.uint8, mode="c")
-        return np.asarray(flat).view(self.dtype.numpy).reshape(self.shape)
+        if os.fstat(self.handle).st_size < self.bytes:
+            return None
+        data = mmap.mmap(self.handle, self.bytes, access=mmap.ACCESS_COPY)
+        return np.frombuffer(data, self.dtype.numpy).reshape(self.shape)
 
 
 @dataclass(slots=True)
@@ -71,7 +75,13 @@ class Orders:
         if ref < 0:
             _reserve(path, size)
         self._tensor("out", port, dtype, size, path, shape, ref)
-        self.slots.append(Slot(path, shape, dtype))
+        self.slots.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
+
+    def close(self) -> None:
+        """Close the outputs' files; arrays made of them stay."""
+        for slot in self.slots:
+            os.close(slot.handle)
+        self.slots.clear()
 
     def attr(self, name: str, value: Attr) -> None:
         if isinstance(value, str) or not isinstance(value, Sequence):
