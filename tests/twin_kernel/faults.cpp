@@ -1,4 +1,4 @@
-// Pairs of kernels: bad_<code>_<what> must be caught on the line that says so, good_<...> must pass.
+// Pairs: bad_<code>_<what> must be caught on the line that says so, good_<...> must pass.
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -239,7 +239,8 @@ BOTH(copy_pad_of_64_bits) {
   GlobalTensor<int64_t> gm;
   gm.SetGlobalBuffer(static_cast<int64_t *>(args[0]));
   DataCopyPadExtParams<int64_t> pad(true, 0, 1, bad ? 7 : 0);
-  DataCopyPad(ub.a.ReinterpretCast<int64_t>(), gm, DataCopyExtParams(1, 24, 0, 0, 0), pad);  // caught
+  auto wide = ub.a.ReinterpretCast<int64_t>();
+  DataCopyPad(wide, gm, DataCopyExtParams(1, 24, 0, 0, 0), pad);  // caught
 }
 
 BOTH(copy_pad_of_half_an_element) {

@@ -144,7 +144,8 @@ ENTRY(padded_in_by_default) {
 }
 ENTRY(padded_in_16_bit) {
   Work<half> w(args);
-  DataCopyPad(w.z, Gm<half>(args[0]), DataCopyParams(2, 6, 10, 0), DataCopyPadParams(true, 0, 3, 0));
+  DataCopyPad(w.z, Gm<half>(args[0]), DataCopyParams(2, 6, 10, 0),
+              DataCopyPadParams(true, 0, 3, 0));
   w.Finish();
 }
 ENTRY(padded_out) {
@@ -326,6 +327,43 @@ ENTRY(tiling_key) {
   w.Finish();
 }
 
+// ---- operations as functions, and as symbols
+
+using OneSource = void(const LocalTensor<float> &, const LocalTensor<float> &, const int32_t &);
+using TwoSources = void(const LocalTensor<float> &, const LocalTensor<float> &,
+                        const LocalTensor<float> &, const int32_t &);
+using OneScalar = void(const LocalTensor<float> &, const LocalTensor<float> &, const float &,
+                       const int32_t &);
+using FromLibrary = void(const LocalTensor<float> &, const LocalTensor<float> &, const uint32_t);
+
+template <OneSource *op, TwoSources *two, OneScalar *scalar, FromLibrary *library>
+void Chain(Work<float> &w) {
+  op(w.z, w.x, 1024);
+  two(w.z, w.z, w.y, 1024);
+  scalar(w.z, w.z, 2.0f, 1024);
+  library(w.z, w.z, 1024);
+}
+ENTRY(operations_as_functions) {
+  Work<float> w(args);
+  Chain<Abs, Add, Muls, Floor<float, false>>(w);
+  w.Finish();
+}
+ENTRY(symbols) {
+  Work<float> w(args);
+  w.z = w.x * w.y;
+  w.z = w.z - w.y;
+  w.Finish();
+}
+ENTRY(accumulator_register) {
+  Work<float> w(args);
+  AscendCUtils::SetMask<float>(64);
+  vcadd(nullptr, (__ubuf__ float *)w.x.GetPhyAddr(), 3, 1, 1, 8, true);
+  uint64_t bits = GetAccVal();
+  w.z.SetValue(0, *reinterpret_cast<float *>(&bits));
+  AscendCUtils::ResetMask();
+  w.Finish();
+}
+
 // ---- cores
 
 // Each core writes its number, and after the barrier reads its neighbour's.
@@ -351,12 +389,14 @@ ENTRY(chain) {
   const int64_t me = GetBlockIdx();
   LocalTensor<int32_t> ub = w.z.ReinterpretCast<int32_t>();
   if (me + 1 < GetBlockNum()) IBWait(flags, ub, me + 1, 0);
-  Gm<float>(args[2]).SetValue(me, 1.0f + (me + 1 < GetBlockNum() ? Gm<float>(args[2]).GetValue(me + 1) : 0.0f));
+  auto out = Gm<float>(args[2]);
+  out.SetValue(me, 1.0f + (me + 1 < GetBlockNum() ? out.GetValue(me + 1) : 0.0f));
   IBSet(flags, ub, me, 0);
 }
 // Rows of any length, three passes, one queue a direction: what a generated softmax looks like.
 ENTRY(softmax) {
-  const int64_t rows = static_cast<int64_t *>(args[1])[0], cols = static_cast<int64_t *>(args[1])[1];
+  const int64_t rows = static_cast<int64_t *>(args[1])[0];
+  const int64_t cols = static_cast<int64_t *>(args[1])[1];
   constexpr int32_t kTile = 256;
   TPipe pipe;
   TQue<TPosition::VECIN, 1> in;
@@ -404,7 +444,8 @@ ENTRY(softmax) {
       in.FreeTensor(x);
       out.EnQue(y);
       y = out.DeQue<float>();
-      DataCopyPad(Gm<float>(args[2])[row * cols + t * kTile], y, DataCopyExtParams(1, n * 4, 0, 0, 0));
+      auto to = Gm<float>(args[2])[row * cols + t * kTile];
+      DataCopyPad(to, y, DataCopyExtParams(1, n * 4, 0, 0, 0));
       out.FreeTensor(y);
     }
   }

@@ -87,7 +87,9 @@ def test_repetitions_of_a_finding_are_counted_and_the_first_step_is_kept(runtime
 
 
 ILLEGAL = {
-    "a constant repeat of 256": "void f(LocalTensor<float> a) { Add(a, a, a, uint64_t(64), 256, {}); }",
+    "a constant repeat of 256": (
+        "void f(LocalTensor<float> a) { Add(a, a, a, uint64_t(64), 256, {}); }"
+    ),
     "a constant stride of 300": (
         "void f(LocalTensor<float> a) { Add(a, a, a, uint64_t(64), 1, {1, 1, 1, 8, 8, 300}); }"
     ),

@@ -391,6 +391,26 @@ def test_int32_to_half_multiplies_with_the_scale(kernels: Kernels) -> None:
     np.testing.assert_array_equal(ran.z.view(F16)[:100], (x[:100] * 0.25).astype(F16))
 
 
+# ---- operations as functions, and as symbols
+
+
+def test_operations_can_be_passed_as_functions(kernels: Kernels) -> None:
+    ran = Ran(kernels, "operations_as_functions", _numbers(F32))
+    ran.expect(np.floor((np.abs(ran.x) + ran.y) * F32(2)))
+
+
+def test_symbols_compute_the_whole_destination(kernels: Kernels) -> None:
+    ran = Ran(kernels, "symbols", _numbers(F32))
+    ran.expect(ran.x * ran.y - ran.y)
+
+
+def test_vcadd_without_a_destination_fills_the_accumulator(kernels: Kernels) -> None:
+    ran = Ran(kernels, "accumulator_register", _numbers(F32))
+    first, second, third = (_tree(row) for row in ran.x[:192].reshape(3, 64))
+    assert ran.outcome.codes == []
+    assert ran.z[0] == (first + second) + third
+
+
 # ---- scalars, state, cores
 
 

@@ -25,7 +25,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Rung, Trial, Verdict
-from npusmith.task.weak import find_null_kernels
+from npusmith.task.weak import weak_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
 
@@ -88,8 +88,7 @@ def judge(
     verdict.trials = [item.trial for item in outcomes]
     step("weigh", f"tolerance {profile}")
     _conclude(verdict, outcomes)
-    randoms = [item for item in prepared.trials if item.kind == "random" and not item.skipped]
-    verdict.weak_task = find_null_kernels(randoms, profile)
+    verdict.weak_task = weak_task(prepared, profile)
     return verdict
 
 

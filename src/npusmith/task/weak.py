@@ -7,11 +7,13 @@ nothing about any other kernel, and every report says so.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from npusmith.task.prepared import Prepared
 from npusmith.task.tolerance import compare
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +28,20 @@ class Sample(Protocol):
     def references(self) -> Sequence[Array]: ...
     @property
     def goldens(self) -> Sequence[Array | None]: ...
+
+
+def weak_task(prepared: Prepared, profile: str) -> list[str]:
+    """The do-nothing kernels that pass the task's own random inputs; found once per task.
+
+    The answer is kept beside the task's tensors: it does not depend on the candidate.
+    """
+    kept = prepared.folder / f"weak-{profile}.json"
+    if kept.exists():
+        return [str(name) for name in json.loads(kept.read_text(encoding="utf-8"))]
+    own = [item for item in prepared.trials if item.kind in ("random", "group")]
+    names = find_null_kernels([item for item in own if not item.skipped], profile)
+    kept.write_text(json.dumps(names), encoding="utf-8")
+    return names
 
 
 def find_null_kernels(samples: Sequence[Sample], profile: str) -> list[str]:

@@ -32,6 +32,7 @@ _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "
 _KERNEL = ("-O1", "-fvisibility=hidden")  # the loops over elements are in libtwin
 _HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
+_SUPPORT = ("-O0", "-pthread")  # the host side of the runtime: parsed once, run once for each call
 
 _KERNEL_HEADER = '#include <math.h>\n#include "kernel_operator.h"\n#include "twin/entry.h"\n'
 _HOST_HEADER = """#include "register/op_def_registry.h"
@@ -124,7 +125,9 @@ def _texts() -> list[bytes]:
         for path in folder.rglob("*")
         if path.suffix in (".h", ".cpp")
     )
-    flags = " ".join((*_COMMON, *_KERNEL, *_HOST, *_RUNTIME, _KERNEL_HEADER, _HOST_HEADER))
+    flags = " ".join(
+        (*_COMMON, *_KERNEL, *_HOST, *_RUNTIME, *_SUPPORT, _KERNEL_HEADER, _HOST_HEADER)
+    )
     return [flags.encode(), str(INCLUDE).encode(), *(path.read_bytes() for path in files)]
 
 
@@ -143,23 +146,27 @@ def _make(chain: Toolchain, folder: Path) -> None:
     (folder / "twin" / "chip.h").write_text(chip_header(chain.chip))
     (folder / "kernel.h").write_text(_KERNEL_HEADER)
     (folder / "host.h").write_text(_HOST_HEADER)
-    sources = sorted(path for path in RUNTIME.rglob("*.cpp") if path.name != "runner.cpp")
-    objects = [folder / f"{path.parent.name}_{path.stem}.o" for path in sources]
-    compile_one = _base_command(chain.compiler, folder, (*_RUNTIME, f"-I{RUNTIME}"))
-    pairs = zip(sources, objects, strict=True)
-    jobs = [[*compile_one, "-c", str(source), "-o", str(out)] for source, out in pairs]
-    runner = folder / "runner.o"
-    jobs.append([*compile_one, "-c", str(RUNTIME / "runner.cpp"), "-o", str(runner)])
+    sources = sorted(RUNTIME.rglob("*.cpp"), key=lambda path: -path.stat().st_size)
+    objects = {source: folder / f"{source.parent.name}_{source.stem}.o" for source in sources}
+    jobs = [_compile_one(chain, source, out) for source, out in objects.items()]
     jobs += [_precompile(chain, "kernel.h", _KERNEL), _precompile(chain, "host.h", _HOST)]
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         list(pool.map(_run, jobs))
     cxx = chain.compiler.path
-    # Only this folder is searched, wherever it lies: the runner finds its library beside itself.
-    _run([cxx, "-shared", "-pthread", "-o", str(folder / "libtwin.so"), *map(str, objects)])
-    link = [cxx, "-o", str(folder / "runner"), str(runner), f"-L{folder}", "-ltwin", "-ldl"]
-    _run([*link, "-Wl,-rpath,$ORIGIN"])
-    for path in (*objects, runner):
+    runner = objects.pop(RUNTIME / "runner.cpp")
+    library = ["-shared", "-pthread", "-o", str(folder / "libtwin.so"), *map(str, objects.values())]
+    _run([cxx, *library])
+    # The runner finds its library beside itself, wherever the cache lies.
+    link = ["-o", str(folder / "runner"), str(runner), f"-L{folder}", "-ltwin", "-ldl"]
+    _run([cxx, *link, "-Wl,-rpath,$ORIGIN"])
+    for path in (*objects.values(), runner):
         path.unlink()
+
+
+def _compile_one(chain: Toolchain, source: Path, out: Path) -> list[str]:
+    support = source.name == "runner.cpp" or source.parent.name == "host"
+    flags = (*(_SUPPORT if support else _RUNTIME), f"-I{RUNTIME}")
+    return [*_base_command(chain.compiler, chain.folder, flags), "-c", str(source), "-o", str(out)]
 
 
 def _precompile(chain: Toolchain, header: str, flags: Sequence[str]) -> list[str]:

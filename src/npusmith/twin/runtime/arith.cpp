@@ -113,7 +113,8 @@ TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int6
 }
 
 template <typename T, typename F>
-TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar,
+                          std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const auto s = Held<T>::Load(*static_cast<const T *>(scalar));
@@ -276,7 +277,8 @@ Loop ScalarLoop(Op op, DType dst, DType src) {
     case Op::kMuls: return ForScalar<Times>(dst);
     case Op::kMaxs: return ForScalar<Larger>(dst);
     case Op::kMins: return ForScalar<Smaller>(dst);
-    case Op::kLeakyRelu: return dst == DType::kF32 ? WithScalar<float, Leaky> : WithScalar<half, Leaky>;
+    case Op::kLeakyRelu:
+      return dst == DType::kF32 ? WithScalar<float, Leaky> : WithScalar<half, Leaky>;
     case Op::kShiftLeft: return ForShift<true, false>(dst);
     case Op::kShiftRight: return ForShift<false, false>(dst);
     case Op::kShiftRightRound: return ForShift<false, true>(dst);

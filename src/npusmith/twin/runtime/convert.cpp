@@ -32,9 +32,13 @@ inline double Integral(double x) {
 
 template <typename T>
 inline double Wide(T value) {
-  if constexpr (std::is_same_v<T, half>) return static_cast<double>(HalfToFloat(value.bits));
-  else if constexpr (std::is_same_v<T, bfloat16_t>) return static_cast<double>(Bf16ToFloat(value.bits));
-  else return static_cast<double>(value);
+  if constexpr (std::is_same_v<T, half>) {
+    return static_cast<double>(HalfToFloat(value.bits));
+  } else if constexpr (std::is_same_v<T, bfloat16_t>) {
+    return static_cast<double>(Bf16ToFloat(value.bits));
+  } else {
+    return static_cast<double>(value);
+  }
 }
 
 // Saturates; NaN becomes 0.
@@ -46,9 +50,11 @@ inline To Clamped(double x) {
     if (x < -0x1p63) return Limit::min();
     return x != x ? 0 : static_cast<To>(x);
   } else {
+    constexpr auto kLow = static_cast<double>(Limit::min());
+    constexpr auto kHigh = static_cast<double>(Limit::max());
     double inside = x != x ? 0.0 : x;
-    inside = inside > static_cast<double>(Limit::max()) ? static_cast<double>(Limit::max()) : inside;
-    inside = inside < static_cast<double>(Limit::min()) ? static_cast<double>(Limit::min()) : inside;
+    inside = inside > kHigh ? kHigh : inside;
+    inside = inside < kLow ? kLow : inside;
     return static_cast<To>(static_cast<std::int32_t>(inside));
   }
 }
@@ -209,7 +215,8 @@ TWIN_WIDE void Saturated(void *d, const void *a, const void *, const void *, std
   using Limit = std::numeric_limits<To>;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto wide = static_cast<std::int64_t>(x[i]);
-    const auto low = static_cast<std::int64_t>(Limit::min()), high = static_cast<std::int64_t>(Limit::max());
+    const auto low = static_cast<std::int64_t>(Limit::min());
+    const auto high = static_cast<std::int64_t>(Limit::max());
     to[i] = static_cast<To>(wide < low ? low : wide > high ? high : wide);
   }
 }

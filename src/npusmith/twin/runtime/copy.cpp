@@ -73,7 +73,8 @@ void CheckAtomicType(const Core &core, const Call &call, DType type) {
 }
 
 bool CheckGmAlignment(const Call &call, const Gm &gm, int size) {
-  if (reinterpret_cast<std::uintptr_t>(gm.base) % static_cast<std::uintptr_t>(size) == 0) return true;
+  const auto address = reinterpret_cast<std::uintptr_t>(gm.base);
+  if (address % static_cast<std::uintptr_t>(size) == 0) return true;
   Report(call, "gm-align", Text("%s of elements of %d B at an address that is no multiple of it",
                                 call.api, size));
   return false;
@@ -305,7 +306,8 @@ bool Bursts(const Call &call, const std::uint32_t *raw, int dims, int size,
   for (int d = 0; d < dims; ++d) {
     const std::int64_t unit = d == 0 ? slices[0].burst * kBlock / size : 1;
     all.clear();
-    for (std::int64_t i = slices[d].start; i + unit - 1 <= slices[d].end; i += unit + slices[d].stride) {
+    const std::int64_t step = unit + slices[d].stride;
+    for (std::int64_t i = slices[d].start; i + unit - 1 <= slices[d].end; i += step) {
       for (std::int64_t inner : offsets) all.push_back(inner + i * pitch * size);
     }
     offsets = all;

@@ -70,7 +70,7 @@ std::vector<FindingRecord> TakeFindings() {
   Store &store = Findings();
   if (store.dropped > 0 && !store.records.empty()) {
     store.records.back().hint +=
-        Text(" (%llu further findings are not listed)", Ll(static_cast<std::int64_t>(store.dropped)));
+        Text(" (%lld further findings are not listed)", static_cast<long long>(store.dropped));
   }
   store.dropped = 0;
   return std::exchange(store.records, {});

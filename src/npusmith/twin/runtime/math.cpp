@@ -42,7 +42,8 @@ inline double LnOf(double x) {
   const bool high = m > 0x1.6a09e667f3bcdp+0;
   const double f = high ? m * 0.5 : m;  // [sqrt(1/2), sqrt(2)]
   // the exponent as a double, without a 64-bit conversion
-  const double e = FromBits(exponent | 0x4330000000000000ull) - (0x1p52 + 1023.0) + (high ? 1.0 : 0.0);
+  const double e =
+      FromBits(exponent | 0x4330000000000000ull) - (0x1p52 + 1023.0) + (high ? 1.0 : 0.0);
   const double s = (f - 1.0) / (f + 1.0);
   const double z = s * s;
   double p = 1.0 / 15.0;
@@ -142,7 +143,8 @@ TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int
 }
 
 template <typename T, double (*f)(double, double)>
-TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scalar,
+                          std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   const double s = Wide(*static_cast<const T *>(scalar));

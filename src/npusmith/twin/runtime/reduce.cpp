@@ -79,7 +79,9 @@ struct Job {
   Arm src;
 
   std::int64_t repeats() const { return plan.repeats + (plan.tail > 0); }
-  std::int64_t lanesOf(std::int64_t r) const { return r < plan.repeats ? plan.last + 1 : plan.tail; }
+  std::int64_t lanesOf(std::int64_t r) const {
+    return r < plan.repeats ? plan.last + 1 : plan.tail;
+  }
   const std::uint64_t *maskOf(std::int64_t r) const {
     return r < plan.repeats && !plan.full ? plan.mask : nullptr;
   }
@@ -178,8 +180,11 @@ void FoldAll(const Call &call, Fold fold, DType type, const View &dst, const Vie
   std::uint8_t *to = nullptr;
   if (!MakeJob(core, call, type, {src}, Counted(count), job)) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
-  if (type == DType::kF32) PutFound(core, FoldJob<float>(job, fold), reinterpret_cast<float *>(to), index);
-  else PutFound(core, FoldJob<half>(job, fold), reinterpret_cast<half *>(to), index);
+  if (type == DType::kF32) {
+    PutFound(core, FoldJob<float>(job, fold), reinterpret_cast<float *>(to), index);
+  } else {
+    PutFound(core, FoldJob<half>(job, fold), reinterpret_cast<half *>(to), index);
+  }
 }
 
 void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const View &src,
@@ -290,8 +295,10 @@ void FoldBlockAs(const Job &job, Fold fold, T *to, std::int64_t pitch) {
       if (bits == 0) continue;  // a block without active lanes leaves the old value
       const std::uint64_t own[2] = {bits, 0};
       T &target = to[r * pitch + b];
-      if (fold == Fold::kSum) target = Held<T>::Store(SumLanes(from + b * kPerBlock, n, kPerBlock, own));
-      else target = Held<T>::Store(Extreme(from + b * kPerBlock, n, own, fold == Fold::kMax).value);
+      const T *block = from + b * kPerBlock;
+      target = Held<T>::Store(fold == Fold::kSum
+                                  ? SumLanes(block, n, kPerBlock, own)
+                                  : Extreme(block, n, own, fold == Fold::kMax).value);
     }
   }
 }
@@ -412,9 +419,11 @@ void SumRows(const Call &call, DType type, const View &dst, const View &src, con
   const std::uint8_t *from = Usable(core, call, {"src", &src, rows * inner * size});
   if (to == nullptr || from == nullptr) return;
   if (type == DType::kF32) {
-    SumRowsAs(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), rows, inner, n, mean);
+    SumRowsAs(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), rows, inner,
+              n, mean);
   } else {
-    SumRowsAs(reinterpret_cast<half *>(to), reinterpret_cast<const half *>(from), rows, inner, n, mean);
+    SumRowsAs(reinterpret_cast<half *>(to), reinterpret_cast<const half *>(from), rows, inner, n,
+              mean);
   }
 }
 

@@ -193,7 +193,8 @@ void Trans5HD(const Call &call, DType type, const View *dst, const View *src, bo
   Core &core = Enter(call);
   if (repeats == 0) return;
   if (repeats == 1 && (dstRepeat != 0 || srcRepeat != 0)) {
-    Report(call, "param-range", Text("%s with one repeat applies its strides to the start", call.api),
+    Report(call, "param-range",
+           Text("%s with one repeat applies its strides to the start", call.api),
            Text("dstRepStride %lld, srcRepStride %lld", Ll(dstRepeat), Ll(srcRepeat)),
            "strides 0 when repeatTimes is 1");
     return;

@@ -104,7 +104,8 @@ HardEvent EventBetween(const Call &call, pipe_t first, pipe_t second) {
 
 void Barrier(const Call &call, pipe_t pipe) {
   Enter(call);
-  if (pipe == PIPE_S) Report(call, "param-range", "PipeBarrier<PIPE_S>", "PIPE_S", "any other pipe");
+  if (pipe != PIPE_S) return;
+  Report(call, "param-range", "PipeBarrier<PIPE_S>", "PIPE_S", "any other pipe");
 }
 
 void SyncCores(const Call &call, std::int64_t cores) {

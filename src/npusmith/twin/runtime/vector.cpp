@@ -87,7 +87,8 @@ void PutIndex(DType type, std::uint8_t *to, const void *first, std::int64_t i) {
     *reinterpret_cast<half *>(to) = *static_cast<const half *>(first) + half(static_cast<float>(i));
   } else if (type == DType::kI32) {
     const auto start = static_cast<std::uint32_t>(*static_cast<const std::int32_t *>(first));
-    *reinterpret_cast<std::int32_t *>(to) = static_cast<std::int32_t>(start + static_cast<std::uint32_t>(i));
+    *reinterpret_cast<std::int32_t *>(to) =
+        static_cast<std::int32_t>(start + static_cast<std::uint32_t>(i));
   } else {
     *reinterpret_cast<std::int16_t *>(to) =
         static_cast<std::int16_t>(*static_cast<const std::int16_t *>(first) + i);
@@ -109,7 +110,8 @@ void IndexOp(const Call &call, DType type, const Lane &dst, const void *first, c
     for (std::int64_t i = 0; i < lanes; ++i) {
       if (r < plan.repeats && !Active(plan.mask, i)) continue;
       const std::int64_t perBlock = kBlock / size;
-      const std::int64_t at = (r * dst.repeat + i / perBlock * dst.block) * kBlock + i % perBlock * size;
+      const std::int64_t at =
+          (r * dst.repeat + i / perBlock * dst.block) * kBlock + i % perBlock * size;
       PutIndex(type, arm.base + at, first, r * plan.lanes + i);
     }
   }

@@ -138,7 +138,9 @@ bool SameWalk(const Arm &a, const Arm &b, const Plan &plan) {
 std::int64_t FindClash(const Plan &plan, const Arm &dst, const Arm &src, bool accumulates) {
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   std::vector<std::int32_t> writer(kUbBytes / kBlock, -1);
-  const auto lastLane = [&plan](std::int64_t r) { return r < plan.repeats ? plan.last : plan.tail - 1; };
+  const auto lastLane = [&plan](std::int64_t r) {
+    return r < plan.repeats ? plan.last : plan.tail - 1;
+  };
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t reads = BlocksOf(lastLane(r) + 1, SizeOf(src.type));
     const std::int64_t writes = BlocksOf(lastLane(r) + 1, SizeOf(dst.type));
@@ -184,7 +186,8 @@ void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, vo
   auto *to = static_cast<std::uint8_t *>(out);
   std::int64_t left = elements * SizeOf(arm.type);
   for (std::int64_t block = 0; left > 0; ++block, left -= kBlock) {
-    const std::uint8_t *from = arm.base + (repeat * arm.lane.repeat + block * arm.lane.block) * kBlock;
+    const std::int64_t at = (repeat * arm.lane.repeat + block * arm.lane.block) * kBlock;
+    const std::uint8_t *from = arm.base + at;
     std::memcpy(to + block * kBlock, from, static_cast<std::size_t>(std::min(left, kBlock)));
   }
 }

@@ -9,7 +9,8 @@ template <typename T, typename U>
 constexpr void CheckCompareTypes() {
   static_assert(kOneOf<T, half, float, std::int32_t>,
                 "Compare on dav-2201 takes half or float (int32_t for EQ only)");
-  static_assert(kOneOf<U, std::uint8_t, std::int8_t>, "Compare writes its bits to uint8_t or int8_t");
+  static_assert(kOneOf<U, std::uint8_t, std::int8_t>,
+                "Compare writes its bits to uint8_t or int8_t");
 }
 
 }  // namespace twin

@@ -8,7 +8,9 @@
 
 namespace twin {
 
-enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF64 };
+enum class DType : std::uint8_t {
+  kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF64
+};
 
 template <typename T, typename... List>
 inline constexpr bool kOneOf = (std::is_same_v<T, List> || ...);

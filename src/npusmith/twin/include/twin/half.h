@@ -26,7 +26,8 @@ inline constexpr std::uint16_t FloatToHalf(float value) {
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t body = bits & 0x7FFFFFFFu;
   // adding 0.5 to a value below 2**-14 lets the float adder round it to a multiple of 2**-24
-  const std::uint32_t tiny = FloatBits(BitsFloat(body < 0x38800000u ? body : 0) + 0.5f) - 0x3F000000u;
+  const float lifted = BitsFloat(body < 0x38800000u ? body : 0) + 0.5f;
+  const std::uint32_t tiny = FloatBits(lifted) - 0x3F000000u;
   const std::uint32_t normal = (body - 0x38000000u + 0xFFFu + ((body >> 13) & 1u)) >> 13;
   const std::uint32_t over = body > 0x7F800000u ? 0x7E00u : 0x7C00u;
   const std::uint32_t inside = body < 0x38800000u ? tiny : normal;

@@ -32,7 +32,8 @@ class TensorDesc {
 class ListTensorDesc {
  public:
   ListTensorDesc() = default;
-  explicit ListTensorDesc(__gm__ void *data, std::uint64_t = 0xFFFFFFFF, std::uint32_t = 0xFFFFFFFF) {
+  explicit ListTensorDesc(__gm__ void *data, std::uint64_t = 0xFFFFFFFF,
+                          std::uint32_t = 0xFFFFFFFF) {
     Init(data);
   }
   void Init(__gm__ void *data, std::uint64_t = 0xFFFFFFFF, std::uint32_t = 0xFFFFFFFF) {

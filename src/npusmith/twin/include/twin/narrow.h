@@ -23,7 +23,8 @@ struct Narrow {
   std::int64_t value;
 
   template <typename I, std::enable_if_t<std::is_arithmetic_v<I> || std::is_enum_v<I>, int> = 0>
-  __attribute__((always_inline)) constexpr Narrow(I given) : value(static_cast<std::int64_t>(given)) {
+  __attribute__((always_inline)) constexpr Narrow(I given)
+      : value(static_cast<std::int64_t>(given)) {
     if (__builtin_constant_p(given) && !Fits(static_cast<std::int64_t>(given))) {
       ConstantDoesNotFit();
     }

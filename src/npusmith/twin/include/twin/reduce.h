@@ -78,7 +78,8 @@ void RepeatReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::
   static_assert(twin::kOneOf<T, half, float>, "RepeatReduceSum on dav-2201 takes half or float");
   twin::FoldRepeat({"RepeatReduceSum", site}, twin::Fold::kSum, twin::TagOf<T>(), dst.view(),
                    src.view(),
-                   twin::Masked(isSetMask, static_cast<std::uint64_t>(elementsInRepeat), repeatTime),
+                   twin::Masked(isSetMask, static_cast<std::uint64_t>(elementsInRepeat),
+                                repeatTime),
                    {dstRepStride, srcBlkStride, srcRepStride}, ReduceOrder::ORDER_ONLY_VALUE);
 }
 

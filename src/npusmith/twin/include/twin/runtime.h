@@ -99,8 +99,10 @@ void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::
 void CopyOver(const Call &call, DType type, const View &dst, const View &src, std::int64_t count);
 void CopyInBlocks(const Call &call, DType type, const View &dst, const Gm &src, const Blocks &how);
 void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src, const Blocks &how);
-void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &src, const Blocks &how);
-void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src, const PadBlocks &how);
+void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &src,
+                    const Blocks &how);
+void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
+                  const PadBlocks &how);
 void CopyOutPadded(const Call &call, DType type, const Gm &dst, const View &src,
                    const PadBlocks &how);
 // Slices: five numbers a dimension (start, end, stride, burst, shape), innermost first.
