@@ -854,6 +854,12 @@ _TWIN: list[Code] = [
     *_warn(
         "twin",
         (
+            "gm-size",
+            "An access stays in the operator's memory but leaves what SetGlobalBuffer was told.",
+            "bytes inside the size that SetGlobalBuffer was given",
+            "check the length of the last tile, or give SetGlobalBuffer the true size",
+        ),
+        (
             "sticky-state",
             "A mode that outlives the kernel is still set when it ends.",
             "atomic mode off, normal mask mode, full mask",

@@ -194,7 +194,7 @@ BOTH(gm_bounds_of_the_last_tile) {
   DataCopyPad(ub.a, Input(args)[1000], how, DataCopyPadExtParams<float>());  // caught
 }
 
-BOTH(gm_bounds_of_set_global_buffer) {
+BOTH(gm_size) {
   Ub ub;
   GlobalTensor<float> gm;
   gm.SetGlobalBuffer(static_cast<float *>(args[0]), 64);

@@ -33,6 +33,7 @@ class Atom:
     pieces: tuple[Atom, Atom] | None = None
     pinned: bool = False  # the size is 1 in every shape that the kernel serves
     model: bool = False  # the size is a number in the model, not one of an input's shape
+    free: bool = False  # made by expand or full: the captured graph holds only its size
 
 
 def leaves(dim: Iterable[Atom]) -> Dim:
@@ -64,9 +65,9 @@ def sizes(dims: Dims) -> tuple[int, ...]:
     return tuple(extent(dim) for dim in dims)
 
 
-def fresh(shape: Sequence[int], model: bool = False) -> Dims:
+def fresh(shape: Sequence[int], model: bool = False, free: bool = False) -> Dims:
     """A new axis for each dimension."""
-    return tuple((Atom(size, model=model),) for size in shape)
+    return tuple((Atom(size, model=model, free=free),) for size in shape)
 
 
 def pin(dim: Dim) -> None:
@@ -105,6 +106,7 @@ def _merge(one: Atom, two: Atom) -> None:
     two.same = one
     one.pinned = one.pinned or two.pinned
     one.model = one.model and two.model
+    one.free = one.free and two.free
 
 
 def split(atom: Atom, size: int) -> tuple[Atom, Atom]:

@@ -12,7 +12,6 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
-    Name,
     Note,
     Op,
     Stage,
@@ -118,7 +117,3 @@ def loop(var: str, start: Expr, stop: Expr, step: Expr, block: Block) -> For:
 
 def choice(cond: Expr, then: Block, other: Block | None = None) -> If:
     return If(cond, staged(then.items), () if other is None else staged(other.items))
-
-
-def variable(text: str) -> Name:
-    return Name(text)

@@ -272,7 +272,3 @@ def _one_minus(dag: Dag, value: Value) -> Value | None:
 def logistic(dag: Dag, a: Value) -> Value:
     """1 / (1 + e**-a): right at both infinities, no cancellation."""
     return dag.inverse(dag.shifted(dag.unary("exp", dag.neg(a)), 1.0))
-
-
-def constant_mask(dag: Dag, flag: bool) -> Value:
-    return dag.make("const", number=int(flag), kind=Kind.MASK)

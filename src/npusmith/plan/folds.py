@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from npusmith.ir.dtypes import DType
+from npusmith.plan import maps
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, leaves, regroup, sizes
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.maps import power
@@ -169,8 +170,10 @@ def _extreme(text: str) -> Rule:
         if overload == "default":
             atoms = _atoms(x, list(range(len(x.dims))))
             return Tensor(r.dag.reduce(text, _float(r, x), atoms), (), r.dtype)
+        if overload == "other":
+            return maps.RULES["maximum" if text == "max" else "minimum"](r)
         if overload != "dim":
-            r.refuse("plan-unsupported-op", f"{r.node.op} is not written")
+            r.refuse("plan-unsupported-op", "this form of the operation is not written")
         chosen = _chosen(r, x, r.argument(1, "dim"))
         value = r.dag.reduce(text, _float(r, x), _atoms(x, chosen))
         return (Tensor(value, _left(x, chosen, _flag(r, 2)), x.dtype), None)

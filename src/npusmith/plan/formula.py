@@ -8,10 +8,16 @@ from npusmith.plan.space import Space
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARE = {"lt": "<", "gt": ">", "eq": "==", "le": "<=", "ge": ">="}
 _DEEP = 5  # levels that are written out; below stands "..."
+_LONG = 100  # characters
 
 
-def formula(space: Space, value: Value, deep: int = _DEEP) -> str:
+def formula(space: Space, value: Value) -> str:
     """`exp(x - max(x))`, cut off where it gets long."""
+    texts = (_text(space, value, deep) for deep in range(_DEEP, 0, -1))
+    return next((text for text in texts if len(text) <= _LONG), "...")
+
+
+def _text(space: Space, value: Value, deep: int) -> str:
     if value.op == "load":
         return value.text
     if value.op == "const":
@@ -23,7 +29,7 @@ def formula(space: Space, value: Value, deep: int = _DEEP) -> str:
         return "position"
     if deep == 0:
         return "..."
-    parts = [formula(space, arg, deep - 1) for arg in value.args]
+    parts = [_text(space, arg, deep - 1) for arg in value.args]
     if value.op in _INFIX or value.op in _COMPARE:
         sign = (_INFIX | _COMPARE)[value.op]
         return f" {sign} ".join(

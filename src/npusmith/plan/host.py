@@ -72,14 +72,21 @@ class Sizes:
             self.define(share, shares(Name(units), Name("cores")))
             return Deal(outer, False, units, share)
         cols = self.size(self.space.last)
-        even = shares(product((lines, cols)), ChipFact("vector_cores"))
-        even = Call(ScalarFn.ALIGN_UP, (largest(even, _LEAST_TILE), _STEP))
-        tile = self.define(f"tile{mark}", least(TILE, even))
+        tile = self._tile(mark, lines, cols)
         tiles = self.define(f"tiles{mark}", shares(cols, tile))
         units = self._named(f"pieces{mark}", product((lines, tiles)))
         share = f"{units}_per_core"
         self.define(share, shares(Name(units), Name("cores")))
         return Deal(outer, True, units, share, tile.id, tiles.id)
+
+    def _tile(self, mark: str, lines: Expr, cols: Name) -> Name:
+        """Tiles of equal length, short enough that every core has some, at most TILE."""
+        each = shares(product((lines, cols)), ChipFact("vector_cores"))
+        fair = self.define(f"fair{mark}", largest(each, _LEAST_TILE))
+        limit = self.define(f"limit{mark}", shares(fair, shares(fair, TILE)))
+        even = shares(cols, largest(shares(cols, limit), Const(1)))
+        padded = Call(ScalarFn.ALIGN_UP, (largest(even, Const(1)), _STEP))
+        return self.define(f"tile{mark}", padded)
 
     def _named(self, name: str, value: Expr) -> str:
         """The variable that already holds this value, or a new one."""

@@ -191,6 +191,9 @@ def floats(r: Reader, tensors: tuple[Tensor, ...], fn: Callable[..., Value]) -> 
 
 def _unary_rule(fn: Unary, exact: bool) -> Rule:
     def rule(r: Reader) -> Result:
+        assert r.node is not None
+        if len(r.node.args) > 1 or r.node.kwargs:
+            r.refuse("plan-unsupported-op", "this form of the operation is not written")
         x = r.tensor(r.argument(0))
         return (pointwise if exact else floats)(r, (x,), fn)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, ScalarFn
 
 ZERO, ONE = Const(0), Const(1)
 
@@ -55,7 +55,3 @@ def shares(a: Expr, b: Expr) -> Expr:
 
 def floating(a: Expr) -> Expr:
     return Call(ScalarFn.FLOAT, (a,))
-
-
-def name(text: str) -> Expr:
-    return Name(text)

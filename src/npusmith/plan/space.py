@@ -31,7 +31,6 @@ class Group:
     id: int
     name: str  # the kernel's name for its size
     size: Expr  # over input shapes
-    extent: int  # in the captured shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,6 @@ class Space:
     def wide(self, value: Value) -> bool:
         """Whether a value is a vector along the last group; otherwise it is one number."""
         return self.last in self.axes(value)
-
-    def input(self, name: str) -> Input:
-        return next(item for item in self.inputs if item.item.name == name)
 
 
 def axes_of(space: Space, value: Value) -> frozenset[int]:
@@ -227,8 +223,15 @@ def _leaf_sizes(
             others = product(known[leaf] for leaf in row if leaf is not missing[0])
             known[missing[0]] = quotient(size, others)
     for leaf in pending:
-        known.setdefault(leaf, Const(leaf.size))
+        if leaf not in known:
+            known[leaf] = _matching(leaf, whole) or Const(leaf.size)
     return known
+
+
+def _matching(leaf: Atom, whole: Sequence[tuple[tuple[Atom, ...], Expr]]) -> Expr | None:
+    """`expand_as(x)` leaves a number in the graph: the first input dimension of this size."""
+    same = [size for row, size in whole if leaf.free and extent(row) == leaf.size and row]
+    return same[0] if same else None
 
 
 def _size_notes(used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]) -> list[str]:
@@ -281,8 +284,7 @@ def _build(
     real = [row for row in merged if row[0] in ordered]
     names = (*_group_names(len(real)), *(f"extra{i}" for i in range(len(merged) - len(real))))
     groups = tuple(
-        Group(i, names[i], _group_size(row, used, called, known), extent(row))
-        for i, row in enumerate(merged)
+        Group(i, names[i], _group_size(row, used, called, known)) for i, row in enumerate(merged)
     )
     number = {leaf: i for i, row in enumerate(merged) for leaf in row}
     inputs = tuple(

@@ -13,7 +13,7 @@ from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
 from npusmith.plan.loops import nest
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
-from npusmith.plan.reader import refusal
+from npusmith.plan.reader import EXACT, refusal
 from npusmith.plan.scalars import ZERO
 from npusmith.plan.space import Output
 from npusmith.plan.writer import Writer, op
@@ -166,6 +166,16 @@ def _stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     return buffer
 
 
+def _small_integer(value: Value) -> bool:
+    """Whether float32 holds a value's integer exactly, whatever the sizes."""
+    if value.op == "const":
+        return value.number == int(value.number) and abs(value.number) < EXACT
+    if value.op == "select":
+        return all(_small_integer(arg) for arg in value.args[1:])
+    small = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
+    return value.op == "load" and value.dtype in small
+
+
 def _steps(w: Writer, target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
     """Casts from what a value is held in to the output's type."""
     dtype = buffer_dtype(target.output.dtype)
@@ -178,6 +188,8 @@ def _steps(w: Writer, target: Target, value: Value) -> tuple[tuple[DType, str], 
     if dtype in (DType.UINT8, DType.INT8) and value.kind is Kind.FLOAT:
         return ((DType.FLOAT16, "rint"), (dtype, "rint"))
     if dtype is DType.INT16 and value.kind is Kind.FLOAT:
+        return ((dtype, "rint"),)
+    if dtype is DType.INT64 and _small_integer(value):
         return ((dtype, "rint"),)
     raise refusal(
         w.space.graph, target.output.node, "plan-dtype",

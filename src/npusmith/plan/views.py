@@ -21,6 +21,8 @@ def same(r: Reader) -> Result:
 def view(r: Reader) -> Result:
     """view, reshape, flatten: the result's shape says all."""
     assert r.node is not None
+    if r.node.op.endswith(".dtype"):
+        r.refuse("plan-dtype", "a reinterpretation of bits is not written")
     x = r.tensor(r.argument(0))
     try:
         return Tensor(x.value, regroup(x.dims, r.node.shape), x.dtype)
@@ -60,7 +62,7 @@ def _expanded(dims: Dims, shape: tuple[int, ...]) -> Dims:
             result.append(dim)
             continue
         pin(dim)
-        result += fresh((size,), model=True)
+        result += fresh((size,), free=True)
     return tuple(result)
 
 
@@ -137,7 +139,8 @@ def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
     if dtype is DType.INT32 and x.dtype is not DType.INT64:
         return r.dag.make("to_int", r.floating(x), kind=Kind.INT)
     small = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
-    if dtype is not DType.INT64 or x.dtype not in small:
+    widens = dtype is DType.INT64 or x.dtype is DType.BOOL
+    if dtype not in (*small, DType.INT64) or x.dtype not in small or not widens:
         r.refuse(
             "plan-dtype", f"a conversion from {x.dtype.value} to {dtype.value} is not written",
             legal="float32, float16, bfloat16, bool, and int32 from floats",
@@ -156,7 +159,7 @@ def full(r: Reader) -> Result:
     if number is None:
         r.refuse("plan-unsupported-op", "its contents are not defined")
     kind = Kind.INT if r.dtype is DType.INT32 else Kind.FLOAT
-    dims = tuple(EMPTY if size == 1 else fresh((size,), model=True)[0] for size in r.node.shape)
+    dims = tuple(EMPTY if size == 1 else fresh((size,), free=True)[0] for size in r.node.shape)
     return Tensor(r.dag.const(number, kind), dims, r.dtype)
 
 
@@ -174,7 +177,8 @@ def item(r: Reader) -> Result:
             "plan-index-output", f"result {index} of this operation is not written",
             legal="the values alone", hint="do not return the indices (or saved statistics)",
         )  # fmt: skip
-    return part
+    # saved statistics of half types are half on some devices: the node says
+    return part if part.dtype is r.dtype else Tensor(convert(r, part, r.dtype), part.dims, r.dtype)
 
 
 def moves(why: str) -> Rule:

@@ -100,9 +100,6 @@ def _program(
     w: Writer, name: str, packed: Packed, tensors: tuple[Tensor, ...], targets: list[Target]
 ) -> Program:
     read_names = _read_names(packed.body)
-    consts: list[tuple[str, int | float]] = [("TILE", packed.tile)]
-    if "FOLDS" in read_names:
-        consts.append(("FOLDS", (packed.tile // 8).bit_length() - 1))
     used = [item for item in (*w.sizes.defined, "cores") if item in read_names]
     host = w.sizes.write(
         name, tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH), used, ""
@@ -110,14 +107,12 @@ def _program(
     kernel = Kernel(
         name, tensors, tuple(Scalar(item) for item in used), packed.buffers, packed.body
     )
-    host_names = {item for stmt in host.body for e in operands(stmt) for item in names(e)}
-    if not packed.buffers or not any(_wide(b) for b in packed.buffers):
-        consts = [pair for pair in consts if pair[0] in read_names | host_names]
-    return Program(tuple(consts), host, kernel, _doc(w.space, name, targets))
-
-
-def _wide(buffer: object) -> bool:
-    return "TILE" in repr(buffer)
+    everywhere = read_names | _read_names(host.body)
+    everywhere |= {item for buffer in packed.buffers for item in names(buffer.length)}
+    folds = (packed.tile // 8).bit_length() - 1
+    consts = (("TILE", packed.tile), ("FOLDS", folds))
+    kept = tuple(pair for pair in consts if pair[0] in everywhere)
+    return Program(kept, host, kernel, _doc(w.space, name, targets))
 
 
 def _read_names(body: tuple[Stmt, ...]) -> set[str]:

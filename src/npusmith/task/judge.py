@@ -41,7 +41,7 @@ class Outcome:
 
     trial: Trial
     ran: bool
-    same_bits: bool = True
+    peak_bytes: int = 0
 
 
 def judge(
@@ -86,6 +86,8 @@ def judge(
     outcomes = _run_all(chosen, built, bind, profile, seconds)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     verdict.trials = [item.trial for item in outcomes]
+    peak = max((item.peak_bytes for item in outcomes), default=0)
+    verdict.provenance["candidate_peak_bytes"] = peak
     step("weigh", f"tolerance {profile}")
     _conclude(verdict, outcomes)
     verdict.weak_task = weak_task(prepared, profile)
@@ -175,7 +177,7 @@ def _run_trial(
         record.passed = False
         record.message = "two runs on the same inputs gave different outputs"
     record.seconds = round(time.perf_counter() - clock, 4)
-    return Outcome(record, ran=result.completed, same_bits=same)
+    return Outcome(record, ran=result.completed, peak_bytes=result.peak_bytes)
 
 
 def _fill(record: Trial, result: Run, trial: TrialData, profile: str) -> None:

@@ -53,6 +53,7 @@ class Run:
     tiling: bytes
     log: str  # what the project printed
     missing: tuple[str, ...]  # sandbox layers that this machine lacks
+    peak_bytes: int = 0  # largest resident size of the process that ran the kernel
 
 
 class _Report(BaseModel):
@@ -146,6 +147,7 @@ def call(
         bytes.fromhex(report.tiling),
         log,
         boxed.missing,
+        boxed.peak_bytes,
     )
 
 

@@ -32,7 +32,7 @@ _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "
 _KERNEL = ("-O1", "-fvisibility=hidden")  # the loops over elements are in libtwin
 _HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
-_SUPPORT = ("-O0", "-pthread")  # the host side of the runtime: parsed once, run once for each call
+_SUPPORT = ("-O1", "-pthread")  # the host side of the runtime runs once for each call
 
 _KERNEL_HEADER = '#include <math.h>\n#include "kernel_operator.h"\n#include "twin/entry.h"\n'
 _HOST_HEADER = """#include "register/op_def_registry.h"

@@ -105,7 +105,7 @@ void ReportOutside(const Call &call, const char *role, const std::uint8_t *base,
 }  // namespace
 
 std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
-  CheckOverflow(core);  // addresses past UB's end are nobody's
+  CheckOverflow(core);
   const bool good = CheckPosition(call, need) && CheckState(core, call, need) &&
                     CheckAlignment(call, need) && CheckBounds(core, call, need);
   return good ? core.ub + need.view->addr : nullptr;
@@ -113,12 +113,6 @@ std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
 
 std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
                        bool write) {
-  if (gm.bytes >= 0 && bytes > gm.bytes) {
-    Report(call, "gm-bounds", Text("%s of %s ends outside its GlobalTensor", role, call.api),
-           Text("touches %lld B, SetGlobalBuffer left %lld B from there on", Ll(bytes),
-                Ll(gm.bytes)));
-    return nullptr;
-  }
   const Region *region = gm.base == nullptr ? nullptr : RegionOf(gm.base);
   if (region == nullptr || bytes > region->base + region->bytes - gm.base) {
     ReportOutside(call, role, gm.base, bytes);
@@ -128,6 +122,12 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
     Report(call, "gm-readonly", Text("%s writes into %s", call.api, region->name.c_str()),
            Text("%lld B from byte %lld", Ll(bytes), Ll(gm.base - region->base)));
     return nullptr;
+  }
+  if (gm.bytes >= 0 && bytes > gm.bytes) {  // the hardware does not know that size
+    Report(call, "gm-size", Text("%s of %s ends outside its GlobalTensor", role, call.api),
+           Text("touches %lld B, SetGlobalBuffer left %lld B from there on", Ll(bytes),
+                Ll(gm.bytes)),
+           "", "", Level::kWarning);
   }
   return gm.base;
 }

@@ -66,7 +66,7 @@ struct Core {
   void *pipe = nullptr;
   bool pipeOpen = false;
   std::int64_t top = 0;  // UB given out so far
-  bool overflow = false;
+  bool overflow = false;  // to be reported at the next use of UB, when all buffers are known
   Site overflowSite;
   std::vector<Buffer> buffers;
   std::vector<Queue> queues;

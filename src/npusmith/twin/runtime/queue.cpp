@@ -131,7 +131,6 @@ void CheckOverflow(Core &core) {
   Report({"InitBuffer", core.overflowSite}, "ub-capacity",
          Text("buffers of %lld B do not fit UB", Ll(core.top)), PiecesOf(core),
          Text("at most %lld B in all", Ll(kUbUsable)));
-  StopCore();
 }
 
 void OpenPipe(const Call &call, void *pipe) {
@@ -170,10 +169,8 @@ void *CurrentPipe(const Call &call) {
 
 int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, std::int64_t bytes) {
   Core &core = Enter(call);
-  if (!InRange(call, "num", buffers, 1, kMostBuffers) ||
-      !InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) {
-    StopCore();
-  }
+  if (!InRange(call, "num", buffers, 1, kMostBuffers)) StopCore();
+  if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;  // every use will be out of bounds
   const int index = static_cast<int>(core.queues.size());
   core.queues.emplace_back();
   Queue &queue = core.queues.back();
@@ -189,7 +186,7 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
 
 View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t bytes) {
   Core &core = Enter(call);
-  if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) StopCore();
+  if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;
   return ViewOf(core, TakePiece(core, call, bytes, BufferState::kStatic, -1, position));
 }
 

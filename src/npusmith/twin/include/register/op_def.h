@@ -13,6 +13,10 @@
 #include "exe_graph/runtime/tiling_parse_context.h"
 #include "graph/types.h"
 
+// Instantiated once, in the runtime: host code is compiled for every candidate.
+extern template class std::vector<ge::DataType>;
+extern template class std::vector<ge::Format>;
+
 namespace ops {
 
 enum Option { IGNORE = 0, OPTIONAL = 1, REQUIRED = 2, DYNAMIC = 3, VIRTUAL = 4 };
@@ -21,7 +25,12 @@ enum class FormatCheckOption { DEFAULT, STRICT };
 
 class OpParamDef {
  public:
-  explicit OpParamDef(const char *name) : name_(name) {}
+  explicit OpParamDef(const char *name);
+  OpParamDef(const OpParamDef &);
+  OpParamDef(OpParamDef &&) noexcept;
+  OpParamDef &operator=(const OpParamDef &);
+  OpParamDef &operator=(OpParamDef &&) noexcept;
+  ~OpParamDef();
   OpParamDef &ParamType(Option option);
   OpParamDef &DataType(std::vector<ge::DataType> types);
   OpParamDef &DataTypeList(std::vector<ge::DataType> types);
@@ -63,7 +72,12 @@ enum class AttrKind { kNone, kInt, kFloat, kBool, kString, kListInt, kListFloat,
 
 class OpAttrDef {
  public:
-  explicit OpAttrDef(const char *name) : name_(name) {}
+  explicit OpAttrDef(const char *name);
+  OpAttrDef(const OpAttrDef &);
+  OpAttrDef(OpAttrDef &&) noexcept;
+  OpAttrDef &operator=(const OpAttrDef &);
+  OpAttrDef &operator=(OpAttrDef &&) noexcept;
+  ~OpAttrDef();
   OpAttrDef &AttrType(Option option);
   OpAttrDef &Int();
   OpAttrDef &Int(std::int64_t value);
@@ -103,8 +117,13 @@ class OpAttrDef {
 
 class OpAICoreConfig {
  public:
-  OpAICoreConfig() = default;
-  explicit OpAICoreConfig(const char *) {}
+  OpAICoreConfig();
+  explicit OpAICoreConfig(const char *soc);
+  OpAICoreConfig(const OpAICoreConfig &);
+  OpAICoreConfig(OpAICoreConfig &&) noexcept;
+  OpAICoreConfig &operator=(const OpAICoreConfig &);
+  OpAICoreConfig &operator=(OpAICoreConfig &&) noexcept;
+  ~OpAICoreConfig();
   OpParamDef &Input(const char *name);
   OpParamDef &Output(const char *name);
   OpAICoreConfig &DynamicCompileStaticFlag(bool flag);
@@ -131,6 +150,12 @@ using InferDataTypeFunction = ge::graphStatus (*)(gert::InferDataTypeContext *);
 
 class OpAICoreDef {
  public:
+  OpAICoreDef();
+  OpAICoreDef(const OpAICoreDef &);
+  OpAICoreDef(OpAICoreDef &&) noexcept;
+  OpAICoreDef &operator=(const OpAICoreDef &);
+  OpAICoreDef &operator=(OpAICoreDef &&) noexcept;
+  ~OpAICoreDef();
   OpAICoreDef &SetTiling(TilingFunction tiling);
   OpAICoreDef &AddConfig(const char *soc);
   OpAICoreDef &AddConfig(const char *soc, OpAICoreConfig &config);
@@ -150,7 +175,12 @@ class OpAICoreDef {
 
 class OpDef {
  public:
-  explicit OpDef(const char *type) : type_(type) {}
+  explicit OpDef(const char *type);
+  OpDef(const OpDef &);
+  OpDef(OpDef &&) noexcept;
+  OpDef &operator=(const OpDef &);
+  OpDef &operator=(OpDef &&) noexcept;
+  ~OpDef();
   OpParamDef &Input(const char *name);
   OpParamDef &Output(const char *name);
   OpAttrDef &Attr(const char *name);

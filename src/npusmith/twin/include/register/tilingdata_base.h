@@ -22,14 +22,16 @@ struct FieldInfo {
 // whole is padded to a multiple of 8 bytes.
 class TilingDef {
  public:
-  virtual ~TilingDef() = default;
+  TilingDef(const TilingDef &);
+  TilingDef &operator=(const TilingDef &);
+  virtual ~TilingDef();
   void SaveToBuffer(void *buffer, std::size_t capacity);
   std::size_t GetDataSize() const { return (size_ + 7) / 8 * 8; }
   const std::vector<FieldInfo> &GetFieldInfo() const { return fields_; }
   const char *GetTilingClassName() const { return name_; }
 
  protected:
-  explicit TilingDef(const char *name) : name_(name) {}
+  explicit TilingDef(const char *name);
   std::size_t Place(const char *type, const char *name, std::size_t bytes, std::size_t count);
   std::size_t PlaceStruct(const char *type, const char *name, const TilingDef &nested,
                           std::ptrdiff_t distance);

@@ -1,6 +1,9 @@
 // The setters of operator declarations.
 #include "register/op_def.h"
 
+template class std::vector<ge::DataType>;
+template class std::vector<ge::Format>;
+
 namespace ops {
 
 namespace {
@@ -16,6 +19,42 @@ Def &Find(std::vector<Def> &list, const char *name) {
 }
 
 }  // namespace
+
+OpParamDef::OpParamDef(const char *name) : name_(name) {}
+OpParamDef::OpParamDef(const OpParamDef &) = default;
+OpParamDef::OpParamDef(OpParamDef &&) noexcept = default;
+OpParamDef &OpParamDef::operator=(const OpParamDef &) = default;
+OpParamDef &OpParamDef::operator=(OpParamDef &&) noexcept = default;
+OpParamDef::~OpParamDef() = default;
+
+OpAttrDef::OpAttrDef(const char *name) : name_(name) {}
+OpAttrDef::OpAttrDef(const OpAttrDef &) = default;
+OpAttrDef::OpAttrDef(OpAttrDef &&) noexcept = default;
+OpAttrDef &OpAttrDef::operator=(const OpAttrDef &) = default;
+OpAttrDef &OpAttrDef::operator=(OpAttrDef &&) noexcept = default;
+OpAttrDef::~OpAttrDef() = default;
+
+OpAICoreConfig::OpAICoreConfig() = default;
+OpAICoreConfig::OpAICoreConfig(const char *) {}
+OpAICoreConfig::OpAICoreConfig(const OpAICoreConfig &) = default;
+OpAICoreConfig::OpAICoreConfig(OpAICoreConfig &&) noexcept = default;
+OpAICoreConfig &OpAICoreConfig::operator=(const OpAICoreConfig &) = default;
+OpAICoreConfig &OpAICoreConfig::operator=(OpAICoreConfig &&) noexcept = default;
+OpAICoreConfig::~OpAICoreConfig() = default;
+
+OpAICoreDef::OpAICoreDef() = default;
+OpAICoreDef::OpAICoreDef(const OpAICoreDef &) = default;
+OpAICoreDef::OpAICoreDef(OpAICoreDef &&) noexcept = default;
+OpAICoreDef &OpAICoreDef::operator=(const OpAICoreDef &) = default;
+OpAICoreDef &OpAICoreDef::operator=(OpAICoreDef &&) noexcept = default;
+OpAICoreDef::~OpAICoreDef() = default;
+
+OpDef::OpDef(const char *type) : type_(type) {}
+OpDef::OpDef(const OpDef &) = default;
+OpDef::OpDef(OpDef &&) noexcept = default;
+OpDef &OpDef::operator=(const OpDef &) = default;
+OpDef &OpDef::operator=(OpDef &&) noexcept = default;
+OpDef::~OpDef() = default;
 
 OpParamDef &OpParamDef::ParamType(Option option) {
   option_ = option;

@@ -7,6 +7,11 @@ namespace {
 std::size_t Up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
+TilingDef::TilingDef(const char *name) : name_(name) {}
+TilingDef::TilingDef(const TilingDef &) = default;
+TilingDef &TilingDef::operator=(const TilingDef &) = default;
+TilingDef::~TilingDef() = default;
+
 std::size_t TilingDef::Place(const char *type, const char *name, std::size_t bytes,
                              std::size_t count) {
   const std::size_t offset = Up(size_, bytes);
