@@ -111,6 +111,15 @@ def test_whole_numbers_must_be_equal(dtype: type) -> None:
     assert not result.passed and result.mismatched == 1
 
 
+def test_a_bool_is_the_byte_0_or_1_and_nothing_else() -> None:
+    native = np.array([False, True])
+    assert compare(native.copy(), native, None, "strict").passed
+    for byte in (0x7F, 0xFF, 2):
+        assert not compare(
+            np.array([0, byte], np.uint8).view(np.bool_), native, None, "strict"
+        ).passed
+
+
 def test_empty_and_zero_dimensional_outputs_are_judged() -> None:
     empty = np.zeros((0, 4), np.float32)
     assert compare(empty, empty, empty.astype(np.float64), "strict").passed
