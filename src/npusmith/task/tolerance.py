@@ -143,7 +143,7 @@ def compare(actual: Array, native: Array, golden: Array | None, profile: str) ->
         return _compare_exact(actual, native)
     rules = rules_of(profile, dtype)
     wide = native if golden is None else golden
-    # Most candidates pass on their own; PyTorch's own errors are counted only for those that do not.
+    # Most candidates pass on their own; PyTorch's errors are counted only for those that do not.
     alone = _weigh(actual, native, wide, rules, profile, with_torch=False)
     return alone if alone.passed else _weigh(actual, native, wide, rules, profile, with_torch=True)
 
