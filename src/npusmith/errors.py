@@ -987,6 +987,12 @@ _TWIN_HOST: list[Code] = [
             "pass the types of all ports",
         ),
         (
+            "output-count",
+            "The operator does not have as many outputs as the reference.",
+            "one output of the operator for each tensor that forward returns",
+            "declare the missing outputs in OpDef, or drop the surplus",
+        ),
+        (
             "inputs-mismatch",
             "The tensors do not fit the operator's inputs and outputs.",
             "one tensor for each declared port; none for an absent OPTIONAL one; any number "

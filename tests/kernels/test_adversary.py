@@ -153,3 +153,22 @@ static bool Peek() {{ return open("{file}", 0) >= 0; }}
         seconds=3,
     )
     assert "kernel-hang" not in _codes(verdict)
+
+
+def test_another_number_of_outputs_is_refused_before_anything_runs(bench: Bench) -> None:
+    project = bench.copy("two_outputs")
+    host = project / "op_host" / f"{bench.spec.name}.cpp"
+    text = host.read_text()
+    output = text[text.index('this->Output("y")') : text.index("this->SetInferShape")]
+    host.write_text(text.replace(output, output + output.replace('"y"', '"z"')))
+    verdict = bench.judge(project)
+    assert verdict.verdict == "fail" and _codes(verdict) == {"output-count"}
+
+
+def test_a_declared_dtype_that_is_not_the_reference_s_is_refused(bench: Bench) -> None:
+    project = bench.copy("half_output")
+    host = project / "op_host" / f"{bench.spec.name}.cpp"
+    head, _, tail = host.read_text().partition('this->Output("y")')
+    host.write_text(head + 'this->Output("y")' + tail.replace("DT_FLOAT}", "DT_FLOAT16}", 1))
+    verdict = bench.judge(project)
+    assert verdict.verdict == "fail" and _codes(verdict) - {"infer-type"}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from npusmith import __version__
-from npusmith.errors import Level, NpusmithError, TaskError
+from npusmith.errors import Level, NpusmithError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.target.chips import Chip
@@ -68,7 +68,9 @@ def judge(
     try:
         source = read_project(project)
         bind = _binder(prepared, spec, len(source.op.inputs))
-        dtypes = _dtypes(prepared, bind)
+        sample = _sample(prepared)
+        _check_outputs(len(source.op.outputs), len(sample.references))
+        dtypes = tuple(DType.of(item.dtype) for item in (*bind(sample), *sample.references))
         built = build(source, chip, dtypes)
     except NpusmithError as error:
         if isinstance(error, TaskError):
@@ -132,12 +134,21 @@ def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
     )
 
 
-def _dtypes(prepared: Prepared, bind: Binder) -> tuple[DType, ...]:
+def _sample(prepared: Prepared) -> TrialData:
+    """The first set of inputs that is judged."""
     sample = next((item for item in prepared.trials if not item.skipped), None)
     if sample is None:
         raise TaskError("task-no-trials", "the reference ran on no set of inputs")
-    arrays = [*bind(sample), *sample.references]
-    return tuple(DType.of(array.dtype) for array in arrays)
+    return sample
+
+
+def _check_outputs(declared: int, wanted: int) -> None:
+    if declared != wanted:
+        raise TwinError(
+            "output-count",
+            f"the operator has {declared} outputs, the reference has {wanted}",
+            seen=f"{declared} outputs in OpDef",
+        )
 
 
 # --------------------------------------------------------------------------------------- running
@@ -184,9 +195,6 @@ def _fill(record: Trial, result: Run, trial: TrialData, profile: str) -> None:
     """Compare every output; the record keeps the figures of the worst."""
     if not result.completed:
         record.message = "the kernel did not run to its end"
-        return
-    if len(result.outputs) != len(trial.references):
-        record.message = f"{len(result.outputs)} outputs, the reference has {len(trial.references)}"
         return
     results = [
         compare(actual, native, golden, profile)
