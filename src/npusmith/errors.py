@@ -416,8 +416,8 @@ _LOWER: list[Code] = _rows(
     ),
     (
         "lower-queues",
-        "More buffers are loaded, or stored, than the chip has events for.",
-        "at most 8 loaded buffers, 8 stored ones and 8 that are copied through",
+        "More buffers than the chip has events for, or than one TPipe holds.",
+        "at most 8 loaded buffers, 8 stored ones and 8 that are copied through; 64 in all",
         "load several pieces into one buffer, at different offsets",
     ),
     (
@@ -1175,6 +1175,12 @@ _HOUSE: list[Code] = _rows(
         "The system refused to read or write a file or folder.",
         "a path that this user may read, and write where results go",
         "check its owner and mode, or name another folder with --out",
+    ),
+    (
+        "file-unusable",
+        "A file that was named is not text of a sane size, or has a name that is not.",
+        "a plain UTF-8 file of at most 1 MB, under a path that is UTF-8 too",
+        "check which file it is; convert it, or rename the folder",
     ),
     (
         "folder-foreign",

@@ -10,9 +10,11 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from npusmith.errors import Level, NpusmithError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from npusmith.errors import Level, NpusmithError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port, Source
@@ -33,6 +35,7 @@ from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 
 BINDINGS = "bindings.json"  # in a project: where the operator's inputs come from
+MOST_BYTES = 1 << 20  # of a tile program, and of a bindings.json
 
 
 class Progress(Protocol):
@@ -57,6 +60,7 @@ def generate(
     candidate that is wrong is a Verdict, not an error.
     """
     profile = check_profile(tolerance)
+    _named_in_utf8(out, task)
     clock = _Clock()
     with new_folder(out) as folder, tempfile.TemporaryDirectory(prefix="npusmith-") as work:
         prepared = _prepare(task, Path(work), progress, clock, seed)
@@ -94,6 +98,7 @@ def run(
 ) -> Verdict:
     """Judge an existing project; other shapes count when the project says that it serves them."""
     profile = check_profile(tolerance)
+    _named_in_utf8(project, task)
     clock = _Clock()
     spec = _read_bindings(project)
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
@@ -111,6 +116,7 @@ def check(file: Path, chip: Chip) -> Verdict:
     """Parse, check the rules and compile; run nothing."""
     if not file.exists():
         raise NpusmithError("file-missing", f"{file} does not exist", seen=str(file))
+    _named_in_utf8(file)
     verdict = Verdict(
         verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",
         chip=chip.name, project=str(file),
@@ -118,7 +124,7 @@ def check(file: Path, chip: Chip) -> Verdict:
     try:
         return (
             _check_program(file, chip, verdict)
-            if file.suffix == ".py"
+            if file.suffix == ".py" and not file.is_dir()
             else _check_cpp(file, chip, verdict)
         )
     except NpusmithError as error:
@@ -167,7 +173,7 @@ def _legal(text: str, name: str, chip: Chip) -> Program:
 
 def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
     verdict.program = str(file)
-    program = parse(file.read_text(encoding="utf-8"), str(file))
+    program = parse(_plain_text(file), str(file))
     verdict.rung = Rung.PARSED
     wrong = check_all(program, chip)
     if wrong:
@@ -179,6 +185,34 @@ def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
         write_project(lower(program, chip), chip, Path(work), _plain_spec(program))
         verdict.findings = check_source(Path(work), chip)
     return _compiled(verdict)
+
+
+def _named_in_utf8(*paths: Path) -> None:
+    """C++, JSON and HTML name these paths, and all three are UTF-8 text."""
+    for path in paths:
+        try:
+            str(path.absolute()).encode()
+        except UnicodeEncodeError as error:
+            shown = ascii(str(path))
+            raise NpusmithError(
+                "file-unusable", f"the path {shown} is not UTF-8", seen=str(error)
+            ) from error
+
+
+def _plain_text(file: Path) -> str:
+    """The text of a file that anybody may have named; a pipe or a device would never end."""
+    place = Place(str(file))
+    if not file.is_file():
+        raise NpusmithError("file-unusable", f"{file} is not a plain file", place)
+    size = file.stat().st_size
+    if size > MOST_BYTES:
+        raise NpusmithError("file-unusable", f"{file} is too large", place, seen=f"{size:,} bytes")
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise NpusmithError(
+            "file-unusable", f"{file} is not UTF-8 text", place, seen=str(error)
+        ) from error
 
 
 def _check_cpp(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
@@ -209,6 +243,25 @@ def _plain_spec(program: Program) -> OpSpec:
 # -------------------------------------------------------------------------------- files of results
 
 
+class _Row(BaseModel):
+    """One input of the operator, as bindings.json names it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    dtype: DType
+    source: Source
+    position: int
+    target: str
+
+
+class _Bindings(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    operator: str
+    inputs: list[_Row]
+
+
 def _write_bindings(folder: Path, spec: OpSpec) -> None:
     rows = [
         {
@@ -230,19 +283,17 @@ def _read_bindings(project: Path) -> OpSpec | None:
     if not path.is_file():
         return None
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        ports = tuple(
-            Port(
-                str(row["name"]), DType(row["dtype"]), (), Source(row["source"]),
-                int(row["position"]), str(row["target"]),
-            )
-            for row in data["inputs"]
-        )  # fmt: skip
-        return OpSpec(str(data["operator"]), ports, ())
-    except (ValueError, KeyError, TypeError) as error:
+        read = _Bindings.model_validate_json(_plain_text(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        seen = ": ".join([*map(str, first["loc"]), first["msg"]])[:300]
         raise NpusmithError(
-            "binding-unknown", f"{path} cannot be read as bindings", seen=str(error)
+            "binding-unknown", f"{path} cannot be read as bindings", seen=seen
         ) from error
+    ports = (
+        Port(row.name, row.dtype, (), row.source, row.position, row.target) for row in read.inputs
+    )
+    return OpSpec(read.operator, tuple(ports), ())
 
 
 def _moved(verdict: Verdict, folder: Path, out: Path) -> Verdict:

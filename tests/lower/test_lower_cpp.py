@@ -13,15 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npusmith.ir.nodes import Expr, Program
+from npusmith.ir.spec import OpSpec, Port
 from npusmith.lang import parse
+from npusmith.lower import lower
 from npusmith.lower.cpp import real
 from npusmith.lower.facts import kernel_facts, prove
 from npusmith.lower.fold import fold
+from npusmith.lower.kernel import write_kernel
 from npusmith.lower.kinds import Kind
 from npusmith.lower.lines import code, comment, quoted
 from npusmith.lower.names import Scope, camel
 from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
+from npusmith.lower.tiling import plan_tiling
+from npusmith.target.chips import Chip
 
 TEXT = """
 TILE = 64
@@ -211,3 +216,18 @@ def test_templates_fail_on_a_name_that_nobody_gave(tmp_path: Path) -> None:
 
     with pytest.raises(UndefinedError):
         render("tiling.h.j2")
+
+
+def test_an_infinite_constant_is_written_out_where_it_is_used(chip: Chip) -> None:
+    text = TEXT.replace("EXPR", "f").replace("TILE = 64", "LOW = -inf\nTOP = 2.5")
+    text = text.replace(
+        "duplicate(yt, 0.0, 8)", "duplicate(yt, LOW, 8)\n        mins(yt, yt, TOP, 8)"
+    )
+    program = lower(parse(text), chip)
+    ports = [Port(item.name, item.dtype, (64,)) for item in program.kernel.tensors]
+    spec = OpSpec("k_custom", (ports[0],), (ports[1],))
+    kernel = write_kernel(program, spec, plan_tiling(program, spec))
+    # device code may not start with a global that has to be worked out first
+    assert kernel.constants == ["constexpr float TOP = 2.5f;"]
+    assert kernel.helpers == ["Infinity"]
+    assert "        Duplicate(ytLocal, -Infinity(), 8);" in kernel.stages[0]

@@ -334,6 +334,33 @@ with copy_out:
     assert flat(program, Barrier) == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("tanh(et, xt, 8)", "erf(yt, xt, 8)"),  # both take what is left of UB
+        ("sign(et, xt, 8)", "selects(yt, mt, xt, 0.0, 8)"),  # both use the reserved 8 KB
+    ],
+)
+def test_scratch_that_no_operand_names_is_shared_in_turns(
+    first: str, second: str, kernel_text: Text, chip: Chip
+) -> None:
+    body = f"""
+with copy_in:
+    load(xt, x, 8)
+with compute:
+    compares(mt, xt, 0.0, "gt", 8)
+    exp(et, xt, 8)
+    abs(et, et, 8)
+    {first}
+    {second}
+with copy_out:
+    store(y, yt, 8)
+"""
+    text = kernel_text(body).replace("    xt = ub", "    mt = ub(32, uint8)\n    xt = ub")
+    steps = flat(lower(parse(text), chip), Op, Barrier)
+    assert [item == Barrier("V") for item in steps[-2:]] == [True, False]
+
+
 def test_a_loop_over_rows_needs_no_barrier_per_row(kernel_text: Text, chip: Chip) -> None:
     body = """
 with copy_in:
@@ -488,3 +515,21 @@ def test_nine_loaded_buffers_are_refused(kernel_text: Text, chip: Chip) -> None:
     body += "with copy_out:\n    store(y, yt, 8)"
     error = failure(kernel_text(body, buffers=" ".join(["yt", *names])), chip)
     assert error.code == "lower-queues" and "VECIN" in error.render()
+
+
+def test_more_buffers_than_a_pipe_holds_are_refused(kernel_text: Text, chip: Chip) -> None:
+    names = " ".join(["yt", *(f"b{at}" for at in range(64))])
+    error = failure(kernel_text(STORE, buffers=names), chip)
+    assert error.code == "lower-queues" and "at most 64" in error.render()
+
+
+def test_doubling_stops_where_the_pipe_holds_no_more(kernel_text: Text, chip: Chip) -> None:
+    body = "for i in range(n):\n" + "\n".join(f"    {line}" for line in STORE.strip().splitlines())
+    names = ["yt", *(f"b{at}" for at in range(63))]
+    assert (
+        lower(parse(kernel_text(body, buffers=" ".join(names))), chip).kernel.buffers[0].depth == 1
+    )
+    names.pop()
+    assert (
+        lower(parse(kernel_text(body, buffers=" ".join(names))), chip).kernel.buffers[0].depth == 2
+    )

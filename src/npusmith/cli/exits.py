@@ -66,6 +66,7 @@ CODE_EXITS: dict[str, Exit] = {
     "sandbox-start": Exit.ENVIRONMENT,
     "file-missing": Exit.TASK,
     "file-denied": Exit.TASK,
+    "file-unusable": Exit.TASK,
     "interrupted": Exit.INTERRUPTED,
 }
 

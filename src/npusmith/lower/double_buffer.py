@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from npusmith.errors import LowerError
@@ -12,6 +11,7 @@ from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS
 
 MOST_PER_POSITION = 8  # event ids of one queue position on A2 (doc: TQue)
+MOST_BUFFERS = 64  # of one TPipe, TBufs included (doc: TPipe)
 LIBRARY_BYTES = 16 * 1024  # guess: scratch of the math library, which takes what is left of UB
 
 
@@ -34,6 +34,13 @@ def double_buffer(program: Program, chip: Chip) -> Program:
             seen=", ".join(f"{item.name} {_bytes(item, chip)} B" for item in kernel.buffers),
             legal=f"at most {limit} B on {chip.name}",
         )
+    if len(kernel.buffers) > MOST_BUFFERS:
+        raise LowerError(
+            "lower-queues",
+            f"{len(kernel.buffers)} buffers in one kernel",
+            seen=str(len(kernel.buffers)),
+            legal=f"at most {MOST_BUFFERS}",
+        )
     queues = {role: [item for item in kernel.buffers if item.role is role] for role in _QUEUES}
     for role, items in queues.items():
         if len(items) > MOST_PER_POSITION:
@@ -50,15 +57,18 @@ def double_buffer(program: Program, chip: Chip) -> Program:
 _QUEUES = (Role.VECIN, Role.VECOUT, Role.THROUGH)
 
 
-def _chosen(buffers: Iterable[Buffer], body: Block, chip: Chip, room: int) -> set[str]:
+def _chosen(buffers: tuple[Buffer, ...], body: Block, chip: Chip, room: int) -> set[str]:
     depths = _loop_depths(body)
     queued = [item for item in buffers if item.role in _QUEUES]
     slots = dict.fromkeys(_QUEUES, MOST_PER_POSITION)
     for item in queued:
         slots[item.role or Role.VECIN] -= 1
-    chosen = set()
+    chosen: set[str] = set()
+    spare = MOST_BUFFERS - len(buffers)
     for item in sorted(queued, key=lambda item: (-depths.get(item.name, 0), -_bytes(item, chip))):
         role = item.role or Role.VECIN
+        if len(chosen) == spare:
+            break
         if depths.get(item.name, 0) and slots[role] and _bytes(item, chip) <= room:
             chosen.add(item.name)
             room -= _bytes(item, chip)

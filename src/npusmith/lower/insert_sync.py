@@ -23,7 +23,7 @@ from npusmith.ir.walk import Block, bodies, names, statements, values
 from npusmith.lower.flow import assigned
 from npusmith.lower.rebuild import with_bodies, with_body
 from npusmith.lower.rows import rowwise
-from npusmith.lower.usage import read, written
+from npusmith.lower.usage import hidden, read, written
 from npusmith.target.chips import Chip
 
 _NONE: frozenset[str] = frozenset()
@@ -35,7 +35,8 @@ def insert_sync(program: Program, chip: Chip) -> Program:
     before: `reduce_max(part, xt, tmp, n)`  `top = value(part)`  `duplicate(part, top, 8)`
     after:  `reduce_max(...)`  V->S  `top = value(part)`  S->V  `duplicate(...)`
 
-    - vector instructions that depend on each other: PipeBarrier<PIPE_V>
+    - vector instructions that depend on each other, or share scratch that no operand names:
+      PipeBarrier<PIPE_V>
     - a scalar read after the vector unit wrote: V->S; a vector write after a scalar read: S->V
     - workspace stored and loaded again by one core: MTE3->MTE2, and MTE2->MTE3 the other way
     - stores that may overlap on the store pipe: PipeBarrier<PIPE_MTE3>
@@ -165,7 +166,7 @@ class _Sync:
         """What `stmt` itself leaves outstanding."""
         match stmt:
             case Op():
-                into = frozenset(view.buffer for view in written(stmt))
+                into = frozenset(view.buffer for view in written(stmt)) | hidden(stmt)
                 out_of = frozenset(view.buffer for view in read(stmt))
                 return replace(
                     state,
@@ -219,7 +220,7 @@ def _barriers(stmt: Stmt) -> int:
 
 
 def _depends(op: Op, state: _State) -> bool:
-    into = {view.buffer for view in written(op)}
+    into = {view.buffer for view in written(op)} | hidden(op)
     out_of = {view.buffer for view in read(op)}
     return bool((into | out_of) & state.vector_writes or into & state.vector_reads)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import isinf
 
 from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, SyncCores, TensorRole
 from npusmith.ir.spec import OpSpec
@@ -115,14 +116,13 @@ def _constants(program: Program, spell: Spelling, body: str) -> list[str]:
     lines = []
     read = _names_read(program.kernel.body)
     for name, value in program.consts:
-        if name not in read:
+        if name not in read or isinf(value):  # an infinity is written out where it is used
             continue
         if isinstance(value, int):
             lines.append(f"constexpr int64_t {spell.name(name)} = {value};")
         else:
             literal = real(value, spell.dialect.infinity)
-            keyword = "const" if "(" in literal else "constexpr"
-            lines.append(f"{keyword} float {spell.name(name)} = {literal};")
+            lines.append(f"constexpr float {spell.name(name)} = {literal};")
     return lines
 
 

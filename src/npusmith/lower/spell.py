@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isinf
+
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Call,
@@ -18,7 +20,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.walk import statements
-from npusmith.lower.cpp import Dialect, show, show_as, show_factor
+from npusmith.lower.cpp import Dialect, real, show, show_as, show_factor
 from npusmith.lower.facts import Fact, kernel_facts, prove
 from npusmith.lower.flow import assigned
 from npusmith.lower.fold import fold
@@ -34,6 +36,7 @@ class Spelling:
         self.kinds = kernel_kinds(program)
         self._facts = kernel_facts(program)
         self._floats = float_buffers(program)
+        self._infinite = {name: float(value) for name, value in program.consts if isinf(value)}
         self._scope = Scope()
         self._name_all()
         self.dialect = Dialect(
@@ -136,6 +139,9 @@ class Spelling:
 
     def _leaf(self, expr: Expr) -> str:
         match expr:
+            case Name(name) if name in self._infinite:
+                # device code may not work out a global before it starts
+                return real(self._infinite[name], self.dialect.infinity)
             case Name(name):
                 return self.name(name)
             case Value(source):

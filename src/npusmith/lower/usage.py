@@ -28,6 +28,13 @@ def read(op: Op) -> tuple[View, ...]:
     )
 
 
+def hidden(op: Op) -> frozenset[str]:
+    """What an operation clobbers besides its operands; no buffer has such a name."""
+    row = INTRINSICS[op.name]
+    stack = {"<rest of UB>"} if row.library else set()
+    return frozenset(stack | ({"<reserved UB>"} if row.reserve else set()))
+
+
 def writes(stmt: Stmt, buffer: str) -> bool:
     """Does a vector operation in `stmt` write the buffer?"""
     return any(

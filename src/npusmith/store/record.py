@@ -11,6 +11,7 @@ from npusmith import __version__
 
 RESULT = "result.json"
 _MARK = "made_by"
+_MOST_BYTES = 64 << 20  # of a result.json; whatever is larger is not ours
 
 
 def to_json(data: object, *, indent: int | None = 2) -> str:
@@ -28,9 +29,12 @@ def write_result(folder: Path, data: Mapping[str, object]) -> Path:
 
 def read_result(folder: Path) -> dict[str, object] | None:
     """What write_result was given; None when the folder holds no result of npusmith."""
+    path = folder / RESULT
     try:
-        data = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:  # a pipe would never end
+            return None
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or not str(data.pop(_MARK, "")).startswith("npusmith "):
         return None

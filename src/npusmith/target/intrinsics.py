@@ -77,6 +77,7 @@ class Intrinsic:
     src_dtypes: tuple[DType, ...] = ()  # where sources differ in dtype from dst
     whole_repeats: bool = False  # the chip computes whole 256 B repeats: count is rounded up
     library: bool = False  # high-level function: takes scratch from what is left of UB
+    reserve: bool = False  # clobbers the 8 KB of UB that are set aside for internals of functions
     int_scalar: bool = False  # the scalar is an int even where the dtype is a float
     source: str = "Ascend C API reference"
     evidence: Evidence = Evidence.DOCUMENTED
@@ -119,8 +120,11 @@ def _scalar(
     return Intrinsic(name, ascend, (_D, _S, _X, _N), more.pop("dtypes"), fn, emit, summary, **more)
 
 
-def _library(name: str, ascend: str, fn: Callable[..., Array], summary: str) -> Intrinsic:
-    return _unary(name, ascend, fn, summary, library=True, evidence=Evidence.INFERRED)
+def _library(
+    name: str, ascend: str, fn: Callable[..., Array], summary: str, *, reserve: bool = False
+) -> Intrinsic:
+    more = {"library": True, "reserve": reserve, "evidence": Evidence.INFERRED}
+    return _unary(name, ascend, fn, summary, **more)
 
 
 def _reduce(name: str, ascend: str, fn: Callable[..., Array], summary: str) -> Intrinsic:
@@ -283,6 +287,7 @@ _ROWS: tuple[Intrinsic, ...] = (
         m.select,
         "Select({dst}, {mask}, {src0}, {src1}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count})",
         "dst = a where the mask's bit is 1, else b",
+        reserve=True,
     ),
     Intrinsic(
         "selects",
@@ -292,6 +297,7 @@ _ROWS: tuple[Intrinsic, ...] = (
         m.select,
         "Select({dst}, {mask}, {src}, {scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count})",
         "dst = a where the mask's bit is 1, else s",
+        reserve=True,
     ),
     # ---- reductions along the last axis
     _reduce("reduce_sum", "ReduceSum", m.reduce_sum, "dst[0] = sum of a"),
@@ -324,7 +330,7 @@ _ROWS: tuple[Intrinsic, ...] = (
     _library("ceil", "Ceil", m.ceil, "dst = a rounded up"),
     _library("round", "Round", m.rint, "dst = a rounded to nearest, ties to even"),
     _library("trunc", "Trunc", m.trunc, "dst = a rounded towards zero"),
-    _library("sign", "Sign", m.sign, "dst = -1, 0 or 1"),
+    _library("sign", "Sign", m.sign, "dst = -1, 0 or 1", reserve=True),
     Intrinsic(
         "power",
         "Power",
@@ -334,6 +340,7 @@ _ROWS: tuple[Intrinsic, ...] = (
         "Power({dst}, {src0}, {src1}, {count})",
         "dst = a ** b",
         library=True,
+        reserve=True,
         evidence=Evidence.INFERRED,
     ),
 )

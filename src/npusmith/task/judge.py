@@ -117,6 +117,7 @@ def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
     held = prepared.parameters
     parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
     if spec is not None:
+        _check_binding(prepared, spec, wanted)
         return lambda trial: [
             trial.inputs[port.position] if port.source is Source.USER else held[port.target]
             for port in spec.inputs
@@ -132,6 +133,29 @@ def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
         f"the operator takes {wanted} inputs, the task has {users} and {len(parameters)} more",
         seen=f"{wanted} inputs in OpDef",
     )
+
+
+def _check_binding(prepared: Prepared, spec: OpSpec, wanted: int) -> None:
+    """A project's own bindings may have come with it from anywhere."""
+    if len(spec.inputs) != wanted:
+        raise TaskError(
+            "binding-unknown",
+            f"the operator takes {wanted} inputs, its bindings name {len(spec.inputs)}",
+        )
+    arguments = prepared.manifest.arguments
+    for port in spec.inputs:
+        if port.source is Source.USER and not 0 <= port.position < arguments:
+            seen, legal = f"argument {port.position}", f"0 to {arguments - 1}"
+        elif port.source is not Source.USER and port.target not in prepared.manifest.parameters:
+            seen, legal = port.target, ", ".join(sorted(prepared.manifest.parameters)[:20])
+        else:
+            continue
+        raise TaskError(
+            "binding-unknown",
+            f"the task has nothing for input {port.name}",
+            seen=seen[:200],
+            legal=legal or "no parameters",
+        )
 
 
 def _sample(prepared: Prepared) -> TrialData:
@@ -159,8 +183,10 @@ def _run_all(
 ) -> list[Outcome]:
     """Outcomes in the order of the trials, whatever the order in which they end."""
 
+    first = next((item for item in trials if not item.skipped), None)
+
     def one(trial: TrialData) -> Outcome:
-        return _run_trial(trial, built, bind, profile, seconds, twice=trial is trials[0])
+        return _run_trial(trial, built, bind, profile, seconds, twice=trial is first)
 
     small = all(item.bytes < PARALLEL_BYTES for item in trials)
     with ThreadPoolExecutor(2 if small else 1) as pool:

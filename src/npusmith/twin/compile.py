@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
 _SECONDS = 240.0  # for the slower of the two compiles
 _MEMORY = 6 << 30
 _KEPT_BUILDS = 200
+_LOG_BYTES = 1 << 20  # read of what one compiler said; a macro can make it say gigabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +134,20 @@ def compile_units(units: Sequence[Unit], folder: Path, root: Path) -> None:
         status = folder / f"{unit.name}.status"
         failed = failed or not status.exists() or status.read_text().strip() != "0"
         log = folder / f"{unit.name}.log"
-        logs.append(log.read_text(errors="replace") if log.exists() else "")
+        logs.append(_head(log) if log.exists() else "")
     if boxed.timed_out:
         said = f"the project did not compile within {_SECONDS:g} s"
         raise TwinError("compile-timeout", said, Place(str(root)))
     if failed:
         text = "".join(logs) + boxed.stderr.decode(errors="replace")
         raise diagnose.CompileError(diagnose.read_log(text, diagnose.in_project(root)), text, root)
+
+
+def _head(log: Path) -> str:
+    """The beginning of a log: the first errors are the ones that count."""
+    with log.open("rb") as file:
+        text = file.read(_LOG_BYTES).decode(errors="replace")
+        return text + ("\n... the rest is left out ...\n" if file.read(1) else "")
 
 
 # ---- files that a build read besides the project's own sources
@@ -148,13 +157,19 @@ def _note_extras(project: Project, folder: Path) -> None:
     known = {str(path) for path in project.texts}
     extras: dict[str, str] = {}
     for deps in folder.glob("*.d"):
-        for word in deps.read_text().replace("\\\n", " ").split()[1:]:
+        for word in _dependencies(deps.read_bytes().decode(errors="surrogateescape")):
             path = Path(word)
             ours = path.is_relative_to(INCLUDE) or path.is_relative_to(folder.parent.parent)
             if word in known or ours or word.startswith(("/usr/", "/lib")):
                 continue
             extras[word] = _hash(path)
     (folder / "extras.json").write_text(json.dumps(extras))
+
+
+def _dependencies(text: str) -> list[str]:
+    """The file names of a make rule, without make's own escapes."""
+    words = re.findall(r"(?:\\.|[^\s\\])+", text.replace("\\\n", " "))
+    return [re.sub(r"\\([\s#:])", r"\1", word).replace("$$", "$") for word in words[1:]]
 
 
 def _extras_same(folder: Path) -> bool:

@@ -76,9 +76,12 @@ def in_project(root: Path) -> Callable[[str], bool]:
     """Is this file name the user's, and not ours or the system's?"""
 
     def is_users(file: str) -> bool:
-        return not file.startswith((str(INCLUDE), "/usr/", "npusmith ")) and (
-            Path(file).is_relative_to(root) or Path(file).is_file()
-        )
+        if file.startswith((str(INCLUDE), "/usr/", "npusmith ")):
+            return False
+        try:
+            return Path(file).is_relative_to(root) or Path(file).is_file()
+        except OSError:  # #line can name anything, at any length
+            return False
 
     return is_users
 

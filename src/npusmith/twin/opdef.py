@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from npusmith.twin import scan
 
 _CALL = re.compile(r"\b(?:this\s*->\s*)?(Input|Output|Attr)\s*\(\s*\"([^\"]+)\"\s*\)")
+_MOST_PORTS = 1000  # inputs, outputs and attributes
+_MOST_CHAIN = 1 << 14  # characters of one port's declaration
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
 
 
@@ -54,7 +57,7 @@ def read_op(text: str, type_name: str) -> OpText:
     inputs: dict[str, PortText] = {}
     outputs: dict[str, PortText] = {}
     attrs: dict[str, None] = {}
-    for match in _CALL.finditer(body):
+    for match in islice(_CALL.finditer(body), _MOST_PORTS):
         if _is_config(body, match.start()):
             continue
         chain = body[match.end() : _statement_end(body, match.end())]
@@ -68,7 +71,7 @@ def read_op(text: str, type_name: str) -> OpText:
 
 
 def _class_body(code: str, name: str) -> str:
-    found = re.search(rf"\bclass\s+{name}\b[^;{{]*\{{", code)
+    found = re.search(rf"\bclass\s+{name}\b[^;{{]{{0,2000}}\{{", code)
     if found is None:
         return code
     end = scan.closing(code, found.end() - 1)
@@ -77,12 +80,12 @@ def _class_body(code: str, name: str) -> str:
 
 def _is_config(body: str, at: int) -> bool:
     """`config.Input("x")` describes a chip's variant, not the operator."""
-    return re.search(r"(?<!this->)[\w\])]\s*\.\s*$", body[:at]) is not None
+    return re.search(r"(?<!this->)[\w\])]\s*\.\s*$", body[max(at - 200, 0) : at]) is not None
 
 
 def _statement_end(body: str, start: int) -> int:
-    end = body.find(";", start)
-    return len(body) if end < 0 else end
+    end = body.find(";", start, start + _MOST_CHAIN)
+    return min(len(body), start + _MOST_CHAIN) if end < 0 else end
 
 
 def _kind(chain: str) -> str:

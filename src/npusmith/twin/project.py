@@ -87,6 +87,11 @@ def read_texts(files: Iterable[Path]) -> dict[Path, str]:
 def read_text(file: Path) -> str:
     """The text of one source file; TwinError project-unreadable."""
     try:
+        str(file).encode()  # the compiler's messages and our records name it
+        if not file.is_file():
+            raise TwinError(
+                "project-unreadable", "a source file is not a plain file", Place(str(file))
+            )
         if file.stat().st_size > _MOST_BYTES:
             raise TwinError(
                 "project-unreadable",
@@ -95,9 +100,10 @@ def read_text(file: Path) -> str:
                 seen=f"{file.stat().st_size} bytes",
             )
         return file.read_bytes().decode("utf-8", errors="strict")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeError) as error:
+        name = str(file).encode(errors="backslashreplace").decode()
         raise TwinError(
-            "project-unreadable", "a source file cannot be read", Place(str(file)), seen=str(error)
+            "project-unreadable", "a source file cannot be read", Place(name), seen=str(error)
         ) from error
 
 

@@ -6,18 +6,22 @@ Everything keeps its offset, so that a place found in the blanked text is a plac
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 _SKIP = re.compile(
     r"""//(?:\\\n|[^\n])*            # a line comment, with continuation
       | /\*.*?(?:\*/|\Z)             # a block comment
-      | R"([^\s()\\]{0,16})\(.*?\)\1"  # a raw string
-      | "(?:\\.|[^"\\\n])*"          # a string
-      | (?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'  # a character, but not a digit separator
+      | R"([^\s()\\]{0,16})\(.*?(?:\)\1"|\Z)  # a raw string
+      | "(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)  # a string; one without end ends with its line
+      | (?<![0-9A-Za-z_])'(?:\\.|[^'\\\n]){1,16}'  # a character, but not a digit separator
     """,
     re.DOTALL | re.VERBOSE,
 )
+_MOST_ENTRIES = 200  # looked at in one file
+_MOST_PARAMETERS = 1 << 16  # characters of one entry's parameters
 _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -34,7 +38,7 @@ class Entry:
     @property
     def param_names(self) -> tuple[str, ...]:
         """The last identifier of each parameter."""
-        return tuple(re.findall(r"[A-Za-z_]\w*", text)[-1] for text in self.params)
+        return tuple((re.findall(r"[A-Za-z_]\w*", text) or [""])[-1] for text in self.params)
 
 
 def blank(text: str, *, strings: bool = True) -> str:
@@ -46,7 +50,9 @@ def blank(text: str, *, strings: bool = True) -> str:
             return re.sub(r"[^\n]", " ", found)
         if not strings:
             return found
-        return found[0] + re.sub(r"[^\n]", " ", found[1:-1]) + found[-1]
+        inside = re.sub(r"[^\n]", " ", found[1:])
+        whole = len(found) > 1 and found[-1] == found.lstrip("R")[0]
+        return found[0] + (inside[:-1] + found[-1] if whole else inside)
 
     return _SKIP.sub(cover, text)
 
@@ -56,14 +62,18 @@ def line_of(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def closing(text: str, start: int) -> int:
-    """The offset of the bracket that closes the one at `start`; -1 when there is none."""
+def closing(text: str, start: int, most: int = sys.maxsize) -> int:
+    """The offset of the bracket that closes the one at `start`; -1 for none in `most` characters.
+
+    Hostile text opens a bracket a million times: who asks for each of them sets `most`.
+    """
     opener, closer = text[start], _CLOSERS[text[start]]
     depth = 0
-    for match in re.finditer(re.escape(opener) + "|" + re.escape(closer), text[start:]):
+    brackets = re.compile(re.escape(opener) + "|" + re.escape(closer))
+    for match in brackets.finditer(text, start, min(len(text), start + most)):
         depth += 1 if match.group() == opener else -1
         if depth == 0:
-            return start + match.start()
+            return match.start()
     return -1
 
 
@@ -96,13 +106,14 @@ def find_entries(code: str) -> list[Entry]:
 
 
 def _entries(code: str) -> Iterator[Entry]:
-    for mark in re.finditer(r"\b__global__\b", code):
-        head = re.compile(r"[^;{}()]*?\bvoid\s+(?:__\w+__\s+)*([A-Za-z_]\w*)\s*\(").match(
-            re.sub(r"__mix__\([^)]*\)", lambda m: " " * len(m.group()), code), mark.end()
+    plain = re.sub(r"__mix__\([^)]*\)", lambda m: " " * len(m.group()), code)
+    for mark in islice(re.finditer(r"\b__global__\b", code), _MOST_ENTRIES):
+        head = re.compile(r"[^;{}()]{0,2000}?\bvoid\s+(?:__\w+__\s+)*([A-Za-z_]\w*)\s*\(").match(
+            plain, mark.end()
         )
         if head is None:
             continue
-        end = closing(code, head.end() - 1)
+        end = closing(code, head.end() - 1, _MOST_PARAMETERS)
         if end < 0:
             continue
         after = code[end + 1 :].lstrip()

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
@@ -25,10 +26,12 @@ _BYTES: dict[str, int] = {
     **dict.fromkeys(("int64_t", "uint64_t", "double", "size_t"), 8),
 }
 _MACRO = re.compile(r"\bBEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)")
+_MOST_STRUCTS = 2000  # of each kind, in one file
+_MOST_BODY = 1 << 16  # characters of a plain struct
 _FIELD = re.compile(r"\bTILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(")
 _PLAIN = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?\{")
 _CONSTANT = re.compile(
-    r"\b(?:constexpr|const)\s+[\w:\s]*?\b(\w+)\s*=\s*([^;]+);"
+    r"\b(?:constexpr|const)\s+[\w:\s]{0,200}?\b(\w+)\s*=\s*([^;]{1,2000});"
     r"|^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$",
     re.MULTILINE,
 )
@@ -71,9 +74,9 @@ def find_structs(sources: Sources) -> dict[str, Struct]:
     constants = _constants(codes.values())
     found: dict[str, Struct] = {}
     for file, code in codes.items():
-        for match in sorted(
-            (*_MACRO.finditer(code), *_PLAIN.finditer(code)), key=lambda match: match.start()
-        ):
+        heads = (_MACRO.finditer(code), _PLAIN.finditer(code))
+        some = [match for found_by in heads for match in islice(found_by, _MOST_STRUCTS)]
+        for match in sorted(some, key=lambda match: match.start()):
             place = Place(str(file), scan.line_of(code, match.start()))
             if match.re is _MACRO:
                 rows: list[_Row] | None = list(_macro_rows(code, match.end(), constants, place))
@@ -165,7 +168,7 @@ def _macro_rows(
 
 def _plain_rows(code: str, opening: int, constants: Mapping[str, str]) -> list[_Row] | None:
     """None when the body holds more than data members (then its layout is not told here)."""
-    end = scan.closing(code, opening)
+    end = scan.closing(code, opening, _MOST_BODY)
     if end < 0:
         return None
     rows: list[_Row] = []
