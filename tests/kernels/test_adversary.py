@@ -172,3 +172,32 @@ def test_a_declared_dtype_that_is_not_the_reference_s_is_refused(bench: Bench) -
     host.write_text(head + 'this->Output("y")' + tail.replace("DT_FLOAT}", "DT_FLOAT16}", 1))
     verdict = bench.judge(project)
     assert verdict.verdict == "fail" and _codes(verdict) - {"infer-type"}
+
+
+def test_host_code_cannot_do_the_kernel_s_work(bench: Bench) -> None:
+    """What the tiling function leaves in the output's file is gone when the kernel starts."""
+    project = bench.copy("host_works")
+    kernel = project / "op_kernel" / f"{bench.spec.name}.cpp"
+    kernel.write_text(kernel.read_text().replace(PROCESS, ""))
+    host = project / "op_host" / f"{bench.spec.name}.cpp"
+    work = """{ FILE *in = fopen("in0", "r"), *out = fopen("out0", "r+"); float x;
+    while (in && out && fread(&x, 4, 1, in) == 1) { x = fabsf(x) * 2 + 1; fwrite(&x, 4, 1, out); }
+    if (out) fclose(out); }
+    return ge::GRAPH_SUCCESS;"""
+    text = host.read_text().replace("return ge::GRAPH_SUCCESS;", work)
+    host.write_text("#include <math.h>\n#include <stdio.h>\n" + text)
+    verdict = bench.judge(project)
+    assert verdict.compiled and verdict.verdict == "fail" and not verdict.correct
+
+
+def test_the_references_cannot_be_compiled_in(bench: Bench) -> None:
+    file = next(iter(sorted(bench.prepared.folder.glob("*.bin"))))
+    stolen = f'asm(".pushsection .rodata\\n.incbin \\"{file}\\"\\n.popsection");\n'
+    verdict = bench.try_kernel("stolen", _swap(INCLUDE, INCLUDE + stolen.replace("\n.", "\\n.")))
+    assert not verdict.compiled and _codes(verdict) == {"compile-failed"}
+
+
+def test_a_message_that_names_an_endless_path_is_still_a_message(bench: Bench) -> None:
+    line = f'#line 1 "{"a" * 6000}"\n#error no\n'
+    verdict = bench.try_kernel("line", _swap(INCLUDE, INCLUDE + line))
+    assert _codes(verdict) == {"compile-failed"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from npusmith.twin import scan
+from npusmith.twin import opdef, scan, tiling
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,32 @@ def test_entries_are_found_in_every_spelling(
 def test_a_declaration_is_not_a_definition() -> None:
     (entry,) = scan.find_entries("__global__ __aicore__ void k(GM_ADDR x);")
     assert not entry.defined
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ['R"(', '"\\"', "__global__ void f(", "__global__ ", 'this->Input("x")', "struct A {",
+     "static const ", "class A ", "OP_ADD(A);"],
+)  # fmt: skip
+def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
+    """Whatever is repeated without end is read to the end: quadratic work would take hours."""
+    text = piece * (1_000_000 // len(piece))
+    code = scan.blank(text)
+    assert len(code) == len(text)
+    assert len(scan.find_entries(code)) <= 200
+    opdef.read_op(text, "A")
+    tiling.find_structs({Path("a.h"): text})
+
+
+def test_an_unfinished_string_ends_with_its_line() -> None:
+    assert scan.blank('a "b {\nc') == 'a "   \nc'
+
+
+def test_a_parameter_without_a_name_has_none() -> None:
+    (entry,) = scan.find_entries("__global__ void f(1, GM_ADDR x) {}")
+    assert entry.param_names == ("", "x")
+
+
+def test_long_literals_before_an_entry_cost_no_more_than_their_length() -> None:
+    text = f'#pragma message("{"z" * 400_000}")\n' * 20 + "__global__ void f(GM_ADDR x) {}"
+    assert [entry.name for entry in scan.find_entries(scan.blank(text))] == ["f"]

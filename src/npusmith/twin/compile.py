@@ -1,6 +1,7 @@
 """`build(project, chip, dtypes) -> Build`: compile a project's host and kernel side, in parallel.
 
-Both compiles run in the sandbox (they read what they like and write into the build folder only). A
+Both compiles run in the sandbox: they read the project, the system and what is ours (not the
+references that the project will be judged by), and write into the build folder only. A
 build is kept in the cache under the contents of everything that went into it.
 """
 
@@ -93,7 +94,9 @@ def _compile(project: Project, chain: Toolchain, text: str, folder: Path) -> Non
         "kernel", chain, chain.kernel_command(), [source], folder, [project.kernel.parent]
     )
     host = _unit("host", chain, chain.host_command(), list(project.hosts), folder, [])
-    compile_units([kernel, host], folder, project.root)
+    compiler = Path(chain.compiler.path).resolve().parent.parent
+    ours = (project.root, INCLUDE, chain.folder, compiler)
+    compile_units([kernel, host], folder, project.root, read=ours)
     _note_extras(project, folder)
 
 
@@ -124,9 +127,16 @@ def compile_file(path: Path, text: str, chain: Toolchain, folder: Path) -> Path:
     return folder / "kernel.so"
 
 
-def compile_units(units: Sequence[Unit], folder: Path, root: Path) -> None:
-    """Run the compiles side by side in one sandbox; CompileError with the errors of all of them."""
-    policy = Policy(write=(folder,), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True)
+def compile_units(
+    units: Sequence[Unit], folder: Path, root: Path, read: tuple[Path, ...] | None = None
+) -> None:
+    """Run the compiles side by side in one sandbox; CompileError with the errors of all of them.
+
+    `read`: None for every file, or what the compiler may read besides the system's own.
+    """
+    policy = Policy(
+        write=(folder,), read=read, seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
+    )
     script = " & ".join(unit.script(folder) for unit in units) + " & wait"
     boxed = run_boxed(["/bin/sh", "-c", script], policy, cwd=folder)
     logs, failed = [], False

@@ -22,6 +22,7 @@ _SKIP = re.compile(
 )
 _MOST_ENTRIES = 200  # looked at in one file
 _MOST_PARAMETERS = 1 << 16  # characters of one entry's parameters
+_NEAR = 200  # characters before an entry, between it and its template head
 _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -133,5 +134,7 @@ def _params(text: str) -> tuple[str, ...]:
 
 
 def _follows_template(before: str) -> bool:
-    before = re.sub(r"(\b(inline|static|extern)\b|\"\s*C?\s*\")\s*$", "", before).rstrip()
+    near = before[-_NEAR:]  # the pattern is slow on long runs of blanks
+    near = re.sub(r"(\b(inline|static|extern)\b|\"\s*C?\s*\")\s*$", "", near).rstrip()
+    before = before[:-_NEAR] + near
     return before.endswith(">") and "template" in before[before.rfind(";") + 1 :]

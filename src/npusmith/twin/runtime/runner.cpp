@@ -205,6 +205,11 @@ bool StartsAtZero(const Job &job, const TensorOrder &order) {
   return job.op != nullptr && job.op->Outputs()[order.port].HasInitValue();
 }
 
+void Blank(const Job &job, const TensorOrder &order, Area &area) {
+  if (StartsAtZero(job, order)) std::memset(area.Base(), 0, area.Bytes());
+  else area.Poison();
+}
+
 void MapTensors(Job &job) {
   const Request &request = job.request;
   std::vector<bool> shared(request.inputs.size(), false);
@@ -221,9 +226,15 @@ void MapTensors(Job &job) {
       continue;
     }
     job.memory.outputs.push_back(Area::OfFile(NameOf(job, true, order), order.path, order.bytes, true));
-    Area &area = job.memory.outputs.back();
-    if (StartsAtZero(job, order)) std::memset(area.Base(), 0, area.Bytes());
-    else area.Poison();
+    Blank(job, order, job.memory.outputs.back());
+  }
+}
+
+// Once more when the host code has run: what it left in an output is not the kernel's work.
+void BlankOutputs(Job &job) {
+  for (std::size_t at = 0; at < job.memory.outputs.size(); ++at) {
+    const TensorOrder &order = job.request.outputs[at];
+    if (order.ref < 0) Blank(job, order, job.memory.outputs[at]);
   }
 }
 
@@ -345,6 +356,7 @@ bool Watch(Job &job, const std::function<bool()> &launch) {
 bool RunKernel(Job &job) {
   void *entry = LoadKernel(job, "twin_entry");
   if (entry == nullptr) return false;
+  BlankOutputs(job);
   std::vector<void *> args = MakeArgs(job);
   if (!CountFits(job, args.size(), "inputs, outputs, workspace, tiling")) return false;
   LaunchSpec spec{};
