@@ -23,9 +23,9 @@ Gm At(const Gm &gm, std::int64_t index, int size) {
 }  // namespace
 
 void ReadElement(const Call &call, const View &view, std::int64_t index, int size, void *out) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   const View element = At(view, index, size);
-  const std::uint8_t *from = Usable(core, call, {"tensor", &element, size, size});
+  const std::uint8_t *from = Usable(core, call, {"tensor", &element, size, size, Use::kRead});
   if (from == nullptr) {
     std::memset(out, 0xFF, static_cast<std::size_t>(size));
     return;
@@ -35,14 +35,14 @@ void ReadElement(const Call &call, const View &view, std::int64_t index, int siz
 
 void WriteElement(const Call &call, const View &view, std::int64_t index, int size,
                   const void *in) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   const View element = At(view, index, size);
-  std::uint8_t *to = Usable(core, call, {"tensor", &element, size, size});
+  std::uint8_t *to = Usable(core, call, {"tensor", &element, size, size, Use::kWrite});
   if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
 }
 
 void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *out) {
-  Enter(call);
+  Enter(call, PIPE_S);
   const std::uint8_t *from = UsableGm(call, "tensor", At(gm, index, size), size, false);
   if (from == nullptr) {
     std::memset(out, 0xFF, static_cast<std::size_t>(size));
@@ -52,18 +52,18 @@ void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *
 }
 
 void WriteGm(const Call &call, const Gm &gm, std::int64_t index, int size, const void *in) {
-  Enter(call);
+  Enter(call, PIPE_S);
   std::uint8_t *to = UsableGm(call, "tensor", At(gm, index, size), size, true);
   if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
 }
 
 Site LastSite() { return Me().spot.site; }
 
-void *UbPointer(std::int64_t addr) { return Me().ub + addr; }
+void *UbPointer(std::int64_t addr) { return Me().Ub() + addr; }
 
 std::int64_t UbAddress(const void *pointer) {
   const auto *at = static_cast<const std::uint8_t *>(pointer);
-  const std::uint8_t *ub = Me().ub;
+  const std::uint8_t *ub = Me().Ub();
   return at >= ub && at < ub + kUbBytes ? at - ub : -1;
 }
 
@@ -77,12 +77,12 @@ View RawView(const void *pointer) {
 }
 
 void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes) {
-  Enter(call);
+  Enter(call, PIPE_S);
   UsableGm(call, "tensor", gm, bytes, false);
 }
 
 void CopyTiling(const Call &call, void *target, const void *source, std::int64_t bytes) {
-  Enter(call);
+  Enter(call, PIPE_S);
   const Gm gm{const_cast<std::uint8_t *>(static_cast<const std::uint8_t *>(source)), -1};
   const LaunchSpec *spec = ThisLaunch().spec;
   for (const Region &region : spec->regions) {
@@ -104,13 +104,13 @@ void SetWorkspace(void *workspace) {
 void *Workspace() { return ThisLaunch().workspace; }
 
 void AssertFailed(const Call &call, const char *text, const char *message) {
-  Enter(call);
+  Enter(call, PIPE_S);
   Report(call, "kernel-assert", Text("ASSERT(%s) failed", text), message);
   StopCore();
 }
 
 void PrintLine(const Call &call, const char *format, ...) {
-  const Core &core = Enter(call);
+  const Core &core = Enter(call, PIPE_S);
   char text[1024];
   va_list args;
   va_start(args, format);

@@ -9,14 +9,11 @@ namespace twin {
 
 namespace {
 
-bool InUb(AscendC::TPosition position) {
-  using P = AscendC::TPosition;
-  return position == P::VECIN || position == P::VECOUT || position == P::VECCALC ||
-         position == P::LCM;
-}
-
-bool CheckPosition(const Call &call, const Need &need) {
-  if (InUb(need.view->position)) return true;
+// Which memory an instruction of this pipe reaches by default; cube operations name theirs.
+bool CheckPosition(const Call &call, const Need &need, Memory memory) {
+  const bool somewhere = need.view->position != AscendC::TPosition::MAX &&
+                         need.view->position != AscendC::TPosition::GM;
+  if (somewhere && MemoryOf(need.view->position) == memory) return true;
   if (need.view->position == AscendC::TPosition::MAX) {
     Report(call, "tensor-empty", Text("%s of %s has no memory", need.role, call.api));
   } else {
@@ -45,8 +42,8 @@ bool CheckState(const Core &core, const Call &call, const Need &need) {
 bool CheckAlignment(const Call &call, const Need &need) {
   if (need.view->addr % need.align == 0) return true;
   Report(call, "ub-align",
-         Text("%s of %s starts at UB byte %lld, not a multiple of %lld", need.role, call.api,
-              Ll(need.view->addr), Ll(need.align)),
+         Text("%s of %s starts at %s byte %lld, not a multiple of %lld", need.role, call.api,
+              NameOf(MemoryOf(need.view->position)), Ll(need.view->addr), Ll(need.align)),
          Text("address %% %lld = %lld", Ll(need.align), Ll(need.view->addr % need.align)),
          Text("address %% %lld == 0", Ll(need.align)));
   return false;
@@ -54,7 +51,8 @@ bool CheckAlignment(const Call &call, const Need &need) {
 
 bool CheckBounds(const Core &core, const Call &call, const Need &need) {
   const View &view = *need.view;
-  if (need.bytes <= view.bytes && view.addr >= 0 && view.addr + need.bytes <= kUbBytes) return true;
+  const std::int64_t most = BytesOf(MemoryOf(view.position));
+  if (need.bytes <= view.bytes && view.addr >= 0 && view.addr + need.bytes <= most) return true;
   std::string seen = Text("touches %lld B, the tensor has %lld B from there on", Ll(need.bytes),
                           Ll(std::max<std::int64_t>(view.bytes, 0)));
   if (view.buffer != kNoBuffer) {
@@ -104,15 +102,38 @@ void ReportOutside(const Call &call, const char *role, const std::uint8_t *base,
 
 }  // namespace
 
-std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
+namespace {
+
+void Touch(Core &core, const Call &call, const Need &need, Memory memory) {
+  if (need.use == Use::kLook || need.bytes <= 0) return;
+  const bool named = std::strncmp(need.role, "dst", 3) == 0;
+  const bool write = need.use == Use::kByRole ? named : need.use != Use::kRead;
+  const bool read = need.use == Use::kByRole ? !named : need.use != Use::kWrite;
+  const auto tell = [&](bool writes) {
+    OrderTouch(core, call, memory, need.view->addr, need.bytes, need.rows.run, need.rows.pitch,
+               writes);
+  };
+  if (read) tell(false);
+  if (write) tell(true);
+}
+
+}  // namespace
+
+std::uint8_t *UsableIn(Core &core, const Call &call, const Need &need, Memory memory) {
   CheckOverflow(core);
-  const bool good = CheckPosition(call, need) && CheckState(core, call, need) &&
+  const bool good = CheckPosition(call, need, memory) && CheckState(core, call, need) &&
                     CheckAlignment(call, need) && CheckBounds(core, call, need);
-  return good ? core.ub + need.view->addr : nullptr;
+  if (!good) return nullptr;
+  Touch(core, call, need, memory);
+  return core.Hold(memory).base + need.view->addr;
+}
+
+std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
+  return UsableIn(core, call, need, Memory::kUb);
 }
 
 std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
-                       bool write) {
+                       bool write, Spread rows) {
   const Region *region = gm.base == nullptr ? nullptr : RegionOf(gm.base);
   if (region == nullptr || bytes > region->base + region->bytes - gm.base) {
     ReportOutside(call, role, gm.base, bytes);
@@ -129,6 +150,9 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
                 Ll(gm.bytes)),
            "", "", Level::kWarning);
   }
+  Core &core = Me();
+  OrderTouchGm(core, call, *region, gm.base, bytes, rows.run, rows.pitch, write,
+               core.unit == PIPE_S);
   return gm.base;
 }
 
@@ -162,13 +186,14 @@ bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t a
 void UseReserve(Core &core, const Call &call) {
   std::int64_t used = 0;
   for (const Buffer &buffer : core.buffers) {
-    if (buffer.state != BufferState::kGone) used = std::max(used, buffer.addr + buffer.bytes);
+    const bool here = MemoryOf(buffer.position) == Memory::kUb;
+    if (here && buffer.state != BufferState::kGone) used = std::max(used, buffer.addr + buffer.bytes);
   }
   if (used <= TWIN_UB_BYTES) return;
   Report(call, "ub-reserved",
          Text("%s uses the top of UB as scratch, where buffers of this kernel lie", call.api),
          Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES));
-  auto *words = reinterpret_cast<std::uint16_t *>(core.ub + TWIN_UB_BYTES);
+  auto *words = reinterpret_cast<std::uint16_t *>(core.Ub() + TWIN_UB_BYTES);
   std::fill(words, words + (kUbUsable - TWIN_UB_BYTES) / 2, std::uint16_t{0x7FFF});
 }
 
@@ -176,11 +201,11 @@ bool HasScratch(Core &core, const Call &call, const View *scratch, std::int64_t 
   if (scratch != nullptr) {
     return Usable(core, call, {"sharedTmpBuffer", scratch, bytes}) != nullptr;
   }
-  const std::int64_t left = kUbUsable - core.top;
+  const std::int64_t left = kUbUsable - core.spaces[0].top;
   if (left >= bytes) return true;
   Report(call, "scratch-size",
          Text("%s needs scratch from what is left of UB, and %lld B are left", call.api, Ll(left)),
-         Text("InitBuffer took %lld B", Ll(core.top)), Text("at least %lld B left", Ll(bytes)));
+         Text("InitBuffer took %lld B", Ll(core.spaces[0].top)), Text("at least %lld B left", Ll(bytes)));
   return false;
 }
 

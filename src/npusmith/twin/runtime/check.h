@@ -5,20 +5,35 @@
 
 namespace twin {
 
+// What an operation does with an operand. kByRole: a role that begins with "dst" is written, any
+// other is read. kLook: checked only, no access (the caller tells the sanitizer itself).
+enum class Use : std::uint8_t { kByRole, kRead, kWrite, kUpdate, kLook };
+
+// A strided footprint: `run` bytes at every `pitch`; run 0 means every byte.
+struct Spread {
+  std::int64_t run = 0, pitch = 0;
+};
+
 // One operand as an operation will touch it.
 struct Need {
   const char *role;  // "dst", "src0", ...
   const View *view;
   std::int64_t bytes;  // from the view's start to the last byte touched
   std::int64_t align = kBlock;
+  Use use = Use::kByRole;
+  Spread rows = {};
 };
 
 // The host address of the operand, or null after reporting what is wrong with it.
 std::uint8_t *Usable(Core &core, const Call &call, const Need &need);
 
+// The same for an operand that must lie in a certain memory.
+std::uint8_t *UsableIn(Core &core, const Call &call, const Need &need, Memory memory);
+
 // The host address of `bytes` at gm, or null after reporting.
+// `rows`: a strided footprint.
 std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
-                       bool write);
+                       bool write, Spread rows = {});
 
 // Reports param-range unless least <= value <= most.
 bool InRange(const Call &call, const char *what, std::int64_t value, std::int64_t least,

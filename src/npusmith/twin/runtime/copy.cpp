@@ -83,7 +83,7 @@ bool CheckGmAlignment(const Call &call, const Gm &gm, int size) {
 }  // namespace
 
 void CopyIn(const Call &call, DType type, const View &dst, const Gm &src, std::int64_t count) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE2);
   if (!InRange(call, "count", count, 0, 0xFFFFFFFFll)) return;
   const std::int64_t bytes = WholeBlocks(call, count, SizeOf(type));
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
@@ -93,7 +93,7 @@ void CopyIn(const Call &call, DType type, const View &dst, const Gm &src, std::i
 }
 
 void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::int64_t count) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE3);
   if (!InRange(call, "count", count, 0, 0xFFFFFFFFll)) return;
   const std::int64_t bytes = WholeBlocks(call, count, SizeOf(type));
   const std::uint8_t *from = Usable(core, call, {"src", &src, bytes});
@@ -105,7 +105,7 @@ void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::
 }
 
 void CopyOver(const Call &call, DType type, const View &dst, const View &src, std::int64_t count) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_V);
   if (!InRange(call, "count", count, 0, 0xFFFFFFFFll)) return;
   const std::int64_t bytes = WholeBlocks(call, count, SizeOf(type));
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
@@ -139,7 +139,7 @@ bool MakeRows(const Call &call, const Blocks &how, Rows &rows) {
 
 void CopyInBlocks(const Call &call, DType type, const View &dst, const Gm &src,
                   const Blocks &how) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE2);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd()});
@@ -153,7 +153,7 @@ void CopyInBlocks(const Call &call, DType type, const View &dst, const Gm &src,
 
 void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
                    const Blocks &how) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE3);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
   const std::uint8_t *from = Usable(core, call, {"src", &src, rows.FromEnd()});
@@ -167,7 +167,7 @@ void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
 }
 
 void CopyOverBlocks(const Call &call, DType, const View &dst, const View &src, const Blocks &how) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_V);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd()});
@@ -234,7 +234,7 @@ void CopyRowIn(std::uint8_t *to, const std::uint8_t *from, const PadBlocks &how,
 
 void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
                   const PadBlocks &how) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE2);
   const int size = SizeOf(type);
   if (!CheckPad(call, type, how, true) || how.length == 0) return;
   if (!how.pad && (how.left != 0 || how.right != 0)) {
@@ -258,7 +258,7 @@ void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
 
 void CopyOutPadded(const Call &call, DType type, const Gm &dst, const View &src,
                    const PadBlocks &how) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE3);
   if (!CheckPad(call, type, how, false) || how.length == 0) return;
   const std::int64_t row = (how.length + kBlock - 1) / kBlock * kBlock;
   const std::int64_t fromPitch = row + how.source * kBlock;
@@ -341,7 +341,7 @@ bool PlanSlices(const Call &call, DType type, const std::uint32_t *dstSlices,
 
 void CopyInSlices(const Call &call, DType type, const View &dst, const Gm &src,
                   const std::uint32_t *dstSlices, const std::uint32_t *srcSlices, int dims) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE2);
   SlicePlan plan;
   if (!PlanSlices(call, type, dstSlices, srcSlices, dims, plan)) return;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, plan.toEnd});
@@ -354,7 +354,7 @@ void CopyInSlices(const Call &call, DType type, const View &dst, const Gm &src,
 
 void CopyOutSlices(const Call &call, DType type, const Gm &dst, const View &src,
                    const std::uint32_t *dstSlices, const std::uint32_t *srcSlices, int dims) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE3);
   SlicePlan plan;
   if (!PlanSlices(call, type, dstSlices, srcSlices, dims, plan)) return;
   const std::uint8_t *from = Usable(core, call, {"src", &src, plan.fromEnd});
@@ -367,7 +367,7 @@ void CopyOutSlices(const Call &call, DType type, const Gm &dst, const View &src,
 }
 
 void FillGm(const Call &call, DType type, const Gm &dst, std::int64_t count, const void *value) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_MTE3);
   if (!InRange(call, "size", count, 0, 0xFFFFFFFFll)) return;
   std::uint8_t *to = UsableGm(call, "dst", dst, count * SizeOf(type), true);
   if (to == nullptr || count == 0) return;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "order.h"
+#include "shadow.h"
 #include "twin/launch.h"
 #include "twin/runtime.h"
 
@@ -16,6 +18,22 @@ namespace twin {
 
 constexpr std::int64_t kUbBytes = TWIN_UB_TOTAL_BYTES;
 constexpr std::int64_t kUbUsable = TWIN_UB_TOTAL_BYTES - TWIN_UB_SYSTEM_BYTES;
+
+// The on-chip memories: a vector core has UB, a cube core has the others.
+enum class Memory : std::uint8_t { kUb, kL1, kL0a, kL0b, kL0c, kBias, kFixpipe };
+constexpr std::size_t kMemories = 7;
+Memory MemoryOf(AscendC::TPosition position);
+std::int64_t BytesOf(Memory memory);
+const char *NameOf(Memory memory);
+
+// One of them, as a core holds it. `base` is null until something lives there.
+struct Space {
+  std::unique_ptr<std::uint8_t[]> bytes;
+  std::uint8_t *base = nullptr;
+  std::int64_t top = 0;    // given out by InitBuffer so far
+  bool overflow = false;   // to be reported at the next use, when all buffers are known
+  Site overflowSite;
+};
 constexpr std::int64_t kBlock = TWIN_BLOCK_BYTES;
 constexpr std::int64_t kRepeat = TWIN_REPEAT_BYTES;
 constexpr int kEvents = 8;  // event ids of one HardEvent (doc: SetFlag)
@@ -47,8 +65,10 @@ enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross };
 
 struct Core {
   int block = 0;
-  std::unique_ptr<std::uint8_t[]> memory;  // UB, then a guard that nothing may rely on
-  std::uint8_t *ub = nullptr;
+  std::array<Space, kMemories> spaces;
+  pipe_t unit = PIPE_V;  // the pipe on which the present call's instruction runs
+  Clocks clocks;         // what this core's pipes have seen of each other
+  Shadow shadow;         // what is known of each byte that lives on the core
 
   Call spot{"", {}};
   std::int64_t calls = 0;  // API calls so far
@@ -65,9 +85,6 @@ struct Core {
 
   void *pipe = nullptr;
   bool pipeOpen = false;
-  std::int64_t top = 0;  // UB given out so far
-  bool overflow = false;  // to be reported at the next use of UB, when all buffers are known
-  Site overflowSite;
   std::vector<Buffer> buffers;
   std::vector<Queue> queues;
 
@@ -101,12 +118,16 @@ struct Core {
   bool stopped = false;  // by a fatal finding
 
   void Clear(int newBlock);
+  // The memory, filled with poison at its first use.
+  Space &Hold(Memory memory);
+  std::uint8_t *Ub() { return Hold(Memory::kUb).base; }
 };
 
 // The core that runs on this thread; never null while a kernel runs.
 Core &Me();
-// Marks the start of an API call: where we are, and how often that line has run.
-Core &Enter(const Call &call);
+// Marks the start of an API call: where we are, how often that line has run, and the pipe on which
+// the instruction runs (doc: "API to pipe"); PIPE_S for what the scalar unit does itself.
+Core &Enter(const Call &call, pipe_t unit = PIPE_V);
 
 // Suspends this core until the scheduler finds what it waits for.
 void Suspend();

@@ -50,7 +50,7 @@ thread_local std::map<Core *, Fibre *> *fibres = nullptr;
 
 Core &IdleCore() {
   static thread_local Core core;
-  if (core.ub == nullptr) core.Clear(-1);
+  if (core.block == 0) core.Clear(-1);
   return core;
 }
 
@@ -140,16 +140,56 @@ std::vector<Fibre *> RunWaiting(std::vector<Fibre *> waiting, bool &finished) {
 }  // namespace
 
 void Core::Clear(int newBlock) {
-  auto kept = std::move(memory);
+  auto kept = std::move(spaces);
   *this = Core();
-  memory = std::move(kept);
-  constexpr std::size_t kGuard = 4096;
-  if (memory == nullptr) memory = std::make_unique<std::uint8_t[]>(kUbBytes + kGuard);
-  auto start = reinterpret_cast<std::uintptr_t>(memory.get());
-  ub = memory.get() + ((64 - start % 64) % 64);
-  auto *words = reinterpret_cast<std::uint16_t *>(ub);
-  std::fill(words, words + kUbBytes / 2, kPoison);
+  spaces = std::move(kept);
+  for (Space &space : spaces) {
+    space.base = nullptr;
+    space.top = 0;
+    space.overflow = false;
+  }
   block = newBlock;
+  OrderBegin(*this);
+}
+
+Space &Core::Hold(Memory memory) {
+  Space &space = spaces[static_cast<std::size_t>(memory)];
+  if (space.base != nullptr) return space;
+  constexpr std::size_t kGuard = 4096;  // nothing may rely on it
+  const std::int64_t size = BytesOf(memory);
+  if (space.bytes == nullptr) {
+    space.bytes = std::make_unique<std::uint8_t[]>(static_cast<std::size_t>(size) + kGuard);
+  }
+  auto start = reinterpret_cast<std::uintptr_t>(space.bytes.get());
+  space.base = space.bytes.get() + ((64 - start % 64) % 64);
+  auto *words = reinterpret_cast<std::uint16_t *>(space.base);
+  std::fill(words, words + size / 2, kPoison);
+  return space;
+}
+
+Memory MemoryOf(AscendC::TPosition position) {
+  using P = AscendC::TPosition;
+  switch (position) {
+    case P::A1: case P::B1: case P::C1: case P::TSCM: case P::SHM: return Memory::kL1;
+    case P::A2: return Memory::kL0a;
+    case P::B2: return Memory::kL0b;
+    case P::CO1: return Memory::kL0c;
+    case P::C2: return Memory::kBias;
+    case P::C2PIPE2GM: return Memory::kFixpipe;
+    default: return Memory::kUb;
+  }
+}
+
+std::int64_t BytesOf(Memory memory) {
+  constexpr std::int64_t kBytes[] = {TWIN_UB_TOTAL_BYTES, TWIN_L1_BYTES,  TWIN_L0A_BYTES,
+                                     TWIN_L0B_BYTES,      TWIN_L0C_BYTES, TWIN_BIAS_TABLE_BYTES,
+                                     TWIN_FIXPIPE_BYTES};
+  return kBytes[static_cast<std::size_t>(memory)];
+}
+
+const char *NameOf(Memory memory) {
+  constexpr const char *kNames[] = {"UB", "L1", "L0A", "L0B", "L0C", "bias table", "fixpipe buffer"};
+  return kNames[static_cast<std::size_t>(memory)];
 }
 
 Core &Me() { return running != nullptr ? *running : IdleCore(); }
@@ -194,11 +234,13 @@ long &Runs(Core &core, const Site &site) {
 
 }  // namespace
 
-Core &Enter(const Call &call) {
+Core &Enter(const Call &call, pipe_t unit) {
   Core &core = Me();
   core.spot = call;
   core.calls += 1;
+  core.unit = unit;
   Runs(core, call.site) += 1;
+  OrderIssue(core, unit);
   return core;
 }
 
@@ -222,6 +264,7 @@ bool Launch(const LaunchSpec &spec) {
   Session &session = ThisLaunch();
   session = Session();
   session.spec = &spec;
+  OrderLaunch();
   std::map<Core *, Fibre *> table;
   fibres = &table;
   Ring ring;

@@ -18,24 +18,30 @@ View ViewOf(const Core &core, int index) {
   return {buffer.addr, buffer.bytes, index, buffer.generation, buffer.position};
 }
 
-// Takes UB from the pipe; past its end the piece has an address that no use of it will pass.
+// What InitBuffer may give out: the top 256 B of UB are the system's.
+std::int64_t UsableBytes(Memory memory) {
+  return memory == Memory::kUb ? kUbUsable : BytesOf(memory);
+}
+
+// Takes memory from the pipe; past its end the piece has an address that no use of it will pass.
 int TakePiece(Core &core, const Call &call, std::int64_t bytes, BufferState state, int queue,
               AscendC::TPosition position) {
   const std::int64_t padded = PadBlock(bytes);
-  if (core.top + padded > kUbUsable && !core.overflow) {
-    core.overflow = true;
-    core.overflowSite = call.site;
+  Space &space = core.spaces[static_cast<std::size_t>(MemoryOf(position))];
+  if (space.top + padded > UsableBytes(MemoryOf(position)) && !space.overflow) {
+    space.overflow = true;
+    space.overflowSite = call.site;
   }
-  core.buffers.push_back({core.top, padded, state, 0, queue, position, call.site, call.site});
-  core.top += padded;
+  core.buffers.push_back({space.top, padded, state, 0, queue, position, call.site, call.site});
+  space.top += padded;
   return static_cast<int>(core.buffers.size()) - 1;
 }
 
-std::string PiecesOf(const Core &core) {
+std::string PiecesOf(const Core &core, Memory memory) {
   std::string text;
   for (std::size_t i = 0; i < core.buffers.size(); ++i) {
     const Buffer &buffer = core.buffers[i];
-    if (buffer.state == BufferState::kGone) continue;
+    if (buffer.state == BufferState::kGone || MemoryOf(buffer.position) != memory) continue;
     std::size_t same = i;
     while (same + 1 < core.buffers.size() && core.buffers[same + 1].queue == buffer.queue &&
            buffer.queue >= 0 && core.buffers[same + 1].made.line == buffer.made.line) {
@@ -120,32 +126,36 @@ void CloseQueues(Core &core) {
     buffer.state = BufferState::kGone;
     buffer.generation += 1;
   }
-  core.top = 0;
+  for (Space &space : core.spaces) space.top = 0;
 }
 
 }  // namespace
 
 void CheckOverflow(Core &core) {
-  if (!core.overflow) return;
-  core.overflow = false;
-  Report({"InitBuffer", core.overflowSite}, "ub-capacity",
-         Text("buffers of %lld B do not fit UB", Ll(core.top)), PiecesOf(core),
-         Text("at most %lld B in all", Ll(kUbUsable)));
+  for (std::size_t at = 0; at < kMemories; ++at) {
+    Space &space = core.spaces[at];
+    if (!space.overflow) continue;
+    space.overflow = false;
+    const auto memory = static_cast<Memory>(at);
+    Report({"InitBuffer", space.overflowSite}, "ub-capacity",
+           Text("buffers of %lld B do not fit %s", Ll(space.top), NameOf(memory)),
+           PiecesOf(core, memory), Text("at most %lld B in all", Ll(UsableBytes(memory))));
+  }
 }
 
 void OpenPipe(const Call &call, void *pipe) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (core.pipeOpen) {
     Report(call, "pipe-twice", "a second TPipe while the first one lives",
            "its buffers start at UB byte 0 again");
   }
   core.pipe = pipe;
   core.pipeOpen = true;
-  core.top = 0;
+  for (Space &space : core.spaces) space.top = 0;
 }
 
 void ClosePipe(const Call &call, void *pipe) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (core.pipe != pipe || !core.pipeOpen) return;
   CheckOverflow(core);
   CheckQueues(core);
@@ -155,20 +165,20 @@ void ClosePipe(const Call &call, void *pipe) {
 }
 
 void ResetPipe(const Call &call) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   CheckOverflow(core);
   CloseQueues(core);
 }
 
 void *CurrentPipe(const Call &call) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (core.pipe != nullptr) return core.pipe;
   Report(call, "pipe-missing", "GetTPipePtr() before a TPipe was made");
   StopCore();
 }
 
 int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, std::int64_t bytes) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (!InRange(call, "num", buffers, 1, kMostBuffers)) StopCore();
   if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;  // every use will be out of bounds
   const int index = static_cast<int>(core.queues.size());
@@ -185,13 +195,13 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
 }
 
 View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t bytes) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;
   return ViewOf(core, TakePiece(core, call, bytes, BufferState::kStatic, -1, position));
 }
 
 View AllocBuffer(const Call &call, int index) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   CheckOverflow(core);
   Queue &queue = QueueOf(core, call, index);
   for (std::size_t i = 0; i < queue.buffers.size(); ++i) {
@@ -211,7 +221,7 @@ View AllocBuffer(const Call &call, int index) {
 }
 
 bool EnqueBuffer(const Call &call, int index, const View &view) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   Queue &queue = QueueOf(core, call, index);
   Buffer *buffer = Returned(core, call, queue, view);
   if (buffer == nullptr) return false;
@@ -229,7 +239,7 @@ bool EnqueBuffer(const Call &call, int index, const View &view) {
 }
 
 View DequeBuffer(const Call &call, int index) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   Queue &queue = QueueOf(core, call, index);
   if (queue.queued.empty()) {
     Report(call, "queue-state", "DeQue on a queue that holds nothing", StatesOf(core, queue));
@@ -246,7 +256,7 @@ View DequeBuffer(const Call &call, int index) {
 }
 
 void FreeBuffer(const Call &call, int index, const View &view) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   Queue &queue = QueueOf(core, call, index);
   Buffer *buffer = Returned(core, call, queue, view);
   if (buffer == nullptr) return;
@@ -256,12 +266,12 @@ void FreeBuffer(const Call &call, int index, const View &view) {
 }
 
 int CountQueued(const Call &call, int index) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   return static_cast<int>(QueueOf(core, call, index).queued.size());
 }
 
 int CountIdle(const Call &call, int index) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   const Queue &queue = QueueOf(core, call, index);
   return static_cast<int>(std::count_if(queue.buffers.begin(), queue.buffers.end(), [&](int at) {
     return core.buffers[static_cast<std::size_t>(at)].state == BufferState::kFree;
@@ -269,10 +279,10 @@ int CountIdle(const Call &call, int index) {
 }
 
 View RestOfUb(const Call &call, AscendC::TPosition position) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   CheckOverflow(core);
   View view;
-  view.addr = PadBlock(core.top);
+  view.addr = PadBlock(core.spaces[static_cast<std::size_t>(Memory::kUb)].top);
   view.bytes = std::max<std::int64_t>(TWIN_UB_BYTES - view.addr, 0);
   view.position = position;
   return view;

@@ -43,7 +43,7 @@ const char *PipeName(pipe_t pipe) {
 }  // namespace
 
 void SetEvent(const Call &call, HardEvent event, std::int64_t id) {
-  Core::Event *flag = EventOf(Enter(call), call, event, id);
+  Core::Event *flag = EventOf(Enter(call, PIPE_S), call, event, id);
   if (flag == nullptr) return;
   if (flag->set) {
     Report(call, "event-pair",
@@ -52,21 +52,24 @@ void SetEvent(const Call &call, HardEvent event, std::int64_t id) {
   }
   flag->set = true;
   flag->site = call.site;
+  OrderSet(Me(), event, static_cast<int>(id));
 }
 
 void WaitEvent(const Call &call, HardEvent event, std::int64_t id) {
-  Core::Event *flag = EventOf(Enter(call), call, event, id);
+  Core::Event *flag = EventOf(Enter(call, PIPE_S), call, event, id);
   if (flag == nullptr) return;
   if (!flag->set) {
     Report(call, "event-pair",
            Text("WaitFlag<HardEvent::%s>(%lld) without a SetFlag before it", NameOf(event),
                 Ll(id)));
+  } else {
+    OrderWait(Me(), event, static_cast<int>(id));
   }
   flag->set = false;
 }
 
 int FetchEvent(const Call &call, HardEvent event, bool reserve) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   auto &flags = core.events[static_cast<std::size_t>(event)];
   for (int id = 0; id < kEvents; ++id) {
     auto &flag = flags[static_cast<std::size_t>(id)];
@@ -81,7 +84,7 @@ int FetchEvent(const Call &call, HardEvent event, bool reserve) {
 }
 
 void ReleaseEvent(const Call &call, HardEvent event, std::int64_t id) {
-  Core::Event *flag = EventOf(Enter(call), call, event, id);
+  Core::Event *flag = EventOf(Enter(call, PIPE_S), call, event, id);
   if (flag == nullptr) return;
   if (!flag->reserved) {
     Report(call, "event-pair",
@@ -96,20 +99,20 @@ HardEvent EventBetween(const Call &call, pipe_t first, pipe_t second) {
   for (int i = 0; i < kHardEvents; ++i) {
     if (name == kEventNames[i]) return static_cast<HardEvent>(i);
   }
-  Enter(call);
+  Enter(call, PIPE_S);
   Report(call, "param-range", Text("%s between pipes %s and %s", call.api, PipeName(first),
                                    PipeName(second)));
   StopCore();
 }
 
 void Barrier(const Call &call, pipe_t pipe) {
-  Enter(call);
-  if (pipe != PIPE_S) return;
+  Core &core = Enter(call, PIPE_S);
+  if (pipe != PIPE_S) return OrderBarrier(core, pipe);
   Report(call, "param-range", "PipeBarrier<PIPE_S>", "PIPE_S", "any other pipe");
 }
 
 void SyncCores(const Call &call, std::int64_t cores) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   Session &session = ThisLaunch();
   if (session.spec == nullptr) return;
   const std::uint32_t blocks = session.spec->blocks;
@@ -133,7 +136,7 @@ void SyncCores(const Call &call, std::int64_t cores) {
 }
 
 void SoftSync(const Call &call, const Gm &gm, const View &ub, std::int64_t cores) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   const std::int64_t blocks = cores > 0 ? cores : BlockCount();
   const std::int64_t bytes = blocks * kBlock;
   if (UsableGm(call, "gmWorkspace", gm, bytes, true) == nullptr) return;
@@ -152,7 +155,7 @@ std::int32_t *BlockFlag(const Call &call, const Gm &gm, std::int64_t block, std:
 }  // namespace
 
 void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   std::int32_t *flag = BlockFlag(call, gm, block, event);
   if (flag == nullptr) return;
   if (*flag != 0) {  // the former signal was not taken yet
@@ -163,7 +166,7 @@ void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t e
 }
 
 void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   std::int32_t *flag = BlockFlag(call, gm, block, event);
   if (flag == nullptr) return;
   if (*flag == 0) {
@@ -176,7 +179,7 @@ void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t 
 }
 
 void CrossSet(const Call &call, int mode, std::int64_t id) {
-  Enter(call);
+  Enter(call, PIPE_S);
   if (!InRange(call, "flag id", id, 0, 10)) return;  // 11..14 belong to SyncAll (doc)
   Session &session = ThisLaunch();
   if (session.spec == nullptr) return;
@@ -193,7 +196,7 @@ void CrossSet(const Call &call, int mode, std::int64_t id) {
 }
 
 void CrossWait(const Call &call, std::int64_t id) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (!InRange(call, "flag id", id, 0, 10)) return;
   auto &taken = core.crossTaken[static_cast<std::size_t>(id)];
   if (ThisLaunch().crossRound[static_cast<std::size_t>(id)] <= taken) {
@@ -206,14 +209,14 @@ void CrossWait(const Call &call, std::int64_t id) {
 }
 
 void SetAtomic(const Call &call, Atomic mode, DType type) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   core.atomic = mode;
   core.atomicType = type;
   core.atomicSite = call.site;
 }
 
 void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   core.mask[0] = low;
   core.mask[1] = high;
   core.maskTouched = core.counter || (low & high) != ~0ull;
@@ -222,7 +225,7 @@ void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
 
 void SetMaskLength(const Call &call, std::int64_t length, DType type) {
   const std::int64_t lanes = kRepeat / SizeOf(type);
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   if (core.counter) {
     SetMask(call, 0, static_cast<std::uint64_t>(length));
     return;
@@ -234,27 +237,27 @@ void SetMaskLength(const Call &call, std::int64_t length, DType type) {
 }
 
 void SetCounter(const Call &call, bool on) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   core.counter = on;
   core.maskSite = call.site;
 }
 
 void ResetMaskRegister(const Call &call) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   core.mask[0] = core.mask[1] = ~0ull;
   core.maskTouched = false;
 }
 
-void SetDeq(const Call &call, float scale) { Enter(call).deqScale = scale; }
+void SetDeq(const Call &call, float scale) { Enter(call, PIPE_S).deqScale = scale; }
 
 void SetPad(const Call &call, std::uint64_t bits) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   core.padSet = true;
   core.padBits = bits;
 }
 
 void ResetState(const Call &call) {
-  Core &core = Enter(call);
+  Core &core = Enter(call, PIPE_S);
   core.atomic = Atomic::kNone;
   core.counter = false;
   core.mask[0] = core.mask[1] = ~0ull;
