@@ -659,6 +659,31 @@ _TWIN: list[Code] = [
     *_rows(
         "twin",
         (
+            "cube-tiling",
+            "The TCubeTiling that a Matmul object got is not legal.",
+            "base blocks that fit L0A, L0B and L0C, depth = step * stepK or twice that, all in L1",
+            "let matmul_tiling::MatmulApiTiling or MultiCoreMatmulTiling compute it; check the fields "
+            "that were set by hand",
+        ),
+        (
+            "matmul-operand",
+            "A Matmul object got an operand that does not fit it, or lacks one.",
+            "SetTensorA and SetTensorB as MatmulType and tiling say; SetBias exactly with isBias",
+            "compare with MatmulType, SetOrgShape, SetSingleShape and the host's EnableBias",
+        ),
+        (
+            "matmul-order",
+            "A call on a Matmul object comes without the call that must come before it.",
+            "REGIST_MATMUL_OBJ, SetTensorA and SetTensorB, Iterate, GetTensorC, End",
+            "add the call that is missing, or make it on the core that computes",
+        ),
+        (
+            "mix-workspace",
+            "A kernel with a Matmul object has no room for messages between its cores.",
+            "GetLibApiWorkSpaceSize() bytes of workspace besides the user's own",
+            "add PlatformAscendC::GetLibApiWorkSpaceSize() to GetWorkspaceSizes(1)[0]",
+        ),
+        (
             "tensor-empty",
             "An operation got a LocalTensor that owns no memory.",
             "a tensor from AllocTensor, DeQue, TBuf::Get or a constructor with an address",
@@ -681,6 +706,12 @@ _TWIN: list[Code] = [
             "An operation touches bytes outside its tensor or outside UB.",
             "count, mask, repeats and strides that stay inside the tensor",
             "shorten the last tile, or enlarge the buffer",
+        ),
+        (
+            "stack-nested",
+            "A tensor of PopStackBuffer is used after the same bytes were given out again.",
+            "one PopStackBuffer at a time, after all InitBuffer",
+            "finish with the first tensor, or make a TBuf for it",
         ),
         (
             "ub-capacity",
@@ -843,6 +874,24 @@ _TWIN: list[Code] = [
             "The kernel's tiling struct is larger than what the host wrote.",
             "the same struct on both sides",
             "define the tiling struct once and include it from host and kernel",
+        ),
+        (
+            "sort-unsorted",
+            "A merge of sorted lists got a list that is not in descending order.",
+            "lists that Sort32, Sort or an earlier merge has put in order",
+            "sort each list first, and check that elementLengths ends where its order ends",
+        ),
+        (
+            "tiling-shape",
+            "A library function got tiling that was computed for another shape, or not at all.",
+            "tiling from the host's function with the shape, type and mode of the kernel's call",
+            "call the host's tiling function with what the kernel will pass",
+        ),
+        (
+            "chip-lacks",
+            "The kernel calls an API that this chip does not have.",
+            "APIs that are documented for Atlas A2 (dav-2201)",
+            "use the API that replaces it, or keep the branch for the other chip out of this build",
         ),
         (
             "kernel-assert",
@@ -1107,9 +1156,105 @@ _TWIN_HOST: list[Code] = [
             "writes inside the tensor",
             "check the last core's tail; DataCopyPad is for lengths not a multiple of 32 B",
         ),
+        (
+            "project-link",
+            "A file of the project is a link to somewhere else.",
+            "plain files below the project's folder",
+            "copy the file into the project",
+        ),
+        (
+            "device-cpp",
+            "Device code uses a part of C++ that AI cores do not have.",
+            "no recursion, new or delete, virtual functions, exceptions, RTTI or function pointers",
+            "use templates and plain loops; take memory from TPipe",
+        ),
+        (
+            "format-syntax",
+            "A submission is neither the Python nor the JSON that its format asks for.",
+            "one Python file with six strings, or one JSON object with sources",
+            "look at the line named; text around the code belongs into comments",
+        ),
+        (
+            "format-part",
+            "A part of a submission is missing or not of its kind.",
+            "six plain strings; or sources with a path and a content each, one of them a binding",
+            "compare with the format's description in docs/project.md",
+        ),
+        (
+            "format-path",
+            "A submission names a file outside of its own folder.",
+            "relative names with / between plain parts",
+            "name files as in kernel/add.cpp",
+        ),
+        (
+            "cheat-compute",
+            "The Python part computes with PyTorch instead of calling its kernel.",
+            "allocation, views, casts and calls of the compiled module",
+            "move the computation into the kernel",
+        ),
+        (
+            "cheat-binding",
+            "The binding computes with PyTorch instead of calling its kernel.",
+            "allocation, views, shapes and EXEC_NPU_CMD",
+            "move the computation into the kernel",
+        ),
+        (
+            "binding-call",
+            "A binding calls an aclnn function that no operator provides, or with other arguments.",
+            "aclnn and the operator's type; inputs, attributes, outputs in the definition's order",
+            "compare EXEC_NPU_CMD with the operator's Input, Attr and Output lines",
+        ),
+        (
+            "binding-note",
+            "The note beside a compiled binding is missing or damaged.",
+            "<module>.json beside <module>.so, as npusmith bind writes both",
+            "bind the project again, and keep the two files together",
+        ),
+        (
+            "module-cube",
+            "A direct launch from PyTorch uses cube cores, which the twin cannot run there yet.",
+            "kernels of vector cores",
+            "use an operator project, or a program with a main function",
+        ),
+        (
+            "module-failed",
+            "The Python part of a candidate raised, or gave something else than tensors.",
+            "a ModelNew that is built and called like the task's Model",
+            "run it by itself and read its error",
+        ),
+        (
+            "module-outputs",
+            "The candidate's outputs are not of the reference's number, shape or type.",
+            "the structure, shapes and element types that the task's Model returns",
+            "compare the allocation in the binding with the reference",
+        ),
+        (
+            "launcher-arguments",
+            "A launcher takes arguments that a task does not have.",
+            "blocks, stream, inputs, outputs, workspace pointers, at most one element count",
+            "give the source a main function that passes its own values, and leave out --task",
+        ),
+        (
+            "program-missing",
+            "A direct-launch source has no main function to run.",
+            "int main() in the source, or --task with a launcher function",
+            "name a task with --task, or add a main function that checks itself",
+        ),
+        (
+            "program-failed",
+            "A direct-launch program ended with a failure of its own.",
+            "main returns 0",
+            "read what it printed",
+        ),
     ),
     *_warn(
         "twin",
+        (
+            "cheat-arithmetic",
+            "The Python part uses arithmetic operators; on tensors that is computing with PyTorch.",
+            "arithmetic on sizes only",
+            "compute sizes in the binding, values in the kernel",
+        ),
         (
             "opdef-soc",
             "The operator is not configured for this chip.",

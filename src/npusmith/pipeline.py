@@ -29,12 +29,16 @@ from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
 from npusmith.task.load import open_task
+from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
+from npusmith.task.source import judge_source, run_source
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
+from npusmith.twin.formats import read_submission
 
+SOURCES = (".asc", ".cpp", ".cc")  # direct launch
 BINDINGS = "bindings.json"  # in a project: where the operator's inputs come from
 MOST_BYTES = 1 << 20  # of a tile program, and of a bindings.json
 
@@ -89,7 +93,7 @@ def generate(
 
 def run(
     project: Path,
-    task: Path,
+    task: Path | None,
     chip: Chip,
     tolerance: str,
     progress: Progress,
@@ -97,9 +101,19 @@ def run(
     dynamic: bool | None = None,
     seed: int = 0,
 ) -> Verdict:
-    """Judge an existing project; other shapes count when the project says that it serves them."""
+    """Judge an existing project; other shapes count when the project says that it serves them.
+
+    A project is a folder, a MultiKernelBench submission (.json or .py), or a direct-launch source
+    (.asc, .cpp); only the last can do without a task, when it has a main function.
+    """
     profile = check_profile(tolerance)
-    _named_in_utf8(project, task)
+    _named_in_utf8(*((project,) if task is None else (project, task)))
+    if not project.exists():
+        raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
+    if task is None:
+        return _run_alone(project, chip, progress)
+    if project.is_file():
+        return _run_file(project, task, chip, profile, progress, dynamic=dynamic, seed=seed)
     clock = _Clock()
     spec = _read_bindings(project)
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
@@ -108,6 +122,38 @@ def run(
         verdict = judge(
             project, prepared, chip, profile, spec=spec, dynamic=other_shapes, step=progress.step
         )
+        verdict.seconds = {**clock.laps, **verdict.seconds}
+        verdict.provenance["seed"] = seed
+    return verdict
+
+
+def _run_alone(source: Path, chip: Chip, progress: Progress) -> Verdict:
+    if source.suffix not in SOURCES or not source.is_file():
+        raise NpusmithError("usage", f"{source} needs a task to be judged by: --task TASK")
+    progress.step("run", f"main of {source}")
+    return run_source(source, chip)
+
+
+def _run_file(
+    file: Path,
+    task: Path,
+    chip: Chip,
+    profile: str,
+    progress: Progress,
+    *,
+    dynamic: bool | None,
+    seed: int,
+) -> Verdict:
+    submission = None if file.suffix in SOURCES else read_submission(file)
+    clock = _Clock()
+    with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+        prepared = _prepare(task, Path(work), progress, clock, seed)
+        if submission is None:
+            verdict = judge_source(file, prepared, chip, profile, step=progress.step)
+        else:
+            verdict = judge_module(
+                submission, prepared, chip, profile, dynamic=bool(dynamic), step=progress.step
+            )
         verdict.seconds = {**clock.laps, **verdict.seconds}
         verdict.provenance["seed"] = seed
     return verdict

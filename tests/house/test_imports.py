@@ -27,8 +27,10 @@ ARROWS: dict[str, set[str]] = {
     "task": _TASK,
     "plan": _TASK,
     "report": _TASK,
+    "device": _BASE | {"twin"},
+    "conformance": _TASK | {"store"},
     "pipeline": _TASK | {"plan", "report", "store"},
-    "cli": _TASK | {"plan", "report", "store", "pipeline"},
+    "cli": _TASK | {"plan", "report", "store", "pipeline", "conformance"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import npusmith
+from npusmith.target.absent import absent_header
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.target.header import chip_header
 from npusmith.twin.finding import Finding
@@ -83,12 +84,13 @@ def build_runtime() -> Runtime:
     chip = chip_header(find_chip(DEFAULT_CHIP))
     sources = [*_sources(), SHIM]
     flags = " ".join((*COMMON, *RUNTIME_FLAGS))
-    parts = [chip.encode(), flags.encode(), *_header_bytes(), *(p.read_bytes() for p in sources)]
+    parts = [chip.encode(), absent_header().encode(), flags.encode(), *_header_bytes(), *(p.read_bytes() for p in sources)]
     runtime = Runtime(_cache() / _digest(parts), _digest(parts))
     if runtime.library.exists():
         return runtime
     (runtime.folder / "twin").mkdir(parents=True, exist_ok=True)
     (runtime.folder / "twin" / "chip.h").write_text(chip)
+    (runtime.folder / "twin" / "absent.h").write_text(absent_header())
 
     def compile_one(source: Path) -> str:
         target = str(runtime.folder / f"{source.stem}.{os.getpid()}.o")

@@ -32,6 +32,10 @@ std::string Record(const twin::FindingRecord &record) {
 
 }  // namespace
 
+static bool saturates = false;
+// How floats saturate in later launches until the kernel says so itself.
+extern "C" void shim_saturate(int on) { saturates = on != 0; }
+
 extern "C" int shim_launch(void (*entry)(void **), void **args, const std::uint64_t *sizes,
                            const char *const *names, const int *writable, int count,
                            std::uint32_t blocks, std::uint64_t key) {
@@ -40,6 +44,7 @@ extern "C" int shim_launch(void (*entry)(void **), void **args, const std::uint6
   spec.args = args;
   spec.blocks = blocks;
   spec.tilingKey = key;
+  spec.saturate = saturates;
   for (int i = 0; i < count; ++i) {
     spec.regions.push_back(
         {static_cast<std::uint8_t *>(args[i]), sizes[i], names[i], writable[i] != 0});

@@ -49,8 +49,23 @@ def generate(
 
 
 def run(
-    project: Annotated[Path, typer.Argument(metavar="PROJECT", help="An Ascend C project folder.")],
-    task: Annotated[Path, typer.Option("--task", metavar="TASK", help="The task it must solve.")],
+    project: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROJECT",
+            help="An Ascend C project folder, a direct-launch source (.asc, .cpp), or a submission "
+            "in a format of MultiKernelBench (.json, .py).",
+        ),
+    ],
+    task: Annotated[
+        Path | None,
+        typer.Option(
+            "--task",
+            metavar="TASK",
+            help="The task it must solve; a source with a main function that checks itself needs "
+            "none.",
+        ),
+    ] = None,
     chip: ChipName = DEFAULT_CHIP,
     tolerance: ToleranceName = "default",
     seed: Seed = 0,

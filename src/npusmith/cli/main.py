@@ -18,7 +18,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from npusmith import __version__
-from npusmith.cli import commands
+from npusmith.cli import commands, conformance
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.reply import Job, Reply, failure
 from npusmith.errors import CODES, NpusmithError
@@ -42,6 +42,13 @@ def build() -> typer.Typer:
     app.callback()(_top)
     for command in commands.COMMANDS:
         app.command(epilog=_EPILOG)(command)
+    suites = typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=conformance.__doc__, epilog=_EPILOG
+    )
+    for suite in conformance.SUITES:
+        suites.command(epilog=_EPILOG)(suite)
+    suites.callback()(_suites)  # a group, also with one suite in it
+    app.add_typer(suites, name="conformance")
     return app
 
 
@@ -164,6 +171,10 @@ def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"npusmith {__version__}")
         raise typer.Exit
+
+
+def _suites() -> None:
+    """Run other people's operators against their own references."""
 
 
 def _top(

@@ -9,6 +9,7 @@ from typing import Any
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.markdown import prose
 from npusmith.cli.markdown import row as table_row
+from npusmith.cli.matrix import apis_page
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Code
@@ -71,6 +72,7 @@ def all_pages(group: Any) -> dict[str, str]:
         "chips.md": chips_page(),
         "cli.md": cli_page(group),
         "reference.md": reference(),
+        "apis.md": apis_page(_STAMP),
     }
 
 

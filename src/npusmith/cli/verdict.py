@@ -10,7 +10,7 @@ from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
 from npusmith.report.ladder import State, Step, document, ladder, reached
 from npusmith.report.text import REPORT, figure
-from npusmith.task.verdict import Trial, Verdict
+from npusmith.task.verdict import Doubt, Trial, Verdict
 from npusmith.twin.finding import Finding
 
 _STYLES = {"pass": "bold green", "fail": "bold red", "error": "bold red"}
@@ -38,6 +38,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_error(screen, verdict)
     _show_trials(screen, verdict.trials)
     _show_weak(screen, verdict.weak_task)
+    _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
 
@@ -91,6 +92,16 @@ def _show_weak(screen: Screen, weak: list[str]) -> None:
     for what in weak:
         screen.line()
         screen.line(f"weak task: {what} would pass this task's check too", "yellow")
+
+
+def _show_doubts(screen: Screen, doubts: list[Doubt]) -> None:
+    if not doubts:
+        return
+    screen.line()
+    screen.line("not documented, so the twin's behaviour may differ from the chip's:", "yellow")
+    for doubt in doubts:
+        note = f": {doubt.note}" if doubt.note else ""
+        screen.line(f"  {doubt.api} ({doubt.known.value}){note}")
 
 
 def _show_findings(screen: Screen, findings: list[Finding]) -> None:

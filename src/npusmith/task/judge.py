@@ -21,10 +21,11 @@ from npusmith import __version__
 from npusmith.errors import Level, NpusmithError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Source
+from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.verdict import Rung, Trial, Verdict
+from npusmith.task.verdict import Doubt, Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
@@ -42,6 +43,7 @@ class Outcome:
     trial: Trial
     ran: bool
     peak_bytes: int = 0
+    apis: tuple[str, ...] = ()  # that the kernel called
 
 
 def judge(
@@ -62,7 +64,7 @@ def judge(
     Raises TaskError when the operator's inputs cannot be matched with the task's.
     """
     profile = check_profile(tolerance)
-    verdict = _empty(project, prepared, chip, profile)
+    verdict = empty_verdict(project, prepared, chip, profile)
     clock = time.perf_counter()
     step("compile", str(project))
     try:
@@ -91,12 +93,13 @@ def judge(
     peak = max((item.peak_bytes for item in outcomes), default=0)
     verdict.provenance["candidate_peak_bytes"] = peak
     step("weigh", f"tolerance {profile}")
-    _conclude(verdict, outcomes)
+    conclude(verdict, outcomes)
     verdict.weak_task = weak_task(prepared, profile)
     return verdict
 
 
-def _empty(project: Path, prepared: Prepared, chip: Chip, profile: str) -> Verdict:
+def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -> Verdict:
+    """The verdict before anything was done."""
     return Verdict(
         verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task=prepared.name,
         tolerance=profile, chip=chip.name, project=str(project),
@@ -214,7 +217,7 @@ def _run_trial(
         record.passed = False
         record.message = "two runs on the same inputs gave different outputs"
     record.seconds = round(time.perf_counter() - clock, 4)
-    return Outcome(record, ran=result.completed, peak_bytes=result.peak_bytes)
+    return Outcome(record, ran=result.completed, peak_bytes=result.peak_bytes, apis=result.apis)
 
 
 def _fill(record: Trial, result: Run, trial: TrialData, profile: str) -> None:
@@ -222,11 +225,14 @@ def _fill(record: Trial, result: Run, trial: TrialData, profile: str) -> None:
     if not result.completed:
         record.message = "the kernel did not run to its end"
         return
+    weigh(record, result.outputs, trial, profile)
+
+
+def weigh(record: Trial, outputs: Sequence[Array], trial: TrialData, profile: str) -> None:
+    """The figures of outputs that have the reference's number, shapes and types."""
     results = [
         compare(actual, native, golden, profile)
-        for actual, native, golden in zip(
-            result.outputs, trial.references, trial.goldens, strict=True
-        )
+        for actual, native, golden in zip(outputs, trial.references, trial.goldens, strict=True)
     ]
     record.max_abs_error = max((item.max_abs for item in results), default=0.0)
     record.mean_abs_error = max((item.mean_abs for item in results), default=0.0)
@@ -247,9 +253,11 @@ def _same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:
 # ------------------------------------------------------------------------------------ concluding
 
 
-def _conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
+def conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
+    """What all runs together say: findings, rung, the answer."""
     judged = [item for item in outcomes if not item.trial.skipped]
     verdict.findings = _merge(item.trial.findings for item in judged)
+    verdict.doubts = find_doubts(name for item in judged for name in item.apis)
     errors = [item for item in verdict.findings if item.level is Level.ERROR]
     figures = [item.trial.max_abs_error for item in judged]
     known = [figure for figure in figures if figure is not None]
@@ -262,6 +270,16 @@ def _conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
     # values may be right by luck: a broken hardware rule fails the verdict all the same
     verdict.correct = right and not errors
     verdict.verdict = "pass" if verdict.correct else "fail"
+
+
+def find_doubts(called: Iterable[str]) -> list[Doubt]:
+    """The APIs among those names whose behaviour was inferred, or is unknown."""
+    rows = {row.name: row for row in map(find_api, called) if row is not None}
+    return [
+        Doubt(api=row.name, known=row.known, note=row.note)
+        for _, row in sorted(rows.items())
+        if row.known in (Known.INFERRED, Known.UNKNOWN)
+    ]
 
 
 def _merge(groups: Iterable[Sequence[Finding]]) -> list[Finding]:

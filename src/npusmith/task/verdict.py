@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from npusmith.target.apis import Known
 from npusmith.twin.finding import Finding
 
 
@@ -49,6 +50,16 @@ class Trial(BaseModel):
     seconds: float = 0.0
 
 
+class Doubt(BaseModel):
+    """An API that the kernel called and whose behaviour on the chip is not documented."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    api: str
+    known: Known
+    note: str = ""
+
+
 class Verdict(BaseModel):
     """What one candidate project did on one task."""
 
@@ -64,6 +75,7 @@ class Verdict(BaseModel):
     trials: list[Trial] = []
     max_abs_error: float | None = None
     findings: list[Finding] = []
+    doubts: list[Doubt] = []  # what the twin had to infer to judge this kernel
     weak_task: list[str] = []  # do-nothing kernels that would pass this task's check
     error: dict[str, object] | None = None
     project: str = ""

@@ -14,6 +14,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import compile, opdef, scan, wrapper
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.finding import Finding
+from npusmith.twin.kind import file_kinds
 from npusmith.twin.project import Project, read_project, read_text
 from npusmith.twin.toolchain import find_toolchain
 
@@ -73,7 +74,8 @@ def _check_file(path: Path, chip: Chip) -> None:
             "project-no-entry", f"{path.name} declares no __global__ function", Place(str(path))
         )
     with tempfile.TemporaryDirectory(prefix="npusmith-check-") as name:
-        compile.compile_file(path, wrapper.file_unit(path, text), find_toolchain(chip), Path(name))
+        unit, kinds = wrapper.file_unit(path, text), file_kinds(path, text)
+        compile.compile_file(path, unit, find_toolchain(chip), kinds, Path(name))
 
 
 def _findings(error: CompileError) -> list[Finding]:

@@ -11,8 +11,9 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, diagnose, wrapper
-from npusmith.twin.project import Project
+from npusmith.twin import cache, diagnose, dialect, scan, wrapper
+from npusmith.twin.kind import Kind, Kinds, read_kinds
+from npusmith.twin.project import Project, read_text
 from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
@@ -41,10 +43,17 @@ class Build:
     folder: Path
     seconds: float
     cached: bool  # nothing had to be compiled
+    kinds: Kinds = Kinds(Kind.AIV_ONLY)
 
     @property
     def kernel(self) -> Path:
+        """As vector cores run it; not there for a kernel of cube cores only."""
         return self.folder / "kernel.so"
+
+    @property
+    def cube(self) -> Path:
+        """As cube cores run it; not there for a kernel of vector cores only."""
+        return self.folder / "cube.so"
 
     @property
     def host(self) -> Path:
@@ -75,29 +84,65 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     chain = find_toolchain(chip)
     text = wrapper.kernel_unit(project, tuple(dtypes))
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
+    kinds = read_kinds(project.texts, project.kernel)
     key = cache.digest([chain.folder.name, text, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
         (folder / "complete").unlink(missing_ok=True)
-    made = cache.fetch(folder, lambda folder: _compile(project, chain, text, folder))
+    made = cache.fetch(folder, lambda folder: _compile(project, chain, kinds, text, folder))
     if made:
         cache.keep_newest(folder.parent, _KEPT_BUILDS, folder)
-    return Build(
-        project, chip, tuple(dtypes), chain, folder, time.monotonic() - start, cached=not made
-    )
+    seconds = time.monotonic() - start
+    return Build(project, chip, tuple(dtypes), chain, folder, seconds, not made, kinds)
 
 
-def _compile(project: Project, chain: Toolchain, text: str, folder: Path) -> None:
-    source = folder / "kernel.cpp"
-    source.write_text(text)
-    kernel = _unit(
-        "kernel", chain, chain.kernel_command(), [source], folder, [project.kernel.parent]
-    )
-    host = _unit("host", chain, chain.host_command(), list(project.hosts), folder, [])
+def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
+    kernels = _kernel_units(chain, kinds, text, folder, project.kernel.parent)
+    command = [*chain.host_command(), *project.host_flags]
+    host = _unit("host", chain, command, list(project.hosts), folder, [])
     compiler = Path(chain.compiler.path).resolve().parent.parent
     ours = (project.root, INCLUDE, chain.folder, compiler)
-    compile_units([kernel, host], folder, project.root, read=ours)
+    compile_units([*kernels, host], folder, project.root, read=ours)
+    _check_device(chain, kinds, project.kernel_texts, [wrapper.ENTRY], folder, project.kernel)
     _note_extras(project, folder)
+
+
+def _kernel_units(
+    chain: Toolchain, kinds: Kinds, text: str, folder: Path, beside: Path
+) -> list[Unit]:
+    """The kernel's text, once for each kind of core that it runs on."""
+    source = folder / "kernel.cpp"
+    source.write_text(text)
+    wanted = [("kernel", chain.kernel_command())] if kinds.vector else []
+    wanted += [("cube", chain.cube_command())] if kinds.cube else []
+    return [_unit(name, chain, command, [source], folder, [beside]) for name, command in wanted]
+
+
+def _check_device(
+    chain: Toolchain,
+    kinds: Kinds,
+    texts: Mapping[Path, str],
+    entries: Sequence[str],
+    folder: Path,
+    kernel: Path,
+) -> None:
+    """Look for C++ that AI cores do not have; the precise look costs a second compile.
+
+    g++ fails on its own call graph of what a precompiled header defines: it gets the plain one.
+    """
+    dialect.check_text(texts)
+    if chain.compiler.clang or not dialect.suspicious(texts):
+        return
+    command = chain.kernel_command() if kinds.vector else chain.cube_command()
+    header = command.index("-include") + 1
+    plain = folder / "plain.h"
+    shutil.copyfile(command[header], plain)
+    command[header] = str(plain)
+    source, out = str(folder / "kernel.cpp"), str(folder / "graph.o")
+    flags = ("-O0", "-fcallgraph-info", f"-I{kernel.parent}", "-c", source, "-o", out)
+    unit = Unit("graph", (*command, *flags))
+    compile_units([unit], folder, kernel.parent)
+    dialect.check_graph(folder / "graph.ci", entries)
 
 
 def _unit(
@@ -118,13 +163,11 @@ def _unit(
     return Unit(name, (*command, *limit, *where, *deps, *files, *out, *chain.link_flags()))
 
 
-def compile_file(path: Path, text: str, chain: Toolchain, folder: Path) -> Path:
-    """Compile one wrapped source file by itself into `folder`; gives the shared object."""
-    source = folder / "kernel.cpp"
-    source.write_text(text)
-    unit = _unit("kernel", chain, chain.kernel_command(), [source], folder, [path.parent])
-    compile_units([unit], folder, path.parent)
-    return folder / "kernel.so"
+def compile_file(path: Path, text: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
+    """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both."""
+    compile_units(_kernel_units(chain, kinds, text, folder, path.parent), folder, path.parent)
+    entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
+    _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path)
 
 
 def compile_units(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
+from npusmith.target.absent import explain
 from npusmith.twin.toolchain import INCLUDE
 
 _MESSAGE = re.compile(r"^(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$")
@@ -61,7 +62,7 @@ def read_log(log: str, is_users: Callable[[str], bool]) -> tuple[Diagnostic, ...
             file, line, message = error.group(1), int(error.group(2)), error.group(4)
             if not is_users(file) and cause:
                 file, line = cause
-            found.setdefault(Diagnostic(file, line, _plain(message)))
+            found.setdefault(Diagnostic(file, line, explain(_plain(message))))
             cause = None
         elif linker:
             found.setdefault(Diagnostic("", 0, f"{linker.group(1)} {_plain(linker.group(2))}"))

@@ -1,7 +1,8 @@
-"""Direct-launch sources: compile one, and call its launcher function on the twin.
+"""Direct-launch sources: compile one, and call its launcher function or its main on the twin.
 
 A launcher is host code of the same file, `void f(uint32_t blocks, void *stream, tensors..., ...)`,
-with a `kernel<<<blocks, ub, stream>>>(...)` in it.
+with a `kernel<<<blocks, ub, stream>>>(...)` in it. A program has a main function that allocates,
+copies and launches through acl.h, and checks itself.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from pathlib import Path
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, compile, scan, wrapper
+from npusmith.twin.kind import Kinds, file_kinds
 from npusmith.twin.launch import Run, call
 from npusmith.twin.orders import Array, Orders, Output
 from npusmith.twin.project import read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
+
+_MOST_HEADERS = 200
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.M)
+_WORKSPACE = 64 << 20  # bytes for a launcher's scratch pointer
+_POINTER = re.compile(r"\*|\bGM_ADDR\b")
+_NUMBER = re.compile(r"(?:const\s+)?(?:(?:std::)?u?int(?:32|64)_t|int|unsigned|size_t)\s+\w+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +46,7 @@ def build_direct(path: Path, chip: Chip, launcher: str = "") -> DirectBuild:
     path = path.resolve()
     text = read_text(path)
     name = launcher or _find_launcher(path, text)
-    chain = find_toolchain(chip)
-    unit = wrapper.direct_unit(path, text, name)
-    beside = [file.read_bytes() for file in sorted(path.parent.parent.rglob("*.[ch]*"))]
-    key = cache.digest([chain.folder.name, unit, *beside])
-    folder = cache.cache_root() / "build" / key
-    cache.fetch(folder, lambda folder: _compile(path, unit, chain, folder))
-    return DirectBuild(path, name, chain, folder)
+    return _build(path, name, wrapper.direct_unit(path, text, name), chip)
 
 
 def run_direct(
@@ -71,8 +73,90 @@ def run_direct(
     return call(build.toolchain, build.folder, fill, seconds)
 
 
-def _compile(path: Path, unit: str, chain: Toolchain, folder: Path) -> None:
-    compile.compile_file(path, unit, chain, folder)
+def build_program(path: Path, chip: Chip) -> DirectBuild:
+    """Compile a source with a main function: CompileError, TwinError program-missing."""
+    path = path.resolve()
+    text = read_text(path)
+    if not has_main(text):
+        raise TwinError("program-missing", f"{path.name} has no main function", Place(str(path)))
+    return _build(path, "main", wrapper.program_unit(path, text), chip)
+
+
+def run_program(build: DirectBuild, *, seconds: float = 60) -> Run:
+    """Call main; its launches are checked like any others, its status must be 0."""
+
+    def fill(orders: Orders) -> None:
+        orders.say("kernel", str(build.folder / "kernel.so"))
+        orders.lines.append("program")
+
+    return call(build.toolchain, build.folder, fill, seconds)
+
+
+def has_main(text: str) -> bool:
+    """Does this source define a main function?"""
+    return re.search(r"\bint(?:32_t)?\s+main\s*\([^;{}]{0,200}\)\s*\{", scan.blank(text)) is not None
+
+
+def tail_of(build: DirectBuild, tensors: int, elements: int) -> list[int | bytes]:
+    """What to pass behind the tensors of a launcher that a task calls.
+
+    Pointers are workspace; one number is the element count of the first output. TwinError
+    launcher-arguments for anything else: only the author knows what to pass then.
+    """
+    params = _parameters(build)[2:]
+    rest: list[int | bytes] = []
+    counts = 0
+    for param in params[tensors:]:
+        if _POINTER.search(param):
+            rest.append(_WORKSPACE)
+        elif _NUMBER.match(param):
+            rest.append(elements.to_bytes(8, "little", signed=True))
+            counts += 1
+        else:
+            counts = 2
+    if len(params) < tensors or counts > 1:
+        raise TwinError(
+            "launcher-arguments",
+            f"{build.launcher} takes other arguments than a task has",
+            Place(str(build.source)),
+            seen=", ".join(params),
+        )
+    return rest
+
+
+def _parameters(build: DirectBuild) -> tuple[str, ...]:
+    code = scan.blank(read_text(build.source))
+    found = re.search(rf"\bvoid\s+{re.escape(build.launcher)}\s*\(", code)
+    end = scan.closing(code, found.end() - 1, 1 << 14) if found else -1
+    return scan.split_args(code[found.end() : end]) if found and end > 0 else ()
+
+
+def _build(path: Path, name: str, unit: str, chip: Chip) -> DirectBuild:
+    chain = find_toolchain(chip)
+    beside = [file.read_bytes() for file in _headers(path)]
+    key = cache.digest([chain.folder.name, unit, *beside])
+    folder = cache.cache_root() / "build" / key
+    kinds = file_kinds(path, read_text(path))
+    cache.fetch(folder, lambda folder: _compile(path, unit, chain, kinds, folder))
+    return DirectBuild(path, name, chain, folder)
+
+
+def _headers(path: Path) -> list[Path]:
+    """The local headers that a source includes, by way of other headers too."""
+    found: dict[Path, None] = {}
+    queue = [path]
+    while queue and len(found) < _MOST_HEADERS:
+        file = queue.pop()
+        for name in _INCLUDE.findall(read_text(file)):
+            header = (file.parent / name).resolve()
+            if header.is_file() and header not in found:
+                found[header] = None
+                queue.append(header)
+    return list(found)
+
+
+def _compile(path: Path, unit: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
+    compile.compile_file(path, unit, chain, file_kinds(path, read_text(path)), folder)
 
 
 def _find_launcher(path: Path, text: str) -> str:

@@ -11,8 +11,8 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +53,9 @@ class Run:
     tiling: bytes
     log: str  # what the project printed
     missing: tuple[str, ...]  # sandbox layers that this machine lacks
+    apis: tuple[str, ...] = ()  # names of the APIs that the kernel called, as it spelt them
     peak_bytes: int = 0  # largest resident size of the process that ran the kernel
+    inputs: list[Array] = field(default_factory=list)  # the tensors of the writable inputs
 
 
 class _Report(BaseModel):
@@ -68,6 +70,7 @@ class _Report(BaseModel):
     host_seconds: float
     kernel_seconds: float
     findings: list[Finding]
+    apis: list[str] = []
 
 
 def run(
@@ -78,9 +81,16 @@ def run(
     *,
     seconds: float = 60,
     workspace_cap: int = _WORKSPACE_CAP,
+    writable: Collection[int] = (),
+    initial: Mapping[int, Sequence[Array]] | None = None,
+    saturate: bool = False,
 ) -> Run:
     """Call the operator once with inputs and outputs in OpDef order.
 
+    `writable`: positions of inputs that the kernel may change; Run.inputs gives them back.
+    `initial`: what the tensors of an output hold at first, by its position; else nothing is there.
+    `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
+    documents do not agree on the default.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -88,10 +98,19 @@ def run(
     _check_count("outputs", op.outputs, outputs)
 
     def fill(orders: Orders) -> None:
-        orders.say("kernel", str(build.kernel))
+        if build.kinds.vector:
+            orders.say("kernel", str(build.kernel))
+        if build.kinds.cube:
+            orders.say("cube", str(build.cube))
+        orders.lines.append(f"type {int(build.kinds.default)}")
+        for key, kind in build.kinds.by_key.items():
+            orders.lines.append(f"keytype {key} {int(kind)}")
         orders.say("host", str(build.host))
         orders.say("soc", _soc(build.chip.soc_version))
-        _add_tensors(orders, op, inputs, outputs)
+        if saturate:
+            orders.lines.append("saturate 1")
+        _add_tensors(orders, op, inputs, outputs, initial or {})
+        orders.allow([at for at, port in enumerate(orders.ports) if port in writable])
         for name, value in (attrs or {}).items():
             orders.attr(name, value)
 
@@ -120,6 +139,7 @@ def call(
         boxed = _start(chain, (library, folder), folder, seconds, workspace_cap + size)
         report = _read_report(folder, boxed, seconds)
         arrays = [slot.array() for slot in orders.slots]
+        changed = [slot.array() for slot in orders.changed]
     except OSError as error:
         raise TwinError(
             "run-failed",
@@ -132,7 +152,8 @@ def call(
         remove_tree(folder)
     log = _log(boxed)
     whole = [array for array in arrays if array is not None]
-    if len(whole) < len(arrays):
+    kept = [array for array in changed if array is not None]
+    if len(whole) < len(arrays) or len(kept) < len(changed):
         report = _nothing(_cut_short())
     return Run(
         whole,
@@ -147,7 +168,9 @@ def call(
         bytes.fromhex(report.tiling),
         log,
         boxed.missing,
+        tuple(report.apis),
         boxed.peak_bytes,
+        kept,
     )
 
 
@@ -161,7 +184,11 @@ def _check_count(what: str, ports: Sequence[PortText], given: Sequence[object]) 
 
 
 def _add_tensors(
-    orders: Orders, op: OpText, inputs: Sequence[Input], outputs: Sequence[Outputs]
+    orders: Orders,
+    op: OpText,
+    inputs: Sequence[Input],
+    outputs: Sequence[Outputs],
+    initial: Mapping[int, Sequence[Array]],
 ) -> None:
     places: dict[str, list[int]] = {}  # input name -> positions among all input tensors
     for port, value in enumerate(inputs):
@@ -169,8 +196,10 @@ def _add_tensors(
         places[op.inputs[port].name] = [orders.input(port, array) for array in arrays]
     for port, wanted in enumerate(outputs):
         shared = places.get(op.outputs[port].name, [])
+        held = initial.get(port, ())
         for at, output in enumerate(_listed(wanted)):
-            orders.output(port, output, shared[at] if at < len(shared) else -1)
+            first = held[at] if at < len(held) else None
+            orders.output(port, output, shared[at] if at < len(shared) else -1, first)
 
 
 def _listed(wanted: Outputs) -> Sequence[Output]:

@@ -7,10 +7,11 @@ names the ports for the DTYPE_ macros before anything has been compiled.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from npusmith.twin import scan
+from npusmith.twin import scan, typelists
 
 _CALL = re.compile(r"\b(?:this\s*->\s*)?(Input|Output|Attr)\s*\(\s*\"([^\"]+)\"\s*\)")
 _MOST_PORTS = 1000  # inputs, outputs and attributes
@@ -25,6 +26,7 @@ class PortText:
     name: str
     kind: str
     types: tuple[str, ...]  # "DT_FLOAT16", ...; empty when they are not written out here
+    contiguous: bool = False  # AutoContiguous: strided tensors are copied before the call
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def read_op(text: str, type_name: str) -> OpText:
     inputs: dict[str, PortText] = {}
     outputs: dict[str, PortText] = {}
     attrs: dict[str, None] = {}
+    lists = typelists.find_lists(code)
     for match in islice(_CALL.finditer(body), _MOST_PORTS):
         if _is_config(body, match.start()):
             continue
@@ -66,7 +69,8 @@ def read_op(text: str, type_name: str) -> OpText:
             attrs[name] = None
         else:
             ports = inputs if role == "Input" else outputs
-            ports.setdefault(name, PortText(name, _kind(chain), _types(chain)))
+            auto = "AutoContiguous" in chain
+            ports.setdefault(name, PortText(name, _kind(chain), _types(chain, lists), auto))
     return OpText(type_name, tuple(inputs.values()), tuple(outputs.values()), tuple(attrs))
 
 
@@ -93,6 +97,10 @@ def _kind(chain: str) -> str:
     return found.group(1) if found else "REQUIRED"
 
 
-def _types(chain: str) -> tuple[str, ...]:
-    found = re.search(r"\bDataType(?:List)?\s*\(\s*\{([^}]*)\}", chain)
-    return tuple(re.findall(r"\bDT_\w+", found.group(1))) if found else ()
+def _types(chain: str, lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    found = re.search(r"\bDataType(?:List)?\s*\(\s*(?:\{([^}]*)\}|(\w+)\s*\))", chain)
+    if found is None:
+        return ()
+    if found.group(2):
+        return lists.get(found.group(2), ())
+    return tuple(re.findall(r"\bDT_\w+", found.group(1)))

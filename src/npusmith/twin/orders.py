@@ -50,6 +50,9 @@ class Orders:
     lines: list[str] = field(default_factory=list)
     inputs: list[Path] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
+    changed: list[Slot] = field(default_factory=list)  # of inputs that the run may write
+    ports: list[int] = field(default_factory=list)  # of each input tensor
+    arrays: list[tuple[tuple[int, ...], DType]] = field(default_factory=list)  # its shape and type
 
     def say(self, word: str, *parts: object) -> None:
         """One line; strings cross as hexadecimal."""
@@ -65,23 +68,39 @@ class Orders:
             file.write(flat.data)
         self._tensor("in", port, dtype, flat.size, path, array.shape)
         self.inputs.append(path)
+        self.ports.append(port)
+        self.arrays.append((tuple(array.shape), dtype))
         return len(self.inputs) - 1
 
-    def output(self, port: int, output: Output, ref: int = -1) -> None:
+    def allow(self, positions: Sequence[int]) -> None:
+        """The kernel may write these input tensors, and what it leaves there is read back."""
+        for position in positions:
+            self.say("write", position)
+            path, (shape, dtype) = self.inputs[position], self.arrays[position]
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.bytes
+            self.changed.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
+
+    def output(
+        self, port: int, output: Output, ref: int = -1, initial: Array | None = None
+    ) -> None:
         """Room for an output, or the file of the input whose memory it shares."""
         shape, dtype = tuple(output[0]), output[1]
         path = self.inputs[ref] if ref >= 0 else self.folder / f"out{len(self.slots)}"
         size = int(np.prod(shape, dtype=np.int64)) * dtype.bytes
-        if ref < 0:
+        if ref < 0 and initial is None:
             _reserve(path, size)
+        elif ref < 0 and initial is not None:
+            path.write_bytes(np.ascontiguousarray(initial).reshape(-1).view(np.uint8).data)
+            self.say("filled", len(self.slots))
         self._tensor("out", port, dtype, size, path, shape, ref)
         self.slots.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
 
     def close(self) -> None:
         """Close the outputs' files; arrays made of them stay."""
-        for slot in self.slots:
+        for slot in (*self.slots, *self.changed):
             os.close(slot.handle)
         self.slots.clear()
+        self.changed.clear()
 
     def attr(self, name: str, value: Attr) -> None:
         if isinstance(value, str) or not isinstance(value, Sequence):

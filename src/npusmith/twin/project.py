@@ -37,6 +37,18 @@ class Project:
     kernel_struct: str  # the struct that the kernel reads
     structs: dict[str, tiling.Struct]  # of the host side
     kernel_structs: dict[str, tiling.Struct]  # of the kernel side
+    split: bool = False  # its CMake files put host sources into several libraries
+
+    @property
+    def kernel_texts(self) -> dict[Path, str]:
+        """The texts of the kernel side."""
+        side = self.kernel.parent
+        return {file: text for file, text in self.texts.items() if file.is_relative_to(side)}
+
+    @property
+    def host_flags(self) -> tuple[str, ...]:
+        """The twin links one library: what two of several define is then no clash."""
+        return ("-Wl,-z,muldefs",) if self.split else ()
 
     @property
     def name(self) -> str:
@@ -70,7 +82,13 @@ def read_project(root: Path) -> Project:
         tiling.kernel_type(kernel_code) or host_struct,
         tiling.find_structs(host_texts),
         tiling.find_structs(kernel_texts),
+        _is_split(base),
     )
+
+
+def _is_split(base: Path) -> bool:
+    file = base / "CMakeLists.txt"
+    return file.is_file() and "target_sources(optiling" in read_text(file)
 
 
 def snake(name: str) -> str:

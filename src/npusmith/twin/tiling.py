@@ -254,6 +254,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
+def find_constants(codes: Iterable[str]) -> dict[str, str]:
+    """Names with a constant value (constexpr, #define) and the text of it, for `evaluate`."""
+    return _constants(codes)
+
+
 def _constants(codes: Iterable[str]) -> dict[str, str]:
     table: dict[str, str] = {}
     for code in codes:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import TwinError
+from npusmith.target.absent import absent_header
 from npusmith.target.chips import Chip
 from npusmith.target.header import chip_header
 from npusmith.twin import cache
@@ -30,6 +31,7 @@ RUNTIME = HERE / "runtime"
 # Values must not depend on what the compiler fuses; aliasing casts are everyday work in kernels.
 _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
 _KERNEL = ("-O1", "-fvisibility=hidden")  # the loops over elements are in libtwin
+_CUBE = (*_KERNEL, "-DTWIN_CUBE")  # the same kernel as a cube core runs it
 _HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
 _SUPPORT = ("-O1", "-pthread")  # the host side of the runtime runs once for each call
@@ -70,6 +72,10 @@ class Toolchain:
         """The compile of a kernel translation unit, without its input and output."""
         return self._command("kernel.h", _KERNEL)
 
+    def cube_command(self) -> list[str]:
+        """The same unit as cube cores run it."""
+        return self._command("cube.h", _CUBE)
+
     def host_command(self) -> list[str]:
         """The same for host code."""
         return self._command("host.h", _HOST)
@@ -91,6 +97,12 @@ def find_compiler() -> Compiler:
     raise TwinError("compiler-missing", "no C++ compiler was found", seen=wanted or "g++, clang++")
 
 
+def named_compiler(name: str) -> Compiler | None:
+    """The compiler of that name, if this machine has it."""
+    found = shutil.which(name)
+    return _describe(found) if found else None
+
+
 @functools.cache
 def _describe(path: str) -> Compiler:
     text = subprocess.run(
@@ -102,11 +114,16 @@ def _describe(path: str) -> Compiler:
 def find_toolchain(chip: Chip) -> Toolchain:
     """The cached toolchain for a chip; the first call on a machine compiles it (some seconds)."""
     compiler = find_compiler()
-    key = cache.digest([compiler.path, compiler.version, *_machine(), chip_header(chip), *_texts()])
+    key = cache.digest([compiler.path, compiler.version, *_machine(), *_made(chip).values(), *_texts()])
     chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip)
     if cache.fetch(chain.folder, lambda folder: _make(chain, folder)):
         cache.keep_newest(chain.folder.parent, _KEPT_CHAINS, chain.folder)
     return chain
+
+
+def _made(chip: Chip) -> dict[str, str]:
+    """Headers that are generated, by their names under twin/."""
+    return {"chip.h": chip_header(chip), "absent.h": absent_header()}
 
 
 def _machine() -> tuple[str, ...]:
@@ -126,7 +143,7 @@ def _texts() -> list[bytes]:
         if path.suffix in (".h", ".cpp")
     )
     flags = " ".join(
-        (*_COMMON, *_KERNEL, *_HOST, *_RUNTIME, *_SUPPORT, _KERNEL_HEADER, _HOST_HEADER)
+        (*_COMMON, *_KERNEL, *_CUBE, *_HOST, *_RUNTIME, *_SUPPORT, _KERNEL_HEADER, _HOST_HEADER)
     )
     return [flags.encode(), str(INCLUDE).encode(), *(path.read_bytes() for path in files)]
 
@@ -143,13 +160,16 @@ def _use_header(chain: Toolchain, header: str) -> list[str]:
 
 def _make(chain: Toolchain, folder: Path) -> None:
     (folder / "twin").mkdir()
-    (folder / "twin" / "chip.h").write_text(chip_header(chain.chip))
+    for name, text in _made(chain.chip).items():
+        (folder / "twin" / name).write_text(text)
     (folder / "kernel.h").write_text(_KERNEL_HEADER)
+    (folder / "cube.h").write_text(_KERNEL_HEADER)
     (folder / "host.h").write_text(_HOST_HEADER)
     sources = sorted(RUNTIME.rglob("*.cpp"), key=lambda path: -path.stat().st_size)
     objects = {source: folder / f"{source.parent.name}_{source.stem}.o" for source in sources}
     jobs = [_compile_one(chain, source, out) for source, out in objects.items()]
-    jobs += [_precompile(chain, "kernel.h", _KERNEL), _precompile(chain, "host.h", _HOST)]
+    headers = (("kernel.h", _KERNEL), ("cube.h", _CUBE), ("host.h", _HOST))
+    jobs += [_precompile(chain, header, flags) for header, flags in headers]
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         list(pool.map(_run, jobs))
     cxx = chain.compiler.path

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
-from npusmith.twin import launchsyntax, opdef, scan, tiling
+from npusmith.twin import launchsyntax, opdef, scan, specialise, tiling
 from npusmith.twin.project import Project
 
 # The numbers behind ORIG_DTYPE_X and FORMAT_X, which kernels compare in #if (as in graph/types.h).
@@ -34,6 +34,7 @@ _TYPES = {
     "DT_INT4": 29,
 }
 _VISIBLE = '__attribute__((visibility("default")))'
+ENTRY = "twin_entry"  # the function by which the runner enters an operator's kernel
 _FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_FRACTAL_NZ": 29}
 
 
@@ -48,6 +49,7 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
     parts = [
         '#line 1 "npusmith types"',
         *_type_macros(project.op, dtypes),
+        *_chip_macros(project),
         '#line 1 "npusmith tiling"',
         *_tiling_prelude(project),
         _line(project.kernel),
@@ -56,6 +58,13 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
         *_way_in(project),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _chip_macros(project: Project) -> list[str]:
+    """Region proposals compile, each call a finding, where the OpDef also names a chip with them."""
+    hosts = (text for file, text in project.texts.items() if file in project.hosts)
+    config = re.compile(r'\bAddConfig\s*\(\s*"ascend(?:310p|910)"')
+    return ["#define TWIN_REGION_PROPOSALS"] if any(map(config.search, hosts)) else []
 
 
 def file_unit(path: Path, text: str) -> str:
@@ -73,7 +82,7 @@ def file_unit(path: Path, text: str) -> str:
     for name in sorted(set(re.findall(r"\bDTYPE_(\w+)", code))):
         lines += [f"#define DTYPE_{name} float", f"#define ORIG_DTYPE_{name} DT_FLOAT"]
         lines += [f"#define FORMAT_{name} FORMAT_ND"]
-    rewritten = launchsyntax.rewrite(text, str(path))
+    rewritten = launchsyntax.rewrite(specialise.rewrite(text), str(path))
     return "\n".join(['#line 1 "npusmith types"', *lines, _line(path), rewritten]) + "\n"
 
 
@@ -90,12 +99,23 @@ def direct_unit(path: Path, text: str, function: str) -> str:
     return file_unit(path, text) + "\n".join(lines) + "\n"
 
 
+def program_unit(path: Path, text: str) -> str:
+    """The unit of a source with a main function of its own, with a way in to it."""
+    export = f'extern "C" {_VISIBLE}'
+    lines = [
+        '#line 1 "npusmith entry"',
+        f"{export} const unsigned long twin_params = 0;",
+        f"{export} int twin_main() {{ return ::twin::CallMain(&::main); }}",
+    ]
+    return file_unit(path, text) + "\n".join(lines) + "\n"
+
+
 def rename_entries(text: str, file: str = "") -> str:
     """Entries get a prefix: one called sqrt is not the C library's. Launches go."""
     for entry in reversed(scan.find_entries(scan.blank(text))):
         if not entry.template:
             text = text[: entry.offset] + _renamed("") + text[entry.offset :]
-    return launchsyntax.rewrite(text, file, drop=True)
+    return launchsyntax.rewrite(specialise.rewrite(text), file, drop=True)
 
 
 def _renamed(name: str) -> str:
@@ -162,7 +182,7 @@ def _way_in(project: Project) -> list[str]:
     export = f'extern "C" {_VISIBLE}'
     return [
         f"{export} const unsigned long twin_params = ::twin::CountParams({name});",
-        f"{export} void twin_entry(void **args) {{",
+        f"{export} void {ENTRY}(void **args) {{",
         "  ::twin::SetWorkspace(args[twin_params - 2]);",
         f"  ::twin::EntryOf({name}).Call(args);",
         "}",

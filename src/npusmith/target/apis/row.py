@@ -21,9 +21,9 @@ class Api:
 
     name: str  # as documented today, e.g. "WholeReduceSum"; methods as "TPipe::InitBuffer"
     group: str  # section of the vendor's guide: "vector", "reduce", "cube", "activation", ...
-    dtypes: tuple[str, ...]  # C++ names of element types; "a->b" for conversions; () when none matter
+    dtypes: tuple[str, ...]  # C++ names of element types; "a->b" for conversions; () for none
     known: Known
-    source: str  # where the behaviour is said: a page's title, a table, a published kernel
-    test: str  # "tests/twin_kernel/test_x.py::test_name" (or a file) that pins it
+    source: str  # where its behaviour is said: a page's title, a table, a published kernel
+    test: str  # "tests/twin_kernel/test_x.py::test_name", or a file, that pins it
     aka: tuple[str, ...] = ()  # former and other spellings that also compile
     note: str = ""  # what is uncertain, in one sentence

@@ -61,6 +61,10 @@ Site LastSite() { return Me().spot.site; }
 
 void *UbPointer(std::int64_t addr) { return Me().Ub() + addr; }
 
+void *LocalPointer(AscendC::TPosition position, std::int64_t addr) {
+  return Me().Hold(MemoryOf(position)).base + addr;
+}
+
 std::int64_t UbAddress(const void *pointer) {
   const auto *at = static_cast<const std::uint8_t *>(pointer);
   const std::uint8_t *ub = Me().Ub();

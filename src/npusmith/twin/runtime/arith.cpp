@@ -31,6 +31,7 @@ struct Times {
   template <typename T>
   static T Of(T a, T b) {
     if constexpr (kFloat<T>) return a * b;
+    else if constexpr (sizeof(T) == 8) return a * b;  // saturating mode: exact before it is cut
     // 16-bit operands promote to int, whose overflow would be undefined
     else return static_cast<T>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
   }
@@ -287,6 +288,57 @@ Loop ScalarLoop(Op op, DType dst, DType src) {
       return dst == DType::kF32 ? Axpy<float> : Axpy<half>;
     default: return MathLoop(op, dst);
   }
+}
+
+namespace {
+
+template <typename F>
+Loop ForCapped(DType type) {
+  if (type == DType::kI16) return Two<Capped<std::int16_t>, F>;
+  return type == DType::kI32 ? Two<Capped<std::int32_t>, F> : nullptr;
+}
+
+template <typename F>
+Loop ForCappedScalar(DType type) {
+  if (type == DType::kI16) return WithScalar<Capped<std::int16_t>, F>;
+  return type == DType::kI32 ? WithScalar<Capped<std::int32_t>, F> : nullptr;
+}
+
+// bfloat16: the largest number has the bits 0x7F7F.
+template <unsigned infinity>
+TWIN_WIDE void Cap(void *d, const void *, const void *, const void *, std::int64_t n) {
+  auto *to = static_cast<std::uint16_t *>(d);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const unsigned body = to[i] & 0x7FFFu;
+    const unsigned inside = body == infinity ? (to[i] & 0x8000u) | (infinity - 1) : to[i];
+    to[i] = static_cast<std::uint16_t>(body > infinity ? 0 : inside);
+  }
+}
+
+}  // namespace
+
+Loop CappedLoop(Op op, DType type) {
+  const bool half16 = type == DType::kF16;
+  switch (op) {
+    case Op::kAdd: return ForCapped<Plus>(type);
+    case Op::kSub: return ForCapped<Minus>(type);
+    case Op::kMul: return ForCapped<Times>(type);
+    case Op::kAddRelu: return ForCapped<PlusRelu>(type);
+    case Op::kSubRelu: return ForCapped<MinusRelu>(type);
+    case Op::kAdds: return ForCappedScalar<Plus>(type);
+    case Op::kMuls: return ForCappedScalar<Times>(type);
+    case Op::kMulAddDst: return half16 ? Three<Capped<half>, Order::kAddToDst> : nullptr;
+    case Op::kFusedMulAdd: return half16 ? Three<Capped<half>, Order::kTimesDst> : nullptr;
+    case Op::kFusedMulAddRelu:
+      return half16 ? Three<Capped<half>, Order::kTimesDstRelu> : nullptr;
+    case Op::kAxpy: return half16 ? Axpy<Capped<half>> : nullptr;
+    default: return nullptr;
+  }
+}
+
+Loop CapLoop(DType type) {
+  if (type == DType::kF16) return Cap<0x7C00>;
+  return type == DType::kBF16 ? Cap<0x7F80> : nullptr;
 }
 
 Loop MixedLoop(Op op) { return op == Op::kMulAddDst ? MixedMulAdd : nullptr; }

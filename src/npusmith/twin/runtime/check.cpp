@@ -23,9 +23,35 @@ bool CheckPosition(const Call &call, const Need &need, Memory memory) {
   return false;
 }
 
+// Only vector cores have UB, only cube cores have the other memories.
+bool CheckCore(const Core &core, const Call &call, Memory memory) {
+  const bool cube = core.seat.kind == Kind::kCube;
+  if (cube == (memory != Memory::kUb)) return true;
+  Report(call, "wrong-core",
+         Text("%s works on %s, which a %s core has not", call.api, NameOf(memory),
+              cube ? "cube" : "vector"),
+         Text("on %s", NameOf(core.seat).c_str()),
+         cube ? "on a vector core: if ASCEND_IS_AIV" : "on a cube core: if ASCEND_IS_AIC");
+  return false;
+}
+
+// Memory of PopStackBuffer is valid until somebody else gets it.
+bool CheckStack(const Core &core, const Call &call, const Need &need, const Buffer &buffer) {
+  const bool again = buffer.generation != need.view->generation;
+  const bool buried = core.spaces[static_cast<std::size_t>(Memory::kUb)].top > buffer.addr;
+  if (!again && !buried) return true;
+  Report(call, "stack-nested",
+         Text("%s of %s came from PopStackBuffer, %s", need.role, call.api,
+              again ? "which was called again since" : "and InitBuffer took the same bytes since"),
+         Text("PopStackBuffer at %s%s", PlaceOf(buffer.made).c_str(),
+              again ? Text(", again at %s", PlaceOf(buffer.moved).c_str()).c_str() : ""));
+  return false;
+}
+
 bool CheckState(const Core &core, const Call &call, const Need &need) {
   if (need.view->buffer == kNoBuffer) return true;
   const Buffer &buffer = core.buffers[static_cast<std::size_t>(need.view->buffer)];
+  if (buffer.queue == kStackQueue) return CheckStack(core, call, need, buffer);
   const bool stale = buffer.generation != need.view->generation;
   const bool held = buffer.state == BufferState::kAllocated ||
                     buffer.state == BufferState::kDequeued || buffer.state == BufferState::kStatic;
@@ -121,7 +147,7 @@ void Touch(Core &core, const Call &call, const Need &need, Memory memory) {
 
 std::uint8_t *UsableIn(Core &core, const Call &call, const Need &need, Memory memory) {
   CheckOverflow(core);
-  const bool good = CheckPosition(call, need, memory) && CheckState(core, call, need) &&
+  const bool good = CheckCore(core, call, memory) && CheckPosition(call, need, memory) && CheckState(core, call, need) &&
                     CheckAlignment(call, need) && CheckBounds(core, call, need);
   if (!good) return nullptr;
   Touch(core, call, need, memory);
@@ -132,8 +158,11 @@ std::uint8_t *Usable(Core &core, const Call &call, const Need &need) {
   return UsableIn(core, call, need, Memory::kUb);
 }
 
-std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
-                       bool write, Spread rows) {
+namespace {
+
+// The allocation in which the bytes lie, or null after reporting.
+const Region *UsableRegion(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
+                           bool write) {
   const Region *region = gm.base == nullptr ? nullptr : RegionOf(gm.base);
   if (region == nullptr || bytes > region->base + region->bytes - gm.base) {
     ReportOutside(call, role, gm.base, bytes);
@@ -150,6 +179,19 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
                 Ll(gm.bytes)),
            "", "", Level::kWarning);
   }
+  return region;
+}
+
+}  // namespace
+
+std::uint8_t *LookGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes) {
+  return UsableRegion(call, role, gm, bytes, true) == nullptr ? nullptr : gm.base;
+}
+
+std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
+                       bool write, Spread rows) {
+  const Region *region = UsableRegion(call, role, gm, bytes, write);
+  if (region == nullptr) return nullptr;
   Core &core = Me();
   OrderTouchGm(core, call, *region, gm.base, bytes, rows.run, rows.pitch, write,
                core.unit == PIPE_S);

@@ -35,6 +35,9 @@ std::uint8_t *UsableIn(Core &core, const Call &call, const Need &need, Memory me
 std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
                        bool write, Spread rows = {});
 
+// The same for memory through which cores signal each other: what they do there is no data.
+std::uint8_t *LookGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes);
+
 // Reports param-range unless least <= value <= most.
 bool InRange(const Call &call, const char *what, std::int64_t value, std::int64_t least,
              std::int64_t most);

@@ -302,6 +302,52 @@ Loop CastLoop(DType dst, DType src, RoundMode mode) {
   return pair == nullptr ? nullptr : pair->loop(mode);
 }
 
+namespace {
+
+double InMode(double x, RoundMode mode) {
+  switch (mode) {
+    case RoundMode::CAST_FLOOR: return Integral<RoundMode::CAST_FLOOR>(x);
+    case RoundMode::CAST_CEIL: return Integral<RoundMode::CAST_CEIL>(x);
+    case RoundMode::CAST_ROUND: return Integral<RoundMode::CAST_ROUND>(x);
+    case RoundMode::CAST_TRUNC: return Integral<RoundMode::CAST_TRUNC>(x);
+    default: return Integral<RoundMode::CAST_RINT>(x);
+  }
+}
+
+struct LowBits {
+  DType dst, src;
+  RoundMode mode;
+};
+
+// With the saturation of casts off, an integer keeps its low bits (doc: SetSaturationFlag).
+// guess: what does not fit 64 bits, and NaN, become 0.
+std::int64_t WholeOf(const std::uint8_t *from, const LowBits &how, std::int64_t i) {
+  double x = 0;
+  if (how.src == DType::kI32) return reinterpret_cast<const std::int32_t *>(from)[i];
+  if (how.src == DType::kI64) return reinterpret_cast<const std::int64_t *>(from)[i];
+  if (how.src == DType::kF32) x = Wide(reinterpret_cast<const float *>(from)[i]);
+  if (how.src == DType::kF16) x = Wide(reinterpret_cast<const half *>(from)[i]);
+  if (how.src == DType::kBF16) x = Wide(reinterpret_cast<const bfloat16_t *>(from)[i]);
+  const double whole = InMode(x, how.mode);
+  return std::fabs(whole) < 0x1p63 ? static_cast<std::int64_t>(whole) : 0;
+}
+
+void KeepLow(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
+  const LowBits how = *static_cast<const LowBits *>(scalar);
+  const int size = SizeOf(how.dst);
+  auto *to = static_cast<std::uint8_t *>(d);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t whole = WholeOf(static_cast<const std::uint8_t *>(a), how, i);
+    std::memcpy(to + i * size, &whole, static_cast<std::size_t>(size));  // little endian
+  }
+}
+
+bool IsWhole(DType type) {
+  return type != DType::kF32 && type != DType::kF16 && type != DType::kBF16;
+}
+
+}  // namespace
+
 void CastOp(const Call &call, DType dstType, DType srcType, RoundMode mode, const Lane &dst,
             const Lane &src, const Walk &walk) {
   Core &core = Enter(call);
@@ -319,7 +365,14 @@ void CastOp(const Call &call, DType dstType, DType srcType, RoundMode mode, cons
   if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
   if (!CheckArms(core, call, plan, arms, 2) || plan.empty()) return;
   CheckOverlap(call, plan, arms[0], arms[1], false);
+  if (IsWhole(dstType) && !SaturatesCast(core)) {
+    const LowBits how{dstType, srcType, mode};
+    Execute(plan, arms, 2, KeepLow, &how);
+    return;
+  }
   Execute(plan, arms, 2, pair->loop(mode), &core.deqScale);
+  const Loop cap = SaturatesFloat(core) ? CapLoop(dstType) : nullptr;
+  if (cap != nullptr) Execute(plan, arms, 1, cap, nullptr);
 }
 
 }  // namespace twin

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "loops.h"
+#include "put.h"
 #include "text.h"
+#include "twin/cube.h"
 
 namespace twin {
 
@@ -80,13 +82,31 @@ bool CheckGmAlignment(const Call &call, const Gm &gm, int size) {
   return false;
 }
 
+bool FromL1(const View &view) {
+  return view.position != AscendC::TPosition::MAX && view.position != AscendC::TPosition::GM &&
+         MemoryOf(view.position) == Memory::kL1;
+}
+
+// An operand of a copy from or to global memory: L1 of a cube core, UB of any other.
+std::uint8_t *UsableEnd(Core &core, const Call &call, const Need &need) {
+  return UsableIn(core, call, need, FromL1(*need.view) ? Memory::kL1 : Memory::kUb);
+}
+
 }  // namespace
+
+void PutAtomic(const Core &core, std::uint8_t *to, const std::uint8_t *from, std::int64_t bytes) {
+  Put(core, to, from, bytes);
+}
+
+void CheckAtomic(const Core &core, const Call &call, DType type) {
+  CheckAtomicType(core, call, type);
+}
 
 void CopyIn(const Call &call, DType type, const View &dst, const Gm &src, std::int64_t count) {
   Core &core = Enter(call, PIPE_MTE2);
   if (!InRange(call, "count", count, 0, 0xFFFFFFFFll)) return;
   const std::int64_t bytes = WholeBlocks(call, count, SizeOf(type));
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
+  std::uint8_t *to = UsableEnd(core, call, {"dst", &dst, bytes});
   if (bytes == 0 || to == nullptr || !CheckGmAlignment(call, src, SizeOf(type))) return;
   const std::uint8_t *from = UsableGm(call, "src", src, bytes, false);
   if (from != nullptr) std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -96,7 +116,7 @@ void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::
   Core &core = Enter(call, PIPE_MTE3);
   if (!InRange(call, "count", count, 0, 0xFFFFFFFFll)) return;
   const std::int64_t bytes = WholeBlocks(call, count, SizeOf(type));
-  const std::uint8_t *from = Usable(core, call, {"src", &src, bytes});
+  const std::uint8_t *from = UsableEnd(core, call, {"src", &src, bytes});
   if (bytes == 0 || from == nullptr || !CheckGmAlignment(call, dst, SizeOf(type))) return;
   std::uint8_t *to = UsableGm(call, "dst", dst, bytes, true);
   if (to == nullptr) return;
@@ -105,6 +125,7 @@ void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::
 }
 
 void CopyOver(const Call &call, DType type, const View &dst, const View &src, std::int64_t count) {
+  if (FromL1(src)) return CopyToTable(call, type, type, dst, src, nullptr, count);
   Core &core = Enter(call, PIPE_V);
   if (!InRange(call, "count", count, 0, 0xFFFFFFFFll)) return;
   const std::int64_t bytes = WholeBlocks(call, count, SizeOf(type));
@@ -142,7 +163,7 @@ void CopyInBlocks(const Call &call, DType type, const View &dst, const Gm &src,
   Core &core = Enter(call, PIPE_MTE2);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd()});
+  std::uint8_t *to = UsableEnd(core, call, {"dst", &dst, rows.ToEnd()});
   if (to == nullptr || rows.count == 0 || !CheckGmAlignment(call, src, SizeOf(type))) return;
   const std::uint8_t *from = UsableGm(call, "src", src, rows.FromEnd(), false);
   for (std::int64_t i = 0; from != nullptr && i < rows.count; ++i) {
@@ -156,7 +177,7 @@ void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
   Core &core = Enter(call, PIPE_MTE3);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
-  const std::uint8_t *from = Usable(core, call, {"src", &src, rows.FromEnd()});
+  const std::uint8_t *from = UsableEnd(core, call, {"src", &src, rows.FromEnd()});
   if (from == nullptr || rows.count == 0 || !CheckGmAlignment(call, dst, SizeOf(type))) return;
   std::uint8_t *to = UsableGm(call, "dst", dst, rows.ToEnd(), true);
   if (to == nullptr) return;
@@ -166,7 +187,8 @@ void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
   }
 }
 
-void CopyOverBlocks(const Call &call, DType, const View &dst, const View &src, const Blocks &how) {
+void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &src, const Blocks &how) {
+  if (FromL1(src)) return CopyToTable(call, type, type, dst, src, &how, 0);
   Core &core = Enter(call, PIPE_V);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "control.h"
 #include "order.h"
 #include "shadow.h"
 #include "twin/launch.h"
@@ -61,14 +63,47 @@ struct Queue {
   Site made;
 };
 
-enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross };
+enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kTurn };
+
+// A vector core (AIV) or a cube core (AIC).
+enum class Kind : std::uint8_t { kVector, kCube };
+
+// Which core of the launch this is. `block` is what GetBlockIdx says: of a vector core in a mixed
+// block, group * vectors of a block + sub.
+struct Seat {
+  Kind kind = Kind::kVector;
+  int group = 0;  // the block of the launch
+  int sub = 0;    // which of the block's vector cores
+  int block = 0;
+};
+
+// What was done before a round of a synchronisation was complete, by everybody in it.
+using Stamps = std::vector<Stamp>;
+
+
+// Registers of a cube core.
+struct CubeState {
+  bool hf32 = false, hf32Zero = false;
+  std::int64_t height = 0, width = 0, pad[4] = {0, 0, 0, 0};  // SetFmatrix
+  std::uint64_t padBits = 0;
+  std::int64_t repeatStride = 0, repeatTimes = 1, repeatMode = 0;
+  std::int64_t boundary = 0;  // 0: all of L1
+  std::uint64_t fixScale = 0;
+  View fixTable;
+  std::int64_t fixCount = 1, fixSource = 0, fixTarget = 0;
+  Stamp mmad, fix;              // what the other side of a unit flag has done
+  std::vector<std::uint8_t> sparse;  // index of LoadDataWithSparse, beside L0B
+};
 
 struct Core {
-  int block = 0;
+  int block = 0;  // the same as seat.block
+  Seat seat;
   std::array<Space, kMemories> spaces;
   pipe_t unit = PIPE_V;  // the pipe on which the present call's instruction runs
   Clocks clocks;         // what this core's pipes have seen of each other
   Shadow shadow;         // what is known of each byte that lives on the core
+
+  CubeState cube;
 
   Call spot{"", {}};
   std::int64_t calls = 0;  // API calls so far
@@ -97,9 +132,11 @@ struct Core {
   DType atomicType = DType::kF32;
   Site atomicSite;
   float deqScale = 1.0f;
+  Control control;
   bool padSet = false;
   std::uint64_t padBits = 0;
   std::uint64_t foldSum = 0, foldValue = 0, foldIndex = 0;
+  std::array<std::uint16_t, 4> merged{};  // items of each list that the last merge took
 
   struct Event {
     bool set = false;
@@ -107,17 +144,18 @@ struct Core {
     Site site;
   };
   std::array<std::array<Event, kEvents>, kHardEvents> events{};
-  std::array<long, 16> crossTaken{};
 
   Wait wait = Wait::kNothing;
   Call waiting{"", {}};
-  long waitRound = 0;
+  std::string waitingFor;                 // for the report of a deadlock
+  std::shared_ptr<const Stamps> meeting;  // kSync: filled when everybody has arrived
   const std::int32_t *waitFlag = nullptr;
   int crossId = 0;
+  long turn = 0;  // WaitPreBlock calls so far
   bool done = false;
   bool stopped = false;  // by a fatal finding
 
-  void Clear(int newBlock);
+  void Clear(const Seat &newSeat);
   // The memory, filled with poison at its first use.
   Space &Hold(Memory memory);
   std::uint8_t *Ub() { return Hold(Memory::kUb).base; }
@@ -129,22 +167,45 @@ Core &Me();
 // the instruction runs (doc: "API to pipe"); PIPE_S for what the scalar unit does itself.
 Core &Enter(const Call &call, pipe_t unit = PIPE_V);
 
+// Remembers that the launch calls this API; the name is a literal of the kernel's code.
+void NoteApi(const char *name);
+
 // Suspends this core until the scheduler finds what it waits for.
 void Suspend();
 
+// A synchronisation of many cores that is being gathered.
+struct Meeting {
+  std::uint32_t arrived = 0;
+  std::shared_ptr<Stamps> stamps;
+};
+
+// The flag counters of one core (doc: CrossCoreSetFlag): a round of stamps for each count.
+using Credits = std::deque<std::shared_ptr<const Stamps>>;
+
 struct Session {
   const LaunchSpec *spec = nullptr;
-  long syncRound = 0;
-  std::uint32_t syncArrived = 0;
-  std::array<std::uint32_t, 16> crossArrived{};
-  std::array<long, 16> crossRound{};
+  bool cube = false;  // a block has a cube core
+  int vectors = 1;    // and so many vector cores
+  std::array<Meeting, 3> meetings;  // of all vector cores, all cube cores, all cores
+  // Flags, by (kind, block, sub, id): what a core may still take, and what it has set alone so far.
+  std::map<std::array<int, 4>, Credits> credits;
+  std::map<std::array<int, 5>, std::deque<Stamp>> pending;  // (mode, kind, block, sub, id)
+  std::map<std::array<int, 4>, Site> setters;               // the last one who gave a credit
+  std::map<const void *, Stamp> blockStamps;                // of IBSet, by flag
+  std::map<int, std::deque<Stamp>> turnStamps;              // of NotifyNextBlock, by block
   std::uint8_t *workspace = nullptr;
+
+  std::uint32_t CoresOf(Kind kind) const;
 };
 Session &ThisLaunch();
 
 // What is wrong when a core's kernel has returned.
 void CheckEnd(Core &core);
 void CheckQueues(Core &core);
+// Flags between cores that nobody waited for, when all have ended.
+void CheckCredits();
+// Can a core that waits go on?
+bool Ready(const Core &core);
 void CheckOverflow(Core &core);
 
 enum class Level : std::uint8_t { kError, kWarning, kNote };
@@ -154,6 +215,8 @@ void Report(const Call &call, const char *code, std::string message, std::string
             std::string legal = "", std::string hint = "", Level level = Level::kError);
 
 const char *NameOf(AscendC::TPosition position);
+// "core 3", or "AIC 3" and "AIV 3" where a launch has both.
+std::string NameOf(const Seat &seat);
 const char *NameOf(DType type);
 const char *NameOf(BufferState state);
 std::string PlaceOf(const Site &site);

@@ -86,7 +86,8 @@ const char *NameOf(AscendC::TPosition position) {
 const char *NameOf(DType type) {
   constexpr const char *kNames[] = {"float",   "half",     "bfloat16_t", "int8_t",
                                     "uint8_t", "int16_t",  "uint16_t",   "int32_t",
-                                    "uint32_t", "int64_t",  "uint64_t",   "double"};
+                                    "uint32_t", "int64_t",  "uint64_t",   "double",
+                                    "int4b_t"};
   return kNames[static_cast<int>(type)];
 }
 

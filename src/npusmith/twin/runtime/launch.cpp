@@ -50,14 +50,14 @@ thread_local std::map<Core *, Fibre *> *fibres = nullptr;
 
 Core &IdleCore() {
   static thread_local Core core;
-  if (core.block == 0) core.Clear(-1);
+  if (core.block == 0) core.Clear({Kind::kVector, -1, 0, -1});
   return core;
 }
 
 void RunFibre() {
   Fibre *self = starting;
   const LaunchSpec *spec = ThisLaunch().spec;
-  spec->entry(spec->args);
+  (self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry)(spec->args);
   CheckEnd(*self->core);
   self->core->done = true;
   setcontext(&scheduler);
@@ -78,21 +78,34 @@ void Resume(Fibre &fibre) {
   running = nullptr;
 }
 
-bool Ready(const Core &core) {
-  const Session &session = ThisLaunch();
-  switch (core.wait) {
-    case Wait::kNothing: return true;
-    case Wait::kSync: return session.syncRound > core.waitRound;
-    case Wait::kBlockFlag: return *core.waitFlag != 0;
-    case Wait::kCross: {
-      const auto id = static_cast<std::size_t>(core.crossId);
-      return session.crossRound[id] > core.crossTaken[id];
-    }
+// What a launch of this type puts on each block.
+struct Crew {
+  bool cube;
+  int vectors;
+};
+
+Crew CrewOf(KernelType type) {
+  switch (type) {
+    case KernelType::kAivOnly:
+    case KernelType::kMixAiv10: return {false, 1};
+    case KernelType::kAicOnly:
+    case KernelType::kMixAic10: return {true, 0};
+    case KernelType::kMixAic11: return {true, 1};
+    case KernelType::kMixAic12: return {true, 2};
   }
-  return true;
+  return {false, 1};
 }
 
-void ReportDeadlock(const std::vector<Fibre *> &waiting, std::size_t blocks) {
+std::vector<Seat> SeatsOf(const Crew &crew, int group) {
+  std::vector<Seat> seats;
+  if (crew.cube) seats.push_back({Kind::kCube, group, 0, group});
+  for (int sub = 0; sub < crew.vectors; ++sub) {
+    seats.push_back({Kind::kVector, group, sub, group * crew.vectors + sub});
+  }
+  return seats;
+}
+
+void ReportDeadlock(const std::vector<Fibre *> &waiting, std::size_t cores) {
   std::string who;
   for (const Fibre *fibre : waiting) {
     const Core &core = *fibre->core;
@@ -100,14 +113,15 @@ void ReportDeadlock(const std::vector<Fibre *> &waiting, std::size_t blocks) {
       who += ", ...";
       break;
     }
-    who += Text("%score %d in %s at %s", who.empty() ? "" : ", ", core.block, core.waiting.api,
-                PlaceOf(core.waiting.site).c_str());
+    who += Text("%s%s in %s at %s", who.empty() ? "" : ", ", NameOf(core.seat).c_str(),
+                core.waiting.api, PlaceOf(core.waiting.site).c_str());
+    if (!core.waitingFor.empty()) who += " for " + core.waitingFor;
   }
   for (Fibre *fibre : waiting) {
     running = fibre->core.get();
     running->stopped = true;
     Report(running->waiting, "deadlock",
-           Text("%zu of %zu cores wait for ever, the others have ended", waiting.size(), blocks),
+           Text("%zu of %zu cores wait for ever, the others have ended", waiting.size(), cores),
            who);
   }
   running = nullptr;
@@ -139,7 +153,7 @@ std::vector<Fibre *> RunWaiting(std::vector<Fibre *> waiting, bool &finished) {
 
 }  // namespace
 
-void Core::Clear(int newBlock) {
+void Core::Clear(const Seat &newSeat) {
   auto kept = std::move(spaces);
   *this = Core();
   spaces = std::move(kept);
@@ -148,7 +162,8 @@ void Core::Clear(int newBlock) {
     space.top = 0;
     space.overflow = false;
   }
-  block = newBlock;
+  seat = newSeat;
+  block = newSeat.block;
   OrderBegin(*this);
 }
 
@@ -239,6 +254,7 @@ Core &Enter(const Call &call, pipe_t unit) {
   core.spot = call;
   core.calls += 1;
   core.unit = unit;
+  NoteApi(call.api);
   Runs(core, call.site) += 1;
   OrderIssue(core, unit);
   return core;
@@ -260,17 +276,16 @@ void StopCore() {
   __builtin_unreachable();
 }
 
-bool Launch(const LaunchSpec &spec) {
-  Session &session = ThisLaunch();
-  session = Session();
-  session.spec = &spec;
-  OrderLaunch();
-  std::map<Core *, Fibre *> table;
-  fibres = &table;
+namespace {
+
+// The fibres of a launch: idle ones are used again by later blocks, each for its kind of core.
+struct Roster {
   Ring ring;
-  std::vector<Fibre *> spare, waiting;
-  bool finished = true;
-  for (std::uint32_t block = 0; block < spec.blocks; ++block) {
+  std::array<std::vector<Fibre *>, 2> idle;
+  std::map<Core *, Fibre *> table;
+
+  Fibre *Take(const Seat &seat) {
+    auto &spare = idle[static_cast<std::size_t>(seat.kind)];
     if (spare.empty()) {
       ring.push_back(std::make_unique<Fibre>());
       spare.push_back(ring.back().get());
@@ -278,16 +293,69 @@ bool Launch(const LaunchSpec &spec) {
     }
     Fibre *fibre = spare.back();
     spare.pop_back();
-    fibre->core->Clear(static_cast<int>(block));
-    Start(*fibre);
-    Resume(*fibre);
-    finished = finished && !fibre->core->stopped;
-    (fibre->core->done ? spare : waiting).push_back(fibre);
+    fibre->core->Clear(seat);
+    return fibre;
+  }
+  void GiveBack(Fibre *fibre) {
+    idle[static_cast<std::size_t>(fibre->core->seat.kind)].push_back(fibre);
+  }
+};
+
+// Runs the cores of one block until each has ended or waits for another block.
+std::vector<Fibre *> RunBlock(Roster &pool, const std::vector<Seat> &seats, bool &finished) {
+  std::vector<Fibre *> all, waiting;
+  for (const Seat &seat : seats) {
+    all.push_back(pool.Take(seat));
+    Start(*all.back());
+    Resume(*all.back());
+    finished = finished && !all.back()->core->stopped;
+    if (!all.back()->core->done) waiting.push_back(all.back());
+  }
+  waiting = RunWaiting(std::move(waiting), finished);
+  for (Fibre *fibre : all) {
+    if (fibre->core->done) pool.GiveBack(fibre);
+  }
+  return waiting;
+}
+
+}  // namespace
+
+void StopQuietly() {
+  if (running == nullptr) std::abort();
+  Me().done = true;
+  setcontext(&scheduler);
+  __builtin_unreachable();
+}
+
+void EndCore() {
+  if (running == nullptr) std::abort();
+  Me().done = true;
+  setcontext(&scheduler);
+  __builtin_unreachable();
+}
+
+bool Launch(const LaunchSpec &spec) {
+  Session &session = ThisLaunch();
+  session = Session();
+  session.spec = &spec;
+  const Crew crew = CrewOf(spec.type);
+  session.cube = crew.cube;
+  session.vectors = crew.vectors;
+  OrderLaunch();
+  Roster pool;
+  fibres = &pool.table;
+  std::vector<Fibre *> waiting;
+  bool finished = true;
+  for (std::uint32_t block = 0; block < spec.blocks; ++block) {
+    const auto left = RunBlock(pool, SeatsOf(crew, static_cast<int>(block)), finished);
+    waiting.insert(waiting.end(), left.begin(), left.end());
   }
   waiting = RunWaiting(std::move(waiting), finished);
   // after a fatal finding the others wait in vain, which explains nothing
-  if (!waiting.empty() && finished) ReportDeadlock(waiting, spec.blocks);
+  const std::size_t cores = session.CoresOf(Kind::kVector) + session.CoresOf(Kind::kCube);
+  if (!waiting.empty() && finished) ReportDeadlock(waiting, cores);
   const bool completed = finished && waiting.empty();
+  if (completed) CheckCredits();
   fibres = nullptr;
   session.spec = nullptr;
   return completed;
@@ -299,6 +367,24 @@ Spot CurrentSpot() {
 }
 
 std::int64_t BlockIndex() { return Me().block; }
+std::int64_t GroupIndex() { return Me().seat.group; }
+std::int64_t SubIndex() { return Me().seat.sub; }
+
+// How many cores of the caller's kind a block has.
+std::int64_t SubCount() { return Me().seat.kind == Kind::kCube ? 1 : ThisLaunch().vectors; }
+
+bool OnCube() { return Me().seat.kind == Kind::kCube; }
+
+std::uint32_t Session::CoresOf(Kind kind) const {
+  const std::uint32_t blocks = spec == nullptr ? 1 : spec->blocks;
+  if (kind == Kind::kCube) return cube ? blocks : 0;
+  return blocks * static_cast<std::uint32_t>(vectors);
+}
+
+std::string NameOf(const Seat &seat) {
+  if (!ThisLaunch().cube) return Text("core %d", seat.block);
+  return Text("%s %d", seat.kind == Kind::kCube ? "AIC" : "AIV", seat.block);
+}
 
 std::int64_t BlockCount() {
   const LaunchSpec *spec = ThisLaunch().spec;

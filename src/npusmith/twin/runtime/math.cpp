@@ -91,7 +91,6 @@ inline double CeilOf(double x) {
 }
 inline double TruncOf(double x) { return x < 0.0 ? CeilOf(x) : FloorOf(x); }
 inline double SignOf(double x) { return x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : (x == 0.0 ? 0.0 : x)); }
-inline double GeluOf(double x) { return 0.5 * x * (1.0 + std::erf(x * 0x1.6a09e667f3bcdp-1)); }
 
 double DigammaOf(double x) {
   if (x <= 0.0 && x == std::floor(x)) return std::nan("");
@@ -174,8 +173,6 @@ double RsqrtOf(double x) { return 1.0 / std::sqrt(x); }
 double ReciprocalOf(double x) { return 1.0 / x; }
 double SqrtOf(double x) { return std::sqrt(x); }
 double FracOf(double x) { return x - TruncOf(x); }
-double SiluOf(double x) { return x * SigmoidOf(x); }
-double SwishOf(double x, double beta) { return x * SigmoidOf(beta * x); }
 double ErfOf(double x) { return std::erf(x); }
 double ErfcOf(double x) { return std::erfc(x); }
 double SinOf(double x) { return std::sin(x); }
@@ -259,15 +256,12 @@ Loop MathLoop(Op op, DType type) {
     case Op::kTrunc: return Pick<TruncOf>(type);
     case Op::kFrac: return Pick<FracOf>(type);
     case Op::kSign: return Pick<SignOf>(type);
-    case Op::kSilu: return Pick<SiluOf>(type);
-    case Op::kGelu: return Pick<GeluOf>(type);
     case Op::kLgamma: return Pick<LgammaOf>(type);
     case Op::kDigamma: return Pick<DigammaOf>(type);
     case Op::kPower: return PickTwo<PowOf>(type);
     case Op::kFmod: return PickTwo<FmodOf>(type);
     case Op::kPowers: return PickScalar<PowOf>(type);
     case Op::kPowerOf: return PickScalar<PowFlipped>(type);
-    case Op::kSwish: return PickScalar<SwishOf>(type);
     default: return nullptr;
   }
 }

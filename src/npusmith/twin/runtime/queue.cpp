@@ -1,5 +1,6 @@
 // TPipe, TQue and TBuf: who owns which piece of UB, and in which state each piece is.
 #include <algorithm>
+#include <string_view>
 
 #include "check.h"
 #include "text.h"
@@ -28,7 +29,9 @@ int TakePiece(Core &core, const Call &call, std::int64_t bytes, BufferState stat
               AscendC::TPosition position) {
   const std::int64_t padded = PadBlock(bytes);
   Space &space = core.spaces[static_cast<std::size_t>(MemoryOf(position))];
-  if (space.top + padded > UsableBytes(MemoryOf(position)) && !space.overflow) {
+  // One buffer of all the memory is how tensors at fixed places begin (TPipe::Destroy comes next).
+  const bool whole = space.top == 0 && padded == BytesOf(MemoryOf(position));
+  if (space.top + padded > UsableBytes(MemoryOf(position)) && !whole && !space.overflow) {
     space.overflow = true;
     space.overflowSite = call.site;
   }
@@ -120,9 +123,10 @@ Buffer *Returned(Core &core, const Call &call, const Queue &queue, const View &v
   return nullptr;
 }
 
-void CloseQueues(Core &core) {
+void CloseQueues(Core &core, bool keepStatic = false) {
   for (Queue &queue : core.queues) queue.open = false;
   for (Buffer &buffer : core.buffers) {
+    if (keepStatic && buffer.state == BufferState::kStatic) continue;
     buffer.state = BufferState::kGone;
     buffer.generation += 1;
   }
@@ -159,7 +163,9 @@ void ClosePipe(const Call &call, void *pipe) {
   if (core.pipe != pipe || !core.pipeOpen) return;
   CheckOverflow(core);
   CheckQueues(core);
-  CloseQueues(core);
+  // A written Destroy: tensors of TBufs stay where they are, as tensors without a pipe.
+  const bool keep = call.site.line > 0 && std::string_view(call.api) == "TPipe::Destroy";
+  CloseQueues(core, keep);
   core.pipeOpen = false;
   core.pipe = nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include "loops.h"
 #include "text.h"
+#include "twin/scratch.h"
 
 namespace twin {
 
@@ -12,6 +13,14 @@ using AscendC::ReduceOrder;
 
 template <typename T>
 using HeldT = typename Held<T>::Type;
+
+// Calls f with the element type as the present mode holds it.
+template <typename F>
+void ForElement(const Core &core, DType type, F f) {
+  if (type == DType::kF32) f(float{});
+  else if (SaturatesFloat(core)) f(Capped<half>{});
+  else f(half{});
+}
 
 // A value and where it stood.
 template <typename T>
@@ -56,7 +65,7 @@ Found<T> Extreme(const T *from, std::int64_t n, const std::uint64_t *mask, bool 
   Found<T> best{HeldT<T>(0), -1};
   for (std::int64_t i = 0; i < n; ++i) {
     if (mask != nullptr && !Active(mask, i)) continue;
-    const HeldT<T> value = Held<T>::Load(from[i]);
+    const HeldT<T> value = Held<T>::Load(Held<T>::Store(Held<T>::Load(from[i])));
     if (best.index < 0 || Better<T>(value, best.value, max)) best = {value, i};
   }
   return best;
@@ -180,11 +189,10 @@ void FoldAll(const Call &call, Fold fold, DType type, const View &dst, const Vie
   std::uint8_t *to = nullptr;
   if (!MakeJob(core, call, type, {src}, Counted(count), job)) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
-  if (type == DType::kF32) {
-    PutFound(core, FoldJob<float>(job, fold), reinterpret_cast<float *>(to), index);
-  } else {
-    PutFound(core, FoldJob<half>(job, fold), reinterpret_cast<half *>(to), index);
-  }
+  ForElement(core, type, [&](auto kind) {
+    using T = decltype(kind);
+    PutFound(core, FoldJob<T>(job, fold), reinterpret_cast<T *>(to), index);
+  });
 }
 
 void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const View &src,
@@ -201,13 +209,11 @@ void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const
   if (!CheckArms(core, call, job.plan, &job.src, 1) || job.plan.empty()) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
   const bool sum = fold == Fold::kSum;
-  if (type == DType::kF32) {
-    PutFound(core, sum ? FoldTree<float>(job) : FoldJob<float>(job, fold),
-             reinterpret_cast<float *>(to), index);
-  } else {
-    PutFound(core, sum ? FoldTree<half>(job) : FoldJob<half>(job, fold),
-             reinterpret_cast<half *>(to), index);
-  }
+  ForElement(core, type, [&](auto kind) {
+    using T = decltype(kind);
+    PutFound(core, sum ? FoldTree<T>(job) : FoldJob<T>(job, fold), reinterpret_cast<T *>(to),
+             index);
+  });
 }
 
 namespace {
@@ -272,8 +278,9 @@ void FoldRepeat(const Call &call, Fold fold, DType type, const View &dst, const 
   std::uint8_t *to =
       Usable(core, call, {"dst", &dst, (job.repeats() - 1) * pitch + unit, unit});
   if (to == nullptr) return;
-  if (type == DType::kF32) FoldRepeatAs<float>(core, job, fold, to, pitch, order);
-  else FoldRepeatAs<half>(core, job, fold, to, pitch, order);
+  ForElement(core, type, [&](auto kind) {
+    FoldRepeatAs<decltype(kind)>(core, job, fold, to, pitch, order);
+  });
 }
 
 namespace {
@@ -315,8 +322,9 @@ void FoldBlock(const Call &call, Fold fold, DType type, const View &dst, const V
   const std::int64_t bytes = (job.repeats() - 1) * strides.dst * unit + blocks * size;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes, unit});
   if (to == nullptr) return;
-  if (type == DType::kF32) FoldBlockAs(job, fold, reinterpret_cast<float *>(to), strides.dst * 8);
-  else FoldBlockAs(job, fold, reinterpret_cast<half *>(to), strides.dst * 8);
+  ForElement(core, type, [&](auto kind) {
+    FoldBlockAs(job, fold, reinterpret_cast<decltype(kind) *>(to), strides.dst * 8);
+  });
 }
 
 namespace {
@@ -350,8 +358,9 @@ void FoldPair(const Call &call, DType type, const View &dst, const View &src, co
       Usable(core, call, {"dst", &dst, (job.repeats() - 1) * strides.dst * unit + last});
   if (to == nullptr) return;
   const std::int64_t pitch = strides.dst * unit / size;
-  if (type == DType::kF32) FoldPairAs(job, reinterpret_cast<float *>(to), pitch);
-  else FoldPairAs(job, reinterpret_cast<half *>(to), pitch);
+  ForElement(core, type, [&](auto kind) {
+    FoldPairAs(job, reinterpret_cast<decltype(kind) *>(to), pitch);
+  });
 }
 
 void FoldToRegister(const Call &call, DType type, const View &src, const Walk &walk,
@@ -360,13 +369,11 @@ void FoldToRegister(const Call &call, DType type, const View &src, const Walk &w
   Job job;
   if (!MakeJob(core, call, type, {src, strides.block, strides.repeat}, walk, job)) return;
   core.foldSum = 0;
-  if (type == DType::kF32) {
-    const float sum = FoldJob<float>(job, Fold::kSum).value;
+  ForElement(core, type, [&](auto kind) {
+    using T = decltype(kind);
+    const T sum = Held<T>::Store(FoldJob<T>(job, Fold::kSum).value);
     std::memcpy(&core.foldSum, &sum, sizeof sum);
-  } else {
-    const half sum = Held<half>::Store(FoldJob<half>(job, Fold::kSum).value);
-    std::memcpy(&core.foldSum, &sum, sizeof sum);
-  }
+  });
 }
 
 void ReadFold(const Call &call, bool sum, int size, void *value, void *index) {
@@ -389,42 +396,81 @@ HeldT<T> SumRow(const T *from, std::int64_t n) {
 }
 
 template <typename T>
-void SumRowsAs(T *to, const T *from, std::int64_t rows, std::int64_t inner, std::int64_t n,
-               bool mean) {
+void SumRowsAs(T *to, const T *from, std::int64_t rows, std::int64_t inner, std::int64_t n) {
   for (std::int64_t row = 0; row < rows; ++row) {
-    HeldT<T> total = SumRow(from + row * inner, n);
-    if (mean) {
-      const HeldT<T> scale = Held<T>::Load(Held<T>::Store(HeldT<T>(1) / static_cast<HeldT<T>>(n)));
-      total = Held<T>::Load(Held<T>::Store(total * scale));
-    }
-    to[row] = Held<T>::Store(total);
+    to[row] = Held<T>::Store(SumRow(from + row * inner, n));
   }
+}
+
+// The sum times 1 / n, both in Acc. guess: the page says "divides"
+template <typename T, typename Acc>
+void MeanRowsAs(T *to, const T *from, std::int64_t rows, std::int64_t inner, std::int64_t n) {
+  const HeldT<Acc> scale =
+      Held<Acc>::Load(Held<Acc>::Store(HeldT<Acc>(1) / static_cast<HeldT<Acc>>(n)));
+  std::vector<Acc> row(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      row[static_cast<std::size_t>(j)] = Held<Acc>::Store(Held<T>::Load(from[i * inner + j]));
+    }
+    const Acc mean = Held<Acc>::Store(SumRow(row.data(), n) * scale);
+    to[i] = Held<T>::Store(Held<Acc>::Load(mean));
+  }
+}
+
+// Where the rows lie, after all checks; null after reporting.
+struct RowSums {
+  std::uint8_t *to = nullptr;
+  const std::uint8_t *from = nullptr;
+};
+
+RowSums FindRows(Core &core, const Call &call, std::int64_t size, std::int64_t accSize,
+                 const View &dst, const View &src, const View *scratch, std::int64_t rows,
+                 std::int64_t inner, std::int64_t n) {
+  const bool good = InRange(call, "outter", rows, 1, 0xFFFFFFFFll) &&
+                    InRange(call, "n", n, 1, inner) &&
+                    HasScratch(core, call, scratch, SumScratch(n, accSize));
+  if (!good) return {};
+  if (inner * size % kBlock != 0) {
+    Report(call, "param-range", Text("rows of %s have %lld B", call.api, Ll(inner * size)),
+           Text("inner = %lld", Ll(inner)), "inner a multiple of 32 B");
+    return {};
+  }
+  const std::int64_t bytes = ((rows - 1) * inner + n) * size;  // what pads a row is not read
+  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows * size});
+  const std::uint8_t *from = Usable(core, call, {"src", &src, bytes, kBlock, Use::kRead,
+                                                 {n * size, inner * size}});
+  if (to == nullptr || from == nullptr) return {};
+  return {to, from};
 }
 
 }  // namespace
 
 void SumRows(const Call &call, DType type, const View &dst, const View &src, const View *scratch,
-             std::int64_t rows, std::int64_t inner, std::int64_t n, bool mean) {
+             std::int64_t rows, std::int64_t inner, std::int64_t n) {
   Core &core = Enter(call);
   const std::int64_t size = SizeOf(type);
-  const bool good = InRange(call, "outter", rows, 1, 0xFFFFFFFFll) &&
-                    InRange(call, "n", n, 1, inner) && HasScratch(core, call, scratch, kRepeat);
-  if (!good) return;
-  if (inner * size % kBlock != 0) {
-    Report(call, "param-range", Text("rows of %s have %lld B", call.api, Ll(inner * size)),
-           Text("inner = %lld", Ll(inner)), "inner a multiple of 32 B");
-    return;
-  }
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows * size});
-  const std::uint8_t *from = Usable(core, call, {"src", &src, rows * inner * size});
-  if (to == nullptr || from == nullptr) return;
-  if (type == DType::kF32) {
-    SumRowsAs(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), rows, inner,
-              n, mean);
-  } else {
-    SumRowsAs(reinterpret_cast<half *>(to), reinterpret_cast<const half *>(from), rows, inner, n,
-              mean);
-  }
+  const RowSums at = FindRows(core, call, size, size, dst, src, scratch, rows, inner, n);
+  if (at.to == nullptr) return;
+  ForElement(core, type, [&](auto kind) {
+    using T = decltype(kind);
+    SumRowsAs(reinterpret_cast<T *>(at.to), reinterpret_cast<const T *>(at.from), rows, inner, n);
+  });
+}
+
+void MeanRows(const Call &call, DType type, bool wide, const View &dst, const View &src,
+              const View *scratch, std::int64_t rows, std::int64_t inner, std::int64_t n) {
+  Core &core = Enter(call);
+  const std::int64_t size = SizeOf(type);
+  const RowSums at =
+      FindRows(core, call, size, wide ? 4 : size, dst, src, scratch, rows, inner, n);
+  if (at.to == nullptr) return;
+  ForElement(core, type, [&](auto kind) {
+    using T = decltype(kind);
+    auto *to = reinterpret_cast<T *>(at.to);
+    const auto *from = reinterpret_cast<const T *>(at.from);
+    if (wide) MeanRowsAs<T, float>(to, from, rows, inner, n);
+    else MeanRowsAs<T, T>(to, from, rows, inner, n);
+  });
 }
 
 }  // namespace twin

@@ -2,6 +2,7 @@
 // runner ORDERS REPORT: reads the orders (host/request.h), writes the report (host/report.h).
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -140,9 +141,10 @@ bool RunParse(Job &job) {
 
 bool RunTiling(Job &job) {
   if (job.functions.tiling == nullptr) {
-    job.node.blocks = TWIN_VECTOR_CORES;
+    const bool cube = !job.request.cube.empty();
+    job.node.blocks = cube ? TWIN_CUBE_CORES : TWIN_VECTOR_CORES;
     job.report.Add("tiling-missing", "warning", job.op->Type() + " registers no tiling function",
-                   "it runs on all " + std::to_string(TWIN_VECTOR_CORES) + " vector cores");
+                   "it runs on all " + std::to_string(job.node.blocks) + " cores");
     return true;
   }
   if (!RunParse(job)) return false;
@@ -205,6 +207,12 @@ bool StartsAtZero(const Job &job, const TensorOrder &order) {
   return job.op != nullptr && job.op->Outputs()[order.port].HasInitValue();
 }
 
+// Whoever called filled this output: it adds to what is there.
+bool HoldsData(const Job &job, std::size_t output) {
+  const auto &filled = job.request.filled;
+  return std::find(filled.begin(), filled.end(), output) != filled.end();
+}
+
 void Blank(const Job &job, const TensorOrder &order, Area &area) {
   if (StartsAtZero(job, order)) std::memset(area.Base(), 0, area.Bytes());
   else area.Poison();
@@ -216,6 +224,7 @@ void MapTensors(Job &job) {
   for (const TensorOrder &order : request.outputs) {
     if (order.ref >= 0) shared.at(static_cast<std::size_t>(order.ref)) = true;
   }
+  for (const std::size_t position : request.writes) shared.at(position) = true;
   for (std::size_t at = 0; at < request.inputs.size(); ++at) {
     const TensorOrder &order = request.inputs[at];
     job.memory.inputs.push_back(Area::OfFile(NameOf(job, false, order), order.path, order.bytes, shared[at]));
@@ -226,7 +235,7 @@ void MapTensors(Job &job) {
       continue;
     }
     job.memory.outputs.push_back(Area::OfFile(NameOf(job, true, order), order.path, order.bytes, true));
-    Blank(job, order, job.memory.outputs.back());
+    if (!HoldsData(job, job.memory.outputs.size() - 1)) Blank(job, order, job.memory.outputs.back());
   }
 }
 
@@ -234,7 +243,7 @@ void MapTensors(Job &job) {
 void BlankOutputs(Job &job) {
   for (std::size_t at = 0; at < job.memory.outputs.size(); ++at) {
     const TensorOrder &order = job.request.outputs[at];
-    if (order.ref < 0) Blank(job, order, job.memory.outputs[at]);
+    if (order.ref < 0 && !HoldsData(job, at)) Blank(job, order, job.memory.outputs[at]);
   }
 }
 
@@ -313,9 +322,9 @@ void CheckOverruns(Job &job) {
 // ---- kernel side
 
 // The kernel's library with `name` in it; null after a finding.
-void *LoadKernel(Job &job, const char *name) {
+void *LoadKernel(Job &job, const std::string &path, const char *name) {
   void *library = nullptr;
-  const Outcome outcome = Guarded("loading", [&] { library = Load(job, job.request.kernel); });
+  const Outcome outcome = Guarded("loading", [&] { library = Load(job, path); });
   if (outcome.end != End::kReturned) {
     ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "a static initialiser of the kernel");
     return nullptr;
@@ -324,7 +333,7 @@ void *LoadKernel(Job &job, const char *name) {
   void *entry = dlsym(library, name);
   const auto *params = static_cast<const std::uint64_t *>(dlsym(library, "twin_params"));
   if (entry == nullptr || params == nullptr) {
-    job.report.Add("load-failed", "error", "the compiled kernel lacks its entry", job.request.kernel);
+    job.report.Add("load-failed", "error", "the compiled kernel lacks its entry", path);
     return nullptr;
   }
   job.params = *params;
@@ -345,6 +354,8 @@ bool Watch(Job &job, const std::function<bool()> &launch) {
   bool completed = false;
   const Outcome outcome = Guarded("kernel", [&] { completed = launch(); });
   for (FindingRecord &finding : TakeFindings()) job.report.findings.push_back(finding);
+  for (const FindingRecord &finding : Directs().findings) job.report.findings.push_back(finding);
+  job.report.apis = TakeApis();
   if (outcome.end != End::kReturned) {
     ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "the kernel");
     completed = false;
@@ -353,17 +364,32 @@ bool Watch(Job &job, const std::function<bool()> &launch) {
   return completed;
 }
 
+KernelType TypeOf(const Job &job) {
+  const auto &own = job.request.keyTypes;
+  const auto found = own.find(job.report.tilingKey);
+  return static_cast<KernelType>(found == own.end() ? job.request.type : found->second);
+}
+
 bool RunKernel(Job &job) {
-  void *entry = LoadKernel(job, "twin_entry");
-  if (entry == nullptr) return false;
+  const auto load = [&job](const std::string &path) {
+    void *entry = path.empty() ? nullptr : LoadKernel(job, path, "twin_entry");
+    return reinterpret_cast<void (*)(void **)>(entry);
+  };
+  const auto entry = load(job.request.kernel), cube = load(job.request.cube);
+  const bool lacks = (entry == nullptr) != job.request.kernel.empty() ||
+                     (cube == nullptr) != job.request.cube.empty();
+  if (lacks) return false;
   BlankOutputs(job);
   std::vector<void *> args = MakeArgs(job);
   if (!CountFits(job, args.size(), "inputs, outputs, workspace, tiling")) return false;
   LaunchSpec spec{};
-  spec.entry = reinterpret_cast<void (*)(void **)>(entry);
+  spec.entry = entry;
+  spec.cube = cube;
+  spec.type = TypeOf(job);
   spec.args = args.data();
   spec.blocks = job.report.blocks;
   spec.tilingKey = job.report.tilingKey;
+  spec.saturate = job.request.saturate;
   spec.regions = MakeRegions(job);
   return Watch(job, [&] { return Launch(spec); });
 }
@@ -397,7 +423,7 @@ std::vector<void *> MakeDirectArgs(Job &job) {
 
 void RunDirect(Job &job) {
   MapTensors(job);
-  void *entry = LoadKernel(job, "twin_direct");
+  void *entry = LoadKernel(job, job.request.kernel, "twin_direct");
   if (entry == nullptr) return;
   std::vector<void *> args = MakeDirectArgs(job);
   if (!CountFits(job, args.size(), "behind blocks and stream: inputs, outputs, the rest")) return;
@@ -413,7 +439,45 @@ void RunDirect(Job &job) {
   job.report.kernelSeconds = Since(launched);
 }
 
-void Run(Job &job) { job.request.direct > 0 ? RunDirect(job) : RunOperator(job); }
+// ---- programs with a main function, which launch kernels through acl.h
+
+Job *program = nullptr;  // while it runs; its exit() comes back to OnExit
+std::string reportPath;
+
+bool Succeeded(Job &job, int status) {
+  job.report.blocks = Directs().blocks;
+  if (status == 0) return Directs().completed;
+  job.report.Add("program-failed", "error", "the program ended with status " + std::to_string(status));
+  return false;
+}
+
+void OnExit(int status, void *) {
+  if (program == nullptr) return;
+  for (FindingRecord &finding : TakeFindings()) program->report.findings.push_back(finding);
+  program->report.apis = TakeApis();
+  program->report.completed = Succeeded(*program, status);
+  WriteReport(program->report, reportPath);
+  std::fflush(nullptr);
+  _Exit(0);
+}
+
+void RunProgram(Job &job) {
+  void *entry = LoadKernel(job, job.request.kernel, "twin_main");
+  if (entry == nullptr) return;
+  Directs().collect = true;
+  const Clock::time_point launched = Clock::now();
+  program = &job;
+  on_exit(OnExit, nullptr);
+  job.report.completed = Watch(job, [&] { return Succeeded(job, reinterpret_cast<int (*)()>(entry)()); });
+  program = nullptr;
+  job.report.kernelSeconds = Since(launched);
+}
+
+void Run(Job &job) {
+  if (job.request.program) RunProgram(job);
+  else if (job.request.direct > 0) RunDirect(job);
+  else RunOperator(job);
+}
 
 }  // namespace
 
@@ -422,7 +486,7 @@ int Main(int argc, char **argv) {
     std::fprintf(stderr, "usage: runner ORDERS REPORT\n");
     return 2;
   }
-  const std::string path = argv[2];
+  const std::string path = reportPath = argv[2];
   static Job job;  // outlives the jumps out of guarded steps
   try {
     job.request = ReadRequest(argv[1]);

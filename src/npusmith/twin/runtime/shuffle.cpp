@@ -263,11 +263,13 @@ void BroadcastOp(const Call &call, DType type, const View &dst, const View &src,
   const std::int64_t rows = dims == 2 ? dstShape[0] : 1, columns = dstShape[dims - 1];
   const std::int64_t srcRows = dims == 2 ? srcShape[0] : 1, srcColumns = srcShape[dims - 1];
   const bool fits = (srcRows == rows || srcRows == 1) && (srcColumns == columns || srcColumns == 1);
-  if (!fits || (dims == 2 && columns * size % kBlock != 0)) {
+  // doc: only growing the first axis copies whole rows, which then are multiples of 32 B
+  const bool ragged = dims == 2 && srcRows != rows && columns * size % kBlock != 0;
+  if (!fits || ragged) {
     Report(call, "param-range",
            Text("%s from %lld x %lld to %lld x %lld", call.api, Ll(srcRows), Ll(srcColumns),
                 Ll(rows), Ll(columns)),
-           "", "one axis of length 1 grows; rows of the destination are multiples of 32 B");
+           "", "one axis of length 1 grows; rows are multiples of 32 B when the first axis grows");
     return;
   }
   if (!HasScratch(core, call, scratch, kRepeat)) return;

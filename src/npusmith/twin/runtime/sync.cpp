@@ -1,4 +1,4 @@
-// Events between pipes, barriers between cores, sticky registers, and the end of a kernel.
+// Events between pipes, sticky registers, and the end of a kernel; cross.cpp has what joins cores.
 #include <algorithm>
 
 #include "check.h"
@@ -109,103 +109,6 @@ void Barrier(const Call &call, pipe_t pipe) {
   Core &core = Enter(call, PIPE_S);
   if (pipe != PIPE_S) return OrderBarrier(core, pipe);
   Report(call, "param-range", "PipeBarrier<PIPE_S>", "PIPE_S", "any other pipe");
-}
-
-void SyncCores(const Call &call, std::int64_t cores) {
-  Core &core = Enter(call, PIPE_S);
-  Session &session = ThisLaunch();
-  if (session.spec == nullptr) return;
-  const std::uint32_t blocks = session.spec->blocks;
-  if (blocks > TWIN_VECTOR_CORES) {
-    Report(call, "sync-cores",
-           Text("%s with %u blocks on %d vector cores: those not yet started are waited for",
-                call.api, blocks, TWIN_VECTOR_CORES),
-           Text("%u blocks", blocks), Text("at most %d", TWIN_VECTOR_CORES));
-  }
-  if (cores > 0 && cores != blocks) InRange(call, "usedCores", cores, 1, blocks);
-  session.syncArrived += 1;
-  if (session.syncArrived >= (cores > 0 ? static_cast<std::uint32_t>(cores) : blocks)) {
-    session.syncArrived = 0;
-    session.syncRound += 1;
-    return;
-  }
-  core.wait = Wait::kSync;
-  core.waitRound = session.syncRound;
-  core.waiting = call;
-  Suspend();
-}
-
-void SoftSync(const Call &call, const Gm &gm, const View &ub, std::int64_t cores) {
-  Core &core = Enter(call, PIPE_S);
-  const std::int64_t blocks = cores > 0 ? cores : BlockCount();
-  const std::int64_t bytes = blocks * kBlock;
-  if (UsableGm(call, "gmWorkspace", gm, bytes, true) == nullptr) return;
-  if (Usable(core, call, {"ubWorkspace", &ub, bytes}) == nullptr) return;
-  SyncCores(call, cores);
-}
-
-namespace {
-
-std::int32_t *BlockFlag(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
-  const std::int64_t index = (BlockCount() * event + block) * kBlock;
-  std::uint8_t *base = UsableGm(call, "gmWorkspace", gm, index + kBlock, true);
-  return base == nullptr ? nullptr : reinterpret_cast<std::int32_t *>(base + index);
-}
-
-}  // namespace
-
-void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
-  Core &core = Enter(call, PIPE_S);
-  std::int32_t *flag = BlockFlag(call, gm, block, event);
-  if (flag == nullptr) return;
-  if (*flag != 0) {  // the former signal was not taken yet
-    core.waiting = call;
-    Report(call, "event-pair", "IBSet on a flag that is set already");
-  }
-  *flag = 1;
-}
-
-void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
-  Core &core = Enter(call, PIPE_S);
-  std::int32_t *flag = BlockFlag(call, gm, block, event);
-  if (flag == nullptr) return;
-  if (*flag == 0) {
-    core.wait = Wait::kBlockFlag;
-    core.waitFlag = flag;
-    core.waiting = call;
-    Suspend();
-  }
-  *flag = 0;
-}
-
-void CrossSet(const Call &call, int mode, std::int64_t id) {
-  Enter(call, PIPE_S);
-  if (!InRange(call, "flag id", id, 0, 10)) return;  // 11..14 belong to SyncAll (doc)
-  Session &session = ThisLaunch();
-  if (session.spec == nullptr) return;
-  if (mode != 0) {
-    Report(call, "cross-mode", Text("CrossCoreSetFlag<%d>: a launch of vector cores only", mode),
-           Text("mode %d", mode), "mode 0");
-    return;
-  }
-  auto &arrived = session.crossArrived[static_cast<std::size_t>(id)];
-  arrived += 1;
-  if (arrived < session.spec->blocks) return;
-  arrived = 0;
-  session.crossRound[static_cast<std::size_t>(id)] += 1;
-}
-
-void CrossWait(const Call &call, std::int64_t id) {
-  Core &core = Enter(call, PIPE_S);
-  if (!InRange(call, "flag id", id, 0, 10)) return;
-  auto &taken = core.crossTaken[static_cast<std::size_t>(id)];
-  if (ThisLaunch().crossRound[static_cast<std::size_t>(id)] <= taken) {
-    core.wait = Wait::kCross;
-    core.crossId = static_cast<int>(id);
-    core.waiting = call;
-    Suspend();
-  }
-  taken += 1;
 }
 
 void SetAtomic(const Call &call, Atomic mode, DType type) {

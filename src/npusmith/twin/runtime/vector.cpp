@@ -14,8 +14,9 @@ bool Accumulates(Op op) {
          op == Op::kAddRelu || op == Op::kSubRelu;
 }
 
+// `computes`: the result is arithmetic, which the saturating mode caps; moves keep their bits.
 void Run(Core &core, const Call &call, Arm *arms, int count, const Walk &walk, Loop loop,
-         const void *scalar, bool accumulates) {
+         const void *scalar, bool accumulates, bool computes = true) {
   int widest = 1;
   for (int i = 0; i < count; ++i) widest = std::max(widest, SizeOf(arms[i].type));
   Plan plan;
@@ -23,6 +24,14 @@ void Run(Core &core, const Call &call, Arm *arms, int count, const Walk &walk, L
   if (!CheckArms(core, call, plan, arms, count) || plan.empty()) return;
   for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], accumulates);
   Execute(plan, arms, count, loop, scalar);
+  const Loop cap = computes && SaturatesFloat(core) ? CapLoop(arms[0].type) : nullptr;
+  if (cap != nullptr) Execute(plan, arms, 1, cap, nullptr);
+}
+
+// The loop for the core's present mode.
+Loop InMode(const Core &core, Op op, DType type, Loop usual) {
+  const Loop capped = SaturatesFloat(core) ? CappedLoop(op, type) : nullptr;
+  return capped != nullptr ? capped : usual;
 }
 
 }  // namespace
@@ -31,14 +40,15 @@ void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &
               const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b, type}};
-  Run(core, call, arms, 3, walk, ArithmeticLoop(op, type), nullptr, Accumulates(op));
+  const Loop loop = InMode(core, op, type, ArithmeticLoop(op, type));
+  Run(core, call, arms, 3, walk, loop, nullptr, Accumulates(op));
 }
 
 void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a,
               const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, type}, {"src", a, type}};
-  Run(core, call, arms, 2, walk, ArithmeticLoop(op, type), nullptr, false);
+  Run(core, call, arms, 2, walk, ArithmeticLoop(op, type), nullptr, false, op != Op::kCopy);
 }
 
 namespace {
@@ -59,21 +69,24 @@ void ScalarOp(const Call &call, Op op, DType dstType, DType srcType, const Lane 
   Core &core = Enter(call);
   if (!CheckShift(call, op, dstType, scalar)) return;
   Arm arms[] = {{"dst", dst, dstType}, {"src", a, srcType}};
-  Run(core, call, arms, 2, walk, ScalarLoop(op, dstType, srcType), scalar, false);
+  Loop loop = ScalarLoop(op, dstType, srcType);
+  if (dstType == srcType) loop = InMode(core, op, dstType, loop);
+  Run(core, call, arms, 2, walk, loop, scalar, false);
 }
 
 void MixedOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &dst, const Lane &a,
              const Lane &b, const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
-  const Loop loop = dstType == srcType ? ArithmeticLoop(op, dstType) : MixedLoop(op);
+  const Loop loop = dstType == srcType ? InMode(core, op, dstType, ArithmeticLoop(op, dstType))
+                                       : MixedLoop(op);
   Run(core, call, arms, 3, walk, loop, nullptr, false);
 }
 
 void FillOp(const Call &call, DType type, const Lane &dst, const void *scalar, const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, type}};
-  Run(core, call, arms, 1, walk, FillLoop(SizeOf(type)), scalar, false);
+  Run(core, call, arms, 1, walk, FillLoop(SizeOf(type)), scalar, false, false);
 }
 
 namespace {

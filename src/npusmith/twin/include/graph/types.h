@@ -10,7 +10,11 @@ namespace ge {
 using graphStatus = std::uint32_t;
 constexpr graphStatus GRAPH_SUCCESS = 0;
 constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFFU;
+constexpr graphStatus GRAPH_NOT_CHANGED = 1343242304U;
 constexpr graphStatus GRAPH_PARAM_INVALID = 50331649U;
+using Status = std::uint32_t;
+constexpr Status SUCCESS = 0;
+constexpr Status FAILED = 0xFFFFFFFFU;
 
 using char_t = char;
 using float32_t = float;

@@ -9,8 +9,10 @@
 
 #include "exe_graph/runtime/infer_datatype_context.h"
 #include "exe_graph/runtime/infer_shape_context.h"
+#include "exe_graph/runtime/infer_shape_range_context.h"
 #include "exe_graph/runtime/tiling_context.h"
 #include "exe_graph/runtime/tiling_parse_context.h"
+#include "graph/operator.h"
 #include "graph/types.h"
 
 // Instantiated once, in the runtime: host code is compiled for every candidate.

@@ -90,7 +90,7 @@ int AddTilingClass(const char *op, const TilingDef &instance);
   std::size_t twin_##field_name =                             \
       PlaceStruct(#struct_type, #field_name, field_name, Distance(&field_name));
 
-#define END_TILING_DATA_DEF }
+#define END_TILING_DATA_DEF };  // many add a semicolon of their own, some do not
 
 #define REGISTER_TILING_DATA_CLASS(op_type, class_name) \
   static const int twin_tiling_class_##op_type##_##class_name = \

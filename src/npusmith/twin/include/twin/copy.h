@@ -38,17 +38,20 @@ namespace AscendC {
 template <typename T>
 void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, std::int64_t count,
               twin::Site site = twin::Here()) {
-  twin::CopyIn({"DataCopy", site}, twin::TagOf<T>(), dst.view(), src.gm(), count);
+  twin::CopyIn({"DataCopy", site}, twin::TagOf<T>(), dst.view(), src.gm(),
+               count / twin::kPacked<T>);
 }
 template <typename T>
 void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, std::int64_t count,
               twin::Site site = twin::Here()) {
-  twin::CopyOut({"DataCopy", site}, twin::TagOf<T>(), dst.gm(), src.view(), count);
+  twin::CopyOut({"DataCopy", site}, twin::TagOf<T>(), dst.gm(), src.view(),
+                count / twin::kPacked<T>);
 }
 template <typename T>
 void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::int64_t count,
               twin::Site site = twin::Here()) {
-  twin::CopyOver({"DataCopy", site}, twin::TagOf<T>(), dst.view(), src.view(), count);
+  twin::CopyOver({"DataCopy", site}, twin::TagOf<T>(), dst.view(), src.view(),
+                 count / twin::kPacked<T>);
 }
 
 // ---- block form: lengths and gaps in 32-byte blocks

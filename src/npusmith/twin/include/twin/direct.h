@@ -19,9 +19,13 @@ struct DirectState {
   std::vector<Region> regions;
   bool collect = false;
   bool completed = true;
-  std::uint32_t blocks = 0;  // of the last launch
+  std::uint32_t blocks = 0;             // of the last launch
+  std::vector<FindingRecord> findings;  // about launches themselves
+  bool (*guard)(bool (*launch)(void *), void *at) = nullptr;  // runs each launch, see embed.cpp
 };
 DirectState &Directs();
+// What device memory an address lies in or near, for a message.
+std::string NearAllocation(const void *address);
 
 // Runs `entry(args)` on every block at once.
 void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args);
@@ -55,6 +59,18 @@ struct Launcher {
     function(blocks, nullptr, Take<P>(args[I])...);
   }
 };
+
+// The main function of a program, in either form.
+inline int CallMain(int (*function)()) { return function(); }
+inline int CallMain(int (*function)(int, char **)) {
+  static char name[] = "program";
+  char *arguments[] = {name, nullptr};
+  return function(1, arguments);
+}
+inline int CallMain(int (*function)(int, const char **)) {
+  const char *arguments[] = {"program", nullptr};
+  return function(1, arguments);
+}
 
 template <typename... P>
 constexpr Launcher<P...> LauncherOf(void (*function)(std::uint32_t, void *, P...)) {

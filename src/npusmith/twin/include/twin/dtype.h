@@ -6,10 +6,21 @@
 
 #include "twin/half.h"
 
+namespace AscendC {
+
+// Four bits, two to a byte: a type of tensors, never of variables.
+struct int4b_t {
+  std::uint8_t pair;
+};
+
+}  // namespace AscendC
+
+using AscendC::int4b_t;
+
 namespace twin {
 
 enum class DType : std::uint8_t {
-  kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF64
+  kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF64, kI4
 };
 
 template <typename T, typename... List>
@@ -18,7 +29,7 @@ inline constexpr bool kOneOf = (std::is_same_v<T, List> || ...);
 template <typename T>
 inline constexpr bool kElement =
     kOneOf<T, float, half, bfloat16_t, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
-           std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, bool, double>;
+           std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, bool, double, int4b_t>;
 
 // The tag of T; bool is stored as a byte; double can be moved, not computed with.
 template <typename T>
@@ -35,11 +46,20 @@ constexpr DType TagOf() {
   else if constexpr (std::is_same_v<T, std::uint32_t>) return DType::kU32;
   else if constexpr (std::is_same_v<T, std::int64_t>) return DType::kI64;
   else if constexpr (std::is_same_v<T, double>) return DType::kF64;
+  else if constexpr (std::is_same_v<T, int4b_t>) return DType::kI4;
   else return DType::kU64;
 }
 
+// Elements that share the sizeof of their type.
+template <typename T>
+inline constexpr std::int64_t kPacked = std::is_same_v<T, int4b_t> ? 2 : 1;
+template <typename T>
+constexpr std::int64_t BytesFor(std::int64_t count) {
+  return count * static_cast<std::int64_t>(sizeof(T)) / kPacked<T>;
+}
+
 constexpr int SizeOf(DType type) {
-  constexpr int kSizes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 8};
+  constexpr int kSizes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 8, 1};  // kI4: of a pair
   return kSizes[static_cast<int>(type)];
 }
 

@@ -23,7 +23,10 @@ struct LaunchSpec {
   std::uint32_t blocks;
   std::uint64_t tilingKey;
   std::vector<Region> regions;
+  bool saturate = false;  // how CTRL[48] starts: the documents give both (aclrtSetDeviceSatMode)
   std::uint32_t maxFindings = 64;  // distinct (code, file, line)
+  KernelType type = KernelType::kAivOnly;
+  void (*cube)(void **args) = nullptr;  // the entry as compiled for cube cores
 };
 
 // One violation; repetitions of the same code, file and line raise `count`.
@@ -45,6 +48,9 @@ bool Launch(const LaunchSpec &spec);
 
 // Findings of all launches so far, in order of first occurrence; the list is emptied.
 std::vector<FindingRecord> TakeFindings();
+
+// Names of the APIs that all launches so far have called, sorted; the list is emptied.
+std::vector<std::string> TakeApis();
 
 // The spot that runs right now, for the crash handler ("" when no kernel runs).
 struct Spot {

@@ -19,6 +19,12 @@ constexpr void CheckLibraryType() {
   static_assert(kOneOf<T, half, float>, "this library function on dav-2201 takes half or float");
 }
 
+template <typename T, typename Acc>
+constexpr void CheckMeanTypes() {
+  static_assert(kOneOf<T, half, float> && kOneOf<Acc, T, float>,
+                "Mean on dav-2201 takes half or float, and adds in that type or in float");
+}
+
 // `scratch` null: from what is left of UB.
 template <typename T>
 void Library(const Call &call, Op op, const AscendC::LocalTensor<T> &dst,
@@ -88,8 +94,6 @@ TWIN_LIBRARY(Frac, twin::Op::kFrac)
 TWIN_LIBRARY(Sign, twin::Op::kSign)
 TWIN_LIBRARY(Lgamma, twin::Op::kLgamma)
 TWIN_LIBRARY(Digamma, twin::Op::kDigamma)
-TWIN_LIBRARY(Silu, twin::Op::kSilu)
-TWIN_LIBRARY(Gelu, twin::Op::kGelu)
 #undef TWIN_LIBRARY
 
 // ---- Power: tensor ** tensor, tensor ** scalar, scalar ** tensor
@@ -152,13 +156,6 @@ void Fmod(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTens
   twin::LibraryOp({"Fmod", site}, twin::Op::kFmod, twin::TagOf<T>(), dst.view(), src0.view(),
                   &src1.view(), nullptr, nullptr, count);
 }
-template <typename T>
-void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::int64_t count,
-           const T &beta, twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
-  twin::LibraryOp({"Swish", site}, twin::Op::kSwish, twin::TagOf<T>(), dst.view(), src.view(),
-                  nullptr, nullptr, &beta, count);
-}
 template <typename T, bool isReuseSource = false>
 void Xor(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
          std::int64_t count, twin::Site site = twin::Here()) {
@@ -199,7 +196,7 @@ void Sum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const SumParams &
          twin::Site site = twin::Here()) {
   twin::CheckLibraryType<T>();
   twin::SumRows({"Sum", site}, twin::TagOf<T>(), dst.view(), src.view(), nullptr, how.outter,
-                how.inner, how.n, false);
+                how.inner, how.n);
 }
 template <typename T, std::int32_t reduceDim = -1, bool isReuseSource = false,
           bool isBasicBlock = false>
@@ -208,22 +205,24 @@ void Sum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
          twin::Site site = twin::Here()) {
   twin::CheckLibraryType<T>();
   twin::SumRows({"Sum", site}, twin::TagOf<T>(), dst.view(), src.view(), &tmp.view(), how.outter,
-                how.inner, how.n, false);
+                how.inner, how.n);
 }
-template <typename T, bool isReuseSource = false>
+template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false,
+          std::int32_t reduceDim = -1>
 void Mean(const LocalTensor<T> &dst, const LocalTensor<T> &src, const MeanParams &how,
           twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
-  twin::SumRows({"Mean", site}, twin::TagOf<T>(), dst.view(), src.view(), nullptr, how.outter,
-                how.inner, how.n, true);
+  twin::CheckMeanTypes<T, accType>();
+  twin::MeanRows({"Mean", site}, twin::TagOf<T>(), sizeof(accType) > sizeof(T), dst.view(),
+                 src.view(), nullptr, how.outter, how.inner, how.n);
 }
-template <typename T, bool isReuseSource = false>
+template <typename T, typename accType = T, bool isReuseSource = false, bool isBasicBlock = false,
+          std::int32_t reduceDim = -1>
 void Mean(const LocalTensor<T> &dst, const LocalTensor<T> &src,
           const LocalTensor<std::uint8_t> &tmp, const MeanParams &how,
           twin::Site site = twin::Here()) {
-  twin::CheckLibraryType<T>();
-  twin::SumRows({"Mean", site}, twin::TagOf<T>(), dst.view(), src.view(), &tmp.view(), how.outter,
-                how.inner, how.n, true);
+  twin::CheckMeanTypes<T, accType>();
+  twin::MeanRows({"Mean", site}, twin::TagOf<T>(), sizeof(accType) > sizeof(T), dst.view(),
+                 src.view(), &tmp.view(), how.outter, how.inner, how.n);
 }
 
 // ---- Broadcast of one axis of a 1-D or 2-D shape
@@ -233,6 +232,8 @@ void BroadCast(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                const std::uint32_t dstShape[dim], const std::uint32_t srcShape[dim],
                twin::Site site = twin::Here()) {
   static_assert((dim == 1 || dim == 2) && axis < dim, "BroadCast takes 1 or 2 dimensions");
+  static_assert(twin::kOneOf<T, std::int8_t, std::uint8_t, half, float>,
+                "BroadCast on dav-2201 takes int8_t, uint8_t, half or float");
   twin::BroadcastOp({"BroadCast", site}, twin::TagOf<T>(), dst.view(), src.view(), nullptr,
                     dstShape, srcShape, dim);
 }
@@ -241,6 +242,8 @@ void BroadCast(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                const std::uint32_t dstShape[dim], const std::uint32_t srcShape[dim],
                LocalTensor<std::uint8_t> &tmp, twin::Site site = twin::Here()) {
   static_assert((dim == 1 || dim == 2) && axis < dim, "BroadCast takes 1 or 2 dimensions");
+  static_assert(twin::kOneOf<T, std::int8_t, std::uint8_t, half, float>,
+                "BroadCast on dav-2201 takes int8_t, uint8_t, half or float");
   twin::BroadcastOp({"BroadCast", site}, twin::TagOf<T>(), dst.view(), src.view(), &tmp.view(),
                     dstShape, srcShape, dim);
 }

@@ -220,6 +220,22 @@ struct ShapeInfo {
   std::uint8_t originalShapeDim = 0;
   std::uint32_t originalShape[8] = {};
   DataFormat dataFormat = DataFormat::ND;
+
+  ShapeInfo() = default;
+  ShapeInfo(std::uint8_t dims, const std::uint32_t axes[], DataFormat format = DataFormat::ND)
+      : ShapeInfo(dims, axes, dims, axes, format) {}
+  ShapeInfo(std::uint8_t dims, const std::uint32_t axes[], std::uint8_t originalDims,
+            const std::uint32_t originalAxes[], DataFormat format = DataFormat::ND)
+      : shapeDim(dims), originalShapeDim(originalDims), dataFormat(format) {
+    for (int i = 0; i < dims && i < 8; ++i) shape[i] = axes[i];
+    for (int i = 0; i < originalDims && i < 8; ++i) originalShape[i] = originalAxes[i];
+  }
 };
+
+inline int GetShapeSize(const ShapeInfo &info) {
+  int size = info.shapeDim > 0 ? 1 : 0;
+  for (int i = 0; i < info.shapeDim; ++i) size *= static_cast<int>(info.shape[i]);
+  return size;
+}
 
 }  // namespace AscendC

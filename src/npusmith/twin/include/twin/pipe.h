@@ -1,7 +1,8 @@
 // TPipe: hands out UB and event ids.
 #pragma once
 
-#include "twin/queue.h"
+#include "twin/copy.h"
+#include "twin/resource.h"
 
 namespace AscendC {
 
@@ -32,6 +33,61 @@ class TPipe {
     return true;
   }
 
+  template <TPosition position, std::uint32_t size>
+  bool InitBufPool(TBufPool<position, size> &pool, std::uint32_t len,
+                   twin::Site site = twin::Here()) {
+    pool.Bind(twin::OpenPool({"InitBufPool", site}, -1, position, len, -1));
+    return true;
+  }
+  template <TPosition position, std::uint32_t size, TPosition other, std::uint32_t otherSize>
+  bool InitBufPool(TBufPool<position, size> &pool, std::uint32_t len,
+                   TBufPool<other, otherSize> &shareBuf, twin::Site site = twin::Here()) {
+    pool.Bind(twin::OpenPool({"InitBufPool", site}, -1, position, len, shareBuf.Id()));
+    return true;
+  }
+
+  // Global memory that takes what does not fit UB; `bufferSize` and offsets in bytes.
+  template <typename T>
+  void InitSpmBuffer(const GlobalTensor<T> &workspace, std::int32_t bufferSize) {
+    spm_ = workspace.gm();
+    if (spm_.bytes < 0) spm_.bytes = bufferSize;
+  }
+  template <typename T>
+  void WriteSpmBuffer(const LocalTensor<T> &tensor, std::int32_t copySize,
+                      std::int32_t offset = 0, twin::Site site = twin::Here()) {
+    twin::CopyOut({"WriteSpmBuffer", site}, twin::TagOf<T>(), Spm(offset), tensor.view(),
+                  copySize);
+  }
+  template <typename T>
+  void WriteSpmBuffer(const LocalTensor<T> &tensor, const DataCopyParams &how,
+                      std::int32_t offset = 0, twin::Site site = twin::Here()) {
+    twin::CopyOutBlocks({"WriteSpmBuffer", site}, twin::TagOf<T>(), Spm(offset), tensor.view(),
+                        twin::BlocksOf(how));
+  }
+  template <typename T>
+  void ReadSpmBuffer(const LocalTensor<T> &tensor, std::int32_t copySize, std::int32_t offset = 0,
+                     twin::Site site = twin::Here()) {
+    twin::CopyIn({"ReadSpmBuffer", site}, twin::TagOf<T>(), tensor.view(), Spm(offset), copySize);
+  }
+  template <typename T>
+  void ReadSpmBuffer(const LocalTensor<T> &tensor, const DataCopyParams &how,
+                     std::int32_t offset = 0, twin::Site site = twin::Here()) {
+    twin::CopyInBlocks({"ReadSpmBuffer", site}, twin::TagOf<T>(), tensor.view(), Spm(offset),
+                       twin::BlocksOf(how));
+  }
+
+  // A tensor at an address of the position's memory.
+  template <TPosition position, typename T>
+  LocalTensor<T> GetAbsAddr(std::int32_t offset, std::int32_t size) const {
+    return LocalTensor<T>(position, static_cast<std::uint32_t>(offset),
+                          static_cast<std::uint32_t>(size));
+  }
+  // Memories start at address 0.
+  std::uint64_t GetBaseAddr(std::int8_t logicPos) const {
+    return reinterpret_cast<std::uint64_t>(
+        twin::LocalPointer(static_cast<TPosition>(logicPos), 0));
+  }
+
   template <HardEvent event>
   TEventID AllocEventID(twin::Site site = twin::Here()) {
     return static_cast<TEventID>(twin::FetchEvent({"AllocEventID", site}, event, true));
@@ -47,6 +103,12 @@ class TPipe {
   TEventID FetchEventID(twin::Site site = twin::Here()) {
     return FetchEventID(event, site);
   }
+
+ private:
+  twin::Gm Spm(std::int32_t offset) const {
+    return {spm_.base + offset, spm_.bytes - offset};
+  }
+  twin::Gm spm_;
 };
 
 inline TPipe *GetTPipePtr(twin::Site site = twin::Here()) {
@@ -56,7 +118,7 @@ inline TPipe *GetTPipePtr(twin::Site site = twin::Here()) {
 // All UB that is left, as one tensor.
 template <typename T, TPosition position>
 bool PopStackBuffer(LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
-  tensor = LocalTensor<T>(twin::RestOfUb({"PopStackBuffer", site}, position));
+  tensor = LocalTensor<T>(twin::PopStack({"PopStackBuffer", site}, position));
   return tensor.GetSize() > 0;
 }
 

@@ -105,6 +105,11 @@ class TBuf {
     if (count < tensor.GetSize()) tensor.SetSize(count);
     return tensor;
   }
+  // A TBuf is never taken or given back; kernels call these all the same.
+  template <typename T>
+  LocalTensor<T> AllocTensor(twin::Site = twin::Here()) const {
+    return Get<T>();
+  }
   template <typename T>
   void EnQue(const LocalTensor<T> &) {}
   template <typename T>

@@ -18,6 +18,15 @@ inline void wait_flag(pipe_t first, pipe_t second, std::int64_t id,
   const twin::Call call{"wait_flag", site};
   twin::WaitEvent(call, twin::EventBetween(call, first, second), id);
 }
+// Bits of `config`: 1, mode in 4..5, flag in 8..11.
+inline void ffts_cross_core_sync(pipe_t pipe, std::uint64_t config,
+                                 twin::Site site = twin::Here()) {
+  twin::CrossSet({"ffts_cross_core_sync", site}, static_cast<int>(config >> 4 & 3), pipe,
+                 static_cast<std::int64_t>(config >> 8 & 15));
+}
+inline void wait_flag_dev(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::CrossWait({"wait_flag_dev", site}, id);
+}
 inline void set_mask_norm(twin::Site site = twin::Here()) { AscendC::SetMaskNorm(site); }
 inline void set_mask_count(twin::Site site = twin::Here()) { AscendC::SetMaskCount(site); }
 inline void set_vector_mask(std::uint64_t high, std::uint64_t low,
@@ -26,10 +35,10 @@ inline void set_vector_mask(std::uint64_t high, std::uint64_t low,
 }
 inline void set_atomic_none(twin::Site site = twin::Here()) { AscendC::SetAtomicNone(site); }
 
-inline std::int64_t get_block_idx() { return twin::BlockIndex(); }
+inline std::int64_t get_block_idx() { return twin::GroupIndex(); }
 inline std::int64_t get_block_num() { return twin::BlockCount(); }
-inline std::int64_t get_subblockid() { return 0; }
-inline std::int64_t get_subblockdim() { return 1; }
+inline std::int64_t get_subblockid() { return twin::SubIndex(); }
+inline std::int64_t get_subblockdim() { return twin::SubCount(); }
 
 namespace twin {
 
@@ -41,7 +50,7 @@ struct Live {
 
 }  // namespace twin
 
-inline constexpr twin::Live<twin::BlockIndex> block_idx{};
+inline constexpr twin::Live<twin::GroupIndex> block_idx{};
 inline constexpr twin::Live<twin::BlockCount> block_num{};
 
 // Sum of each repeat; under the mask register as it stands.

@@ -10,6 +10,10 @@ namespace twin {
 
 // Ends this core's run; what it saw is already reported.
 [[noreturn]] void StopCore();
+// Ends this core's kernel here, as if it had returned: what a core that has no part in it does.
+[[noreturn]] void EndCore();
+// Ends this core's run with nothing wrong: a cube core that only serves the block's vector cores.
+[[noreturn]] void StopQuietly();
 // A failed ASSERT of the kernel: reported, then the core stops.
 [[noreturn]] void AssertFailed(const Call &call, const char *text, const char *message);
 
@@ -24,6 +28,7 @@ void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *
 void WriteGm(const Call &call, const Gm &gm, std::int64_t index, int size, const void *in);
 // The host address of an on-chip byte; what is done through it is not checked.
 void *UbPointer(std::int64_t addr);
+void *LocalPointer(AscendC::TPosition position, std::int64_t addr);
 // The UB address of such a pointer; -1 when it points elsewhere.
 std::int64_t UbAddress(const void *pointer);
 // A view from raw pointer to the end of UB, for C-style calls.
@@ -60,14 +65,22 @@ int FetchEvent(const Call &call, AscendC::HardEvent event, bool reserve);
 void ReleaseEvent(const Call &call, AscendC::HardEvent event, std::int64_t id);
 AscendC::HardEvent EventBetween(const Call &call, pipe_t first, pipe_t second);
 void Barrier(const Call &call, pipe_t pipe);
-void SyncCores(const Call &call, std::int64_t cores);
+void SyncCores(const Call &call, bool all);
 void SoftSync(const Call &call, const Gm &gm, const View &ub, std::int64_t cores);
 void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event);
 void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event);
-void CrossSet(const Call &call, int mode, std::int64_t id);
+void CrossSet(const Call &call, int mode, pipe_t pipe, std::int64_t id);
 void CrossWait(const Call &call, std::int64_t id);
+// Blocks one after the other: InitDetermineComputeWorkspace, WaitPreBlock, NotifyNextBlock.
+void InitTurns(const Call &call, const Gm &gm, const View &ub);
+void WaitTurn(const Call &call, const Gm &gm, const View &ub);
+void PassTurn(const Call &call, const Gm &gm, const View &ub);
 std::int64_t BlockIndex();
 std::int64_t BlockCount();
+std::int64_t GroupIndex();  // the block of the launch, on either kind of core
+std::int64_t SubIndex();    // which of its block's cores of one kind
+std::int64_t SubCount();    // how many of the caller's kind a block has
+bool OnCube();
 std::int64_t Cycles();
 
 // ---- sticky state
@@ -124,10 +137,10 @@ enum class Op : std::uint8_t {
   kAbs, kExp, kLn, kReciprocal, kRelu, kRsqrt, kSqrt, kNot, kCopy,
   kTanh, kSigmoid, kErf, kErfc, kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh,
   kAcosh, kAtanh, kLog2, kLog10, kFloor, kCeil, kRound, kTrunc, kSign, kFrac,
-  kSilu, kGelu, kLgamma, kDigamma,
+  kLgamma, kDigamma,
   // a scalar
   kAdds, kMuls, kMaxs, kMins, kLeakyRelu, kShiftLeft, kShiftRight, kShiftRightRound, kAxpy,
-  kDuplicate, kPowers, kPowerOf, kSwish
+  kDuplicate, kPowers, kPowerOf
 };
 
 void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a, const Lane &b,
@@ -179,7 +192,10 @@ void FoldToRegister(const Call &call, DType type, const View &src, const Walk &w
                     const FoldStrides &strides);
 void ReadFold(const Call &call, bool sum, int size, void *value, void *index);
 void SumRows(const Call &call, DType type, const View &dst, const View &src, const View *scratch,
-             std::int64_t rows, std::int64_t inner, std::int64_t n, bool mean);
+             std::int64_t rows, std::int64_t inner, std::int64_t n);
+// `wide`: half is added in float.
+void MeanRows(const Call &call, DType type, bool wide, const View &dst, const View &src,
+              const View *scratch, std::int64_t rows, std::int64_t inner, std::int64_t n);
 
 // ---- moves inside UB
 

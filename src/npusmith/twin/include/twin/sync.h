@@ -25,12 +25,13 @@ void DataSyncBarrier(twin::Site site = twin::Here()) {
 
 template <bool isAIVOnly = true>
 void SyncAll(twin::Site site = twin::Here()) {
-  twin::SyncCores({"SyncAll", site}, 0);
+  twin::SyncCores({"SyncAll", site}, !isAIVOnly);
 }
 template <bool isAIVOnly = true>
 void SyncAll(const GlobalTensor<std::int32_t> &gmWorkspace,
              const LocalTensor<std::int32_t> &ubWorkspace, std::int32_t usedCores = 0,
              twin::Site site = twin::Here()) {
+  static_assert(isAIVOnly, "SyncAll with a workspace synchronises vector cores only");
   twin::SoftSync({"SyncAll", site}, gmWorkspace.gm(), ubWorkspace.view(), usedCores);
 }
 template <bool isAIVOnly = true>
@@ -45,20 +46,53 @@ void IBWait(const GlobalTensor<std::int32_t> &gmWorkspace, const LocalTensor<std
 }
 template <std::uint8_t mode, pipe_t pipe>
 void CrossCoreSetFlag(std::int64_t id, twin::Site site = twin::Here()) {
-  twin::CrossSet({"CrossCoreSetFlag", site}, mode, id);
+  static_assert(mode <= 2, "CrossCoreSetFlag on dav-2201 has modes 0, 1 and 2");
+  static_assert(pipe != PIPE_S && pipe != PIPE_ALL,
+                "CrossCoreSetFlag on dav-2201 takes PIPE_V, M, MTE1, MTE2, MTE3 or FIX");
+  twin::CrossSet({"CrossCoreSetFlag", site}, mode, pipe, id);
 }
 template <std::uint8_t mode = 0, pipe_t pipe = PIPE_S>
 void CrossCoreWaitFlag(std::int64_t id, twin::Site site = twin::Here()) {
   twin::CrossWait({"CrossCoreWaitFlag", site}, id);
 }
+// A flag of mode 2: between a block's cube core and its vector cores.
+template <pipe_t pipe>
+void NotifyEvent(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::CrossSet({"NotifyEvent", site}, 2, pipe, id);
+}
+template <std::uint8_t mode, pipe_t pipe>
+void NotifyEvent(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::CrossSet({"NotifyEvent", site}, mode, pipe, id);
+}
+inline void WaitEvent(std::int64_t id, twin::Site site = twin::Here()) {
+  twin::CrossWait({"WaitEvent", site}, id);
+}
 
-// A launch of vector cores only: one block is one core.
+// ---- vector cores one after the other, in the order of their indices
+
+inline void InitDetermineComputeWorkspace(GlobalTensor<std::int32_t> &gmWorkspace,
+                                          LocalTensor<std::int32_t> &ubWorkspace,
+                                          twin::Site site = twin::Here()) {
+  twin::InitTurns({"InitDetermineComputeWorkspace", site}, gmWorkspace.gm(), ubWorkspace.view());
+}
+inline void WaitPreBlock(GlobalTensor<std::int32_t> &gmWorkspace,
+                         LocalTensor<std::int32_t> &ubWorkspace, twin::Site site = twin::Here()) {
+  twin::WaitTurn({"WaitPreBlock", site}, gmWorkspace.gm(), ubWorkspace.view());
+}
+inline void NotifyNextBlock(GlobalTensor<std::int32_t> &gmWorkspace,
+                            LocalTensor<std::int32_t> &ubWorkspace,
+                            twin::Site site = twin::Here()) {
+  twin::PassTurn({"NotifyNextBlock", site}, gmWorkspace.gm(), ubWorkspace.view());
+}
+
+// ---- which core this is
+
 inline std::int64_t GetBlockIdx() { return twin::BlockIndex(); }
 inline std::int64_t GetBlockNum() { return twin::BlockCount(); }
-inline std::int64_t GetSubBlockIdx() { return 0; }
-inline std::int64_t GetSubBlockNum() { return 1; }
-inline std::int64_t GetTaskRatio() { return 1; }
-inline std::int64_t GetTaskRation() { return 1; }
+inline std::int64_t GetSubBlockIdx() { return twin::SubIndex(); }
+inline std::int64_t GetSubBlockNum() { return twin::SubCount(); }
+inline std::int64_t GetTaskRatio() { return twin::SubCount(); }
+inline std::int64_t GetTaskRation() { return twin::SubCount(); }
 inline std::int64_t GetSystemCycle() { return twin::Cycles(); }
 inline std::int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 

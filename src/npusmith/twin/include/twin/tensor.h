@@ -69,7 +69,7 @@ class LocalTensor {
   // A tensor at a fixed place, without a pipe.
   LocalTensor(TPosition position, std::uint32_t address, std::uint32_t count) {
     view_.addr = address;
-    view_.bytes = static_cast<std::int64_t>(count) * kSize;
+    view_.bytes = twin::BytesFor<T>(count);
     view_.position = position;
   }
   explicit LocalTensor(const twin::View &view) : view_(view) {}
@@ -82,8 +82,8 @@ class LocalTensor {
   // The tensor from an element offset on.
   LocalTensor operator[](std::uint32_t offset) const {
     LocalTensor rest = *this;
-    rest.view_.addr += static_cast<std::int64_t>(offset) * kSize;
-    rest.view_.bytes -= static_cast<std::int64_t>(offset) * kSize;
+    rest.view_.addr += twin::BytesFor<T>(offset);
+    rest.view_.bytes -= twin::BytesFor<T>(offset);
     return rest;
   }
   T GetValue(std::uint32_t index, twin::Site site = twin::Here()) const {
@@ -110,11 +110,15 @@ class LocalTensor {
     view_.bytes -= static_cast<std::int64_t>(offset) * static_cast<std::int64_t>(sizeof(U));
   }
 
-  std::uint32_t GetSize() const { return static_cast<std::uint32_t>(view_.bytes / kSize); }
-  void SetSize(std::uint32_t count) { view_.bytes = static_cast<std::int64_t>(count) * kSize; }
+  std::uint32_t GetSize() const {
+    return static_cast<std::uint32_t>(view_.bytes * twin::kPacked<T> / kSize);
+  }
+  void SetSize(std::uint32_t count) { view_.bytes = twin::BytesFor<T>(count); }
   std::uint32_t GetLength() const { return static_cast<std::uint32_t>(view_.bytes); }
   void SetBufferLen(std::uint32_t count) { SetSize(count); }
-  __ubuf__ T *GetPhyAddr() const { return static_cast<T *>(twin::UbPointer(view_.addr)); }
+  __ubuf__ T *GetPhyAddr() const {
+    return static_cast<T *>(twin::LocalPointer(view_.position, view_.addr));
+  }
   __ubuf__ T *GetPhyAddr(std::uint32_t offset) const { return GetPhyAddr() + offset; }
   std::int32_t GetPosition() const { return static_cast<std::int32_t>(view_.position); }
   void SetUserTag(std::int32_t tag) { tag_ = tag; }
@@ -139,11 +143,11 @@ class GlobalTensor {
   GlobalTensor() = default;
   void SetGlobalBuffer(__gm__ T *buffer) { gm_ = {Bytes(buffer), -1}; }
   void SetGlobalBuffer(__gm__ T *buffer, std::uint64_t count) {
-    gm_ = {Bytes(buffer), static_cast<std::int64_t>(count * sizeof(T))};
+    gm_ = {Bytes(buffer), twin::BytesFor<T>(static_cast<std::int64_t>(count))};
   }
   GlobalTensor operator[](std::uint64_t offset) const {
     GlobalTensor rest = *this;
-    const auto bytes = static_cast<std::int64_t>(offset * sizeof(T));
+    const std::int64_t bytes = twin::BytesFor<T>(static_cast<std::int64_t>(offset));
     rest.gm_.base += bytes;
     if (gm_.bytes >= 0) rest.gm_.bytes = bytes > gm_.bytes ? 0 : gm_.bytes - bytes;
     return rest;
@@ -161,7 +165,7 @@ class GlobalTensor {
   __gm__ T *GetPhyAddr() const { return reinterpret_cast<T *>(gm_.base); }
   __gm__ T *GetPhyAddr(std::uint64_t offset) const { return GetPhyAddr() + offset; }
   std::uint64_t GetSize() const {
-    return gm_.bytes < 0 ? 0 : static_cast<std::uint64_t>(gm_.bytes) / sizeof(T);
+    return gm_.bytes < 0 ? 0 : static_cast<std::uint64_t>(gm_.bytes * twin::kPacked<T>) / sizeof(T);
   }
   void SetShapeInfo(const ShapeInfo &shape) { shape_ = shape; }
   ShapeInfo GetShapeInfo() const { return shape_; }

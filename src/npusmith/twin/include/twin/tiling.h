@@ -13,6 +13,12 @@ T ReadTiling(const void *source, Site site = Here()) {
   return data;
 }
 
+template <typename T>
+void ReadTilingArray(const void *source, void *target, std::size_t count, Site site = Here()) {
+  CopyTiling({"COPY_TILING_WITH_ARRAY", site}, target, source,
+             static_cast<std::int64_t>(count * sizeof(T)));
+}
+
 }  // namespace twin
 
 #define REGISTER_TILING_DEFAULT(type) using TwinTilingDefault = type
@@ -29,9 +35,12 @@ T ReadTiling(const void *source, Site site = Here()) {
   const __gm__ type *variable = reinterpret_cast<const __gm__ type *>(pointer)
 #define COPY_TILING_WITH_STRUCT(type, source, target) \
   (*(target) = ::twin::ReadTiling<type>(source))
+#define COPY_TILING_WITH_ARRAY(type, count, source, target) \
+  ::twin::ReadTilingArray<type>((source), (target), (count))
 
 // Every branch compiles; the launch's key chooses at run time.
 #define TILING_KEY_IS(key) (::twin::TilingKey() == static_cast<std::uint64_t>(key))
+#define TILING_KEY_LIST(first, second) (TILING_KEY_IS(first) || TILING_KEY_IS(second))
 #define TILING_KEY_VAR (::twin::TilingKey())
 
 #define KERNEL_TASK_TYPE_DEFAULT(type) static_assert(::AscendC::type >= 0, "kernel type")

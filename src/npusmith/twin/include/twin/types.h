@@ -7,6 +7,7 @@
 
 #include "twin/chip.h"
 #include "twin/half.h"
+#include "twin/layouts.h"
 #include "twin/site.h"
 
 // Address spaces and function kinds mean nothing on a CPU.
@@ -37,7 +38,12 @@
 
 #define __NPU_ARCH__ TWIN_NPU_ARCH
 #define __CCE_AICORE__ 220
+// A kernel is compiled for each kind of core that it runs on.
+#ifdef TWIN_CUBE
+#define __DAV_C220_CUBE__ 1
+#else
 #define __DAV_C220_VEC__ 1
+#endif
 
 using float16_t = half;
 using float32_t = float;
@@ -73,6 +79,8 @@ using TEventID = std::int8_t;
 
 namespace AscendC {
 
+using ::TEventID;
+
 enum class TPosition : std::uint8_t {
   GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM, SPM, SHM, TSCM, C2PIPE2GM, MAX
 };
@@ -103,16 +111,20 @@ enum class CacheMode : std::uint8_t {
 enum class CacheRwMode : std::uint8_t { READ = 1, WRITE = 2, RW = 3 };
 enum class CacheLine : std::uint8_t { SINGLE_CACHE_LINE, ENTIRE_DATA_CACHE };
 enum class DcciDst : std::uint8_t { CACHELINE_ALL, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
-enum class DataFormat : std::uint8_t { ND, NZ, NCHW, NC1HWC0, NHWC, NCDHW };
 enum KernelMetaType : std::uint8_t {
   KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIV_1_0, KERNEL_TYPE_MIX_AIC_1_0,
-  KERNEL_TYPE_MIX_AIC_1_1, KERNEL_TYPE_MIX_AIC_1_2
+  KERNEL_TYPE_MIX_AIC_1_1, KERNEL_TYPE_MIX_AIC_1_2,
+  KERNEL_TYPE_MIX_VECTOR_CORE  // of another chip: here as AIV_ONLY
 };
 
 constexpr std::int32_t AIC = 1;
 constexpr std::int32_t AIV = 2;
 constexpr std::int32_t MIX = 3;
-constexpr std::int32_t g_coreType = AIV;  // the twin runs vector cores
+#ifdef TWIN_CUBE
+constexpr std::int32_t g_coreType = AIC;
+#else
+constexpr std::int32_t g_coreType = AIV;
+#endif
 
 constexpr std::int32_t ONE_BLK_SIZE = TWIN_BLOCK_BYTES;
 constexpr std::int32_t ONE_REPEAT_BYTE_SIZE = TWIN_REPEAT_BYTES;
@@ -136,6 +148,9 @@ using PrimT = T;
 template <typename A, typename B>
 struct IsSameType : std::is_same<A, B> {};
 
+template <bool condition, typename A, typename B>
+struct Conditional : std::conditional<condition, A, B> {};
+
 template <typename A, typename B>
 __aicore__ constexpr auto DivCeil(A a, B b) {
   return b == 0 ? a : (a + b - 1) / b;
@@ -155,6 +170,18 @@ __aicore__ constexpr auto AlignUp(A a, B b) {
 using AscendC::AIC;
 using AscendC::AIV;
 using AscendC::g_coreType;
+
+// Built in with the device compiler, so that kernels call them without any namespace.
+template <typename A, typename B,
+          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, int> = 0>
+constexpr std::common_type_t<A, B> min(A a, B b) {
+  return a < b ? a : b;
+}
+template <typename A, typename B,
+          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, int> = 0>
+constexpr std::common_type_t<A, B> max(A a, B b) {
+  return a < b ? b : a;
+}
 
 // Branches of a kernel that runs on both kinds of core.
 #define ASCEND_IS_AIC (::AscendC::g_coreType == ::AscendC::AIC)

@@ -29,13 +29,42 @@ void Print(const twin::FindingRecord &finding) {
 
 namespace twin {
 
+std::string NearAllocation(const void *address) {
+  for (const auto &[base, area] : Allocations()) {
+    if (!area.Near(address)) continue;
+    const auto offset = static_cast<const std::uint8_t *>(address) - area.Base();
+    return "byte " + std::to_string(offset) + " of " + area.Name() + ", which has " +
+           std::to_string(area.Bytes()) + " bytes";
+  }
+  return "an address that is no device memory";
+}
+
 DirectState &Directs() {
   static DirectState state;
   return state;
 }
 
+namespace {
+
+constexpr std::uint32_t kMostBlocks = 65535;  // doc: a launch takes 1..65535
+
+bool CheckBlocks(DirectState &state, std::uint32_t blocks) {
+  if (blocks >= 1 && blocks <= kMostBlocks) return true;
+  FindingRecord finding;
+  finding.code = "block-dim";
+  finding.level = "error";
+  finding.message = "a kernel was launched on " + std::to_string(blocks) + " blocks";
+  if (state.collect) state.findings.push_back(finding);
+  else Print(finding);
+  state.completed = false;
+  return false;
+}
+
+}  // namespace
+
 void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args) {
   DirectState &state = Directs();
+  if (!CheckBlocks(state, blocks)) return;
   LaunchSpec spec{};
   spec.entry = entry;
   spec.args = args;
@@ -45,7 +74,9 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args) {
     spec.regions.push_back({area.Base(), area.Bytes(), area.Name(), true});
   }
   state.blocks = blocks;
-  state.completed = Launch(spec) && state.completed;
+  const auto launch = [](void *at) { return Launch(*static_cast<LaunchSpec *>(at)); };
+  const bool done = state.guard != nullptr ? state.guard(launch, &spec) : launch(&spec);
+  state.completed = done && state.completed;
   if (state.collect) return;
   for (const FindingRecord &finding : TakeFindings()) Print(finding);
 }

@@ -76,6 +76,10 @@ void WriteReport(const Report &report, const std::string &path) {
     if (at > 0) out << ",";
     Write(out, report.findings[at]);
   }
+  out << "],\"apis\":[";
+  for (std::size_t at = 0; at < report.apis.size(); ++at) {
+    out << (at > 0 ? "," : "") << Quote(report.apis[at]);
+  }
   out << "]}\n";
   const std::string draft = path + ".new";
   std::ofstream file(draft, std::ios::binary);

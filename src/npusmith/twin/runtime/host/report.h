@@ -19,6 +19,7 @@ struct Report {
   double hostSeconds = 0;
   double kernelSeconds = 0;
   std::vector<FindingRecord> findings;
+  std::vector<std::string> apis;  // that the kernel called
 
   void Add(const char *code, const char *level, const std::string &message,
            const std::string &seen = "", const std::string &legal = "",

@@ -66,13 +66,22 @@ Request ReadRequest(const char *path) {
     std::istringstream line(text);
     const auto word = Take<std::string>(line);
     if (word == "kernel") request.kernel = TakeText(line);
-    else if (word == "host") request.host = TakeText(line);
+    else if (word == "cube") request.cube = TakeText(line);
+    else if (word == "type") request.type = Take<int>(line);
+    else if (word == "keytype") {
+      const auto key = Take<std::uint64_t>(line);
+      request.keyTypes[key] = Take<int>(line);
+    } else if (word == "host") request.host = TakeText(line);
     else if (word == "soc") request.soc = TakeText(line);
     else if (word == "seconds") request.seconds = Take<double>(line);
+    else if (word == "saturate") request.saturate = Take<int>(line) != 0;
     else if (word == "cap") request.cap = Take<std::uint64_t>(line);
     else if (word == "in") request.inputs.push_back(TakeTensor(line, false));
     else if (word == "out") request.outputs.push_back(TakeTensor(line, true));
+    else if (word == "write") request.writes.push_back(Take<std::size_t>(line));
+    else if (word == "filled") request.filled.push_back(Take<std::size_t>(line));
     else if (word == "direct") request.direct = Take<std::uint32_t>(line);
+    else if (word == "program") request.program = true;
     else if (word == "tail") request.tail.push_back(TakeTail(line));
     else if (word == "attr") TakeAttr(line, request);
     else throw std::runtime_error("unknown order: " + word);

@@ -1,10 +1,14 @@
 // The orders of one run, as the Python side writes them: a line each, words separated by blanks,
 // strings in hexadecimal with a leading x.
-//   kernel PATH | host PATH | soc NAME | seconds N | cap BYTES
+//   kernel PATH | cube PATH | host PATH | soc NAME | seconds N | cap BYTES
+//   type N | keytype KEY N                      a twin::KernelType, of one tiling key
 //   in PORT DTYPE BYTES PATH RANK DIM...        one line per tensor; absent optional ports have none
 //   out PORT DTYPE BYTES PATH REF RANK DIM...   REF: position of the input it shares memory with, -1
+//   write POSITION       the kernel may change this input tensor
+//   filled POSITION      this output tensor holds what its file does; else nothing is there
 //   direct BLOCKS        call a launcher of the kernel's file, without host side or operator
 //   tail workspace BYTES | tail value BYTES-IN-HEX      its arguments behind inputs and outputs
+//   program              call the main function of the kernel's file
 //   attr NAME scalar|list VALUE...              VALUE: i:12, f:0x1p3, b:1, s:x6162
 #pragma once
 
@@ -36,12 +40,18 @@ struct TailOrder {
 };
 
 struct Request {
-  std::string kernel, host, soc;
+  std::string kernel, cube, host, soc;
+  int type = 0;                           // a twin::KernelType
+  std::map<std::uint64_t, int> keyTypes;  // of tiling keys that have their own
   double seconds = 60;
   std::uint64_t cap = 0;  // bytes of workspace that this machine can give
   std::vector<TensorOrder> inputs, outputs;
+  std::vector<std::size_t> writes;  // positions of input tensors that the kernel may change
+  std::vector<std::size_t> filled;  // positions of output tensors whose contents count
   std::map<std::string, AttrOrder> attrs;
   std::uint32_t direct = 0;  // blocks; 0 for an operator
+  bool program = false;
+  bool saturate = false;  // how CTRL[48] starts
   std::vector<TailOrder> tail;
 };
 

@@ -1,0 +1,273 @@
+"""Runs the reference answers of a checkout of PCL's NPUKernelBench on the twin.
+
+`run(root, ...)`: for each task its binding is compiled here; reference and answer then run on every
+case in a boxed child, whose calls of the operator build and run it in a box of their own. A child
+that dies takes one case with it, the next one goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import npusmith
+from npusmith.conformance.rows import Row, RowFile
+from npusmith.conformance.suite import Task, read_suite
+from npusmith.errors import NpusmithError
+from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
+from npusmith.twin import Project, bind, cheating, read_project
+from npusmith.twin.cache import cache_root
+from npusmith.twin.project import read_text, snake
+
+MODULE = "kernel_gen_ops"
+_START = "from npusmith.conformance.child import main; main()"
+_MEMORY = 8 << 30
+_POLL = 0.2  # seconds between two looks at what a child has left
+_NOT_BUILT = ("compile-", "project-", "tiling-", "dtypes-", "device-cpp", "kind-")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run and how much of the machine it may take."""
+
+    every_case: bool = False
+    names: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    jobs: int = 0  # 0: one for each CPU
+    most_mb: float = 256
+    case_seconds: float = 120
+    rows: Path | None = None
+    resume: bool = False
+
+
+Watch = Callable[[Row, int, int], None]  # a row, how many are done, how many there are
+
+
+def run(root: Path, options: Options, watch: Watch | None = None) -> list[Row]:
+    """Run what `options` name; the rows of earlier runs are among those returned on resume."""
+    tasks = read_suite(root, options.names, options.levels)
+    plan = [(task, task.cases if options.every_case else task.cases[:1]) for task in tasks]
+    with RowFile(options.rows, options.resume) as file:
+        done = {row.key for row in file.rows}
+        left = [(task, [case for case in cases if key(task, case) not in done]) for task, cases in plan]
+        total, before = sum(len(cases) for _, cases in plan), len(done)
+
+        def add(row: Row) -> None:
+            file.add(row)
+            if watch is not None:
+                watch(row, len(file.rows) - before, total)
+
+        jobs = options.jobs or os.cpu_count() or 2
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                waiting = [
+                    pool.submit(run_task, task, cases, options, jobs, add)
+                    for task, cases in left
+                    if cases
+                ]
+                for future in as_completed(waiting):
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        wanted = {key(task, case) for task, cases in plan for case in cases}
+        return sorted((row for row in file.rows if row.key in wanted), key=lambda row: row.key)
+
+
+def key(task: Task, case: int) -> tuple[str, int]:
+    return f"{task.level}/{task.category}/{task.name}", case
+
+
+def run_task(
+    task: Task, cases: Sequence[int], options: Options, jobs: int, add: Callable[[Row], None]
+) -> None:
+    """All wanted cases of one task; what goes wrong is in their rows."""
+    start = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="npusmith-suite-"))
+    try:
+        project, cheats = _prepare(task, folder)
+    except NpusmithError as error:
+        for case in cases:
+            add(_row(task, case, error=f"{error.code}: {error.message} ({error.place})"))
+        remove_tree(folder)
+        return
+    binding = time.monotonic() - start
+    try:
+        left = list(cases)
+        while left:
+            left = _run_some(task, left, folder, options, jobs, cheats, binding, add)
+            binding = 0.0
+    finally:
+        remove_tree(folder)
+
+
+def _prepare(task: Task, folder: Path) -> tuple[Project, list[str]]:
+    """Read the answer and compile its binding, with the substitutions that the suite makes."""
+    project = read_project(task.answer)
+    op = task.name.split("_")[0]
+    text = read_text(task.validation / "pybind.cpp")
+    text = text.replace("aclnnCustomOp", f"aclnn{op}").replace("custom_pybind_api", snake(op))
+    source = cache_root() / "suite" / task.name / "pybind.cpp"  # a stable name: the binding's key
+    source.parent.mkdir(parents=True, exist_ok=True)
+    if not source.exists() or source.read_text(encoding="utf-8") != text:
+        fresh = source.with_name(f".{os.getpid()}")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(source)
+    bind.build_binding([source], {project.op.type: project}, folder, MODULE)
+    return project, [finding.code for finding in cheating.find_cheats(text, source)]
+
+
+def _run_some(
+    task: Task,
+    cases: list[int],
+    folder: Path,
+    options: Options,
+    jobs: int,
+    cheats: list[str],
+    binding: float,
+    add: Callable[[Row], None],
+) -> list[int]:
+    """Run cases in one child until it ends; the cases that are left."""
+    out = folder / "results"
+    out.unlink(missing_ok=True)
+    orders = {
+        "folder": str(task.folder),
+        "modules": str(folder),
+        "out": str(out),
+        "cases": cases,
+        "most_bytes": int(options.most_mb * 1e6),
+        "threads": max(1, (os.cpu_count() or 2) // jobs),
+    }
+    left = list(cases)
+    started: list[int] = []
+
+    def take(lines: list[dict[str, Any]]) -> None:
+        nonlocal binding
+        for line in lines:
+            if "start" in line:
+                started.append(int(line["start"]))
+            elif line.get("case") in left:
+                left.remove(line["case"])
+                add(_result(task, line, cheats, binding))
+                binding = 0.0
+
+    reader = _Reader(out)
+    with ThreadPoolExecutor(1) as pool:
+        child = pool.submit(_start, orders, folder, options, len(cases))
+        while not child.done():  # rows are on the disk soon after each case, not after the task
+            wait([child], timeout=_POLL)
+            take(reader.fresh())
+    boxed = child.result()
+    take(reader.fresh())
+    if not left:
+        return []
+    lost = started[-1] if started and started[-1] in left else left[0]
+    left.remove(lost)
+    add(_row(task, lost, error=_ended(boxed), findings=cheats))
+    return left
+
+
+@dataclass(slots=True)
+class _Reader:
+    """The lines that a child leaves; `fresh` gives each once, when it is whole."""
+
+    path: Path
+    taken: int = 0
+
+    def fresh(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self.taken)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self.taken += len(whole)
+        found = []
+        for line in whole.decode(errors="replace").splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+        return found
+
+
+def _start(orders: dict[str, Any], folder: Path, options: Options, cases: int) -> Boxed:
+    cache = cache_root()
+    cache.mkdir(parents=True, exist_ok=True)
+    policy = Policy(
+        write=(folder, cache),
+        seconds=options.case_seconds * cases + 30,
+        memory_bytes=_MEMORY,
+        file_bytes=4 << 30,
+        processes=True,
+    )
+    env = {
+        "NPUSMITH_CACHE": str(cache),
+        "NPUSMITH_SECONDS": str(options.case_seconds),
+        "PYTHONPATH": str(Path(npusmith.__file__).parents[1]),
+        **{name: os.environ[name] for name in ("NPUSMITH_CXX",) if name in os.environ},
+    }
+    return run_boxed(
+        [sys.executable, "-c", _START],
+        policy,
+        stdin=json.dumps(orders).encode(),
+        env=env,
+        cwd=folder,
+    )
+
+
+def _ended(boxed: Boxed) -> str:
+    if boxed.timed_out:
+        return "the case had not ended in time"
+    if boxed.out_of_memory:
+        return "the case needed more memory than it may"
+    said = boxed.stderr.decode(errors="replace").strip().splitlines()
+    last = said[-1] if said else ""
+    return f"the process ended (signal {boxed.signal}, status {boxed.returncode}) {last}"[:500]
+
+
+def _result(task: Task, line: dict[str, Any], cheats: list[str], binding: float) -> Row:
+    findings = _codes([*line.get("findings", ())]) + cheats
+    stages = {"binding": round(binding, 3), **line.get("stages", {})}
+    stages |= {name: line[name] for name in ("build", "run") if name in line}
+    error = str(line.get("error", ""))
+    code = str(line.get("code", ""))
+    built = bool(line.get("built")) or not code.startswith(_NOT_BUILT)
+    ok = "official" in line
+    return _row(
+        task,
+        int(line["case"]),
+        compiled=bool(line.get("compiled")) and built,
+        official=bool(line.get("official")) if not line.get("skipped") else None,
+        strict=bool(line.get("strict")) and ok and not findings if not line.get("skipped") else None,
+        findings=findings,
+        warnings=_codes(line.get("warnings", ())),
+        seconds=round(binding + sum(line.get("stages", {}).values()), 3),
+        error=_with_places(error, line.get("findings", ())),
+        skipped=str(line.get("skipped", "")),
+        stages=stages,
+    )
+
+
+def _codes(findings: Collection[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(str(finding["code"]) for finding in findings))
+
+
+def _with_places(error: str, findings: Collection[dict[str, Any]]) -> str:
+    """The first finding of level error, in words, behind the error."""
+    for finding in list(findings)[:1]:
+        said = f"{finding['code']}: {finding['message']}; {finding['seen']}"
+        where = f"{Path(finding['file']).name}:{finding['line']}" if finding["file"] else ""
+        return "; ".join(filter(None, [error, f"{said} {where}".strip()]))[:700]
+    return error
+
+
+def _row(task: Task, case: int, **facts: Any) -> Row:
+    return Row(level=task.level, category=task.category, task=task.name, case=case, **facts)

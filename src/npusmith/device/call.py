@@ -1,0 +1,162 @@
+"""One call of an operator: find its project, build it, run it, write the outputs back."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.device import arguments, columns, tensors
+from npusmith.device.adapters import ADAPTERS
+from npusmith.errors import Level, TwinError
+from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
+from npusmith.twin import Finding, Project, Run, build, read_project, run
+
+_RECORD = "NPUSMITH_FINDINGS"
+_SECONDS = "NPUSMITH_SECONDS"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What lies beside an extension: the operators that it may call."""
+
+    chip: Chip
+    ops: dict[str, Path]
+    fills: bool  # the binding puts values into tensors before it passes them as outputs
+
+
+def call(extension: str, name: str, values: Sequence[object]) -> None:
+    """Run the operator of aclnn function `name` with its arguments, in the order of the function.
+
+    Raises TwinError: binding-note, binding-call, the first finding of level error once the outputs
+    are written, and whatever building the project raises.
+    """
+    note = read_note(Path(extension).with_suffix(".json"))
+    project, values = _find(note, name, list(values))
+    bound = arguments.bind(project.op, name, values)
+    chosen = columns.choose(project.op, bound)
+    inputs = [
+        tensors.given(port, value, dtype)
+        for port, value, dtype in zip(project.op.inputs, bound.inputs, chosen.inputs, strict=True)
+    ]
+    start = time.monotonic()
+    built = build(project, note.chip, chosen.all)
+    compiled = time.monotonic()
+    outputs = arguments.outputs(project.op, bound)
+    result = run(
+        built,
+        inputs,
+        [tensors.wanted(value) for value in outputs],
+        bound.attrs,
+        seconds=float(os.environ.get(_SECONDS, "60")),
+        writable=() if project.op.outputs else range(len(inputs)),
+        initial=_initial(project, outputs) if note.fills else {},
+    )
+    _write(project, bound, outputs, result)
+    recorded = _record(project, result, compiled - start, time.monotonic() - compiled)
+    _raise(result, recorded)
+
+
+def read_note(path: Path) -> Note:
+    """The note beside an extension; TwinError binding-note."""
+    try:
+        return _read_note(path, path.stat().st_mtime_ns)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TwinError(
+            "binding-note",
+            f"{path} does not say which operators the extension may call",
+            seen=str(error),
+        ) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _read_note(path: Path, changed: int) -> Note:
+    data = json.loads(path.read_text())
+    ops = {str(name): Path(root) for name, root in data["ops"].items()}
+    return Note(find_chip(data.get("chip", DEFAULT_CHIP)), ops, bool(data.get("fills")))
+
+
+def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[object]]:
+    """The project behind an aclnn function, and its values in the order of the operator."""
+    adapter = ADAPTERS.get(name)
+    op = name.removeprefix("aclnn")
+    if op not in note.ops and adapter is not None:
+        op = adapter.op
+    root = note.ops.get(op)
+    if root is None:
+        raise TwinError(
+            "binding-call",
+            f"the binding calls {name}, which no operator here provides",
+            seen=", ".join(note.ops) or "no operator at all",
+        )
+    for adapter in (row for row in (ADAPTERS.get(name), ADAPTERS.get(f"aclnn{op}")) if row):
+        if adapter.op == op and len(values) == len(adapter.order):
+            values = [values[at] for at in adapter.order]
+            break
+    return read_project(root), values
+
+
+def _initial(
+    project: Project, outputs: Sequence[arguments.Value]
+) -> dict[int, list[tensors.Array]]:
+    """What the output tensors hold before the call."""
+    return {
+        position: [tensors.array(tensor) for tensor in arguments.listed(value)]
+        for position, value in enumerate(outputs)
+        if not project.op.is_ref(project.op.outputs[position])
+    }
+
+
+def _write(
+    project: Project, bound: arguments.Bound, outputs: Sequence[arguments.Value], result: Run
+) -> None:
+    arrays = iter(result.outputs)
+    for value in outputs:
+        for tensor in arguments.listed(value):
+            tensors.write(tensor, next(arrays))
+    if project.op.outputs:
+        return
+    changed = iter(result.inputs)
+    for value in bound.inputs:
+        for tensor in arguments.listed(value):
+            tensors.write(tensor, next(changed))
+        if arguments.is_number(value):
+            next(changed)  # a number reached the kernel as a tensor; nobody sees what it became
+
+
+def _record(project: Project, result: Run, building: float, running: float) -> bool:
+    name = os.environ.get(_RECORD)
+    if not name:
+        return False
+    row = {
+        "op": project.op.type,
+        "completed": result.completed,
+        "build_seconds": round(building, 3),
+        "run_seconds": round(running, 3),
+        "host_seconds": result.host_seconds,
+        "kernel_seconds": result.kernel_seconds,
+        "blocks": result.blocks,
+        "findings": [finding.model_dump(mode="json") for finding in result.findings],
+    }
+    with Path(name).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    return True
+
+
+def _raise(result: Run, recorded: bool) -> None:
+    errors = [finding for finding in result.findings if finding.level is Level.ERROR]
+    if errors and (not recorded or not result.completed):
+        raise _as_error(errors[0], len(errors) - 1)
+    if not result.completed:
+        raise TwinError("run-failed", "the kernel did not come to its end", seen=result.log[-500:])
+
+
+def _as_error(finding: Finding, more: int) -> TwinError:
+    seen = finding.seen + (f"; and {more} more findings" if more else "")
+    return TwinError(
+        finding.code, finding.message, finding.place, seen=seen, legal=finding.legal
+    )

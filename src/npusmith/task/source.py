@@ -1,0 +1,118 @@
+"""The judge for direct-launch sources: with a task, or as a program that checks itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from npusmith import __version__
+from npusmith.errors import Level, NpusmithError
+from npusmith.ir.dtypes import DType
+from npusmith.target.chips import Chip
+from npusmith.task.judge import Outcome, conclude, empty_verdict, find_doubts, weigh
+from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.tolerance import check_profile
+from npusmith.task.verdict import Rung, Trial, Verdict
+from npusmith.task.weak import weak_task
+from npusmith.twin.direct import (
+    DirectBuild,
+    build_direct,
+    build_program,
+    run_direct,
+    run_program,
+    tail_of,
+)
+
+
+def judge_source(
+    source: Path,
+    prepared: Prepared,
+    chip: Chip,
+    tolerance: str,
+    *,
+    step: Callable[[str, str], None] = lambda name, detail: None,
+    seconds: float = 60.0,
+) -> Verdict:
+    """Call the source's launcher on every set of inputs of the task's own shapes.
+
+    Behind blocks (all vector cores) and stream it gets inputs, outputs, and what `tail_of` says.
+    """
+    profile = check_profile(tolerance)
+    verdict = empty_verdict(source, prepared, chip, profile)
+    step("compile", str(source))
+    clock = time.perf_counter()
+    trials = [item for item in prepared.trials if item.kind != "shape"]
+    try:
+        built = build_direct(source, chip)
+        tails = [_tail(built, trial) for trial in trials]
+    except NpusmithError as error:
+        verdict.error = error.record()
+        return verdict
+    verdict.compiled, verdict.rung = True, Rung.COMPILED
+    verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
+    step("run on the twin", f"{len(trials)} sets of inputs")
+    outcomes = [
+        _run(built, trial, tail, chip, profile, seconds)
+        for trial, tail in zip(trials, tails, strict=True)
+    ]
+    verdict.trials = [item.trial for item in outcomes]
+    conclude(verdict, outcomes)
+    verdict.weak_task = weak_task(prepared, profile)
+    return verdict
+
+
+def _tail(built: DirectBuild, trial: TrialData) -> list[int | bytes]:
+    if trial.skipped:
+        return []
+    tensors = len(trial.inputs) + len(trial.references)
+    return tail_of(built, tensors, trial.references[0].size)
+
+
+def _run(
+    built: DirectBuild,
+    trial: TrialData,
+    tail: Sequence[int | bytes],
+    chip: Chip,
+    profile: str,
+    seconds: float,
+) -> Outcome:
+    record = Trial(
+        name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
+        shapes=[list(shape) for shape in trial.shapes],
+    )  # fmt: skip
+    if trial.skipped:
+        return Outcome(record, ran=False)
+    wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
+    result = run_direct(built, chip.vector_cores, trial.inputs, wanted, tail, seconds=seconds)
+    record.findings = list(result.findings)
+    record.seconds = round(result.seconds, 4)
+    if result.completed:
+        weigh(record, result.outputs, trial, profile)
+    else:
+        record.message = "the kernel did not run to its end"
+    return Outcome(record, result.completed, result.peak_bytes, result.apis)
+
+
+def run_source(source: Path, chip: Chip, *, seconds: float = 120.0) -> Verdict:
+    """Run the main function of a source; its own checks decide, and the twin's findings."""
+    verdict = Verdict(
+        verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",
+        chip=chip.name, project=str(source), provenance={"npusmith": __version__},
+    )  # fmt: skip
+    try:
+        built = build_program(source, chip)
+    except NpusmithError as error:
+        verdict.error = error.record()
+        return verdict
+    verdict.compiled, verdict.rung = True, Rung.COMPILED
+    result = run_program(built, seconds=seconds)
+    verdict.findings = list(result.findings)
+    verdict.doubts = find_doubts(result.apis)
+    verdict.seconds["run"] = round(result.seconds, 3)
+    verdict.provenance["printed"] = result.log[-4000:]
+    verdict.provenance["compiler"] = built.toolchain.compiler.version
+    errors = [item for item in result.findings if item.level is Level.ERROR]
+    if result.completed and not errors:
+        verdict.verdict, verdict.rung, verdict.correct = "pass", Rung.RAN, True
+    return verdict

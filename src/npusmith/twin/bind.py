@@ -1,0 +1,237 @@
+"""PyTorch bindings on a machine without an NPU: `build_binding(...)` compiles them unmodified.
+
+A source with `EXEC_NPU_CMD(aclnnX, ...)` and PYBIND11_MODULE becomes a CPU extension against our own
+`pytorch_npu_helper.hpp` (include/bind). Beside it lies `<module>.json`, which says where the
+operators' projects are; `npusmith.device` reads it when the extension calls. PyTorch's headers are
+precompiled once per machine, in the cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.errors import TwinError
+from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
+from npusmith.twin import cache, scan
+from npusmith.twin.compile import Unit, compile_units
+from npusmith.twin.project import Project, read_text
+from npusmith.twin.toolchain import INCLUDE, Compiler, find_compiler, named_compiler
+
+BIND = INCLUDE / "bind"
+_KEPT = 400  # bindings, some 2 MB each
+_KEPT_HEADERS = 2
+_HEADER = "binding.h"
+_FLAGS = ("-std=c++17", "-fPIC", "-O0", "-w", "-fvisibility=hidden", "-fdiagnostics-color=never")
+
+# Headers of the vendor's PyTorch that bindings include; here each stands for the same one.
+_NPU_HEADERS = (
+    "acl/acl.h",
+    "acl/acl_base.h",
+    "acl/acl_op.h",
+    "acl/acl_rt.h",
+    "aclnn/acl_meta.h",
+    "aclnn/aclnn_base.h",
+    "runtime/rt_ffts.h",
+    "torch_npu/csrc/aten/NPUNativeFunctions.h",
+    "torch_npu/csrc/core/npu/DeviceUtils.h",
+    "torch_npu/csrc/core/npu/NPUFormat.h",
+    "torch_npu/csrc/core/npu/NPUFunctions.h",
+    "torch_npu/csrc/core/npu/NPUStream.h",
+    "torch_npu/csrc/framework/OpCommand.h",
+    "torch_npu/csrc/framework/interface/EnvVariables.h",
+    "torch_npu/csrc/framework/utils/CalcuOpUtil.h",
+    "torch_npu/csrc/framework/utils/OpAdapter.h",
+    "torch_npu/csrc/framework/utils/OpPreparation.h",
+    "torch_npu/csrc/include/ops.h",
+)
+# PyTorch's own large headers; torch.hpp stands for them unless a binding needs more than that.
+_TORCH_HEADERS = (
+    "torch/all.h",
+    "torch/csrc/autograd/custom_function.h",
+    "torch/csrc/autograd/function.h",
+    "torch/extension.h",
+    "torch/library.h",
+    "torch/python.h",
+    "torch/script.h",
+    "torch/torch.h",
+    "torch/types.h",
+)
+_LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
+_PRECOMPILED = ("algorithm", "cmath", "iostream", "map", "torch.hpp", "pytorch_npu_helper.hpp")
+_WHOLE = re.compile(r"\btorch\s*::\s*(?:autograd|nn|optim|jit|serialize|data|class_)\b")
+# A binding that fills what it passes as an output: those contents then count.
+_FILLS = re.compile(
+    r"\b(?:zeros|ones|full|zeros_like|ones_like|full_like|new_zeros|new_ones|new_full"
+    r"|fill_|zero_|copy_|clone)\s*\("
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """A compiler, and the folder in the cache with its precompiled headers."""
+
+    compiler: Compiler
+    folder: Path
+    includes: tuple[Path, ...]
+
+    def link_flags(self) -> list[str]:
+        """PyTorch's libraries by name: whoever imports the binding has loaded them before."""
+        folder = self.includes[0].parent / "lib"
+        return ["-shared", "-Wl,--hash-style=gnu", f"-L{folder}", *(f"-l{x}" for x in _LIBRARIES)]
+
+    def command(self, module: str, whole: bool) -> list[str]:
+        """The compile of a binding, without its inputs and output."""
+        stubs = [self.folder / "npu", *([] if whole else [self.folder / "torch"])]
+        where = [f"-I{path}" for path in (BIND, *stubs, *self.includes)]
+        command = [self.compiler.path, *_FLAGS, f"-DTORCH_EXTENSION_NAME={module}", *_abi()]
+        if whole:
+            return [*command, *where]
+        if self.compiler.clang:
+            return [*command, *where, "-include-pch", str(self.folder / f"{_HEADER}.pch")]
+        return [*command, *where, "-include", str(self.folder / _HEADER)]
+
+
+def build_binding(
+    sources: Sequence[Path],
+    ops: Mapping[str, Project],
+    folder: Path,
+    module_name: str,
+    *,
+    chip: Chip | None = None,
+) -> Path:
+    """Compile binding sources into `folder/<module_name>.so`; `ops`: operator type -> its project.
+
+    With `folder` on sys.path and torch imported, `import <module_name>` works; a call of
+    `EXEC_NPU_CMD(aclnnX, ...)` then runs the project of operator X on the twin of `chip`.
+    Raises TwinError: compile-failed (a CompileError), compiler-missing, toolchain-failed.
+    """
+    folder = Path(folder).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {Path(source).resolve(): read_text(Path(source)) for source in sources}
+    library = compile_binding(texts, module_name)
+    target = folder / f"{module_name}.so"
+    _replace(library, target)
+    row = chip or find_chip(DEFAULT_CHIP)
+    note = {
+        "chip": row.name,
+        "ops": {name: str(project.root) for name, project in ops.items()},
+        "fills": any(_FILLS.search(scan.blank(text)) for text in texts.values()),
+    }
+    target.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n")
+    return target
+
+
+def compile_binding(texts: Mapping[Path, str], module: str) -> Path:
+    """The shared object of these sources in the cache; it must not be changed there."""
+    binder = find_binder()
+    whole = any(_WHOLE.search(scan.blank(text)) for text in texts.values())
+    parents = list(dict.fromkeys(path.parent for path in texts))
+    files = [file for parent in parents for file in sorted(parent.iterdir())]
+    near = [file for file in files if file.suffix in (".h", ".hpp") and file.is_file()]
+    everything = {**texts, **{file: read_text(file) for file in near}}
+    parts = [f"{path}\0{text}" for path, text in everything.items()]
+    key = cache.digest([binder.folder.name, module, str(whole), *parts])
+    place = cache.cache_root() / "bindings" / key
+
+    def make(folder: Path) -> None:
+        files = []
+        for number, (path, text) in enumerate(texts.items()):
+            # Away from its folder, where a copy of the vendor's helper often lies: ours is taken.
+            files.append(folder / f"source{number}.cpp")
+            files[-1].write_text(f"#line 1 {json.dumps(str(path))}\n{text}")
+        beside = [f"-I{parent}" for parent in parents]
+        out = ["-o", str(folder / "binding.so"), *binder.link_flags()]
+        command = (*binder.command(module, whole), *beside, *map(str, files), *out)
+        compile_units([Unit("binding", command)], folder, parents[0])
+
+    if cache.fetch(place, make):
+        cache.keep_newest(place.parent, _KEPT, place)
+    return place / "binding.so"
+
+
+def _replace(library: Path, target: Path) -> None:
+    """Whoever has the old file open keeps it."""
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(library, fresh)
+    fresh.replace(target)
+
+
+# ---- what is made once
+
+
+@functools.cache
+def find_binder() -> Binder:
+    """The compiler for bindings: NPUSMITH_CXX, else clang++ (half the time and a fifth of the
+    header's size), else g++. The first call on a machine precompiles PyTorch's headers."""
+    wanted = None if os.environ.get("NPUSMITH_CXX") else named_compiler("clang++")
+    if wanted is not None:
+        try:
+            return _binder(wanted)
+        except TwinError as error:
+            if error.code != "toolchain-failed":  # a clang without a C++ library
+                raise
+    return _binder(find_compiler())
+
+
+def _binder(compiler: Compiler) -> Binder:
+    includes = (*_torch_includes(), Path(sysconfig.get_paths()["include"]))
+    texts = [path.read_bytes() for path in sorted(BIND.iterdir()) if path.is_file()]
+    words = [*_PRECOMPILED, *_LIBRARIES, *_NPU_HEADERS, *_TORCH_HEADERS, *_FLAGS, *_abi(), *map(str, includes), str(BIND)]
+    version = importlib.metadata.version("torch")
+    key = cache.digest([compiler.path, compiler.version, version, *words, *texts])
+    binder = Binder(compiler, cache.cache_root() / "bind" / key, includes)
+    if cache.fetch(binder.folder, lambda folder: _make_headers(binder, folder)):
+        cache.keep_newest(binder.folder.parent, _KEPT_HEADERS, binder.folder)
+    return binder
+
+
+def _torch_includes() -> tuple[Path, ...]:
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        raise TwinError("torch-missing", "bindings need PyTorch's headers")
+    include = Path(found.origin).parent / "include"
+    return include, include / "torch" / "csrc" / "api" / "include"
+
+
+@functools.cache
+def _abi() -> tuple[str, ...]:
+    """std::string as the installed PyTorch was compiled with."""
+    import torch
+
+    return (f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",)
+
+
+def _make_headers(binder: Binder, folder: Path) -> None:
+    for part, names, line in (
+        ("npu", _NPU_HEADERS, "#include <pytorch_npu_helper.hpp>"),
+        ("torch", _TORCH_HEADERS, "#include <torch.hpp>"),
+    ):
+        for name in names:
+            path = folder / part / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"#pragma once\n{line}\n")
+    header = folder / _HEADER
+    header.write_text("".join(f"#include <{name}>\n" for name in _PRECOMPILED))
+    ending = "pch" if binder.compiler.clang else "gch"
+    command = [part for part in binder.command("binding", True) if not part.startswith("-DTORCH_")]
+    command += [f"-I{folder / 'torch'}", "-x", "c++-header", str(header)]
+    done = subprocess.run(
+        [*command, "-o", f"{header}.{ending}"], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise TwinError(
+            "toolchain-failed",
+            "PyTorch's headers do not compile with this compiler",
+            seen=f"{binder.compiler.path}: {done.stderr.strip()[:2000]}",
+        )

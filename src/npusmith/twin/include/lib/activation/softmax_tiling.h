@@ -1,0 +1,4 @@
+// Forwards to the host tiling, under a name that host code includes.
+#pragma once
+
+#include "tiling/softmax.h"

@@ -1,0 +1,3 @@
+// Forwards to the tiling classes; its type tags are not used on this chip.
+#pragma once
+#include "tiling/tiling_base.h"

@@ -1,0 +1,69 @@
+// What host and kernel both say of sorting and of layouts: modes, formats, tiling structs.
+#pragma once
+
+#include <cstdint>
+
+#include "twin/splits.h"
+
+namespace AscendC {
+
+enum class DataFormat : std::uint8_t {
+  ND, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D
+};
+struct TransDataConfig {
+  DataFormat srcFormat;
+  DataFormat dstFormat;
+};
+
+enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
+
+#ifndef TWIN_REDUCE_PATTERN
+#define TWIN_REDUCE_PATTERN
+// Which axes a reduction keeps (A) and folds (R).
+enum class ReducePattern : std::uint32_t {
+  AR = 0, RA = 1, R, ARA, ARAR, ARARA, ARARAR, ARARARA, ARARARAR, ARARARARA, RAR, RARA, RARAR,
+  RARARA, RARARAR, RARARARA
+};
+#endif
+
+}  // namespace AscendC
+
+// As documented; the twin reads the first three.
+#define TWIN_TOPK_FIELDS(FIELD)                                                               \
+  FIELD(int32_t, tmpLocalSize) FIELD(int32_t, allDataSize) FIELD(int32_t, innerDataSize)      \
+  FIELD(uint32_t, sortRepeat) FIELD(int32_t, mrgSortRepeat) FIELD(int32_t, kAlignFourBytes)   \
+  FIELD(int32_t, kAlignTwoBytes) FIELD(int32_t, maskOffset)                                   \
+  FIELD(int32_t, maskVreducev2FourBytes) FIELD(int32_t, maskVreducev2TwoBytes)                \
+  FIELD(int32_t, mrgSortSrc1offset) FIELD(int32_t, mrgSortSrc2offset)                         \
+  FIELD(int32_t, mrgSortSrc3offset) FIELD(int32_t, mrgSortTwoQueueSrc1Offset)                 \
+  FIELD(int32_t, mrgFourQueueTailPara1) FIELD(int32_t, mrgFourQueueTailPara2)                 \
+  FIELD(int32_t, srcIndexOffset) FIELD(uint32_t, copyUbToUbBlockCount)                        \
+  FIELD(int32_t, topkMrgSrc1MaskSizeOffset) FIELD(int32_t, topkNSmallSrcIndexOffset)          \
+  FIELD(uint32_t, vreduceValMask0) FIELD(uint32_t, vreduceValMask1)                           \
+  FIELD(uint32_t, vreduceIdxMask0) FIELD(uint32_t, vreduceIdxMask1)                           \
+  FIELD(uint16_t, vreducehalfValMask0) FIELD(uint16_t, vreducehalfValMask1)                   \
+  FIELD(uint16_t, vreducehalfValMask2) FIELD(uint16_t, vreducehalfValMask3)                   \
+  FIELD(uint16_t, vreducehalfValMask4) FIELD(uint16_t, vreducehalfValMask5)                   \
+  FIELD(uint16_t, vreducehalfValMask6) FIELD(uint16_t, vreducehalfValMask7)
+
+// The members of the others are ours: the pages say that user code only passes them on.
+#define TWIN_PAD_FIELDS(FIELD)                                                               \
+  FIELD(uint32_t, srcHeight) FIELD(uint32_t, srcWidth) FIELD(uint32_t, srcOriWidth)          \
+  FIELD(uint32_t, tmpSize)
+#define TWIN_UNPAD_FIELDS(FIELD) \
+  FIELD(uint32_t, srcHeight) FIELD(uint32_t, srcWidth) FIELD(uint32_t, tmpSize)
+// B, N, S and H/N; in the scene of one matrix its height and width.
+#define TWIN_TRANSPOSE_FIELDS(FIELD)                                                         \
+  FIELD(uint32_t, scene) FIELD(uint32_t, typeSize) FIELD(uint32_t, first)                    \
+  FIELD(uint32_t, second) FIELD(uint32_t, third) FIELD(uint32_t, fourth)
+
+namespace AscendC {
+namespace tiling {
+
+TWIN_TILING_STRUCT(TopkTiling, TWIN_TOPK_FIELDS)
+TWIN_TILING_STRUCT(PadTiling, TWIN_PAD_FIELDS)
+TWIN_TILING_STRUCT(UnPadTiling, TWIN_UNPAD_FIELDS)
+TWIN_TILING_STRUCT(ConfusionTransposeTiling, TWIN_TRANSPOSE_FIELDS)
+
+}  // namespace tiling
+}  // namespace AscendC

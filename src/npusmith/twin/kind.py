@@ -1,0 +1,176 @@
+"""On which cores a kernel runs: as its text declares it, else deduced as the vendor's compiler does.
+
+Declared: `KERNEL_TASK_TYPE_DEFAULT(type)`, `KERNEL_TASK_TYPE(key, type)` for one tiling key, and
+`__vector__`, `__cube__`, `__mix__(cubes, vectors)` at the entry. Deduced: only vector instructions
+-> AIV_ONLY, only cube instructions -> AIC_ONLY, both -> MIX_AIC_1_2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+from npusmith.twin import scan, tiling
+
+
+class Kind(IntEnum):
+    """The kernel types of dav-2201; the numbers are those of KernelType in twin/launch.h."""
+
+    AIV_ONLY = 0
+    AIC_ONLY = 1
+    MIX_AIV_1_0 = 2
+    MIX_AIC_1_0 = 3
+    MIX_AIC_1_1 = 4
+    MIX_AIC_1_2 = 5
+
+    @property
+    def cube(self) -> bool:
+        """Does it run on cube cores?"""
+        return self not in (Kind.AIV_ONLY, Kind.MIX_AIV_1_0)
+
+    @property
+    def vector(self) -> bool:
+        """Does it run on vector cores?"""
+        return self not in (Kind.AIC_ONLY, Kind.MIX_AIC_1_0)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The type of a kernel, and of the tiling keys that have their own."""
+
+    default: Kind
+    by_key: Mapping[int, Kind] = field(default_factory=dict)
+    declared: bool = False
+
+    @property
+    def cube(self) -> bool:
+        """Is there a launch that needs the kernel compiled for cube cores?"""
+        return any(kind.cube for kind in (self.default, *self.by_key.values()))
+
+    @property
+    def vector(self) -> bool:
+        """The same for vector cores."""
+        return any(kind.vector for kind in (self.default, *self.by_key.values()))
+
+    def of(self, key: int) -> Kind:
+        """The type of a launch with this tiling key."""
+        return self.by_key.get(key, self.default)
+
+
+_DEFAULT = re.compile(r"\bKERNEL_TASK_TYPE_DEFAULT\s*\(\s*KERNEL_TYPE_(\w+)\s*\)")
+_BY_KEY = re.compile(r"\bKERNEL_TASK_TYPE\s*\(([^;{}]*?),\s*KERNEL_TYPE_(\w+)\s*\)")
+_MIX = {(0, 1): Kind.MIX_AIV_1_0, (1, 0): Kind.MIX_AIC_1_0}
+_MIX |= {(1, 1): Kind.MIX_AIC_1_1, (1, 2): Kind.MIX_AIC_1_2}
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_MOST_FILES = 200
+
+_CUBE_CALLS = (
+    "Mmad MmadWithSparse LoadData LoadDataWithTranspose LoadDataWithSparse Fixpipe"
+    " InitConstValue SetFmatrix SetLoadDataBoundary SetLoadDataPaddingValue SetLoadDataRepeat"
+    " SetFixPipeConfig SetFixpipePreQuantFlag SetFixpipeNz2ndFlag SetHF32Mode"
+)
+_VECTOR_CALLS = (
+    "Abs Exp Ln Reciprocal Relu Rsqrt Sqrt Not Add Sub Mul Div Max Min And Or Adds Muls Maxs Mins"
+    " LeakyRelu ShiftLeft ShiftRight Axpy MulAddDst MulCast FusedMulAdd FusedMulAddRelu MulAddRelu"
+    " AddRelu SubRelu AddReluCast SubReluCast AddDeqRelu CastDequant Compare Compares CompareScalar"
+    " Select GatherMask Cast ReduceRepeat WholeReduceSum WholeReduceMax WholeReduceMin"
+    " ReduceDataBlock BlockReduceSum BlockReduceMax BlockReduceMin PairReduceSum ReducePairElem"
+    " RepeatReduceSum ReduceSum ReduceMax ReduceMin Duplicate Brcb CreateVecIndex Gather Gatherb"
+    " Sort32 MrgSort Sort Concat Extract Transpose TransDataTo5HD SetVectorMask SoftMax"
+    " SimpleSoftMax SoftmaxFlash SoftmaxFlashV2 Gelu Silu Sigmoid Tanh Power Sin Cos Log Floor"
+    " LayerNorm RmsNorm BroadCast Broadcast Sum Mean AscendDequant AscendQuant AscendAntiQuant"
+)
+_OBJECT = re.compile(r"\bREGIST(?:ER)?_MATMUL_OBJ\s*\(")
+_RAW_CUBE = re.compile(r"\b(?:mad|load_cbuf_to_c[ab]|copy_matrix_cc_to_gm)\s*\(")
+_RAW_VECTOR = re.compile(r"(?<![\w.])(?:v(?:add|sub|mul|div|max|min|exp|conv|adds|muls|cadd)\w*)\s*\(")
+
+
+def _calls(names: str, *, qualified: bool) -> re.Pattern[str]:
+    """Calls of these functions: with AscendC:: in front, or as statements of their own."""
+    head = r"\bAscendC\s*::\s*" if qualified else r"(?:[;{})]|\belse|\bdo)\s*"
+    return re.compile(head + "(?:" + "|".join(names.split()) + r")\s*(?:<[^;{}()]*>)?\s*\(")
+
+
+_CUBE = _calls(_CUBE_CALLS, qualified=True), _calls(_CUBE_CALLS, qualified=False)
+_VECTOR = _calls(_VECTOR_CALLS, qualified=True), _calls(_VECTOR_CALLS, qualified=False)
+
+
+def read_kinds(texts: Mapping[Path, str], kernel: Path) -> Kinds:
+    """The types of the kernel in this file; its local includes are looked up in `texts`."""
+    code = "\n".join(scan.blank(text) for text in _reached(texts, kernel))
+    constants = tiling.find_constants([code])
+    by_key = {
+        key: Kind[name]
+        for expression, name in _BY_KEY.findall(code)
+        if name in Kind.__members__
+        and (key := tiling.evaluate(expression.strip(), constants)) is not None
+    }
+    found = _declared(code)
+    return Kinds(_deduced(code) if found is None else found, by_key, found is not None)
+
+
+def file_kinds(path: Path, text: str) -> Kinds:
+    """The same for a source file by itself, with what lies beside it."""
+    texts = {path: text}
+    for file in sorted(path.parent.rglob("*.h"))[:_MOST_FILES]:
+        with contextlib.suppress(OSError, UnicodeError):
+            texts[file.resolve()] = file.read_text()
+    return read_kinds(texts, path)
+
+
+def _reached(texts: Mapping[Path, str], kernel: Path) -> Iterator[str]:
+    """The kernel's text and, once each, those that it includes by a name in quotes."""
+    todo, seen = [kernel], {kernel}
+    while todo and len(seen) < _MOST_FILES:
+        file = todo.pop(0)
+        text = texts[file]
+        yield text
+        code = scan.blank(text, strings=False)
+        for name in _INCLUDE.findall(code):
+            near = _beside(texts, file.parent, name)
+            if near is not None and near not in seen:
+                seen.add(near)
+                todo.append(near)
+
+
+def _beside(texts: Mapping[Path, str], folder: Path, name: str) -> Path | None:
+    exact = (folder / name).resolve()
+    if exact in texts:
+        return exact
+    return next((file for file in texts if file.as_posix().endswith(f"/{name}")), None)
+
+
+def _declared(code: str) -> Kind | None:
+    for name in _DEFAULT.findall(code):
+        if name in Kind.__members__:
+            return Kind[name]
+    for match in re.finditer(r"\b__global__\b[^;{}(]*", code):
+        head = code[match.start() : match.end() + 40]
+        mix = re.search(r"\b__mix__\s*\(\s*(\d)\s*,\s*(\d)\s*\)", head)
+        if mix and (int(mix[1]), int(mix[2])) in _MIX:
+            return _MIX[int(mix[1]), int(mix[2])]
+        if "__cube__" in match.group():
+            return Kind.AIC_ONLY
+        if "__vector__" in match.group():
+            return Kind.AIV_ONLY
+    return None
+
+
+def _deduced(code: str) -> Kind:
+    plain = bool(re.search(r"\busing\s+namespace\s+AscendC\b", code))
+    cube = _has(code, _CUBE, plain) or bool(_RAW_CUBE.search(code))
+    vector = _has(code, _VECTOR, plain) or bool(_RAW_VECTOR.search(code))
+    if _OBJECT.search(code):  # its two sides: messages from AIV, work on AIC
+        cube = True
+        vector = vector or not re.search(r"#\s*define\s+ASCENDC_CUBE_ONLY\b", code)
+    if cube:
+        return Kind.MIX_AIC_1_2 if vector else Kind.AIC_ONLY
+    return Kind.AIV_ONLY
+
+
+def _has(code: str, calls: tuple[re.Pattern[str], re.Pattern[str]], plain: bool) -> bool:
+    return bool(calls[0].search(code) or (plain and calls[1].search(code)))

@@ -1,0 +1,322 @@
+// Synchronisation between cores: SyncAll, flags, block flags, turns. Whoever has waited for a core
+// has seen what that core did before (order.h).
+#include "check.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+constexpr int kFlags = 16;      // ids of 4 bits (doc: CrossCoreSetFlag)
+constexpr int kUserFlags = 11;  // 11..14 are SyncAll's, 15 is not documented as usable
+constexpr std::size_t kMostCount = 15;
+
+constexpr std::size_t kEverybody = 2;  // of Session::meetings; the others are indexed by kind
+
+int KindOf(const Core &core) { return static_cast<int>(core.seat.kind); }
+
+void JoinAll(Core &core, const Stamps &stamps) {
+  for (const Stamp &stamp : stamps) OrderJoin(core, stamp);
+}
+
+void Rest(Core &core, const Call &call, Wait what, std::string whatFor) {
+  core.wait = what;
+  core.waiting = call;
+  core.waitingFor = std::move(whatFor);
+  Suspend();
+}
+
+// Blocks that are not on the chip yet cannot arrive.
+void CheckCapacity(const Call &call, const Session &session) {
+  const std::uint32_t most = session.cube ? TWIN_CUBE_CORES : TWIN_VECTOR_CORES;
+  const std::uint32_t blocks = session.spec->blocks;
+  if (blocks <= most) return;
+  Report(call, "sync-cores",
+         Text("%s with %u blocks on %u %s cores: those not yet started are waited for", call.api,
+              blocks, most, session.cube ? "cube" : "vector"),
+         Text("%u blocks", blocks), Text("at most %u", most));
+}
+
+void Meet(const Call &call, Core &core, Meeting &meeting, std::uint32_t cores, const char *who) {
+  if (meeting.stamps == nullptr) meeting.stamps = std::make_shared<Stamps>();
+  const std::shared_ptr<Stamps> mine = meeting.stamps;
+  mine->push_back(OrderStamp(core, PIPE_ALL));
+  meeting.arrived += 1;
+  if (meeting.arrived >= cores) {
+    meeting = Meeting();
+    mine->shrink_to_fit();
+    JoinAll(core, *mine);
+    return;
+  }
+  core.meeting = mine;
+  Rest(core, call, Wait::kSync, Text("%u %s", cores, who));
+  core.meeting = nullptr;
+  JoinAll(core, *mine);
+}
+
+}  // namespace
+
+void SyncCores(const Call &call, bool all) {
+  Core &core = Enter(call, PIPE_S);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr) return;
+  CheckCapacity(call, session);
+  const std::uint32_t vectors = session.CoresOf(Kind::kVector);
+  const std::uint32_t cubes = session.CoresOf(Kind::kCube);
+  if (all && (vectors == 0 || cubes == 0)) {
+    Report(call, "cross-mode", "SyncAll<false> in a launch with one kind of core never returns",
+           "isAIVOnly = false", "isAIVOnly = true, or a kernel type with AIC and AIV");
+    all = false;
+  }
+  if (all) return Meet(call, core, session.meetings[kEverybody], vectors + cubes, "cores");
+  const bool cube = core.seat.kind == Kind::kCube;
+  Meet(call, core, session.meetings[static_cast<std::size_t>(KindOf(core))],
+       cube ? cubes : vectors, cube ? "cube cores" : "vector cores");
+}
+
+void SoftSync(const Call &call, const Gm &gm, const View &ub, std::int64_t cores) {
+  Core &core = Enter(call, PIPE_S);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr) return;
+  const std::uint32_t all = session.CoresOf(Kind::kVector);
+  if (cores > 0 && !InRange(call, "usedCores", cores, 1, all)) cores = all;
+  const std::uint32_t count = cores > 0 ? static_cast<std::uint32_t>(cores) : all;
+  const std::int64_t bytes = static_cast<std::int64_t>(count) * kBlock;
+  if (LookGm(call, "gmWorkspace", gm, bytes) == nullptr) return;
+  const Need space{"ubWorkspace", &ub, bytes, kBlock, Use::kLook};
+  if (Usable(core, call, space) == nullptr) return;
+  CheckCapacity(call, session);
+  Meet(call, core, session.meetings[0], count, "vector cores");
+}
+
+// ---- flags in global memory, from one vector core to another
+
+namespace {
+
+std::int32_t *BlockFlag(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
+  const std::int64_t cores = ThisLaunch().CoresOf(Kind::kVector);
+  const std::int64_t index = (cores * event + block) * kBlock;
+  std::uint8_t *base = LookGm(call, "gmWorkspace", gm, index + kBlock);
+  return base == nullptr ? nullptr : reinterpret_cast<std::int32_t *>(base + index);
+}
+
+}  // namespace
+
+void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
+  Core &core = Enter(call, PIPE_S);
+  std::int32_t *flag = BlockFlag(call, gm, block, event);
+  if (flag == nullptr) return;
+  if (*flag != 0) {  // the former signal was not taken yet
+    Report(call, "event-pair", "IBSet on a flag that is set already");
+  }
+  *flag = 1;
+  ThisLaunch().blockStamps[flag] = OrderStamp(core, PIPE_ALL);
+}
+
+void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
+  Core &core = Enter(call, PIPE_S);
+  std::int32_t *flag = BlockFlag(call, gm, block, event);
+  if (flag == nullptr) return;
+  if (*flag == 0) {
+    core.waitFlag = flag;
+    Rest(core, call, Wait::kBlockFlag, Text("IBSet of event %lld", Ll(event)));
+  }
+  *flag = 0;
+  auto &stamps = ThisLaunch().blockStamps;
+  if (const auto found = stamps.find(flag); found != stamps.end()) {
+    OrderJoin(core, found->second);
+  }
+}
+
+// ---- flags of the scheduler (doc: CrossCoreSetFlag)
+
+namespace {
+
+using Member = std::array<int, 4>;  // kind, block, sub, id
+
+Member MemberOf(Kind kind, int group, int sub, int id) {
+  return {static_cast<int>(kind), group, sub, id};
+}
+
+// All cores of a kind, of one block or of all (group < 0).
+std::vector<Member> Members(const Session &session, Kind kind, int group, int id) {
+  std::vector<Member> members;
+  const int first = group < 0 ? 0 : group;
+  const int last = group < 0 ? static_cast<int>(session.spec->blocks) - 1 : group;
+  const int subs = kind == Kind::kCube ? (session.cube ? 1 : 0) : session.vectors;
+  for (int block = first; block <= last; ++block) {
+    for (int sub = 0; sub < subs; ++sub) members.push_back(MemberOf(kind, block, sub, id));
+  }
+  return members;
+}
+
+void Deliver(const Call &call, Session &session, const std::vector<Member> &receivers,
+             const std::shared_ptr<const Stamps> &stamps) {
+  for (const Member &receiver : receivers) {
+    Credits &credits = session.credits[receiver];
+    session.setters[receiver] = call.site;
+    if (credits.size() < kMostCount) {
+      credits.push_back(stamps);
+      continue;
+    }
+    Report(call, "cross-count", Text("%s(%d) makes the counter of a core exceed 15", call.api,
+                                     receiver[3]),
+           Text("%zu set and not waited for", credits.size() + 1), "0 .. 15 outstanding");
+  }
+}
+
+// One core has set; when everybody of its group has, a round is complete.
+void Gather(const Call &call, Session &session, Core &core, int mode, int id, pipe_t pipe,
+            const std::vector<Member> &group, const std::vector<Member> &receivers) {
+  const auto key = [mode](const Member &m) {
+    return std::array<int, 5>{mode, m[0], m[1], m[2], m[3]};
+  };
+  const Member me = MemberOf(core.seat.kind, core.seat.group, core.seat.sub, id);
+  session.pending[key(me)].push_back(OrderStamp(core, pipe));
+  for (const Member &member : group) {
+    if (session.pending[key(member)].empty()) return;
+  }
+  auto stamps = std::make_shared<Stamps>();
+  for (const Member &member : group) {
+    auto &mine = session.pending[key(member)];
+    stamps->push_back(std::move(mine.front()));
+    mine.pop_front();
+  }
+  Deliver(call, session, receivers, stamps);
+}
+
+bool CheckFlag(const Call &call, std::int64_t &id) {
+  if (id < 0 || id >= kFlags) {
+    InRange(call, "flag id", id, 0, kUserFlags - 1);
+    id &= kFlags - 1;  // what the hardware sees
+    return true;
+  }
+  // 11..14 belong to SyncAll (doc)
+  return InRange(call, "flag id", id, 0, kUserFlags - 1);
+}
+
+}  // namespace
+
+void CrossSet(const Call &call, int mode, pipe_t pipe, std::int64_t id) {
+  Core &core = Enter(call, PIPE_S);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr || !CheckFlag(call, id)) return;
+  const bool mixed = session.cube && session.vectors > 0;
+  if (mode > 2 || (mode != 0 && !mixed)) {
+    Report(call, "cross-mode",
+           Text("%s of mode %d in a launch with one kind of core", call.api, mode),
+           Text("mode %d", mode), "mode 0, or a kernel type with AIC and AIV");
+    return;
+  }
+  if (mode == 1 && core.seat.kind == Kind::kCube) {
+    Report(call, "cross-mode", Text("%s of mode 1 on a cube core", call.api), "mode 1 on AIC",
+           "mode 1 joins the vector cores of a block");
+    return;
+  }
+  if (mode == 0) CheckCapacity(call, session);
+  const int group = mode == 0 ? -1 : core.seat.group;
+  const int flag = static_cast<int>(id);
+  const auto peers = Members(session, core.seat.kind, group, flag);
+  if (mode != 2) return Gather(call, session, core, mode, flag, pipe, peers, peers);
+  const Kind other = core.seat.kind == Kind::kCube ? Kind::kVector : Kind::kCube;
+  Gather(call, session, core, mode, flag, pipe, peers, Members(session, other, group, flag));
+}
+
+void CrossWait(const Call &call, std::int64_t id) {
+  Core &core = Enter(call, PIPE_S);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr || !CheckFlag(call, id)) return;
+  core.crossId = static_cast<int>(id);
+  if (!session.cube || session.vectors == 0) CheckCapacity(call, session);
+  const Member me =
+      MemberOf(core.seat.kind, core.seat.group, core.seat.sub, core.crossId);
+  if (session.credits[me].empty()) Rest(core, call, Wait::kCross, Text("flag %lld", Ll(id)));
+  Credits &credits = session.credits[me];
+  const auto stamps = credits.front();
+  credits.pop_front();
+  JoinAll(core, *stamps);
+}
+
+void CheckCredits() {
+  for (const auto &[member, credits] : ThisLaunch().credits) {
+    if (credits.empty()) continue;
+    const Kind kind = static_cast<Kind>(member[0]);
+    Report({"CrossCoreSetFlag", ThisLaunch().setters[member]}, "cross-pair",
+           Text("flag %d of %s of block %d is set and never waited for", member[3],
+                kind == Kind::kCube ? "the cube core" : "a vector core", member[1]),
+           Text("%zu left when the kernel ends", credits.size()),
+           "one CrossCoreWaitFlag for each complete CrossCoreSetFlag", "", Level::kWarning);
+  }
+}
+
+// ---- turns: vector cores one after the other
+
+namespace {
+
+int BlockBefore(const Core &core) {
+  const int cores = static_cast<int>(ThisLaunch().CoresOf(Kind::kVector));
+  return core.block == 0 ? cores - 1 : core.block - 1;
+}
+
+// How often the core before must have passed its turn on: the first starts by itself.
+long NeededTurns(const Core &core) { return core.block == 0 ? core.turn - 1 : core.turn; }
+
+bool TurnHasCome(const Core &core) {
+  const auto &passed = ThisLaunch().turnStamps[BlockBefore(core)];
+  return static_cast<long>(passed.size()) >= NeededTurns(core);
+}
+
+bool CheckTurns(Core &core, const Call &call, const Gm &gm, const View &ub) {
+  const std::int64_t cores = ThisLaunch().CoresOf(Kind::kVector);
+  if (LookGm(call, "gmWorkspace", gm, cores * kBlock) == nullptr) return false;
+  const Need space{"ubWorkspace", &ub, (cores + 1) * kBlock, kBlock, Use::kLook};
+  return Usable(core, call, space) != nullptr;
+}
+
+}  // namespace
+
+void InitTurns(const Call &call, const Gm &gm, const View &ub) {
+  CheckTurns(Enter(call, PIPE_S), call, gm, ub);
+}
+
+void WaitTurn(const Call &call, const Gm &gm, const View &ub) {
+  Core &core = Enter(call, PIPE_S);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr || !CheckTurns(core, call, gm, ub)) return;
+  CheckCapacity(call, session);
+  core.turn += 1;
+  if (!TurnHasCome(core)) Rest(core, call, Wait::kTurn, Text("turn %ld", core.turn));
+  const auto needed = static_cast<std::size_t>(NeededTurns(core));
+  if (needed > 0) OrderJoin(core, session.turnStamps[BlockBefore(core)][needed - 1]);
+}
+
+void PassTurn(const Call &call, const Gm &gm, const View &ub) {
+  Core &core = Enter(call, PIPE_S);
+  Session &session = ThisLaunch();
+  if (session.spec == nullptr || !CheckTurns(core, call, gm, ub)) return;
+  session.turnStamps[core.block].push_back(OrderStamp(core, PIPE_ALL));
+}
+
+// ---- what the scheduler asks
+
+bool Ready(const Core &core) {
+  Session &session = ThisLaunch();
+  switch (core.wait) {
+    case Wait::kNothing: return true;
+    case Wait::kSync: {
+      for (const Meeting &meeting : session.meetings) {
+        if (meeting.stamps == core.meeting) return false;  // still being gathered
+      }
+      return true;
+    }
+    case Wait::kBlockFlag: return *core.waitFlag != 0;
+    case Wait::kCross: {
+      const auto &seat = core.seat;
+      return !session.credits[MemberOf(seat.kind, seat.group, seat.sub, core.crossId)].empty();
+    }
+    case Wait::kTurn: return TurnHasCome(core);
+  }
+  return true;
+}
+
+}  // namespace twin

@@ -1,0 +1,68 @@
+// Dumps of tensors, printed as text.
+#include <cinttypes>
+#include <cstdio>
+
+#include "check.h"
+#include "text.h"
+
+namespace twin {
+
+namespace {
+
+template <typename T>
+T ElementAt(const std::uint8_t *from, std::int64_t i) {
+  T value;
+  std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+std::string ValueAt(const std::uint8_t *from, DType type, std::int64_t i) {
+  switch (type) {
+    case DType::kF32: return Text("%g", static_cast<double>(ElementAt<float>(from, i)));
+    case DType::kF16:
+      return Text("%g", static_cast<double>(static_cast<float>(ElementAt<half>(from, i))));
+    case DType::kBF16:
+      return Text("%g", static_cast<double>(static_cast<float>(ElementAt<bfloat16_t>(from, i))));
+    case DType::kF64: return Text("%g", ElementAt<double>(from, i));
+    case DType::kI8: return Text("%d", ElementAt<std::int8_t>(from, i));
+    case DType::kU8: return Text("%d", ElementAt<std::uint8_t>(from, i));
+    case DType::kI16: return Text("%d", ElementAt<std::int16_t>(from, i));
+    case DType::kU16: return Text("%d", ElementAt<std::uint16_t>(from, i));
+    case DType::kI32: return Text("%d", ElementAt<std::int32_t>(from, i));
+    case DType::kU32: return Text("%u", ElementAt<std::uint32_t>(from, i));
+    case DType::kI64: return Text("%lld", Ll(ElementAt<std::int64_t>(from, i)));
+    default: return Text("%" PRIu64, ElementAt<std::uint64_t>(from, i));
+  }
+}
+
+// Rows end where the innermost axis of the shape ends, or after eight values.
+void Print(const Core &core, const Call &call, const std::uint8_t *from, DType type,
+           std::uint32_t note, std::int64_t count, const std::uint32_t *shape, int dims) {
+  const std::int64_t row = dims > 0 && shape[dims - 1] > 0 ? shape[dims - 1] : 8;
+  std::string text = Text("[core %d] %s desc=%u, %lld elements of %s at %s", core.block, call.api,
+                          note, Ll(count), NameOf(type), PlaceOf(call.site).c_str());
+  for (std::int64_t i = 0; i < count; ++i) {
+    text += i % row == 0 ? "\n  " : " ";
+    text += ValueAt(from, type, i);
+  }
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+}  // namespace
+
+void DumpUb(const Call &call, DType type, const View &view, std::uint32_t note, std::int64_t count,
+            const std::uint32_t *shape, int dims) {
+  Core &core = Enter(call, PIPE_S);
+  const Need need{"tensor", &view, count * SizeOf(type), kBlock, Use::kRead};
+  const std::uint8_t *from = UsableIn(core, call, need, MemoryOf(view.position));
+  if (from != nullptr) Print(core, call, from, type, note, count, shape, dims);
+}
+
+void DumpGm(const Call &call, DType type, const Gm &gm, std::uint32_t note, std::int64_t count,
+            const std::uint32_t *shape, int dims) {
+  const Core &core = Enter(call, PIPE_S);
+  const std::uint8_t *from = UsableGm(call, "tensor", gm, count * SizeOf(type), false);
+  if (from != nullptr) Print(core, call, from, type, note, count, shape, dims);
+}
+
+}  // namespace twin
