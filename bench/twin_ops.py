@@ -45,7 +45,7 @@ OPERATIONS = {
         "float",
         "Select(d, m, a, b, SELMODE::VSEL_TENSOR_TENSOR_MODE, n)",
     ),
-    "DataCopy in": ("float", "DataCopy(d, gm, n)"),
+    "DataCopy in": ("float", "DataCopy(d, gm, n); PipeBarrier<PIPE_MTE2>()"),
     "Add float, repeats": ("float", "Add(d, a, b, uint64_t(64), 64, {1, 1, 1, 8, 8, 8})"),
     "Add float, row broadcast": ("float", "Add(d, a, b, uint64_t(64), 64, {1, 1, 1, 8, 8, 0})"),
 }
@@ -65,6 +65,8 @@ extern "C" void entry_%d(void **args) {
   Duplicate(a, T(0.75f), n);
   Duplicate(b, T(0.5f), n);
   Duplicate(d, T(0.25f), n);
+  Duplicate(h, half(0.5f), n);
+  PipeBarrier<PIPE_ALL>();
   const int loops = *static_cast<int *>(args[1]);
   for (int loop = 0; loop < loops; ++loop) { %s; }
 }

@@ -41,6 +41,12 @@ def _warn(area: str, *rows: tuple[str, str, str, str]) -> list[Code]:
     ]
 
 
+def _note(area: str, *rows: tuple[str, str, str, str]) -> list[Code]:
+    return [
+        Code(name, area, meaning, legal, hint, Level.NOTE) for name, meaning, legal, hint in rows
+    ]
+
+
 # --- lang: the text of a tile program -------------------------------------------------------------
 _LANG: list[Code] = _rows(
     "lang",
@@ -858,6 +864,18 @@ _TWIN: list[Code] = [
             "keep SyncAll out of branches that some cores skip, and do not return early",
         ),
         (
+            "wrong-core",
+            "An instruction runs on a kind of core that does not have its memory.",
+            "vector instructions on AIV, cube instructions on AIC",
+            "put the branch of each kind of core under if ASCEND_IS_AIV or if ASCEND_IS_AIC",
+        ),
+        (
+            "cross-count",
+            "A flag between cores is set more often than its counter can hold.",
+            "at most 15 sets that nobody has waited for yet",
+            "wait for flags in the loop that sets them, or shake hands both ways",
+        ),
+        (
             "sync-cores",
             "A kernel that synchronises all cores was launched with more blocks than cores.",
             "at most as many blocks as the chip has vector cores",
@@ -903,16 +921,131 @@ _TWIN: list[Code] = [
     *_warn(
         "twin",
         (
+            "ub-top",
+            "The buffers of InitBuffer reach into the 256 B at the top of UB, which are the system's.",
+            "192 KB less 256 B in all",
+            "round each buffer's share of UB down to a multiple of 32 B",
+        ),
+        (
+            "gm-padding",
+            "A copy reads past the end of a tensor, into what its allocation has been rounded up to.",
+            "reads inside the tensor; at most to the next 32 B and 32 B more, whatever is there",
+            "copy the tail with DataCopyPad",
+        ),
+        (
             "gm-size",
             "An access stays in the operator's memory but leaves what SetGlobalBuffer was told.",
             "bytes inside the size that SetGlobalBuffer was given",
             "check the length of the last tile, or give SetGlobalBuffer the true size",
         ),
         (
+            "cross-pair",
+            "A flag between cores is set and never waited for: it leaks into the next kernel.",
+            "one CrossCoreWaitFlag for each completed CrossCoreSetFlag",
+            "wait on every core that the flag reaches, on every path",
+        ),
+        (
+            "divide-zero",
+            "The kernel divides an integer by zero; what the chip's scalar unit answers is unknown.",
+            "a divisor other than 0",
+            "guard the division, or check what tiling sends",
+        ),
+        (
             "sticky-state",
             "A mode that outlives the kernel is still set when it ends.",
             "atomic mode off, normal mask mode, full mask",
             "SetAtomicNone, SetMaskNorm and ResetMask before the end",
+        ),
+    ),
+]
+
+# --- twin: order of accesses, and what memory holds ---------------------------------------------
+_TWIN_ORDER: list[Code] = [
+    *_rows(
+        "twin",
+        (
+            "hazard",
+            "Two pipes of a core touch the same bytes, and nothing makes the second wait.",
+            "an event, a queue or a barrier between the two",
+            "SetFlag and WaitFlag of the HardEvent named, or EnQue and DeQue",
+        ),
+        (
+            "gm-race",
+            "Two cores touch the same global memory, one of them writes, and nothing orders them.",
+            "disjoint pieces for each core, atomics, or SyncAll in between",
+            "check offsets and lengths of each core's share, above all of the last tile",
+        ),
+        (
+            "uninit-read",
+            "A value that was never written is used: as a result, an offset or a scalar.",
+            "bytes that a copy, an instruction or SetValue has written",
+            "copy or fill all of what is used: Duplicate first, or a smaller count",
+        ),
+        (
+            "atomic-uninit",
+            "An atomic copy accumulates onto global memory that nobody has written.",
+            "memory that was cleared before",
+            "InitOutput or SetInitValue, and SyncAll before the first accumulation",
+        ),
+    ),
+    *_warn(
+        "twin",
+        (
+            "hazard-barrier",
+            "Two instructions of one pipe depend on each other without a PipeBarrier.",
+            "PipeBarrier of that pipe in between",
+            "overlapping copies and dependent vector instructions are not ordered by issue alone",
+        ),
+        (
+            "gm-line",
+            "Scalar writes of two cores fall into one 64-byte line and may undo each other.",
+            "cores that write at least 64 B apart",
+            "give each core lines of its own, or write through UB with DataCopyPad",
+        ),
+        (
+            "gm-cache",
+            "Global memory is read past the data cache, or out of a stale line of it.",
+            "DataCacheCleanAndInvalid between scalar and other accesses",
+            "clean after SetValue, invalidate before GetValue of what others wrote",
+        ),
+        (
+            "padding-read",
+            "Filler of DataCopyPad that nobody chose takes part in a result.",
+            "isPad with a neutral paddingValue, or a count without the padding",
+            "set isPad and paddingValue to what the operation ignores: 0, -inf",
+        ),
+        (
+            "mask-lost",
+            "A vector mask was set and replaced before any instruction used it.",
+            "SetVectorMask right before the instruction that takes it",
+            "count forms reset the mask: set it after them",
+        ),
+    ),
+    *_note(
+        "twin",
+        (
+            "hazard-auto-sync",
+            "A missing barrier that the compiler's auto-sync adds by itself.",
+            "auto-sync on (the default), or an explicit event or barrier",
+            "nothing, unless the project is compiled with --cce-auto-sync=off",
+        ),
+        (
+            "slow-copy",
+            "Many copies of few bytes: each pays the start of a transfer.",
+            "16 KB and more a copy, starting at multiples of 512 B",
+            "larger tiles, or one strided copy instead of a loop",
+        ),
+        (
+            "slow-barrier",
+            "PipeBarrier<PIPE_ALL> runs many times: it empties every pipe.",
+            "events between the two pipes concerned",
+            "SetFlag and WaitFlag, or queues",
+        ),
+        (
+            "slow-scalar",
+            "Many elements are read or written one at a time: each access waits for the pipes.",
+            "vector instructions",
+            "Duplicate, Gather, GatherMask, or copy the values as tiling data",
         ),
     ),
 ]
@@ -1028,6 +1161,12 @@ _TWIN_HOST: list[Code] = [
             "The struct that GET_TILING_DATA reads is not known.",
             "REGISTER_TILING_DEFAULT(T) in the kernel, or the project's host code beside it",
             "check the project's folder instead of the single file",
+        ),
+        (
+            "tiling-template",
+            "The instances of a kernel with template tiling cannot be told from its text.",
+            "ASCENDC_TPL_ARGS_DECL, and ASCENDC_TPL_SEL with every argument in each selection",
+            "write values as numbers or constants of the project",
         ),
         (
             "dtypes-mismatch",
@@ -1360,7 +1499,8 @@ _HOUSE: list[Code] = _rows(
 )
 
 CODES: dict[str, Code] = {
-    row.name: row for row in (*_LANG, *_LOWER, *_TASK, *_PLAN, *_TWIN, *_TWIN_HOST, *_HOUSE)
+    row.name: row
+    for row in (*_LANG, *_LOWER, *_TASK, *_PLAN, *_TWIN, *_TWIN_ORDER, *_TWIN_HOST, *_HOUSE)
 }
 
 

@@ -10,7 +10,7 @@ import typer.main
 
 from npusmith.cli.exits import AREA_EXITS, CODE_EXITS, EXITS, Exit, exit_of
 from npusmith.cli.main import build
-from npusmith.cli.pages import all_pages
+from npusmith.cli.pages import all_pages, leaves
 from npusmith.errors import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def test_a_generated_page_is_what_its_table_says(name: str) -> None:
 
 def test_every_command_and_option_is_in_the_page_of_the_command_line() -> None:
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
-    for name, command in GROUP.commands.items():  # type: ignore[attr-defined]
+    for name, command in leaves(GROUP):
         section = page.split(f"\n## npusmith {name}\n")[1].split("\n## ")[0]
         for item in command.params:
             names = [item.metavar] if item.param_type_name == "argument" else item.opts
@@ -35,7 +35,7 @@ def test_every_command_and_option_is_in_the_page_of_the_command_line() -> None:
 
 
 def test_every_option_says_what_it_does() -> None:
-    for command in GROUP.commands.values():  # type: ignore[attr-defined]
+    for _, command in leaves(GROUP):
         assert command.help
         assert all(item.help for item in command.params if item.name != "help")
 

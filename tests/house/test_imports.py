@@ -28,7 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "plan": _TASK,
     "report": _TASK,
     "device": _BASE | {"twin"},
-    "conformance": _TASK | {"store"},
+    "conformance": _TASK | {"store", "device"},
     "pipeline": _TASK | {"plan", "report", "store"},
     "cli": _TASK | {"plan", "report", "store", "pipeline", "conformance"},
     "__main__": {"cli"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from npusmith.errors import TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import Run, build, read_project, run
@@ -123,8 +124,14 @@ def test_more_ub_than_exists_is_a_finding(edited: Edit, chip: Chip) -> None:
 
 
 def test_a_kernel_that_allocates_without_end_is_out_of_memory(edited: Edit, chip: Chip) -> None:
-    loop = "    for (;;) { volatile char *p = new char[64 << 20]; p[0] = 1; }\n"
-    result = run_changed(edited, chip, KERNEL, PROCESS, PROCESS + loop)
+    # In a function that is not marked for the device: one that is does not compile.
+    greedy = "static void Greedy() { for (;;) { volatile char *p = new char[64 << 20]; p[0] = 1; } }"
+    root = edited(
+        "add",
+        {KERNEL: [("class KernelAdd {", greedy + "\n\nclass KernelAdd {"), ("op.Process();", "Greedy();")]},
+    )
+    x = np.ones(64, np.float32)
+    result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
     assert codes(result) == ["kernel-memory"]
 
 
@@ -152,6 +159,7 @@ def test_a_kernel_that_ends_the_process_is_a_crash(edited: Edit, chip: Chip) -> 
         ("return ge::GRAPH_SUCCESS;\n}\n}", "return ge::GRAPH_FAILED;\n}\n}", "tiling-failed"),
         ("used == 0 ? 1 : used", "0", "block-dim"),
         ("platform.GetLibApiWorkSpaceSize()", "(size_t)1 << 50", "workspace-size"),
+        ("platform.GetLibApiWorkSpaceSize()", "(size_t)10 << 30", "workspace-size"),
     ],
 )
 def test_host_code_that_misbehaves_is_a_finding(
@@ -213,10 +221,67 @@ def test_a_kernel_that_tampers_with_the_run_gains_nothing(
         "add",
         {KERNEL: [("using namespace AscendC;\n", includes + "using namespace AscendC;\n")]},
     )
-    text = (root / KERNEL).read_text().replace("  op.Process();", f"  {code}")
+    text = (root / KERNEL).read_text().replace("  op.Process();", "  Tamper();")
+    text = text.replace("class KernelAdd {", f"static void Tamper() {{ {code} }}\n\nclass KernelAdd {{")
     (root / KERNEL).write_text(text)
     built = build(read_project(root), chip, (F32, F32, F32))
     x = np.ones(64, np.float32)
     result = run(built, [x, x], [(x.shape, F32)])
     assert codes(result) == [finding]
     assert not result.completed
+
+
+def test_a_core_that_waits_for_a_flag_that_nobody_sets_is_a_deadlock(
+    edited: Edit, chip: Chip
+) -> None:
+    wait = PROCESS + "    if (GetBlockIdx() == 0) SyncAll();\n"
+    result = run_changed(edited, chip, KERNEL, PROCESS, wait, size=1 << 16)
+    assert "deadlock" in codes(result)
+    assert not result.completed
+
+
+def test_an_assembler_directive_reads_nothing_from_outside(
+    edited: Edit, chip: Chip, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the word")
+    line = f'asm(".incbin \\"{secret}\\"");'
+    root = edited("add", {KERNEL: [("using namespace AscendC;\n", f"using namespace AscendC;\n{line}\n")]})
+    with pytest.raises(TwinError) as caught:
+        build(read_project(root), chip, (F32, F32, F32))
+    assert caught.value.code == "compile-failed"
+    assert "the word" not in str(caught.value)
+
+
+def test_a_link_out_of_the_project_is_refused(edited: Edit, tmp_path: Path) -> None:
+    root = edited("add")
+    outside = tmp_path / "outside.h"
+    outside.write_text("int x;\n")
+    (root / "op_kernel/extra.h").symlink_to(outside)
+    with pytest.raises(TwinError) as caught:
+        read_project(root)
+    assert caught.value.code == "project-link"
+    (root / "op_kernel/extra.h").unlink()
+    (root / "op_kernel/extra.h").symlink_to(root / "op_host/add_custom.cpp")
+    assert read_project(root).name == "add_custom"
+
+
+def test_an_element_type_that_nobody_knows_does_not_compile(edited: Edit, chip: Chip) -> None:
+    root = edited("add", {HOST: [("ge::DT_FLOAT", "ge::DT_FLOAT7")]})
+    with pytest.raises(TwinError) as caught:
+        build(read_project(root), chip, (F32, F32, F32))
+    assert caught.value.code == "compile-failed"
+    assert caught.value.place.file.endswith(HOST)
+    assert caught.value.place.line > 0
+
+
+@pytest.mark.parametrize(
+    ("tile", "wanted"), [(8176, []), (8192, ["ub-top"]), (8200, ["ub-capacity"])]
+)
+def test_buffers_up_to_the_very_top_of_ub_are_a_warning(
+    edited: Edit, chip: Chip, tile: int, wanted: list[str]
+) -> None:
+    result = run_changed(
+        edited, chip, HOST, "set_tileLength(1024)", f"set_tileLength({tile})", size=1 << 14
+    )
+    assert [code for code in codes(result) if code.startswith("ub-")] == wanted

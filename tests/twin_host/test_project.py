@@ -146,3 +146,20 @@ def test_names_become_snake_case_as_msopgen_writes_them() -> None:
     assert snake("AddCustom") == "add_custom"
     assert snake("ReduceSumD") == "reduce_sum_d"
     assert snake("Conv2DBackprop") == "conv2_d_backprop"
+
+
+def test_a_kernel_only_answer_gets_its_tiling_argument(edited: Edit) -> None:
+    file = "op_kernel/bump.cpp"
+    root = edited("bump")
+    text = (root / file).read_text()
+    lines = text.replace("GM_ADDR workspace,", "GM_ADDR workspace").split("GM_ADDR tiling", 1)
+    (root / file).write_text("".join(lines))
+    assert read_project(root).entry.param_names[-1] == "workspace"
+    assert read_project(root, kernel_only=True).entry.param_names[-2:] == ("workspace", "tiling")
+
+
+def test_sources_for_several_libraries_may_define_a_name_twice(edited: Edit) -> None:
+    root = edited("bump")
+    assert read_project(root).host_flags == ()
+    (root / "CMakeLists.txt").write_text("target_sources(optiling PRIVATE op_host/bump.cpp)\n")
+    assert read_project(root).host_flags == ("-Wl,-z,muldefs",)

@@ -39,6 +39,7 @@ struct Ub {
     Duplicate(a, 1.0f, 1024);
     Duplicate(b, 2.0f, 1024);
     Duplicate(c, 3.0f, 1024);
+    PipeBarrier<PIPE_ALL>();
   }
 };
 

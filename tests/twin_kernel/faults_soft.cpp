@@ -45,20 +45,14 @@ BOTH(scratch_size_of_softmax) {
 BOTH(scratch_size_by_full_ub) {
   Ub ub;
   TBuf<TPosition::VECCALC> rest;
-  ub.pipe.InitBuffer(rest, 180 * 1024 - (bad ? 0 : 4096));
-  if (bad) {
-    TBuf<TPosition::VECCALC> more;
-    ub.pipe.InitBuffer(more, TWIN_UB_TOTAL_BYTES - TWIN_UB_SYSTEM_BYTES - 6 * 2048 - 180 * 1024);
-    SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tiling, ub.info);  // caught
-    return;
-  }
-  SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tiling, ub.info);
+  const uint32_t left = TWIN_UB_TOTAL_BYTES - TWIN_UB_SYSTEM_BYTES - 6 * 2048;
+  ub.pipe.InitBuffer(rest, left - (bad ? 0 : 4096));
+  SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tiling, ub.info);  // caught
 }
 BOTH(overlap_of_scratch) {
   Ub ub;
-  SoftMax(ub.a, ub.b, ub.c, ub.d, bad ? ub.d.ReinterpretCast<uint8_t>() : ub.tmp, ub.tiling,
-          ub.info);
-  // the call's first line: caught two lines above
+  if (bad) ub.tmp = ub.d.ReinterpretCast<uint8_t>();
+  SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, ub.info);  // caught
 }
 BOTH(overlap_of_sum_and_max) {
   Ub ub;
@@ -66,7 +60,8 @@ BOTH(overlap_of_sum_and_max) {
 }
 BOTH(overlap_of_shifted_source) {
   Ub ub;
-  SoftMax(bad ? ub.a[8] : ub.a, ub.b, ub.c, ub.a, ub.tmp, ub.tiling, SoftMaxShapeInfo(4, 64, 4, 64));  // caught
+  const SoftMaxShapeInfo half(4, 64, 4, 64);
+  SoftMax(bad ? ub.a[8] : ub.a, ub.b, ub.c, ub.a, ub.tmp, ub.tiling, half);  // caught
 }
 BOTH(ub_bounds_of_sum) {
   Ub ub;
@@ -75,22 +70,27 @@ BOTH(ub_bounds_of_sum) {
 }
 BOTH(ub_align_of_source) {
   Ub ub;
-  SoftMax(ub.a, ub.b, ub.c, ub.d[bad ? 4 : 8], ub.tmp, ub.tiling, SoftMaxShapeInfo(4, 64, 4, 64));  // caught
+  const SoftMaxShapeInfo half(4, 64, 4, 64);
+  SoftMax(ub.a, ub.b, ub.c, ub.d[bad ? 4 : 8], ub.tmp, ub.tiling, half);  // caught
 }
 BOTH(param_range_of_row_length) {
   Ub ub;
-  const uint32_t k = bad ? 60 : 64;
-  SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, SoftMaxShapeInfo(8, bad ? 60 * 0 + 61 : k, 8, 60));  // caught
+  const SoftMaxShapeInfo info(8, bad ? 61 : 64, 8, 60);
+  SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, info);  // caught
 }
 BOTH(param_range_of_basic_block) {
   Ub ub;
-  SoftMax<float, false, true>(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, SoftMaxShapeInfo(bad ? 7 : 8, 64, 4, 64));  // caught
+  const SoftMaxShapeInfo info(bad ? 7 : 8, 64, 4, 64);
+  SoftMax<float, false, true>(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, info);  // caught
 }
 constexpr SoftmaxConfig kUnchecked = {false};
 BOTH(param_range_of_unchecked_tiling) {
   Ub ub;
   if (bad) ub.tiling.srcM = 4;
-  SoftMax<float, false, false, false, kUnchecked>(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, ub.info);  // caught
+  const auto soft = [](auto &...all) {
+    SoftMax<float, false, false, false, kUnchecked>(all...);  // caught
+  };
+  soft(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, ub.info);
 }
 BOTH(overlap_of_log_source) {
   Ub ub;
@@ -111,7 +111,11 @@ BOTH(overlap_of_rms_gamma) {
 BOTH(overlap_of_layer_norm_rstd) {
   Ub ub;
   const LayerNormPara para{4, 64, 64};
-  LayerNorm<float, float>(bad ? ub.d : ub.a, ub.b, ub.c, ub.d, ub.e, ub.e, 1e-5f, ub.tmp, para, LayerNormSeparateTiling());  // caught
+  const LayerNormSeparateTiling tiling;
+  const LocalTensor<float> out = bad ? ub.d : ub.a;
+  const LocalTensor<uint8_t> tmp = ub.tmp;
+  const float eps = 1e-5f;
+  LayerNorm<float, float>(out, ub.b, ub.c, ub.d, ub.e, ub.e, eps, tmp, para, tiling);  // caught
 }
 BOTH(ub_reserved_of_layer_norm) {
   Ub ub;

@@ -23,6 +23,7 @@ void Load(const LocalTensor<T> &to, void *from, std::int64_t bytes) {
   GlobalTensor<T> gm;
   gm.SetGlobalBuffer(static_cast<T *>(from));
   DataCopyPad(to, gm, DataCopyExtParams(1, bytes, 0, 0, 0), DataCopyPadExtParams<T>());
+  PipeBarrier<PIPE_ALL>();
 }
 
 template <typename D, typename S, typename K, typename F>
@@ -48,6 +49,7 @@ void Run(void **args, F operation) {
   Load(b, args[2], header.srcBytes);
   Load(m, args[3], header.maskBytes);
   operation(d, a, b, m, t, scalar, static_cast<std::int32_t>(header.count));
+  PipeBarrier<PIPE_ALL>();
   GlobalTensor<D> out;
   out.SetGlobalBuffer(static_cast<D *>(args[0]));
   DataCopyPad(out, d, DataCopyExtParams(1, header.dstBytes, 0, 0, 0));

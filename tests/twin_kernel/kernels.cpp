@@ -30,8 +30,12 @@ struct Work {
     DataCopy(x, Gm<T>(args[0]), kCount);
     DataCopy(y, Gm<T>(args[1]), kCount);
     Duplicate(z.template ReinterpretCast<int32_t>(), int32_t(0), 1024);
+    PipeBarrier<PIPE_ALL>();
   }
-  void Finish() { DataCopy(Gm<T>(args[2]), z, kCount); }
+  void Finish() {
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(Gm<T>(args[2]), z, kCount);
+  }
 };
 
 // ---- masks, repeats, strides
@@ -375,14 +379,16 @@ ENTRY(neighbours) {
   const int64_t me = GetBlockIdx(), next = (me + 1) % GetBlockNum();
   for (int round = 0; round < 3; ++round) {
     Duplicate(x, static_cast<float>(me + 100 * round), 8);
+    PipeBarrier<PIPE_ALL>();
     DataCopy(Gm<float>(args[0])[8 * me], x, 8);
     SyncAll();
     DataCopy(x, Gm<float>(args[0])[8 * next], 8);
+    PipeBarrier<PIPE_ALL>();
     DataCopy(Gm<float>(args[2])[8 * (round * GetBlockNum() + me)], x, 8);
     SyncAll();
   }
 }
-// Core i waits for core i - 1: a chain.
+// Core i waits for core i + 1: a chain. Each core writes a cache line of its own.
 ENTRY(chain) {
   Work<float> w(args);
   auto flags = Gm<int32_t>(args[1]);
@@ -390,7 +396,8 @@ ENTRY(chain) {
   LocalTensor<int32_t> ub = w.z.ReinterpretCast<int32_t>();
   if (me + 1 < GetBlockNum()) IBWait(flags, ub, me + 1, 0);
   auto out = Gm<float>(args[2]);
-  out.SetValue(me, 1.0f + (me + 1 < GetBlockNum() ? out.GetValue(me + 1) : 0.0f));
+  out.SetValue(16 * me, 1.0f + (me + 1 < GetBlockNum() ? out.GetValue(16 * me + 16) : 0.0f));
+  DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE>(out[16 * me]);
   IBSet(flags, ub, me, 0);
 }
 // Rows of any length, three passes, one queue a direction: what a generated softmax looks like.

@@ -1,4 +1,4 @@
-// What the kernels of the library tests share: buffers on demand, whole tensors in and out.
+// What the kernels of the library tests share: buffers of whole blocks, tensors in and out.
 #pragma once
 
 #include "kernel_operator.h"
@@ -14,7 +14,7 @@ struct Ub {
   LocalTensor<T> New(std::int64_t count) {
     TBuf<TPosition::VECCALC> buf;
     pipe.InitBuffer(buf, static_cast<std::uint32_t>((count * sizeof(T) + 31) / 32 * 32));
-    return buf.Get<T>(static_cast<std::uint32_t>(count));
+    return buf.Get<T>();
   }
   template <typename T>
   LocalTensor<T> In(void *from, std::int64_t count) {

@@ -10,7 +10,7 @@ struct Ask {
   std::int64_t org[5];     // M, N, Ka, Kb, Kc; -1: leave
   std::int64_t single[3];  // -1: leave
   std::int64_t offset[3];  // elements of A, B, C
-  std::int64_t quant;      // SetQuantScalar when not 0
+  std::int64_t quant;      // SetQuantScalar when not 0; -1: SetQuantVector, in place of bias
   std::int64_t batch[2];
   std::int64_t bias, hf32;
 };
@@ -29,7 +29,8 @@ void Prepare(MM &mm, void **args, const Ask &ask) {
   mm.SetTensorA(Tensor<typename MM::SrcAT>(args[0], ask.offset[0]), ask.transA);
   mm.SetTensorB(Tensor<typename MM::SrcBT>(args[1], ask.offset[1]), ask.transB);
   if (ask.bias) mm.SetBias(Tensor<typename MM::BiasT>(args[2]));
-  if (ask.quant) mm.SetQuantScalar(static_cast<std::uint64_t>(ask.quant));
+  if (ask.quant == -1) mm.SetQuantVector(Tensor<std::uint64_t>(args[2]));
+  else if (ask.quant) mm.SetQuantScalar(static_cast<std::uint64_t>(ask.quant));
   if (ask.hf32) mm.SetHF32(true, 0);
 }
 
@@ -167,7 +168,8 @@ extern "C" void cores(void **args) {
   TPipe pipe;
   Matmul<A, A, C> first;
   Matmul<A, A, C, C, CFG_MDL> second;
-  REGIST_MATMUL_OBJ(&pipe, static_cast<GM_ADDR>(args[4]), first, &ask.tiling, second, &ask.tiling);
+  const TCubeTiling *__restrict tiling = &ask.tiling;
+  REGIST_MATMUL_OBJ(&pipe, static_cast<GM_ADDR>(args[4]), first, tiling, second, &ask.tiling);
   const TCubeTiling &t = ask.tiling;
   const std::int32_t block = GetBlockIdx(), down = DivCeil(t.M, t.singleCoreM);
   const std::int32_t row = block % down * t.singleCoreM, col = block / down * t.singleCoreN;
@@ -197,5 +199,35 @@ extern "C" void constant(void **args) {
   mm.SetTensorB(Tensor<half>(args[1]));
   mm.SetBias(Tensor<float>(args[2]));
   mm.IterateAll(Tensor<float>(args[3]));
+  mm.End();
+}
+
+// Batches in rounds: each is fetched from the object's workspace and copied to C.
+extern "C" void rounds(void **args) {
+  using A = MatmulType<TPosition::GM, CubeFormat::ND, half, false, LayoutMode::NORMAL>;
+  using C = MatmulType<TPosition::GM, CubeFormat::ND, float, false, LayoutMode::NORMAL>;
+  static constexpr MatmulConfig config = GetNormalConfig(false, true);
+  Ask ask;
+  __builtin_memcpy(&ask, args[5], sizeof ask);
+  TPipe pipe;
+  TBuf<TPosition::VECCALC> buffer;
+  const std::int32_t size = ask.tiling.M * ask.tiling.N * ask.batch[1];
+  pipe.InitBuffer(buffer, size * sizeof(float));
+  Matmul<A, A, C, C, config> mm;
+  REGIST_MATMUL_OBJ(&pipe, static_cast<GM_ADDR>(args[4]), mm, &ask.tiling);
+  auto workspace = Tensor<float>(static_cast<std::uint8_t *>(args[4]) + (1 << 24));
+  mm.SetWorkspace(workspace);
+  mm.SetTensorA(Tensor<half>(args[0]));
+  mm.SetTensorB(Tensor<half>(args[1]));
+  mm.IterateNBatch(ask.batch[0], ask.batch[1], ask.batch[1], false);
+  auto local = buffer.Get<float>();
+  for (int i = 0; i < ask.batch[0]; ++i) {
+    auto part = mm.GetBatchTensorC(ask.batch[1], ask.batch[1]);
+    DataCopy(local, part, size);
+    PipeBarrier<PIPE_ALL>();
+    auto out = Tensor<float>(args[3], i * size);
+    DataCopy(out, local, size);
+    PipeBarrier<PIPE_ALL>();
+  }
   mm.End();
 }

@@ -84,7 +84,13 @@ def build_runtime() -> Runtime:
     chip = chip_header(find_chip(DEFAULT_CHIP))
     sources = [*_sources(), SHIM]
     flags = " ".join((*COMMON, *RUNTIME_FLAGS))
-    parts = [chip.encode(), absent_header().encode(), flags.encode(), *_header_bytes(), *(p.read_bytes() for p in sources)]
+    parts = [
+        chip.encode(),
+        absent_header().encode(),
+        flags.encode(),
+        *_header_bytes(),
+        *(p.read_bytes() for p in sources),
+    ]
     runtime = Runtime(_cache() / _digest(parts), _digest(parts))
     if runtime.library.exists():
         return runtime
@@ -126,6 +132,16 @@ class Tensor:
     data: np.ndarray
     name: str = "tensor"
     writable: bool = True
+    blank: bool = False  # filled with poison here: to be written before it is read
+    scratch: bool = False  # a workspace: nobody looks at it afterwards
+
+    def __post_init__(self) -> None:
+        if self.blank:
+            self.data.view(np.uint16)[...] = 0x7FFF
+
+    @property
+    def flags(self) -> int:
+        return int(self.writable) | int(self.blank) << 1 | int(self.scratch) << 2
 
 
 class Kernels:
@@ -137,13 +153,22 @@ class Kernels:
         self._library = ctypes.CDLL(str(path))
 
     def launch(
-        self, entry: str, tensors: Sequence[Tensor], *, blocks: int = 1, key: int = 0
+        self,
+        entry: str,
+        tensors: Sequence[Tensor],
+        *,
+        blocks: int = 1,
+        key: int = 0,
+        auto_sync: bool = True,
+        notes: bool = False,
+        shuffle: int = 0,
     ) -> Outcome:
         count = len(tensors)
         pointers = (ctypes.c_void_p * max(count, 1))(*[item.data.ctypes.data for item in tensors])
         sizes = (ctypes.c_uint64 * max(count, 1))(*[item.data.nbytes for item in tensors])
         names = (ctypes.c_char_p * max(count, 1))(*[item.name.encode() for item in tensors])
-        writable = (ctypes.c_int * max(count, 1))(*[int(item.writable) for item in tensors])
+        writable = (ctypes.c_int * max(count, 1))(*[item.flags for item in tensors])
+        self._twin.shim_options(int(auto_sync), int(notes), ctypes.c_uint32(shuffle))
         function = ctypes.cast(getattr(self._library, entry), ctypes.c_void_p)
         finished = self._twin.shim_launch(
             function, pointers, sizes, names, writable, count, blocks, ctypes.c_uint64(key)

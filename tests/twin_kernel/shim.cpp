@@ -36,20 +36,39 @@ static bool saturates = false;
 // How floats saturate in later launches until the kernel says so itself.
 extern "C" void shim_saturate(int on) { saturates = on != 0; }
 
-extern "C" int shim_launch(void (*entry)(void **), void **args, const std::uint64_t *sizes,
-                           const char *const *names, const int *writable, int count,
-                           std::uint32_t blocks, std::uint64_t key) {
-  twin::LaunchSpec spec{};
+static twin::LaunchSpec options;
+// How later launches differ from the defaults.
+extern "C" void shim_options(int autoSync, int notes, std::uint32_t shuffle) {
+  options.autoSync = autoSync != 0;
+  options.notes = notes != 0;
+  options.shuffle = shuffle;
+}
+
+// `writable`: bit 0 writable, bit 1 blank, bit 2 scratch. `cube`: the entry as compiled for cube cores; `type`: a twin::KernelType.
+extern "C" int shim_launch_cores(void (*entry)(void **), void (*cube)(void **), int type,
+                                 void **args, const std::uint64_t *sizes,
+                                 const char *const *names, const int *writable, int count,
+                                 std::uint32_t blocks, std::uint64_t key) {
+  twin::LaunchSpec spec = options;
   spec.entry = entry;
+  spec.cube = cube;
+  spec.type = static_cast<twin::KernelType>(type);
   spec.args = args;
   spec.blocks = blocks;
   spec.tilingKey = key;
   spec.saturate = saturates;
   for (int i = 0; i < count; ++i) {
     spec.regions.push_back(
-        {static_cast<std::uint8_t *>(args[i]), sizes[i], names[i], writable[i] != 0});
+        {static_cast<std::uint8_t *>(args[i]), sizes[i], names[i], (writable[i] & 1) != 0, 0,
+         (writable[i] & 2) != 0, (writable[i] & 4) != 0});
   }
   return twin::Launch(spec) ? 1 : 0;
+}
+
+extern "C" int shim_launch(void (*entry)(void **), void **args, const std::uint64_t *sizes,
+                           const char *const *names, const int *writable, int count,
+                           std::uint32_t blocks, std::uint64_t key) {
+  return shim_launch_cores(entry, nullptr, 0, args, sizes, names, writable, count, blocks, key);
 }
 
 extern "C" const char *shim_findings() {

@@ -57,13 +57,18 @@ struct Work {
     Duplicate(mean.template ReinterpretCast<int32_t>(), int32_t(0), stats / 4);
     Duplicate(sum.template ReinterpretCast<int32_t>(), int32_t(0), stats / 4);
     Duplicate(max.template ReinterpretCast<int32_t>(), int32_t(0), stats / 4);
+    PipeBarrier<PIPE_ALL>();
     info = SoftMaxShapeInfo(shape.m, shape.k, shape.realM, shape.realK);
     tiling = twin::SplitSoft(twin::Soft::kPlain, shape.m, shape.k, sizeof(T), sizeof(S), 1 << 16,
                              false);
   }
-  void LoadSecond() { DataCopy(y, Gm<T>(args[2]), count); }
+  void LoadSecond() {
+    DataCopy(y, Gm<T>(args[2]), count);
+    PipeBarrier<PIPE_ALL>();
+  }
   void Finish() {
     const std::uint32_t stats = shape.m * 32 / sizeof(S);
+    PipeBarrier<PIPE_ALL>();
     DataCopy(Gm<T>(args[5]), dst, count);
     DataCopy(Gm<S>(args[6]), sum, stats);
     DataCopy(Gm<S>(args[7]), max, stats);
@@ -161,6 +166,7 @@ void Pasa(Work<half, float> &w) {
                           uint32_t(w.shape.k), uint32_t(w.shape.loops), 8, 0.9375f};
   LocalTensor<float> old = w.y.ReinterpretCast<float>();
   DataCopy(old, Gm<float>(w.args[2]), w.shape.m * 8);
+  PipeBarrier<PIPE_ALL>();
   SoftmaxFlashV3<half, float, update>(w.dst, w.mean, w.sum, w.max, w.x, w.expMax, old, w.inSum,
                                       w.inMax, w.tmp, w.tiling, how);
 }

@@ -103,7 +103,6 @@ ENTRY(top_float) { Top<float, false, false, TopKMode::TOPK_NORMAL>(args); }
 ENTRY(top_half_finish) { Top<half, true, true, TopKMode::TOPK_NORMAL>(args); }
 ENTRY(top_small) { Top<float, true, false, TopKMode::TOPK_NSMALL>(args); }
 
-#ifdef TWIN_REGION_PROPOSALS
 // args: 32 scores, 32 labels, scores out, labels out
 ENTRY(proposals) {
   Ub ub;
@@ -124,4 +123,3 @@ ENTRY(proposals) {
   ub.Out(args[2], scores, 32);
   ub.Out(args[3], labels, 32);
 }
-#endif

@@ -151,7 +151,12 @@ def test_int16_arithmetic_wraps_or_saturates(kernels: Kernels) -> None:
 
 @pytest.mark.parametrize(
     ("specials", "sum_"),
-    [([-np.inf], -65248), ([np.inf, -np.inf, np.nan], 252), ([np.inf, np.nan], 254), ([np.nan], 254)],
+    [
+        ([-np.inf], -65248),
+        ([np.inf, -np.inf, np.nan], 252),
+        ([np.inf, np.nan], 254),
+        ([np.nan], 254),
+    ],
 )
 def test_saturating_reduce_sum_gives_the_published_numbers(
     kernels: Kernels, specials: list[float], sum_: float

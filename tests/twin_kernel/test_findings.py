@@ -66,7 +66,9 @@ def test_every_code_of_the_runtime_is_in_the_table_and_has_a_pair() -> None:
     assert len(reported) > 25
     assert reported <= set(CODES)
     assert {CODES[code].area for code in reported} == {"twin"}
-    assert reported == {_code(name) for name in NAMES}
+    files = sorted(FAULTS.parent.glob("faults*.cpp"))
+    pairs = [name for path in files for name in re.findall(r"^BOTH\((\w+)\)", path.read_text(), re.M)]
+    assert reported <= {_code(name.removeprefix("manual_")) for name in pairs}
 
 
 def test_repetitions_of_a_finding_are_counted_and_the_first_step_is_kept(runtime: Runtime) -> None:

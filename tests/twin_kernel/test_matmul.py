@@ -9,19 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native import Kernels, Outcome, Runtime, Tensor, build_kernels, compile_errors
+from native import INCLUDE, Kernels, Outcome, Runtime, Tensor, build_kernels, compile_errors
 
 from npusmith.errors import CODES
 
 TEXT = (Path(__file__).parent / "matmul.cpp").read_text()
-FIELDS = (
-    "usedCoreNum M N Ka Kb singleCoreM singleCoreN singleCoreK baseM baseN baseK depthA1 depthB1 "
-    "stepM stepN isBias transLength iterateOrder shareMode shareL1Size shareL0CSize shareUbSize "
-    "batchM batchN singleBatchM singleBatchN stepKa stepKb depthAL1CacheUB depthBL1CacheUB dbL0A "
-    "dbL0B dbL0C ALayoutInfoB ALayoutInfoS ALayoutInfoN ALayoutInfoG ALayoutInfoD BLayoutInfoB "
-    "BLayoutInfoS BLayoutInfoN BLayoutInfoG BLayoutInfoD CLayoutInfoB CLayoutInfoS1 CLayoutInfoN "
-    "CLayoutInfoG CLayoutInfoS2 BatchNum mxTypePara"
-).split()
+FIELDS = re.findall(r"X\((\w+)\)", (INCLUDE / "twin" / "matmulfields.h").read_text())
 WORKSPACE = np.zeros((1 << 24) + (1 << 20), np.uint8)
 
 
@@ -199,6 +192,20 @@ def test_a_scale_brings_int8_products_to_half_without_its_low_bits(
     kept = np.uint32(bits & ~0x1FFF).view(np.float32)
     exact = a.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_array_equal(c, (exact * kept).astype(np.float16))
+
+
+def test_each_column_may_have_its_own_scale(kernels: Kernels, random: np.random.Generator) -> None:
+    m, n, k = 32, 48, 64
+    a = random.integers(-20, 20, (m, k)).astype(np.int8)
+    b = random.integers(-20, 20, (k, n)).astype(np.int8)
+    scales = (2.0 ** random.integers(-8, 2, n)).astype(np.float32)
+    for way in (0, 1):
+        c = np.zeros((m, n), np.float16)
+        ask = Ask(tiling(m, n, k, (16, 16, 32)), quant=-1, way=way)
+        words = scales.view(np.uint32).astype(np.uint64)
+        clean(launch(kernels, "int8_half", [a, b, words, c], ask))
+        exact = a.astype(np.float32) @ b.astype(np.float32)
+        np.testing.assert_array_equal(c, (exact * scales).astype(np.float16))
 
 
 def test_a_scale_brings_half_products_to_int8_with_saturation(
@@ -382,6 +389,18 @@ def test_batches_of_matrices(
     np.testing.assert_array_equal(c, full[0] @ full[1])
 
 
+def test_batches_in_rounds_are_fetched_one_by_one(
+    kernels: Kernels, random: np.random.Generator
+) -> None:
+    m, n, k = 16, 32, 16
+    a = random.integers(-3, 4, (6, m, k)).astype(np.float16)
+    b = random.integers(-3, 4, (6, k, n)).astype(np.float16)
+    c = np.zeros((6, m, n), np.float32)
+    ask = Ask(tiling(m, n, k, (16, 16, 16)), batch=(3, 2))
+    clean(launch(kernels, "rounds", [a, b, NOTHING, c], ask))
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
 def test_batches_whose_rows_are_interleaved(kernels: Kernels, random: np.random.Generator) -> None:
     heads, m, n, k = 3, 16, 48, 32
     a = random.integers(-3, 4, (m, heads, k)).astype(np.float16)
@@ -442,10 +461,13 @@ def test_documented_forms_compile(runtime: Runtime) -> None:
     body = """
     constexpr MatmulConfig kWide = GetNormalConfig(true);
     constexpr const MatmulConfig &Config() { return kWide; }
-    using A = matmul::MatmulType<TPosition::GM, CubeFormat::ND, half, true, LayoutMode::NONE, false>;
+    using A = matmul::MatmulType<TPosition::GM, CubeFormat::ND, half, true, LayoutMode::NONE,
+                                 false>;
     using C = matmul::MatmulType<TPosition::GM, CubeFormat::ND, float>;
     template <const MatmulConfig &MM_CFG>
-    void Go(matmul::Matmul<A, A, C, C, MM_CFG> &mm) { mm.template IterateAll<false>({}, 0, false, true); }
+    void Go(matmul::Matmul<A, A, C, C, MM_CFG> &mm) {
+      mm.template IterateAll<false>(GlobalTensor<float>(), 0, false, true);
+    }
     void f(TPipe *pipe, const TCubeTiling *__restrict tiling) {
       matmul::Matmul<A, A, C, C, Config()> first, second;
       MatmulImpl<A, A, C, C, CFG_IBSHARE_NORM> own;

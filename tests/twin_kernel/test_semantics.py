@@ -172,7 +172,7 @@ def test_without_padding_the_rest_of_the_block_repeats_the_first_element(kernels
     for i in range(2):
         row = ran.x[3 * i : 3 * i + 3]
         want[8 * i : 8 * i + 8] = [*row, *[row[0]] * 5]
-    ran.expect(want)
+    ran.expect(want, ("padding-read",))  # nobody chose that filler, and it reaches the output
 
 
 def test_the_older_padded_form_counts_bytes(kernels: Kernels) -> None:
@@ -446,7 +446,7 @@ def test_cores_see_each_other_after_a_barrier(kernels: Kernels, blocks: int) -> 
 def test_a_chain_of_block_flags_runs_backwards(kernels: Kernels) -> None:
     ran = Ran(kernels, "chain", _numbers(F32), y=np.zeros(1024, F32), blocks=4)
     assert ran.outcome.codes == [] and ran.outcome.finished
-    np.testing.assert_array_equal(ran.z[:4], [4, 3, 2, 1])
+    np.testing.assert_array_equal(ran.z[:64:16], [4, 3, 2, 1])
 
 
 @pytest.mark.parametrize("shape", [(5, 1), (7, 257), (3, 600), (1, 256)])

@@ -10,12 +10,17 @@ from native import Kernels, Outcome, Runtime, Tensor, build_kernels, compile_err
 
 F32, F16 = np.float32, np.float16
 HERE = Path(__file__).parent
+# what the unit of a project that is also configured for Atlas 310P begins with
+PROPOSALS = (
+    "namespace twin { template <int> struct RegionProposals;"
+    " template <> struct RegionProposals<0> {}; }\n"
+)
 TEXT = (HERE / "library.h").read_text() + (HERE / "sorts.cpp").read_text()
 
 
 @pytest.fixture(scope="session")
 def kernels(runtime: Runtime) -> Kernels:
-    return build_kernels(runtime, "#define TWIN_REGION_PROPOSALS\n" + TEXT, "sorts")
+    return build_kernels(runtime, PROPOSALS + TEXT, "sorts")
 
 
 def _numbers(*values: int) -> np.ndarray:
@@ -99,9 +104,7 @@ def test_nan_stands_before_all_other_scores(kernels: Kernels) -> None:
 
 @pytest.mark.parametrize("entry", ["sort_float", "sort_half", "sort_groups"])
 @pytest.mark.parametrize("count", [32, 64, 512])
-def test_sort_and_extract_give_values_and_places(
-    kernels: Kernels, entry: str, count: int
-) -> None:
+def test_sort_and_extract_give_values_and_places(kernels: Kernels, entry: str, count: int) -> None:
     dtype = F16 if entry == "sort_half" else F32
     scores = np.random.default_rng(count).integers(-40, 40, count).astype(dtype)
     index = np.arange(count, dtype=np.uint32) * 3
@@ -177,9 +180,7 @@ def test_small_topk_packs_its_rows_and_takes_nan_first(kernels: Kernels) -> None
     rows = np.random.default_rng(6).standard_normal((4, 32)).astype(F32)
     rows[1, 4], rows[2, 9], rows[:, 17:] = np.nan, np.inf, -np.inf
     index = np.arange(128, dtype=np.int32).reshape(4, 32)
-    values, names, codes = _top(
-        kernels, "top_small", rows, 3, n=17, largest=True, index=index
-    )
+    values, names, codes = _top(kernels, "top_small", rows, 3, n=17, largest=True, index=index)
     assert codes == []
     key = np.where(np.isnan(rows), np.inf, rows)
     order = np.argsort(-key, axis=1, kind="stable")[:, :3]
@@ -194,7 +195,9 @@ def test_region_proposals_do_not_compile_for_this_chip(runtime: Runtime) -> None
     for call in ("RpSort16(h, h, 1)", "ProposalConcat(h, h, 1, 4)", "ProposalExtract(h, h, 1, 4)"):
         errors = compile_errors(runtime, f"void f(LocalTensor<half> h) {{ {call}; }}")
         assert "is not on dav-2201 (Atlas A2): Atlas 310P has it" in errors
-    merge = "void f(LocalTensor<half> h, MrgSortSrcList<half> l, MrgSort4Info i) { MrgSort4(h, l, i); }"
+    merge = (
+        "void f(LocalTensor<half> h, MrgSortSrcList<half> l, MrgSort4Info i) { MrgSort4(h, l, i); }"
+    )
     assert "use MrgSort" in compile_errors(runtime, merge)
 
 

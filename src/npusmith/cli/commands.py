@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from npusmith.cli.bind import bind
 from npusmith.cli.options import ChipName, Json, Seed, TaskFile, ToleranceName, Writer, WriterName
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
@@ -146,4 +147,4 @@ def docs(
     return job
 
 
-COMMANDS = (generate, run, check, doctor, docs)
+COMMANDS = (generate, run, check, bind, doctor, docs)

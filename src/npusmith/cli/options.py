@@ -30,7 +30,9 @@ ToleranceName = Annotated[
         "default means strict, which is all of them that apply.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random trials.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=(1 << 31) - 1, help="Seed of the random trials.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
 ]

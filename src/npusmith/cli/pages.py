@@ -56,7 +56,7 @@ def cli_page(group: Any) -> str:
         _STAMP,
         "stdout carries the answer, stderr carries progress. With `--json`, stdout holds exactly "
         "one JSON document, also after an error or Ctrl-C.\n",
-        *(_command(name, command) for name, command in group.commands.items()),
+        *(_command(name, command) for name, command in leaves(group)),
         "## Exit codes\n",
         "| code | meaning |",
         "|---:|---|",
@@ -118,6 +118,15 @@ def _chip_facts() -> Iterator[tuple[str, Callable[[Chip], str]]]:
 
 def _value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+
+def leaves(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The commands, those of a group with its name in front."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from leaves(command, f"{before}{name} ")
+        else:
+            yield before + name, command
 
 
 def _command(name: str, command: Any) -> str:

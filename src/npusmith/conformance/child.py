@@ -87,9 +87,7 @@ def _words(error: BaseException) -> str:
 # ---- one case
 
 
-def _run_case(
-    module: ModuleType, prepare: ModuleType, param: Param, most: int
-) -> dict[str, Any]:
+def _run_case(module: ModuleType, prepare: ModuleType, param: Param, most: int) -> dict[str, Any]:
     start = time.monotonic()
     size = _estimate(prepare, param)
     if size > most:
@@ -217,7 +215,10 @@ def _estimate(prepare: ModuleType, param: Param) -> int:
     """Bytes of all inputs, without making them; by the shapes of the table where that fails."""
     try:
         _seed()
-        made = (prepare.get_init_inputs(param, device="meta"), prepare.get_inputs(param, device="meta"))
+        made = (
+            prepare.get_init_inputs(param, device="meta"),
+            prepare.get_inputs(param, device="meta"),
+        )
         return _bytes(made)
     except _ANY_ERROR:
         return _literal_bytes(param)
@@ -225,7 +226,7 @@ def _estimate(prepare: ModuleType, param: Param) -> int:
 
 def _bytes(item: Any) -> int:
     if isinstance(item, torch.Tensor):
-        return item.numel() * item.element_size()
+        return int(item.numel() * item.element_size())
     if isinstance(item, (list, tuple)):
         return sum(map(_bytes, item))
     return 0
@@ -239,9 +240,8 @@ def _literal_bytes(param: Param) -> int:
             total += _elements(ast.literal_eval(value)) if isinstance(value, str) else 0
         except (ValueError, SyntaxError):
             continue
-    sizes = [param.get(name) for name in ("m", "k", "n")]
-    if all(isinstance(size, int) for size in sizes):
-        m, k, n = sizes
+    m, k, n = (param.get(name) for name in ("m", "k", "n"))
+    if isinstance(m, int) and isinstance(k, int) and isinstance(n, int):
         total += m * k + k * n + m * n
     return total * int(width)
 

@@ -24,9 +24,11 @@ from npusmith.conformance.rows import Row, RowFile
 from npusmith.conformance.suite import Task, read_suite
 from npusmith.errors import NpusmithError
 from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
-from npusmith.twin import Project, bind, cheating, read_project
+from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.twin import bind, cheating, read_project
 from npusmith.twin.cache import cache_root
 from npusmith.twin.project import read_text, snake
+from npusmith.twin.toolchain import find_toolchain
 
 MODULE = "kernel_gen_ops"
 _START = "from npusmith.conformance.child import main; main()"
@@ -56,9 +58,13 @@ def run(root: Path, options: Options, watch: Watch | None = None) -> list[Row]:
     """Run what `options` name; the rows of earlier runs are among those returned on resume."""
     tasks = read_suite(root, options.names, options.levels)
     plan = [(task, task.cases if options.every_case else task.cases[:1]) for task in tasks]
+    find_toolchain(find_chip(DEFAULT_CHIP))  # once, and not in the first case's time
+    bind.find_binder()
     with RowFile(options.rows, options.resume) as file:
         done = {row.key for row in file.rows}
-        left = [(task, [case for case in cases if key(task, case) not in done]) for task, cases in plan]
+        left = [
+            (task, [case for case in cases if key(task, case) not in done]) for task, cases in plan
+        ]
         total, before = sum(len(cases) for _, cases in plan), len(done)
 
         def add(row: Row) -> None:
@@ -94,7 +100,7 @@ def run_task(
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-suite-"))
     try:
-        project, cheats = _prepare(task, folder)
+        cheats = _prepare(task, folder)
     except NpusmithError as error:
         for case in cases:
             add(_row(task, case, error=f"{error.code}: {error.message} ({error.place})"))
@@ -110,7 +116,7 @@ def run_task(
         remove_tree(folder)
 
 
-def _prepare(task: Task, folder: Path) -> tuple[Project, list[str]]:
+def _prepare(task: Task, folder: Path) -> list[str]:
     """Read the answer and compile its binding, with the substitutions that the suite makes."""
     project = read_project(task.answer)
     op = task.name.split("_")[0]
@@ -123,7 +129,7 @@ def _prepare(task: Task, folder: Path) -> tuple[Project, list[str]]:
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(source)
     bind.build_binding([source], {project.op.type: project}, folder, MODULE)
-    return project, [finding.code for finding in cheating.find_cheats(text, source)]
+    return [finding.code for finding in cheating.find_cheats(text, source)]
 
 
 def _run_some(
@@ -240,18 +246,20 @@ def _result(task: Task, line: dict[str, Any], cheats: list[str], binding: float)
     error = str(line.get("error", ""))
     code = str(line.get("code", ""))
     built = bool(line.get("built")) or not code.startswith(_NOT_BUILT)
-    ok = "official" in line
+    skipped = str(line.get("skipped", ""))
+    values = bool(line.get("strict"))
     return _row(
         task,
         int(line["case"]),
         compiled=bool(line.get("compiled")) and built,
-        official=bool(line.get("official")) if not line.get("skipped") else None,
-        strict=bool(line.get("strict")) and ok and not findings if not line.get("skipped") else None,
+        official=None if skipped else bool(line.get("official")),
+        strict=None if skipped else values and not findings,
+        values=None if skipped else values,
         findings=findings,
         warnings=_codes(line.get("warnings", ())),
         seconds=round(binding + sum(line.get("stages", {}).values()), 3),
         error=_with_places(error, line.get("findings", ())),
-        skipped=str(line.get("skipped", "")),
+        skipped=skipped,
         stages=stages,
     )
 

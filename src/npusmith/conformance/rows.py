@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Row(BaseModel):
-    """`official`, `strict`: None where the case did not run. `skipped`: why it did not."""
+    """`official`: the suite's rule; `values`: ours. None where the case did not run, and `skipped`
+    says why."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,7 +26,8 @@ class Row(BaseModel):
     case: int
     compiled: bool = False
     official: bool | None = None
-    strict: bool | None = None
+    strict: bool | None = None  # `values`, and no finding of level error
+    values: bool | None = None
     findings: list[str] = []  # codes of level error, each once
     warnings: list[str] = []
     seconds: float = 0.0
@@ -97,6 +99,7 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
         "compiled": sum(row.compiled for row in ran),
         "official": sum(row.official is True for row in ran),
         "strict": sum(row.strict is True for row in ran),
+        "values": sum(row.values is True for row in ran),
         "clean": sum(row.compiled and not row.findings for row in ran),
         "skipped": len(rows) - len(ran),
     }

@@ -18,7 +18,7 @@ def install() -> None:
     contrib = _module("torch_npu.contrib")
     _module("torch_npu", npu=npu, contrib=contrib, __path__=[])
     contrib.transfer_to_npu = _module("torch_npu.contrib.transfer_to_npu")  # type: ignore[attr-defined]
-    torch.npu = npu  # type: ignore[attr-defined]
+    torch.npu = npu
     for name in ("npu", "cuda"):
         setattr(torch.Tensor, name, lambda self, *args, **kwargs: self)
     utils = _module("framework.utils", check_precision=rules.check_precision)

@@ -18,8 +18,10 @@ Cell = int | float | bool | str
 
 # What a table of pandas counts as missing.
 _MISSING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN")
-    + ("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+    (
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    )
 )
 _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
@@ -92,9 +94,7 @@ def read_cases(folder: Path) -> list[dict[str, Cell]]:
     for row in rows:
         if len(row) != len(heads):
             raise ValueError(f"{path}: {len(row)} values for {len(heads)} columns")
-    columns = {
-        head: _column([row[at] for row in rows]) for at, head in enumerate(heads)
-    }
+    columns = {head: _column([row[at] for row in rows]) for at, head in enumerate(heads)}
     return [{head: columns[head][at] for head in heads} for at in range(len(rows))]
 
 

@@ -1,7 +1,7 @@
 """An NPU for PyTorch extensions on a machine that has none: the twin.
 
-`call(extension, name, values)` is what EXEC_NPU_CMD of include/bind/pytorch_npu_helper.hpp calls. It
-runs the operator whose project the extension's note names, and writes into the tensors given.
+`call(extension, name, values)` is what EXEC_NPU_CMD of include/bind/pytorch_npu_helper.hpp calls.
+It runs the operator whose project the extension's note names, and writes into the tensors given.
 
 NPUSMITH_FINDINGS names a file that gets one JSON line per call; findings of level error are then
 recorded and not raised, unless the kernel did not come to its end. NPUSMITH_SECONDS limits a call.

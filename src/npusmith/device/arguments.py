@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import torch
 
+from npusmith.device.tensors import dtype_of
 from npusmith.errors import TwinError
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Attr
 from npusmith.twin.wrapper import type_number
-from npusmith.device.tensors import dtype_of
 
-Number = int | float | bool
-Value = torch.Tensor | list[torch.Tensor] | Number | list[Number] | None
+Value: TypeAlias = Any  # a tensor, a number, a list of either, or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _input(op: OpText, port: PortText, value: object) -> Value:
     if port.kind == "DYNAMIC" and isinstance(value, torch.Tensor):
         return [value]
     if value is None or _is_tensors(value) or isinstance(value, torch.Tensor) or is_number(value):
-        return value  # type: ignore[return-value]
+        return value
     raise _misfit(op, port.name, value, "a tensor, a number or a list of them")
 
 

@@ -95,7 +95,7 @@ def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[ob
         )
     for adapter in (row for row in (ADAPTERS.get(name), ADAPTERS.get(f"aclnn{op}")) if row):
         if adapter.op == op and len(values) == len(adapter.order):
-            values = [values[at] for at in adapter.order]
+            values = adapter.sort(values)
             break
     return read_project(root), values
 
@@ -157,6 +157,4 @@ def _raise(result: Run, recorded: bool) -> None:
 
 def _as_error(finding: Finding, more: int) -> TwinError:
     seen = finding.seen + (f"; and {more} more findings" if more else "")
-    return TwinError(
-        finding.code, finding.message, finding.place, seen=seen, legal=finding.legal
-    )
+    return TwinError(finding.code, finding.message, finding.place, seen=seen, legal=finding.legal)

@@ -31,9 +31,7 @@ def choose(op: OpText, bound: Bound) -> Types:
     """The types of a call. Where no column fits, the tensors' own: the run then says so."""
     values = [*bound.inputs, *outputs(op, bound)]
     column = _column(op.ports, values)
-    types = tuple(
-        _type(port, value, column) for port, value in zip(op.ports, values, strict=True)
-    )
+    types = tuple(_type(port, value, column) for port, value in zip(op.ports, values, strict=True))
     return Types(types[: len(op.inputs)], types[len(op.inputs) :])
 
 

@@ -31,9 +31,8 @@ def array(tensor: torch.Tensor) -> Array:
     dtype = dtype_of(tensor.dtype)
     plain = tensor.detach().contiguous()
     bits = _BITS.get(plain.dtype)
-    if bits is None:
-        return plain.numpy()
-    return plain.view(bits).numpy().view(dtype.numpy)
+    found: Array = (plain if bits is None else plain.view(bits)).numpy()
+    return found if bits is None else found.view(dtype.numpy)
 
 
 def given(port: PortText, value: object, dtype: DType) -> Array | list[Array] | None:

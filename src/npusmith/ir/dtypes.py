@@ -32,6 +32,7 @@ class DType(Enum):
     UINT32 = "uint32"
     INT64 = "int64"
     BOOL = "bool"
+    COMPLEX64 = "complex64"  # of tensors in other people's projects only
 
     @property
     def bytes(self) -> int:
@@ -56,6 +57,11 @@ class DType(Enum):
     @property
     def is_float(self) -> bool:
         return self in (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
+
+    @property
+    def is_computed(self) -> bool:
+        """Do we write kernels of this type ourselves?"""
+        return self is not DType.COMPLEX64
 
     @property
     def per_block(self) -> int:
@@ -86,6 +92,8 @@ _TABLE: dict[DType, _Row] = {
     DType.INT64: _Row(8, "int64_t", "DT_INT64", "int64", np.dtype(np.int64)),
     # A bool tensor is one byte per element; kernels read and write it as uint8_t.
     DType.BOOL: _Row(1, "uint8_t", "DT_BOOL", "bool", np.dtype(np.bool_)),
+    # The toolchain's name for it in kernels is no type at all: they read pairs of floats.
+    DType.COMPLEX64: _Row(8, "unknown", "DT_COMPLEX64", "complex64", np.dtype(np.complex64)),
 }
 
 _FROM_NUMPY = {row.numpy: dtype for dtype, row in _TABLE.items()}

@@ -9,7 +9,7 @@ from npusmith.ir.nodes import ScalarFn, StageKind
 from npusmith.target.intrinsics import COMBINES, INTRINSICS, Intrinsic, Operand
 
 STAGES = tuple(kind.value for kind in StageKind)
-DTYPES = {dtype.value: dtype for dtype in DType}
+DTYPES = {dtype.value: dtype for dtype in DType if dtype.is_computed}
 CHIP_FACTS = ("vector_cores", "ub_bytes")
 
 # Functions in expressions, and how many arguments each takes.

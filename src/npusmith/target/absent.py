@@ -90,7 +90,7 @@ ABSENT: tuple[Absent, ...] = (
         "vector functions on LocalTensor; this chip has no threads",
         *("Simt", "__simt_vf__", "__simt_callee__", "asc_vf_call", "threadIdx", "blockDim"),
     ),
-    *_rows((_A5,), "LocalTensor and GlobalTensor", "MakeTensor", "MakeLayout", "TensorTraitND"),
+    *_rows((_A5,), "LocalTensor and GlobalTensor", "TensorTraitND"),
     # element types
     *_rows(
         (_A5,),

@@ -33,7 +33,7 @@ def dtype_name(tensor: Tensor) -> str:
 def known_dtype(tensor: Tensor) -> DType | None:
     """The chip's element type, or None when the chip has no such type."""
     name = dtype_name(tensor)
-    return DType(name) if name in {item.value for item in DType} else None
+    return DType(name) if name in {item.value for item in DType if item.is_computed} else None
 
 
 @contextlib.contextmanager

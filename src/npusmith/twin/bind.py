@@ -1,7 +1,7 @@
 """PyTorch bindings on a machine without an NPU: `build_binding(...)` compiles them unmodified.
 
-A source with `EXEC_NPU_CMD(aclnnX, ...)` and PYBIND11_MODULE becomes a CPU extension against our own
-`pytorch_npu_helper.hpp` (include/bind). Beside it lies `<module>.json`, which says where the
+A source with `EXEC_NPU_CMD(aclnnX, ...)` and PYBIND11_MODULE becomes a CPU extension against our
+own `pytorch_npu_helper.hpp` (include/bind). Beside it lies `<module>.json`, which says where the
 operators' projects are; `npusmith.device` reads it when the extension calls. PyTorch's headers are
 precompiled once per machine, in the cache.
 """
@@ -187,7 +187,16 @@ def find_binder() -> Binder:
 def _binder(compiler: Compiler) -> Binder:
     includes = (*_torch_includes(), Path(sysconfig.get_paths()["include"]))
     texts = [path.read_bytes() for path in sorted(BIND.iterdir()) if path.is_file()]
-    words = [*_PRECOMPILED, *_LIBRARIES, *_NPU_HEADERS, *_TORCH_HEADERS, *_FLAGS, *_abi(), *map(str, includes), str(BIND)]
+    words = [
+        *_PRECOMPILED,
+        *_LIBRARIES,
+        *_NPU_HEADERS,
+        *_TORCH_HEADERS,
+        *_FLAGS,
+        *_abi(),
+        *map(str, includes),
+        str(BIND),
+    ]
     version = importlib.metadata.version("torch")
     key = cache.digest([compiler.path, compiler.version, version, *words, *texts])
     binder = Binder(compiler, cache.cache_root() / "bind" / key, includes)
@@ -224,8 +233,10 @@ def _make_headers(binder: Binder, folder: Path) -> None:
     header = folder / _HEADER
     header.write_text("".join(f"#include <{name}>\n" for name in _PRECOMPILED))
     ending = "pch" if binder.compiler.clang else "gch"
+    # The key tells the contents: a header that was only copied again is no reason to refuse.
+    untimed = ["-Xclang", "-fno-pch-timestamp"] if binder.compiler.clang else []
     command = [part for part in binder.command("binding", True) if not part.startswith("-DTORCH_")]
-    command += [f"-I{folder / 'torch'}", "-x", "c++-header", str(header)]
+    command += [f"-I{folder / 'torch'}", *untimed, "-x", "c++-header", str(header)]
     done = subprocess.run(
         [*command, "-o", f"{header}.{ending}"], capture_output=True, text=True, check=False
     )

@@ -17,43 +17,59 @@ from npusmith.twin.finding import Finding
 _CODE = "cheat-binding"
 _MOST = 20
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Lower-case functions of at::, torch:: and c10:: that compute nothing; types begin upper-case.
-_HARMLESS = frozenset(
-    """empty empty_like empty_strided zeros zeros_like ones ones_like full full_like scalar_tensor
-    tensor from_blob infer_size infer_size_dimvector dtype device layout requires_grad elementSize
-    isFloatingType isIntegralType toString typeMetaToScalarType scalarTypeToTypeMeta optTypeMetaToScalarType
-    makeArrayRef make_optional nullopt get_device device_of str maybe_wrap_dim expand_size
-    view_as_real view_as_complex broadcast_tensors expand_inplace manual_seed set_num_threads
-    getDefaultDtype get_default_dtype get_default_dtype_as_scalartype is_complex isComplexType
-    multiply_integers numelements""".split()
+_HARMLESS = _words(
+    """
+    empty empty_like empty_strided zeros zeros_like ones ones_like full full_like scalar_tensor
+    tensor from_blob infer_size infer_size_dimvector dtype device layout requires_grad
+    elementSize isFloatingType isIntegralType toString typeMetaToScalarType scalarTypeToTypeMeta
+    optTypeMetaToScalarType makeArrayRef make_optional nullopt get_device device_of str
+    maybe_wrap_dim expand_size view_as_real view_as_complex broadcast_tensors expand_inplace
+    manual_seed set_num_threads getDefaultDtype get_default_dtype
+    get_default_dtype_as_scalartype is_complex isComplexType multiply_integers numelements
+    """
 )
 # Methods and functions of tensors that compute values, without trailing underscore.
-_COMPUTES = frozenset(
-    """abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all allclose amax amin
-    angle any argmax argmin argsort asin asinh atan atan2 atanh baddbmm batch_norm bernoulli bincount
-    bitwise_and bitwise_not bitwise_or bitwise_xor bmm celu ceil cdist clamp clamp_max clamp_min clip
-    conv1d conv2d conv3d conv_transpose2d convolution copysign cos cosh cross cummax cummin cumprod
-    cumsum deg2rad det diff div divide dot dropout einsum elu embedding eq equal erf erfc erfinv exp
-    exp2 expm1 fft floor floor_divide fmax fmin fmod frac gather gcd ge gelu gelu_backward geqrf ger
-    glu greater greater_equal group_norm gt hardshrink hardsigmoid hardswish hardtanh heaviside
-    histc huber_loss hypot index_add index_reduce inner instance_norm inverse isclose isfinite isinf
-    isnan isneginf isposinf kl_div kron kthvalue l1_loss layer_norm le leaky_relu lerp less
-    less_equal lgamma linalg linear log log10 log1p log2 log_sigmoid log_softmax logaddexp
-    logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill matmul matrix_exp
-    max max_pool1d max_pool2d max_pool3d maximum mean median min minimum mish mm mode mse_loss mul
-    multinomial multiply mv nan_to_num nanmean nansum native_layer_norm neg negative ne nll_loss norm
-    normal not_equal outer polygamma pow prelu prod put quantile quantize_per_channel
-    quantize_per_tensor rad2deg reciprocal relu relu6 remainder renorm rms_norm round rrelu rsqrt
-    rsub scaled_dot_product_attention scatter scatter_add scatter_reduce selu sgn sigmoid sign silu
-    sin sinc sinh smooth_l1_loss softmax softmin softplus softshrink sort sqrt square std std_mean
-    sub subtract sum svd tan tanh tanhshrink tensordot threshold topk trace tril triplet_margin_loss
-    triu true_divide trunc unique upsample_nearest2d var var_mean vdot where xlogy""".split()
+_COMPUTES = _words(
+    """
+    abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all allclose amax amin
+    angle any argmax argmin argsort asin asinh atan atan2 atanh baddbmm batch_norm bernoulli
+    bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm celu ceil cdist clamp clamp_max
+    clamp_min clip conv1d conv2d conv3d conv_transpose2d convolution copysign cos cosh cross
+    cummax cummin cumprod cumsum deg2rad det diff div divide dot dropout einsum elu embedding eq
+    equal erf erfc erfinv exp exp2 expm1 fft floor floor_divide fmax fmin fmod frac gather gcd
+    ge gelu gelu_backward geqrf ger glu greater greater_equal group_norm gt hardshrink
+    hardsigmoid hardswish hardtanh heaviside histc huber_loss hypot index_add index_reduce inner
+    instance_norm inverse isclose isfinite isinf isnan isneginf isposinf kl_div kron kthvalue
+    l1_loss layer_norm le leaky_relu lerp less less_equal lgamma linalg linear log log10 log1p
+    log2 log_sigmoid log_softmax logaddexp logical_and logical_not logical_or logical_xor logit
+    logsumexp lt masked_fill matmul matrix_exp max max_pool1d max_pool2d max_pool3d maximum mean
+    median min minimum mish mm mode mse_loss mul multinomial multiply mv nan_to_num nanmean
+    nansum native_layer_norm neg negative ne nll_loss norm normal not_equal outer polygamma pow
+    prelu prod put quantile quantize_per_channel quantize_per_tensor rad2deg reciprocal relu
+    relu6 remainder renorm rms_norm round rrelu rsqrt rsub scaled_dot_product_attention scatter
+    scatter_add scatter_reduce selu sgn sigmoid sign silu sin sinc sinh smooth_l1_loss softmax
+    softmin softplus softshrink sort sqrt square std std_mean sub subtract sum svd tan tanh
+    tanhshrink tensordot threshold topk trace tril triplet_margin_loss triu true_divide trunc
+    unique upsample_nearest2d var var_mean vdot where xlogy
+    """
 )
-_SPACED = re.compile(r"\b(?:at|torch|c10)\s*::\s*((?:\w+\s*::\s*)*)(\w+)\s*(?:<[^<>;]{0,80}>)?\s*\(")
+_SPACED = re.compile(
+    r"\b(?:at|torch|c10)\s*::\s*((?:\w+\s*::\s*)*)(\w+)\s*(?:<[^<>;]{0,80}>)?\s*\("
+)
 _METHOD = re.compile(r"(?:\.|->)\s*(\w+)\s*\(")
-_SIZE = re.compile(r"[^()]{0,80}\)\s*\.\s*item\s*<\s*(?:int|long|int64_t|int32_t|size_t)\s*>")  # a count
+_SIZE = re.compile(
+    r"[^()]{0,80}\)\s*\.\s*item\s*<\s*(?:int|long|int64_t|int32_t|size_t)\s*>"
+)  # a count
 _BARE = re.compile(r"(?<![\w.:>])(\w+)\s*\(")
-_USING = re.compile(r"\busing\s+namespace\s+(?:at|torch)\s*;|\busing\s+(?:at|torch)\s*::\s*(\w+)\s*;")
+_USING = re.compile(
+    r"\busing\s+namespace\s+(?:at|torch)\s*;|\busing\s+(?:at|torch)\s*::\s*(\w+)\s*;"
+)
 _TENSOR = re.compile(r"\b(?:at|torch)\s*::\s*Tensor\s*&?\s*&?\s*(\w+)\s*(?=[=,);({])")
 _ESCAPES = re.compile(
     r"\b(?:dlsym|dlopen|PyRun_\w+|PyImport_\w+|PyObject_Call\w*|c10\s*::\s*Dispatcher|at\s*::\s*_ops"

@@ -21,9 +21,9 @@ from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, diagnose, dialect, scan, wrapper
+from npusmith.twin import cache, diagnose, forbid, scan, wrapper
 from npusmith.twin.kind import Kind, Kinds, read_kinds
-from npusmith.twin.project import Project, read_text
+from npusmith.twin.project import Project, local_headers, read_text
 from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
@@ -85,7 +85,7 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     text = wrapper.kernel_unit(project, tuple(dtypes))
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
-    key = cache.digest([chain.folder.name, text, *texts])
+    key = cache.digest([chain.folder.name, repr(kinds), text, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
         (folder / "complete").unlink(missing_ok=True)
@@ -130,8 +130,8 @@ def _check_device(
 
     g++ fails on its own call graph of what a precompiled header defines: it gets the plain one.
     """
-    dialect.check_text(texts)
-    if chain.compiler.clang or not dialect.suspicious(texts):
+    forbid.check_text(texts)
+    if chain.compiler.clang or not forbid.suspicious(texts):
         return
     command = chain.kernel_command() if kinds.vector else chain.cube_command()
     header = command.index("-include") + 1
@@ -139,10 +139,12 @@ def _check_device(
     shutil.copyfile(command[header], plain)
     command[header] = str(plain)
     source, out = str(folder / "kernel.cpp"), str(folder / "graph.o")
-    flags = ("-O0", "-fcallgraph-info", f"-I{kernel.parent}", "-c", source, "-o", out)
+    # An unused `new` counts as well; a function that is called once keeps its name.
+    graph = ("-fcallgraph-info", "-fno-allocation-dce", "-fno-inline-functions-called-once")
+    flags = (*graph, f"-I{kernel.parent}", "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))
     compile_units([unit], folder, kernel.parent)
-    dialect.check_graph(folder / "graph.ci", entries)
+    forbid.check_graph(folder / "graph.ci", entries)
 
 
 def _unit(
@@ -165,7 +167,10 @@ def _unit(
 
 def compile_file(path: Path, text: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
     """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both."""
-    compile_units(_kernel_units(chain, kinds, text, folder, path.parent), folder, path.parent)
+    near = {path.parent, *(header.parent for header in local_headers(path))}
+    ours = (*near, INCLUDE, chain.folder, Path(chain.compiler.path).resolve().parent.parent)
+    units = _kernel_units(chain, kinds, text, folder, path.parent)
+    compile_units(units, folder, path.parent, read=ours)
     entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
     _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path)
 

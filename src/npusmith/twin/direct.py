@@ -18,11 +18,9 @@ from npusmith.twin import cache, compile, scan, wrapper
 from npusmith.twin.kind import Kinds, file_kinds
 from npusmith.twin.launch import Run, call
 from npusmith.twin.orders import Array, Orders, Output
-from npusmith.twin.project import read_text
+from npusmith.twin.project import local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 
-_MOST_HEADERS = 200
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.M)
 _WORKSPACE = 64 << 20  # bytes for a launcher's scratch pointer
 _POINTER = re.compile(r"\*|\bGM_ADDR\b")
 _NUMBER = re.compile(r"(?:const\s+)?(?:(?:std::)?u?int(?:32|64)_t|int|unsigned|size_t)\s+\w+$")
@@ -133,26 +131,12 @@ def _parameters(build: DirectBuild) -> tuple[str, ...]:
 
 def _build(path: Path, name: str, unit: str, chip: Chip) -> DirectBuild:
     chain = find_toolchain(chip)
-    beside = [file.read_bytes() for file in _headers(path)]
+    beside = [file.read_bytes() for file in local_headers(path)]
     key = cache.digest([chain.folder.name, unit, *beside])
     folder = cache.cache_root() / "build" / key
     kinds = file_kinds(path, read_text(path))
     cache.fetch(folder, lambda folder: _compile(path, unit, chain, kinds, folder))
     return DirectBuild(path, name, chain, folder)
-
-
-def _headers(path: Path) -> list[Path]:
-    """The local headers that a source includes, by way of other headers too."""
-    found: dict[Path, None] = {}
-    queue = [path]
-    while queue and len(found) < _MOST_HEADERS:
-        file = queue.pop()
-        for name in _INCLUDE.findall(read_text(file)):
-            header = (file.parent / name).resolve()
-            if header.is_file() and header not in found:
-                found[header] = None
-                queue.append(header)
-    return list(found)
 
 
 def _compile(path: Path, unit: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:

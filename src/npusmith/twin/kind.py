@@ -83,6 +83,7 @@ _VECTOR_CALLS = (
     " Sort32 MrgSort Sort Concat Extract Transpose TransDataTo5HD SetVectorMask SoftMax"
     " SimpleSoftMax SoftmaxFlash SoftmaxFlashV2 Gelu Silu Sigmoid Tanh Power Sin Cos Log Floor"
     " LayerNorm RmsNorm BroadCast Broadcast Sum Mean AscendDequant AscendQuant AscendAntiQuant"
+    " DataCopyPad"  # moves between global memory and UB only on dav-2201
 )
 _OBJECT = re.compile(r"\bREGIST(?:ER)?_MATMUL_OBJ\s*\(")
 _RAW_CUBE = re.compile(r"\b(?:mad|load_cbuf_to_c[ab]|copy_matrix_cc_to_gm)\s*\(")

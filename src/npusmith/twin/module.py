@@ -14,7 +14,7 @@ from pathlib import Path
 
 from npusmith.errors import TwinError
 from npusmith.target.chips import Chip
-from npusmith.twin import compile, dialect, wrapper
+from npusmith.twin import compile, forbid, wrapper
 from npusmith.twin.bind import BIND, build_binding, compile_binding
 from npusmith.twin.check import type_columns
 from npusmith.twin.formats import Kind, Submission, unpack
@@ -96,9 +96,10 @@ def _compile_kernels(
     command = (
         *chain.kernel_command(), "-fvisibility=default", "-fdiagnostics-color=never",
         *where, *map(str, files), "-o", str(out), *chain.link_flags(),
+        f"-Wl,-rpath,{chain.folder}",
     )  # fmt: skip
     compile.compile_units([compile.Unit("kernels", command)], folder, folder.parent)
-    dialect.check_text(kernels)
+    forbid.check_text(kernels)
     return out
 
 

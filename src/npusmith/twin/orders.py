@@ -23,6 +23,9 @@ Output = tuple[tuple[int, ...], DType]
 Attr = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[bool]
 
 
+_PADDING = b"\xff\x7f" * 64  # behind each tensor's bytes: the runner maps it too; NaN as any float
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """The file of an output, open since before the run: the name may be anything afterwards."""
@@ -66,6 +69,7 @@ class Orders:
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with path.open("wb") as file:
             file.write(flat.data)
+            file.write(_PADDING)
         self._tensor("in", port, dtype, flat.size, path, array.shape)
         self.inputs.append(path)
         self.ports.append(port)
@@ -90,7 +94,8 @@ class Orders:
         if ref < 0 and initial is None:
             _reserve(path, size)
         elif ref < 0 and initial is not None:
-            path.write_bytes(np.ascontiguousarray(initial).reshape(-1).view(np.uint8).data)
+            flat = np.ascontiguousarray(initial).reshape(-1).view(np.uint8)
+            path.write_bytes(flat.tobytes() + _PADDING)
             self.say("filled", len(self.slots))
         self._tensor("out", port, dtype, size, path, shape, ref)
         self.slots.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
@@ -141,7 +146,7 @@ def _reserve(path: Path, size: int) -> None:
     """The blocks of an output's file are taken now: a full disk must not stop the kernel."""
     with path.open("wb") as file:
         if size:
-            os.posix_fallocate(file.fileno(), 0, size)
+            os.posix_fallocate(file.fileno(), 0, size + len(_PADDING))
 
 
 def _hex(text: str | bytes) -> str:

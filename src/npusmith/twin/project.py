@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
-from npusmith.twin import opdef, scan, tiling
+from npusmith.twin import opdef, scan, template, tiling
 
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
 _MOST_BYTES = 16 << 20  # of one source file
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
+_MOST_HEADERS = 200
 _API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
 _API_INCLUDE = re.compile(
     r'^\s*#\s*include\s*[<"](?:opdev|aclnn|aclnn_kernels|level0|level2)/', re.M
@@ -55,14 +57,20 @@ class Project:
         return self.entry.name
 
 
-def read_project(root: Path) -> Project:
-    """Read a project; raises TwinError project-... for what is missing or ambiguous."""
+def read_project(root: Path, *, kernel_only: bool = False) -> Project:
+    """Read a project; raises TwinError project-... for what is missing or ambiguous.
+
+    `kernel_only`: an answer of NPUKernelBench's mode of that name, whose one kernel source was
+    written without the tiling argument; like there, each `GM_ADDR workspace` gets one behind it.
+    """
     root = Path(root).resolve()
     if not root.is_dir():
         raise TwinError("project-missing", f"{root} is not a folder", Place(str(root)))
     base = _base(root)
     host_texts = read_texts(_files(base / "op_host"))
     kernel_texts = read_texts(_files(base / "op_kernel"))
+    if kernel_only:
+        kernel_texts = {file: _with_tiling(text) for file, text in kernel_texts.items()}
     hosts = tuple(file for file, text in host_texts.items() if _is_host(file, text))
     if not hosts:
         raise _missing("project-no-host", base / "op_host", "no host source (*.cpp)")
@@ -84,6 +92,10 @@ def read_project(root: Path) -> Project:
         tiling.find_structs(kernel_texts),
         _is_split(base),
     )
+
+
+def _with_tiling(text: str) -> str:
+    return text.replace("GM_ADDR workspace", "GM_ADDR workspace, GM_ADDR tiling")
 
 
 def _is_split(base: Path) -> bool:
@@ -125,6 +137,21 @@ def read_text(file: Path) -> str:
         ) from error
 
 
+def local_headers(path: Path) -> list[Path]:
+    """What a source includes by names in quotes, from its own folder and the one around it."""
+    around = path.resolve().parent.parent
+    found: dict[Path, None] = {}
+    queue = [path]
+    while queue and len(found) < _MOST_HEADERS:
+        file = queue.pop()
+        for name in _INCLUDE.findall(read_text(file)):
+            header = (file.parent / name).resolve()
+            if header.is_file() and header not in found and header.is_relative_to(around):
+                found[header] = None
+                queue.append(header)
+    return list(found)
+
+
 def _base(root: Path) -> Path:
     """The folder that holds op_host and op_kernel: the root, or one below it."""
     depths = ("op_kernel", "*/op_kernel", "*/*/op_kernel")
@@ -146,13 +173,26 @@ def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         code = "project-no-host" if folder.name == "op_host" else "project-no-kernel"
         raise _missing(code, folder, f"no folder {folder.name}")
-    return sorted(
+    found = sorted(
         file
         for file in folder.rglob("*")
         if file.suffix in _SOURCES
         and file.is_file()
         and not any(part in _API_FOLDERS for part in file.relative_to(folder).parts[:-1])
     )
+    for file in found:
+        _check_link(folder.parent, file)
+    return found
+
+
+def _check_link(base: Path, file: Path) -> None:
+    """The compiler sees the project only: what a link leads out of it would be missing there."""
+    target = file.resolve()
+    if not target.is_relative_to(base.resolve()):
+        raise TwinError(
+            "project-link", f"{file.name} is a link out of the project", Place(str(file)),
+            seen=str(target),
+        )  # fmt: skip
 
 
 def _is_host(file: Path, text: str) -> bool:
@@ -207,11 +247,12 @@ def _find_entry(base: Path, op: str, texts: dict[Path, str]) -> tuple[Path, scan
     sources = {file: text for file, text in texts.items() if file.suffix in (".cpp", ".cc", ".asc")}
     if not sources:
         raise _missing("project-no-kernel", base / "op_kernel", "no kernel source (*.cpp)")
+    templates = any(template.is_template(scan.blank(text)) for text in texts.values())
     found = [
         (file, entry)
         for file, text in sources.items()
         for entry in scan.find_entries(scan.blank(text))
-        if entry.defined and not entry.template
+        if entry.defined and (templates or not entry.template)
     ]
     if not found:
         raise TwinError(

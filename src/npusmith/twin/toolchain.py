@@ -114,7 +114,9 @@ def _describe(path: str) -> Compiler:
 def find_toolchain(chip: Chip) -> Toolchain:
     """The cached toolchain for a chip; the first call on a machine compiles it (some seconds)."""
     compiler = find_compiler()
-    key = cache.digest([compiler.path, compiler.version, *_machine(), *_made(chip).values(), *_texts()])
+    key = cache.digest(
+        [compiler.path, compiler.version, *_machine(), *_made(chip).values(), *_texts()]
+    )
     chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip)
     if cache.fetch(chain.folder, lambda folder: _make(chain, folder)):
         cache.keep_newest(chain.folder.parent, _KEPT_CHAINS, chain.folder)

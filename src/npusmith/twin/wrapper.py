@@ -12,7 +12,7 @@ from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
-from npusmith.twin import launchsyntax, opdef, scan, specialise, tiling
+from npusmith.twin import accept, launchsyntax, opdef, scan, template, tiling
 from npusmith.twin.project import Project
 
 # The numbers behind ORIG_DTYPE_X and FORMAT_X, which kernels compare in #if (as in graph/types.h).
@@ -35,6 +35,7 @@ _TYPES = {
 }
 _VISIBLE = '__attribute__((visibility("default")))'
 ENTRY = "twin_entry"  # the function by which the runner enters an operator's kernel
+_ASSERT = re.compile(r"(\w+|\])(?=\s+ASSERT\s*\()")
 _FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_FRACTAL_NZ": 29}
 
 
@@ -49,7 +50,7 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
     parts = [
         '#line 1 "npusmith types"',
         *_type_macros(project.op, dtypes),
-        *_chip_macros(project),
+        *_other_chips(project),
         '#line 1 "npusmith tiling"',
         *_tiling_prelude(project),
         _line(project.kernel),
@@ -60,11 +61,16 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _chip_macros(project: Project) -> list[str]:
-    """Region proposals compile, each call a finding, where the OpDef also names a chip with them."""
+def _other_chips(project: Project) -> list[str]:
+    """Region proposals compile, each call a finding, where the OpDef names a chip with them."""
     hosts = (text for file, text in project.texts.items() if file in project.hosts)
     config = re.compile(r'\bAddConfig\s*\(\s*"ascend(?:310p|910)"')
-    return ["#define TWIN_REGION_PROPOSALS"] if any(map(config.search, hosts)) else []
+    if not any(map(config.search, hosts)):
+        return []
+    flag = "RegionProposals"
+    return [
+        f"namespace twin {{ template <int> struct {flag}; template <> struct {flag}<0> {{}}; }}"
+    ]
 
 
 def file_unit(path: Path, text: str) -> str:
@@ -82,7 +88,7 @@ def file_unit(path: Path, text: str) -> str:
     for name in sorted(set(re.findall(r"\bDTYPE_(\w+)", code))):
         lines += [f"#define DTYPE_{name} float", f"#define ORIG_DTYPE_{name} DT_FLOAT"]
         lines += [f"#define FORMAT_{name} FORMAT_ND"]
-    rewritten = launchsyntax.rewrite(specialise.rewrite(text), str(path))
+    rewritten = launchsyntax.rewrite(accept.rewrite(text), str(path))
     return "\n".join(['#line 1 "npusmith types"', *lines, _line(path), rewritten]) + "\n"
 
 
@@ -115,7 +121,17 @@ def rename_entries(text: str, file: str = "") -> str:
     for entry in reversed(scan.find_entries(scan.blank(text))):
         if not entry.template:
             text = text[: entry.offset] + _renamed("") + text[entry.offset :]
-    return launchsyntax.rewrite(specialise.rewrite(text), file, drop=True)
+    return launchsyntax.rewrite(accept.rewrite(close_statements(text)), file, drop=True)
+
+
+def close_statements(text: str) -> str:
+    """The semicolon that a published kernel leaves out before ASSERT, which is nothing on a chip:
+    `uint32_t n = p.n ASSERT(n != 0)` must not read n before it has its value."""
+    code = scan.blank(text)
+    for match in reversed(list(_ASSERT.finditer(code))):
+        if match.group(1) not in ("else", "do", "return"):
+            text = text[: match.end(1)] + ";" + text[match.end(1) :]
+    return text
 
 
 def _renamed(name: str) -> str:
@@ -177,7 +193,30 @@ def check_tiling(project: Project) -> None:
         )
 
 
+def _template_way_in(project: Project) -> list[str]:
+    """The instance whose values the tiling key encodes."""
+    code = "\n".join(scan.blank(text) for text in project.kernel_texts.values())
+    instances = template.find_instances(code)
+    names = [f"::{project.entry.name}<{', '.join(item.arguments)}>" for item in instances]
+    export = f'extern "C" {_VISIBLE}'
+    lines = [
+        f"{export} const unsigned long twin_params = ::twin::CountParams({names[0]});",
+        f"{export} void {ENTRY}(void **args) {{",
+        "  ::twin::SetWorkspace(args[twin_params - 2]);",
+    ]
+    for name, item in zip(names, instances, strict=True):
+        key = f"GET_TPL_TILING_KEY({', '.join(item.values)})"
+        lines.append(
+            f"  if (::twin::TilingKey() == {key}) return ::twin::EntryOf({name}).Call(args);"
+        )
+    unknown = '"ASCENDC_TPL_SEL has an instance for the tiling key", ""'
+    lines.append(f'  ::twin::AssertFailed({{"GET_TPL_TILING_KEY", ::twin::Here()}}, {unknown});')
+    return [*lines, "}"]
+
+
 def _way_in(project: Project) -> list[str]:
+    if project.entry.template:
+        return _template_way_in(project)
     name = f"::{_renamed(project.entry.name)}"
     export = f'extern "C" {_VISIBLE}'
     return [

@@ -30,6 +30,7 @@ void ReadElement(const Call &call, const View &view, std::int64_t index, int siz
     std::memset(out, 0xFF, static_cast<std::size_t>(size));
     return;
   }
+  ShadowReadScalar(core, call, MemoryOf(view.position), element.addr, size);
   std::memcpy(out, from, static_cast<std::size_t>(size));
 }
 
@@ -59,10 +60,16 @@ void WriteGm(const Call &call, const Gm &gm, std::int64_t index, int size, const
 
 Site LastSite() { return Me().spot.site; }
 
-void *UbPointer(std::int64_t addr) { return Me().Ub() + addr; }
+void *UbPointer(std::int64_t addr) {
+  Core &core = Me();
+  ShadowForget(core, Memory::kUb, addr);
+  return core.Ub() + addr;
+}
 
 void *LocalPointer(AscendC::TPosition position, std::int64_t addr) {
-  return Me().Hold(MemoryOf(position)).base + addr;
+  Core &core = Me();
+  ShadowForget(core, MemoryOf(position), addr);
+  return core.Hold(MemoryOf(position)).base + addr;
 }
 
 std::int64_t UbAddress(const void *pointer) {
@@ -82,7 +89,12 @@ View RawView(const void *pointer) {
 
 void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes) {
   Enter(call, PIPE_S);
-  UsableGm(call, "tensor", gm, bytes, false);
+  LookGm(call, "tensor", gm, bytes, false);
+}
+
+void CleanCache(const Call &call, const Gm &gm, std::int64_t bytes, bool whole) {
+  Core &core = Enter(call, PIPE_S);
+  if (LookGm(call, "tensor", gm, bytes, false) != nullptr) OrderClean(core, whole ? nullptr : gm.base);
 }
 
 void CopyTiling(const Call &call, void *target, const void *source, std::int64_t bytes) {

@@ -130,9 +130,15 @@ void ReportOutside(const Call &call, const char *role, const std::uint8_t *base,
 
 namespace {
 
+// Scratch is written before it is read, all inside one call.
+bool IsScratch(const char *role) {
+  return std::strncmp(role, "sharedTmp", 9) == 0 || std::strncmp(role, "work", 4) == 0;
+}
+
 void Touch(Core &core, const Call &call, const Need &need, Memory memory) {
   if (need.use == Use::kLook || need.bytes <= 0) return;
-  const bool named = std::strncmp(need.role, "dst", 3) == 0;
+  if (std::strcmp(need.role, "ubWorkspace") == 0) return;  // a barrier orders it itself
+  const bool named = std::strncmp(need.role, "dst", 3) == 0 || IsScratch(need.role);
   const bool write = need.use == Use::kByRole ? named : need.use != Use::kRead;
   const bool read = need.use == Use::kByRole ? !named : need.use != Use::kWrite;
   const auto tell = [&](bool writes) {
@@ -140,7 +146,9 @@ void Touch(Core &core, const Call &call, const Need &need, Memory memory) {
                writes);
   };
   if (read) tell(false);
-  if (write) tell(true);
+  if (!write) return;
+  tell(true);
+  ShadowWrites(core, memory, need.view->addr, need.view->addr + need.bytes);
 }
 
 }  // namespace
@@ -164,14 +172,22 @@ namespace {
 const Region *UsableRegion(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
                            bool write) {
   const Region *region = gm.base == nullptr ? nullptr : RegionOf(gm.base);
-  if (region == nullptr || bytes > region->base + region->bytes - gm.base) {
+  const std::int64_t past =
+      region == nullptr ? 0 : bytes - (region->base + region->bytes - gm.base);
+  const bool padded = past > 0 && region != nullptr && past <= Ll(region->pad);
+  if (region == nullptr || (past > 0 && (write || !padded))) {
     ReportOutside(call, role, gm.base, bytes);
-    return nullptr;
+    if (!padded) return nullptr;
   }
   if (write && !region->writable) {
     Report(call, "gm-readonly", Text("%s writes into %s", call.api, region->name.c_str()),
            Text("%lld B from byte %lld", Ll(bytes), Ll(gm.base - region->base)));
     return nullptr;
+  }
+  if (padded && !write) {
+    Report(call, "gm-padding", Text("%s of %s reads past the end of its tensor", role, call.api),
+           Text("%lld B past %s, inside its allocation", Ll(past), region->name.c_str()), "", "",
+           Level::kWarning);
   }
   if (gm.bytes >= 0 && bytes > gm.bytes) {  // the hardware does not know that size
     Report(call, "gm-size", Text("%s of %s ends outside its GlobalTensor", role, call.api),
@@ -184,8 +200,9 @@ const Region *UsableRegion(const Call &call, const char *role, const Gm &gm, std
 
 }  // namespace
 
-std::uint8_t *LookGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes) {
-  return UsableRegion(call, role, gm, bytes, true) == nullptr ? nullptr : gm.base;
+std::uint8_t *LookGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
+                     bool write) {
+  return UsableRegion(call, role, gm, bytes, write) == nullptr ? nullptr : gm.base;
 }
 
 std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
@@ -193,7 +210,8 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
   const Region *region = UsableRegion(call, role, gm, bytes, write);
   if (region == nullptr) return nullptr;
   Core &core = Me();
-  OrderTouchGm(core, call, *region, gm.base, bytes, rows.run, rows.pitch, write,
+  const std::int64_t inside = std::min<std::int64_t>(bytes, region->base + region->bytes - gm.base);
+  OrderTouchGm(core, call, *region, gm.base, inside, rows.run, rows.pitch, write,
                core.unit == PIPE_S);
   return gm.base;
 }

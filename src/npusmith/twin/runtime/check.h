@@ -36,7 +36,8 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
                        bool write, Spread rows = {});
 
 // The same for memory through which cores signal each other: what they do there is no data.
-std::uint8_t *LookGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes);
+std::uint8_t *LookGm(const Call &call, const char *role, const Gm &gm, std::int64_t bytes,
+                     bool write = true);
 
 // Reports param-range unless least <= value <= most.
 bool InRange(const Call &call, const char *what, std::int64_t value, std::int64_t least,

@@ -82,6 +82,28 @@ bool CheckGmAlignment(const Call &call, const Gm &gm, int size) {
   return false;
 }
 
+// What the sanitizer learns of a row of bytes that a copy moves.
+void Loaded(Core &core, const View &dst, std::int64_t at, const std::uint8_t *from,
+            std::int64_t bytes) {
+  ShadowDone(core);
+  ShadowLoad(core, MemoryOf(dst.position), dst.addr + at, from, bytes);
+}
+
+void Padded(Core &core, const View &dst, std::int64_t at, std::int64_t bytes, Known known) {
+  ShadowSet(core, MemoryOf(dst.position), dst.addr + at, dst.addr + at + bytes, known);
+}
+
+void Stored(Core &core, const View &src, std::int64_t at, const std::uint8_t *to,
+            std::int64_t bytes) {
+  ShadowStore(core, MemoryOf(src.position), src.addr + at, to, bytes);
+}
+
+void Moved(Core &core, const View &dst, std::int64_t to, const View &src, std::int64_t from,
+           std::int64_t bytes) {
+  ShadowDone(core);
+  ShadowMove(core, Memory::kUb, dst.addr + to, src.addr + from, bytes);
+}
+
 bool FromL1(const View &view) {
   return view.position != AscendC::TPosition::MAX && view.position != AscendC::TPosition::GM &&
          MemoryOf(view.position) == Memory::kL1;
@@ -109,7 +131,9 @@ void CopyIn(const Call &call, DType type, const View &dst, const Gm &src, std::i
   std::uint8_t *to = UsableEnd(core, call, {"dst", &dst, bytes});
   if (bytes == 0 || to == nullptr || !CheckGmAlignment(call, src, SizeOf(type))) return;
   const std::uint8_t *from = UsableGm(call, "src", src, bytes, false);
-  if (from != nullptr) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (from == nullptr) return;
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  Loaded(core, dst, 0, from, bytes);
 }
 
 void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::int64_t count) {
@@ -122,6 +146,7 @@ void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::
   if (to == nullptr) return;
   CheckAtomicType(core, call, type);
   Put(core, to, from, bytes);
+  Stored(core, src, 0, to, bytes);
 }
 
 void CopyOver(const Call &call, DType type, const View &dst, const View &src, std::int64_t count) {
@@ -133,6 +158,7 @@ void CopyOver(const Call &call, DType type, const View &dst, const View &src, st
   const std::uint8_t *from = Usable(core, call, {"src", &src, bytes});
   if (to == nullptr || from == nullptr || bytes == 0) return;
   if (to != from) Disjoint(call, "dst", dst, bytes, "src", src, bytes);
+  Moved(core, dst, 0, src, 0, bytes);
   std::memmove(to, from, static_cast<std::size_t>(bytes));
 }
 
@@ -143,6 +169,8 @@ struct Rows {
   std::int64_t count, bytes, fromPitch, toPitch;
 
   std::int64_t FromEnd() const { return count == 0 ? 0 : (count - 1) * fromPitch + bytes; }
+  Spread From() const { return {bytes, fromPitch}; }
+  Spread To() const { return {bytes, toPitch}; }
   std::int64_t ToEnd() const { return count == 0 ? 0 : (count - 1) * toPitch + bytes; }
 };
 
@@ -163,12 +191,14 @@ void CopyInBlocks(const Call &call, DType type, const View &dst, const Gm &src,
   Core &core = Enter(call, PIPE_MTE2);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
-  std::uint8_t *to = UsableEnd(core, call, {"dst", &dst, rows.ToEnd()});
+  std::uint8_t *to =
+      UsableEnd(core, call, {"dst", &dst, rows.ToEnd(), kBlock, Use::kByRole, rows.To()});
   if (to == nullptr || rows.count == 0 || !CheckGmAlignment(call, src, SizeOf(type))) return;
-  const std::uint8_t *from = UsableGm(call, "src", src, rows.FromEnd(), false);
+  const std::uint8_t *from = UsableGm(call, "src", src, rows.FromEnd(), false, rows.From());
   for (std::int64_t i = 0; from != nullptr && i < rows.count; ++i) {
     std::memcpy(to + i * rows.toPitch, from + i * rows.fromPitch,
                 static_cast<std::size_t>(rows.bytes));
+    Loaded(core, dst, i * rows.toPitch, from + i * rows.fromPitch, rows.bytes);
   }
 }
 
@@ -177,13 +207,15 @@ void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
   Core &core = Enter(call, PIPE_MTE3);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
-  const std::uint8_t *from = UsableEnd(core, call, {"src", &src, rows.FromEnd()});
+  const std::uint8_t *from =
+      UsableEnd(core, call, {"src", &src, rows.FromEnd(), kBlock, Use::kByRole, rows.From()});
   if (from == nullptr || rows.count == 0 || !CheckGmAlignment(call, dst, SizeOf(type))) return;
-  std::uint8_t *to = UsableGm(call, "dst", dst, rows.ToEnd(), true);
+  std::uint8_t *to = UsableGm(call, "dst", dst, rows.ToEnd(), true, rows.To());
   if (to == nullptr) return;
   CheckAtomicType(core, call, type);
   for (std::int64_t i = 0; i < rows.count; ++i) {
     Put(core, to + i * rows.toPitch, from + i * rows.fromPitch, rows.bytes);
+    Stored(core, src, i * rows.fromPitch, to + i * rows.toPitch, rows.bytes);
   }
 }
 
@@ -192,10 +224,11 @@ void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &s
   Core &core = Enter(call, PIPE_V);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd()});
-  const std::uint8_t *from = Usable(core, call, {"src", &src, rows.FromEnd()});
+  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd(), kBlock, Use::kByRole, rows.To()});
+  const std::uint8_t *from = Usable(core, call, {"src", &src, rows.FromEnd(), kBlock, Use::kByRole, rows.From()});
   if (to == nullptr || from == nullptr) return;
   for (std::int64_t i = 0; i < rows.count; ++i) {
+    Moved(core, dst, i * rows.toPitch, src, i * rows.fromPitch, rows.bytes);
     std::memmove(to + i * rows.toPitch, from + i * rows.fromPitch,
                  static_cast<std::size_t>(rows.bytes));
   }
@@ -266,15 +299,21 @@ void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
   const std::int64_t body = (how.left + how.right) * size + how.length;
   const std::int64_t row = (body + kBlock - 1) / kBlock * kBlock;
   const std::int64_t toPitch = row + how.target * kBlock;
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, (how.count - 1) * toPitch + row});
+  std::uint8_t *to = Usable(core, call, {"dst", &dst, (how.count - 1) * toPitch + row, kBlock,
+                                         Use::kByRole, {row, toPitch}});
   const std::int64_t fromPitch = how.length + how.source;
   const std::int64_t fromBytes = (how.count - 1) * fromPitch + how.length;
-  const std::uint8_t *from = UsableGm(call, "src", src, fromBytes, false);
+  const std::uint8_t *from = UsableGm(call, "src", src, fromBytes, false,
+                                      {how.length, fromPitch});
   if (to == nullptr || from == nullptr) return;
   Filler filler{how.value, !how.pad && !core.padSet};
+  const bool unset = filler.repeatFirst;  // nobody said what the padding holds
   if (!how.pad) filler.pad = core.padSet ? core.padBits : ~0ull;  // undefined: NaN bits show it
   for (std::int64_t i = 0; i < how.count; ++i) {
     CopyRowIn(to + i * toPitch, from + i * fromPitch, how, size, filler);
+    const std::int64_t start = i * toPitch + how.left * size;
+    Padded(core, dst, i * toPitch, row, unset ? Known::kPadding : Known::kData);
+    Loaded(core, dst, start, from + i * fromPitch, how.length);
   }
 }
 
@@ -285,14 +324,17 @@ void CopyOutPadded(const Call &call, DType type, const Gm &dst, const View &src,
   const std::int64_t row = (how.length + kBlock - 1) / kBlock * kBlock;
   const std::int64_t fromPitch = row + how.source * kBlock;
   const std::uint8_t *from =
-      Usable(core, call, {"src", &src, (how.count - 1) * fromPitch + how.length});
+      Usable(core, call, {"src", &src, (how.count - 1) * fromPitch + how.length, kBlock,
+                          Use::kByRole, {how.length, fromPitch}});
   const std::int64_t toPitch = how.length + how.target;
   std::uint8_t *to =
-      UsableGm(call, "dst", dst, (how.count - 1) * toPitch + how.length, true);
+      UsableGm(call, "dst", dst, (how.count - 1) * toPitch + how.length, true,
+               {how.length, toPitch});
   if (from == nullptr || to == nullptr) return;
   CheckAtomicType(core, call, type);
   for (std::int64_t i = 0; i < how.count; ++i) {
     Put(core, to + i * toPitch, from + i * fromPitch, how.length);
+    Stored(core, src, i * fromPitch, to + i * toPitch, how.length);
   }
 }
 
@@ -371,6 +413,7 @@ void CopyInSlices(const Call &call, DType type, const View &dst, const Gm &src,
   if (to == nullptr || from == nullptr) return;
   for (std::size_t i = 0; i < plan.to.size(); ++i) {
     std::memcpy(to + plan.to[i], from + plan.from[i], static_cast<std::size_t>(plan.bytes));
+    Loaded(core, dst, plan.to[i], from + plan.from[i], plan.bytes);
   }
 }
 
@@ -385,6 +428,7 @@ void CopyOutSlices(const Call &call, DType type, const Gm &dst, const View &src,
   CheckAtomicType(core, call, type);
   for (std::size_t i = 0; i < plan.to.size(); ++i) {
     Put(core, to + plan.to[i], from + plan.from[i], plan.bytes);
+    Stored(core, src, plan.from[i], to + plan.to[i], plan.bytes);
   }
 }
 

@@ -52,6 +52,7 @@ struct Buffer {
   AscendC::TPosition position;
   Site made;   // InitBuffer
   Site moved;  // the last AllocTensor, EnQue, DeQue or FreeTensor
+  Stamp left;  // by the last EnQue or FreeTensor: the work that has to be over
 };
 
 struct Queue {
@@ -210,7 +211,12 @@ void CheckOverflow(Core &core);
 
 enum class Level : std::uint8_t { kError, kWarning, kNote };
 
-// One violation, at the place of `call`, on the running core.
+// Did an error make operations leave out what they should have written?
+bool Skipped();
+// Was this code reported for that line already? Then it is counted once more.
+bool Again(const Call &call, const char *code);
+
+// One violation, at the place of `call`, on the running core. Notes are kept only when asked for.
 void Report(const Call &call, const char *code, std::string message, std::string seen = "",
             std::string legal = "", std::string hint = "", Level level = Level::kError);
 

@@ -1,4 +1,6 @@
 // Findings: collected in order of first occurrence, one per code, file and line.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core.h"
@@ -10,6 +12,7 @@ namespace {
 
 struct Store {
   std::vector<FindingRecord> records;
+  std::size_t notes = 0, others = 0;  // of the records
   std::uint64_t dropped = 0;
 };
 
@@ -30,7 +33,7 @@ long StepOf(const Core &core, const Site &site) {
   return -1;
 }
 
-FindingRecord *Known(const char *code, const Site &site) {
+FindingRecord *Recorded(const char *code, const Site &site) {
   for (auto &record : Findings().records) {
     if (record.line == site.line && record.code == code && record.file == site.file) return &record;
   }
@@ -39,16 +42,32 @@ FindingRecord *Known(const char *code, const Site &site) {
 
 }  // namespace
 
+bool Skipped() {
+  constexpr const char *kSeenOnly[] = {"hazard", "gm-race", "uninit-read", "atomic-uninit"};
+  for (const auto &record : Findings().records) {
+    const bool only = std::any_of(std::begin(kSeenOnly), std::end(kSeenOnly),
+                                  [&](const char *code) { return record.code == code; });
+    if (record.level == LevelName(Level::kError) && !only) return true;
+  }
+  return false;
+}
+
+bool Again(const Call &call, const char *code) {
+  FindingRecord *known = Recorded(code, call.site);
+  if (known != nullptr) known->count += 1;
+  return known != nullptr;
+}
+
 void Report(const Call &call, const char *code, std::string message, std::string seen,
             std::string legal, std::string hint, Level level) {
-  if (FindingRecord *known = Known(code, call.site)) {
-    known->count += 1;
-    return;
-  }
-  const Core &core = Me();
   const LaunchSpec *spec = ThisLaunch().spec;
+  if (level == Level::kNote && (spec == nullptr || !spec->notes)) return;
+  if (Again(call, code)) return;
+  const Core &core = Me();
   Store &store = Findings();
-  if (spec != nullptr && store.records.size() >= spec->maxFindings) {
+  // notes may not crowd out what is wrong
+  std::size_t &listed = level == Level::kNote ? store.notes : store.others;
+  if (spec != nullptr && listed >= spec->maxFindings) {
     store.dropped += 1;
     return;
   }
@@ -63,6 +82,7 @@ void Report(const Call &call, const char *code, std::string message, std::string
   record.seen = std::move(seen);
   record.legal = std::move(legal);
   record.hint = std::move(hint);
+  listed += 1;
   store.records.push_back(std::move(record));
 }
 
@@ -73,6 +93,7 @@ std::vector<FindingRecord> TakeFindings() {
         Text(" (%lld further findings are not listed)", static_cast<long long>(store.dropped));
   }
   store.dropped = 0;
+  store.notes = store.others = 0;
   return std::exchange(store.records, {});
 }
 

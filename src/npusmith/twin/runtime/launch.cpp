@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core.h"
+#include "divide.h"
 #include "text.h"
 
 namespace twin {
@@ -58,6 +59,7 @@ void RunFibre() {
   Fibre *self = starting;
   const LaunchSpec *spec = ThisLaunch().spec;
   (self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry)(spec->args);
+  OrderSettle();
   CheckEnd(*self->core);
   self->core->done = true;
   setcontext(&scheduler);
@@ -320,6 +322,24 @@ std::vector<Fibre *> RunBlock(Roster &pool, const std::vector<Seat> &seats, bool
 
 }  // namespace
 
+namespace {
+
+// The order in which blocks begin: their own, or a permutation drawn from a seed (xorshift32).
+std::vector<std::uint32_t> TurnsOf(const LaunchSpec &spec) {
+  std::vector<std::uint32_t> turns(spec.blocks);
+  for (std::uint32_t i = 0; i < spec.blocks; ++i) turns[i] = i;
+  std::uint32_t state = spec.shuffle;
+  for (std::uint32_t left = spec.blocks; state != 0 && left > 1; --left) {
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    std::swap(turns[left - 1], turns[state % left]);
+  }
+  return turns;
+}
+
+}  // namespace
+
 void StopQuietly() {
   if (running == nullptr) std::abort();
   Me().done = true;
@@ -342,11 +362,12 @@ bool Launch(const LaunchSpec &spec) {
   session.cube = crew.cube;
   session.vectors = crew.vectors;
   OrderLaunch();
+  const DivideWatch divisions;
   Roster pool;
   fibres = &pool.table;
   std::vector<Fibre *> waiting;
   bool finished = true;
-  for (std::uint32_t block = 0; block < spec.blocks; ++block) {
+  for (const std::uint32_t block : TurnsOf(spec)) {
     const auto left = RunBlock(pool, SeatsOf(crew, static_cast<int>(block)), finished);
     waiting.insert(waiting.end(), left.begin(), left.end());
   }
@@ -356,6 +377,7 @@ bool Launch(const LaunchSpec &spec) {
   if (!waiting.empty() && finished) ReportDeadlock(waiting, cores);
   const bool completed = finished && waiting.empty();
   if (completed) CheckCredits();
+  if (completed) OrderFinish();
   fibres = nullptr;
   session.spec = nullptr;
   return completed;

@@ -51,8 +51,8 @@ void NeedPositive(Rules &rules, const TCubeTiling &t) {
 void NeedDepth(Rules &rules, char side, int depth, int step, int stepK) {
   const std::int64_t unit = std::max<std::int64_t>(std::int64_t{step} * stepK, 1);
   rules.Need(depth == unit || depth == 2 * unit,
-             Text("depth%c1 = %d with step%c * stepK%c = %lld", side, depth, side == 'A' ? 'M' : 'N',
-                  side == 'A' ? 'a' : 'b', Ll(unit)),
+             Text("depth%c1 = %d with step%c * stepK%c = %lld", side, depth,
+                  side == 'A' ? 'M' : 'N', side == 'A' ? 'a' : 'b', Ll(unit)),
              "step * stepK, or twice that");
 }
 

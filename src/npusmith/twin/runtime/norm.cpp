@@ -196,7 +196,8 @@ void BatchNormOp(const Call &call, DType type, const NormTensors &all, std::int6
 void GroupNormOp(const Call &call, DType type, const NormTensors &all, const GroupShape &shape,
                  float epsilon, bool reuse) {
   Core &core = Enter(call);
-  if (!InRange(call, "n", shape.n, 1, kUbBytes) || !InRange(call, "c", shape.channels, 1, kUbBytes) ||
+  if (!InRange(call, "n", shape.n, 1, kUbBytes) ||
+      !InRange(call, "c", shape.channels, 1, kUbBytes) ||
       !InRange(call, "hw", shape.area, 1, kUbBytes) ||
       !InRange(call, "groupNum", shape.groups, 1, shape.channels)) {
     return;
@@ -332,7 +333,8 @@ void WelfordUpdateOp(const Call &call, DType type, const WelfordTensors &all,
                      const AscendC::WelfordUpdateParam &para, bool inPlace) {
   Core &core = Enter(call);
   const std::int64_t n = para.abLength, active = para.abComputeLength;
-  if (!InRange(call, "rnLength", para.rnLength, 1, 1) || !InRange(call, "abLength", n, 1, kUbBytes) ||
+  if (!InRange(call, "rnLength", para.rnLength, 1, 1) ||
+      !InRange(call, "abLength", n, 1, kUbBytes) ||
       !InRange(call, "abComputeLength", active, 1, n)) {
     return;
   }

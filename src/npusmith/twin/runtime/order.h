@@ -1,7 +1,10 @@
 // Who has seen whose work: vector clocks over the pipes of a core, and over cores.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "twin/runtime.h"
@@ -12,11 +15,34 @@ struct Core;
 struct Region;
 enum class Memory : std::uint8_t;
 
-// What one core's pipes have seen. Starts again with each block.
-struct Clocks {};
+constexpr std::size_t kUnits = 7;  // S, V, M, MTE1, MTE2, MTE3, FIX
+std::size_t UnitOf(pipe_t pipe);
+const char *UnitName(std::size_t unit);
+
+// How far each pipe of one core is known to have come.
+using Ticks = std::array<std::uint32_t, kUnits>;
+void Advance(Ticks &to, const Ticks &from);
+
+// The same for every core of the launch; empty until cores meet.
+using Others = std::vector<Ticks>;
 
 // What was done when a flag was set: whoever waits for it has seen that.
-struct Stamp {};
+struct Stamp {
+  int core = -1;  // who left it; -1: nobody did
+  Ticks own{};
+  std::shared_ptr<const Others> others;  // what that core knew of all cores
+};
+// Both stamps in one: what a barrier of many cores collects.
+void OrderMerge(Stamp &into, const Stamp &from);
+
+// What one core's pipes have seen. Starts again with each block.
+struct Marks;  // who touched which on-chip bytes last
+struct Clocks {
+  Ticks now{};                      // instructions begun on each pipe
+  std::array<Ticks, kUnits> seen{};  // of whose work each pipe's next instruction can be sure
+  std::shared_ptr<Others> others;
+  std::shared_ptr<Marks> marks;
+};
 
 // An instruction starts on a pipe.
 void OrderIssue(Core &core, pipe_t unit);
@@ -38,8 +64,25 @@ void OrderTake(Core &core, const Stamp &stamp, pipe_t to);
 // Between cores: a flag published after the work of a pipe (PIPE_ALL: of all pipes), and taken by a
 // core that waited for it with all its pipes.
 void OrderJoin(Core &core, const Stamp &stamp);
-// A core begins, a launch begins.
+// The data cache of the scalar unit is written back and emptied: the line at `base`, or all of it
+// (base null).
+void OrderClean(Core &core, const std::uint8_t *base);
+// The present call is done: what overlapping writes of cores left can be compared.
+void OrderSettle();
+// A core begins, a launch begins, a launch is over.
 void OrderBegin(Core &core);
 void OrderLaunch();
+void OrderFinish();
+
+// Is what a pipe of `core` did at `time` certain to be over for the present instruction on `unit`?
+bool OrderKnows(const Core &reader, std::size_t unit, int core, std::size_t by, std::uint32_t time);
+
+// Every core of the launch has a number of its own.
+int OrderNumber(const Core &core);
+std::string OrderName(int number);
+
+// Where an access came from: calls by number, so that they can be kept by the thousand.
+std::uint32_t PlaceNumber(const Call &call);
+const Call &PlaceAt(std::uint32_t number);
 
 }  // namespace twin

@@ -189,6 +189,7 @@ void FoldAll(const Call &call, Fold fold, DType type, const View &dst, const Vie
   std::uint8_t *to = nullptr;
   if (!MakeJob(core, call, type, {src}, Counted(count), job)) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
+  ShadowFold(core, call, job.plan, job.src, {dst.addr, SizeOf(type) * (index ? 2 : 1), 0, 0});
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
     PutFound(core, FoldJob<T>(job, fold), reinterpret_cast<T *>(to), index);
@@ -208,6 +209,7 @@ void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const
   job.src = {"src", {src, 1, repeatStride}, type};
   if (!CheckArms(core, call, job.plan, &job.src, 1) || job.plan.empty()) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
+  ShadowFold(core, call, job.plan, job.src, {dst.addr, SizeOf(type) * (index ? 2 : 1), 0, 0});
   const bool sum = fold == Fold::kSum;
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
@@ -278,6 +280,7 @@ void FoldRepeat(const Call &call, Fold fold, DType type, const View &dst, const 
   std::uint8_t *to =
       Usable(core, call, {"dst", &dst, (job.repeats() - 1) * pitch + unit, unit});
   if (to == nullptr) return;
+  ShadowFold(core, call, job.plan, job.src, {dst.addr, unit, pitch, job.plan.lanes});
   ForElement(core, type, [&](auto kind) {
     FoldRepeatAs<decltype(kind)>(core, job, fold, to, pitch, order);
   });
@@ -322,6 +325,8 @@ void FoldBlock(const Call &call, Fold fold, DType type, const View &dst, const V
   const std::int64_t bytes = (job.repeats() - 1) * strides.dst * unit + blocks * size;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes, unit});
   if (to == nullptr) return;
+  ShadowFold(core, call, job.plan, job.src,
+             {dst.addr, size, strides.dst * unit, kBlock / size});
   ForElement(core, type, [&](auto kind) {
     FoldBlockAs(job, fold, reinterpret_cast<decltype(kind) *>(to), strides.dst * 8);
   });
@@ -357,6 +362,7 @@ void FoldPair(const Call &call, DType type, const View &dst, const View &src, co
   std::uint8_t *to =
       Usable(core, call, {"dst", &dst, (job.repeats() - 1) * strides.dst * unit + last});
   if (to == nullptr) return;
+  ShadowFold(core, call, job.plan, job.src, {dst.addr, size, strides.dst * unit, 2});
   const std::int64_t pitch = strides.dst * unit / size;
   ForElement(core, type, [&](auto kind) {
     FoldPairAs(job, reinterpret_cast<decltype(kind) *>(to), pitch);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -19,6 +20,7 @@ namespace twin::host {
 
 namespace {
 
+constexpr std::uint64_t kShapeWords = 9;  // of an output's shape: its rank and eight sizes
 constexpr std::uint32_t kMostBlocks = 65535;  // doc: SetBlockDim takes 1..65535
 
 using Clock = std::chrono::steady_clock;
@@ -285,6 +287,14 @@ std::vector<void *> MakeArgs(Job &job) {
   AddArgs(job, job.op->Inputs(), job.request.inputs, job.memory.inputs, args);
   AddArgs(job, job.op->Outputs(), job.request.outputs, job.memory.outputs, args);
   const Report &report = job.report;
+  // Kernels that find out the shape of an output write it behind the outputs: rank, then sizes.
+  const auto &outputs = job.op->Outputs();
+  const auto dependent = std::count_if(outputs.begin(), outputs.end(),
+                                       [](const auto &port) { return port.ShapeFromKernel(); });
+  if (dependent > 0) {
+    const std::uint64_t bytes = outputs.size() * kShapeWords * sizeof(std::uint64_t);
+    job.memory.rest.push_back(Area::OfPoison("the outputs' shapes", bytes));
+  }
   job.memory.rest.push_back(Area::OfPoison("workspace", report.workspaceBytes));
   job.memory.rest.push_back(Area::OfBytes("tiling", report.tiling.data(), report.tiling.size()));
   for (const Area &area : job.memory.rest) args.push_back(area.Base());
@@ -293,15 +303,21 @@ std::vector<void *> MakeArgs(Job &job) {
 
 std::vector<Region> MakeRegions(const Job &job) {
   std::vector<Region> regions;
-  const auto add = [&](const Area &area) {
-    regions.push_back({area.Base(), area.Bytes(), area.Name(), area.Writable()});
+  const auto add = [&](const Area &area, bool blank = false, bool scratch = false) {
+    regions.push_back(
+        {area.Base(), area.Bytes(), area.Name(), area.Writable(), area.Padding(), blank,
+         scratch});
   };
   for (const Area &area : job.memory.inputs) add(area);
   for (std::size_t at = 0; at < job.memory.outputs.size(); ++at) {
-    if (job.request.outputs[at].ref < 0) add(job.memory.outputs[at]);
+    const TensorOrder &order = job.request.outputs[at];
+    const bool blank = !HoldsData(job, at) && !StartsAtZero(job, order);
+    if (order.ref < 0) add(job.memory.outputs[at], blank);
   }
-  for (const auto *areas : {&job.memory.lists, &job.memory.rest}) {
-    for (const Area &area : *areas) add(area);
+  for (const Area &area : job.memory.lists) add(area);
+  for (const Area &area : job.memory.rest) {
+    const bool workspace = area.Name() == "workspace";
+    add(area, workspace, workspace);
   }
   return regions;
 }
@@ -391,7 +407,19 @@ bool RunKernel(Job &job) {
   spec.tilingKey = job.report.tilingKey;
   spec.saturate = job.request.saturate;
   spec.regions = MakeRegions(job);
+  spec.autoSync = job.request.autoSync;
+  spec.notes = job.request.notes;
+  spec.shuffle = job.request.shuffle;
   return Watch(job, [&] { return Launch(spec); });
+}
+
+// What launches out of host code are checked for.
+void FillDirects(const Job &job) {
+  DirectState &state = Directs();
+  state.collect = true;
+  state.autoSync = job.request.autoSync;
+  state.notes = job.request.notes;
+  state.shuffle = job.request.shuffle;
 }
 
 void RunOperator(Job &job) {
@@ -428,7 +456,7 @@ void RunDirect(Job &job) {
   std::vector<void *> args = MakeDirectArgs(job);
   if (!CountFits(job, args.size(), "behind blocks and stream: inputs, outputs, the rest")) return;
   Directs().regions = MakeRegions(job);
-  Directs().collect = true;
+  FillDirects(job);
   const auto launch = reinterpret_cast<void (*)(std::uint32_t, void **)>(entry);
   const Clock::time_point launched = Clock::now();
   job.report.completed = Watch(job, [&] {
@@ -464,7 +492,7 @@ void OnExit(int status, void *) {
 void RunProgram(Job &job) {
   void *entry = LoadKernel(job, job.request.kernel, "twin_main");
   if (entry == nullptr) return;
-  Directs().collect = true;
+  FillDirects(job);
   const Clock::time_point launched = Clock::now();
   program = &job;
   on_exit(OnExit, nullptr);

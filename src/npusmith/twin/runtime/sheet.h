@@ -18,7 +18,9 @@ struct Sheet {
 
   std::int64_t bytes() const { return rows * columns * SizeOf(type); }
   void Load(std::int64_t row, float *to) const { Move<true>(row, to); }
-  void Store(std::int64_t row, const float *from) const { Move<false>(row, const_cast<float *>(from)); }
+  void Store(std::int64_t row, const float *from) const {
+    Move<false>(row, const_cast<float *>(from));
+  }
 
  private:
   template <bool load>
@@ -34,19 +36,21 @@ struct Sheet {
 
  public:
   static void LoadFloats(DType type, const void *from, float *to, std::int64_t n) {
-    const Loop loop = type == DType::kF32 ? MoveLoop(4)
-                                          : CastLoop(DType::kF32, type, AscendC::RoundMode::CAST_NONE);
+    const Loop loop = type == DType::kF32
+                          ? MoveLoop(4)
+                          : CastLoop(DType::kF32, type, AscendC::RoundMode::CAST_NONE);
     loop(to, from, nullptr, nullptr, n);
   }
   // half: to nearest even
   static void StoreFloats(DType type, const float *from, void *to, std::int64_t n) {
-    const Loop loop = type == DType::kF32 ? MoveLoop(4)
-                                          : CastLoop(type, DType::kF32, AscendC::RoundMode::CAST_RINT);
+    const Loop loop = type == DType::kF32
+                          ? MoveLoop(4)
+                          : CastLoop(type, DType::kF32, AscendC::RoundMode::CAST_RINT);
     loop(to, from, nullptr, nullptr, n);
   }
 };
 
-// One number a row. Spread: it fills a datablock of equal values; else the numbers lie side by side.
+// One number a row. Spread: it fills a datablock of equal values; else they lie side by side.
 struct Column {
   std::uint8_t *base = nullptr;
   DType type = DType::kF32;
@@ -142,8 +146,8 @@ class Operands {
              Text("%lld B", Ll(scratch_->bytes)), Text("at least %lld B", Ll(scratchBytes_)));
       return false;
     }
-    return Usable(core_, call_, {"sharedTmpBuffer", scratch_, scratchBytes_, kBlock, Use::kWrite}) !=
-           nullptr;
+    const Need need{"sharedTmpBuffer", scratch_, scratchBytes_, kBlock, Use::kWrite};
+    return Usable(core_, call_, need) != nullptr;
   }
   bool CheckPair(const Need &a, const Need &b) {
     if (a.use == Use::kRead && b.use == Use::kRead) return true;

@@ -11,7 +11,8 @@ constexpr std::int64_t kFractal = 16;  // columns of a piece of NZ data
 
 bool CheckShape(const Call &call, const SoftShape &shape, DType type) {
   const std::int64_t size = SizeOf(type);
-  if (!InRange(call, "srcM", shape.m, 1, kUbBytes) || !InRange(call, "srcK", shape.k, 1, kUbBytes) ||
+  if (!InRange(call, "srcM", shape.m, 1, kUbBytes) ||
+      !InRange(call, "srcK", shape.k, 1, kUbBytes) ||
       !InRange(call, "oriSrcM", shape.realM, 1, shape.m) ||
       !InRange(call, "oriSrcK", shape.realK, 1, shape.k)) {
     return false;
@@ -33,7 +34,8 @@ bool CheckShape(const Call &call, const SoftShape &shape, DType type) {
                      shape.m % 8 == 0;
   if (shape.basic && !block) {
     Report(call, "param-range",
-           Text("isBasicBlock of %s is set for %lld x %lld", call.api, Ll(shape.m), Ll(shape.k)), "",
+           Text("isBasicBlock of %s is set for %lld x %lld", call.api, Ll(shape.m), Ll(shape.k)),
+           "",
            Text("rows a multiple of 8, row length a multiple of 64 in %lld..2047",
                 Ll(kRepeat / size)));
     return false;
@@ -225,7 +227,8 @@ bool SoftAdjustOp(const Call &call, const SoftHold &hold, const View &result, co
   for (std::int64_t r = 0; r < shape.m; ++r) {
     std::uint32_t bits = 0;
     const int size = SizeOf(hold.stat);
-    std::memcpy(&bits, stat.base + r * (hold.alone ? size : kBlock), static_cast<std::size_t>(size));
+    const std::uint8_t *place = stat.base + r * (hold.alone ? size : kBlock);
+    std::memcpy(&bits, place, static_cast<std::size_t>(size));
     if (bits != from) continue;
     found = true;
     sheet.Store(r, row.data());

@@ -105,13 +105,27 @@ std::int64_t Footprint(const Plan &plan, const Lane &lane, int size) {
   return end;
 }
 
+namespace {
+
+// The bytes that a strided walk leaves out; none when blocks and repeats are both strided.
+Spread RowsOf(const Plan &plan, const Arm &arm) {
+  const std::int64_t size = SizeOf(arm.type), lanes = plan.repeats > 0 ? plan.last + 1 : plan.tail;
+  const bool oneBlock = lanes * size <= kBlock;
+  if (arm.lane.block == 1 || oneBlock) return {lanes * size, arm.lane.repeat * kBlock};
+  const bool oneRepeat = plan.repeats + (plan.tail > 0) <= 1;
+  return oneRepeat ? Spread{kBlock, arm.lane.block * kBlock} : Spread{};
+}
+
+}  // namespace
+
 bool CheckArms(Core &core, const Call &call, const Plan &plan, Arm *arms, int count) {
   bool good = true;
   for (int i = 0; i < count; ++i) {
     Arm &arm = arms[i];
     if (plan.counted) arm.lane.repeat = plan.lanes * SizeOf(arm.type) / kBlock;
     const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
-    arm.base = Usable(core, call, {arm.role, &arm.lane.view, bytes, arm.align});
+    arm.base = Usable(core, call, {arm.role, &arm.lane.view, bytes, arm.align, Use::kByRole,
+                                   RowsOf(plan, arm)});
     good = good && arm.base != nullptr;
   }
   return good;
@@ -242,6 +256,7 @@ void RunRepeat(const Arm *arms, int count, std::int64_t repeat, std::int64_t ele
 }  // namespace
 
 void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void *scalar) {
+  ShadowLanes(Me(), plan, arms, count);
   bool straight = plan.full || plan.repeats == 0;
   for (int i = 0; i < count; ++i) straight = straight && Contiguous(plan, arms[i]);
   if (straight) {

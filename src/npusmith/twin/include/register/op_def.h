@@ -56,6 +56,7 @@ class OpParamDef {
   Option Kind() const { return option_; }
   bool ReadOnHost() const { return readOnHost_; }
   bool HasInitValue() const { return hasInit_; }
+  bool ShapeFromKernel() const { return shapeFromKernel_; }
   std::uint64_t InitialValue() const { return init_; }
   const std::vector<ge::DataType> &Types() const { return types_; }
   bool TypesAreColumns() const { return columns_; }
@@ -66,6 +67,7 @@ class OpParamDef {
   bool readOnHost_ = false;
   bool columns_ = true;  // DataType lists line up over all ports; a DataTypeList stands alone
   bool hasInit_ = false;
+  bool shapeFromKernel_ = false;
   std::uint64_t init_ = 0;
   std::vector<ge::DataType> types_;
 };

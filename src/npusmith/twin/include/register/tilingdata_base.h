@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace optiling {
@@ -26,6 +27,8 @@ class TilingDef {
   TilingDef &operator=(const TilingDef &);
   virtual ~TilingDef();
   void SaveToBuffer(void *buffer, std::size_t capacity);
+  // From here on the fields lie at `data`, usually the launch's raw tiling, not in this object.
+  void SetDataPtr(void *data);
   std::size_t GetDataSize() const { return (size_ + 7) / 8 * 8; }
   const std::vector<FieldInfo> &GetFieldInfo() const { return fields_; }
   const char *GetTilingClassName() const { return name_; }
@@ -41,10 +44,13 @@ class TilingDef {
   template <typename T>
   T Load(std::size_t offset) const {
     T value;
-    std::memcpy(&value, reinterpret_cast<const std::uint8_t *>(data_.data()) + offset, sizeof(T));
+    std::memcpy(&value, Bytes() + offset, sizeof(T));
     return value;
   }
-  std::uint8_t *Bytes() { return reinterpret_cast<std::uint8_t *>(data_.data()); }
+  std::uint8_t *Bytes() { return const_cast<std::uint8_t *>(std::as_const(*this).Bytes()); }
+  const std::uint8_t *Bytes() const {
+    return outside_ != nullptr ? outside_ : reinterpret_cast<const std::uint8_t *>(data_.data());
+  }
   std::ptrdiff_t Distance(const void *member) const {
     return static_cast<const char *>(member) - reinterpret_cast<const char *>(this);
   }
@@ -57,6 +63,7 @@ class TilingDef {
   const char *name_;
   std::size_t size_ = 0;
   std::vector<std::uint64_t> data_;
+  std::uint8_t *outside_ = nullptr;  // of SetDataPtr
   std::vector<FieldInfo> fields_;
   std::vector<Nested> nested_;
 };

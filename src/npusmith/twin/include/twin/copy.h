@@ -90,6 +90,31 @@ void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const Slice
                       &dstSlices->startIndex, &srcSlices->startIndex, static_cast<int>(dims));
 }
 
+// ---- fractals to rows: one padded copy for each column of fractals
+
+template <typename T>
+void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const Nz2NdParamsFull &how,
+              twin::Site site = twin::Here()) {
+  static_assert(sizeof(T) <= 4, "DataCopy from NZ to ND takes 8-, 16- and 32-bit types");
+  constexpr std::uint32_t kWide = sizeof(T) == 1 ? 32 : 16, kMost = 4095;
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  for (std::uint32_t matrix = 0; matrix < how.ndNum; ++matrix) {
+    for (std::uint32_t column = 0; column < how.dValue; column += kWide) {
+      for (std::uint32_t row = 0; row < how.nValue; row += kMost) {
+        const std::uint32_t rows = how.nValue - row < kMost ? how.nValue - row : kMost;
+        const std::uint32_t wide = how.dValue - column < kWide ? how.dValue - column : kWide;
+        const auto from = src[matrix * how.srcNdMatrixStride * 256u +
+                              column / kWide * how.srcNStride * 16u + row * kWide];
+        const auto to = dst[std::uint64_t{matrix} * how.dstNdMatrixStride +
+                            std::uint64_t{row} * how.dstDStride + column];
+        twin::CopyOutPadded({"DataCopy", site}, twin::TagOf<T>(), to.gm(), from.view(),
+                            {rows, wide * kBytes, (kWide - wide) * kBytes / ONE_BLK_SIZE,
+                             (how.dstDStride - std::int64_t{wide}) * kBytes, false, 0, 0, 0});
+      }
+    }
+  }
+}
+
 // ---- padded copies: lengths in bytes
 
 template <typename T>

@@ -19,6 +19,8 @@ struct DirectState {
   std::vector<Region> regions;
   bool collect = false;
   bool completed = true;
+  bool autoSync = true, notes = false;  // as in LaunchSpec
+  std::uint32_t shuffle = 0;
   std::uint32_t blocks = 0;             // of the last launch
   std::vector<FindingRecord> findings;  // about launches themselves
   bool (*guard)(bool (*launch)(void *), void *at) = nullptr;  // runs each launch, see embed.cpp

@@ -13,6 +13,9 @@ struct Region {
   std::uint64_t bytes;
   std::string name;
   bool writable;
+  std::uint64_t pad = 0;  // bytes behind it that belong to its allocation
+  bool blank = false;    // holds poison: reading it before writing is an error
+  bool scratch = false;  // nobody looks at it after the launch
 };
 
 enum class KernelType { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMixAic12 };
@@ -25,6 +28,9 @@ struct LaunchSpec {
   std::vector<Region> regions;
   bool saturate = false;  // how CTRL[48] starts: the documents give both (aclrtSetDeviceSatMode)
   std::uint32_t maxFindings = 64;  // distinct (code, file, line)
+  bool autoSync = true;            // the compiler's --cce-auto-sync, on by default as in CANN
+  bool notes = false;              // also report what costs time, and what auto-sync hides
+  std::uint32_t shuffle = 0;       // seed of another order of the blocks; 0: their own
   KernelType type = KernelType::kAivOnly;
   void (*cube)(void **args) = nullptr;  // the entry as compiled for cube cores
 };

@@ -294,8 +294,7 @@ template <typename Obj, typename... Rest>
 void InitObjects(Site site, Obj &object, Rest &&...rest);
 template <typename Obj, typename Next, typename... Rest>
 void InitWith(Site site, Obj &object, Next &&next, Rest &&...rest) {
-  using Plain = std::remove_cv_t<std::remove_reference_t<Next>>;
-  if constexpr (std::is_same_v<Plain, std::nullptr_t> || std::is_pointer_v<Plain>) {
+  if constexpr (std::is_convertible_v<Next, const TCubeTiling *>) {  // also of a restrict pointer
     InitObject(site, object, next);
     InitObjects(site, rest...);
   } else {

@@ -318,6 +318,9 @@ namespace AscendC {
 
 using ::MatmulApiStaticTiling;
 
+// UB that a kernel may hand to SetLocalWorkspace: all but 8 KB.
+constexpr std::int32_t TOTAL_VEC_LOCAL_SIZE = 184 * 1024;
+
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE>
 constexpr MatmulApiStaticTiling GetMatmulApiTiling(const MatmulConfig &mmCFG,
                                                    std::int32_t l1Size = TWIN_L1_BYTES) {

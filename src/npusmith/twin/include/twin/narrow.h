@@ -9,7 +9,7 @@
 
 namespace twin {
 
-#if defined(__GNUC__) && (!defined(__clang__) || __clang_major__ >= 14)
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && (!defined(__clang__) || __clang_major__ >= 14)
 // Called only where the compiler proves that a constant does not fit its field.
 __attribute__((error("this constant does not fit the hardware field it is passed to")))
 void ConstantDoesNotFit();

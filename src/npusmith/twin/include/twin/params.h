@@ -140,6 +140,29 @@ struct DataCopyExtParams {
   }
 };
 
+// Matrices in fractals of 16 columns to rows; strides from head to head.
+struct Nz2NdParamsFull {
+  std::uint16_t ndNum = 1;
+  std::uint16_t nValue = 0;             // rows
+  std::uint16_t dValue = 0;             // columns, a multiple of 16
+  std::uint16_t srcNdMatrixStride = 1;  // in 256 elements
+  std::uint16_t srcNStride = 0;         // between columns of fractals, in 16 elements
+  std::uint16_t dstDStride = 0;         // between rows, in elements
+  std::uint16_t dstNdMatrixStride = 1;  // in elements
+
+  Nz2NdParamsFull() = default;
+  Nz2NdParamsFull(twin::Word matrices, twin::Word rows, twin::Word columns, twin::Word srcMatrix,
+                  twin::Word srcColumn, twin::Word dstRow, twin::Word dstMatrix,
+                  twin::Site site = twin::Here())
+      : ndNum(Cut(matrices, "ndNum", site)),
+        nValue(Cut(rows, "nValue", site)),
+        dValue(Cut(columns, "dValue", site)),
+        srcNdMatrixStride(Cut(srcMatrix, "srcNdMatrixStride", site)),
+        srcNStride(Cut(srcColumn, "srcNStride", site)),
+        dstDStride(Cut(dstRow, "dstDStride", site)),
+        dstNdMatrixStride(Cut(dstMatrix, "dstNdMatrixStride", site)) {}
+};
+
 struct DataCopyPadParams {
   bool isPad = false;
   std::uint8_t leftPadding = 0;

@@ -124,6 +124,8 @@ void CopyInSlices(const Call &call, DType type, const View &dst, const Gm &src,
 void CopyOutSlices(const Call &call, DType type, const Gm &dst, const View &src,
                    const std::uint32_t *dstSlices, const std::uint32_t *srcSlices, int dims);
 void FillGm(const Call &call, DType type, const Gm &dst, std::int64_t count, const void *value);
+// Writes back and empties the data cache: the line at gm, or all of it.
+void CleanCache(const Call &call, const Gm &gm, std::int64_t bytes, bool whole);
 void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes);
 
 // ---- vector instructions

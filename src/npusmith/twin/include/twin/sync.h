@@ -96,11 +96,12 @@ inline std::int64_t GetTaskRation() { return twin::SubCount(); }
 inline std::int64_t GetSystemCycle() { return twin::Cycles(); }
 inline std::int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 
-// Cores of the twin see each other's writes at once; the call still names a legal address.
+// Cores of the twin see each other's writes at once; that this was needed is checked all the same.
 template <typename T, CacheLine line = CacheLine::SINGLE_CACHE_LINE,
           DcciDst target = DcciDst::CACHELINE_ALL>
 void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, twin::Site site = twin::Here()) {
-  twin::CheckGm({"DataCacheCleanAndInvalid", site}, tensor.gm(), sizeof(T));
+  twin::CleanCache({"DataCacheCleanAndInvalid", site}, tensor.gm(), sizeof(T),
+                   line == CacheLine::ENTIRE_DATA_CACHE);
 }
 template <typename T>
 void DataCachePreload(const GlobalTensor<std::uint64_t> &tensor, T offset,

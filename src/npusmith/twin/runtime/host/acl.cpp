@@ -70,6 +70,9 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args) {
   spec.args = args;
   spec.blocks = blocks;
   spec.regions = state.regions;
+  spec.autoSync = state.autoSync;
+  spec.notes = state.notes;
+  spec.shuffle = state.shuffle;
   for (const auto &[base, area] : Allocations()) {
     spec.regions.push_back({area.Base(), area.Bytes(), area.Name(), true});
   }

@@ -47,7 +47,10 @@ int PoisonFile() {
 }  // namespace
 
 Area::Area(const std::string &name, std::uint64_t bytes, bool writable)
-    : name_(name), bytes_(bytes), span_((bytes + kPage - 1) / kPage * kPage), writable_(writable) {
+    : name_(name),
+      bytes_(bytes),
+      span_((bytes + Padding() + kPage - 1) / kPage * kPage),
+      writable_(writable) {
   void *space = mmap(nullptr, span_ + 2 * kGuard, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (space == MAP_FAILED) Fail(name + ": address space for " + std::to_string(bytes) + " bytes");

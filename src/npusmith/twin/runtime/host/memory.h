@@ -19,6 +19,9 @@ class Area {
   std::uint64_t Bytes() const { return bytes_; }
   const std::string &Name() const { return name_; }
   bool Writable() const { return writable_; }
+  // Bytes behind the end that a kernel may touch without a fault.
+  // doc: aclrtMalloc gives the size rounded up to 32 B and 32 B more
+  std::uint64_t Padding() const { return bytes_ == 0 ? 0 : (bytes_ + 31) / 32 * 32 + 32 - bytes_; }
   void Poison();
   // How far behind the end the first changed byte of the pattern is, counted from 1; 0: it is whole.
   std::uint64_t Overrun() const;

@@ -84,7 +84,10 @@ OpParamDef &OpParamDef::ScalarList() { return *this; }
 OpParamDef &OpParamDef::To(ge::DataType) { return *this; }
 OpParamDef &OpParamDef::To(const char *) { return *this; }
 OpParamDef &OpParamDef::Follow(const char *) { return *this; }
-OpParamDef &OpParamDef::OutputShapeDependOnCompute() { return *this; }
+OpParamDef &OpParamDef::OutputShapeDependOnCompute() {
+  shapeFromKernel_ = true;
+  return *this;
+}
 OpParamDef &OpParamDef::Version(std::uint32_t) { return *this; }
 
 OpParamDef &OpParamDef::ValueDepend(Option) {

@@ -52,14 +52,24 @@ const TensorOrder *FirstOf(const Orders &orders, std::size_t port) {
   return nullptr;
 }
 
-bool ColumnFits(const Ports &ports, const Orders &orders, std::size_t column) {
+// A bool is a byte: CANN's own operators take it where uint8 or int8 is declared.
+bool Same(int declared, int given, bool loosely) {
+  const bool byte = declared == ge::DT_UINT8 || declared == ge::DT_INT8 || declared == ge::DT_BOOL;
+  const bool bytes = given == ge::DT_UINT8 || given == ge::DT_INT8 || given == ge::DT_BOOL;
+  const bool flag = declared == ge::DT_BOOL || given == ge::DT_BOOL;
+  return declared == given || (loosely && byte && bytes && flag);
+}
+
+bool ColumnFits(const Ports &ports, const Orders &orders, std::size_t column, bool loosely) {
   for (std::size_t at = 0; at < ports.size(); ++at) {
     const TensorOrder *order = FirstOf(orders, at);
     const auto &types = ports[at].Types();
     if (order == nullptr || types.empty()) continue;
     if (ports[at].TypesAreColumns()) {
-      if (column >= types.size() || types[column] != order->dtype) return false;
-    } else if (std::find(types.begin(), types.end(), order->dtype) == types.end()) {
+      if (column >= types.size() || !Same(types[column], order->dtype, loosely)) return false;
+    } else if (std::none_of(types.begin(), types.end(), [&](const ge::DataType type) {
+                 return Same(type, order->dtype, loosely);
+               })) {
       return false;
     }
   }
@@ -78,17 +88,22 @@ std::size_t Columns(const ops::OpDef &op) {
 
 // CANN compiles a kernel for each column of the DataType lists and for nothing else.
 void CheckTypes(const ops::OpDef &op, const Request &request, Report &report) {
-  for (std::size_t column = 0; column < Columns(op); ++column) {
-    if (ColumnFits(op.Inputs(), request.inputs, column) &&
-        ColumnFits(op.Outputs(), request.outputs, column)) {
-      return;
+  const auto fits = [&](bool loosely) {
+    for (std::size_t column = 0; column < Columns(op); ++column) {
+      if (ColumnFits(op.Inputs(), request.inputs, column, loosely) &&
+          ColumnFits(op.Outputs(), request.outputs, column, loosely)) {
+        return true;
+      }
     }
-  }
+    return false;
+  };
+  if (fits(false)) return;
   std::string seen;
   for (const Orders *orders : {&request.inputs, &request.outputs}) {
     for (const TensorOrder &order : *orders) seen += (seen.empty() ? "" : ", ") + TypeName(order.dtype);
   }
-  report.Add("opdef-dtype", "error", op.Type() + " is not declared for these element types", seen);
+  report.Add("opdef-dtype", fits(true) ? "warning" : "error",
+             op.Type() + " is not declared for these element types", seen);
 }
 
 void CheckSoc(const ops::OpDef &op, const Request &request, Report &report) {

@@ -81,7 +81,11 @@ Request ReadRequest(const char *path) {
     else if (word == "write") request.writes.push_back(Take<std::size_t>(line));
     else if (word == "filled") request.filled.push_back(Take<std::size_t>(line));
     else if (word == "direct") request.direct = Take<std::uint32_t>(line);
-    else if (word == "program") request.program = true;
+    else if (word == "check") {
+      request.autoSync = Take<int>(line) != 0;
+      request.notes = Take<int>(line) != 0;
+      request.shuffle = Take<std::uint32_t>(line);
+    } else if (word == "program") request.program = true;
     else if (word == "tail") request.tail.push_back(TakeTail(line));
     else if (word == "attr") TakeAttr(line, request);
     else throw std::runtime_error("unknown order: " + word);

@@ -8,6 +8,7 @@
 //   filled POSITION      this output tensor holds what its file does; else nothing is there
 //   direct BLOCKS        call a launcher of the kernel's file, without host side or operator
 //   tail workspace BYTES | tail value BYTES-IN-HEX      its arguments behind inputs and outputs
+//   check AUTO-SYNC NOTES SHUFFLE   0 or 1, 0 or 1, a seed: as in LaunchSpec
 //   program              call the main function of the kernel's file
 //   attr NAME scalar|list VALUE...              VALUE: i:12, f:0x1p3, b:1, s:x6162
 #pragma once
@@ -51,6 +52,8 @@ struct Request {
   std::map<std::string, AttrOrder> attrs;
   std::uint32_t direct = 0;  // blocks; 0 for an operator
   bool program = false;
+  bool autoSync = true, notes = false;  // as in LaunchSpec
+  std::uint32_t shuffle = 0;
   bool saturate = false;  // how CTRL[48] starts
   std::vector<TailOrder> tail;
 };

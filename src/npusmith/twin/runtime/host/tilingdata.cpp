@@ -36,8 +36,18 @@ void TilingDef::SaveToBuffer(void *buffer, std::size_t capacity) {
     auto *member = reinterpret_cast<TilingDef *>(reinterpret_cast<char *>(this) + item.distance);
     member->SaveToBuffer(Bytes() + item.offset, member->GetDataSize());
   }
-  if (buffer == nullptr || capacity < GetDataSize()) return;
-  std::memcpy(buffer, data_.data(), GetDataSize());
+  if (buffer == nullptr || buffer == Bytes() || capacity < GetDataSize()) return;
+  std::memcpy(buffer, Bytes(), GetDataSize());
+}
+
+void TilingDef::SetDataPtr(void *data) {
+  if (data == nullptr) return;
+  outside_ = static_cast<std::uint8_t *>(data);
+  std::memcpy(outside_, data_.data(), GetDataSize());
+  for (const Nested &item : nested_) {
+    auto *member = reinterpret_cast<TilingDef *>(reinterpret_cast<char *>(this) + item.distance);
+    member->SetDataPtr(outside_ + item.offset);
+  }
 }
 
 }  // namespace optiling

@@ -29,7 +29,7 @@ _NAMED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _OPENING = re.compile(r"\s*(?:const|noexcept|override|final|\s){0,4}(?::[^{};]{0,4000})?\{")
 _CALLED = re.compile(r"(?<![\w.:>])(\w+)\s*(?:<[^;(){}]{0,200}>)?\s*\(")
 _THIS = re.compile(r"\bthis\s*->\s*")
-_VIRTUAL = re.compile(r"\bvirtual\b[^;{}]{0,400}")
+_VIRTUAL = re.compile(r"[^;{}\n]{0,200}\bvirtual\b[^;{}]{0,400}")
 _KEYWORDS = ("if", "for", "while", "switch", "return", "catch", "sizeof", "decltype", "alignas")
 _MOST_FUNCTIONS = 20000  # looked at in one file
 _MOST_PARAMETERS = 1 << 14  # characters
@@ -88,7 +88,6 @@ def check_graph(file: Path, entries: Iterable[str]) -> None:
 
 def _functions(code: str) -> Iterator[tuple[str, str, str]]:
     """Definitions in blanked text: what stands before the name, the name, the body."""
-    last = 0
     for match in islice(_NAMED.finditer(code), _MOST_FUNCTIONS):
         if match.group(1) in _KEYWORDS:
             continue
@@ -97,9 +96,9 @@ def _functions(code: str) -> Iterator[tuple[str, str, str]]:
         if after is None:
             continue
         close = scan.closing(code, after.end() - 1)
-        last = max(code.rfind(";", 0, match.start()), code.rfind("}", 0, match.start()), 0)
+        last = max(code.rfind(letter, 0, match.start()) for letter in ";}{")
         body = code[after.end() : close if close > 0 else len(code)]
-        yield code[last : match.start()], match.group(1), body
+        yield code[max(last, 0) : match.start()], match.group(1), body
 
 
 def _read(text: str) -> Graph:
@@ -110,14 +109,15 @@ def _read(text: str) -> Graph:
         if kind == "node":
             graph.spots[_name(words["title"])] = spot
         else:
-            calls = graph.calls.setdefault(_name(words["sourcename"]), [])
-            calls.append((_name(words["targetname"]), spot))
+            source, target = _name(words["sourcename"]), _name(words["targetname"])
+            graph.calls.setdefault(source, []).append((target, spot))
+            graph.calls.setdefault(target, [])
     return graph
 
 
 def _name(title: str) -> str:
-    """Local functions have their file in front."""
-    return title.rpartition(":")[2]
+    """Local functions have their file in front; a complete constructor is its base one."""
+    return re.sub(r"([CD])1(?=E)", r"\g<1>2", title.rpartition(":")[2])
 
 
 def _spot(label: str) -> Place:
@@ -141,9 +141,9 @@ def _reach(graph: Graph, is_entry: Callable[[str], bool]) -> dict[str, Place]:
     queue = list(reached)
     while queue:
         name = queue.pop()
-        for target, spot in graph.calls.get(name, []):
+        for target, spot in graph.calls[name]:
             place = graph.spots.get(target, Place())
-            if target in reached or str(INCLUDE) in place.file or target not in graph.calls:
+            if target in reached or str(INCLUDE) in place.file:
                 continue
             known = (place, spot, reached[name])
             reached[target] = next((item for item in known if _is_users(item)), reached[name])
@@ -157,7 +157,7 @@ def _is_users(place: Place) -> bool:
 
 def _check_calls(graph: Graph, reached: Mapping[str, Place]) -> None:
     for name, place in reached.items():
-        for target, spot in graph.calls.get(name, []):
+        for target, spot in graph.calls[name]:
             what = next((said for pattern, said in _CALLS if pattern.search(target)), "")
             if what and str(INCLUDE) not in spot.file:
                 raise _error(f"device code {what}", spot if _is_users(spot) else place)
@@ -176,24 +176,21 @@ def _cycles(calls: Mapping[str, Iterable[str]]) -> Iterator[str]:
                 path.pop()
                 on_path.discard(name)
                 done.add(name)
-                continue
-            if name in on_path:
+            elif name in on_path:
                 yield from path[path.index(name) :]
-                continue
-            if name in done or name not in calls:
-                continue
-            path.append(name)
-            on_path.add(name)
-            stack.append((name, True))
-            stack += [(target, False) for target in calls[name]]
+            elif name not in done and name in calls:
+                path.append(name)
+                on_path.add(name)
+                stack.append((name, True))
+                stack += [(target, False) for target in calls[name]]
 
 
 def _check_virtual(file: Path, text: str) -> None:
     code = scan.blank(text)
     for match in islice(_VIRTUAL.finditer(code), _MOST_FUNCTIONS):
         if "__aicore__" in match.group():
-            place = Place(str(file), scan.line_of(text, match.start()))
-            raise _error("device code has a virtual function", place)
+            line = scan.line_of(text, match.start() + match.group().index("virtual"))
+            raise _error("device code has a virtual function", Place(str(file), line))
 
 
 def _error(message: str, place: Place) -> TwinError:

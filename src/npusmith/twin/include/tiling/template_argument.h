@@ -1,0 +1,3 @@
+// Forwards to the template arguments of tiling.
+#pragma once
+#include "ascendc/host_api/tiling/template_argument.h"

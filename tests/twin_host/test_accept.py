@@ -1,0 +1,96 @@
+"""Text that the vendor's compiler takes and g++ 12 refuses comes out in a form that compiles."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from npusmith.twin import accept
+
+HEAD = "#include <type_traits>\nconstexpr int AIC = 1, AIV = 2, core = AIC;\n"
+
+
+def run(text: str) -> int:
+    """The exit status of a program made of the rewritten text."""
+    new = accept.rewrite(HEAD + text)
+    assert new.count("\n") == (HEAD + text).count("\n")
+    command = ["g++", "-std=c++17", "-x", "c++", "-", "-o", "/dev/stdout"]
+    done = subprocess.run(command, input=new.encode(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return subprocess.run(
+        ["/bin/sh", "-c", 'f=$(mktemp); cat >"$f"; chmod +x "$f"; "$f"; s=$?; rm "$f"; exit $s'],
+        input=done.stdout,
+        check=False,
+    ).returncode
+
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+
+
+def test_specialisations_in_a_class_choose_by_their_value() -> None:
+    text = """
+struct K {
+  template <int C = core>
+  int Run(int x);
+  template <>
+  int Run<AIC>(int x) { return x + 1; }
+  template <>
+  int Run<AIV>(int x) { return x + 2; }
+};
+int main() { K k; return k.Run(10) * 10 + k.template Run<AIV>(0); }
+"""
+    assert run(text) == 112
+
+
+def test_a_general_template_with_a_body_serves_the_other_values() -> None:
+    text = """
+struct K {
+  template <int C = core> int operator()(int) { return 7; }
+  template <> int operator()<AIC>(int x) { return x; }
+};
+int main() { K k; return k(5) * 10 + k.template operator()<3>(0); }
+"""
+    assert run(text) == 57
+
+
+def test_a_member_class_may_be_specialised() -> None:
+    text = """
+template <class T>
+struct Outer {
+  template <class U>
+  struct Pick {
+    using type = typename U::type;
+  };
+  template <>
+  struct Pick<void> {
+    using type = int;
+  };
+  typename Pick<T>::type value;
+};
+int main() { Outer<void> outer{4}; return outer.value; }
+"""
+    assert run(text) == 4
+
+
+def test_an_array_left_out_by_a_constexpr_constructor_starts_at_zero() -> None:
+    text = """
+template <int R, class Index = unsigned>
+struct Coord {
+  constexpr explicit Coord(Index value = Index(0)) {
+    for (int i = 0; i < R; ++i) idx[i] = value;
+  }
+  constexpr Index At(int i) const { return idx[i]; }
+ private:
+  Index idx[R];
+};
+constexpr Coord<2> kPair(6);
+int main() { return kPair.At(1); }
+"""
+    assert run(text) == 6
+
+
+def test_plain_text_stays_as_it_is() -> None:
+    text = "template <> void Free<1>() {}\nstruct S { int a[2]; S(); };\n"
+    assert accept.rewrite(text) == text

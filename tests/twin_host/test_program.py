@@ -1,0 +1,116 @@
+"""Direct-launch sources with a main function run it, and are judged by it and by the twin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from npusmith.errors import TwinError
+from npusmith.target.chips import Chip
+from npusmith.twin import Run
+from npusmith.twin.direct import build_program, has_main, run_program
+
+SOURCE = """#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+struct Plan { uint32_t count; float scale; };
+template <typename T>
+__global__ __aicore__ void scale(GM_ADDR x, GM_ADDR y, Plan plan, int64_t more) {
+  AscendC::GlobalTensor<T> from, to;
+  from.SetGlobalBuffer((__gm__ T *)x, plan.count);
+  to.SetGlobalBuffer((__gm__ T *)y, plan.count);
+  for (uint32_t i = AscendC::GetBlockIdx(); i < plan.count; i += AscendC::GetBlockNum()) {
+    to.SetValue(i, from.GetValue(i) * plan.scale + more);
+  }
+}
+__global__ __vector__ void copy(__gm__ float *x, __gm__ float *y, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) y[i] = x[i];
+}
+MAIN {
+  aclInit(nullptr);
+  aclrtSetDevice(0);
+  aclrtStream stream;
+  aclrtCreateStream(&stream);
+  constexpr uint32_t n = 100;
+  std::vector<float> given(n, 2.0f), found(n);
+  void *x, *y, *z;
+  for (void **p : {&x, &y, &z}) aclrtMalloc(p, n * 4, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMemcpy(x, n * 4, given.data(), n * 4, ACL_MEMCPY_HOST_TO_DEVICE);
+  scale<float><<<8, nullptr, stream>>>((GM_ADDR)x, (GM_ADDR)y, Plan{n, 3.0f}, 1);
+  copy<<<1, 0, stream>>>((float *)y, (float *)z, n);
+  aclrtSynchronizeStream(stream);
+  aclrtMemcpy(found.data(), n * 4, z, n * 4, ACL_MEMCPY_DEVICE_TO_HOST);
+  for (const float value : found) {
+    if (value != 7.0f) return 1;
+  }
+  std::printf("as expected\\n");
+  END
+}
+"""
+
+
+def run_changed(tmp_path: Path, chip: Chip, old: str = "", new: str = "") -> Run:
+    text = SOURCE
+    if old:
+        assert old in text
+        text = text.replace(old, new)
+    file = tmp_path / "program.asc"
+    file.write_text(text.replace("MAIN", "int main()").replace("END", ""))
+    return run_program(build_program(file, chip), seconds=20)
+
+
+def codes(result: Run) -> list[str]:
+    return [finding.code for finding in result.findings]
+
+
+@pytest.mark.parametrize("main", ["int main()", "int32_t main(int32_t argc, char *argv[])"])
+def test_a_program_with_two_kernels_runs_and_checks_itself(
+    tmp_path: Path, chip: Chip, main: str
+) -> None:
+    file = tmp_path / "program.cpp"
+    file.write_text(SOURCE.replace("MAIN", main).replace("END", "return 0;"))
+    result = run_program(build_program(file, chip), seconds=20)
+    assert result.completed
+    assert result.findings == []
+    assert "as expected" in result.log
+
+
+def test_a_program_that_finds_itself_wrong_fails(tmp_path: Path, chip: Chip) -> None:
+    result = run_changed(tmp_path, chip, "value != 7.0f", "value != 8.0f")
+    assert codes(result) == ["program-failed"]
+    assert "status 1" in result.findings[0].message
+    assert not result.completed
+
+
+def test_a_program_may_end_by_exit(tmp_path: Path, chip: Chip) -> None:
+    assert run_changed(tmp_path, chip, "END", "std::exit(0);").completed
+    result = run_changed(tmp_path, chip, "END", "std::exit(3);")
+    assert codes(result) == ["program-failed"]
+    assert "status 3" in result.findings[0].message
+
+
+def test_what_its_kernels_do_wrong_is_a_finding(tmp_path: Path, chip: Chip) -> None:
+    result = run_changed(tmp_path, chip, "Plan{n, 3.0f}", "Plan{n + 5, 3.0f}")
+    assert "error" in [finding.level.value for finding in result.findings]
+    assert result.findings[0].file.endswith("program.asc")
+
+
+def test_a_launch_on_no_blocks_is_a_finding(tmp_path: Path, chip: Chip) -> None:
+    assert "block-dim" in codes(run_changed(tmp_path, chip, "<<<8,", "<<<0,"))
+
+
+def test_a_program_that_crashes_says_where(tmp_path: Path, chip: Chip) -> None:
+    result = run_changed(tmp_path, chip, "END", "*(volatile int *)nullptr = 1;")
+    assert "kernel-crash" in codes(result)
+
+
+def test_a_source_without_a_main_function_is_refused(tmp_path: Path, chip: Chip) -> None:
+    file = tmp_path / "k.asc"
+    file.write_text("// int main() {}\nint mainly() { return 0; }\n")
+    assert not has_main(file.read_text())
+    with pytest.raises(TwinError) as caught:
+        build_program(file, chip)
+    assert caught.value.code == "program-missing"

@@ -1,0 +1,207 @@
+// Order between pipes and between cores.
+#include "faults.h"
+
+BOTH(hazard_load_then_compute) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) Sync<HardEvent::MTE2_V>();
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_barrier_of_the_pipe_is_no_event) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (bad) PipeBarrier<PIPE_MTE2>();
+  if (!bad) PipeBarrier<PIPE_ALL>();
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_event_of_other_pipes) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (bad) Sync<HardEvent::V_MTE3>();
+  if (!bad) Sync<HardEvent::MTE2_V>();
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_flag_set_before_the_load) {
+  Ub ub;
+  if (bad) SetFlag<HardEvent::MTE2_V>(0);
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) SetFlag<HardEvent::MTE2_V>(0);
+  WaitFlag<HardEvent::MTE2_V>(0);
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_compute_then_store) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 1024);
+  if (!bad) Sync<HardEvent::V_MTE3>();
+  DataCopy(Gm(args, 1), ub.a, 1024);  // caught
+}
+
+BOTH(hazard_buffer_reloaded_while_read) {
+  Ub ub;
+  for (int i = 0; i < 2; ++i) {
+    DataCopy(ub.a, Gm(args, 0), 1024);  // caught
+    Sync<HardEvent::MTE2_V>();
+    Adds(ub.b, ub.a, 1.0f, 1024);
+    if (!bad) Sync<HardEvent::V_MTE2>();
+  }
+}
+
+BOTH(hazard_result_overwritten_while_stored) {
+  Ub ub;
+  for (int i = 0; i < 2; ++i) {
+    Duplicate(ub.a, 1.0f, 1024);  // caught
+    Sync<HardEvent::V_MTE3>();
+    DataCopy(Gm(args, 1)[1024 * i], ub.a, 1024);
+    if (!bad) Sync<HardEvent::MTE3_V>();
+  }
+}
+
+BOTH(hazard_store_out_of_an_input_queue) {
+  TPipe pipe;
+  TQue<TPosition::VECIN, 1> in;
+  TQue<TPosition::VECOUT, 1> out;
+  pipe.InitBuffer(in, 2, 4096);
+  pipe.InitBuffer(out, 2, 4096);
+  for (int i = 0; i < 3; ++i) {
+    auto x = in.AllocTensor<float>();
+    DataCopy(x, Gm(args, 0), 1024);
+    in.EnQue(x);
+    x = in.DeQue<float>();
+    auto y = out.AllocTensor<float>();
+    Adds(y, x, 1.0f, 1024);
+    if (!bad) out.EnQue(y);
+    if (!bad) y = out.DeQue<float>();
+    DataCopy(Gm(args, 1)[1024 * i], y, 1024);  // caught
+    out.FreeTensor(y);
+    in.FreeTensor(x);
+  }
+}
+
+BOTH(hazard_gm_written_then_read) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 1024);
+  Sync<HardEvent::V_MTE3>();
+  DataCopy(Gm(args, 2), ub.a, 1024);
+  if (!bad) Sync<HardEvent::MTE3_MTE2>();
+  DataCopy(ub.b, Gm(args, 2), 1024);  // caught
+}
+
+BOTH(hazard_strided_rows) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), DataCopyParams(4, 1, 0, 1));  // every second block of eight floats
+  uint64_t mask[2] = {0xFF, 0};
+  Duplicate(ub.a[bad ? 0 : 8], 1.0f, mask, 4, 1, 2);  // caught
+}
+
+BOTH(hazard_barrier_overlapping_loads) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) PipeBarrier<PIPE_MTE2>();
+  DataCopy(ub.a[512], Gm(args, 0), 512);  // caught
+}
+
+// ---- as the compiler's auto-sync leaves it
+
+BOTH(hazard_auto_sync_scalar_reads_a_result) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  if (!bad) Sync<HardEvent::V_S>();
+  volatile float kept = ub.a.GetValue(0);  // caught
+}
+
+BOTH(hazard_auto_sync_dependent_vectors) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  if (!bad) PipeBarrier<PIPE_V>();
+  Adds(ub.b, ub.a, 1.0f, 64);  // caught
+}
+
+// ---- without it: manual_
+
+BOTH(manual_hazard_scalar_reads_a_result) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  if (!bad) Sync<HardEvent::V_S>();
+  volatile float kept = ub.a.GetValue(0);  // caught
+}
+
+BOTH(manual_hazard_vector_reads_a_scalar) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  Sync<HardEvent::V_S>();
+  ub.a.SetValue(0, 2.0f);
+  if (!bad) Sync<HardEvent::S_V>();
+  Adds(ub.b, ub.a, 1.0f, 64);  // caught
+}
+
+BOTH(manual_hazard_of_one_element) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 8);
+  PipeBarrier<PIPE_ALL>();
+  DataCopyPad(Gm(args, 1), ub.a, DataCopyExtParams(1, 12, 0, 0, 0));
+  ub.a.SetValue(bad ? 2 : 3, 4.0f);  // caught
+}
+
+BOTH(manual_hazard_barrier_dependent_vectors) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  if (!bad) PipeBarrier<PIPE_V>();
+  Adds(ub.b, ub.a, 1.0f, 64);  // caught
+}
+
+// ---- between cores: two blocks
+
+BOTH(gm_race_two_writers) {
+  Ub ub;
+  Duplicate(ub.a, static_cast<float>(GetBlockIdx()), 64);
+  Sync<HardEvent::V_MTE3>();
+  DataCopy(Gm(args, 1)[GetBlockIdx() * (bad ? 56 : 64)], ub.a, 64);  // caught
+}
+
+BOTH(gm_race_reader_before_the_barrier) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  Sync<HardEvent::V_MTE3>();
+  if (GetBlockIdx() == 0) DataCopy(Gm(args, 1), ub.a, 64);
+  if (!bad) SyncAll();
+  if (GetBlockIdx() == 1) DataCopy(ub.b, Gm(args, 1), 64);  // caught
+  if (bad) SyncAll();
+}
+
+BOTH(gm_race_sum_without_atomics) {
+  Ub ub;
+  Duplicate(ub.a, static_cast<float>(1 + GetBlockIdx()), 64);
+  Sync<HardEvent::V_MTE3>();
+  if (!bad) SetAtomicAdd<float>();
+  DataCopy(Gm(args, 1), ub.a, 64);  // caught
+  if (!bad) SetAtomicNone();
+}
+
+BOTH(gm_line) {
+  Gm(args, 1).SetValue(GetBlockIdx() * (bad ? 1 : 16), 1.0f);  // caught
+}
+
+BOTH(gm_cache_left_dirty) {
+  Ub ub;
+  auto gm = Gm(args, 1)[64 * GetBlockIdx()];
+  gm.SetValue(0, 1.0f);
+  if (!bad) DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE>(gm);
+  Sync<HardEvent::S_MTE2>();
+  DataCopy(ub.a, gm, 64);  // caught
+}
+
+BOTH(gm_cache_stale) {
+  Ub ub;
+  auto gm = Gm(args, 1)[64 * GetBlockIdx()];
+  volatile float kept = gm.GetValue(0);
+  Duplicate(ub.a, 1.0f, 64);
+  Sync<HardEvent::V_MTE3>();
+  DataCopy(gm, ub.a, 64);
+  Sync<HardEvent::MTE3_S>();
+  if (!bad) DataCacheCleanAndInvalid<float, CacheLine::ENTIRE_DATA_CACHE>(gm);
+  kept = gm.GetValue(0);  // caught
+}
