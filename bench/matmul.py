@@ -96,8 +96,8 @@ def main() -> None:
         print(json.dumps({"size": options.size, "seconds": seconds, "median": median}))
         return
     rate = 2 * options.size**3 / median / 1e9
-    spread = f"{min(seconds):.3f} .. {max(seconds):.3f}"
-    print(f"{options.size}^3 half: median {median:.3f} s of {options.runs} ({spread}), {rate:.1f} GFLOP/s")
+    spread = f"{min(seconds):.3f} .. {max(seconds):.3f} s in {options.runs} runs"
+    print(f"{options.size}^3 half: median {median:.3f} s ({spread}), {rate:.1f} GFLOP/s")
 
 
 if __name__ == "__main__":

@@ -668,8 +668,8 @@ _TWIN: list[Code] = [
             "cube-tiling",
             "The TCubeTiling that a Matmul object got is not legal.",
             "base blocks that fit L0A, L0B and L0C, depth = step * stepK or twice that, all in L1",
-            "let matmul_tiling::MatmulApiTiling or MultiCoreMatmulTiling compute it; check the fields "
-            "that were set by hand",
+            "let matmul_tiling::MatmulApiTiling or MultiCoreMatmulTiling compute it; check the "
+            "fields that were set by hand",
         ),
         (
             "matmul-operand",

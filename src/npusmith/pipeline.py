@@ -37,7 +37,9 @@ from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import read_submission
+from npusmith.twin.watch import Watch
 
+_WATCH = Watch()
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
 BINDINGS = "bindings.json"  # in a project: where the operator's inputs come from
 MOST_BYTES = 1 << 20  # of a tile program, and of a bindings.json
@@ -100,6 +102,7 @@ def run(
     *,
     dynamic: bool | None = None,
     seed: int = 0,
+    watch: Watch = _WATCH,
 ) -> Verdict:
     """Judge an existing project; other shapes count when the project says that it serves them.
 
@@ -120,10 +123,18 @@ def run(
         prepared = _prepare(task, Path(work), progress, clock, seed)
         other_shapes = spec is not None if dynamic is None else dynamic
         verdict = judge(
-            project, prepared, chip, profile, spec=spec, dynamic=other_shapes, step=progress.step
-        )
+            project, prepared, chip, profile, spec=spec, dynamic=other_shapes, step=progress.step,
+            watch=watch,
+        )  # fmt: skip
         verdict.seconds = {**clock.laps, **verdict.seconds}
         verdict.provenance["seed"] = seed
+    return verdict
+
+
+def strictly(verdict: Verdict) -> Verdict:
+    """The verdict when a warning counts like an error."""
+    if any(item.level is Level.WARNING for item in verdict.findings):
+        verdict.correct, verdict.verdict = False, "fail"
     return verdict
 
 

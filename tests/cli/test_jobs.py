@@ -63,7 +63,7 @@ def test_generate_says_one_document_with_the_verdict(place: Path) -> None:
     data = said(place)
     assert set(data) >= KEYS
     assert (data["verdict"], data["compiled"], data["correct"]) == ("pass", True, True)
-    assert data["rung"] == "values right on the twin"
+    assert data["rung"] == "race-free on the twin"
     trials = data["trials"]
     assert isinstance(trials, list)
     assert len([item for item in trials if item["kind"] == "random"]) >= 5
@@ -101,7 +101,7 @@ def test_generate_again_replaces_its_own_result(place: Path) -> None:
     (place / "out" / "twice" / "mark").write_text("of the first run")
     done = call("generate", "twice.py", cwd=place)
     assert done.returncode == 0
-    assert "correct    yes: values right on the twin; a device was not used" in done.stdout
+    assert "correct    yes: race-free on the twin; a device was not used" in done.stdout
     assert not (place / "out" / "twice" / "mark").exists()
 
 

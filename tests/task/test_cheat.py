@@ -48,7 +48,15 @@ def test_calling_the_module_is_fair(forward: str) -> None:
 
 @pytest.mark.parametrize(
     "forward",
-    ["torch.relu(x)", "F.relu(x)", "x.sum()", "self.layer(x)", "x @ x", "nn.ReLU()(x)", "x.add_(x)"],
+    [
+        "torch.relu(x)",
+        "F.relu(x)",
+        "x.sum()",
+        "self.layer(x)",
+        "x @ x",
+        "nn.ReLU()(x)",
+        "x.add_(x)",
+    ],
 )
 def test_computing_with_pytorch_is_an_error(forward: str) -> None:
     assert codes(forward) == ["cheat-compute"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -12,24 +13,21 @@ from npusmith.twin import accept
 HEAD = "#include <type_traits>\nconstexpr int AIC = 1, AIV = 2, core = AIC;\n"
 
 
-def run(text: str) -> int:
+def run(text: str, folder: Path) -> int:
     """The exit status of a program made of the rewritten text."""
     new = accept.rewrite(HEAD + text)
     assert new.count("\n") == (HEAD + text).count("\n")
-    command = ["g++", "-std=c++17", "-x", "c++", "-", "-o", "/dev/stdout"]
-    done = subprocess.run(command, input=new.encode(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return subprocess.run(
-        ["/bin/sh", "-c", 'f=$(mktemp); cat >"$f"; chmod +x "$f"; "$f"; s=$?; rm "$f"; exit $s'],
-        input=done.stdout,
-        check=False,
-    ).returncode
+    program = folder / "program"
+    command = ["g++", "-std=c++17", "-x", "c++", "-", "-o", str(program)]
+    done = subprocess.run(command, input=new, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return subprocess.run([str(program)], check=False).returncode
 
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 
 
-def test_specialisations_in_a_class_choose_by_their_value() -> None:
+def test_specialisations_in_a_class_choose_by_their_value(tmp_path: Path) -> None:
     text = """
 struct K {
   template <int C = core>
@@ -41,10 +39,10 @@ struct K {
 };
 int main() { K k; return k.Run(10) * 10 + k.template Run<AIV>(0); }
 """
-    assert run(text) == 112
+    assert run(text, tmp_path) == 112
 
 
-def test_a_general_template_with_a_body_serves_the_other_values() -> None:
+def test_a_general_template_with_a_body_serves_the_other_values(tmp_path: Path) -> None:
     text = """
 struct K {
   template <int C = core> int operator()(int) { return 7; }
@@ -52,10 +50,10 @@ struct K {
 };
 int main() { K k; return k(5) * 10 + k.template operator()<3>(0); }
 """
-    assert run(text) == 57
+    assert run(text, tmp_path) == 57
 
 
-def test_a_member_class_may_be_specialised() -> None:
+def test_a_member_class_may_be_specialised(tmp_path: Path) -> None:
     text = """
 template <class T>
 struct Outer {
@@ -71,10 +69,10 @@ struct Outer {
 };
 int main() { Outer<void> outer{4}; return outer.value; }
 """
-    assert run(text) == 4
+    assert run(text, tmp_path) == 4
 
 
-def test_an_array_left_out_by_a_constexpr_constructor_starts_at_zero() -> None:
+def test_an_array_left_out_by_a_constexpr_constructor_starts_at_zero(tmp_path: Path) -> None:
     text = """
 template <int R, class Index = unsigned>
 struct Coord {
@@ -88,7 +86,7 @@ struct Coord {
 constexpr Coord<2> kPair(6);
 int main() { return kPair.At(1); }
 """
-    assert run(text) == 6
+    assert run(text, tmp_path) == 6
 
 
 def test_plain_text_stays_as_it_is() -> None:

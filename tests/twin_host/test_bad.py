@@ -125,10 +125,17 @@ def test_more_ub_than_exists_is_a_finding(edited: Edit, chip: Chip) -> None:
 
 def test_a_kernel_that_allocates_without_end_is_out_of_memory(edited: Edit, chip: Chip) -> None:
     # In a function that is not marked for the device: one that is does not compile.
-    greedy = "static void Greedy() { for (;;) { volatile char *p = new char[64 << 20]; p[0] = 1; } }"
+    greedy = (
+        "static void Greedy() { for (;;) { volatile char *p = new char[64 << 20]; p[0] = 1; } }"
+    )
     root = edited(
         "add",
-        {KERNEL: [("class KernelAdd {", greedy + "\n\nclass KernelAdd {"), ("op.Process();", "Greedy();")]},
+        {
+            KERNEL: [
+                ("class KernelAdd {", greedy + "\n\nclass KernelAdd {"),
+                ("op.Process();", "Greedy();"),
+            ]
+        },
     )
     x = np.ones(64, np.float32)
     result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
@@ -222,7 +229,9 @@ def test_a_kernel_that_tampers_with_the_run_gains_nothing(
         {KERNEL: [("using namespace AscendC;\n", includes + "using namespace AscendC;\n")]},
     )
     text = (root / KERNEL).read_text().replace("  op.Process();", "  Tamper();")
-    text = text.replace("class KernelAdd {", f"static void Tamper() {{ {code} }}\n\nclass KernelAdd {{")
+    text = text.replace(
+        "class KernelAdd {", f"static void Tamper() {{ {code} }}\n\nclass KernelAdd {{"
+    )
     (root / KERNEL).write_text(text)
     built = build(read_project(root), chip, (F32, F32, F32))
     x = np.ones(64, np.float32)
@@ -246,7 +255,9 @@ def test_an_assembler_directive_reads_nothing_from_outside(
     secret = tmp_path / "secret.txt"
     secret.write_text("the word")
     line = f'asm(".incbin \\"{secret}\\"");'
-    root = edited("add", {KERNEL: [("using namespace AscendC;\n", f"using namespace AscendC;\n{line}\n")]})
+    root = edited(
+        "add", {KERNEL: [("using namespace AscendC;\n", f"using namespace AscendC;\n{line}\n")]}
+    )
     with pytest.raises(TwinError) as caught:
         build(read_project(root), chip, (F32, F32, F32))
     assert caught.value.code == "compile-failed"

@@ -1,4 +1,4 @@
-"""MultiKernelBench's formats are read as data, and what is wrong with one has a code and a place."""
+"""MultiKernelBench's formats are read as data; what is wrong with one has a code and a place."""
 
 from __future__ import annotations
 

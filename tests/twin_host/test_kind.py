@@ -23,7 +23,10 @@ def kinds(body: str, head: str = HEAD) -> Kind:
         ("Add(z, x, y, 64);", Kind.AIV_ONLY),
         ("DataCopy(z, x, 64);", Kind.AIV_ONLY),
         ("Mmad(c, a, b, how); Fixpipe(gm, c, out);", Kind.AIC_ONLY),
-        ("if ASCEND_IS_AIV { Adds(x, x, 1.0f, 64); } else { Mmad(c, a, b, how); }", Kind.MIX_AIC_1_2),
+        (
+            "if ASCEND_IS_AIV { Adds(x, x, 1.0f, 64); } else { Mmad(c, a, b, how); }",
+            Kind.MIX_AIC_1_2,
+        ),
         ("REGIST_MATMUL_OBJ(&pipe, ws, mm, &tiling);", Kind.MIX_AIC_1_2),
         ("// Mmad(c, a, b, how);\nAdd(z, x, y, 64);", Kind.AIV_ONLY),
         ('printf("; Add(a)"); Mmad(c, a, b, how);', Kind.AIC_ONLY),

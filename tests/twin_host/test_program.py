@@ -22,7 +22,8 @@ __global__ __aicore__ void scale(GM_ADDR x, GM_ADDR y, Plan plan, int64_t more) 
   AscendC::GlobalTensor<T> from, to;
   from.SetGlobalBuffer((__gm__ T *)x, plan.count);
   to.SetGlobalBuffer((__gm__ T *)y, plan.count);
-  for (uint32_t i = AscendC::GetBlockIdx(); i < plan.count; i += AscendC::GetBlockNum()) {
+  for (uint32_t i = 0; i < plan.count; ++i) {  // a core has whole lines of 64 bytes
+    if (i / 16 % AscendC::GetBlockNum() != AscendC::GetBlockIdx()) continue;
     to.SetValue(i, from.GetValue(i) * plan.scale + more);
   }
 }

@@ -125,12 +125,12 @@ def test_a_source_that_is_not_text(edited: Edit) -> None:
     assert refused(root).code == "project-unreadable"
 
 
-def test_a_source_that_may_not_be_read(edited: Edit) -> None:
+def test_a_source_that_lies_elsewhere(edited: Edit) -> None:
     root = edited("add")
     file = root / "op_kernel/add_custom.cpp"
     file.unlink()
     file.symlink_to("/proc/1/mem")
-    assert refused(root).code == "project-unreadable"
+    assert refused(root).code == "project-link"
 
 
 @pytest.mark.parametrize(

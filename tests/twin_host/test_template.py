@@ -48,7 +48,7 @@ def test_every_combination_of_every_selection_is_an_instance() -> None:
     ("old", "new"),
     [
         ("ASCENDC_TPL_BOOL_SEL(TWICE, 0), ), );", "), );"),
-        ("UI_MIX, 1, 1, SLOW, 200),\n        ASCENDC_TPL_BOOL_SEL", "UI_MIX, 1, 1, x, 200),\n        ASCENDC_TPL_BOOL_SEL"),
+        ("UI_MIX, 1, 1, SLOW, 200),\n        ASC", "UI_MIX, 1, 1, x, 200),\n        ASC"),
         ("ASCENDC_TPL_UI_LIST, 200", "ASCENDC_TPL_UI_RANGE, 1, 0, 100000"),
     ],
 )  # fmt: skip

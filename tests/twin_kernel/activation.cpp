@@ -29,8 +29,12 @@ struct Work {
                   DataCopyPadExtParams<T>());
     }
     out.SetGlobalBuffer(static_cast<T *>(args[3]));
+    PipeBarrier<PIPE_ALL>();
   }
-  ~Work() { DataCopyPad(out, d, DataCopyExtParams(1, n * sizeof(T), 0, 0, 0)); }
+  ~Work() {
+    PipeBarrier<PIPE_ALL>();
+    DataCopyPad(out, d, DataCopyExtParams(1, n * sizeof(T), 0, 0, 0));
+  }
 };
 
 #define EACH(name, T, ...) \

@@ -108,6 +108,16 @@ PRODUCT(product_bf16, bfloat16_t, float)
 PRODUCT(product_float, float, float)
 PRODUCT(product_int8, int8_t, int32_t)
 
+ON_CUBE(product_hf32) {
+  const Sizes s = SizesOf(args[3]);
+  Core<float, float> core;
+  SetHF32Mode(HF32Mode::ENABLE);
+  SetHF32TransMode(HF32TransMode::NEAREST_EVEN);
+  core.Product(args, s);
+  SetHF32Mode(HF32Mode::DISABLE);
+  Fixpipe(Gm<float>(args[2]), core.c, core.Out(s.m, s.n));
+}
+
 // ---- forms of loads
 
 ON_CUBE(transposed_half) {  // b: k x n, each fractal transposed on its way

@@ -205,3 +205,32 @@ BOTH(gm_cache_stale) {
   if (!bad) DataCacheCleanAndInvalid<float, CacheLine::ENTIRE_DATA_CACHE>(gm);
   kept = gm.GetValue(0);  // caught
 }
+
+// ---- state and time
+
+BOTH(mask_lost) {
+  Ub ub;
+  SetVectorMask<float>(0, 0xF);
+  if (!bad) Duplicate<float, false>(ub.b, 1.0f, MASK_PLACEHOLDER, 1, 1, 8);
+  Duplicate(ub.a, 1.0f, 64);  // caught
+}
+
+BOTH(slow_copy) {
+  Ub ub;
+  const int length = bad ? 8 : 1024;
+  for (int at = 0; at < 64 * 8; at += length) {
+    DataCopy(ub.a[at], Gm(args, 0)[at], length);  // caught
+  }
+}
+
+BOTH(slow_barrier) {
+  for (int i = 0; i < 64; ++i) {
+    if (!bad) Sync<HardEvent::MTE2_V>();
+    else PipeBarrier<PIPE_ALL>();  // caught
+  }
+}
+
+BOTH(slow_scalar) {
+  Ub ub;
+  for (int i = 0; i < (bad ? 256 : 8); ++i) ub.a.SetValue(i, 1.0f);  // caught
+}

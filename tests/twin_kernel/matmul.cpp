@@ -1,4 +1,4 @@
-// Matmul objects of many kinds: tensors A, B, bias, C, workspace; then tiling and what the test asks.
+// Matmul objects of many kinds: A, B, bias, C, workspace; then tiling and what the test asks.
 #include "kernel_operator.h"
 #include "lib/matmul_intf.h"
 

@@ -26,8 +26,10 @@ struct Work {
       pipe.InitBuffer(bufs[i], kBytes);
       Gm(i == 0 ? 1 : i, true, bufs[i].Get<float>());
     }
+    PipeBarrier<PIPE_ALL>();
   }
   ~Work() {
+    PipeBarrier<PIPE_ALL>();
     for (int i = 7; i < 10; ++i) Gm(i, false, bufs[i].Get<float>());
   }
   void Gm(int at, bool load, const LocalTensor<float> &ub) {

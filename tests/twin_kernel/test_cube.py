@@ -79,6 +79,19 @@ def test_product_of_two_matrices(cores: Cores, dtype: str, shape: tuple[int, int
     np.testing.assert_allclose(out, want, rtol=0, atol=0 if dtype == "int8" else 2e-5)
 
 
+def test_hf32_rounds_its_operands_first(cores: Cores) -> None:
+    a, b = sample("float", (16, 32)), sample("float", (16, 32))
+
+    def short(values: np.ndarray) -> np.ndarray:
+        bits = values.view(np.uint32)
+        return ((bits + 0x7FF + (bits >> 12 & 1)) & np.uint32(0xFFFFF000)).view(np.float32)
+
+    out = run(cores, "product_hf32", a, b, np.zeros((16, 16), np.float32), (16, 16, 32))
+    want = short(a).astype(np.float64) @ short(b).astype(np.float64).T
+    np.testing.assert_allclose(out, want, atol=1e-5)
+    assert np.abs(out - a.astype(np.float64) @ b.astype(np.float64).T).max() > 1e-5
+
+
 def test_load_that_transposes_each_fractal_of_b(cores: Cores) -> None:
     a, b = sample("half", (30, 70)), sample("half", (70, 40))
     out = run(cores, "transposed_half", a, b, np.zeros((30, 40), np.float32), (30, 40, 70))
@@ -139,7 +152,9 @@ def test_image_to_column_is_what_a_convolution_multiplies(
     m, k = matrix.shape
     weights = sample("half", (16, k))
     extra = np.array([7, 9, 32, f, stride, dilation, pad], np.int64)
-    out = run(cores, "convolution", image, weights, np.zeros((m, 16), np.float32), (m, 16, k), extra)
+    out = run(
+        cores, "convolution", image, weights, np.zeros((m, 16), np.float32), (m, 16, k), extra
+    )
     np.testing.assert_allclose(out, matrix @ number(weights, "half").T, atol=1e-3)
 
 

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from npusmith.cli.bind import bind
-from npusmith.cli.options import ChipName, Json, Seed, TaskFile, ToleranceName, Writer, WriterName
+from npusmith.cli.options import (
+    AutoSync,
+    ChipName,
+    Json,
+    Notes,
+    Seed,
+    Shuffle,
+    Strict,
+    TaskFile,
+    ToleranceName,
+    Writer,
+    WriterName,
+)
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
@@ -77,6 +89,10 @@ def run(
             help="Also judge other shapes, or only the task's own; default: what the project says.",
         ),
     ] = None,
+    strict: Strict = False,
+    auto_sync: AutoSync = None,
+    notes: Notes = False,
+    shuffle: Shuffle = 0,
     json: Json = False,
 ) -> Job:
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
@@ -85,10 +101,13 @@ def run(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.twin.watch import Watch
 
-        return verdict_reply(
-            pipeline.run(project, task, row, tolerance, steps, dynamic=dynamic, seed=seed)
+        watch = Watch(auto_sync, notes, shuffle)
+        verdict = pipeline.run(
+            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch
         )
+        return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 
     return job
 
@@ -101,6 +120,7 @@ def check(
         ),
     ],
     chip: ChipName = DEFAULT_CHIP,
+    strict: Strict = False,
     json: Json = False,
 ) -> Job:
     """Parse, check the rules, and compile; run nothing."""
@@ -111,7 +131,19 @@ def check(
         from npusmith.cli.verdict import verdict_reply
 
         steps.step("check", str(file))
-        return verdict_reply(pipeline.check(file, row))
+        verdict = pipeline.check(file, row)
+        return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
+
+    return job
+
+
+def checks(json: Json = False) -> Job:
+    """List what the twin checks: code, level, what it means, what is legal, what to try."""
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.cli.checks import list_checks
+
+        return list_checks()
 
     return job
 
@@ -147,4 +179,4 @@ def docs(
     return job
 
 
-COMMANDS = (generate, run, check, bind, doctor, docs)
+COMMANDS = (generate, run, check, checks, bind, doctor, docs)

@@ -40,3 +40,25 @@ TaskFile = Annotated[
     Path,
     typer.Argument(metavar="TASK", help="A task file: Model, get_inputs and get_init_inputs."),
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="A warning fails the verdict like an error.")
+]
+AutoSync = Annotated[
+    bool | None,
+    typer.Option(
+        "--auto-sync/--no-auto-sync",
+        help="Whether the compiler adds barriers by itself (--cce-auto-sync); default: what the "
+        "project's CMake files say, which is yes if they say nothing.",
+    ),
+]
+Notes = Annotated[
+    bool,
+    typer.Option("--notes", help="Also report what costs time, and barriers that auto-sync adds."),
+]
+Shuffle = Annotated[
+    int,
+    typer.Option(
+        "--shuffle", min=0, max=(1 << 31) - 1,
+        help="Start the blocks in an order drawn from this seed; 0 is their own.",
+    ),
+]  # fmt: skip

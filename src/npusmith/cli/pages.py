@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from npusmith.cli.checks import checks_page
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.markdown import prose
 from npusmith.cli.markdown import row as table_row
@@ -73,6 +74,7 @@ def all_pages(group: Any) -> dict[str, str]:
         "cli.md": cli_page(group),
         "reference.md": reference(),
         "apis.md": apis_page(_STAMP),
+        "checks.md": checks_page(_STAMP),
     }
 
 

@@ -66,18 +66,16 @@ def spence(values: Any, out: Any = None) -> Any:
 
     z = np.asarray(values, dtype=np.float64)
     with np.errstate(all="ignore"):
-        big = z > 1.5
-        small = z < 0.5
-        x = np.where(big, 1 / z - 1, np.where(small, -z, z - 1))
-        # sum of w^k / k^2 with w = -x, |w| <= 0.5: 60 terms reach double precision
-        w = -x
-        total = np.zeros_like(z)
+        huge, big, small = z > 2, z > 1.5, z < 0.5
+        w = np.where(huge, 1 / z, np.where(big, 1 - 1 / z, np.where(small, z, 1 - z)))
+        # sum of w^k / k^2, |w| <= 0.5: 60 terms reach double precision
+        series = np.zeros_like(z)
         for k in range(60, 0, -1):
-            total = (total + 1.0 / (k * k)) * w
-        found = total
+            series = (series + 1.0 / (k * k)) * w
         log = np.log(np.where(z > 0, z, 1.0))
-        found = np.where(big, -total - 0.5 * log * log, found)
-        edge = np.where((z > 0) & (z < 1), log * np.log1p(-np.where(z < 1, z, 0.0)), 0.0)
-        found = np.where(small, np.pi**2 / 6 - edge - total, found)
-        found = np.where(z < 0, np.nan, found)
+        square = 0.5 * log * log
+        far = series - square - np.pi**2 / 6 - log * np.log1p(-np.where(huge, 1 / z, 0.0))
+        near = np.pi**2 / 6 - log * np.log1p(-np.where(small, z, 0.0)) - series
+        found = np.where(huge, far, np.where(big, -series - square, series))
+        found = np.where(z < 0, np.nan, np.where(small, near, found))
     return found[()]

@@ -140,6 +140,7 @@ def _record(project: Project, result: Run, building: float, running: float) -> b
         "host_seconds": result.host_seconds,
         "kernel_seconds": result.kernel_seconds,
         "blocks": result.blocks,
+        "apis": list(result.apis),
         "findings": [finding.model_dump(mode="json") for finding in result.findings],
     }
     with Path(name).open("a", encoding="utf-8") as file:

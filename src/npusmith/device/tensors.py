@@ -44,7 +44,7 @@ def given(port: PortText, value: object, dtype: DType) -> Array | list[Array] | 
     if isinstance(value, list) and all(isinstance(item, torch.Tensor) for item in value):
         return [_array(port, item) for item in value]
     numbers = value if isinstance(value, list) else [value]
-    return np.asarray(numbers).astype(dtype.numpy)
+    return np.asarray(numbers).astype(dtype.numpy)  # of rank 1, as aclnn makes them
 
 
 def _array(port: PortText, tensor: torch.Tensor) -> Array:

@@ -15,22 +15,25 @@ from dataclasses import dataclass, field
 from npusmith.errors import CODES
 from npusmith.twin.finding import Finding
 
-_ALLOCATING = frozenset(
-    "empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor arange "
-    "linspace as_tensor Size device dtype".split()
-)
-_COMPUTING = frozenset(
-    "sum mean max min prod cumsum cumprod argmax argmin var std matmul mm bmm addmm add sub mul div "
-    "fmod remainder add_ sub_ mul_ div_ relu sigmoid tanh gelu silu elu leaky_relu relu_ sigmoid_ "
-    "tanh_ exp log log2 log10 sqrt rsqrt pow abs sin cos clamp clamp_ ceil floor round reciprocal "
-    "neg sign softmax log_softmax norm layer_norm batch_norm group_norm conv1d conv2d conv3d "
-    "conv_transpose2d linear dropout softplus hardtanh hardswish eq ne lt gt le ge where einsum "
-    "masked_fill masked_fill_ scatter scatter_ scatter_add gather topk sort dot outer cdist".split()
-)
-_PLAIN_MODULES = frozenset(
-    "Module Parameter ParameterList ParameterDict ModuleList ModuleDict Sequential Identity Flatten "
-    "Unflatten Buffer".split()
-)
+_ALLOCATE = """
+empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor arange linspace
+as_tensor Size device dtype
+"""
+_COMPUTE = """
+sum mean max min prod cumsum cumprod argmax argmin var std matmul mm bmm addmm add sub mul div fmod
+remainder add_ sub_ mul_ div_ relu sigmoid tanh gelu silu elu leaky_relu relu_ sigmoid_ tanh_ exp
+log log2 log10 sqrt rsqrt pow abs sin cos clamp clamp_ ceil floor round reciprocal neg sign softmax
+log_softmax norm layer_norm batch_norm group_norm conv1d conv2d conv3d conv_transpose2d linear
+dropout softplus hardtanh hardswish eq ne lt gt le ge where einsum masked_fill masked_fill_ scatter
+scatter_ scatter_add gather topk sort dot outer cdist
+"""
+_PLAIN = """
+Module Parameter ParameterList ParameterDict ModuleList ModuleDict Sequential Identity Flatten
+Unflatten Buffer
+"""
+_ALLOCATING = frozenset(_ALLOCATE.split())
+_COMPUTING = frozenset(_COMPUTE.split())
+_PLAIN_MODULES = frozenset(_PLAIN.split())
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 _MOST = 20  # findings told
 
@@ -162,7 +165,7 @@ def _constant(node: ast.AST) -> bool:
 def _torch_computes(name: str) -> bool:
     if name.startswith("torch.nn.functional."):
         return True
-    if name.startswith("torch.nn.") or name.startswith("torch_npu."):
+    if name.startswith(("torch.nn.", "torch_npu.")):
         short = name.rpartition(".")[2]
         return name.startswith("torch_npu.npu_") or (
             name.startswith("torch.nn.") and short not in _PLAIN_MODULES

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,14 @@ from npusmith.task.verdict import Doubt, Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
+from npusmith.twin.watch import Watch
 
 Array = np.ndarray[Any, Any]
 Binder = Callable[[TrialData], list[Array]]
 
+_WATCH = Watch()
+# Findings that say that some order of execution gives other values.
+_UNORDERED = {"hazard", "hazard-barrier", "gm-race", "gm-line", "gm-cache"}
 PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
 
 
@@ -56,11 +61,13 @@ def judge(
     dynamic: bool = True,
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 60.0,
+    watch: Watch = _WATCH,
 ) -> Verdict:
     """Judge the project in that folder.
 
     `spec` says which inputs the operator takes (our own projects have one); without it they are
     matched by number. `dynamic`: the sets of other shapes count too. `seconds` limits each run.
+    `watch`: what the sanitizer assumes and reports.
     Raises TaskError when the operator's inputs cannot be matched with the task's.
     """
     profile = check_profile(tolerance)
@@ -87,7 +94,7 @@ def judge(
     clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
     step("run on the twin", f"{len(chosen)} sets of inputs")
-    outcomes = _run_all(chosen, built, bind, profile, seconds)
+    outcomes = _run_all(chosen, built, bind, profile, seconds, watch)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     verdict.trials = [item.trial for item in outcomes]
     peak = max((item.peak_bytes for item in outcomes), default=0)
@@ -182,14 +189,15 @@ def _check_outputs(declared: int, wanted: int) -> None:
 
 
 def _run_all(
-    trials: Sequence[TrialData], built: Build, bind: Binder, profile: str, seconds: float
-) -> list[Outcome]:
+    trials: Sequence[TrialData], built: Build, bind: Binder, profile: str, seconds: float,
+    watch: Watch,
+) -> list[Outcome]:  # fmt: skip
     """Outcomes in the order of the trials, whatever the order in which they end."""
 
     first = next((item for item in trials if not item.skipped), None)
 
     def one(trial: TrialData) -> Outcome:
-        return _run_trial(trial, built, bind, profile, seconds, twice=trial is first)
+        return _run_trial(trial, built, bind, profile, seconds, watch, twice=trial is first)
 
     small = all(item.bytes < PARALLEL_BYTES for item in trials)
     with ThreadPoolExecutor(2 if small else 1) as pool:
@@ -197,8 +205,9 @@ def _run_all(
 
 
 def _run_trial(
-    trial: TrialData, built: Build, bind: Binder, profile: str, seconds: float, *, twice: bool
-) -> Outcome:
+    trial: TrialData, built: Build, bind: Binder, profile: str, seconds: float, watch: Watch,
+    *, twice: bool,
+) -> Outcome:  # fmt: skip
     record = Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
         shapes=[list(shape) for shape in trial.shapes],
@@ -208,8 +217,9 @@ def _run_trial(
     clock = time.perf_counter()
     inputs = bind(trial)
     wanted = [(array.shape, DType.of(array.dtype)) for array in trial.references]
-    result = run(built, inputs, wanted, seconds=seconds)
-    again = run(built, inputs, wanted, seconds=seconds) if twice and result.completed else None
+    once = partial(run, built, inputs, wanted, seconds=seconds, watch=watch)
+    result = once()
+    again = once() if twice and result.completed else None
     record.findings = list(result.findings)
     _fill(record, result, trial, profile)
     same = again is None or _same_bits(result.outputs, again.outputs)
@@ -266,7 +276,8 @@ def conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
         verdict.rung = Rung.RAN
     right = bool(judged) and all(item.trial.passed for item in judged)
     if right and verdict.rung is Rung.RAN:
-        verdict.rung = Rung.VALUES
+        raced = _UNORDERED & {item.code for item in verdict.findings}
+        verdict.rung = Rung.VALUES if raced else Rung.RACE_FREE
     # values may be right by luck: a broken hardware rule fails the verdict all the same
     verdict.correct = right and not errors
     verdict.verdict = "pass" if verdict.correct else "fail"

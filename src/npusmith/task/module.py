@@ -43,7 +43,9 @@ Array = np.ndarray[Any, Any]
 
 _OFFICIAL = "multikernelbench"
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")
-_START = "import sys; sys.path += sys.argv[1:]; from npusmith.task import candidate as run; run.main()"
+_START = (
+    "import sys; sys.path += sys.argv[1:]; from npusmith.task import candidate as run; run.main()"
+)
 _RESTARTS = 3  # after a crash the other sets of inputs still get their turn
 _MEMORY = 16 << 30
 _LOG_CHARS = 2000
@@ -240,7 +242,9 @@ def _orders(
     task = prepared.task
     sets = [
         [
-            wire.Tensor(file=str(_copy_in(folder, trial, item.file)), shape=item.shape, dtype=item.dtype)
+            wire.Tensor(
+                file=str(_copy_in(folder, trial, item.file)), shape=item.shape, dtype=item.dtype
+            )
             for item in trial.record.inputs
         ]
         for trial in trials
@@ -379,9 +383,7 @@ def _findings(row: dict[str, Any]) -> list[Finding]:
     return []
 
 
-def _failed(
-    result: wire.Result, boxed: Boxed, findings: list[Finding], seconds: float
-) -> _Answer:
+def _failed(result: wire.Result, boxed: Boxed, findings: list[Finding], seconds: float) -> _Answer:
     """The set of inputs on which the process came to grief."""
     error = result.error
     if error is not None and error.code in CODES:

@@ -20,7 +20,7 @@ class Rung(str, Enum):
     COMPILED = "compiled"
     RAN = "ran on the twin"
     VALUES = "values right on the twin"
-    RACE_FREE = "race-free on the twin"  # reached only when a hazard check has run
+    RACE_FREE = "race-free on the twin"  # and no hazard, race or cache fault was found
     TIMED = "timed on the twin"
     DEVICE = "right on a device"
 

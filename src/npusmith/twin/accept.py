@@ -26,7 +26,9 @@ from npusmith.twin import scan
 _MARK = re.compile(r"\btemplate\s*<\s*>")
 _NAME = re.compile(r"(\boperator\s*\(\s*\)|\b[A-Za-z_]\w*)\s*<([^<>;{}()]*)>\s*\(")
 _CLASS_NAME = re.compile(r"\s*(?:class|struct)\s+(\w+)\s*<([^<>;{}()]*)>")
-_PRIMARY = r"\btemplate\s*<([^<>;{{}}]*)>([^;{{}}<>]*?){name}\s*\([^;{{}}]*?\)[^;{{}}()]*(?P<end>[;{{])"
+_PRIMARY = (
+    r"\btemplate\s*<([^<>;{{}}]*)>([^;{{}}<>]*?){name}\s*\([^;{{}}]*?\)[^;{{}}()]*(?P<end>[;{{])"
+)
 _PARAMETER = re.compile(r"\s*([\w:\s]+?)\s+(\w+)\s*=\s*([^,]+?)\s*$")
 _CLASS = re.compile(r".*\b(?:class|struct)\s+(?:\w+\s*::\s*)*(\w+)[^;{}()]*$", re.DOTALL)
 _ARRAY = re.compile(r"(?<=[;{}:])\s*[\w:]+(?:\s+[\w:]+)*\s+\w+\s*\[[^\];{}]+\](?=\s*;)")

@@ -22,7 +22,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, diagnose, forbid, scan, wrapper
-from npusmith.twin.kind import Kind, Kinds, read_kinds
+from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
 from npusmith.twin.project import Project, local_headers, read_text
 from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
 
@@ -43,7 +43,7 @@ class Build:
     folder: Path
     seconds: float
     cached: bool  # nothing had to be compiled
-    kinds: Kinds = Kinds(Kind.AIV_ONLY)
+    kinds: Kinds = VECTOR
 
     @property
     def kernel(self) -> Path:
@@ -165,8 +165,15 @@ def _unit(
     return Unit(name, (*command, *limit, *where, *deps, *files, *out, *chain.link_flags()))
 
 
-def compile_file(path: Path, text: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
-    """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both."""
+def compile_file(
+    path: Path, text: str, chain: Toolchain, kinds: Kinds, folder: Path, *, host: bool = False
+) -> None:
+    """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both.
+
+    `host`: it holds host code, too, which is always in kernel.so.
+    """
+    if host and not kinds.vector:
+        kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
     near = {path.parent, *(header.parent for header in local_headers(path))}
     ours = (*near, INCLUDE, chain.folder, Path(chain.compiler.path).resolve().parent.parent)
     units = _kernel_units(chain, kinds, text, folder, path.parent)

@@ -15,7 +15,7 @@ from pathlib import Path
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, compile, scan, wrapper
-from npusmith.twin.kind import Kinds, file_kinds
+from npusmith.twin.kind import Kinds, entry_kinds, file_kinds
 from npusmith.twin.launch import Run, call
 from npusmith.twin.orders import Array, Orders, Output
 from npusmith.twin.project import local_headers, read_text
@@ -59,7 +59,7 @@ def run_direct(
     """Call the launcher: inputs, outputs, then `rest`: workspace of so many bytes, or a value."""
 
     def fill(orders: Orders) -> None:
-        orders.say("kernel", str(build.folder / "kernel.so"))
+        _say_kernels(orders, build)
         orders.lines.append(f"direct {blocks}")
         for port, array in enumerate(inputs):
             orders.input(port, array)
@@ -84,7 +84,7 @@ def run_program(build: DirectBuild, *, seconds: float = 60) -> Run:
     """Call main; its launches are checked like any others, its status must be 0."""
 
     def fill(orders: Orders) -> None:
-        orders.say("kernel", str(build.folder / "kernel.so"))
+        _say_kernels(orders, build)
         orders.lines.append("program")
 
     return call(build.toolchain, build.folder, fill, seconds)
@@ -92,7 +92,9 @@ def run_program(build: DirectBuild, *, seconds: float = 60) -> Run:
 
 def has_main(text: str) -> bool:
     """Does this source define a main function?"""
-    return re.search(r"\bint(?:32_t)?\s+main\s*\([^;{}]{0,200}\)\s*\{", scan.blank(text)) is not None
+    return (
+        re.search(r"\bint(?:32_t)?\s+main\s*\([^;{}]{0,200}\)\s*\{", scan.blank(text)) is not None
+    )
 
 
 def tail_of(build: DirectBuild, tensors: int, elements: int) -> list[int | bytes]:
@@ -140,7 +142,20 @@ def _build(path: Path, name: str, unit: str, chip: Chip) -> DirectBuild:
 
 
 def _compile(path: Path, unit: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
-    compile.compile_file(path, unit, chain, file_kinds(path, read_text(path)), folder)
+    compile.compile_file(path, unit, chain, kinds, folder, host=True)
+
+
+def _say_kernels(orders: Orders, build: DirectBuild) -> None:
+    """The libraries of a source, and on which cores its kernels run."""
+    orders.say("kernel", str(build.folder / "kernel.so"))
+    text = read_text(build.source)
+    kinds = file_kinds(build.source, text)
+    if not kinds.cube:
+        return
+    orders.say("cube", str(build.folder / "cube.so"))
+    orders.lines.append(f"type {int(kinds.default)}")
+    for name, kind in entry_kinds(text).items():
+        orders.say("entrytype", name, int(kind))
 
 
 def _find_launcher(path: Path, text: str) -> str:

@@ -1,4 +1,4 @@
-"""On which cores a kernel runs: as its text declares it, else deduced as the vendor's compiler does.
+"""On which cores a kernel runs: as its text declares it, else as the vendor's compiler deduces it.
 
 Declared: `KERNEL_TASK_TYPE_DEFAULT(type)`, `KERNEL_TASK_TYPE(key, type)` for one tiling key, and
 `__vector__`, `__cube__`, `__mix__(cubes, vectors)` at the entry. Deduced: only vector instructions
@@ -61,6 +61,8 @@ class Kinds:
         return self.by_key.get(key, self.default)
 
 
+VECTOR = Kinds(Kind.AIV_ONLY)
+
 _DEFAULT = re.compile(r"\bKERNEL_TASK_TYPE_DEFAULT\s*\(\s*KERNEL_TYPE_(\w+)\s*\)")
 _BY_KEY = re.compile(r"\bKERNEL_TASK_TYPE\s*\(([^;{}]*?),\s*KERNEL_TYPE_(\w+)\s*\)")
 _MIX = {(0, 1): Kind.MIX_AIV_1_0, (1, 0): Kind.MIX_AIC_1_0}
@@ -87,7 +89,9 @@ _VECTOR_CALLS = (
 )
 _OBJECT = re.compile(r"\bREGIST(?:ER)?_MATMUL_OBJ\s*\(")
 _RAW_CUBE = re.compile(r"\b(?:mad|load_cbuf_to_c[ab]|copy_matrix_cc_to_gm)\s*\(")
-_RAW_VECTOR = re.compile(r"(?<![\w.])(?:v(?:add|sub|mul|div|max|min|exp|conv|adds|muls|cadd)\w*)\s*\(")
+_RAW_VECTOR = re.compile(
+    r"(?<![\w.])(?:v(?:add|sub|mul|div|max|min|exp|conv|adds|muls|cadd)\w*)\s*\("
+)
 
 
 def _calls(names: str, *, qualified: bool) -> re.Pattern[str]:
@@ -145,20 +149,33 @@ def _beside(texts: Mapping[Path, str], folder: Path, name: str) -> Path | None:
     return next((file for file in texts if file.as_posix().endswith(f"/{name}")), None)
 
 
+def entry_kinds(text: str) -> dict[str, Kind]:
+    """The kernels of a source that say by a word at their entry where they run."""
+    code = scan.blank(text)
+    found = ((entry.name, _word(code, entry.offset)) for entry in scan.find_entries(code))
+    return {name: kind for name, kind in found if kind is not None}
+
+
 def _declared(code: str) -> Kind | None:
     for name in _DEFAULT.findall(code):
         if name in Kind.__members__:
             return Kind[name]
-    for match in re.finditer(r"\b__global__\b[^;{}(]*", code):
-        head = code[match.start() : match.end() + 40]
-        mix = re.search(r"\b__mix__\s*\(\s*(\d)\s*,\s*(\d)\s*\)", head)
-        if mix and (int(mix[1]), int(mix[2])) in _MIX:
-            return _MIX[int(mix[1]), int(mix[2])]
-        if "__cube__" in match.group():
-            return Kind.AIC_ONLY
-        if "__vector__" in match.group():
-            return Kind.AIV_ONLY
-    return None
+    words = (_word(code, entry.offset) for entry in scan.find_entries(code))
+    found = {kind for kind in words if kind is not None}
+    if not found:
+        return None
+    return found.pop() if len(found) == 1 else Kind.MIX_AIC_1_2  # each launch has its own then
+
+
+def _word(code: str, name: int) -> Kind | None:
+    """What stands between `__global__` and the name of a kernel."""
+    head = code[max(code.rfind("__global__", 0, name), 0) : name]
+    mix = re.search(r"\b__mix__\s*\(\s*(\d)\s*,\s*(\d)\s*\)", head)
+    if mix:
+        return _MIX.get((int(mix[1]), int(mix[2])))
+    if "__cube__" in head:
+        return Kind.AIC_ONLY
+    return Kind.AIV_ONLY if "__vector__" in head else None
 
 
 def _deduced(code: str) -> Kind:

@@ -26,6 +26,7 @@ from npusmith.twin.finding import Finding
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Array, Attr, Orders, Output
 from npusmith.twin.toolchain import Toolchain
+from npusmith.twin.watch import Watch
 
 Input = Array | Sequence[Array] | None  # None: an absent optional one; a sequence: a DYNAMIC one
 Outputs = Output | Sequence[Output]  # a sequence: a DYNAMIC one
@@ -35,6 +36,7 @@ _BASE_MEMORY = 1 << 30  # of a run, beside workspace: UB images, stacks, librari
 _WORKSPACE_CAP = 4 << 30
 _LOG_CHARS = 2000
 _REPORT_BYTES = 16 << 20
+_WATCH = Watch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,14 @@ def run(
     writable: Collection[int] = (),
     initial: Mapping[int, Sequence[Array]] | None = None,
     saturate: bool = False,
+    watch: Watch = _WATCH,
 ) -> Run:
     """Call the operator once with inputs and outputs in OpDef order.
 
     `writable`: positions of inputs that the kernel may change; Run.inputs gives them back.
     `initial`: what the tensors of an output hold at first, by its position; else nothing is there.
     `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
-    documents do not agree on the default.
+    documents do not agree on the default. `watch`: what the sanitizer assumes and reports.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -109,6 +112,7 @@ def run(
         orders.say("soc", _soc(build.chip.soc_version))
         if saturate:
             orders.lines.append("saturate 1")
+        orders.lines.append(watch.line(build.project.root))
         _add_tensors(orders, op, inputs, outputs, initial or {})
         orders.allow([at for at, port in enumerate(orders.ports) if port in writable])
         for name, value in (attrs or {}).items():

@@ -52,9 +52,7 @@ def build_module(submission: Submission, chip: Chip, folder: Path) -> ModuleBuil
     return _build_direct(submission, chip, root, modules)
 
 
-def _build_operator(
-    submission: Submission, chip: Chip, root: Path, modules: Path
-) -> ModuleBuild:
+def _build_operator(submission: Submission, chip: Chip, root: Path, modules: Path) -> ModuleBuild:
     project = read_project(root)
     built = [compile.build(project, chip, dtypes) for dtypes in type_columns(project)]
     sources = [root / name for name in submission.bindings]
@@ -103,9 +101,7 @@ def _compile_kernels(
     return out
 
 
-def _make_binding(
-    submission: Submission, root: Path, includes: list[Path], modules: Path
-) -> None:
+def _make_binding(submission: Submission, root: Path, includes: list[Path], modules: Path) -> None:
     sources = [root / name for name in submission.bindings]
     beside = {source.parent for source in sources}
     for folder in includes:  # the binding's own folder is the one that is searched

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "text.h"
+#include "toll.h"
 
 namespace twin {
 
@@ -24,6 +25,7 @@ Gm At(const Gm &gm, std::int64_t index, int size) {
 
 void ReadElement(const Call &call, const View &view, std::int64_t index, int size, void *out) {
   Core &core = Enter(call, PIPE_S);
+  CountToll(core, Toll::kScalar);
   const View element = At(view, index, size);
   const std::uint8_t *from = Usable(core, call, {"tensor", &element, size, size, Use::kRead});
   if (from == nullptr) {
@@ -37,6 +39,7 @@ void ReadElement(const Call &call, const View &view, std::int64_t index, int siz
 void WriteElement(const Call &call, const View &view, std::int64_t index, int size,
                   const void *in) {
   Core &core = Enter(call, PIPE_S);
+  CountToll(core, Toll::kScalar);
   const View element = At(view, index, size);
   std::uint8_t *to = Usable(core, call, {"tensor", &element, size, size, Use::kWrite});
   if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));

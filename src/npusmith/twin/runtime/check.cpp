@@ -259,7 +259,8 @@ void UseReserve(Core &core, const Call &call) {
 
 bool HasScratch(Core &core, const Call &call, const View *scratch, std::int64_t bytes) {
   if (scratch != nullptr) {
-    return Usable(core, call, {"sharedTmpBuffer", scratch, bytes}) != nullptr;
+    return Usable(core, call, {"sharedTmpBuffer", scratch, bytes, kBlock, Use::kWrite}) !=
+           nullptr;
   }
   const std::int64_t left = kUbUsable - core.spaces[0].top;
   if (left >= bytes) return true;

@@ -127,6 +127,7 @@ struct Core {
   std::uint64_t mask[2] = {~0ull, ~0ull};  // low, high
   bool counter = false;
   bool maskTouched = false;  // by the user, and not reset since
+  bool maskUsed = false;     // by an instruction, since it was set
   Site maskSite;
   std::uint64_t compareMask[2] = {0, 0};
   Atomic atomic = Atomic::kNone;

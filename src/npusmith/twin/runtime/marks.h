@@ -39,7 +39,7 @@ enum class Clash : std::uint8_t { kReadAfterWrite, kWriteAfterRead, kWriteAfterW
 
 // Reports a hazard inside a core, or counts it where the compiler's auto-sync hides it; after that
 // the pipes count as ordered, so that one missing event is told once. `where`: "UB bytes 0..63".
-void ReportHazard(Core &core, const Call &call, const std::string &where, bool onChip, Clash clash,
+void ReportHazard(Core &core, const Call &call, const std::string &where, Clash clash,
                   std::size_t earlier, const Trace &trace);
 
 // Each row of a strided footprint: act(low, high) with offsets from its start.

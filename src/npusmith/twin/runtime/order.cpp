@@ -5,6 +5,7 @@
 
 #include "marks.h"
 #include "text.h"
+#include "toll.h"
 
 namespace twin {
 
@@ -128,6 +129,7 @@ void OrderWait(Core &core, AscendC::HardEvent event, int id) {
 void OrderBarrier(Core &core, pipe_t pipe) {
   Clocks &clocks = core.clocks;
   if (pipe == PIPE_ALL) {
+    CountToll(core, Toll::kBarrier);
     for (Ticks &seen : clocks.seen) seen = clocks.now;
     return;
   }
@@ -202,8 +204,10 @@ const char *DoingOf(Clash clash) {
   return clash == Clash::kWriteAfterRead ? "may still be reading" : "may still be writing";
 }
 
-bool AutoSync(const Core &) {
+// The compiler adds nothing on cube cores.
+bool AutoSync(const Core &core) {
   const LaunchSpec *spec = ThisLaunch().spec;
+  if (core.seat.kind == Kind::kCube) return false;
   return spec == nullptr || spec->autoSync;
 }
 
@@ -235,7 +239,7 @@ void ReportAs(const Core &core, const Call &call, const char *code, Level level,
 
 }  // namespace
 
-void ReportHazard(Core &core, const Call &call, const std::string &where, bool onChip, Clash clash,
+void ReportHazard(Core &core, const Call &call, const std::string &where, Clash clash,
                   std::size_t earlier, const Trace &trace) {
   const std::size_t later = UnitOf(core.unit);
   const bool vector = earlier == kV && later == kV;
@@ -248,7 +252,6 @@ void ReportHazard(Core &core, const Call &call, const std::string &where, bool o
   } else {
     ReportAs(core, call, "hazard", Level::kError, where, clash, earlier, trace);
   }
-  (void)onChip;
   Ticks done = DoneOn(core, earlier);
   if (earlier == later) done[later] -= 1;  // the present instruction itself is not over
   Advance(core.clocks.seen[later], done);
@@ -284,8 +287,8 @@ struct Toucher {
     // a scalar load is over before the next instruction is issued
     if (by == kS && clash == Clash::kWriteAfterRead) return;
     ReportHazard(core, call,
-                 Text("%s bytes %lld..%lld", NameOf(memory), Ll(low), Ll(high - 1)), true, clash,
-                 by, other);
+                 Text("%s bytes %lld..%lld", NameOf(memory), Ll(low), Ll(high - 1)), clash, by,
+                 other);
   }
 };
 

@@ -414,12 +414,18 @@ bool RunKernel(Job &job) {
 }
 
 // What launches out of host code are checked for.
-void FillDirects(const Job &job) {
+void FillDirects(Job &job) {
   DirectState &state = Directs();
   state.collect = true;
   state.autoSync = job.request.autoSync;
   state.notes = job.request.notes;
   state.shuffle = job.request.shuffle;
+  if (job.request.cube.empty()) return;
+  Guarded("loading", [&] { state.cube = Load(job, job.request.cube); });
+  state.type = static_cast<KernelType>(job.request.type);
+  for (const auto &[name, type] : job.request.entryTypes) {
+    state.types.emplace_back(name, static_cast<KernelType>(type));
+  }
 }
 
 void RunOperator(Job &job) {
@@ -495,6 +501,8 @@ void RunProgram(Job &job) {
   FillDirects(job);
   const Clock::time_point launched = Clock::now();
   program = &job;
+  TakeFindings();  // what OnExit reads must be made before, to be destroyed after it
+  TakeApis();
   on_exit(OnExit, nullptr);
   job.report.completed = Watch(job, [&] { return Succeeded(job, reinterpret_cast<int (*)()>(entry)()); });
   program = nullptr;

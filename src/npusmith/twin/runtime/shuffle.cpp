@@ -244,7 +244,8 @@ void Sort32Op(const Call &call, DType type, const View &dst, const View &src, co
     std::int64_t order[kItems];
     std::iota(order, order + kItems, 0);
     std::stable_sort(order, order + kItems, [&](std::int64_t a, std::int64_t b) {
-      return Score(from, type, a) > Score(from, type, b);
+      const float x = Score(from, type, a), y = Score(from, type, b);
+      return y == y && (x != x || x > y);  // NaN first (doc: TopK)
     });
     for (std::int64_t i = 0; i < kItems; ++i) {
       std::uint8_t *item = to + (r * kItems + i) * kItemBytes;

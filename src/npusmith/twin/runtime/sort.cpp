@@ -147,15 +147,19 @@ void Merge(Core &core, const Call &call, const Format &format, const View &dst,
   for (int i = 0; i < kLists; ++i) {
     core.merged[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(queues[i].taken);
   }
-  const auto bytes = static_cast<std::int64_t>(out.size());
+  auto bytes = static_cast<std::int64_t>(out.size());
   const std::int64_t align = std::max(format.align, format.bytes == kSortItem ? kBlock : 0);
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes, align});
+  if (bytes > dst.bytes) {  // said here; what fits is written, as the hardware writes it
+    Usable(core, call, {"dst", &dst, bytes, align, Use::kLook});
+    bytes = std::max<std::int64_t>(dst.bytes / format.bytes * format.bytes, 0);
+  }
+  std::uint8_t *to = bytes == 0 ? nullptr : Usable(core, call, {"dst", &dst, bytes, align});
   if (to == nullptr) return;
   for (int i = 0; i < lists; ++i) {
     const std::int64_t own = (repeats - 1) * pitch + job.counts[i] * format.bytes;
     if (!Disjoint(call, "dst", dst, bytes, "src", job.lists[i], own)) return;
   }
-  std::copy(out.begin(), out.end(), to);
+  std::copy_n(out.begin(), bytes, to);
 }
 
 }  // namespace

@@ -123,6 +123,7 @@ void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
   core.mask[0] = low;
   core.mask[1] = high;
   core.maskTouched = core.counter || (low & high) != ~0ull;
+  core.maskUsed = false;
   core.maskSite = call.site;
 }
 

@@ -4,6 +4,7 @@
 
 #include "marks.h"
 #include "text.h"
+#include "toll.h"
 #include "traffic.h"
 
 namespace twin {
@@ -120,7 +121,7 @@ struct Visitor {
     if (same && other.time == access.time) return;
     if (other.scalar && clash == Clash::kWriteAfterRead) return;
     if (other.scalar || access.scalar) return;  // the cache matters more: see CheckCache
-    ReportHazard(core, call, Where(low, high), false, clash, other.unit,
+    ReportHazard(core, call, Where(low, high), clash, other.unit,
                  {other.time, other.place});
   }
 };
@@ -230,6 +231,8 @@ void TouchWrite(Tracked &tracked, const Visitor &by, std::int64_t low, std::int6
 void OrderTouchGm(Core &core, const Call &call, const Region &region, const std::uint8_t *base,
                   std::int64_t bytes, std::int64_t run, std::int64_t pitch, bool write,
                   bool scalar) {
+  const std::int64_t rows = run > 0 && pitch > run ? (bytes + pitch - 1) / pitch : 1;
+  CountToll(core, scalar ? Toll::kScalar : Toll::kCopy, rows > 1 ? rows * run : bytes);
   Tracked *tracked = core.clocks.marks == nullptr ? nullptr : TrackedOf(region);
   const std::size_t unit = UnitOf(core.unit);
   if (tracked == nullptr || unit >= kUnits || bytes <= 0) return;
@@ -285,6 +288,7 @@ void OrderPlacesReset();
 
 void OrderLaunch() {
   All() = Traffic();
+  ForgetTolls();
   OrderPlacesReset();
 }
 
@@ -345,6 +349,7 @@ void ReportLeft(const Region &region, std::int64_t low, std::int64_t high, const
 
 void OrderFinish() {
   OrderSettle();
+  ReportTolls();
   for (const Tracked &tracked : All().regions) {
     const Region &region = *tracked.region;
     if (region.scratch || tracked.lost || Skipped()) continue;

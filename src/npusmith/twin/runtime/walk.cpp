@@ -41,6 +41,11 @@ void TakeTotal(Plan &plan, std::int64_t total) {
 bool PlanCount(Core &core, const Call &call, const Walk &walk, Plan &plan) {
   if (!InRange(call, "count", walk.count, 0, 0x7FFFFFFF)) return false;
   TakeTotal(plan, walk.count);
+  if (core.maskTouched && !core.maskUsed) {
+    Report(call, "mask-lost",
+           Text("%s resets the mask that SetVectorMask set and nothing has used", call.api),
+           Text("set at %s", PlaceOf(core.maskSite).c_str()), "", "", Level::kWarning);
+  }
   // a count form switches to counter mode, runs, and leaves normal mode and a full mask behind
   core.counter = false;
   core.mask[0] = core.mask[1] = ~0ull;
@@ -58,6 +63,7 @@ bool PlanMask(const Call &call, const Walk &walk, Plan &plan) {
 }
 
 bool PlanRegister(Core &core, Plan &plan) {
+  core.maskUsed = true;
   plan.mask[0] = core.mask[0];
   plan.mask[1] = core.mask[1];
   return true;
@@ -71,6 +77,7 @@ bool MakePlan(Core &core, const Call &call, const Walk &walk, std::int64_t lanes
   if (walk.kind == Walk::Kind::kCount) {
     good = PlanCount(core, call, walk, plan);
   } else if (core.counter) {
+    core.maskUsed = true;
     // the mask register holds the number of elements; repeatTime is ignored
     const std::int64_t total = walk.kind == Walk::Kind::kMask ? walk.count
                                : walk.kind == Walk::Kind::kBits

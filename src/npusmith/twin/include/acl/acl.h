@@ -21,6 +21,8 @@ enum aclrtMemMallocPolicy {
   ACL_MEM_MALLOC_NORMAL_ONLY
 };
 
+enum aclrtMemAttr { ACL_DDR_MEM, ACL_HBM_MEM };
+
 enum aclrtMemcpyKind {
   ACL_MEMCPY_HOST_TO_HOST,
   ACL_MEMCPY_HOST_TO_DEVICE,
@@ -39,7 +41,18 @@ aclError aclrtDestroyContext(aclrtContext context);
 aclError aclrtCreateStream(aclrtStream *stream);
 aclError aclrtDestroyStream(aclrtStream stream);
 aclError aclrtSynchronizeStream(aclrtStream stream);
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, std::int32_t milliseconds);
 aclError aclrtSynchronizeDevice();
+aclError aclrtGetDeviceCount(std::uint32_t *count);
+const char *aclrtGetSocName();
+const char *aclGetRecentErrMsg();
+aclError aclrtGetMemInfo(aclrtMemAttr attribute, std::size_t *free, std::size_t *total);
+// Launches run at once: an event has nothing to wait for, and no time passes between two.
+aclError aclrtCreateEvent(aclrtEvent *event);
+aclError aclrtDestroyEvent(aclrtEvent event);
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
+aclError aclrtSynchronizeEvent(aclrtEvent event);
+aclError aclrtEventElapsedTime(float *milliseconds, aclrtEvent start, aclrtEvent end);
 // Device memory is filled with a NaN pattern, as nothing promises zeros.
 aclError aclrtMalloc(void **pointer, std::size_t bytes, aclrtMemMallocPolicy policy);
 aclError aclrtFree(void *pointer);

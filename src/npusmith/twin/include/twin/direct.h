@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ struct DirectState {
   bool autoSync = true, notes = false;  // as in LaunchSpec
   std::uint32_t shuffle = 0;
   std::uint32_t blocks = 0;             // of the last launch
+  void *cube = nullptr;                 // the same file as compiled for cube cores
+  KernelType type = KernelType::kAivOnly;
+  std::vector<std::pair<std::string, KernelType>> types;  // of kernels that declare their own
   std::vector<FindingRecord> findings;  // about launches themselves
   bool (*guard)(bool (*launch)(void *), void *at) = nullptr;  // runs each launch, see embed.cpp
 };
@@ -29,14 +33,33 @@ DirectState &Directs();
 // What device memory an address lies in or near, for a message.
 std::string NearAllocation(const void *address);
 
-// Runs `entry(args)` on every block at once.
-void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args);
+// A kernel as cube cores run it, and on which cores a launch of it runs.
+struct Twins {
+  void *cube = nullptr;
+  KernelType type = KernelType::kAivOnly;
+};
+Twins TwinsOf(void *kernel);
+
+// Runs `entry(args)` on every block at once; `cube(args)` on cube cores.
+void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
+                  void (*cube)(void **) = nullptr, KernelType type = KernelType::kAivOnly);
 
 template <typename Kernel, typename... A>
 void Direct(std::uint32_t blocks, Kernel kernel, A &&...args) {
-  auto call = [&] { kernel(args...); };
-  void *closure = &call;
-  LaunchDirect(blocks, [](void **at) { (*static_cast<decltype(call) *>(*at))(); }, &closure);
+  auto call = [&](Kernel function) { function(args...); };
+  using Call = decltype(call);
+  Twins twins;
+  if constexpr (std::is_pointer_v<Kernel>) twins = TwinsOf(reinterpret_cast<void *>(kernel));
+  void *closure[] = {&call, &kernel, &twins.cube};
+  const auto vector = [](void **at) {
+    (*static_cast<Call *>(at[0]))(*static_cast<Kernel *>(at[1]));
+  };
+  const auto cube = [](void **at) {
+    if constexpr (std::is_pointer_v<Kernel>) {
+      (*static_cast<Call *>(at[0]))(reinterpret_cast<Kernel>(*static_cast<void **>(at[2])));
+    }
+  };
+  LaunchDirect(blocks, vector, closure, cube, twins.type);
 }
 
 // A host function `f(blocks, stream, pointers and values ...)`, called with an array of addresses:

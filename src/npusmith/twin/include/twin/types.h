@@ -12,7 +12,8 @@
 
 // Address spaces and function kinds mean nothing on a CPU.
 #define __aicore__
-#define __global__
+// A kernel that host code of the same file launches is looked up by name in the other library.
+#define __global__ __attribute__((visibility("default")))
 #define __gm__
 #define __ubuf__
 #define __cbuf__

@@ -1,11 +1,13 @@
 // Device memory for direct-launch programs, and launches out of host code.
 #include "acl/acl.h"
 
+#include <dlfcn.h>
 #include <cstdio>
 #include <cstring>
 #include <map>
 
 #include "memory.h"
+#include "twin/chip.h"
 #include "twin/direct.h"
 #include "twin/half.h"
 #include "twin/launch.h"
@@ -62,11 +64,28 @@ bool CheckBlocks(DirectState &state, std::uint32_t blocks) {
 
 }  // namespace
 
-void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args) {
+Twins TwinsOf(void *kernel) {
+  const DirectState &state = Directs();
+  Dl_info info{};
+  if (state.cube == nullptr || dladdr(kernel, &info) == 0 || info.dli_sname == nullptr) return {};
+  Twins twins{dlsym(state.cube, info.dli_sname), state.type};
+  for (const auto &[name, type] : state.types) {  // plain, or inside a mangled name
+    const std::string mangled = std::to_string(name.size()) + name;
+    const bool same = name == info.dli_sname || std::strstr(info.dli_sname, mangled.c_str());
+    if (same) twins.type = type;
+  }
+  const bool vector = twins.type == KernelType::kAivOnly || twins.type == KernelType::kMixAiv10;
+  return twins.cube == nullptr || vector ? Twins{} : twins;
+}
+
+void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
+                  void (*cube)(void **), KernelType type) {
   DirectState &state = Directs();
   if (!CheckBlocks(state, blocks)) return;
   LaunchSpec spec{};
   spec.entry = entry;
+  spec.cube = cube;
+  spec.type = type;
   spec.args = args;
   spec.blocks = blocks;
   spec.regions = state.regions;
@@ -110,7 +129,29 @@ aclError aclrtCreateStream(aclrtStream *stream) {
 }
 aclError aclrtDestroyStream(aclrtStream) { return ACL_SUCCESS; }
 aclError aclrtSynchronizeStream(aclrtStream) { return ACL_SUCCESS; }
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream, std::int32_t) { return ACL_SUCCESS; }
 aclError aclrtSynchronizeDevice() { return ACL_SUCCESS; }
+aclError aclrtGetDeviceCount(std::uint32_t *count) {
+  *count = 1;
+  return ACL_SUCCESS;
+}
+const char *aclrtGetSocName() { return "Ascend910B"; }
+const char *aclGetRecentErrMsg() { return ""; }
+aclError aclrtGetMemInfo(aclrtMemAttr, std::size_t *free, std::size_t *total) {
+  *free = *total = TWIN_HBM_BYTES;
+  return ACL_SUCCESS;
+}
+aclError aclrtCreateEvent(aclrtEvent *event) {
+  *event = nullptr;
+  return ACL_SUCCESS;
+}
+aclError aclrtDestroyEvent(aclrtEvent) { return ACL_SUCCESS; }
+aclError aclrtRecordEvent(aclrtEvent, aclrtStream) { return ACL_SUCCESS; }
+aclError aclrtSynchronizeEvent(aclrtEvent) { return ACL_SUCCESS; }
+aclError aclrtEventElapsedTime(float *milliseconds, aclrtEvent, aclrtEvent) {
+  *milliseconds = 0;
+  return ACL_SUCCESS;
+}
 
 aclError aclrtMalloc(void **pointer, std::size_t bytes, aclrtMemMallocPolicy) {
   if (pointer == nullptr || bytes == 0) return ACL_ERROR_INVALID_PARAM;

@@ -68,7 +68,10 @@ Request ReadRequest(const char *path) {
     if (word == "kernel") request.kernel = TakeText(line);
     else if (word == "cube") request.cube = TakeText(line);
     else if (word == "type") request.type = Take<int>(line);
-    else if (word == "keytype") {
+    else if (word == "entrytype") {
+      const auto name = TakeText(line);
+      request.entryTypes[name] = Take<int>(line);
+    } else if (word == "keytype") {
       const auto key = Take<std::uint64_t>(line);
       request.keyTypes[key] = Take<int>(line);
     } else if (word == "host") request.host = TakeText(line);

@@ -1,7 +1,7 @@
 // The orders of one run, as the Python side writes them: a line each, words separated by blanks,
 // strings in hexadecimal with a leading x.
 //   kernel PATH | cube PATH | host PATH | soc NAME | seconds N | cap BYTES
-//   type N | keytype KEY N                      a twin::KernelType, of one tiling key
+//   type N | keytype KEY N | entrytype NAME N   a twin::KernelType, of one tiling key, of one kernel
 //   in PORT DTYPE BYTES PATH RANK DIM...        one line per tensor; absent optional ports have none
 //   out PORT DTYPE BYTES PATH REF RANK DIM...   REF: position of the input it shares memory with, -1
 //   write POSITION       the kernel may change this input tensor
@@ -44,6 +44,7 @@ struct Request {
   std::string kernel, cube, host, soc;
   int type = 0;                           // a twin::KernelType
   std::map<std::uint64_t, int> keyTypes;  // of tiling keys that have their own
+  std::map<std::string, int> entryTypes;  // of kernels of a direct launch that have their own
   double seconds = 60;
   std::uint64_t cap = 0;  // bytes of workspace that this machine can give
   std::vector<TensorOrder> inputs, outputs;
