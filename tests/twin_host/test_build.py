@@ -194,3 +194,22 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, chip: Chip
         build(read_project(Path(__file__).parents[1] / "projects/add"), chip, TYPES)
     assert caught.value.code == "compiler-missing"
     assert "no-such-compiler" in caught.value.seen
+
+
+def test_a_changed_kernel_leaves_the_compiled_host_side_as_it_is(edited: Edit, chip: Chip) -> None:
+    root = edited("add", {})
+    first = build(read_project(root), chip, TYPES)
+    (root / KERNEL).write_text((root / KERNEL).read_text() + "// changed\n")
+    second = build(read_project(root), chip, TYPES)
+    assert not second.cached
+    assert not (second.folder / "host.log").exists()  # no compiler ran for it
+    assert second.host.read_bytes() == first.host.read_bytes()
+
+
+def test_a_changed_header_of_the_host_side_compiles_it_again(edited: Edit, chip: Chip) -> None:
+    root = edited("add", {})
+    build(read_project(root), chip, TYPES)
+    header = next((root / "op_host").glob("*.h"))
+    header.write_text(header.read_text() + "// changed\n")
+    again = build(read_project(root), chip, TYPES)
+    assert (again.folder / "host.log").exists()

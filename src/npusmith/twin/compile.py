@@ -97,25 +97,85 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
 
 
 def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
-    kernels = _kernel_units(chain, kinds, text, folder, project.kernel.parent)
-    command = [*chain.host_command(), *project.host_flags]
-    host = _unit("host", chain, command, list(project.hosts), folder, [])
+    units = _kernel_units(chain, kinds, text, folder, project.kernel.parent)
+    hosts = _host_folder(project, chain)
+    known = _take_host(hosts, folder)
+    if not known:
+        command = [*chain.host_command(), *project.host_flags]
+        units.append(_unit("host", chain, command, list(project.hosts), folder, []))
     compiler = Path(chain.compiler.path).resolve().parent.parent
     ours = (project.root, INCLUDE, chain.folder, compiler)
-    compile_units([*kernels, host], folder, project.root, read=ours)
+    compile_units(units, folder, project.root, read=ours)
+    if not known:
+        _keep_host(project, hosts, folder)
     _check_device(chain, kinds, project.kernel_texts, [wrapper.ENTRY], folder, project.kernel)
     _note_extras(project, folder)
 
 
+# ---- the host side by itself: a loop that repairs a kernel leaves it as it is
+
+
+def _host_folder(project: Project, chain: Toolchain) -> Path:
+    """Where this project's compiled host side is kept: by its sources, wherever those lie."""
+    sources = [f"{path}\0{project.texts[path]}" for path in project.hosts]
+    key = cache.digest([chain.folder.name, *project.host_flags, *sources])
+    return cache.cache_root() / "host" / key
+
+
+def _take_host(kept: Path, folder: Path) -> bool:
+    """Copy a kept host side that is still what its sources and headers say; False without one."""
+    if not (kept / "complete").exists() or not _extras_same(kept):
+        return False
+    try:
+        for file in (kept / "host.so", *kept.glob("*.d")):
+            shutil.copyfile(file, folder / file.name)
+    except OSError:  # another process is cleaning up
+        return False
+    return True
+
+
+def _keep_host(project: Project, kept: Path, folder: Path) -> None:
+    def copy(target: Path) -> None:
+        for file in (folder / "host.so", *folder.glob("host*.d")):
+            shutil.copyfile(file, target / file.name)
+        _note_read(target, folder, {str(path) for path in project.hosts})
+
+    (kept / "complete").unlink(missing_ok=True)
+    cache.fetch(kept, copy)
+    cache.keep_newest(kept.parent, _KEPT_BUILDS, kept)
+
+
 def _kernel_units(
-    chain: Toolchain, kinds: Kinds, text: str, folder: Path, beside: Path
+    chain: Toolchain,
+    kinds: Kinds,
+    text: str,
+    folder: Path,
+    beside: Path,
+    *,
+    visible: bool = False,
 ) -> list[Unit]:
-    """The kernel's text, once for each kind of core that it runs on."""
+    """The kernel's text, once for each kind of core that it runs on.
+
+    `visible`: every function is, so that a launch finds its kernel in the other library by name.
+    """
     source = folder / "kernel.cpp"
     source.write_text(text)
     wanted = [("kernel", chain.kernel_command())] if kinds.vector else []
     wanted += [("cube", chain.cube_command())] if kinds.cube else []
+    if visible:
+        wanted = [(name, _visible(name, command, folder)) for name, command in wanted]
     return [_unit(name, chain, command, [source], folder, [beside]) for name, command in wanted]
+
+
+def _visible(name: str, command: list[str], folder: Path) -> list[str]:
+    """The command with all names visible: not with the precompiled header, whose names are not."""
+    new = [*command, "-fvisibility=default"]
+    if "-include" in new:
+        header = new.index("-include") + 1
+        plain = folder / f"{name}_plain.h"
+        shutil.copyfile(new[header], plain)
+        new[header] = str(plain)
+    return new
 
 
 def _check_device(
@@ -176,7 +236,8 @@ def compile_file(
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
     near = {path.parent, *(header.parent for header in local_headers(path))}
     ours = (*near, INCLUDE, chain.folder, Path(chain.compiler.path).resolve().parent.parent)
-    units = _kernel_units(chain, kinds, text, folder, path.parent)
+    both = host and kinds.cube
+    units = _kernel_units(chain, kinds, text, folder, path.parent, visible=both)
     compile_units(units, folder, path.parent, read=ours)
     entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
     _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path)
@@ -219,16 +280,20 @@ def _head(log: Path) -> str:
 
 
 def _note_extras(project: Project, folder: Path) -> None:
-    known = {str(path) for path in project.texts}
+    _note_read(folder, folder, {str(path) for path in project.texts})
+
+
+def _note_read(target: Path, folder: Path, known: set[str]) -> None:
+    """Leave in `target` a hash of each file that the compile read, save `known` and our own."""
     extras: dict[str, str] = {}
-    for deps in folder.glob("*.d"):
+    for deps in target.glob("*.d"):
         for word in _dependencies(deps.read_bytes().decode(errors="surrogateescape")):
             path = Path(word)
             ours = path.is_relative_to(INCLUDE) or path.is_relative_to(folder.parent.parent)
             if word in known or ours or word.startswith(("/usr/", "/lib")):
                 continue
             extras[word] = _hash(path)
-    (folder / "extras.json").write_text(json.dumps(extras))
+    (target / "extras.json").write_text(json.dumps(extras))
 
 
 def _dependencies(text: str) -> list[str]:
