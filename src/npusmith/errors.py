@@ -927,6 +927,12 @@ _TWIN: list[Code] = [
             "round each buffer's share of UB down to a multiple of 32 B",
         ),
         (
+            "ub-size",
+            "An operation touches bytes behind its tensor that still belong to the tensor's buffer.",
+            "count, mask, repeats and strides that stay inside the tensor",
+            "SetSize, or a larger count in Get, when the rest of the buffer is meant",
+        ),
+        (
             "gm-padding",
             "A copy reads past the end of a tensor, into what its allocation has been rounded up to.",
             "reads inside the tensor; at most to the next 32 B and 32 B more, whatever is there",

@@ -502,6 +502,13 @@ ENTRY(in_turn) {
   }
 }
 
+ENTRY(many_flags) {
+  for (int i = 0; i < 40; ++i) {
+    if ASCEND_IS_AIC CrossCoreSetFlag<2, PIPE_FIX>(1);
+    if ASCEND_IS_AIV CrossCoreWaitFlag(1);
+  }
+}
+
 ENTRY(stuck) {  // the vector cores of block 1 never set the flag
   if ASCEND_IS_AIV {
     if (GetBlockIdx() >= GetSubBlockNum()) return;

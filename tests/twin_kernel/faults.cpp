@@ -72,6 +72,12 @@ BOTH(ub_bounds) {
   Add(ub.c, ub.a, ub.b, bad ? 1025 : 1024);  // caught
 }
 
+BOTH(ub_size) {
+  Ub ub;
+  LocalTensor<float> part = ub.bufs[0].Get<float>(64);
+  Adds(ub.c, part, 1.0f, bad ? 65 : 64);  // caught
+}
+
 BOTH(ub_bounds_of_strides) {
   Ub ub;
   const int stride = bad ? 9 : 8;
@@ -185,7 +191,7 @@ BOTH(param_range_of_a_transpose) {
 BOTH(gm_bounds) {
   Ub ub;
   GlobalTensor<float> gm;
-  gm.SetGlobalBuffer(static_cast<float *>(args[0]));
+  gm.SetGlobalBuffer(static_cast<float *>(args[3]));
   DataCopy(ub.a, gm[bad ? 1024 : 1016], 8);  // caught
 }
 
@@ -193,6 +199,13 @@ BOTH(gm_bounds_of_the_last_tile) {
   Ub ub;
   DataCopyExtParams how(1, bad ? 100 : 96, 0, 0, 0);
   DataCopyPad(ub.a, Input(args)[1000], how, DataCopyPadExtParams<float>());  // caught
+}
+
+BOTH(gm_padding) {
+  Ub ub;
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[0]));
+  DataCopy(ub.a, gm[bad ? 1008 : 992], 32);  // caught
 }
 
 BOTH(gm_size) {

@@ -14,7 +14,8 @@ using namespace AscendC;
   template <bool bad>                     \
   void name(void **args)
 
-// args: 0 read-only input, 1 output, 2 workspace, 3 blank output; 4096 floats each
+// args: 0 read-only input, 1 output, 2 workspace, 3 blank output; 4096 floats each;
+// 4 read-only, its last 64 bytes are padding of its allocation
 inline GlobalTensor<float> Gm(void **args, int which) {
   GlobalTensor<float> gm;
   gm.SetGlobalBuffer(static_cast<float *>(args[which]), 4096);

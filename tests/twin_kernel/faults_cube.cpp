@@ -46,8 +46,10 @@ BOTH(wrong_core_of_a_cube_instruction) {
 BOTH(cross_count) {
   if ASCEND_IS_AIC {
     for (int i = 0; i < (bad ? 16 : 15); ++i) CrossCoreSetFlag<2, PIPE_FIX>(1);  // caught
+    CrossCoreSetFlag<2, PIPE_FIX>(2);
   } else {
-    for (int i = 0; i < 15; ++i) CrossCoreWaitFlag(1);
+    CrossCoreWaitFlag(2);
+    for (int i = 0; i < (bad ? 16 : 15); ++i) CrossCoreWaitFlag(1);
   }
 }
 

@@ -110,3 +110,10 @@ BOTH(atomic_uninit) {
   DataCopy(Gm(args, 3), ub.a, 64);  // caught
   SetAtomicNone();
 }
+
+BOTH(gm_padding) {
+  Ub ub;
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[4]));
+  DataCopy(ub.a, gm[4096 - 1024 - (bad ? 0 : 16)], 1024);  // caught
+}

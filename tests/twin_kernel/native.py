@@ -134,6 +134,7 @@ class Tensor:
     writable: bool = True
     blank: bool = False  # filled with poison here: to be written before it is read
     scratch: bool = False  # a workspace: nobody looks at it afterwards
+    pad: int = 0  # of its bytes, those at the end that are padding of the allocation
 
     def __post_init__(self) -> None:
         if self.blank:
@@ -141,7 +142,7 @@ class Tensor:
 
     @property
     def flags(self) -> int:
-        return int(self.writable) | int(self.blank) << 1 | int(self.scratch) << 2
+        return int(self.writable) | int(self.blank) << 1 | int(self.scratch) << 2 | self.pad << 8
 
 
 class Kernels:

@@ -44,7 +44,7 @@ extern "C" void shim_options(int autoSync, int notes, std::uint32_t shuffle) {
   options.shuffle = shuffle;
 }
 
-// `writable`: bit 0 writable, bit 1 blank, bit 2 scratch. `cube`: the entry as compiled for cube cores; `type`: a twin::KernelType.
+// `writable`: bit 0 writable, bit 1 blank, bit 2 scratch; from bit 8 on: bytes of padding. `cube`: the entry as compiled for cube cores; `type`: a twin::KernelType.
 extern "C" int shim_launch_cores(void (*entry)(void **), void (*cube)(void **), int type,
                                  void **args, const std::uint64_t *sizes,
                                  const char *const *names, const int *writable, int count,
@@ -59,7 +59,8 @@ extern "C" int shim_launch_cores(void (*entry)(void **), void (*cube)(void **), 
   spec.saturate = saturates;
   for (int i = 0; i < count; ++i) {
     spec.regions.push_back(
-        {static_cast<std::uint8_t *>(args[i]), sizes[i], names[i], (writable[i] & 1) != 0, 0,
+        {static_cast<std::uint8_t *>(args[i]), sizes[i] - static_cast<unsigned>(writable[i] >> 8),
+         names[i], (writable[i] & 1) != 0, static_cast<unsigned>(writable[i] >> 8),
          (writable[i] & 2) != 0, (writable[i] & 4) != 0});
   }
   return twin::Launch(spec) ? 1 : 0;

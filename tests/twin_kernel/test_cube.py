@@ -321,11 +321,19 @@ def test_c_goes_through_l1_into_a_second_product(cores: Cores) -> None:
 # ---- both kinds of core
 
 
+def _lines(count: int) -> np.ndarray:
+    """A cache line of int64 for each core: two of them never write into one line."""
+    raw = np.zeros(count * 64 + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * 64].view(np.int64).reshape(count, 8)
+
+
 @pytest.mark.parametrize(
     ("kind", "vectors"), [(Kind.MIX_AIC_1_1, 1), (Kind.MIX_AIC_1_2, 2), (Kind.AIV_ONLY, 1)]
 )
 def test_every_core_knows_who_it_is(cores: Cores, kind: Kind, vectors: int) -> None:
-    out = np.full((128, 8), -1, np.int64)
+    out = _lines(128)
+    out[:] = -1
     assert cores.launch("who", [Tensor(out, "out")], kind, blocks=3).findings == ()
     for block in range(3):
         if kind.cube:
@@ -348,13 +356,8 @@ def test_flags_hand_data_from_vector_to_cube_cores_and_back(cores: Cores, kind: 
     np.testing.assert_allclose(out, 2 * (raised @ b.astype(np.float64).T), rtol=1e-5, atol=1e-4)
 
 
-def _slots(count: int) -> np.ndarray:
-    """A cache line for each core."""
-    return np.zeros((count, 8), np.int64)
-
-
 def test_everybody_meets_everybody(cores: Cores) -> None:
-    numbers, sums = _slots(12), _slots(12)
+    numbers, sums = _lines(12), _lines(12)
     tensors = [Tensor(numbers, "numbers"), Tensor(sums, "sums")]
     outcome = cores.launch("all_meet", tensors, Kind.MIX_AIC_1_2, blocks=4)
     assert outcome.finished
@@ -362,7 +365,7 @@ def test_everybody_meets_everybody(cores: Cores) -> None:
 
 
 def test_vector_cores_meet_in_their_block_and_in_all(cores: Cores) -> None:
-    numbers, sums = _slots(6), _slots(6)
+    numbers, sums = _lines(6), _lines(6)
     tensors = [Tensor(numbers, "numbers"), Tensor(sums, "sums")]
     outcome = cores.launch("vectors_meet", tensors, Kind.MIX_AIC_1_2, blocks=3)
     assert outcome.finished
@@ -375,6 +378,12 @@ def test_vector_cores_take_turns_in_order(cores: Cores) -> None:
     tensors = [Tensor(order, "list"), Tensor(np.zeros(64, np.int32), "work")]
     assert cores.launch("in_turn", tensors, Kind.AIV_ONLY, blocks=4).finished
     assert list(order[:9]) == [8, 0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_a_core_that_runs_ahead_waits_for_room_in_the_counter(cores: Cores) -> None:
+    outcome = cores.launch("many_flags", [], Kind.MIX_AIC_1_2, blocks=2)
+    assert outcome.findings == ()
+    assert outcome.finished
 
 
 def test_a_deadlock_says_which_core_waits_for_what(cores: Cores) -> None:

@@ -39,6 +39,7 @@ def _launch(kernels: Kernels, entry: str, blocks: int) -> Outcome:
         Tensor(np.ones(1024, np.float32), "x", writable=False),
         Tensor(np.zeros(1024, np.float32), "y"),
         Tensor(np.array([256, 0], np.int64), "tiling", writable=False),
+        Tensor(np.ones(1040, np.float32), "padded", writable=False, pad=64),
     ]
     return kernels.launch(entry, tensors, blocks=blocks)
 

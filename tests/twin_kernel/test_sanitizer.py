@@ -50,12 +50,13 @@ def _launch(kernels: Kernels, entry: str, *, blocks: int = 1, **options: bool) -
         Tensor(floats(), "y"),
         Tensor(floats(), "workspace", blank=True, scratch=True),
         Tensor(floats(), "z", blank=True),
+        Tensor(floats(), "w", writable=False, pad=64),
     ]
     return kernels.launch(entry, tensors, blocks=blocks, **options)
 
 
 def _run(groups: dict[str, Kernels], group: str, kind: str, name: str) -> Outcome:
-    blocks = 2 if name.startswith("gm_") else 1
+    blocks = 2 if name.startswith(("gm_race", "gm_line", "gm_cache")) else 1
     note = CODES[_code(name)].level is Level.NOTE
     manual = name.startswith("manual_")
     return _launch(groups[group], f"{kind}_{name}", blocks=blocks, notes=note, auto_sync=not manual)

@@ -75,12 +75,25 @@ bool CheckAlignment(const Call &call, const Need &need) {
   return false;
 }
 
+// A tensor may have been given a smaller size than the buffer that it was cut from.
+bool InBuffer(const Core &core, const Need &need) {
+  const View &view = *need.view;
+  if (view.buffer == kNoBuffer) return false;
+  const Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
+  return view.addr >= buffer.addr && view.addr + need.bytes <= buffer.addr + buffer.bytes;
+}
+
 bool CheckBounds(const Core &core, const Call &call, const Need &need) {
   const View &view = *need.view;
   const std::int64_t most = BytesOf(MemoryOf(view.position));
   if (need.bytes <= view.bytes && view.addr >= 0 && view.addr + need.bytes <= most) return true;
   std::string seen = Text("touches %lld B, the tensor has %lld B from there on", Ll(need.bytes),
                           Ll(std::max<std::int64_t>(view.bytes, 0)));
+  if (InBuffer(core, need)) {
+    Report(call, "ub-size", Text("%s of %s ends outside its tensor", need.role, call.api), seen, "",
+           "", Level::kWarning);
+    return true;
+  }
   if (view.buffer != kNoBuffer) {
     const Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
     seen += Text("; buffer of %lld B made at %s", Ll(buffer.bytes), PlaceOf(buffer.made).c_str());
@@ -155,9 +168,15 @@ void Touch(Core &core, const Call &call, const Need &need, Memory memory) {
 
 std::uint8_t *UsableIn(Core &core, const Call &call, const Need &need, Memory memory) {
   CheckOverflow(core);
-  const bool good = CheckCore(core, call, memory) && CheckPosition(call, need, memory) && CheckState(core, call, need) &&
-                    CheckAlignment(call, need) && CheckBounds(core, call, need);
-  if (!good) return nullptr;
+  if (!CheckCore(core, call, memory) || !CheckPosition(call, need, memory)) return nullptr;
+  // The hardware knows neither owners nor lengths of tensors: what lies in the memory is used.
+  CheckState(core, call, need);
+  if (!CheckAlignment(call, need)) return nullptr;
+  const bool there = need.view->addr >= 0 && need.view->addr + need.bytes <= BytesOf(memory);
+  if (!CheckBounds(core, call, need)) {
+    core.outside = true;
+    if (!there) return nullptr;
+  }
   Touch(core, call, need, memory);
   return core.Hold(memory).base + need.view->addr;
 }
@@ -236,7 +255,7 @@ std::int64_t Fit(const Call &call, const char *what, std::int64_t value, std::in
 bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t aBytes,
               const char *second, const View &b, std::int64_t bBytes) {
   if (a.addr + aBytes <= b.addr || b.addr + bBytes <= a.addr) return true;
-  if (aBytes <= 0 || bBytes <= 0) return true;
+  if (aBytes <= 0 || bBytes <= 0 || Me().outside) return true;
   Report(call, "overlap", Text("%s and %s of %s overlap", first, second, call.api),
          Text("UB bytes %lld..%lld and %lld..%lld", Ll(a.addr), Ll(a.addr + aBytes), Ll(b.addr),
               Ll(b.addr + bBytes)));

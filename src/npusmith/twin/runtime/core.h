@@ -64,7 +64,7 @@ struct Queue {
   Site made;
 };
 
-enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kTurn };
+enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kRoom, kTurn };
 
 // A vector core (AIV) or a cube core (AIC).
 enum class Kind : std::uint8_t { kVector, kCube };
@@ -100,6 +100,7 @@ struct Core {
   int block = 0;  // the same as seat.block
   Seat seat;
   std::array<Space, kMemories> spaces;
+  bool outside = false;  // the present call has left a tensor: what follows from that is no news
   pipe_t unit = PIPE_V;  // the pipe on which the present call's instruction runs
   Clocks clocks;         // what this core's pipes have seen of each other
   Shadow shadow;         // what is known of each byte that lives on the core
@@ -152,7 +153,7 @@ struct Core {
   std::string waitingFor;                 // for the report of a deadlock
   std::shared_ptr<const Stamps> meeting;  // kSync: filled when everybody has arrived
   const std::int32_t *waitFlag = nullptr;
-  int crossId = 0;
+  int crossId = 0, crossMode = 0;
   long turn = 0;  // WaitPreBlock calls so far
   bool done = false;
   bool stopped = false;  // by a fatal finding

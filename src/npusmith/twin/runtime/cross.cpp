@@ -153,16 +153,25 @@ std::vector<Member> Members(const Session &session, Kind kind, int group, int id
 void Deliver(const Call &call, Session &session, const std::vector<Member> &receivers,
              const std::shared_ptr<const Stamps> &stamps) {
   for (const Member &receiver : receivers) {
-    Credits &credits = session.credits[receiver];
     session.setters[receiver] = call.site;
-    if (credits.size() < kMostCount) {
-      credits.push_back(stamps);
-      continue;
-    }
-    Report(call, "cross-count", Text("%s(%d) makes the counter of a core exceed 15", call.api,
-                                     receiver[3]),
-           Text("%zu set and not waited for", credits.size() + 1), "0 .. 15 outstanding");
+    session.credits[receiver].push_back(stamps);
   }
+}
+
+// Those whose counters a core's set raises.
+std::vector<Member> Receivers(const Session &session, const Core &core, int mode, int id) {
+  const Kind kind = core.seat.kind;
+  if (mode == 0) return Members(session, kind, -1, id);
+  if (mode == 1) return Members(session, kind, core.seat.group, id);
+  const Kind other = kind == Kind::kCube ? Kind::kVector : Kind::kCube;
+  return Members(session, other, core.seat.group, id);
+}
+
+bool HasRoom(Session &session, const Core &core) {
+  for (const Member &receiver : Receivers(session, core, core.crossMode, core.crossId)) {
+    if (session.credits[receiver].size() >= kMostCount) return false;
+  }
+  return true;
 }
 
 // One core has set; when everybody of its group has, a round is complete.
@@ -215,11 +224,13 @@ void CrossSet(const Call &call, int mode, pipe_t pipe, std::int64_t id) {
   }
   if (mode == 0) CheckCapacity(call, session);
   const int group = mode == 0 ? -1 : core.seat.group;
-  const int flag = static_cast<int>(id);
-  const auto peers = Members(session, core.seat.kind, group, flag);
-  if (mode != 2) return Gather(call, session, core, mode, flag, pipe, peers, peers);
-  const Kind other = core.seat.kind == Kind::kCube ? Kind::kVector : Kind::kCube;
-  Gather(call, session, core, mode, flag, pipe, peers, Members(session, other, group, flag));
+  core.crossMode = mode;
+  core.crossId = static_cast<int>(id);
+  // The others run, too: a full counter is wrong only when nobody will ever lower it.
+  if (!HasRoom(session, core)) Rest(core, call, Wait::kRoom, Text("room in flag %lld", Ll(id)));
+  Gather(call, session, core, mode, core.crossId, pipe,
+         Members(session, core.seat.kind, group, core.crossId),
+         Receivers(session, core, mode, core.crossId));
 }
 
 void CrossWait(const Call &call, std::int64_t id) {
@@ -314,6 +325,7 @@ bool Ready(const Core &core) {
       const auto &seat = core.seat;
       return !session.credits[MemberOf(seat.kind, seat.group, seat.sub, core.crossId)].empty();
     }
+    case Wait::kRoom: return HasRoom(session, core);
     case Wait::kTurn: return TurnHasCome(core);
   }
   return true;

@@ -119,9 +119,18 @@ void ReportDeadlock(const std::vector<Fibre *> &waiting, std::size_t cores) {
                 core.waiting.api, PlaceOf(core.waiting.site).c_str());
     if (!core.waitingFor.empty()) who += " for " + core.waitingFor;
   }
+  const bool full = std::any_of(waiting.begin(), waiting.end(), [](const Fibre *fibre) {
+    return fibre->core->wait == Wait::kRoom;
+  });
   for (Fibre *fibre : waiting) {
     running = fibre->core.get();
     running->stopped = true;
+    if (running->wait == Wait::kRoom) {
+      Report(running->waiting, "cross-count",
+             Text("%s(%d) makes the counter of a core exceed 15, and nobody who could lower it "
+                  "can go on", running->waiting.api, running->crossId), who, "0 .. 15 outstanding");
+    }
+    if (full) continue;  // the others wait for those
     Report(running->waiting, "deadlock",
            Text("%zu of %zu cores wait for ever, the others have ended", waiting.size(), cores),
            who);
@@ -256,6 +265,7 @@ Core &Enter(const Call &call, pipe_t unit) {
   core.spot = call;
   core.calls += 1;
   core.unit = unit;
+  core.outside = false;
   NoteApi(call.api);
   Runs(core, call.site) += 1;
   OrderIssue(core, unit);

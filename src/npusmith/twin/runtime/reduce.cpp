@@ -164,7 +164,8 @@ std::int64_t ScratchBytes(Fold fold, std::int64_t repeats, int size) {
 bool CheckFold(Core &core, const Call &call, Fold fold, const View &dst, const View &src,
                const View &scratch, const Job &job, bool index, std::uint8_t *&to) {
   const int size = SizeOf(job.src.type);
-  to = Usable(core, call, {"dst", &dst, size * (index ? 2 : 1)});
+  const std::int64_t own = size * (index ? 2 : 1);
+  to = Usable(core, call, {"dst", &dst, own, own});  // doc: aligned to itself, not to 32 B
   if (to == nullptr) return false;
   if (fold == Fold::kSum && job.plan.counted) return true;  // the count form leaves scratch alone
   const std::int64_t bytes = ScratchBytes(fold, job.repeats(), size);

@@ -30,7 +30,8 @@ static ge::graphStatus Tiling(gert::TilingContext *context) {
   int64_t cores = rows < info->cores ? (rows > 0 ? rows : 1) : info->cores;
   tiling.set_rows(rows);
   tiling.set_cols(shape[1]);
-  tiling.set_rowsPerCore((rows + cores - 1) / cores);
+  // Whole lines of 64 bytes: results are written one by one.
+  tiling.set_rowsPerCore(((rows + cores - 1) / cores + 15) / 16 * 16);
   context->SetBlockDim(cores);
   tiling.SaveToBuffer(context->GetRawTilingData()->GetData(),
                       context->GetRawTilingData()->GetCapacity());

@@ -12,8 +12,7 @@
 
 // Address spaces and function kinds mean nothing on a CPU.
 #define __aicore__
-// A kernel that host code of the same file launches is looked up by name in the other library.
-#define __global__ __attribute__((visibility("default")))
+#define __global__
 #define __gm__
 #define __ubuf__
 #define __cbuf__
@@ -172,15 +171,18 @@ using AscendC::AIC;
 using AscendC::AIV;
 using AscendC::g_coreType;
 
-// Built in with the device compiler, so that kernels call them without any namespace.
-template <typename A, typename B,
-          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, int> = 0>
-constexpr std::common_type_t<A, B> min(A a, B b) {
+// Built in with the device compiler, so that kernels call them without any namespace. The empty
+// pack lets any min or max of the kernel's own, or of std, win.
+template <typename A, typename B, typename... None,
+          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B> &&
+                               sizeof...(None) == 0, int> = 0>
+constexpr std::common_type_t<A, B> min(A a, B b, None...) {
   return a < b ? a : b;
 }
-template <typename A, typename B,
-          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, int> = 0>
-constexpr std::common_type_t<A, B> max(A a, B b) {
+template <typename A, typename B, typename... None,
+          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B> &&
+                               sizeof...(None) == 0, int> = 0>
+constexpr std::common_type_t<A, B> max(A a, B b, None...) {
   return a < b ? b : a;
 }
 

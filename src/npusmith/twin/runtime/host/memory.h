@@ -20,8 +20,8 @@ class Area {
   const std::string &Name() const { return name_; }
   bool Writable() const { return writable_; }
   // Bytes behind the end that a kernel may touch without a fault.
-  // doc: aclrtMalloc gives the size rounded up to 32 B and 32 B more
-  std::uint64_t Padding() const { return bytes_ == 0 ? 0 : (bytes_ + 31) / 32 * 32 + 32 - bytes_; }
+  // torch_npu's allocator gives the size and 32 B more, rounded up to 512 B
+  std::uint64_t Padding() const { return bytes_ == 0 ? 0 : (bytes_ + 32 + 511) / 512 * 512 - bytes_; }
   void Poison();
   // How far behind the end the first changed byte of the pattern is, counted from 1; 0: it is whole.
   std::uint64_t Overrun() const;
