@@ -191,7 +191,7 @@ BOTH(param_range_of_a_transpose) {
 BOTH(gm_bounds) {
   Ub ub;
   GlobalTensor<float> gm;
-  gm.SetGlobalBuffer(static_cast<float *>(args[3]));
+  gm.SetGlobalBuffer(static_cast<float *>(args[0]));
   DataCopy(ub.a, gm[bad ? 1024 : 1016], 8);  // caught
 }
 
@@ -204,7 +204,7 @@ BOTH(gm_bounds_of_the_last_tile) {
 BOTH(gm_padding) {
   Ub ub;
   GlobalTensor<float> gm;
-  gm.SetGlobalBuffer(static_cast<float *>(args[0]));
+  gm.SetGlobalBuffer(static_cast<float *>(args[3]));
   DataCopy(ub.a, gm[bad ? 1008 : 992], 32);  // caught
 }
 
