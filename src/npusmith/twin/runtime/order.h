@@ -84,5 +84,6 @@ std::string OrderName(int number);
 // Where an access came from: calls by number, so that they can be kept by the thousand.
 std::uint32_t PlaceNumber(const Call &call);
 const Call &PlaceAt(std::uint32_t number);
+void OrderPlacesReset();
 
 }  // namespace twin

@@ -251,6 +251,8 @@ template <typename T>
 void FoldRepeatAs(Core &core, const Job &job, Fold fold, std::uint8_t *to, std::int64_t pitch,
                   ReduceOrder order) {
   alignas(64) T buffer[128];
+  Found<T> all{};
+  all.index = -1;
   for (std::int64_t r = 0; r < job.repeats(); ++r) {
     const T *from = Lanes(job, r, buffer);
     if (fold == Fold::kSum) {
@@ -262,11 +264,15 @@ void FoldRepeatAs(Core &core, const Job &job, Fold fold, std::uint8_t *to, std::
     const Found<T> best = Extreme(from, job.lanesOf(r), job.maskOf(r), fold == Fold::kMax);
     if (best.index < 0) continue;
     PutOrdered(best, order, to + r * pitch);
-    const T value = Held<T>::Store(best.value);
-    core.foldValue = core.foldIndex = 0;
-    std::memcpy(&core.foldValue, &value, sizeof value);
-    core.foldIndex = static_cast<std::uint64_t>(best.index);
+    const bool better = fold == Fold::kMax ? best.value > all.value : best.value < all.value;
+    if (all.index < 0 || better) all = {best.value, r * job.plan.lanes + best.index};
   }
+  if (fold == Fold::kSum || all.index < 0) return;
+  // doc: GetReduceMaxMinCount gives what ReduceMax would, over all repeats of the instruction
+  const T value = Held<T>::Store(all.value);
+  core.foldValue = core.foldIndex = 0;
+  std::memcpy(&core.foldValue, &value, sizeof value);
+  core.foldIndex = static_cast<std::uint64_t>(all.index);
 }
 
 }  // namespace

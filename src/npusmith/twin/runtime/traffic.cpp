@@ -284,8 +284,6 @@ void OrderSettle() {
   }
 }
 
-void OrderPlacesReset();
-
 void OrderLaunch() {
   All() = Traffic();
   ForgetTolls();
