@@ -922,20 +922,20 @@ _TWIN: list[Code] = [
         "twin",
         (
             "ub-top",
-            "The buffers of InitBuffer reach into the 256 B at the top of UB, which are the system's.",
+            "Buffers reach into the 256 B at the top of UB, which are the system's.",
             "192 KB less 256 B in all",
             "round each buffer's share of UB down to a multiple of 32 B",
         ),
         (
             "ub-size",
-            "An operation touches bytes behind its tensor that still belong to the tensor's buffer.",
+            "An operation touches bytes behind its tensor, inside the tensor's buffer.",
             "count, mask, repeats and strides that stay inside the tensor",
             "SetSize, or a larger count in Get, when the rest of the buffer is meant",
         ),
         (
             "gm-padding",
-            "A copy reads past the end of a tensor, into what its allocation has been rounded up to.",
-            "reads inside the tensor; at most to the next 32 B and 32 B more, whatever is there",
+            "A copy reads past the end of a tensor, inside its rounded-up allocation.",
+            "reads inside the tensor",
             "copy the tail with DataCopyPad",
         ),
         (
@@ -952,7 +952,7 @@ _TWIN: list[Code] = [
         ),
         (
             "divide-zero",
-            "The kernel divides an integer by zero; what the chip's scalar unit answers is unknown.",
+            "The kernel divides an integer by zero; what the chip answers is unknown.",
             "a divisor other than 0",
             "guard the division, or check what tiling sends",
         ),
