@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +38,7 @@ from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import read_submission
+from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
 _WATCH = Watch()
@@ -103,20 +105,26 @@ def run(
     dynamic: bool | None = None,
     seed: int = 0,
     watch: Watch = _WATCH,
+    attrs: Mapping[str, Attr] | None = None,
 ) -> Verdict:
     """Judge an existing project; other shapes count when the project says that it serves them.
 
     A project is a folder, a MultiKernelBench submission (.json or .py), or a direct-launch source
-    (.asc, .cpp); only the last can do without a task, when it has a main function.
+    (.asc, .cpp); only the last can do without a task, when it has a main function. `attrs` are
+    values of an operator's attributes, for a folder.
     """
     profile = check_profile(tolerance)
     _named_in_utf8(*((project,) if task is None else (project, task)))
     if not project.exists():
         raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
+    if attrs and project.is_file():
+        raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
     if task is None:
-        return _run_alone(project, chip, progress)
+        return _run_alone(project, chip, progress, watch)
     if project.is_file():
-        return _run_file(project, task, chip, profile, progress, dynamic=dynamic, seed=seed)
+        return _run_file(
+            project, task, chip, profile, progress, dynamic=dynamic, seed=seed, watch=watch
+        )
     clock = _Clock()
     spec = _read_bindings(project)
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
@@ -124,7 +132,7 @@ def run(
         other_shapes = spec is not None if dynamic is None else dynamic
         verdict = judge(
             project, prepared, chip, profile, spec=spec, dynamic=other_shapes, step=progress.step,
-            watch=watch,
+            watch=watch, attrs=attrs,
         )  # fmt: skip
         verdict.seconds = {**clock.laps, **verdict.seconds}
         verdict.provenance["seed"] = seed
@@ -138,11 +146,11 @@ def strictly(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _run_alone(source: Path, chip: Chip, progress: Progress) -> Verdict:
+def _run_alone(source: Path, chip: Chip, progress: Progress, watch: Watch) -> Verdict:
     if source.suffix not in SOURCES or not source.is_file():
         raise NpusmithError("usage", f"{source} needs a task to be judged by: --task TASK")
     progress.step("run", f"main of {source}")
-    return run_source(source, chip)
+    return run_source(source, chip, watch=watch)
 
 
 def _run_file(
@@ -154,13 +162,14 @@ def _run_file(
     *,
     dynamic: bool | None,
     seed: int,
+    watch: Watch,
 ) -> Verdict:
     submission = None if file.suffix in SOURCES else read_submission(file)
     clock = _Clock()
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
         prepared = _prepare(task, Path(work), progress, clock, seed)
         if submission is None:
-            verdict = judge_source(file, prepared, chip, profile, step=progress.step)
+            verdict = judge_source(file, prepared, chip, profile, step=progress.step, watch=watch)
         else:
             verdict = judge_module(
                 submission, prepared, chip, profile, dynamic=bool(dynamic), step=progress.step

@@ -26,16 +26,17 @@ def rows(checkout: Path) -> dict[tuple[str, int], Row]:
     return {(row.task, row.case): row for row in found}
 
 
-def test_an_honest_answer_passes_both_rules(rows: dict[tuple[str, int], Row]) -> None:
+def test_an_honest_answer_passes_both_rules_and_is_clean(rows: dict[tuple[str, int], Row]) -> None:
     for case in (0, 2):
         row = rows["AddCustom", case]
-        assert (row.compiled, row.official, row.strict, row.findings) == (True, True, True, [])
+        assert (row.compiled, row.official, row.strict, row.clean) == (True, True, True, True)
+        assert row.findings == []
         assert row.error == "" and row.seconds > 0
 
 
 def test_other_values_fail_both_rules_and_say_where(rows: dict[tuple[str, int], Row]) -> None:
     row = rows["AddCustom", 1]
-    assert (row.compiled, row.official, row.strict) == (True, False, False)
+    assert (row.compiled, row.official, row.strict, row.clean) == (True, False, False, True)
     assert "output 0" in row.error
 
 
@@ -43,14 +44,16 @@ def test_inputs_that_are_too_large_are_left_out_with_their_size(
     rows: dict[tuple[str, int], Row],
 ) -> None:
     row = rows["AddCustom", 3]
-    assert row.skipped == "648 MB of inputs" and row.official is None and row.strict is None
+    assert row.skipped == "648 MB of inputs"
+    assert (row.official, row.strict, row.clean) == (None, None, None)
 
 
-def test_a_binding_that_computes_passes_the_suite_s_rule_only(
+def test_a_binding_that_computes_has_right_values_and_is_not_clean(
     rows: dict[tuple[str, int], Row],
 ) -> None:
     row = rows["AddCustom_2", 0]
-    assert (row.official, row.strict, row.findings) == (True, False, ["cheat-binding"])
+    assert (row.official, row.strict, row.clean) == (True, True, False)
+    assert row.findings == ["cheat-binding"]
 
 
 def test_a_task_without_an_answer_is_not_among_the_tasks(checkout: Path) -> None:
@@ -112,6 +115,12 @@ def test_lines_that_are_no_rows_are_left_out(tmp_path: Path) -> None:
     assert [json.loads(line)["case"] for line in path.read_text().splitlines()] == [0, 1, 2]
 
 
+def test_rows_of_the_time_when_strict_meant_more_are_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"level": 1, "category": "Math", "task": "A", "case": 0, "values": true}\n')
+    assert read_rows(path) == []
+
+
 def test_without_resume_a_file_starts_anew(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(row("A", 0).model_dump_json() + "\n")
@@ -146,8 +155,12 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     first = read_rows(path)
     assert 1 <= len(first) < 5
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1  # case 1 and the cheat fail
-    assert json.loads(done.stdout)["figures"]["all"]["cases"] == 4
+    assert done.returncode == 1  # case 1 fails, and the cheat is not clean
+    said = json.loads(done.stdout)
+    figures = said["figures"]["all"]
+    assert (figures["cases"], figures["strict"], figures["clean"]) == (4, 3, 3)
+    assert [item["case"] for item in said["failed"]] == [1]
+    assert [item["task"] for item in said["unclean"]] == ["AddCustom_2"]
     after = read_rows(path)
     assert after[: len(first)] == first
     assert {(found.task, found.case) for found in after} == set(rows)

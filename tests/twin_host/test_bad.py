@@ -72,6 +72,15 @@ def test_a_raw_pointer_just_behind_a_tensor_is_an_overrun(edited: Edit, chip: Ch
     assert "gm-overrun" in codes(result)
 
 
+def test_a_copy_just_behind_a_tensor_is_one_finding(edited: Edit, chip: Chip) -> None:
+    result = run_changed(
+        edited, chip, KERNEL, "DataCopyPad(zGm[at], z, params);",
+        "DataCopy(zGm[at], z, (n + 7) / 8 * 8);", size=1001,
+    )  # fmt: skip
+    assert "gm-bounds" in codes(result)
+    assert "gm-overrun" not in codes(result)
+
+
 def test_a_write_to_an_input_is_a_crash_that_says_so(edited: Edit, chip: Chip) -> None:
     result = run_changed(edited, chip, KERNEL, "  op.Process();", "  ((float *)x)[3] = 1;")
     assert codes(result)[0] == "kernel-crash"

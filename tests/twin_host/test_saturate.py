@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from conftest import PROJECTS
 
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import build, read_project, run
 
 F16 = DType.FLOAT16
+PROJECTS = Path(__file__).parents[1] / "projects"
 
 
 @pytest.mark.parametrize(("saturate", "want"), [(False, np.inf), (True, 65504)])

@@ -117,3 +117,72 @@ BOTH(gm_padding) {
   gm.SetGlobalBuffer(static_cast<float *>(args[4]));
   DataCopy(ub.a, gm[4096 - 1024 - (bad ? 0 : 16)], 1024);  // caught
 }
+
+BOTH(uninit_read_by_a_select) {  // lanes 0..31 come from a, the others from b
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 32);
+  Duplicate(ub.b.template ReinterpretCast<int32_t>(), bad ? -1 : 0, 8);
+  ub.b.template ReinterpretCast<int32_t>().SetValue(0, -1);
+  auto other = ub.b[512];
+  Duplicate(other, 2.0f, 64);
+  PipeBarrier<PIPE_ALL>();
+  auto bits = ub.b.template ReinterpretCast<uint8_t>();
+  Select(ub.c, bits, ub.a, other, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(Gm(args, 1), ub.c, 64);  // caught
+}
+
+BOTH(uninit_read_by_a_gather) {
+  Ub ub;
+  auto offsets = ub.b.template ReinterpretCast<uint32_t>();
+  Duplicate(ub.a, 1.0f, 64);
+  Duplicate(ub.b.template ReinterpretCast<int32_t>(), bad ? 256 : 252, 64);
+  Gather(ub.c, ub.a, offsets, 0, 64);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(Gm(args, 1), ub.c, 64);  // caught
+}
+
+BOTH(uninit_read_of_the_offsets_of_a_gather) {
+  Ub ub;
+  auto offsets = ub.b.template ReinterpretCast<int32_t>();
+  Duplicate(ub.a, 1.0f, 1024);
+  Duplicate(offsets, 8, bad ? 63 : 64);
+  offsets.SetValue(64, 0);
+  PipeBarrier<PIPE_ALL>();
+  Gather(ub.c, ub.a, ub.b.template ReinterpretCast<uint32_t>(), 0, 64);  // caught
+}
+
+BOTH(uninit_read_by_a_gather_of_columns) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, bad ? 126 : 128);
+  uint64_t kept = 0;
+  GatherMask(ub.c, ub.a, 2, false, 0, {1, 2, 8, 0}, kept);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(Gm(args, 1), ub.c, 64);  // caught
+}
+
+BOTH(uninit_read_spread_over_blocks) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, bad ? 7 : 8);
+  Brcb(ub.c, ub.a, 1, {1, 8});
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(Gm(args, 1), ub.c, 64);  // caught
+}
+
+BOTH(uninit_read_accumulated_onto) {  // Axpy adds to what its destination holds
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  Duplicate(ub.c, 1.0f, bad ? 56 : 64);
+  Axpy(ub.c, ub.a, 2.0f, 64);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(Gm(args, 1), ub.c, 64);  // caught
+}
+
+BOTH(uninit_read_multiplied_onto) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  Duplicate(ub.c, 1.0f, bad ? 56 : 64);
+  MulAddDst(ub.c, ub.a, ub.a, 64);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(Gm(args, 1), ub.c, 64);  // caught
+}

@@ -49,6 +49,17 @@ BOTH(scratch_size_by_full_ub) {
   ub.pipe.InitBuffer(rest, left - (bad ? 0 : 4096));
   SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tiling, ub.info);  // caught
 }
+BOTH(uninit_read_of_softmax_grad) {
+  Ub ub;
+  TBuf<TPosition::VECCALC> part;
+  ub.pipe.InitBuffer(part, 2048);
+  LocalTensor<float> grad = part.Get<float>();
+  Duplicate(grad, 1.0f, bad ? 504 : 512);  // the last columns of the last row stay as they were
+  SoftmaxGrad<float, false>(ub.b, grad, ub.a, ub.tmp, ub.tiling, false, ub.info);
+  PipeBarrier<PIPE_ALL>();
+  static volatile float seen;
+  seen = ub.b.GetValue(448);  // caught
+}
 BOTH(overlap_of_scratch) {
   Ub ub;
   if (bad) ub.tmp = ub.d.ReinterpretCast<uint8_t>();

@@ -146,6 +146,12 @@ ENTRY(padded_in_by_default) {
               DataCopyPadExtParams<float>());
   w.Finish();
 }
+ENTRY(padded_in_by_flag_alone) {
+  Work<float> w(args);
+  DataCopyPad(w.z, Gm<float>(args[0]), DataCopyExtParams(2, 12, 0, 0, 0),
+              DataCopyPadExtParams<float>(true, 0, 0, -7));
+  w.Finish();
+}
 ENTRY(padded_in_16_bit) {
   Work<half> w(args);
   DataCopyPad(w.z, Gm<half>(args[0]), DataCopyParams(2, 6, 10, 0),

@@ -167,8 +167,11 @@ def test_padded_rows_are_filled_left_right_and_up_to_the_block(kernels: Kernels)
     ran.expect(want)
 
 
-def test_without_padding_the_rest_of_the_block_repeats_the_first_element(kernels: Kernels) -> None:
-    ran = Ran(kernels, "padded_in_by_default", _numbers(F32))
+@pytest.mark.parametrize("entry", ["padded_in_by_default", "padded_in_by_flag_alone"])
+def test_without_padding_the_rest_of_the_block_repeats_the_first_element(
+    kernels: Kernels, entry: str
+) -> None:
+    ran = Ran(kernels, entry, _numbers(F32))
     want = _zeros(F32)
     for i in range(2):
         row = ran.x[3 * i : 3 * i + 3]

@@ -9,6 +9,7 @@ import typer
 
 from npusmith.cli.bind import bind
 from npusmith.cli.options import (
+    Attrs,
     AutoSync,
     ChipName,
     Json,
@@ -20,6 +21,7 @@ from npusmith.cli.options import (
     ToleranceName,
     Writer,
     WriterName,
+    read_attrs,
 )
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
@@ -89,6 +91,7 @@ def run(
             help="Also judge other shapes, or only the task's own; default: what the project says.",
         ),
     ] = None,
+    attr: Attrs = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -97,6 +100,7 @@ def run(
 ) -> Job:
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
     row = find_chip(chip)
+    attrs = read_attrs(attr or [])
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -105,8 +109,9 @@ def run(
 
         watch = Watch(auto_sync, notes, shuffle)
         verdict = pipeline.run(
-            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch
-        )
+            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
+            attrs=attrs,
+        )  # fmt: skip
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 
     return job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -62,3 +64,33 @@ Shuffle = Annotated[
         help="Start the blocks in an order drawn from this seed; 0 is their own.",
     ),
 ]  # fmt: skip
+Attrs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attr", metavar="NAME=VALUE",
+        help="Value of an attribute of the operator, as JSON or plain text; may be repeated.",
+    ),
+]  # fmt: skip
+
+
+def read_attrs(texts: Sequence[str]) -> dict[str, bool | int | float | str | list[float]]:
+    """The values of --attr: `alpha=0.5`, `axes=[0,1]`, `keep=true`, `mode=plain`."""
+    values: dict[str, bool | int | float | str | list[float]] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not name.isidentifier() or not sign:
+            raise typer.BadParameter(f"--attr takes NAME=VALUE, not {text[:80]!r}")
+        if name in values:
+            raise typer.BadParameter(f"--attr gives {name} twice")
+        values[name] = _attr(value)
+    return values
+
+
+def _attr(text: str) -> bool | int | float | str | list[float]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, list) and all(isinstance(item, (bool, int, float)) for item in value):
+        return value
+    return value if isinstance(value, (bool, int, float, str)) else text

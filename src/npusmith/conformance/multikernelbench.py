@@ -19,7 +19,7 @@ from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
 from npusmith.task.tolerance import DEFAULT
 from npusmith.task.trials import prepare
-from npusmith.task.verdict import Verdict
+from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin.formats import read_submission
 
 # What is changed in a published model, and why.
@@ -139,15 +139,16 @@ def _model(path: Path, folder: Path, row: Row) -> Path:
 def _fill(row: Row, verdict: Verdict) -> None:
     row.compiled = verdict.compiled
     row.official = bool(verdict.provenance.get("official"))
-    row.strict = verdict.verdict == "pass"
+    row.strict = verdict.rung in (Rung.VALUES, Rung.RACE_FREE)
     levels: dict[Level, list[str]] = {Level.ERROR: row.findings, Level.WARNING: row.warnings}
     for finding in verdict.findings:
         codes = levels.get(finding.level)
         if codes is not None and finding.code not in codes:
             codes.append(finding.code)
+    row.clean = row.compiled and not row.findings
     row.stages = dict(verdict.seconds)
     failed = [f"{trial.name}: {trial.message}" for trial in verdict.trials if not trial.passed]
     if verdict.error is not None:
         row.error = f"{verdict.error['code']}: {verdict.error['message']}"
-    elif not row.strict:
+    elif not (row.strict and row.clean):
         row.error = "; ".join(failed[:3]) or ", ".join(row.findings)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import npusmith
+from npusmith.conformance.repairs import repair
 from npusmith.conformance.rows import Row, RowFile
 from npusmith.conformance.suite import Task, read_suite
 from npusmith.errors import NpusmithError
@@ -94,13 +95,18 @@ def key(task: Task, case: int) -> tuple[str, int]:
 
 
 def run_task(
-    task: Task, cases: Sequence[int], options: Options, jobs: int, add: Callable[[Row], None]
+    task: Task, cases: Sequence[int], options: Options, jobs: int, take: Callable[[Row], None]
 ) -> None:
     """All wanted cases of one task; what goes wrong is in their rows."""
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-suite-"))
+    answer, repairs = repair(task.name, task.answer, folder / "answer")
+
+    def add(row: Row) -> None:
+        take(row.model_copy(update={"repairs": repairs}))
+
     try:
-        cheats = _prepare(task, folder)
+        cheats = _prepare(task, answer, folder)
     except NpusmithError as error:
         for case in cases:
             add(_row(task, case, error=f"{error.code}: {error.message} ({error.place})"))
@@ -116,9 +122,9 @@ def run_task(
         remove_tree(folder)
 
 
-def _prepare(task: Task, folder: Path) -> list[str]:
+def _prepare(task: Task, answer: Path, folder: Path) -> list[str]:
     """Read the answer and compile its binding, with the substitutions that the suite makes."""
-    project = read_project(task.answer)
+    project = read_project(answer)
     op = task.name.split("_")[0]
     text = read_text(task.validation / "pybind.cpp")
     text = text.replace("aclnnCustomOp", f"aclnn{op}").replace("custom_pybind_api", snake(op))
@@ -247,14 +253,14 @@ def _result(task: Task, line: dict[str, Any], cheats: list[str], binding: float)
     code = str(line.get("code", ""))
     built = bool(line.get("built")) or not code.startswith(_NOT_BUILT)
     skipped = str(line.get("skipped", ""))
-    values = bool(line.get("strict"))
+    compiled = bool(line.get("compiled")) and built
     return _row(
         task,
         int(line["case"]),
-        compiled=bool(line.get("compiled")) and built,
+        compiled=compiled,
         official=None if skipped else bool(line.get("official")),
-        strict=None if skipped else values and not findings,
-        values=None if skipped else values,
+        strict=None if skipped else bool(line.get("strict")),
+        clean=None if skipped else compiled and not findings,
         findings=findings,
         warnings=_codes(line.get("warnings", ())),
         seconds=round(binding + sum(line.get("stages", {}).values()), 3),

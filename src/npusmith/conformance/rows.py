@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Row(BaseModel):
-    """`official`: the suite's rule; `values`: ours. None where the case did not run, and `skipped`
-    says why."""
+    """`official`: the suite's rule on values; `strict`: ours; `clean`: no finding of level error.
+    None where the case did not run, and `skipped` says why."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -26,10 +26,11 @@ class Row(BaseModel):
     case: int
     compiled: bool = False
     official: bool | None = None
-    strict: bool | None = None  # `values`, and no finding of level error
-    values: bool | None = None
+    strict: bool | None = None
+    clean: bool | None = None
     findings: list[str] = []  # codes of level error, each once
     warnings: list[str] = []
+    repairs: list[str] = []  # what was changed in the published text so that it compiles
     seconds: float = 0.0
     error: str = ""
     skipped: str = ""
@@ -99,7 +100,6 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
         "compiled": sum(row.compiled for row in ran),
         "official": sum(row.official is True for row in ran),
         "strict": sum(row.strict is True for row in ran),
-        "values": sum(row.values is True for row in ran),
-        "clean": sum(row.compiled and not row.findings for row in ran),
+        "clean": sum(row.clean is True for row in ran),
         "skipped": len(rows) - len(ran),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -24,16 +24,20 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
+from npusmith.task.ports import check_attrs, deal, share, types
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
+from npusmith.twin.launch import Input
+from npusmith.twin.opdef import OpText
+from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
 Array = np.ndarray[Any, Any]
-Binder = Callable[[TrialData], list[Array]]
+Binder = Callable[[TrialData], list[Input]]
 
 _WATCH = Watch()
 # Findings that say that some order of execution gives other values.
@@ -62,12 +66,13 @@ def judge(
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 60.0,
     watch: Watch = _WATCH,
+    attrs: Mapping[str, Attr] | None = None,
 ) -> Verdict:
     """Judge the project in that folder.
 
     `spec` says which inputs the operator takes (our own projects have one); without it they are
     matched by number. `dynamic`: the sets of other shapes count too. `seconds` limits each run.
-    `watch`: what the sanitizer assumes and reports.
+    `watch`: what the sanitizer assumes and reports. `attrs`: values of the operator's attributes.
     Raises TaskError when the operator's inputs cannot be matched with the task's.
     """
     profile = check_profile(tolerance)
@@ -76,11 +81,12 @@ def judge(
     step("compile", str(project))
     try:
         source = read_project(project)
-        bind = _binder(prepared, spec, len(source.op.inputs))
+        check_attrs(source.op, attrs or {})
+        bind = _binder(prepared, spec, source.op)
         sample = _sample(prepared)
-        _check_outputs(len(source.op.outputs), len(sample.references))
-        dtypes = tuple(DType.of(item.dtype) for item in (*bind(sample), *sample.references))
-        built = build(source, chip, dtypes)
+        results = _share_outputs(source.op, len(sample.references))
+        given = [*bind(sample), *deal(source.op.outputs, results, sample.references)]
+        built = build(source, chip, types(source.op, given))
     except NpusmithError as error:
         if isinstance(error, TaskError):
             raise
@@ -94,7 +100,8 @@ def judge(
     clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
     step("run on the twin", f"{len(chosen)} sets of inputs")
-    outcomes = _run_all(chosen, built, bind, profile, seconds, watch)
+    plan = _Plan(built, bind, results, attrs or {}, profile, seconds, watch)
+    outcomes = _run_all(chosen, plan)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     verdict.trials = [item.trial for item in outcomes]
     peak = max((item.peak_bytes for item in outcomes), default=0)
@@ -122,26 +129,28 @@ def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -
 # --------------------------------------------------------------------------------------- binding
 
 
-def _binder(prepared: Prepared, spec: OpSpec | None, wanted: int) -> Binder:
+def _binder(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
     """How to make the operator's inputs out of a trial's."""
     held = prepared.parameters
     parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
     if spec is not None:
-        _check_binding(prepared, spec, wanted)
+        _check_binding(prepared, spec, len(op.inputs))
         return lambda trial: [
             trial.inputs[port.position] if port.source is Source.USER else held[port.target]
             for port in spec.inputs
         ]
     users = len(prepared.graph.inputs) - len(parameters)
-    if wanted == users:
-        return lambda trial: list(trial.inputs)
-    if wanted == users + len(parameters):
-        values = [held[item.target] for item in parameters]
-        return lambda trial: [*trial.inputs, *values]
+    alone, all_of_them = share(op.inputs, users), share(op.inputs, users + len(parameters))
+    if all_of_them is not None and (alone is None or 0 in alone):
+        values, takes = [held[item.target] for item in parameters], all_of_them
+        return lambda trial: deal(op.inputs, takes, [*trial.inputs, *values])
+    if alone is not None:
+        return lambda trial: deal(op.inputs, alone, trial.inputs)
     raise TaskError(
         "binding-unknown",
-        f"the operator takes {wanted} inputs, the task has {users} and {len(parameters)} more",
-        seen=f"{wanted} inputs in OpDef",
+        f"the operator takes {len(op.inputs)} inputs, the task has {users} and "
+        f"{len(parameters)} more",
+        seen=", ".join(f"{port.name} {port.kind}" for port in op.inputs)[:200],
     )
 
 
@@ -176,38 +185,48 @@ def _sample(prepared: Prepared) -> TrialData:
     return sample
 
 
-def _check_outputs(declared: int, wanted: int) -> None:
-    if declared != wanted:
+def _share_outputs(op: OpText, wanted: int) -> tuple[int, ...]:
+    """How many of the reference's outputs each of the operator's holds."""
+    takes = share(op.outputs, wanted)
+    if takes is None:
         raise TwinError(
             "output-count",
-            f"the operator has {declared} outputs, the reference has {wanted}",
-            seen=f"{declared} outputs in OpDef",
+            f"the operator has {len(op.outputs)} outputs, the reference has {wanted}",
+            seen=f"{len(op.outputs)} outputs in OpDef",
         )
+    return takes
 
 
 # --------------------------------------------------------------------------------------- running
 
 
-def _run_all(
-    trials: Sequence[TrialData], built: Build, bind: Binder, profile: str, seconds: float,
-    watch: Watch,
-) -> list[Outcome]:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How each set of inputs is run."""
+
+    built: Build
+    bind: Binder
+    results: tuple[int, ...]  # of the reference's outputs, how many each output holds
+    attrs: Mapping[str, Attr]
+    profile: str
+    seconds: float
+    watch: Watch
+
+
+def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
     """Outcomes in the order of the trials, whatever the order in which they end."""
 
     first = next((item for item in trials if not item.skipped), None)
 
     def one(trial: TrialData) -> Outcome:
-        return _run_trial(trial, built, bind, profile, seconds, watch, twice=trial is first)
+        return _run_trial(trial, plan, twice=trial is first)
 
     small = all(item.bytes < PARALLEL_BYTES for item in trials)
     with ThreadPoolExecutor(2 if small else 1) as pool:
         return list(pool.map(one, trials))
 
 
-def _run_trial(
-    trial: TrialData, built: Build, bind: Binder, profile: str, seconds: float, watch: Watch,
-    *, twice: bool,
-) -> Outcome:  # fmt: skip
+def _run_trial(trial: TrialData, plan: _Plan, *, twice: bool) -> Outcome:
     record = Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
         shapes=[list(shape) for shape in trial.shapes],
@@ -215,13 +234,16 @@ def _run_trial(
     if trial.skipped:
         return Outcome(record, ran=False)
     clock = time.perf_counter()
-    inputs = bind(trial)
     wanted = [(array.shape, DType.of(array.dtype)) for array in trial.references]
-    once = partial(run, built, inputs, wanted, seconds=seconds, watch=watch)
+    once = partial(
+        run, plan.built, plan.bind(trial),
+        deal(plan.built.project.op.outputs, plan.results, wanted),
+        plan.attrs, seconds=plan.seconds, watch=plan.watch,
+    )  # fmt: skip
     result = once()
     again = once() if twice and result.completed else None
     record.findings = list(result.findings)
-    _fill(record, result, trial, profile)
+    _fill(record, result, trial, plan.profile)
     same = again is None or _same_bits(result.outputs, again.outputs)
     if not same:
         record.passed = False

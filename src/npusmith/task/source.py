@@ -23,6 +23,9 @@ from npusmith.twin.direct import (
     run_program,
     tail_of,
 )
+from npusmith.twin.watch import Watch
+
+_WATCH = Watch()
 
 
 def judge_source(
@@ -33,6 +36,7 @@ def judge_source(
     *,
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 60.0,
+    watch: Watch = _WATCH,
 ) -> Verdict:
     """Call the source's launcher on every set of inputs of the task's own shapes.
 
@@ -53,7 +57,7 @@ def judge_source(
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
     step("run on the twin", f"{len(trials)} sets of inputs")
     outcomes = [
-        _run(built, trial, tail, chip, profile, seconds)
+        _run(built, trial, tail, chip, profile, seconds, watch)
         for trial, tail in zip(trials, tails, strict=True)
     ]
     verdict.trials = [item.trial for item in outcomes]
@@ -76,6 +80,7 @@ def _run(
     chip: Chip,
     profile: str,
     seconds: float,
+    watch: Watch,
 ) -> Outcome:
     record = Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
@@ -84,7 +89,9 @@ def _run(
     if trial.skipped:
         return Outcome(record, ran=False)
     wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
-    result = run_direct(built, chip.vector_cores, trial.inputs, wanted, tail, seconds=seconds)
+    result = run_direct(
+        built, chip.vector_cores, trial.inputs, wanted, tail, seconds=seconds, watch=watch
+    )
     record.findings = list(result.findings)
     record.seconds = round(result.seconds, 4)
     if result.completed:
@@ -94,7 +101,9 @@ def _run(
     return Outcome(record, result.completed, result.peak_bytes, result.apis)
 
 
-def run_source(source: Path, chip: Chip, *, seconds: float = 120.0) -> Verdict:
+def run_source(
+    source: Path, chip: Chip, *, seconds: float = 120.0, watch: Watch = _WATCH
+) -> Verdict:
     """Run the main function of a source; its own checks decide, and the twin's findings."""
     verdict = Verdict(
         verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",
@@ -106,7 +115,7 @@ def run_source(source: Path, chip: Chip, *, seconds: float = 120.0) -> Verdict:
         verdict.error = error.record()
         return verdict
     verdict.compiled, verdict.rung = True, Rung.COMPILED
-    result = run_program(built, seconds=seconds)
+    result = run_program(built, seconds=seconds, watch=watch)
     verdict.findings = list(result.findings)
     verdict.doubts = find_doubts(result.apis)
     verdict.seconds["run"] = round(result.seconds, 3)

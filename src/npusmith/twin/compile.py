@@ -199,8 +199,10 @@ def _check_device(
     shutil.copyfile(command[header], plain)
     command[header] = str(plain)
     source, out = str(folder / "kernel.cpp"), str(folder / "graph.o")
-    # An unused `new` counts as well; a function that is called once keeps its name.
-    graph = ("-fcallgraph-info", "-fno-allocation-dce", "-fno-inline-functions-called-once")
+    # An unused `new` counts as well, and a recursion that could be a loop; a function that is
+    # called once keeps its name.
+    keep = ("-fno-allocation-dce", "-fno-inline-functions-called-once", "-fno-ipa-cp")
+    graph = ("-fcallgraph-info", "-fno-optimize-sibling-calls", *keep)
     flags = (*graph, f"-I{kernel.parent}", "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))
     compile_units([unit], folder, kernel.parent)

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.target.absent import explain
+from npusmith.twin.cache import cache_root
 from npusmith.twin.toolchain import INCLUDE
 
 _MESSAGE = re.compile(r"^(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$")
+_INCLUDED = re.compile(r"^(?:In file included from |\s+from )(.+?):(\d+)(?::\d+)?[:,]?$")
 _CAUSE = re.compile(
-    r"^(?:In file included from |\s+from )?(.+?):(\d+)(?::\d+)?[:,]?\s*"
-    r"(?:\s+required from .*|note: in instantiation of .*)?[,:]?$"
+    r"^(.+?):(\d+)(?::\d+)?[:,]?\s*(?:\s+required from .*|note: in instantiation of .*)?[,:]?$"
 )
+_INLINED = re.compile(r"^\s+inlined from .* at (.+?):(\d+)(?::\d+)?[:,]?$")
+_CONFLICT = re.compile(r" note:\s+(deduced conflicting types .*)$")
 _LINKER = re.compile(r"(undefined reference to|undefined symbol|multiple definition of)[: ]+(.*)$")
 
 
@@ -52,32 +55,57 @@ class CompileError(TwinError):
 
 
 def read_log(log: str, is_users: Callable[[str], bool]) -> tuple[Diagnostic, ...]:
-    """The errors of a compile in order, each once."""
+    """The errors of a compile, each once: files that are missing, then the others in order.
+
+    What follows in our own headers from an error in the user's text is left out.
+    """
     found: dict[Diagnostic, None] = {}
-    cause: tuple[str, int] | None = None  # the user's line that an instantiation came from
+    cause: tuple[str, int] | None = None  # the user's line that an instantiation came from,
+    included: tuple[str, int] | None = None  # ... or else that a header came from
     for text in log.splitlines():
         error = _MESSAGE.match(text)
         linker = _LINKER.search(text)
+        conflict = _CONFLICT.search(text)
         if error:
             file, line, message = error.group(1), int(error.group(2)), error.group(4)
-            if not is_users(file) and cause:
-                file, line = cause
+            if not is_users(file):
+                file, line = cause or included or (file, line)
             found.setdefault(Diagnostic(file, line, explain(_plain(message))))
-            cause = None
+            cause = included = None
         elif linker:
-            found.setdefault(Diagnostic("", 0, f"{linker.group(1)} {_plain(linker.group(2))}"))
+            said = _plain(f"{linker.group(1)} {linker.group(2)}")
+            found.setdefault(Diagnostic("", 0, said))
+        elif conflict and found:
+            _add_reason(found, _plain(conflict.group(1)))
         else:
-            spot = _CAUSE.match(text)
-            if spot and is_users(spot.group(1).strip()):
-                cause = spot.group(1).strip(), int(spot.group(2))
-    return tuple(found)
+            cause = cause or _place(_INLINED.match(text) or _CAUSE.match(text), is_users)
+            included = _place(_INCLUDED.match(text), is_users) or included
+    users = [item for item in found if not item.file or is_users(item.file)]
+    known = users if any(item.file for item in users) else list(found)
+    return tuple(sorted(known, key=lambda item: "No such file" not in item.message))
+
+
+def _place(spot: re.Match[str] | None, is_users: Callable[[str], bool]) -> tuple[str, int] | None:
+    """The place that a line names, when it is the user's."""
+    if spot is None or not is_users(spot.group(1).strip()):
+        return None
+    return spot.group(1).strip(), int(spot.group(2))
+
+
+def _add_reason(found: dict[Diagnostic, None], reason: str) -> None:
+    """Why the first candidate of a call was not taken: as a rule a scalar of another type."""
+    last = next(reversed(found))
+    if last.message.startswith("no matching function") and "deduced" not in last.message:
+        del found[last]
+        found[Diagnostic(last.file, last.line, f"{last.message}: {reason}")] = None
 
 
 def in_project(root: Path) -> Callable[[str], bool]:
     """Is this file name the user's, and not ours or the system's?"""
+    ours = str(cache_root() / "twin")  # precompiled headers
 
     def is_users(file: str) -> bool:
-        if file.startswith((str(INCLUDE), "/usr/", "npusmith ")):
+        if file.startswith((str(INCLUDE), "/usr/", "npusmith ", ours)):
             return False
         try:
             return Path(file).is_relative_to(root) or Path(file).is_file()
@@ -88,8 +116,11 @@ def in_project(root: Path) -> Callable[[str], bool]:
 
 
 def _plain(message: str) -> str:
-    """Compiler quotes as plain ones."""
-    return message.translate(str.maketrans("‘’“”`", "'''''"))
+    """Compiler quotes as plain ones; of our own attribute only what it says."""
+    said = message.translate(str.maketrans("‘’“”`", "'''''"))
+    if "twin::ConstantDoesNotFit" in said:
+        return "this constant does not fit the hardware field it is passed to"
+    return said
 
 
 def _last_line(log: str) -> str:

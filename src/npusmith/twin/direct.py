@@ -20,7 +20,9 @@ from npusmith.twin.launch import Run, call
 from npusmith.twin.orders import Array, Orders, Output
 from npusmith.twin.project import local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
+from npusmith.twin.watch import Watch
 
+_WATCH = Watch()
 _WORKSPACE = 64 << 20  # bytes for a launcher's scratch pointer
 _POINTER = re.compile(r"\*|\bGM_ADDR\b")
 _NUMBER = re.compile(r"(?:const\s+)?(?:(?:std::)?u?int(?:32|64)_t|int|unsigned|size_t)\s+\w+$")
@@ -55,11 +57,13 @@ def run_direct(
     rest: Sequence[int | bytes] = (),
     *,
     seconds: float = 60,
+    watch: Watch = _WATCH,
 ) -> Run:
     """Call the launcher: inputs, outputs, then `rest`: workspace of so many bytes, or a value."""
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
+        orders.lines.append(watch.line(build.source.parent))
         orders.lines.append(f"direct {blocks}")
         for port, array in enumerate(inputs):
             orders.input(port, array)
@@ -80,11 +84,12 @@ def build_program(path: Path, chip: Chip) -> DirectBuild:
     return _build(path, "main", wrapper.program_unit(path, text), chip)
 
 
-def run_program(build: DirectBuild, *, seconds: float = 60) -> Run:
+def run_program(build: DirectBuild, *, seconds: float = 60, watch: Watch = _WATCH) -> Run:
     """Call main; its launches are checked like any others, its status must be 0."""
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
+        orders.lines.append(watch.line(build.source.parent))
         orders.lines.append("program")
 
     return call(build.toolchain, build.folder, fill, seconds)

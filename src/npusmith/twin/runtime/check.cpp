@@ -253,16 +253,17 @@ std::int64_t Fit(const Call &call, const char *what, std::int64_t value, std::in
 }
 
 bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t aBytes,
-              const char *second, const View &b, std::int64_t bBytes) {
+              const char *second, const View &b, std::int64_t bBytes, Level level) {
   if (a.addr + aBytes <= b.addr || b.addr + bBytes <= a.addr) return true;
   if (aBytes <= 0 || bBytes <= 0 || Me().outside) return true;
   Report(call, "overlap", Text("%s and %s of %s overlap", first, second, call.api),
          Text("UB bytes %lld..%lld and %lld..%lld", Ll(a.addr), Ll(a.addr + aBytes), Ll(b.addr),
-              Ll(b.addr + bBytes)));
+              Ll(b.addr + bBytes)),
+         "", "", level);
   return false;
 }
 
-void UseReserve(Core &core, const Call &call) {
+void UseReserve(Core &core, const Call &call, std::int64_t bytes) {
   std::int64_t used = 0;
   for (const Buffer &buffer : core.buffers) {
     const bool here = MemoryOf(buffer.position) == Memory::kUb;
@@ -273,7 +274,7 @@ void UseReserve(Core &core, const Call &call) {
          Text("%s uses the top of UB as scratch, where buffers of this kernel lie", call.api),
          Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES));
   auto *words = reinterpret_cast<std::uint16_t *>(core.Ub() + TWIN_UB_BYTES);
-  std::fill(words, words + (kUbUsable - TWIN_UB_BYTES) / 2, std::uint16_t{0x7FFF});
+  std::fill(words, words + std::min(bytes, kUbUsable - TWIN_UB_BYTES) / 2, std::uint16_t{0x7FFF});
 }
 
 bool HasScratch(Core &core, const Call &call, const View *scratch, std::int64_t bytes) {

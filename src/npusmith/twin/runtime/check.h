@@ -45,10 +45,12 @@ bool InRange(const Call &call, const char *what, std::int64_t value, std::int64_
 
 // Reports overlap unless the two ranges are disjoint.
 bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t aBytes,
-              const char *second, const View &b, std::int64_t bBytes);
+              const char *second, const View &b, std::int64_t bBytes,
+              Level level = Level::kError);
 
-// Reports ub-reserved when buffers lie in the area that this API uses as scratch, and spoils it.
-void UseReserve(Core &core, const Call &call);
+// Reports ub-reserved when buffers lie in the area that this API uses as scratch, and spoils so
+// much of it from its start, by default all.
+void UseReserve(Core &core, const Call &call, std::int64_t bytes = kUbUsable);
 
 // Reports scratch-size when fewer than `bytes` of UB are left for the API's own scratch.
 bool HasScratch(Core &core, const Call &call, const View *scratch, std::int64_t bytes);

@@ -187,7 +187,8 @@ void SelectOp(const Call &call, DType type, SELMODE mode, const Lane &dst, const
   Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b != nullptr ? *b : a, type}};
   const int count = b != nullptr ? 3 : 2;
   const bool reuse = mode == SELMODE::VSEL_CMPMASK_SPR;  // every repeat takes the same bits
-  if (!reuse) UseReserve(core, call);
+  // published: the mask's address goes into the first repeat of the reserve
+  if (!reuse) UseReserve(core, call, kRepeat);
   const std::uint8_t *bits = nullptr;
   Plan masked = plan;
   if (reuse) masked.repeats = std::min<std::int64_t>(plan.repeats, 1);
@@ -199,6 +200,7 @@ void SelectOp(const Call &call, DType type, SELMODE mode, const Lane &dst, const
   // the mask may share UB with dst
   const std::int64_t used = masked.repeats * plan.lanes + plan.tail;
   const std::vector<std::uint8_t> frozen(bits, bits + (mask == nullptr ? 16 : (used + 7) / 8));
+  ShadowSelect(core, plan, arms, count, frozen.data(), reuse);
   alignas(64) std::uint8_t to[kRepeat], x[kRepeat], y[kRepeat];
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   for (std::int64_t r = 0; r < repeats; ++r) {

@@ -110,7 +110,9 @@ void CompoundOp(const Call &call, Compound op, DType dstType, DType srcType, con
   for (int i = 1; i < 3; ++i) CheckOverlap(call, plan, arms[0], arms[i], false);
   Execute(plan, arms, 3, FindLoop(op, dstType, srcType), &core.deqScale);
   const Loop cap = SaturatesFloat(core) ? CapLoop(dstType) : nullptr;
-  if (cap != nullptr) Execute(plan, arms, 1, cap, nullptr);
+  if (cap == nullptr) return;
+  arms[0].updates = true;
+  Execute(plan, arms, 1, cap, nullptr);
 }
 
 namespace {

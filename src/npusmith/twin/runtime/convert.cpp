@@ -372,7 +372,9 @@ void CastOp(const Call &call, DType dstType, DType srcType, RoundMode mode, cons
   }
   Execute(plan, arms, 2, pair->loop(mode), &core.deqScale);
   const Loop cap = SaturatesFloat(core) ? CapLoop(dstType) : nullptr;
-  if (cap != nullptr) Execute(plan, arms, 1, cap, nullptr);
+  if (cap == nullptr) return;
+  arms[0].updates = true;
+  Execute(plan, arms, 1, cap, nullptr);
 }
 
 }  // namespace twin

@@ -306,8 +306,10 @@ void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
   const std::uint8_t *from = UsableGm(call, "src", src, fromBytes, false,
                                       {how.length, fromPitch});
   if (to == nullptr || from == nullptr) return;
-  Filler filler{how.value, !how.pad && !core.padSet};
-  const bool unset = filler.repeatFirst;  // nobody said what the padding holds
+  // doc: with no padding on either side the dummy lanes repeat the first element, isPad or not
+  const bool none = how.left == 0 && how.right == 0;
+  Filler filler{how.value, none && (how.pad || !core.padSet)};
+  const bool unset = filler.repeatFirst || (!how.pad && !core.padSet);  // a value nobody chose
   if (!how.pad) filler.pad = core.padSet ? core.padBits : ~0ull;  // undefined: NaN bits show it
   for (std::int64_t i = 0; i < how.count; ++i) {
     CopyRowIn(to + i * toPitch, from + i * fromPitch, how, size, filler);

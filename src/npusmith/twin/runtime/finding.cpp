@@ -62,7 +62,11 @@ void Report(const Call &call, const char *code, std::string message, std::string
             std::string legal, std::string hint, Level level) {
   const LaunchSpec *spec = ThisLaunch().spec;
   if (level == Level::kNote && (spec == nullptr || !spec->notes)) return;
-  if (Again(call, code)) return;
+  if (Again(call, code)) {
+    // a line that only warned before may break the rule now
+    if (level == Level::kError) Recorded(code, call.site)->level = LevelName(level);
+    return;
+  }
   const Core &core = Me();
   Store &store = Findings();
   // notes may not crowd out what is wrong

@@ -181,13 +181,6 @@ void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_
 
 namespace {
 
-std::int64_t LaneAddress(const Arm &arm, std::int64_t repeat, std::int64_t lane) {
-  const std::int64_t size = SizeOf(arm.type), perBlock = kBlock / size;
-  return arm.lane.view.addr +
-         (repeat * arm.lane.repeat + lane / perBlock * arm.lane.block) * kBlock +
-         lane % perBlock * size;
-}
-
 bool Clean(const Film &film, const Plan &plan, const Arm &arm) {
   const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
   return Clean(film, arm.lane.view.addr, arm.lane.view.addr + bytes);
@@ -228,20 +221,40 @@ void SpreadClean(Film &film, const Plan &plan, const Arm &dst) {
 void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count) {
   Film &film = FilmOf(core, Memory::kUb);
   ShadowDone(core);
+  const int first = arms[0].updates ? 0 : 1;
   bool clean = true;
-  for (int i = 1; i < count; ++i) clean = clean && Clean(film, plan, arms[i]);
+  for (int i = first; i < count; ++i) clean = clean && Clean(film, plan, arms[i]);
   if (clean) return SpreadClean(film, plan, arms[0]);
   const std::uint8_t *base = core.Ub();
   const std::int64_t size = SizeOf(arms[0].type);
   OverLanes(plan, [&](std::int64_t r, std::int64_t lane) {
     Known worst = Known::kData;
-    for (int i = 1; i < count; ++i) {
+    for (int i = first; i < count; ++i) {
       const Known known =
           Element(film, base, LaneAddress(arms[i], r, lane), SizeOf(arms[i].type));
       worst = std::max(worst, known);
     }
     const std::int64_t at = LaneAddress(arms[0], r, lane);
     Set(film, at, at + size, Result(worst));
+  });
+}
+
+void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
+                  const std::uint8_t *bits, bool reuse) {
+  Film &film = FilmOf(core, Memory::kUb);
+  ShadowDone(core);
+  bool clean = true;
+  for (int i = 1; i < count; ++i) clean = clean && Clean(film, plan, arms[i]);
+  if (clean) return SpreadClean(film, plan, arms[0]);
+  const std::uint8_t *base = core.Ub();
+  const std::int64_t size = SizeOf(arms[0].type);
+  OverLanes(plan, [&](std::int64_t r, std::int64_t lane) {
+    const std::int64_t bit = reuse ? lane : r * plan.lanes + lane;
+    const int side = (bits[bit / 8] >> (bit % 8)) & 1 ? 1 : 2;
+    const Known known = side < count ? Element(film, base, LaneAddress(arms[side], r, lane), size)
+                                     : Known::kData;
+    const std::int64_t at = LaneAddress(arms[0], r, lane);
+    Set(film, at, at + size, Result(known));
   });
 }
 
@@ -280,6 +293,29 @@ void ShadowFold(Core &core, const Call &call, const Plan &plan, const Arm &src,
     seen.data = seen.data || known == Known::kData;
   });
   close();
+}
+
+void ShadowTake(Core &core, Taken &taken, std::int64_t to, std::int64_t from,
+                std::int64_t bytes) {
+  const Film &film = FilmOf(core, Memory::kUb);
+  if (Clean(film, from, from + bytes)) return;
+  const Known known = Result(Element(film, core.Ub(), from, bytes));
+  for (std::int64_t i = 0; i < bytes; ++i) taken.emplace_back(to + i, known);
+}
+
+void ShadowGive(Core &core, const Taken &taken) {
+  if (taken.empty()) return;
+  ShadowIssue(core);  // what the call writes is data, except for these
+  Film &film = FilmOf(core, Memory::kUb);
+  for (const auto &[at, known] : taken) Set(film, at, at + 1, known);
+}
+
+void ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
+                     std::int64_t bytes) {
+  if (ShadowOf(core, Memory::kUb, addr, addr + bytes) < Known::kTainted) return;
+  if (Again(call, "uninit-read")) return;
+  Report(call, "uninit-read", Text("%s takes %s that were never written", call.api, role),
+         Text("UB byte %lld", Ll(addr)));
 }
 
 void ShadowReadScalar(Core &core, const Call &call, Memory memory, std::int64_t addr,

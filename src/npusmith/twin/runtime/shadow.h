@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "twin/runtime.h"
@@ -63,8 +64,20 @@ void ShadowLoad(Core &core, Memory memory, std::int64_t to, const std::uint8_t *
                 std::int64_t bytes);
 void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_t *gm,
                  std::int64_t bytes);
+// Elements that are taken one by one from other places of UB, as by Gather: what each destination
+// byte then is goes to the list, which ShadowGive puts down when all have been taken.
+using Taken = std::vector<std::pair<std::int64_t, Known>>;  // address of a byte, state
+void ShadowTake(Core &core, Taken &taken, std::int64_t to, std::int64_t from, std::int64_t bytes);
+void ShadowGive(Core &core, const Taken &taken);
+// The present call takes these bytes as offsets: reports what was never written.
+void ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
+                     std::int64_t bytes);
 // An element-wise instruction: arms[0] is the destination.
 void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count);
+// Select: each lane is as the source that its bit takes, 1 the first; with one source the other
+// is a scalar. `reuse`: every repeat takes the bits of the first.
+void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
+                  const std::uint8_t *bits, bool reuse);
 
 // A reduction: every `group` active lanes of a repeat (0: everything) give `bytes` at
 // dst + repeat * pitch + group number * bytes.

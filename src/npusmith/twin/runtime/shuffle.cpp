@@ -1,6 +1,7 @@
 // Moves that reorder elements inside UB.
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "check.h"
 #include "text.h"
@@ -20,14 +21,17 @@ void BrcbOp(const Call &call, DType type, const View &dst, const View &src, std:
   const std::uint8_t *from = Usable(core, call, {"src", &src, repeats * kPerRepeat * size});
   if (to == nullptr || from == nullptr) return;
   Disjoint(call, "dst", dst, bytes, "src", src, repeats * kPerRepeat * size);
+  Taken taken;
   for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
     std::uint8_t element[4];
     std::memcpy(element, from + i * size, static_cast<std::size_t>(size));
-    std::uint8_t *row = to + (i / kPerRepeat * repeat + i % kPerRepeat * block) * kBlock;
+    const std::int64_t row = (i / kPerRepeat * repeat + i % kPerRepeat * block) * kBlock;
     for (std::int64_t at = 0; at < kBlock; at += size) {
-      std::memcpy(row + at, element, static_cast<std::size_t>(size));
+      std::memcpy(to + row + at, element, static_cast<std::size_t>(size));
+      ShadowTake(core, taken, dst.addr + row + at, src.addr + i * size, size);
     }
   }
+  ShadowGive(core, taken);
 }
 
 namespace {
@@ -58,21 +62,25 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
   const std::uint8_t *from = Usable(core, call, {"src", &src, size});
   if (table == nullptr || from == nullptr) return;
   const std::int64_t dstBytes = Footprint(plan, arm.lane, size);
-  if (!Disjoint(call, "dst", dst.view, dstBytes, "src", src, src.bytes)) return;
+  Disjoint(call, "dst", dst.view, dstBytes, "src", src, src.bytes);  // then as repeats go
   alignas(64) std::uint8_t row[kRepeat];
+  Taken taken;
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t n = r < plan.repeats ? plan.last + 1 : plan.tail;
     const std::uint64_t *mask = r < plan.repeats && !plan.full ? plan.mask : nullptr;
     for (std::int64_t i = 0; i < n; ++i) {
       if (mask != nullptr && !Active(mask, i)) continue;
+      ShadowReadIndex(core, call, "offsets", offsets.addr + (r * plan.lanes + i) * 4, 4);
       std::uint32_t offset;
       std::memcpy(&offset, table + (r * plan.lanes + i) * 4, 4);
       const std::int64_t at = base + offset;
       if (!OffsetFits(call, src, at, size, r * plan.lanes + i)) return;
       std::memcpy(row + i * size, from + at, static_cast<std::size_t>(size));
+      ShadowTake(core, taken, LaneAddress(arm, r, i), src.addr + at, size);
     }
     ScatterRepeat(arm, r, n, mask, row);
   }
+  ShadowGive(core, taken);
 }
 
 void GatherBlocks(const Call &call, DType, const View &dst, const View &src, const View &offsets,
@@ -86,14 +94,20 @@ void GatherBlocks(const Call &call, DType, const View &dst, const View &src, con
   const std::uint8_t *table = Usable(core, call, {"offset", &offsets, repeats * kPerRepeat * 4});
   const std::uint8_t *from = Usable(core, call, {"src0", &src, kBlock});
   if (to == nullptr || table == nullptr || from == nullptr) return;
-  if (!Disjoint(call, "dst", dst, bytes, "src0", src, src.bytes)) return;
+  Disjoint(call, "dst", dst, bytes, "src0", src, src.bytes);
+  Taken taken;
   for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
+    ShadowReadIndex(core, call, "offsets", offsets.addr + i * 4, 4);
     std::uint32_t offset;
     std::memcpy(&offset, table + i * 4, 4);
     if (!OffsetFits(call, src, offset, kBlock, i)) return;
-    std::memcpy(to + (i / kPerRepeat * repeat + i % kPerRepeat * step) * kBlock, from + offset,
-                kBlock);
+    const std::int64_t at = (i / kPerRepeat * repeat + i % kPerRepeat * step) * kBlock;
+    std::memcpy(to + at, from + offset, kBlock);
+    for (std::int64_t byte = 0; byte < kBlock; byte += 2) {
+      ShadowTake(core, taken, dst.addr + at + byte, src.addr + offset + byte, 2);
+    }
   }
+  ShadowGive(core, taken);
 }
 
 namespace {
@@ -126,14 +140,17 @@ std::uint64_t GatherMaskOp(const Call &call, DType type, const View &dst, const 
   }
   if (from == nullptr || Usable(core, call, {"dst", &dst, size}) == nullptr) return 0;
   std::vector<std::uint8_t> kept;
+  Taken taken;
   for (std::int64_t r = 0; r < how.repeats; ++r) {
     for (std::int64_t i = 0; i < lanes; ++i) {
       const std::uint8_t *row = bits + r * how.patternRepeat * kBlock;
       const bool take = bits != nullptr ? (row[i / 8] >> (i % 8)) & 1 : Builtin(builtin, i);
       if (!take) continue;
-      const std::uint8_t *at =
-          from + (r * how.repeat + i / perBlock * how.block) * kBlock + i % perBlock * size;
-      kept.insert(kept.end(), at, at + size);
+      const std::int64_t byte =
+          (r * how.repeat + i / perBlock * how.block) * kBlock + i % perBlock * size;
+      ShadowTake(core, taken, dst.addr + static_cast<std::int64_t>(kept.size()), src.addr + byte,
+                 size);
+      kept.insert(kept.end(), from + byte, from + byte + size);
     }
   }
   const auto bytes = static_cast<std::int64_t>(kept.size());
@@ -141,6 +158,7 @@ std::uint64_t GatherMaskOp(const Call &call, DType type, const View &dst, const 
   if (to == nullptr) return 0;
   if (dst.addr != src.addr) Disjoint(call, "dst", dst, bytes, "src0", src, srcBytes);
   std::copy(kept.begin(), kept.end(), to);
+  ShadowGive(core, taken);
   return static_cast<std::uint64_t>(bytes / size);
 }
 
@@ -277,13 +295,17 @@ void BroadcastOp(const Call &call, DType type, const View &dst, const View &src,
   std::uint8_t *to = Usable(core, call, {"dst", &dst, rows * columns * size});
   const std::uint8_t *from = Usable(core, call, {"src", &src, srcRows * srcColumns * size});
   if (to == nullptr || from == nullptr) return;
-  if (!Disjoint(call, "dst", dst, rows * columns * size, "src", src, srcRows * srcColumns * size)) {
-    return;
-  }
+  const std::int64_t bytes = rows * columns * size, srcBytes = srcRows * srcColumns * size;
+  // The documentation forbids it; but rows are copied one by one, the first onto itself, and
+  // published operators rely on that.
+  const bool firstRow = dst.addr == src.addr && srcColumns == columns;
+  Disjoint(call, "dst", dst, bytes, "src", src, srcBytes,
+           firstRow ? Level::kWarning : Level::kError);
+  const std::vector<std::uint8_t> taken(from, from + srcBytes);
   for (std::int64_t i = 0; i < rows * columns; ++i) {
     const std::int64_t row = srcRows == 1 ? 0 : i / columns;
     const std::int64_t column = srcColumns == 1 ? 0 : i % columns;
-    std::copy_n(from + (row * srcColumns + column) * size, size, to + i * size);
+    std::copy_n(taken.data() + (row * srcColumns + column) * size, size, to + i * size);
   }
 }
 

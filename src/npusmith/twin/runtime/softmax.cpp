@@ -180,6 +180,30 @@ void SoftOp(const Call &call, Soft soft, const SoftHold &hold, const SoftTensors
   for (std::int64_t r = 0; r < shape.m; ++r) job.Row(r, x.data());
 }
 
+namespace {
+
+// The worst that is known of the elements of one row.
+Known RowKnown(Core &core, std::int64_t at, std::int64_t count, int size) {
+  if (ShadowClean(core, Memory::kUb, at, at + count * size)) return Known::kData;
+  Known worst = Known::kData;
+  for (std::int64_t i = 0; i < count; ++i) {
+    worst = std::max(worst, ShadowOf(core, Memory::kUb, at + i * size, at + (i + 1) * size));
+  }
+  return worst;
+}
+
+// A row of the result is unknown where an element of the same row of an operand was never written.
+void TaintRows(Core &core, const View &dst, std::int64_t pitch, const std::vector<bool> &bad) {
+  if (std::find(bad.begin(), bad.end(), true) == bad.end()) return;
+  ShadowDone(core);
+  for (std::size_t r = 0; r < bad.size(); ++r) {
+    const std::int64_t at = dst.addr + static_cast<std::int64_t>(r) * pitch;
+    ShadowSet(core, Memory::kUb, at, at + pitch, bad[r] ? Known::kTainted : Known::kData);
+  }
+}
+
+}  // namespace
+
 void SoftGradOp(const Call &call, DType type, const View &dst, const View &grad, const View &src,
                 const View *scratch, const SoftShape &shape, bool front) {
   Core &core = Enter(call);
@@ -198,6 +222,14 @@ void SoftGradOp(const Call &call, DType type, const View &dst, const View &grad,
   if (!operands.Good()) return;
   const auto k = static_cast<std::size_t>(shape.k);
   std::vector<float> g(k), s(k), product(k);
+  const int size = SizeOf(type);
+  std::vector<bool> bad(static_cast<std::size_t>(front || shape.nz ? 0 : shape.m));
+  for (std::size_t r = 0; r < bad.size(); ++r) {
+    const std::int64_t row = static_cast<std::int64_t>(r) * shape.k * size;
+    bad[r] = RowKnown(core, grad.addr + row, shape.realK, size) >= Known::kTainted ||
+             RowKnown(core, src.addr + row, shape.realK, size) >= Known::kTainted;
+  }
+  TaintRows(core, dst, shape.k * size, bad);
   for (std::int64_t r = 0; r < shape.m; ++r) {
     x.Load(r, g.data());
     y.Load(r, s.data());

@@ -1,5 +1,6 @@
 // Vector instructions: plan, check, run.
 #include <algorithm>
+#include <vector>
 
 #include "loops.h"
 #include "text.h"
@@ -14,18 +15,43 @@ bool Accumulates(Op op) {
          op == Op::kAddRelu || op == Op::kSubRelu;
 }
 
+// Does the result depend on what dst held?
+bool Updates(Op op) {
+  return op == Op::kAxpy || op == Op::kMulAddDst || op == Op::kFusedMulAdd ||
+         op == Op::kFusedMulAddRelu;
+}
+
+// A function of the library takes its sources into scratch before it writes; inferred for scratch
+// that holds the whole tensor. `kept` then holds the sources that overlap dst.
+void KeepSources(const Plan &plan, Arm *arms, int count, std::vector<std::uint8_t> *kept) {
+  const std::uint8_t *low = arms[0].base;
+  const std::uint8_t *high = low + Footprint(plan, arms[0].lane, SizeOf(arms[0].type));
+  for (int i = 1; i < count; ++i) {
+    const std::uint8_t *from = arms[i].base;
+    const std::uint8_t *end = from + Footprint(plan, arms[i].lane, SizeOf(arms[i].type));
+    if (from == low || end <= low || high <= from) continue;
+    kept[i].assign(from, end);
+    arms[i].base = kept[i].data();
+  }
+}
+
 // `computes`: the result is arithmetic, which the saturating mode caps; moves keep their bits.
+// `library`: many instructions by way of scratch.
 void Run(Core &core, const Call &call, Arm *arms, int count, const Walk &walk, Loop loop,
-         const void *scalar, bool accumulates, bool computes = true) {
+         const void *scalar, bool accumulates, bool computes = true, bool library = false) {
   int widest = 1;
   for (int i = 0; i < count; ++i) widest = std::max(widest, SizeOf(arms[i].type));
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
   if (!CheckArms(core, call, plan, arms, count) || plan.empty()) return;
   for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], accumulates);
+  std::vector<std::uint8_t> kept[3];
+  if (library) KeepSources(plan, arms, count, kept);
   Execute(plan, arms, count, loop, scalar);
   const Loop cap = computes && SaturatesFloat(core) ? CapLoop(arms[0].type) : nullptr;
-  if (cap != nullptr) Execute(plan, arms, 1, cap, nullptr);
+  if (cap == nullptr) return;
+  arms[0].updates = true;
+  Execute(plan, arms, 1, cap, nullptr);
 }
 
 // The loop for the core's present mode.
@@ -40,6 +66,7 @@ void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &
               const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b, type}};
+  arms[0].updates = Updates(op);
   const Loop loop = InMode(core, op, type, ArithmeticLoop(op, type));
   Run(core, call, arms, 3, walk, loop, nullptr, Accumulates(op));
 }
@@ -69,6 +96,7 @@ void ScalarOp(const Call &call, Op op, DType dstType, DType srcType, const Lane 
   Core &core = Enter(call);
   if (!CheckShift(call, op, dstType, scalar)) return;
   Arm arms[] = {{"dst", dst, dstType}, {"src", a, srcType}};
+  arms[0].updates = Updates(op);
   Loop loop = ScalarLoop(op, dstType, srcType);
   if (dstType == srcType) loop = InMode(core, op, dstType, loop);
   Run(core, call, arms, 2, walk, loop, scalar, false);
@@ -78,6 +106,7 @@ void MixedOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &
              const Lane &b, const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
+  arms[0].updates = Updates(op);
   const Loop loop = dstType == srcType ? InMode(core, op, dstType, ArithmeticLoop(op, dstType))
                                        : MixedLoop(op);
   Run(core, call, arms, 3, walk, loop, nullptr, false);
@@ -137,7 +166,8 @@ void LibraryOp(const Call &call, Op op, DType type, const View &dst, const View 
   if (!HasScratch(core, call, scratch, kRepeat)) return;
   const bool reserve = op == Op::kPower || op == Op::kPowers || op == Op::kPowerOf ||
                        op == Op::kSign || op == Op::kLgamma || op == Op::kDigamma;
-  if (reserve) UseReserve(core, call);
+  // inferred: these select by a mask whose address goes into the first repeat of the reserve
+  if (reserve) UseReserve(core, call, kRepeat);
   const Loop loop = scalar != nullptr ? ScalarLoop(op, type, type) : ArithmeticLoop(op, type);
   Arm arms[] = {{"dst", {dst}, type}, {"src", {a}, type}, {"src1", {b ? *b : a}, type}};
   const std::int64_t bytes = count * SizeOf(type);
@@ -145,7 +175,8 @@ void LibraryOp(const Call &call, Op op, DType type, const View &dst, const View 
     Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "src", a, bytes);
     Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "dst", dst, bytes);
   }
-  Run(core, call, arms, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false);
+  Run(core, call, arms, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false,
+      true, true);
 }
 
 }  // namespace twin

@@ -131,7 +131,8 @@ bool CheckArms(Core &core, const Call &call, const Plan &plan, Arm *arms, int co
     Arm &arm = arms[i];
     if (plan.counted) arm.lane.repeat = plan.lanes * SizeOf(arm.type) / kBlock;
     const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
-    arm.base = Usable(core, call, {arm.role, &arm.lane.view, bytes, arm.align, Use::kByRole,
+    const Use use = arm.updates ? Use::kUpdate : Use::kByRole;
+    arm.base = Usable(core, call, {arm.role, &arm.lane.view, bytes, arm.align, use,
                                    RowsOf(plan, arm)});
     good = good && arm.base != nullptr;
   }
@@ -153,6 +154,18 @@ bool SameWalk(const Arm &a, const Arm &b, const Plan &plan) {
   const bool one = plan.repeats + (plan.tail > 0) <= 1;
   return a.lane.view.addr == b.lane.view.addr && a.lane.block == b.lane.block &&
          (one || a.lane.repeat == b.lane.repeat) && SizeOf(a.type) == SizeOf(b.type);
+}
+
+// The upper half of a buffer is widened into the whole of it: only the last repeat writes where it
+// reads. The documentation forbids it; a repeat reads before it writes, and published operators
+// rely on that.
+bool WidensUpwards(const Plan &plan, const Arm &dst, const Arm &src) {
+  const std::int64_t to = SizeOf(dst.type), from = SizeOf(src.type);
+  const std::int64_t end = dst.lane.view.addr + Footprint(plan, dst.lane, SizeOf(dst.type));
+  const bool dense = dst.lane.block == 1 && src.lane.block == 1 &&
+                     dst.lane.repeat * from == src.lane.repeat * to;
+  return dense && to > from &&
+         src.lane.view.addr + Footprint(plan, src.lane, SizeOf(src.type)) >= end;
 }
 
 // First violation found: the repeat whose read or write clashes, or -1.
@@ -201,7 +214,8 @@ void CheckOverlap(const Call &call, const Plan &plan, const Arm &dst, const Arm 
   if (at < 0) return;
   Report(call, "overlap", Text("dst and %s of %s overlap", src.role, call.api),
          Text("UB bytes %lld..%lld and %lld..%lld, first clash in repeat %lld", Ll(d.addr),
-              Ll(d.addr + dBytes), Ll(s.addr), Ll(s.addr + sBytes), Ll(at)));
+              Ll(d.addr + dBytes), Ll(s.addr), Ll(s.addr + sBytes), Ll(at)),
+         "", "", WidensUpwards(plan, dst, src) ? Level::kWarning : Level::kError);
 }
 
 void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, void *out) {
@@ -245,6 +259,17 @@ void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
 
 namespace {
 
+// Do dst and a source overlap at different places? Then each repeat must read before it writes.
+bool Shifted(const Plan &plan, const Arm *arms, int count) {
+  const std::uint8_t *low = arms[0].base;
+  const std::uint8_t *high = low + Footprint(plan, arms[0].lane, SizeOf(arms[0].type));
+  return std::any_of(arms + 1, arms + count, [&](const Arm &arm) {
+    const bool same = arm.base == low && SizeOf(arm.type) == SizeOf(arms[0].type);
+    const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
+    return !same && arm.base < high && low < arm.base + bytes;
+  });
+}
+
 bool Contiguous(const Plan &plan, const Arm &arm) {
   const std::int64_t blocks = plan.lanes * SizeOf(arm.type) / kBlock;
   const bool single = plan.repeats + (plan.tail > 0) <= 1;
@@ -265,7 +290,7 @@ void RunRepeat(const Arm *arms, int count, std::int64_t repeat, std::int64_t ele
 
 void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void *scalar) {
   ShadowLanes(Me(), plan, arms, count);
-  bool straight = plan.full || plan.repeats == 0;
+  bool straight = (plan.full || plan.repeats == 0) && !Shifted(plan, arms, count);
   for (int i = 0; i < count; ++i) straight = straight && Contiguous(plan, arms[i]);
   if (straight) {
     const std::uint8_t *a = count > 1 ? arms[1].base : nullptr;

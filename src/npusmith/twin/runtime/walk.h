@@ -14,6 +14,7 @@ struct Arm {
   DType type;
   std::int64_t align = kBlock;
   std::uint8_t *base = nullptr;
+  bool updates = false;  // a destination whose old contents go into the result
 };
 
 // A walk as executed: whole repeats under one mask, then perhaps one shorter repeat.
@@ -50,6 +51,14 @@ void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void
 void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, void *out);
 void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
                    const std::uint64_t *mask, const std::uint8_t *from);
+
+// Where lane `lane` of a repeat lies.
+inline std::int64_t LaneAddress(const Arm &arm, std::int64_t repeat, std::int64_t lane) {
+  const std::int64_t size = SizeOf(arm.type), perBlock = kBlock / size;
+  return arm.lane.view.addr +
+         (repeat * arm.lane.repeat + lane / perBlock * arm.lane.block) * kBlock +
+         lane % perBlock * size;
+}
 
 // True when lane i of the mask is active.
 inline bool Active(const std::uint64_t *mask, std::int64_t lane) {
