@@ -125,6 +125,19 @@ def _no_dependence(match: Match) -> str:
     return "nothing between this barrier and the next reads what was written since the last one"
 
 
+def _scalar_reads(match: Match) -> str:
+    """An event from a scalar unit that writes nothing: the twin takes a load to be over at once."""
+    if "S_V" not in match.group(0) or "SetValue" in match.string:
+        return ""
+    return "the scalar unit only loads, and a load is over before the next instruction is issued"
+
+
+def _before_all(match: Match) -> str:
+    """SyncAll begins with the same barrier."""
+    after = match.string[match.end() :].lstrip()
+    return "SyncAll waits for all pipes itself" if after.startswith("SyncAll") else ""
+
+
 def _sum_scratch(match: Match) -> str:
     """The count form of ReduceSum has a scratch tensor and does not use it."""
     return "the count form of ReduceSum uses no scratch" if "Sum" in match.group(1) else ""
@@ -133,11 +146,12 @@ def _sum_scratch(match: Match) -> str:
 _LINE = r"^[ \t]*"
 _VECTOR = r"(?:Add|Sub|Mul|Div|Max|Min|Adds|Muls|Exp|Ln|Abs|Sqrt|Maxs|Mins|Cast|Select)"
 FAULTS = (
-    Fault("dropped event", _LINE + r"Sync<HardEvent::\w+>\(\);\n", _drop),
+    Fault("dropped event", _LINE + r"Sync<HardEvent::\w+>\(\);\n", _drop, same=_scalar_reads),
     Fault("dropped barrier", _LINE + r"PipeBarrier<PIPE_V>\(\);\n", _drop, same=_no_dependence),
-    Fault("dropped barrier of all pipes", _LINE + r"PipeBarrier<PIPE_ALL>\(\);\n", _drop),
+    Fault("dropped barrier of all pipes", _LINE + r"PipeBarrier<PIPE_ALL>\(\);\n", _drop,
+          same=_before_all),
     Fault("another event", r"Sync<HardEvent::(\w+)_(\w+)>",
-          lambda m: f"Sync<HardEvent::{m.group(2)}_{m.group(1)}>"),
+          lambda m: f"Sync<HardEvent::{m.group(2)}_{m.group(1)}>", same=_scalar_reads),
     Fault("dropped EnQue", _LINE + r"\w+\.EnQue\(\w+\);\n", _drop),
     Fault("AllocTensor for DeQue", r"\.DeQue<", lambda _: ".AllocTensor<"),
     Fault("dropped FreeTensor", _LINE + r"\w+\.FreeTensor\(\w+\);\n", _drop),
@@ -264,6 +278,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=Path, default=Path("examples"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("mutation.jsonl"))
+    parser.add_argument("--most", type=int, default=len(FAULTS), help="faults of one kernel")
     parser.add_argument("--only", default="", help="names of tasks, separated by commas")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
@@ -273,7 +288,7 @@ def main() -> None:
             if only and task.stem not in only:
                 continue
             kernel = correct(task, Path(work, task.stem))
-            for row in mutate(kernel, options.seed, Path(work)):
+            for row in mutate(kernel, options.seed, options.most, Path(work)):
                 rows.append(row)
                 file.write(json.dumps(row) + "\n")
                 file.flush()
@@ -300,11 +315,14 @@ def correct(task: Path, work: Path) -> Kernel:
     return replace(kernel, verdict=verdict)
 
 
-def mutate(kernel: Kernel, seed: int, work: Path) -> Iterator[dict[str, object]]:
+def mutate(kernel: Kernel, seed: int, most: int, work: Path) -> Iterator[dict[str, object]]:
     """A row for each kind of fault that applies to this kernel, and for each proof on the way."""
     reached = blocks_reached(kernel, work)
     held = conditions_held(kernel, work)
-    for fault in FAULTS:
+    order = random.Random(f"{seed} {kernel.name}").sample(FAULTS, len(FAULTS))
+    for fault in order:
+        if most == 0:
+            break
         source = source_of(kernel.project, fault.host)
         text = source.read_text()
         rng = random.Random(f"{seed} {kernel.name} {fault.name}")
@@ -329,6 +347,7 @@ def mutate(kernel: Kernel, seed: int, work: Path) -> Iterator[dict[str, object]]
                 "seconds": round(time.monotonic() - clock, 1),
             }
             if not proof:
+                most -= 1
                 break
 
 

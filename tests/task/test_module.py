@@ -91,13 +91,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture
 def six(tmp_path: Path, prepared: Prepared) -> Judge:
-    def judged(model: str = MODEL, kernel: str = "") -> Verdict:
+    def judged(model: str = MODEL, kernel: str = "", binding: str = BINDING) -> Verdict:
         texts = {
             "project_json_src": '[{"op": "AddCustom", "input_desc": []}]',
             "host_tiling_src": (PROJECT / "op_host/add_custom_tiling.h").read_text(),
             "host_operator_src": (PROJECT / "op_host/add_custom.cpp").read_text(),
             "kernel_src": kernel or (PROJECT / "op_kernel/add_custom.cpp").read_text(),
-            "python_bind_src": BINDING,
+            "python_bind_src": binding,
             "model_src": model,
         }
         file = tmp_path / "answer.py"
@@ -141,6 +141,14 @@ def test_a_model_that_computes_by_itself_fails_though_its_values_are_right(six: 
     assert verdict.verdict == "fail"
     assert codes(verdict) == ["cheat-compute"]
     assert verdict.provenance["official"] is True
+
+
+def test_a_binding_that_computes_fails_though_its_values_are_right(six: Judge) -> None:
+    call = "EXEC_NPU_CMD(aclnnAddCustom, a, b, result);"
+    verdict = six(binding=BINDING.replace(call, "result = at::add(a, b);"))
+    assert verdict.verdict == "fail"
+    assert codes(verdict) == ["cheat-binding"]
+    assert (verdict.findings[-1].file, verdict.findings[-1].line) == ("csrc/op.cpp", 5)
 
 
 def test_outputs_of_another_shape_or_type_fail(six: Judge) -> None:

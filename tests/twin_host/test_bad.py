@@ -102,6 +102,13 @@ def test_deep_recursion_is_a_stack_overflow(edited: Edit, chip: Chip) -> None:
     assert "stack overflowed" in result.findings[0].message
 
 
+def test_a_large_local_array_is_a_stack_overflow(edited: Edit, chip: Chip) -> None:
+    room = "    volatile char room[3000000]; for (int i = 2999999; i >= 0; --i) room[i] = 1;\n"
+    result = run_changed(edited, chip, KERNEL, PROCESS, PROCESS + room)
+    assert codes(result) == ["kernel-crash"]
+    assert "stack overflowed" in result.findings[0].message
+
+
 def test_a_division_by_zero_is_a_crash(edited: Edit, chip: Chip) -> None:
     result = run_changed(
         edited, chip, KERNEL, PROCESS,

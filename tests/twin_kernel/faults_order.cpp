@@ -153,6 +153,22 @@ BOTH(manual_hazard_barrier_dependent_vectors) {
   Adds(ub.b, ub.a, 1.0f, 64);  // caught
 }
 
+BOTH(manual_hazard_barrier_in_place) {  // reads what it writes itself, and another wrote before
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  if (!bad) PipeBarrier<PIPE_V>();
+  Adds(ub.a, ub.a, 1.0f, 64);  // caught
+}
+
+BOTH(manual_hazard_barrier_of_an_accumulator) {  // Axpy reads its destination
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  PipeBarrier<PIPE_V>();
+  Duplicate(ub.c, 1.0f, 64);
+  if (!bad) PipeBarrier<PIPE_V>();
+  Axpy(ub.c, ub.a, 1.0f, 64);  // caught
+}
+
 // ---- between cores: two blocks
 
 BOTH(gm_race_two_writers) {

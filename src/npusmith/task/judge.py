@@ -214,23 +214,29 @@ class _Plan:
 
 
 def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
-    """Outcomes in the order of the trials, whatever the order in which they end."""
-
-    first = next((item for item in trials if not item.skipped), None)
-
-    def one(trial: TrialData) -> Outcome:
-        return _run_trial(trial, plan, twice=trial is first)
-
+    """Outcomes in the order of the trials; when the first set hangs, no other is tried."""
+    first = next((at for at, item in enumerate(trials) if not item.skipped), len(trials))
+    head, rest = trials[: first + 1], trials[first + 1 :]
+    done = [_run_trial(item, plan, twice=True) for item in head]
+    if done and any(item.code == "kernel-hang" for item in done[-1].trial.findings):
+        left = [_record(item) for item in rest]
+        for record in left:
+            record.message = "not run: the kernel does not end on the first set"
+        return done + [Outcome(record, ran=False) for record in left]
     small = all(item.bytes < PARALLEL_BYTES for item in trials)
     with ThreadPoolExecutor(2 if small else 1) as pool:
-        return list(pool.map(one, trials))
+        return done + list(pool.map(lambda item: _run_trial(item, plan), rest))
 
 
-def _run_trial(trial: TrialData, plan: _Plan, *, twice: bool) -> Outcome:
-    record = Trial(
+def _record(trial: TrialData) -> Trial:
+    return Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
         shapes=[list(shape) for shape in trial.shapes],
     )  # fmt: skip
+
+
+def _run_trial(trial: TrialData, plan: _Plan, *, twice: bool = False) -> Outcome:
+    record = _record(trial)
     if trial.skipped:
         return Outcome(record, ran=False)
     clock = time.perf_counter()

@@ -35,6 +35,7 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
+from npusmith.twin import cheating
 from npusmith.twin.finding import Finding
 from npusmith.twin.formats import Submission
 from npusmith.twin.module import ModuleBuild, build_module
@@ -86,12 +87,13 @@ def judge_module(
             built = build_module(submission, chip, work)
         except NpusmithError as error:
             verdict.error, verdict.verdict = error.record(), "fail"
-            verdict.findings = _cheats(submission, None)
-            return verdict
+            verdict.findings = _cheats(submission)
+            return _renamed(verdict, work / "candidate")
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
         _judge(verdict, built, prepared, profile, dynamic, step, seconds)
+    verdict = _renamed(verdict, built.root)
     verdict.weak_task = weak_task(prepared, profile)
     return verdict
 
@@ -121,14 +123,25 @@ def _judge(
     verdict.trials = [item.trial for item in outcomes]
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
-    verdict.findings += _cheats(built.submission, built.model)
+    verdict.findings += _cheats(built.submission)
     verdict.provenance["official"] = bool(official) and all(official)
-    if any(CODES[item.code].name == "cheat-compute" for item in verdict.findings):
+    if any(item.code in ("cheat-compute", "cheat-binding") for item in verdict.findings):
         verdict.correct, verdict.verdict = False, "fail"
 
 
-def _cheats(submission: Submission, model: Path | None) -> list[Finding]:
-    return find_cheats(submission.model_text, submission.entry, submission.model)
+def _renamed(verdict: Verdict, root: Path) -> Verdict:
+    """The verdict with files named as the submission names them, not where they lay meanwhile."""
+    where = json.dumps(str(root))[1:-1]
+    text = verdict.model_dump_json()
+    return Verdict.model_validate_json(text.replace(f"{where}/", ""))
+
+
+def _cheats(submission: Submission) -> list[Finding]:
+    """Where the model or a binding computes by itself."""
+    found = find_cheats(submission.model_text, submission.entry, submission.model)
+    for name in submission.bindings:
+        found += cheating.find_cheats(submission.files[name], Path(name))
+    return found
 
 
 # ------------------------------------------------------------------------------------------ values

@@ -49,7 +49,7 @@ CHECKLIST: tuple[Item, ...] = (
     Item("A12", "lengths of Compare and Select", ("compare-length",)),
     Item("A13", "offsets of Gather", ("gather-offset",)),
     Item("A14", "lists of MrgSort", ("sort-unsorted", "param-range")),
-    Item("A15", "strides of a single TransDataTo5HD", (), "not reported"),
+    Item("A15", "strides of a single TransDataTo5HD", ("param-range",)),
     Item("A16", "Nd2Nz pitch and padded rows", ("param-range",), "rows read as if padded"),
     Item(
         "A17",
@@ -61,7 +61,7 @@ CHECKLIST: tuple[Item, ...] = (
         "I01",
         "reads of what was never written",
         ("uninit-read", "padding-read"),
-        "compare, select, gather, sort, cube and library calls count as writing data; raw pointers",
+        "compare, sort, transpose, cube, activations and norms count as writing data; raw pointers",
     ),
     Item("I02", "padding in a reduction", ("padding-read",), "library reductions"),
     Item("I03", "atomics on memory never written", ("atomic-uninit",)),

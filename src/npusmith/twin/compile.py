@@ -201,7 +201,7 @@ def _check_device(
     source, out = str(folder / "kernel.cpp"), str(folder / "graph.o")
     # An unused `new` counts as well, and a recursion that could be a loop; a function that is
     # called once keeps its name.
-    keep = ("-fno-allocation-dce", "-fno-inline-functions-called-once", "-fno-ipa-cp")
+    keep = ("-fno-allocation-dce", "-fno-inline-functions-called-once")
     graph = ("-fcallgraph-info", "-fno-optimize-sibling-calls", *keep)
     flags = (*graph, f"-I{kernel.parent}", "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))

@@ -23,6 +23,7 @@ _SPOT = re.compile(r"(?:^|\\n)((?:[^\\]|\\[^n])+?):(\d+):\d+(?:\\n|$)")
 _DEVICE = re.compile(r"__aicore__|__global__|\baicore\b")
 _FORBIDDEN = re.compile(
     r"\b(?:new|delete|throw|try|typeid|dynamic_cast|malloc|calloc|realloc|free|fopen)\b"
+    r"|\b(?:v?fork|exec[lv]p?e?|system|popen|open|socket|connect|_?exit|_Exit|abort)\s*\("
     r"|\bstd\s*::\s*(?:vector|string|map|set|list|deque|function|shared_ptr|unique_ptr|un\w+)\b"
 )
 _NAMED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
@@ -39,7 +40,10 @@ _CALLS = (
     (re.compile(r"^_Zd[la]|^free$"), "frees memory"),
     (re.compile(r"^__cxa_(?:throw|rethrow|allocate_exception)|^_ZSt\d+__throw_"), "throws"),
     (re.compile(r"^__dynamic_cast$|^__cxa_bad_typeid$"), "asks for a type at run time"),
-    (re.compile(r"^(?:fopen|open|read|write|fread|fwrite|system|popen)$"), "does file IO"),
+    (re.compile(r"^(?:fopen|open|open64|read|write|fread|fwrite)$"), "does file IO"),
+    (re.compile(r"^(?:v?fork|exec[lv]p?e?|system|popen)$"), "starts a process"),
+    (re.compile(r"^(?:socket|connect)$"), "opens a connection"),
+    (re.compile(r"^(?:_?exit|_Exit|abort)$"), "ends the process"),
 )
 
 

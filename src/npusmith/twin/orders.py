@@ -24,6 +24,7 @@ Attr = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[boo
 
 
 _PADDING = b"\xff\x7f" * 64  # behind each tensor's bytes: the runner maps it too; NaN as any float
+_PAGE = 4096  # memory.cpp maps whole ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Orders:
         with path.open("wb") as file:
             file.write(flat.data)
             file.write(_PADDING)
+            file.truncate(_whole(flat.size))
         self._tensor("in", port, dtype, flat.size, path, array.shape)
         self.inputs.append(path)
         self.ports.append(port)
@@ -96,6 +98,7 @@ class Orders:
         elif ref < 0 and initial is not None:
             flat = np.ascontiguousarray(initial).reshape(-1).view(np.uint8)
             path.write_bytes(flat.tobytes() + _PADDING)
+            os.truncate(path, _whole(size))
             self.say("filled", len(self.slots))
         self._tensor("out", port, dtype, size, path, shape, ref)
         self.slots.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
@@ -146,7 +149,13 @@ def _reserve(path: Path, size: int) -> None:
     """The blocks of an output's file are taken now: a full disk must not stop the kernel."""
     with path.open("wb") as file:
         if size:
-            os.posix_fallocate(file.fileno(), 0, size + len(_PADDING))
+            os.posix_fallocate(file.fileno(), 0, _whole(size))
+
+
+def _whole(size: int) -> int:
+    """The bytes of a tensor's file: whole pages, since the system clears what it writes back of a
+    mapped page behind the file's end, and with it the runner's red zone."""
+    return -(-(size + len(_PADDING)) // _PAGE) * _PAGE
 
 
 def _hex(text: str | bytes) -> str:

@@ -34,7 +34,13 @@ def _host(name: str, test: str, aka: tuple[str, ...] = ()) -> Api:
 
 
 ROWS = (
-    _row("Broadcast", ("int8_t", "uint8_t", "half", "float"), _GROW, aka=("BroadCast",)),
+    _row(
+        "Broadcast",
+        ("int8_t", "uint8_t", "half", "float"),
+        _GROW,
+        aka=("BroadCast",),
+        note="a row onto itself is a warning: published operators do it, the page forbids it",
+    ),
     _row(
         "Pad", _WORDS, _PAD, note="a padded row may be shorter than its blocks: the rest is unset"
     ),

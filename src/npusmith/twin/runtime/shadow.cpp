@@ -310,12 +310,13 @@ void ShadowGive(Core &core, const Taken &taken) {
   for (const auto &[at, known] : taken) Set(film, at, at + 1, known);
 }
 
-void ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
+bool ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
                      std::int64_t bytes) {
-  if (ShadowOf(core, Memory::kUb, addr, addr + bytes) < Known::kTainted) return;
-  if (Again(call, "uninit-read")) return;
+  if (ShadowOf(core, Memory::kUb, addr, addr + bytes) < Known::kTainted) return true;
+  if (Again(call, "uninit-read")) return false;
   Report(call, "uninit-read", Text("%s takes %s that were never written", call.api, role),
          Text("UB byte %lld", Ll(addr)));
+  return false;
 }
 
 void ShadowReadScalar(Core &core, const Call &call, Memory memory, std::int64_t addr,

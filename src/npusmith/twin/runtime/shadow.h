@@ -69,8 +69,8 @@ void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_
 using Taken = std::vector<std::pair<std::int64_t, Known>>;  // address of a byte, state
 void ShadowTake(Core &core, Taken &taken, std::int64_t to, std::int64_t from, std::int64_t bytes);
 void ShadowGive(Core &core, const Taken &taken);
-// The present call takes these bytes as offsets: reports what was never written.
-void ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
+// The present call takes these bytes as offsets: false after reporting what was never written.
+bool ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
                      std::int64_t bytes);
 // An element-wise instruction: arms[0] is the destination.
 void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count);

@@ -70,9 +70,10 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
     const std::uint64_t *mask = r < plan.repeats && !plan.full ? plan.mask : nullptr;
     for (std::int64_t i = 0; i < n; ++i) {
       if (mask != nullptr && !Active(mask, i)) continue;
-      ShadowReadIndex(core, call, "offsets", offsets.addr + (r * plan.lanes + i) * 4, 4);
+      const std::int64_t entry = (r * plan.lanes + i) * 4;
+      if (!ShadowReadIndex(core, call, "offsets", offsets.addr + entry, 4)) return;
       std::uint32_t offset;
-      std::memcpy(&offset, table + (r * plan.lanes + i) * 4, 4);
+      std::memcpy(&offset, table + entry, 4);
       const std::int64_t at = base + offset;
       if (!OffsetFits(call, src, at, size, r * plan.lanes + i)) return;
       std::memcpy(row + i * size, from + at, static_cast<std::size_t>(size));
@@ -97,7 +98,7 @@ void GatherBlocks(const Call &call, DType, const View &dst, const View &src, con
   Disjoint(call, "dst", dst, bytes, "src0", src, src.bytes);
   Taken taken;
   for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
-    ShadowReadIndex(core, call, "offsets", offsets.addr + i * 4, 4);
+    if (!ShadowReadIndex(core, call, "offsets", offsets.addr + i * 4, 4)) return;
     std::uint32_t offset;
     std::memcpy(&offset, table + i * 4, 4);
     if (!OffsetFits(call, src, offset, kBlock, i)) return;

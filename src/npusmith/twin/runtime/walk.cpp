@@ -127,7 +127,8 @@ Spread RowsOf(const Plan &plan, const Arm &arm) {
 
 bool CheckArms(Core &core, const Call &call, const Plan &plan, Arm *arms, int count) {
   bool good = true;
-  for (int i = 0; i < count; ++i) {
+  // sources first: the sanitizer must see them read before an instruction in place writes them
+  for (int i = count - 1; i >= 0; --i) {
     Arm &arm = arms[i];
     if (plan.counted) arm.lane.repeat = plan.lanes * SizeOf(arm.type) / kBlock;
     const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));

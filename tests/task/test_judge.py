@@ -1,0 +1,63 @@
+"""Somebody else's projects against a task: attributes, absent tensors, kernels that do not end."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from npusmith.errors import TaskError
+from npusmith.target.chips import find_chip
+from npusmith.task.judge import judge
+from npusmith.task.load import open_task
+from npusmith.task.prepared import Prepared
+from npusmith.task.trials import prepare
+
+CHIP = find_chip("910B2")
+PROJECTS = Path(__file__).parents[1] / "projects"
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2.0
+def get_inputs():
+    return [torch.randn(8, 70)]
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("judge")
+    (folder / "twice.py").write_text(TASK)
+    task = open_task(folder / "twice.py")
+    return prepare(task, folder / "trials", seeds=(11, 23, 37), edges=False, shapes=False)
+
+
+def test_attributes_reach_the_operator_and_an_optional_input_is_absent(
+    prepared: Prepared,
+) -> None:
+    attrs = {"alpha": 1.0, "twice": True, "factors": [1.0, 1]}
+    verdict = judge(PROJECTS / "scale", prepared, CHIP, "strict", attrs=attrs)
+    assert verdict.verdict == "pass"
+
+
+def test_an_attribute_that_the_operator_lacks_is_refused(prepared: Prepared) -> None:
+    with pytest.raises(TaskError) as caught:
+        judge(PROJECTS / "scale", prepared, CHIP, "strict", attrs={"beta": 1})
+    assert caught.value.code == "binding-unknown"
+    assert "alpha" in caught.value.record()["legal"]  # type: ignore[operator]
+
+
+def test_a_kernel_that_hangs_is_given_one_set_of_inputs_only(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    project = Path(shutil.copytree(PROJECTS / "scale", tmp_path / "scale"))
+    kernel = project / "op_kernel" / "scale_custom.cpp"
+    text = kernel.read_text()
+    start = text.index("GET_TILING_DATA")
+    kernel.write_text(text[:start] + 'while (true) asm volatile("");\n  ' + text[start:])
+    verdict = judge(project, prepared, CHIP, "strict", attrs={"alpha": 1.0}, seconds=2)
+    assert [finding.code for finding in verdict.findings] == ["kernel-hang"]
+    assert [trial.message[:8] for trial in verdict.trials] == ["the kern", "not run:", "not run:"]
