@@ -54,6 +54,7 @@ def test_a_binding_that_computes_has_right_values_and_is_not_clean(
     row = rows["AddCustom_2", 0]
     assert (row.official, row.strict, row.clean) == (True, True, False)
     assert row.findings == ["cheat-binding"]
+    assert not row.strict
 
 
 def test_a_task_without_an_answer_is_not_among_the_tasks(checkout: Path) -> None:
