@@ -48,13 +48,12 @@ def test_inputs_that_are_too_large_are_left_out_with_their_size(
     assert (row.official, row.strict, row.clean) == (None, None, None)
 
 
-def test_a_binding_that_computes_has_right_values_and_is_not_clean(
+def test_a_binding_that_computes_passes_the_suites_rule_alone(
     rows: dict[tuple[str, int], Row],
 ) -> None:
     row = rows["AddCustom_2", 0]
-    assert (row.official, row.strict, row.clean) == (True, True, False)
+    assert (row.official, row.strict, row.clean) == (True, False, False)
     assert row.findings == ["cheat-binding"]
-    assert not row.strict
 
 
 def test_a_task_without_an_answer_is_not_among_the_tasks(checkout: Path) -> None:
@@ -156,12 +155,15 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     first = read_rows(path)
     assert 1 <= len(first) < 5
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1  # case 1 fails, and the cheat is not clean
+    assert done.returncode == 1  # case 1 and the cheat fail
     said = json.loads(done.stdout)
     figures = said["figures"]["all"]
-    assert (figures["cases"], figures["strict"], figures["clean"]) == (4, 3, 3)
-    assert [item["case"] for item in said["failed"]] == [1]
-    assert [item["task"] for item in said["unclean"]] == ["AddCustom_2"]
+    assert (figures["cases"], figures["strict"], figures["clean"]) == (4, 2, 3)
+    assert {(item["task"], item["case"]) for item in said["failed"]} == {
+        ("AddCustom", 1),
+        ("AddCustom_2", 0),
+    }
+    assert said["unclean"] == []
     after = read_rows(path)
     assert after[: len(first)] == first
     assert {(found.task, found.case) for found in after} == set(rows)

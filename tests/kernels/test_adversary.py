@@ -80,9 +80,9 @@ BROKEN: dict[str, tuple[Callable[[str], str], set[str]]] = {
         lambda text: text.replace(INCLUDE, INCLUDE + 'extern "C" void _exit(int);\n').replace(
             PROCESS, PROCESS + " _exit(0);"
         ),
-        {"kernel-crash"},
+        {"device-cpp"},
     ),
-    "throws": (_swap(PROCESS, PROCESS + " throw 1;"), {"kernel-crash", "compile-failed"}),
+    "throws": (_swap(PROCESS, PROCESS + " throw 1;"), {"device-cpp"}),
 }  # fmt: skip
 
 

@@ -109,12 +109,15 @@ def test_a_large_local_array_is_a_stack_overflow(edited: Edit, chip: Chip) -> No
     assert "stack overflowed" in result.findings[0].message
 
 
-def test_a_division_by_zero_is_a_crash(edited: Edit, chip: Chip) -> None:
+def test_an_integer_division_by_zero_is_a_finding_and_the_kernel_goes_on(
+    edited: Edit, chip: Chip
+) -> None:
     result = run_changed(
         edited, chip, KERNEL, PROCESS,
         PROCESS + "    volatile int zero = 0; length = 7 / zero;\n",
     )  # fmt: skip
-    assert codes(result) == ["kernel-crash"]
+    assert codes(result) == ["divide-zero"]
+    assert result.completed
 
 
 def test_an_endless_loop_is_a_hang_with_its_last_call(edited: Edit, chip: Chip) -> None:
@@ -170,9 +173,11 @@ def test_an_exception_says_what_it_said(edited: Edit, chip: Chip) -> None:
     assert "too wide" in result.findings[0].message
 
 
-def test_a_kernel_that_ends_the_process_is_a_crash(edited: Edit, chip: Chip) -> None:
-    result = run_changed(edited, chip, KERNEL, PROCESS, PROCESS + "    _Exit(0);\n")
-    assert codes(result) == ["kernel-crash"]
+def test_a_kernel_that_ends_the_process_does_not_compile(edited: Edit, chip: Chip) -> None:
+    with pytest.raises(TwinError) as caught:
+        run_changed(edited, chip, KERNEL, PROCESS, PROCESS + "    _Exit(0);\n")
+    assert caught.value.code == "device-cpp"
+    assert caught.value.place.line > 0
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ BOTH(overlap_of_shifted_source) {
   const SoftMaxShapeInfo half(4, 64, 4, 64);
   SoftMax(bad ? ub.a[8] : ub.a, ub.b, ub.c, ub.a, ub.tmp, ub.tiling, half);  // caught
 }
-BOTH(ub_bounds_of_sum) {
+BOTH(ub_size_of_sum) {
   Ub ub;
   if (bad) ub.b.SetSize(32);
   SoftMax(ub.a, ub.b, ub.c, ub.d, ub.tmp, ub.tiling, ub.info);  // caught

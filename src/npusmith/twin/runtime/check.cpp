@@ -79,6 +79,7 @@ bool CheckAlignment(const Call &call, const Need &need) {
 bool InBuffer(const Core &core, const Need &need) {
   const View &view = *need.view;
   if (view.buffer == kNoBuffer) return false;
+  if (view.addr + need.bytes > BytesOf(MemoryOf(view.position))) return false;
   const Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
   return view.addr >= buffer.addr && view.addr + need.bytes <= buffer.addr + buffer.bytes;
 }
