@@ -109,9 +109,7 @@ def test_a_large_local_array_is_a_stack_overflow(edited: Edit, chip: Chip) -> No
     assert "stack overflowed" in result.findings[0].message
 
 
-def test_an_integer_division_by_zero_is_a_finding_and_no_crash(
-    edited: Edit, chip: Chip
-) -> None:
+def test_an_integer_division_by_zero_is_a_finding_and_no_crash(edited: Edit, chip: Chip) -> None:
     result = run_changed(
         edited, chip, KERNEL, PROCESS,
         PROCESS + "    volatile int zero = 0; length = 7 / zero;\n",
