@@ -16,6 +16,9 @@ from npusmith.cli.steps import Steps
 if TYPE_CHECKING:
     from npusmith.conformance.rows import Row
 
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep the rows of the file, and run what is missing.")
+]
 _HEADS = (
     "tasks",
     "cases",
@@ -62,9 +65,7 @@ def npukernelbench(
             help="Write one JSON line per case here, and print a JSON summary.",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the rows of the file, and run what is missing.")
-    ] = False,
+    resume: Resume = False,
 ) -> Job:
     """Run the reference answers of PCL's NPUKernelBench on the twin.
 
@@ -119,9 +120,7 @@ def multikernelbench(
             help="Write one JSON line per example here, and print a JSON summary.",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the rows of the file, and run what is missing.")
-    ] = False,
+    resume: Resume = False,
 ) -> Job:
     """Run MultiKernelBench's eight bundled Ascend C examples on the twin.
 

@@ -76,17 +76,8 @@
   FIELD(uint32_t, castHalfRepStride) FIELD(uint32_t, shCurLengthBlockNum)                         \
   FIELD(uint32_t, castHalfOutRepStride)
 
-#define TWIN_DEEP_NORM_FIELDS(FIELD)                                                              \
-  FIELD(uint32_t, bLength) FIELD(uint32_t, sLength) FIELD(uint32_t, hLength)                      \
-  FIELD(uint32_t, originalHLength) FIELD(uint32_t, inputXSize) FIELD(uint32_t, meanVarSize)       \
-  FIELD(uint32_t, numberOfTmpBuf) FIELD(uint32_t, meanTmpTensorPos)                               \
-  FIELD(uint32_t, meanTmpTensorSize) FIELD(uint32_t, varianceTmpTensorPos)                        \
-  FIELD(uint32_t, varianceTmpTensorSize) FIELD(uint32_t, tmpBufSize) FIELD(uint32_t, oneTmpSize)  \
-  FIELD(uint32_t, firstTmpStartPos) FIELD(uint32_t, secondTmpStartPos)                            \
-  FIELD(uint32_t, thirdTmpStartPos) FIELD(uint32_t, loopRound) FIELD(uint32_t, inputRoundSize)    \
-  FIELD(uint32_t, inputTailSize) FIELD(uint32_t, inputTailPos) FIELD(uint32_t, meanVarRoundSize)  \
-  FIELD(uint32_t, meanVarTailSize) FIELD(uint32_t, meanVarTailPos) FIELD(uint32_t, bshCurLength)  \
-  FIELD(uint32_t, bsCurLength) FIELD(float, lastDimValueBack)
+// DeepNorm is LayerNorm of a sum, and is split as it is.
+#define TWIN_DEEP_NORM_FIELDS(FIELD) TWIN_LAYER_NORM_FIELDS(FIELD)
 
 #define TWIN_GROUP_NORM_FIELDS(FIELD)                                                             \
   FIELD(uint32_t, n) FIELD(uint32_t, c) FIELD(uint32_t, hw) FIELD(uint32_t, g)                    \
