@@ -82,6 +82,47 @@ def test_a_hand_written_function_is_sorted_and_its_numbers_become_words() -> Non
     ]
 
 
+def test_top_k_works_along_the_last_axis_with_narrow_indices() -> None:
+    x, out, indices = torch.randn(3, 4), torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.int64)
+    adapter = ADAPTERS["aclnnTopKV3"]
+    values = adapter.sort([x, 2, 0, True, True, out, indices])
+    assert adapter.steps is not None
+    finish = adapter.steps(values)
+    given, k, _, axis, _, best, places = values
+    assert isinstance(given, torch.Tensor) and torch.equal(given, x.T) and given.is_contiguous()
+    assert (k, axis) == (2, 1)
+    assert isinstance(best, torch.Tensor) and isinstance(places, torch.Tensor)
+    assert best.shape == (4, 2) and places.dtype == torch.int32
+    found = torch.topk(given, 2, dim=1)
+    best.copy_(found.values)
+    places.copy_(found.indices)
+    finish()
+    wanted = torch.topk(x, 2, dim=0)
+    assert torch.equal(out, wanted.values) and torch.equal(indices, wanted.indices)
+
+
+def test_batch_norm_computes_statistics_in_float_and_gives_them_back() -> None:
+    x, mean = torch.randn(2, 3, 5).half(), torch.zeros(3).half()
+    out = torch.zeros_like(x)
+    adapter = ADAPTERS["aclnnBatchNorm"]
+    saved = [torch.zeros(3).half() for _ in range(2)]
+    values = adapter.sort([x, None, None, mean, mean.clone(), True, 0.1, 1e-5, out, *saved])
+    assert adapter.steps is not None
+    finish = adapter.steps(values)
+    shapes = [tuple(item.shape) for item in values if isinstance(item, torch.Tensor)]
+    assert shapes == [(2, 3, 5, 1), (3,), (3,), (3,), (3,), (2, 3, 5, 1), (3,), (3,)]
+    weight, bias, running = values[1:4]
+    assert isinstance(weight, torch.Tensor) and isinstance(bias, torch.Tensor)
+    assert weight.tolist() == [1, 1, 1] and bias.tolist() == [0, 0, 0]
+    assert isinstance(running, torch.Tensor) and running.dtype == torch.float32
+    running.fill_(2.5)
+    result = values[8]
+    assert isinstance(result, torch.Tensor)
+    result.fill_(3)
+    finish()
+    assert mean.tolist() == [2.5] * 3 and bool((out == 3).all())
+
+
 def test_type_lists_in_variables_are_read() -> None:
     text = """
     inline ge::DataType Wide(ge::DataType type) {

@@ -27,7 +27,7 @@ def test_the_suite_s_rule_accepts_nothing_infinite() -> None:
 
 def test_the_suite_s_rule_does_not_see_short_lists_and_ours_does() -> None:
     assert official([ONES, ONES], [ONES])
-    assert "1 tensors" in rules.strict([ONES, ONES], [ONES], None)
+    assert "1 tensors" in rules.strict([ONES, ONES], [ONES])
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,29 @@ def test_the_suite_s_rule_does_not_see_short_lists_and_ours_does() -> None:
         (ONES.int(), "int32[4] instead of float32[4]"),
         ([ONES], ""),
         ([ONES, ONES], "returns 2 tensors, the reference 1"),
-        (ONES * torch.nan, "nan where 1.0 is expected"),
+        (ONES * torch.nan, "NaN on one side alone"),
+        (ONES * torch.inf, "inf where 1.0 is expected"),
     ],
 )
-def test_our_rule_compares_kind_shape_type_and_values(found: object, said: str) -> None:
-    found_fault = rules.strict(ONES, found, None)
+def test_the_precise_rule_compares_kind_shape_type_and_values(found: object, said: str) -> None:
+    found_fault = rules.precise(ONES, found, None)
+    assert said in found_fault and bool(said) == bool(found_fault)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (ONES + 0.1, ""),  # values are the suite's part
+        (ONES.half(), ""),
+        (ONES[:3], "float32[3] instead of float32[4]"),
+        (ONES.int(), "int32[4] instead of float32[4]"),
+        ([ONES, ONES], "returns 2 tensors, the reference 1"),
+        (ONES * torch.nan, "4 elements are NaN on one side alone"),
+        (3.0, "float instead of Tensor"),
+    ],
+)
+def test_the_strict_rule_compares_the_form_alone(found: object, said: str) -> None:
+    found_fault = rules.strict(ONES, found)
     assert said in found_fault and bool(said) == bool(found_fault)
 
 

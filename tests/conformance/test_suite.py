@@ -37,7 +37,13 @@ def test_an_honest_answer_passes_both_rules_and_is_clean(rows: dict[tuple[str, i
 def test_other_values_fail_both_rules_and_say_where(rows: dict[tuple[str, int], Row]) -> None:
     row = rows["AddCustom", 1]
     assert (row.compiled, row.official, row.strict, row.clean) == (True, False, False, True)
-    assert "output 0" in row.error
+    assert "output 0" in row.error and row.precise is False
+
+
+def test_every_seed_must_pass_the_strict_rule(checkout: Path) -> None:
+    chosen = Options(names=("AddCustom",), seeds=3, most_mb=100)
+    (row,) = run(checkout, chosen)
+    assert (row.seeds, row.official, row.strict, row.precise) == (3, True, True, True)
 
 
 def test_inputs_that_are_too_large_are_left_out_with_their_size(
@@ -96,7 +102,7 @@ def test_a_row_of_another_length_is_an_error_in_words(tmp_path: Path) -> None:
 
 
 def row(task: str, case: int) -> Row:
-    return Row(level=1, category="Math", task=task, case=case)
+    return Row(level=1, category="Math", task=task, case=case, precise=None)
 
 
 def test_lines_that_are_no_rows_are_left_out(tmp_path: Path) -> None:
@@ -117,7 +123,7 @@ def test_lines_that_are_no_rows_are_left_out(tmp_path: Path) -> None:
 
 def test_rows_of_the_time_when_strict_meant_more_are_run_again(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"level": 1, "category": "Math", "task": "A", "case": 0, "values": true}\n')
+    path.write_text('{"level": 1, "category": "Math", "task": "A", "case": 0, "strict": true}\n')
     assert read_rows(path) == []
 
 

@@ -25,6 +25,7 @@ _HEADS = (
     "compiled",
     "official",
     "strict",
+    "precise",
     "clean",
     "skipped",
 )
@@ -57,6 +58,9 @@ def npukernelbench(
     seconds: Annotated[
         float, typer.Option("--seconds", min=1, help="Time limit of one call of an operator.")
     ] = 120,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Inputs to draw for each case; the suite: one.")
+    ] = 1,
     json: Annotated[
         Path | None,
         typer.Option(
@@ -69,9 +73,10 @@ def npukernelbench(
 ) -> Job:
     """Run the reference answers of PCL's NPUKernelBench on the twin.
 
-    Each is judged by the suite's own rule and by our strict one, which also compares list lengths,
-    shapes and types. An answer is clean when the twin has no finding of level error. Nothing of the
-    suite is shipped.
+    Each is judged by the suite's own rule; by our strict one, which also compares list lengths,
+    shapes, types and where results are NaN, on every seed; and by the precise one, which holds
+    values to the strict profile of tasks.md. An answer is clean when the twin has no finding of
+    level error. Nothing of the suite is shipped.
     """
     if cases not in ("0", "all"):
         raise typer.BadParameter("--cases takes 0 or all")
@@ -93,6 +98,7 @@ def npukernelbench(
             jobs=jobs,
             most_mb=most,
             case_seconds=seconds,
+            seeds=seeds,
             rows=json,
             resume=resume,
         )

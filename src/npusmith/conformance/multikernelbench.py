@@ -104,7 +104,7 @@ def run(root: Path, options: Options, watch: Watch | None = None) -> list[Row]:
 
 def _run_one(root: Path, item: Example, seconds: float) -> Row:
     start = time.monotonic()
-    row = Row(level=0, category=item.category, task=item.name, case=0)
+    row = Row(level=0, category=item.category, task=item.name, case=0, precise=False)
     with tempfile.TemporaryDirectory(prefix="npusmith-suite-") as name:
         try:
             task = open_task(_model(root / item.model, Path(name), row))
@@ -139,7 +139,10 @@ def _model(path: Path, folder: Path, row: Row) -> Path:
 def _fill(row: Row, verdict: Verdict) -> None:
     row.compiled = verdict.compiled
     row.official = bool(verdict.provenance.get("official"))
-    row.strict = verdict.rung in (Rung.VALUES, Rung.RACE_FREE)
+    # the judge compares shapes, types and numbers of outputs before any value
+    cheats = any(finding.code.startswith("cheat-") for finding in verdict.findings)
+    row.strict = row.official and verdict.error is None and not cheats
+    row.precise = verdict.rung in (Rung.VALUES, Rung.RACE_FREE)
     levels: dict[Level, list[str]] = {Level.ERROR: row.findings, Level.WARNING: row.warnings}
     for finding in verdict.findings:
         codes = levels.get(finding.level)
@@ -150,5 +153,5 @@ def _fill(row: Row, verdict: Verdict) -> None:
     failed = [f"{trial.name}: {trial.message}" for trial in verdict.trials if not trial.passed]
     if verdict.error is not None:
         row.error = f"{verdict.error['code']}: {verdict.error['message']}"
-    elif not (row.strict and row.clean):
+    elif not (row.precise and row.clean):
         row.error = "; ".join(failed[:3]) or ", ".join(row.findings)

@@ -48,6 +48,7 @@ class Options:
     jobs: int = 0  # 0: one for each CPU
     most_mb: float = 256
     case_seconds: float = 120
+    seeds: int = 1
     rows: Path | None = None
     resume: bool = False
 
@@ -103,7 +104,7 @@ def run_task(
     answer, repairs = repair(task.name, task.answer, folder / "answer")
 
     def add(row: Row) -> None:
-        take(row.model_copy(update={"repairs": repairs}))
+        take(row.model_copy(update={"repairs": repairs, "seeds": options.seeds}))
 
     try:
         cheats = _prepare(task, answer, folder)
@@ -157,6 +158,7 @@ def _run_some(
         "out": str(out),
         "cases": cases,
         "most_bytes": int(options.most_mb * 1e6),
+        "seeds": options.seeds,
         "threads": max(1, (os.cpu_count() or 2) // jobs),
     }
     left = list(cases)
@@ -215,7 +217,7 @@ def _start(orders: dict[str, Any], folder: Path, options: Options, cases: int) -
     cache.mkdir(parents=True, exist_ok=True)
     policy = Policy(
         write=(folder, cache),
-        seconds=options.case_seconds * cases + 30,
+        seconds=options.case_seconds * cases * options.seeds + 30,
         memory_bytes=_MEMORY,
         file_bytes=4 << 30,
         processes=True,
@@ -261,6 +263,7 @@ def _result(task: Task, line: dict[str, Any], cheats: list[str], binding: float)
         official=None if skipped else bool(line.get("official")),
         # values that the binding had PyTorch compute say nothing of the kernel
         strict=None if skipped else bool(line.get("strict")) and not cheats,
+        precise=None if skipped else bool(line.get("precise")) and not cheats,
         clean=None if skipped else compiled and not findings,
         findings=findings,
         warnings=_codes(line.get("warnings", ())),
@@ -285,4 +288,5 @@ def _with_places(error: str, findings: Collection[dict[str, Any]]) -> str:
 
 
 def _row(task: Task, case: int, **facts: Any) -> Row:
-    return Row(level=task.level, category=task.category, task=task.name, case=case, **facts)
+    known = {"level": task.level, "category": task.category, "task": task.name, "case": case}
+    return Row.model_validate({"precise": False} | known | facts)

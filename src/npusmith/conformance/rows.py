@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Row(BaseModel):
-    """`official`: the suite's rule on values; `strict`: ours; `clean`: no finding of level error.
-    None where the case did not run, and `skipped` says why."""
+    """`official`: the suite's rule on values, first seed; `strict`: that rule, and the form of the
+    results, on every seed; `precise`: our strict profile as well; `clean`: no finding of level
+    error. None where the case did not run, and `skipped` says why."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,10 +28,12 @@ class Row(BaseModel):
     compiled: bool = False
     official: bool | None = None
     strict: bool | None = None
+    precise: bool | None  # without a default: rows of the time when strict meant this run again
     clean: bool | None = None
     findings: list[str] = []  # codes of level error, each once
     warnings: list[str] = []
     repairs: list[str] = []  # what was changed in the published text so that it compiles
+    seeds: int = 1
     seconds: float = 0.0
     error: str = ""
     skipped: str = ""
@@ -100,6 +103,7 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
         "compiled": sum(row.compiled for row in ran),
         "official": sum(row.official is True for row in ran),
         "strict": sum(row.strict is True for row in ran),
+        "precise": sum(row.precise is True for row in ran),
         "clean": sum(row.clean is True for row in ran),
         "skipped": len(rows) - len(ran),
     }

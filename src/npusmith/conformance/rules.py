@@ -1,15 +1,16 @@
-"""When is an answer right? By the suite's own rule, and by ours.
+"""When is an answer right? By the suite's own rule, and by two of ours.
 
 The suite: an element fails when it differs by more than 1e-3 and by more than 1e-3 of the
 reference; anything that is not finite fails; 62 tasks bring a rule of their own. It compares
-neither shapes nor types nor the lengths of lists. Ours compares all of these, and values by the
-strict profile of task/tolerance.py. What the suite's own bindings cannot do otherwise passes: a
-list of one for a tensor, [1] for [], a float of another width than the reference gives.
+neither shapes nor types nor the lengths of lists, and some of its own rules accept NaN. `strict`
+wants the suite's tolerance and all of these; `precise` compares the values by the strict profile of
+task/tolerance.py as well. What the suite's own bindings cannot do otherwise passes: a list of one
+for a tensor, [1] for [], a float of another width than the reference gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -53,13 +54,23 @@ def official(prepare: Any, param: Any, wanted: Any, found: Any) -> bool:
     return bool(check_precision(wanted, found, LIMIT, LIMIT)[0])
 
 
-def strict(wanted: Any, found: Any, golden: Sequence[Any] | None) -> str:
-    """What our rule objects to; "" when nothing."""
+def strict(wanted: Any, found: Any) -> str:
+    """What is wrong with the form of the results, whatever the tolerance; "" when nothing."""
+    return _each(wanted, found, lambda _, want, got: _form(want, got))
+
+
+def precise(wanted: Any, found: Any, golden: Sequence[Any] | None) -> str:
+    """What the strict profile objects to, against float64 where it is given; "" when nothing."""
+    wide = golden if golden is not None else [None] * len(listed(wanted))
+    return _each(wanted, found, lambda at, want, got: _values(want, got, wide[at]))
+
+
+def _each(wanted: Any, found: Any, compare: Callable[[int, Any, Any], str]) -> str:
     wanted, found = listed(wanted), listed(found)
     if len(wanted) != len(found):
         return f"returns {len(found)} tensors, the reference {len(wanted)}"
     for at, (want, got) in enumerate(zip(wanted, found, strict=True)):
-        said = _one(want, got, golden[at] if golden is not None else None)
+        said = compare(at, want, got)
         if said:
             return f"output {at}: {said}"
     return ""
@@ -69,23 +80,41 @@ def listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _one(want: Any, got: Any, golden: Any) -> str:
+def _form(want: Any, got: Any) -> str:
+    """Kind, shape, element type, and where values are not finite."""
     if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
+        if type(want) is not type(got):
+            return f"{type(got).__name__} instead of {type(want).__name__}"
         return "" if want == got else f"{got!r} instead of {want!r}"[:200]
     if want.numel() == 1 and want.dim() + got.dim() == 1:  # [] and [1]
         want, got = want.reshape(1), got.reshape(1)
-        golden = None if golden is None else golden.reshape(1)
-    if want.is_floating_point() and got.dtype in _NARROW.get(want.dtype, ()):  # its own golden
-        golden, want = want, want.to(got.dtype)
-    elif got.is_floating_point() and want.dtype in _NARROW.get(got.dtype, ()):
-        got = got.to(want.dtype)
-    if want.shape != got.shape or want.dtype != got.dtype:
+    alike = want.dtype == got.dtype or _narrower(got, want) or _narrower(want, got)
+    if want.shape != got.shape or not alike:
         return (f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}").replace(
             "torch.", ""
         )
+    nan = int((torch.isnan(want) != torch.isnan(got)).sum())
+    return f"{nan} elements are NaN on one side alone" if nan else ""
+
+
+def _narrower(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dtype in _NARROW.get(other.dtype, ())
+
+
+def _values(want: Any, got: Any, golden: Any) -> str:
+    said = _form(want, got)
+    if said or not isinstance(want, torch.Tensor):
+        return said
+    if want.numel() == 1:  # [] and [1]
+        want, got = want.reshape(1), got.reshape(1)
+        golden = None if golden is None else golden.reshape(1)
+    if _narrower(got, want):  # the wide reference is its own golden
+        golden, want = want, want.to(got.dtype)
+    elif _narrower(want, got):
+        got = got.to(want.dtype)
     if want.is_complex():
         wide = None if golden is None else torch.view_as_real(golden)
-        return _one(torch.view_as_real(want), torch.view_as_real(got), wide)
+        return _values(torch.view_as_real(want), torch.view_as_real(got), wide)
     try:
         native, actual = array(want), array(got)
     except NpusmithError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.device import arguments, columns, tensors
-from npusmith.device.adapters import ADAPTERS
+from npusmith.device.adapters import ADAPTERS, Finish
 from npusmith.errors import Level, TwinError
 from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
 from npusmith.twin import Finding, Project, Run, build, read_project, run
@@ -36,7 +36,7 @@ def call(extension: str, name: str, values: Sequence[object]) -> None:
     are written, and whatever building the project raises.
     """
     note = read_note(Path(extension).with_suffix(".json"))
-    project, values = _find(note, name, list(values))
+    project, values, finish = _find(note, name, list(values))
     bound = arguments.bind(project.op, name, values)
     chosen = columns.choose(project.op, bound)
     inputs = [
@@ -57,6 +57,7 @@ def call(extension: str, name: str, values: Sequence[object]) -> None:
         initial=_initial(project, outputs) if note.fills else {},
     )
     _write(project, bound, outputs, result)
+    finish()
     recorded = _record(project, result, compiled - start, time.monotonic() - compiled)
     _raise(result, recorded)
 
@@ -80,8 +81,9 @@ def _read_note(path: Path, changed: int) -> Note:
     return Note(find_chip(data.get("chip", DEFAULT_CHIP)), ops, bool(data.get("fills")))
 
 
-def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[object]]:
-    """The project behind an aclnn function, and its values in the order of the operator."""
+def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[object], Finish]:
+    """The project behind an aclnn function, its values in the order of the operator, and what the
+    function does after the kernel."""
     adapter = ADAPTERS.get(name)
     op = name.removeprefix("aclnn")
     if op not in note.ops and adapter is not None:
@@ -96,8 +98,10 @@ def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[ob
     for adapter in (row for row in (ADAPTERS.get(name), ADAPTERS.get(f"aclnn{op}")) if row):
         if adapter.op == op and len(values) == len(adapter.order):
             values = adapter.sort(values)
+            if adapter.steps is not None:
+                return read_project(root), values, adapter.steps(values)
             break
-    return read_project(root), values
+    return read_project(root), values, lambda: None
 
 
 def _initial(

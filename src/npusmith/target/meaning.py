@@ -88,7 +88,17 @@ sqrt = _wide(np.sqrt)
 rsqrt = _wide(lambda a: 1.0 / np.sqrt(a))
 reciprocal = _wide(lambda a: 1.0 / a)
 tanh = _wide(np.tanh)
-sigmoid = _wide(lambda a: 1.0 / (1.0 + np.exp(-a)))
+_sigmoid = _wide(lambda a: 1.0 / (1.0 + np.exp(-a)))
+
+
+def sigmoid(a: Array) -> Array:
+    """Half is rounded after each step; float once."""
+    if a.dtype != np.float16:
+        return _sigmoid(a)
+    power = exp(np.negative(a))
+    return reciprocal(_wide(lambda value: 1.0 + value)(power))
+
+
 erf = _wide(_each(math.erf))
 erfc = _wide(_each(math.erfc))
 sin, cos, tan = _wide(np.sin), _wide(np.cos), _wide(np.tan)

@@ -43,7 +43,7 @@ ROWS = (
     _row(
         "Sigmoid",
         "tests/twin_kernel/test_conformance.py",
-        note="computed in double and rounded once; in place passes though the page forbids it;"
+        note="half rounded after each step, float once; in place passes though the page forbids it;"
         " sources that overlap dst in part are read first (inferred)",
     ),
     _row("Silu", _ONE, note=_HALF),

@@ -1,5 +1,6 @@
-// Transcendental functions: computed in double, rounded once. Exp, Ln, Tanh and Sigmoid are plain
-// polynomials, so that they vectorise and give the same bits on every machine.
+// Transcendental functions: computed in double, rounded once (Sigmoid of half: step by step). Exp,
+// Ln, Tanh and Sigmoid are plain polynomials, so that they vectorise and give the same bits on every
+// machine.
 #include <cmath>
 
 #include "loops.h"
@@ -169,6 +170,19 @@ Loop PickScalar(DType type) {
   return type == DType::kF16 ? WithScalar<half, f> : nullptr;
 }
 
+// Half data is rounded after each step, as in the other activation functions, whose pages give
+// outputs; exp's range is that of half before and after.
+TWIN_WIDE void SigmoidHalf(void *d, const void *a, const void *, const void *, std::int64_t n) {
+  auto *to = static_cast<half *>(d);
+  const auto *x = static_cast<const half *>(a);
+  TWIN_LOOP
+  for (std::int64_t i = 0; i < n; ++i) {
+    const half power = ToHalf(ExpOf(-Wide(x[i])));
+    const half sum = ToHalf(1.0 + Wide(power));
+    to[i] = ToHalf(1.0 / Wide(sum));
+  }
+}
+
 double RsqrtOf(double x) { return 1.0 / std::sqrt(x); }
 double ReciprocalOf(double x) { return 1.0 / x; }
 double SqrtOf(double x) { return std::sqrt(x); }
@@ -234,7 +248,7 @@ Loop MathLoop(Op op, DType type) {
     case Op::kRsqrt: return Pick<RsqrtOf>(type);
     case Op::kSqrt: return Pick<SqrtOf>(type);
     case Op::kTanh: return Pick<TanhOf>(type);
-    case Op::kSigmoid: return Pick<SigmoidOf>(type);
+    case Op::kSigmoid: return type == DType::kF16 ? SigmoidHalf : Pick<SigmoidOf>(type);
     case Op::kErf: return Pick<ErfOf>(type);
     case Op::kErfc: return Pick<ErfcOf>(type);
     case Op::kSin: return Pick<SinOf>(type);

@@ -60,6 +60,7 @@ class OpParamDef {
   std::uint64_t InitialValue() const { return init_; }
   const std::vector<ge::DataType> &Types() const { return types_; }
   bool TypesAreColumns() const { return columns_; }
+  ge::Format FormatOf(std::size_t rank) const;  // of a plain tensor that the caller passes
 
  private:
   std::string name_;
@@ -70,6 +71,7 @@ class OpParamDef {
   bool shapeFromKernel_ = false;
   std::uint64_t init_ = 0;
   std::vector<ge::DataType> types_;
+  std::vector<ge::Format> formats_;
 };
 
 enum class AttrKind { kNone, kInt, kFloat, kBool, kString, kListInt, kListFloat, kListBool };

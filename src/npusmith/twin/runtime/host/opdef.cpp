@@ -1,6 +1,8 @@
 // The setters of operator declarations.
 #include "register/op_def.h"
 
+#include <algorithm>
+
 template class std::vector<ge::DataType>;
 template class std::vector<ge::Format>;
 
@@ -73,9 +75,27 @@ OpParamDef &OpParamDef::DataTypeList(std::vector<ge::DataType> types) {
   return *this;
 }
 
-// The twin runs plain ND tensors: formats, contiguity and versions do not change what it does.
-OpParamDef &OpParamDef::Format(std::vector<ge::Format>) { return *this; }
-OpParamDef &OpParamDef::FormatList(std::vector<ge::Format>) { return *this; }
+OpParamDef &OpParamDef::Format(std::vector<ge::Format> formats) {
+  formats_ = std::move(formats);
+  return *this;
+}
+
+OpParamDef &OpParamDef::FormatList(std::vector<ge::Format> formats) { return Format(std::move(formats)); }
+
+// The twin runs plain tensors, which have the same bytes in ND, NCHW and NCDHW; a host that declares
+// only the latter also asks for them.
+ge::Format OpParamDef::FormatOf(std::size_t rank) const {
+  const ge::Format named = rank == 3   ? ge::FORMAT_NCL
+                           : rank == 4 ? ge::FORMAT_NCHW
+                           : rank == 5 ? ge::FORMAT_NCDHW
+                                       : ge::FORMAT_ND;
+  const auto has = [this](ge::Format one) {
+    return std::find(formats_.begin(), formats_.end(), one) != formats_.end();
+  };
+  return !has(ge::FORMAT_ND) && has(named) ? named : ge::FORMAT_ND;
+}
+
+// Contiguity and versions do not change what the twin does.
 OpParamDef &OpParamDef::UnknownShapeFormat(std::vector<ge::Format>) { return *this; }
 OpParamDef &OpParamDef::IgnoreContiguous() { return *this; }
 OpParamDef &OpParamDef::AutoContiguous() { return *this; }

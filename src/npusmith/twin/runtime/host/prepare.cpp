@@ -139,7 +139,8 @@ void AddTensors(const Ports &ports, const Orders &orders, std::vector<gert::Tens
     for (const TensorOrder &order : orders) {
       if (order.port != at) continue;
       const auto type = static_cast<ge::DataType>(order.dtype);
-      const gert::StorageFormat format(ge::FORMAT_ND, ge::FORMAT_ND);
+      const ge::Format named = ports[at].FormatOf(order.dims.size());
+      const gert::StorageFormat format(named, named);
       tensors.emplace_back(gert::StorageShape(ShapeOf(order), ShapeOf(order)), format, type, nullptr);
       descs.emplace_back(type, format);
     }
