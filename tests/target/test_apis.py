@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from npusmith.target.apis import ALL, FAMILIES, Api, Known, find_api
+from npusmith.target.intrinsics import INTRINSICS
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,6 +32,21 @@ def test_a_row_names_its_source_and_a_test_that_exists(row: Api) -> None:
     assert (ROOT / file).is_file(), row.test
     name = test.partition("[")[0]
     assert name in (ROOT / file).read_text(), row.test
+
+
+@functools.cache
+def _texts(folder: Path) -> str:
+    """The tests of a folder and the kernels beside them; the table of intrinsics makes more."""
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in (".py", ".cpp", ".h")]
+    made = (row.ascend for row in INTRINSICS.values())
+    return "\n".join([*(path.read_text() for path in files), *made])
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+def test_a_row_is_called_where_it_says(row: Api) -> None:
+    names = [row.name.partition(" ")[0].rpartition("::")[2], *row.aka]
+    text = _texts((ROOT / row.test.partition("::")[0]).parent)
+    assert any(re.search(rf"\b{re.escape(name)}\b", text) for name in names), names
 
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)

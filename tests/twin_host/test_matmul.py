@@ -49,6 +49,10 @@ int Make(T &tiling, const int *ask, int *out) {
 }
 
 extern "C" int ask_tiling(const int *ask, int *out) {
+  if (ask[7] == 0 && ask[13] != 0) {
+    BatchMatmulTiling tiling;
+    return Make(tiling, ask, out);
+  }
   if (ask[7] == 0) {
     MatmulApiTiling tiling;
     return Make(tiling, ask, out);

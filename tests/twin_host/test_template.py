@@ -79,6 +79,10 @@ def test_the_key_of_the_host_picks_the_instance(edited: Edit, chip: Chip) -> Non
     result = run(built, [np.ones(1, np.float32)], [((1,), F32)])
     assert [item.code for item in result.findings if item.level.value == "error"] == []
     assert result.outputs[0][0] == 401
+    key = "context->SetTilingKey(GET_TPL_TILING_KEY(ge::DT_FLOAT, 200, true))"
+    host.write_text(host.read_text().replace(lines.strip().rstrip(";"), key))
+    built = build(read_project(root), chip, (F32, F32))
+    assert run(built, [np.ones(1, np.float32)], [((1,), F32)]).outputs[0][0] == 401
     host.write_text(host.read_text().replace("200, true", "7, true"))
     built = build(read_project(root), chip, (F32, F32))
     result = run(built, [np.ones(1, np.float32)], [((1,), F32)])

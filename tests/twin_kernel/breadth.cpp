@@ -433,3 +433,56 @@ ENTRY(new_reductions) {
   ReducePairElem(d[16], x, 1, 64, 1, 1, 8);
   ub.Out(args, d, 64);
 }
+// What is seldom used: views into other tensors, tags, places of memories, the event of a pipe.
+ENTRY(seldom) {
+  Answers out(args);
+  LocalTensor<float> x = out.ub.Get<float>(1);
+  for (int i = 0; i < 64; ++i) x.SetValue(i, float(i));
+  LocalTensor<float> y;
+  y.SetAddrWithOffset(x, 16);
+  out.Say(y.GetValue(0));
+  y.SetBufferLen(8);
+  out.Say(y.GetSize());
+  y.SetUserTag(7);
+  out.Say(y.GetUserTag());
+  out.Say(out.ub.bufs[1].GetWithOffset<float>(8, 128).GetValue(1));
+  TPipe *pipe = GetTPipePtr();
+  const auto base = pipe->GetBaseAddr(static_cast<int8_t>(TPosition::VECIN));
+  out.Say(reinterpret_cast<uint64_t>(x.GetPhyAddr()) - base);
+  out.Say(pipe->GetAbsAddr<TPosition::VECIN, float>(8192 + 4 * 5, 32).GetValue(0));
+  const event_t id = static_cast<event_t>(pipe->FetchEventID(HardEvent::V_S));
+  SetFlag<HardEvent::V_S>(id);
+  WaitFlag<HardEvent::V_S>(id);
+  out.Say(id >= 0 && id < 8);
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[0]), 64);
+  gm.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);
+  DataCopy(gm, x, 64);
+}
+template <typename T, typename Std::enable_if<Std::is_base_of<int, T>::value, int>::type = 0>
+constexpr int Kind() { return 1; }
+template <typename T, typename Std::enable_if<Std::is_convertible<T, double>::value, int>::type = 0>
+constexpr int Kind() { return 2; }
+template <size_t... I>
+constexpr size_t Total(Std::index_sequence<I...>) { return (I + ... + 0); }
+ENTRY(seldom_library) {
+  Answers out(args);
+  int a = 0;
+  float b = 0;
+  Std::tie(a, b) = Std::make_tuple(4, 2.5f);
+  out.Say(a + b);
+  out.Say(Kind<float>());
+  out.Say(sizeof(Std::conditional<true, int8_t, int32_t>::type));
+  out.Say(Std::integral_constant<int, 6>::value);
+  out.Say(Total(Std::make_index_sequence<4>()));
+  out.Say(sizeof(Std::tuple_element<1, Std::tuple<int8_t, int16_t>>::type));
+}
+ENTRY(gammas) {
+  Ub ub;
+  auto x = ub.In<float>(args, 1, 64);
+  auto d = ub.Get<float>(0);
+  Frac(d, x, 64);
+  Lgamma(d[64], x, 64);
+  Digamma(d[128], x, 64);
+  ub.Out(args, d, 192);
+}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from native import Kernels, Outcome, Runtime, Tensor, build_kernels
 
 SOURCE = Path(__file__).parent / "breadth.cpp"
@@ -195,3 +196,17 @@ def test_reductions_answer_to_their_new_names(kernels: Kernels) -> None:
     assert got[0] == x.sum()
     assert (got[8:16] == x.reshape(8, 8).max(axis=1)).all()
     assert (got[16:48] == x.reshape(32, 2).sum(axis=1)).all()
+
+
+def test_fractions_and_the_gamma_functions(kernels: Kernels) -> None:
+    x = RNG.uniform(0.5, 9, 64).astype(np.float32)
+    got = _run(kernels, "gammas", np.zeros(192, np.float32), x).reshape(3, 64)
+    wide = torch.from_numpy(x).double()
+    wanted = torch.stack([torch.frac(wide), torch.lgamma(wide), torch.digamma(wide)]).numpy()
+    assert np.abs(got - wanted).max() < 1e-5
+
+
+def test_seldom_used_names_work(kernels: Kernels) -> None:
+    got = _answers(kernels, "seldom", 7, np.zeros(64, np.float32))
+    assert got == [16, 8, 7, 33, 8192, 5, 1]
+    assert _answers(kernels, "seldom_library", 6) == [6.5, 2, 1, 6, 6, 2]

@@ -15,7 +15,9 @@ def test_every_scratch_function_and_tiling_function_answers(
 ) -> None:
     program = tmp_path / "host"
     sources = [str(FOLDER / "hostsizes.cpp")]
-    sources += [str(ROOT / f"runtime/host/{name}.cpp") for name in ("tilingdata", "platform", "context")]
+    sources += [
+        str(ROOT / f"runtime/host/{name}.cpp") for name in ("tilingdata", "platform", "context")
+    ]
     command = ["g++", *runtime.flags, "-O1", f"-I{INCLUDE}", *sources, "-o", str(program)]
     built = subprocess.run(command, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr

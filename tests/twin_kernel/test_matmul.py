@@ -479,7 +479,31 @@ def test_documented_forms_compile(runtime: Runtime) -> None:
       own.SetSubBlockIdx(0);
       own.SetUserDefInfo(1);
       Go(first);
-    }"""
+    }
+    constexpr MatmulConfig kSpecial = GetSpecialMDLConfig(), kShared = GetIBShareNormConfig(),
+        kBasic = GetBasicConfig(128, 256, 64), kMulti = GetMDLConfig(),
+        kSpecialBasic = GetSpecialBasicConfig(128, 256, 64, 1024, 512, 256, 1, 1);
+    static_assert(kMulti.doMultiDataLoad && kSpecial.doSpecialMDL && kShared.doIBShareNorm);
+    static_assert(kBasic.basicN == 256 && kSpecialBasic.singleCoreM == 1024);
+    void seldom(One<half, float> &mm, const GlobalTensor<half> &gm, const LocalTensor<half> &ub,
+                const LocalTensor<uint8_t> &work, const LocalTensor<float> &out) {
+      mm.SetTensorAWithCopy(gm, ub);
+      mm.SetTensorBWithCopy(gm, ub, true);
+      mm.SetLocalWorkspace(work);
+      mm.SetSelfDefineData(GlobalTensor<float>());
+      mm.AsyncGetTensorC(out);
+      mm.WaitGetTensorC();
+      mm.WaitIterateBatch();
+      SetMMColumnMajor();
+      SetMMRowMajor();
+      SetFixpipePreQuantFlag(uint64_t(1));
+    }
+    template <uint8_t mode> void events() {
+      NotifyEvent<PIPE_FIX>(1);
+      NotifyEvent<mode, PIPE_MTE3>(2);
+      WaitEvent(2);
+    }
+    void both() { events<2>(); }"""
     assert compile_errors(runtime, MATMUL + body) == ""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from npusmith.target.apis.row import Api, Known
+from npusmith.target.apis.row import HOST_TEST, Api, Known
 
 _TEST = "tests/twin_kernel/test_activation.py::"
 _PAGE = _TEST + "test_the_outputs_on_the_vendors_page_come_out_bit_for_bit"
 _ONE = _TEST + "test_an_activation_is_its_formula"
 _TWO = _TEST + "test_a_gated_unit_multiplies_the_first_source_by_the_activated_second"
-_HOST = "tests/twin_kernel/test_softmax.py::test_host_and_kernel_agree_on_tiling_structs"
 _BOTH = ("half", "float")
 _HALF = "floats inside for half data are inferred"
 
@@ -25,7 +24,7 @@ def _row(
 
 def _host(name: str) -> Api:
     note = "scratch sizes are ours: no formula is published"
-    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", _HOST, note=note)
+    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", HOST_TEST, note=note)
 
 
 ROWS = (

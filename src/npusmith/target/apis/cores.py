@@ -5,7 +5,7 @@ from __future__ import annotations
 from npusmith.target.apis.row import Api, Known
 
 _TEST = "tests/twin_kernel/test_cube.py::"
-_FAULTS = "tests/twin_kernel/faults_cube.cpp"
+_FORMS = "tests/twin_kernel/test_matmul.py::test_documented_forms_compile"
 
 
 def _row(
@@ -38,8 +38,8 @@ ROWS = (
     _row("InitDetermineComputeWorkspace", "InitDetermineComputeWorkspace", _TURNS),
     _row("WaitPreBlock", "WaitPreBlock", _TURNS),
     _row("NotifyNextBlock", "NotifyNextBlock", _TURNS),
-    _row("NotifyEvent", "use in published kernels", _FAULTS, known=Known.INFERRED,
+    _row("NotifyEvent", "use in published kernels", _FORMS, known=Known.INFERRED,
          note="taken for CrossCoreSetFlag of mode 2"),
-    _row("WaitEvent", "use in published kernels", _FAULTS, known=Known.INFERRED,
+    _row("WaitEvent", "use in published kernels", _FORMS, known=Known.INFERRED,
          note="taken for CrossCoreWaitFlag"),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.target.apis.row import Api, Known
+from npusmith.target.apis.row import HOST_TEST, Api, Known
 
 _TEST = "tests/twin_kernel/test_fold.py::"
 _AXIS = _TEST + "test_a_reduction_folds_one_axis"
@@ -17,7 +17,7 @@ def _axis(name: str, dtypes: tuple[str, ...], note: str = "") -> Api:
 
 
 def _host(name: str, known: Known = Known.INFERRED, note: str = "no formula is published") -> Api:
-    return Api(name, "tiling", (), known, f"page of {name}", _AXIS, note=note)
+    return Api(name, "tiling", (), known, f"page of {name}", HOST_TEST, note=note)
 
 
 ROWS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.target.apis.row import Api, Known
+from npusmith.target.apis.row import HOST_TEST, Api, Known
 
 _TEST = "tests/twin_kernel/test_quant.py::"
 _QUANT = _TEST + "test_quantisation_computes_in_half_and_rounds_to_even"
@@ -14,9 +14,9 @@ def _row(name: str, dtypes: tuple[str, ...], test: str, note: str = "") -> Api:
     return Api(name, "quant", dtypes, Known.DOCUMENTED, f"page {name}", test, note=note)
 
 
-def _host(name: str, test: str) -> Api:
+def _host(name: str) -> Api:
     note = "no formula is published"
-    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", test, note=note)
+    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", HOST_TEST, note=note)
 
 
 ROWS = (
@@ -33,9 +33,9 @@ ROWS = (
         _ANTI,
         "to bfloat16_t everything is float until the end; the page draws that for one case",
     ),
-    _host("GetAscendQuantMaxMinTmpSize", _QUANT),
-    _host("GetAscendDequantMaxMinTmpSize", _DEQUANT),
-    _host("GetAscendAntiQuantMaxMinTmpSize", _ANTI),
-    _host("GetAscendAntiQuantMaxTmpSize", _ANTI),
-    _host("GetAscendAntiQuantMinTmpSize", _ANTI),
+    _host("GetAscendQuantMaxMinTmpSize"),
+    _host("GetAscendDequantMaxMinTmpSize"),
+    _host("GetAscendAntiQuantMaxMinTmpSize"),
+    _host("GetAscendAntiQuantMaxTmpSize"),
+    _host("GetAscendAntiQuantMinTmpSize"),
 )

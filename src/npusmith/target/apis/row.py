@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+# Calls every function of the host side of the library once.
+HOST_TEST = "tests/twin_kernel/test_hostsizes.py"
+
 
 class Known(str, Enum):
     """How the behaviour on the twin was established, best first."""

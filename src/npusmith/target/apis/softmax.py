@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.target.apis.row import Api, Known
+from npusmith.target.apis.row import HOST_TEST, Api, Known
 
 _TEST = "tests/twin_kernel/test_softmax.py::"
 _DATA = ("half", "float", "half with float statistics")
@@ -20,8 +20,8 @@ def _row(
     return Api(name, "activation", dtypes, known, f"page {name}", _TEST + test, note=note)
 
 
-def _host(name: str, test: str = "test_host_and_kernel_agree_on_tiling_structs") -> Api:
-    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", _TEST + test, note=_SIZES)
+def _host(name: str) -> Api:
+    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", HOST_TEST, note=_SIZES)
 
 
 ROWS = (

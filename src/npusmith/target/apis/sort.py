@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.target.apis.row import Api, Known
+from npusmith.target.apis.row import HOST_TEST, Api, Known
 
 _TEST = "tests/twin_kernel/test_sort.py::"
 _FLOATS = ("half", "float")
@@ -44,10 +44,12 @@ ROWS = (
     ),
     _row("GetSortLen", _EXAMPLE, Known.INFERRED, note="in elements, as GetSortOffset"),
     _row("TopK", _TOP, note="minimum of scratch is ours; members of the tiling mean little here"),
-    _row("TopKTilingFunc", _TOP, Known.INFERRED, dtypes=(), note="the members are ours"),
-    _row("GetTopKMaxMinTmpSize", _TOP, Known.INFERRED, dtypes=(), note="no formula is published"),
-    _row("GetSortTmpSize", _SORTED, Known.INFERRED, dtypes=(), note="8 bytes an element"),
-    _row("GetConcatTmpSize", _EXAMPLE, Known.INFERRED, dtypes=(), note="0 on this chip"),
+    _row("TopKTilingFunc", HOST_TEST, Known.INFERRED, dtypes=(), note="the members are ours"),
+    _row(
+        "GetTopKMaxMinTmpSize", HOST_TEST, Known.INFERRED, dtypes=(), note="no formula is published"
+    ),
+    _row("GetSortTmpSize", HOST_TEST, Known.INFERRED, dtypes=(), note="8 bytes an element"),
+    _row("GetConcatTmpSize", HOST_TEST, Known.INFERRED, dtypes=(), note="0 on this chip"),
     _row("RpSort16", _OTHER, note=_MISSING),
     _row("MrgSort4", _OTHER, note=_MISSING + "; validBit 1, which copies a list, is inferred"),
     _row("ProposalConcat", _OTHER, note=_MISSING),

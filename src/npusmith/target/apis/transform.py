@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.target.apis.row import Api, Known
+from npusmith.target.apis.row import HOST_TEST, Api, Known
 
 _TEST = "tests/twin_kernel/test_transform.py::"
 _FLOATS = ("half", "float")
@@ -29,8 +29,8 @@ def _row(
     return Api(name, "transform", dtypes, known, f"page {name}", test, aka, note)
 
 
-def _host(name: str, test: str, aka: tuple[str, ...] = ()) -> Api:
-    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", test, aka, _OURS)
+def _host(name: str, aka: tuple[str, ...] = ()) -> Api:
+    return Api(name, "tiling", (), Known.INFERRED, f"page of {name}", HOST_TEST, aka, _OURS)
 
 
 ROWS = (
@@ -79,23 +79,22 @@ ROWS = (
         ("ArithProgression",),
         "floats are first + i * diff; the chip adds block by block, so last bits may differ",
     ),
-    _host("PadTilingFunc", _PAD),
-    _host("GetPadMaxMinTmpSize", _PAD),
-    _host("UnPadTilingFunc", _UNPAD),
-    _host("GetUnPadMaxMinTmpSize", _UNPAD),
+    _host("PadTilingFunc"),
+    _host("GetPadMaxMinTmpSize"),
+    _host("UnPadTilingFunc"),
+    _host("GetUnPadMaxMinTmpSize"),
     _host(
         "GetTransposeTilingInfo",
-        _SCENE,
         ("GetConfusionTransposeTilingInfo", "GetConfusionTransposeOnlyTilingInfo"),
     ),
-    _host("GetTransposeMaxMinTmpSize", _SCENE, ("GetConfusionTransposeMaxMinTmpSize",)),
-    _host("GetTransDataMaxMinTmpSize", _VOLUME),
-    _host("GetBroadCastMaxMinTmpSize", _GROW),
-    _host("GetSelectMaxMinTmpSize", _CHOOSE, ("GetSelectWithBytesMaskMaxMinTmpSize",)),
-    _host("GetSelectMaxTmpSize", _CHOOSE, ("GetSelectWithBytesMaskMaxTmpSize",)),
-    _host("GetSelectMinTmpSize", _CHOOSE, ("GetSelectWithBytesMaskMinTmpSize",)),
-    _host("GetDropOutMaxMinTmpSize", _DROP),
-    _host("GetDropOutMaxTmpSize", _DROP),
-    _host("GetDropOutMinTmpSize", _DROP),
-    _host("GetArangeMaxMinTmpSize", _STEPS, ("GetArithProgressionMaxMinTmpSize",)),
+    _host("GetTransposeMaxMinTmpSize", ("GetConfusionTransposeMaxMinTmpSize",)),
+    _host("GetTransDataMaxMinTmpSize"),
+    _host("GetBroadCastMaxMinTmpSize"),
+    _host("GetSelectMaxMinTmpSize", ("GetSelectWithBytesMaskMaxMinTmpSize",)),
+    _host("GetSelectMaxTmpSize", ("GetSelectWithBytesMaskMaxTmpSize",)),
+    _host("GetSelectMinTmpSize", ("GetSelectWithBytesMaskMinTmpSize",)),
+    _host("GetDropOutMaxMinTmpSize"),
+    _host("GetDropOutMaxTmpSize"),
+    _host("GetDropOutMinTmpSize"),
+    _host("GetArangeMaxMinTmpSize", ("GetArithProgressionMaxMinTmpSize",)),
 )

@@ -12,7 +12,7 @@ _BREADTH = _TESTS + "test_breadth.py::"
 _SATURATED = _COMPOUND + "test_half_arithmetic_saturates_and_forgets_nan"
 _WRAPPED = _COMPOUND + "test_int16_arithmetic_wraps_or_saturates"
 _RELU_CAST = _COMPOUND + "test_add_relu_cast_rounds_after_relu"
-_BY_C_NAME = _BREADTH + "test_c_style_names_compute_what_their_class_names_do"
+_BY_C_NAME = "tests/twin_kernel/test_cnames.py"
 
 _ARITH = ("half", "float", "int16_t", "int32_t")
 _FLOATS = ("half", "float")
