@@ -1427,6 +1427,65 @@ _TWIN_HOST: list[Code] = [
     ),
 ]
 
+# --- store: a run of a benchmark on disk ----------------------------------------------------------
+_STORE: list[Code] = _rows(
+    "store",
+    (
+        "run-missing",
+        "The folder holds no run of a benchmark.",
+        "a folder that `npusmith bench` wrote, with run.db in it",
+        "check the path, or begin the run with `npusmith bench`",
+    ),
+    (
+        "run-exists",
+        "The folder already holds a run.",
+        "--resume to go on with it, or a folder without a run",
+        "add --resume, or name another folder with --out",
+    ),
+    (
+        "run-changed",
+        "The run was begun under other conditions, so its records would not compare.",
+        "the suite, writer, limits, seed and npusmith that the run was begun with",
+        "begin a new run with another --out, or restore what differs",
+    ),
+    (
+        "run-empty",
+        "The selection leaves nothing to run, or the run has no task yet.",
+        "categories, levels and names that the suite has",
+        "look at the names in the suite, or leave the selection out",
+    ),
+    (
+        "store-newer",
+        "A newer npusmith wrote this run.",
+        "a run of this version or an older one, which is migrated",
+        "use the npusmith that wrote it",
+    ),
+    (
+        "store-damaged",
+        "The run's file is not whole, or was changed by another program.",
+        "a run.db that `npusmith report RUN --audit` finds whole",
+        "restore it from a copy; its records cannot be trusted",
+    ),
+    (
+        "store-busy",
+        "Another process held the run's file for too long.",
+        "runners that write in turn, on a local file system",
+        "end the other process; never put a run on a network file system",
+    ),
+    (
+        "extra-missing",
+        "An optional package is not installed.",
+        "the extra that the message names",
+        "pip install 'npusmith[ray]' or 'npusmith[parquet]'",
+    ),
+    (
+        "ray-failed",
+        "The Ray cluster cannot be reached or used.",
+        "an address of a running cluster, or local",
+        "try `ray status` with the same address",
+    ),
+)
+
 # --- target, cli and files ------------------------------------------------------------------------
 _HOUSE: list[Code] = _rows(
     "house",
@@ -1435,6 +1494,36 @@ _HOUSE: list[Code] = _rows(
         "No chip of that name is in the table.",
         "a name that `npusmith doctor` lists",
         "use --chip 910B2",
+    ),
+    (
+        "chip-file",
+        "A key of a chip file is missing, unknown or not legal.",
+        "what docs/chips.md lists for that key",
+        'start from a known chip: base = "910B2", and change one key at a time',
+    ),
+    (
+        "timing-log",
+        "There is nothing to time: the run left no log.",
+        "a candidate that compiles and launches a kernel",
+        "look at what `npusmith run` says about the same candidate",
+    ),
+    (
+        "timing-damaged",
+        "What a run recorded cannot be timed: it is cut short, or no record of a launch.",
+        "the file that a run of this version of npusmith wrote, whole",
+        "run the kernel again with recording, and see that the disk is not full",
+    ),
+    (
+        "timing-costs",
+        "A constant of the timing model is missing, unknown or not legal.",
+        "the names of npusmith/target/costs.py, with numbers of at least 0",
+        "leave the constant out: the table has a value for each",
+    ),
+    (
+        "timing-failed",
+        "The timer did not come to an end.",
+        "a log that fits into memory",
+        "record fewer steps, and report this with the log",
     ),
     (
         "binding-unknown",
@@ -1506,7 +1595,17 @@ _HOUSE: list[Code] = _rows(
 
 CODES: dict[str, Code] = {
     row.name: row
-    for row in (*_LANG, *_LOWER, *_TASK, *_PLAN, *_TWIN, *_TWIN_ORDER, *_TWIN_HOST, *_HOUSE)
+    for row in (
+        *_LANG,
+        *_LOWER,
+        *_TASK,
+        *_PLAN,
+        *_TWIN,
+        *_TWIN_ORDER,
+        *_TWIN_HOST,
+        *_STORE,
+        *_HOUSE,
+    )
 }
 
 

@@ -32,12 +32,13 @@ from npusmith.task.judge import judge
 from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
+from npusmith.task.recording import Recording
 from npusmith.task.source import judge_source, run_source
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
-from npusmith.twin.formats import read_submission
+from npusmith.twin.formats import Submission, read_submission
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
@@ -62,6 +63,7 @@ def generate(
     *,
     writer: str = "plan",
     seed: int = 0,
+    timed: bool = False,
 ) -> Verdict:
     """Write an operator for the task, judge it, and leave everything in `out`.
 
@@ -84,14 +86,18 @@ def generate(
         write_project(lower(program, chip), chip, folder, spec)
         _write_bindings(folder, spec)
         clock.lap("lower")
-        verdict = judge(folder, prepared, chip, profile, spec=spec, step=progress.step)
+        recording = Recording(Path(work, "log")) if timed else None
+        verdict = judge(
+            folder, prepared, chip, profile, spec=spec, step=progress.step, recording=recording
+        )
+        _time(verdict, recording, chip, progress)
         verdict = _moved(verdict, folder, out)
         verdict.program = str(out / f"{spec.name}.tile.py")
         verdict.project = str(out)
         verdict.seconds = {**clock.laps, **verdict.seconds}
         verdict.provenance |= {"writer": writer, "seed": seed, "notes": list(plan.notes)}
         progress.step("report", "result.json, report.html")
-        _write_results(folder, verdict, plan, program, prepared)
+        _write_results(folder, verdict, plan, program, prepared, chip)
     return verdict
 
 
@@ -106,36 +112,32 @@ def run(
     seed: int = 0,
     watch: Watch = _WATCH,
     attrs: Mapping[str, Attr] | None = None,
+    timed: bool = False,
 ) -> Verdict:
     """Judge an existing project; other shapes count when the project says that it serves them.
 
     A project is a folder, a MultiKernelBench submission (.json or .py), or a direct-launch source
     (.asc, .cpp); only the last can do without a task, when it has a main function. `attrs` are
-    values of an operator's attributes, for a folder.
+    values of an operator's attributes, for a folder. `timed`: also estimate the time on the chip.
     """
     profile = check_profile(tolerance)
-    _named_in_utf8(*((project,) if task is None else (project, task)))
-    if not project.exists():
-        raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
-    if attrs and project.is_file():
-        raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
-    if task is None:
-        return _run_alone(project, chip, progress, watch)
-    if project.is_file():
-        return _run_file(
-            project, task, chip, profile, progress, dynamic=dynamic, seed=seed, watch=watch
-        )
+    _check_run(project, task, attrs)
+    submission = None if task is None else _read_file(project)
+    spec = None if task is None or project.is_file() else _read_bindings(project)
     clock = _Clock()
-    spec = _read_bindings(project)
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
-        prepared = _prepare(task, Path(work), progress, clock, seed)
-        other_shapes = spec is not None if dynamic is None else dynamic
-        verdict = judge(
-            project, prepared, chip, profile, spec=spec, dynamic=other_shapes, step=progress.step,
-            watch=watch, attrs=attrs,
-        )  # fmt: skip
+        recording = Recording(Path(work, "log")) if timed else None
+        if task is None:
+            verdict = _run_alone(project, chip, progress, watch, recording)
+        else:
+            prepared = _prepare(task, Path(work), progress, clock, seed)
+            verdict = _judge_any(
+                project, submission, spec, prepared, chip, profile, progress,
+                spec is not None if dynamic is None else dynamic, watch, attrs, recording,
+            )  # fmt: skip
+            verdict.provenance["seed"] = seed
+        _time(verdict, recording, chip, progress)
         verdict.seconds = {**clock.laps, **verdict.seconds}
-        verdict.provenance["seed"] = seed
     return verdict
 
 
@@ -146,37 +148,106 @@ def strictly(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _run_alone(source: Path, chip: Chip, progress: Progress, watch: Watch) -> Verdict:
+def _check_run(project: Path, task: Path | None, attrs: Mapping[str, Attr] | None) -> None:
+    """What can be said before anything is read."""
+    _named_in_utf8(*((project,) if task is None else (project, task)))
+    if not project.exists():
+        raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
+    if attrs and project.is_file():
+        raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
+
+
+def _run_alone(
+    source: Path,
+    chip: Chip,
+    progress: Progress,
+    watch: Watch,
+    recording: Recording | None = None,
+) -> Verdict:
     if source.suffix not in SOURCES or not source.is_file():
         raise NpusmithError("usage", f"{source} needs a task to be judged by: --task TASK")
     progress.step("run", f"main of {source}")
-    return run_source(source, chip, watch=watch)
+    return run_source(source, chip, watch=watch, recording=recording)
 
 
-def _run_file(
-    file: Path,
-    task: Path,
+def _read_file(project: Path) -> Submission | None:
+    """What a submission's file holds; None for folders and direct-launch sources."""
+    if project.is_dir() or project.suffix in SOURCES:
+        return None
+    return read_submission(project)
+
+
+def _judge_any(
+    project: Path,
+    submission: Submission | None,
+    spec: OpSpec | None,
+    prepared: Prepared,
     chip: Chip,
     profile: str,
     progress: Progress,
+    dynamic: bool,
+    watch: Watch,
+    attrs: Mapping[str, Attr] | None,
+    recording: Recording | None,
+) -> Verdict:
+    """By the judge that the project's form needs."""
+    step = progress.step
+    if submission is not None:
+        return judge_module(
+            submission, prepared, chip, profile, dynamic=dynamic, step=step, recording=recording
+        )
+    if project.is_file():
+        return judge_source(
+            project, prepared, chip, profile, step=step, watch=watch, recording=recording
+        )
+    return judge(
+        project, prepared, chip, profile, spec=spec, dynamic=dynamic, step=step, watch=watch,
+        attrs=attrs, recording=recording,
+    )  # fmt: skip
+
+
+def _time(verdict: Verdict, recording: Recording | None, chip: Chip, progress: Progress) -> None:
+    """Times the first run, when that was asked for and it left a log."""
+    logs = recording.logs() if recording is not None else []
+    if logs:
+        from npusmith.timing.rung import give_rung, time_logs
+
+        progress.step("time", "the first set of inputs, on the timing model")
+        give_rung(verdict, time_logs(logs, chip))
+
+
+def judge_once(
+    project: Path,
+    task: Path | None,
+    chip: Chip,
+    tolerance: str,
+    progress: Progress,
+    work: Path,
     *,
-    dynamic: bool | None,
     seed: int,
     watch: Watch,
-) -> Verdict:
-    submission = None if file.suffix in SOURCES else read_submission(file)
+    attrs: Mapping[str, Attr] | None,
+    recording: Recording,
+) -> tuple[Verdict, Prepared | None]:
+    """`run` on the task's first random set of inputs alone, its log kept for the timing model.
+
+    The prepared task lies in `work`; it is None for a source that is run without a task.
+    """
+    profile = check_profile(tolerance)
+    _check_run(project, task, attrs)
+    if task is None:
+        return _run_alone(project, chip, progress, watch, recording), None
+    submission = _read_file(project)
+    spec = None if project.is_file() else _read_bindings(project)
     clock = _Clock()
-    with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
-        prepared = _prepare(task, Path(work), progress, clock, seed)
-        if submission is None:
-            verdict = judge_source(file, prepared, chip, profile, step=progress.step, watch=watch)
-        else:
-            verdict = judge_module(
-                submission, prepared, chip, profile, dynamic=bool(dynamic), step=progress.step
-            )
-        verdict.seconds = {**clock.laps, **verdict.seconds}
-        verdict.provenance["seed"] = seed
-    return verdict
+    prepared = _prepare(task, work, progress, clock, seed, once=True)
+    verdict = _judge_any(
+        project, submission, spec, prepared, chip, profile, progress, False, watch, attrs,
+        recording,
+    )  # fmt: skip
+    verdict.seconds = {**clock.laps, **verdict.seconds}
+    verdict.provenance |= {"seed": seed, "sets of inputs": "the first random one alone"}
+    return verdict, prepared
 
 
 def check(file: Path, chip: Chip) -> Verdict:
@@ -212,13 +283,21 @@ class _Clock:
         self._start = now
 
 
-def _prepare(task: Path, work: Path, progress: Progress, clock: _Clock, seed: int) -> Prepared:
+def _prepare(
+    task: Path, work: Path, progress: Progress, clock: _Clock, seed: int, *, once: bool = False
+) -> Prepared:
+    """`once`: the first random set of inputs alone."""
     progress.step("read", str(task))
     opened = open_task(task)
-    progress.step("reference", "capture the graph and run PyTorch on every set of inputs")
+    sets = "one set" if once else "every set"
+    progress.step("reference", f"capture the graph and run PyTorch on {sets} of inputs")
     # the CLI's seed shifts the five seeds of the random sets; 0 leaves them as documented
     seeds = tuple(base + seed * len(SEEDS) for base in SEEDS)
-    prepared = prepare(opened, work, seeds=seeds)
+    prepared = (
+        prepare(opened, work, seeds=seeds[:1], edges=False, shapes=False)
+        if once
+        else prepare(opened, work, seeds=seeds)
+    )
     clock.lap("reference")
     return prepared
 
@@ -365,7 +444,12 @@ def _moved(verdict: Verdict, folder: Path, out: Path) -> Verdict:
 
 
 def _write_results(
-    folder: Path, verdict: Verdict, plan: Plan, program: Program, prepared: Prepared
+    folder: Path,
+    verdict: Verdict,
+    plan: Plan,
+    program: Program,
+    prepared: Prepared,
+    chip: Chip,
 ) -> None:
     write_result(folder, verdict.model_dump(mode="json"))
     write_report(
@@ -375,4 +459,5 @@ def _write_results(
         notes=plan.notes,
         task_source=prepared.task.text,
         spec=plan.spec,
+        chip=chip,
     )

@@ -26,11 +26,16 @@ ARROWS: dict[str, set[str]] = {
     "twin": _BASE | {"sandbox"},
     "task": _TASK,
     "plan": _TASK,
-    "report": _TASK,
+    "report": _TASK | {"timing", "bench"},
+    "bench": _TASK | {"store", "device", "conformance", "plan", "pipeline", "timing"},
+    "timing": _TASK,
     "device": _BASE | {"twin"},
     "conformance": _TASK | {"store", "device"},
-    "pipeline": _TASK | {"plan", "report", "store"},
-    "cli": _TASK | {"plan", "report", "store", "pipeline", "conformance"},
+    "pipeline": _TASK | {"plan", "report", "store", "timing"},
+    "profiling": _TASK | {"timing", "report", "store", "pipeline"},
+    "cli": _TASK
+    | {"plan", "report", "store", "pipeline", "conformance", "timing", "profiling"}
+    | {"bench"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -18,6 +18,7 @@ from npusmith.cli.options import (
     Shuffle,
     Strict,
     TaskFile,
+    Timed,
     ToleranceName,
     Writer,
     WriterName,
@@ -42,6 +43,7 @@ def generate(
     writer: WriterName = Writer.PLAN,
     tolerance: ToleranceName = "default",
     seed: Seed = 0,
+    time: Timed = False,
     json: Json = False,
 ) -> Job:
     """Write an operator for a PyTorch module, and judge it on the twin.
@@ -57,7 +59,9 @@ def generate(
         from npusmith.cli.verdict import verdict_reply
 
         return verdict_reply(
-            pipeline.generate(task, folder, row, tolerance, steps, writer=writer.value, seed=seed)
+            pipeline.generate(
+                task, folder, row, tolerance, steps, writer=writer.value, seed=seed, timed=time
+            )
         )
 
     return job
@@ -96,6 +100,7 @@ def run(
     auto_sync: AutoSync = None,
     notes: Notes = False,
     shuffle: Shuffle = 0,
+    time: Timed = False,
     json: Json = False,
 ) -> Job:
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
@@ -110,7 +115,7 @@ def run(
         watch = Watch(auto_sync, notes, shuffle)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
-            attrs=attrs,
+            attrs=attrs, timed=time,
         )  # fmt: skip
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 

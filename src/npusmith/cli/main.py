@@ -18,8 +18,9 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from npusmith import __version__
-from npusmith.cli import commands, conformance
+from npusmith.cli import bench, commands, conformance
 from npusmith.cli.exits import EXITS, Exit
+from npusmith.cli.profile import profile
 from npusmith.cli.reply import Job, Reply, failure
 from npusmith.errors import CODES, NpusmithError
 from npusmith.store.refusal import refusal
@@ -40,7 +41,7 @@ def build() -> typer.Typer:
         help="From a PyTorch module to a verified Ascend C operator, on any machine.",
     )
     app.callback()(_top)
-    for command in commands.COMMANDS:
+    for command in (*commands.COMMANDS, profile, bench.bench, bench.report):
         app.command(epilog=_EPILOG)(command)
     suites = typer.Typer(
         no_args_is_help=True, rich_markup_mode=None, help=conformance.__doc__, epilog=_EPILOG

@@ -20,7 +20,12 @@ class Writer(str, Enum):
 
 
 ChipName = Annotated[
-    str, typer.Option("--chip", metavar="NAME", help=f"Target chip: {', '.join(CHIPS)}.")
+    str,
+    typer.Option(
+        "--chip",
+        metavar="NAME",
+        help=f"Target chip: {', '.join(CHIPS)}; or a file of your own, NAME.toml (docs/chips.md).",
+    ),
 ]
 WriterName = Annotated[Writer, typer.Option("--writer", help="Who writes the kernel.")]
 ToleranceName = Annotated[
@@ -64,6 +69,14 @@ Shuffle = Annotated[
         help="Start the blocks in an order drawn from this seed; 0 is their own.",
     ),
 ]  # fmt: skip
+Timed = Annotated[
+    bool,
+    typer.Option(
+        "--time",
+        help="Also estimate how long the first set of inputs would take on the chip; "
+        "`npusmith profile` says more.",
+    ),
+]
 Attrs = Annotated[
     list[str] | None,
     typer.Option(

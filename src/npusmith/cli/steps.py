@@ -11,6 +11,8 @@ from rich.text import Text
 from npusmith.cli.screen import Screen
 from npusmith.report.text import plain
 
+_QUIET = 10.0  # seconds between lines of a stream that is no terminal
+
 
 class Steps:
     """The pipeline's Progress: `step` is called where a step begins, leaving ends the last one."""
@@ -19,6 +21,7 @@ class Steps:
         self._screen = screen
         self._label = ""
         self._start = 0.0
+        self._told = 0.0
         self._status: Status | None = None
 
     def __enter__(self) -> Steps:
@@ -40,6 +43,14 @@ class Steps:
         if self._screen.live:
             self._status = self._screen.console.status(Text(self._label))
             self._status.start()
+
+    def tell(self, detail: str) -> None:
+        """What the running step is at: drawn in place, or a line every ten seconds."""
+        if self._status is not None:
+            self._status.update(Text(plain(f"{self._label}  {detail}").replace("\n", " ")))
+        elif perf_counter() - self._told > _QUIET:
+            self._told = perf_counter()
+            self._screen.line(f"          {detail}".replace("\n", " "), "dim")
 
     def _end(self, note: str) -> None:
         if self._status is not None:

@@ -33,6 +33,9 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     rule = f", tolerance {verdict.tolerance}" if verdict.tolerance else ""
     screen.pair("judged on", f"the CPU twin of {verdict.chip}{rule}")
     screen.pair("correct", f"{'yes' if verdict.correct else 'no'}: {reached(verdict)}")
+    if verdict.task_us is not None:
+        times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
+        screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
     for step in ladder(verdict):
         _show_step(screen, step)
     _show_error(screen, verdict)

@@ -61,6 +61,8 @@ def main() -> None:
         os.environ["NPUSMITH_FINDINGS"] = str(record)
         most, seeds = int(orders["most_bytes"]), int(orders["seeds"])
         found = _run_seeds(module, prepare, params[case], most, seeds)
+        if orders.get("nulls") and "skipped" not in found:
+            found["weak"] = _null_kernels(module, prepare, params[case])
         _say(out, {"case": case, **found, **_findings(record)})
 
 
@@ -175,6 +177,36 @@ def _judge(
         notes.append(f"our rules: {_words(error)}")
     result["error"] = "; ".join(notes)
     return result
+
+
+def _null_kernels(module: ModuleType, prepare: ModuleType, param: Param) -> list[str]:
+    """Kernels that do nothing and pass the suite's own rule on seed 0."""
+    try:
+        _seed(0)
+        init = list(prepare.get_init_inputs(param, device="cpu"))
+        inputs = list(prepare.get_inputs(param, device="cpu"))
+        wanted = _detached(module.Model(*copy.deepcopy(init))(*copy.deepcopy(inputs)))
+    except _ANY_ERROR:
+        return []
+    answers = {"a kernel that returns zeros": _zeros(wanted)}
+    if isinstance(wanted, torch.Tensor):
+        for at, given in enumerate(inputs):
+            if isinstance(given, torch.Tensor) and given.shape == wanted.shape:
+                answers[f"a kernel that returns its input {at}"] = given
+    return [name for name, answer in answers.items() if _would_pass(prepare, param, wanted, answer)]
+
+
+def _zeros(item: Any) -> Any:
+    if isinstance(item, (list, tuple)):
+        return type(item)(_zeros(part) for part in item)
+    return torch.zeros_like(item) if isinstance(item, torch.Tensor) else item
+
+
+def _would_pass(prepare: ModuleType, param: Param, wanted: Any, answer: Any) -> bool:
+    try:
+        return rules.official(prepare, param, copy.deepcopy(wanted), copy.deepcopy(answer))
+    except _ANY_ERROR:
+        return False
 
 
 def _golden(

@@ -33,6 +33,7 @@ class Row(BaseModel):
     findings: list[str] = []  # codes of level error, each once
     warnings: list[str] = []
     repairs: list[str] = []  # what was changed in the published text so that it compiles
+    weak: list[str] = []  # do-nothing kernels that the suite's rule would pass, where asked for
     seeds: int = 1
     seconds: float = 0.0
     error: str = ""

@@ -45,8 +45,14 @@ class Task:
         return self.folder / "answer" / "0"
 
 
-def read_suite(root: Path, names: Collection[str] = (), levels: Collection[int] = ()) -> list[Task]:
-    """The tasks that have an answer, in the order of their folders; all of them by default."""
+def read_suite(
+    root: Path,
+    names: Collection[str] = (),
+    levels: Collection[int] = (),
+    *,
+    answered: bool = True,
+) -> list[Task]:
+    """The tasks in the order of their folders, all by default; `answered`: that have an answer."""
     home = Path(root).resolve() / "tasks"
     if not home.is_dir():
         raise NpusmithError(
@@ -57,7 +63,8 @@ def read_suite(root: Path, names: Collection[str] = (), levels: Collection[int] 
     found = []
     for folder in sorted(home.glob("level*/*/*")):
         level = folder.parts[-3].removeprefix("level")
-        if not level.isdecimal() or not (folder / "answer" / "0").is_dir():
+        wanted = folder / "answer" / "0" if answered else folder / "validation"
+        if not level.isdecimal() or not wanted.is_dir():
             continue
         if (levels and int(level) not in levels) or not _is_named(folder, names):
             continue
@@ -65,7 +72,7 @@ def read_suite(root: Path, names: Collection[str] = (), levels: Collection[int] 
     if not found:
         raise NpusmithError(
             "file-missing",
-            "no task with an answer matches",
+            "no task with an answer matches" if answered else "no task matches",
             Place(str(home)),
             seen=", ".join([*map(str, names), *(f"level {level}" for level in levels)]),
         )

@@ -5,6 +5,7 @@ It runs the operator whose project the extension's note names, and writes into t
 
 NPUSMITH_FINDINGS names a file that gets one JSON line per call; findings of level error are then
 recorded and not raised, unless the kernel did not come to its end. NPUSMITH_SECONDS limits a call.
+NPUSMITH_LOGS names a folder in which each call leaves its log for the timing model, by number.
 """
 
 from npusmith.device.call import call

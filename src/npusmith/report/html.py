@@ -26,9 +26,11 @@ from npusmith.report.split import Split, split
 from npusmith.report.text import REPORT, figure, plain, size
 from npusmith.target.chips import Chip, find_chip
 from npusmith.task.verdict import Verdict
+from npusmith.timing.profile import Profile
 from npusmith.twin.finding import Finding
 
 _HERE = Path(__file__).parent
+_STYLES = ("style.css", "picture.css")
 
 
 def write_report(
@@ -39,22 +41,39 @@ def write_report(
     notes: Sequence[str] = (),
     task_source: str = "",
     spec: OpSpec | None = None,
+    chip: Chip | None = None,
+    timed: Timed | None = None,
+    sources: Path | None = None,
 ) -> Path:
-    """Writes report.html into the result folder, whose files it shows, and returns its path.
+    """Writes report.html into the result folder and returns its path.
 
     `program` is the tile program as written; the pictures show what lowering makes of it. `spec`
-    gives the shapes for the picture of the cores: those of the task's first set of inputs.
+    gives the shapes for the picture of the cores: those of the task's first set of inputs. `chip`:
+    the verdict's, needed where it is not one of the table. `sources`: the folder whose files are
+    shown, when it is not the result folder.
     """
     path = folder / REPORT
+    row = chip or find_chip(verdict.chip)
     page = make_page(
         verdict,
-        read_sources(folder),
-        pictures(program, find_chip(verdict.chip), spec),
+        read_sources(sources or folder),
+        pictures(program, row, spec),
         notes=notes,
         task_source=task_source,
+        chip=row,
+        timed=timed,
     )
     path.write_text(page, encoding="utf-8")
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What the section on time shows; the pictures are SVG elements of ours (report/svg.py)."""
+
+    profile: Profile
+    timeline: str
+    roofline: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +114,12 @@ def make_page(
     *,
     notes: Sequence[str] = (),
     task_source: str = "",
+    chip: Chip | None = None,
+    timed: Timed | None = None,
 ) -> str:
     """The page's text."""
-    style = (_HERE / "style.css").read_text(encoding="utf-8")
+    style = "".join((_HERE / name).read_text(encoding="utf-8") for name in _STYLES)
+    row = chip or find_chip(verdict.chip)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -111,7 +133,8 @@ def make_page(
             task=make_source("task", "task.py", task_source) if task_source else None,
             findings=[_Shown.of(item, sources) for item in verdict.findings],
             notes=notes,
-            provenance=_flat({"chip description": _words(verdict.chip), **verdict.provenance}),
+            timed=timed,
+            provenance=_flat({"chip description": _words(row), **verdict.provenance}),
             style=style,
             style_hash=_hash(style),
         )
@@ -152,9 +175,8 @@ def _hash(style: str) -> str:
     return "sha256-" + base64.b64encode(digest).decode()
 
 
-def _words(name: str) -> str:
+def _words(chip: Chip) -> str:
     """What the twin was told about the chip."""
-    chip = find_chip(name)
     return (
         f"{chip.name} ({chip.soc_version}, {chip.arch}): {chip.vector_cores} vector cores, "
         f"{chip.cube_cores} cube cores, {chip.clock_mhz} MHz, UB {size(chip.ub_total_bytes)} of "

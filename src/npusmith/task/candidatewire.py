@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 RESULT = "result.json"
 REPORT = "report.json"  # of launches inside the process
 CALLS = "calls.jsonl"  # of operators that ran outside of it
+LOGS = "logs"  # of the same, for the timing model
 RESULT_BYTES = 1 << 20
 
 

@@ -43,16 +43,36 @@ def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         with user_code(path, "torch.export", "task-export"):
-            program = torch.export.export(model, inputs.args(), strict=False).run_decompositions()
+            exported = torch.export.export(model, inputs.args(), strict=False)
+            eager = eager_nodes(exported, path)
+            program = exported.run_decompositions()
     module = program.graph_module
     for node in list(module.graph.nodes):
         if _op_name(node).startswith(_CHECKS):
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
-    return _read_program(program, inputs, path)
+    return _read_program(program, inputs, path, eager)
 
 
-def _read_program(program: Any, inputs: Inputs, path: str) -> Captured:
+def eager_nodes(program: Any, path: str) -> tuple[Node, ...]:
+    """The calls of an exported program as PyTorch makes them; empty when one has no form here.
+
+    Only the estimate of what eager PyTorch would take reads them, so they never fail a capture.
+    """
+    calls = [
+        node
+        for node in program.graph_module.graph.nodes
+        if node.op not in ("placeholder", "output") and not _op_name(node).startswith(_CHECKS)
+    ]
+    try:
+        return tuple(_read_node(node, path) for node in calls)
+    except TaskError:
+        return ()
+
+
+def _read_program(
+    program: Any, inputs: Inputs, path: str, eager: tuple[Node, ...] = ()
+) -> Captured:
     nodes = {node.name: node for node in program.graph_module.graph.nodes}
     notes: list[str] = []
     graph_inputs, values, user = [], {}, 0
@@ -72,6 +92,7 @@ def _read_program(program: Any, inputs: Inputs, path: str) -> Captured:
         inputs=tuple(graph_inputs),
         nodes=tuple(_read_node(node, path) for node in calls),
         outputs=_read_outputs(program, nodes, path, notes),
+        eager=eager,
     )
     return Captured(graph, values, program, tuple(notes))
 

@@ -73,6 +73,9 @@ class Graph(BaseModel):
     inputs: tuple[GraphInput, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
+    # What forward calls before decomposition, one softmax a node: what eager PyTorch would launch.
+    # Their references name inputs and each other. Empty when it could not be read.
+    eager: tuple[Node, ...] = ()
 
     def spec(self, name: str) -> TensorSpec:
         """Shape and dtype of an input or node."""

@@ -26,6 +26,7 @@ from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.ports import check_attrs, deal, share, types
 from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
@@ -67,12 +68,14 @@ def judge(
     seconds: float = 60.0,
     watch: Watch = _WATCH,
     attrs: Mapping[str, Attr] | None = None,
+    recording: Recording | None = None,
 ) -> Verdict:
     """Judge the project in that folder.
 
     `spec` says which inputs the operator takes (our own projects have one); without it they are
     matched by number. `dynamic`: the sets of other shapes count too. `seconds` limits each run.
     `watch`: what the sanitizer assumes and reports. `attrs`: values of the operator's attributes.
+    `recording`: where the first run leaves its log for the timing model.
     Raises TaskError when the operator's inputs cannot be matched with the task's.
     """
     profile = check_profile(tolerance)
@@ -100,7 +103,7 @@ def judge(
     clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
     step("run on the twin", f"{len(chosen)} sets of inputs")
-    plan = _Plan(built, bind, results, attrs or {}, profile, seconds, watch)
+    plan = _Plan(built, bind, results, attrs or {}, profile, seconds, watch, recording)
     outcomes = _run_all(chosen, plan)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     verdict.trials = [item.trial for item in outcomes]
@@ -211,13 +214,14 @@ class _Plan:
     profile: str
     seconds: float
     watch: Watch
+    recording: Recording | None = None  # of the first run
 
 
 def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
     """Outcomes in the order of the trials; when the first set hangs, no other is tried."""
     first = next((at for at, item in enumerate(trials) if not item.skipped), len(trials))
     head, rest = trials[: first + 1], trials[first + 1 :]
-    done = [_run_trial(item, plan, twice=True) for item in head]
+    done = [_run_trial(item, plan, first=True) for item in head]
     if done and any(item.code == "kernel-hang" for item in done[-1].trial.findings):
         left = [_record(item) for item in rest]
         for record in left:
@@ -235,7 +239,8 @@ def _record(trial: TrialData) -> Trial:
     )  # fmt: skip
 
 
-def _run_trial(trial: TrialData, plan: _Plan, *, twice: bool = False) -> Outcome:
+def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome:
+    """The first set that is judged runs twice: the same inputs must give the same bits."""
     record = _record(trial)
     if trial.skipped:
         return Outcome(record, ran=False)
@@ -246,8 +251,8 @@ def _run_trial(trial: TrialData, plan: _Plan, *, twice: bool = False) -> Outcome
         deal(plan.built.project.op.outputs, plan.results, wanted),
         plan.attrs, seconds=plan.seconds, watch=plan.watch,
     )  # fmt: skip
-    result = once()
-    again = once() if twice and result.completed else None
+    result = once(**(plan.recording.options() if first and plan.recording else {}))
+    again = once() if first and result.completed else None
     record.findings = list(result.findings)
     _fill(record, result, trial, plan.profile)
     same = again is None or _same_bits(result.outputs, again.outputs)

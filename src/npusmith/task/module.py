@@ -12,6 +12,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from npusmith.task import candidatewire as wire
 from npusmith.task.cheat import find_cheats
 from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
 from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.recording import MOST_LAUNCHES, Recording
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
@@ -71,6 +73,7 @@ def judge_module(
     dynamic: bool = False,
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 180.0,
+    recording: Recording | None = None,
 ) -> Verdict:
     """Judge a submission; `seconds` limit the run of all sets of inputs together.
 
@@ -92,7 +95,7 @@ def judge_module(
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
-        _judge(verdict, built, prepared, profile, dynamic, step, seconds)
+        _judge(verdict, built, prepared, profile, dynamic, step, seconds, recording)
     verdict = _renamed(verdict, built.root)
     verdict.weak_task = weak_task(prepared, profile)
     return verdict
@@ -106,12 +109,13 @@ def _judge(
     dynamic: bool,
     step: Callable[[str, str], None],
     seconds: float,
+    recording: Recording | None,
 ) -> None:
     clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
     live = [item for item in chosen if not item.skipped]
     step("run on the twin", f"{len(live)} sets of inputs")
-    answers = _run_all(built, prepared, live, seconds)
+    answers = _run_all(built, prepared, live, seconds, recording)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     given = iter(answers)
     outcomes, official = [], []
@@ -192,7 +196,11 @@ def _is_official(trial: TrialData, answer: _Answer) -> bool:
 
 
 def _run_all(
-    built: ModuleBuild, prepared: Prepared, trials: Sequence[TrialData], seconds: float
+    built: ModuleBuild,
+    prepared: Prepared,
+    trials: Sequence[TrialData],
+    seconds: float,
+    recording: Recording | None,
 ) -> list[_Answer]:
     """An answer for each set of inputs, in order; a crash costs only the set that caused it."""
     answers: list[_Answer] = []
@@ -200,7 +208,8 @@ def _run_all(
         rest = trials[len(answers) :]
         if not rest:
             break
-        found = _run_once(built, prepared, rest, seconds, attempt)
+        found = _run_once(built, prepared, rest, seconds, attempt, recording)
+        recording = None  # the first set is behind
         answers += found
     missing = len(trials) - len(answers)
     lost = _Answer(None, [], [], "not run: the candidate's process ended too often before")
@@ -213,14 +222,18 @@ def _run_once(
     trials: Sequence[TrialData],
     seconds: float,
     attempt: int,
+    recording: Recording | None,
 ) -> list[_Answer]:
     folder = built.modules.parent / f"run{attempt}"
     folder.mkdir()
     (folder / wire.CALLS).touch()
+    (folder / wire.LOGS).mkdir()
     _link_cache(built, folder / "cache")
     orders = _orders(built, prepared, trials, folder, seconds)
-    boxed = _start(built, prepared, folder, orders, seconds)
+    boxed = _start(built, prepared, folder, orders, seconds, recording is not None)
     result = _read_result(folder)
+    if recording is not None:
+        _keep_logs(folder / wire.LOGS, recording, result)
     answers = [
         _Answer(_load_all(folder, row), *_calls(folder, result, index))
         for index, row in enumerate(result.trials)
@@ -289,7 +302,12 @@ def _copy_in(folder: Path, trial: TrialData, name: str) -> Path:
 
 
 def _start(
-    built: ModuleBuild, prepared: Prepared, folder: Path, orders: wire.Orders, seconds: float
+    built: ModuleBuild,
+    prepared: Prepared,
+    folder: Path,
+    orders: wire.Orders,
+    seconds: float,
+    recorded: bool,
 ) -> Boxed:
     paths = _package_paths()
     places = (sys.prefix, sys.base_prefix, *paths)
@@ -308,6 +326,8 @@ def _start(
         "NPUSMITH_FINDINGS": str(folder / wire.CALLS),
         "NPUSMITH_SECONDS": str(seconds),
     }
+    if recorded:
+        env["NPUSMITH_LOGS"] = str(folder / wire.LOGS)
     argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
     stdin = orders.model_dump_json().encode()
     return run_boxed(argv, policy, stdin=stdin, env=env, cwd=folder)
@@ -341,6 +361,15 @@ def _plain(path: Path, most: int = wire.RESULT_BYTES) -> bytes:
         return b""
     with os.fdopen(handle, "rb") as file:
         return file.read(most) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+
+
+def _keep_logs(logs: Path, recording: Recording, result: wire.Result) -> None:
+    """Moves the logs of the first set's operator calls to where they were asked for."""
+    calls = result.calls[0] if result.calls else MOST_LAUNCHES
+    names = [logs / str(at) for at in range(min(calls, MOST_LAUNCHES))]
+    for at, log in enumerate(path for path in names if path.is_file() and not path.is_symlink()):
+        name = f"{recording.path.name}.{at}" if at else recording.path.name
+        shutil.move(log, recording.path.with_name(name))
 
 
 def _load_all(folder: Path, row: Sequence[wire.Tensor]) -> list[Array] | None:

@@ -12,6 +12,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.task.judge import Outcome, conclude, empty_verdict, find_doubts, weigh
 from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
@@ -37,6 +38,7 @@ def judge_source(
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 60.0,
     watch: Watch = _WATCH,
+    recording: Recording | None = None,
 ) -> Verdict:
     """Call the source's launcher on every set of inputs of the task's own shapes.
 
@@ -56,9 +58,10 @@ def judge_source(
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
     step("run on the twin", f"{len(trials)} sets of inputs")
+    first = next((at for at, item in enumerate(trials) if not item.skipped), 0)
     outcomes = [
-        _run(built, trial, tail, chip, profile, seconds, watch)
-        for trial, tail in zip(trials, tails, strict=True)
+        _run(built, trial, tail, chip, profile, seconds, watch, recording if at == first else None)
+        for at, (trial, tail) in enumerate(zip(trials, tails, strict=True))
     ]
     verdict.trials = [item.trial for item in outcomes]
     conclude(verdict, outcomes)
@@ -81,6 +84,7 @@ def _run(
     profile: str,
     seconds: float,
     watch: Watch,
+    recording: Recording | None,
 ) -> Outcome:
     record = Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
@@ -90,8 +94,9 @@ def _run(
         return Outcome(record, ran=False)
     wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
     result = run_direct(
-        built, chip.vector_cores, trial.inputs, wanted, tail, seconds=seconds, watch=watch
-    )
+        built, chip.vector_cores, trial.inputs, wanted, tail, seconds=seconds, watch=watch,
+        **(recording.options() if recording else {}),
+    )  # fmt: skip
     record.findings = list(result.findings)
     record.seconds = round(result.seconds, 4)
     if result.completed:
@@ -102,7 +107,12 @@ def _run(
 
 
 def run_source(
-    source: Path, chip: Chip, *, seconds: float = 120.0, watch: Watch = _WATCH
+    source: Path,
+    chip: Chip,
+    *,
+    seconds: float = 120.0,
+    watch: Watch = _WATCH,
+    recording: Recording | None = None,
 ) -> Verdict:
     """Run the main function of a source; its own checks decide, and the twin's findings."""
     verdict = Verdict(
@@ -115,7 +125,8 @@ def run_source(
         verdict.error = error.record()
         return verdict
     verdict.compiled, verdict.rung = True, Rung.COMPILED
-    result = run_program(built, seconds=seconds, watch=watch)
+    options = recording.options() if recording else {}
+    result = run_program(built, seconds=seconds, watch=watch, **options)
     verdict.findings = list(result.findings)
     verdict.doubts = find_doubts(result.apis)
     verdict.seconds["run"] = round(result.seconds, 3)

@@ -74,6 +74,8 @@ class Verdict(BaseModel):
     chip: str
     trials: list[Trial] = []
     max_abs_error: float | None = None
+    task_us: float | None = None  # with launch and tail; an estimate of the timing model
+    kernel_us: float | None = None  # the same without them
     findings: list[Finding] = []
     doubts: list[Doubt] = []  # what the twin had to infer to judge this kernel
     weak_task: list[str] = []  # do-nothing kernels that would pass this task's check

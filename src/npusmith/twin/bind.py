@@ -124,7 +124,7 @@ def build_binding(
     _replace(library, target)
     row = chip or find_chip(DEFAULT_CHIP)
     note = {
-        "chip": row.name,
+        "chip": row.record(),
         "ops": {name: str(project.root) for name, project in ops.items()},
         "fills": any(_FILLS.search(scan.blank(text)) for text in texts.values()),
     }

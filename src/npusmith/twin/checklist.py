@@ -107,12 +107,12 @@ CHECKLIST: tuple[Item, ...] = (
     Item("H02", "workspace", ("gm-bounds", "workspace-size", "mix-workspace")),
     Item("H03", "TCubeTiling", ("cube-tiling", "tiling-shape")),
     Item("P01", "small copies", ("slow-copy",), "starts that are no multiple of 512 B"),
-    Item("P02", "UB bank conflicts", (), "not covered"),
+    Item("P02", "UB bank conflicts", (), "as a number: `npusmith profile`"),
     Item("P03", "scalar loops", ("slow-scalar",)),
     Item("P04", "barriers of all pipes", ("slow-barrier",)),
     Item("P05", "cores that share 512 B", (), "not covered"),
-    Item("P06", "no double buffer", (), "not covered"),
-    Item("P07", "cores with unequal work", (), "not covered"),
+    Item("P06", "no double buffer", (), "as a number: `npusmith profile`"),
+    Item("P07", "cores with unequal work", (), "as a number: `npusmith profile`"),
 )
 
 

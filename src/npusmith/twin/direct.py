@@ -16,7 +16,7 @@ from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, compile, scan, wrapper
 from npusmith.twin.kind import Kinds, entry_kinds, file_kinds
-from npusmith.twin.launch import Run, call
+from npusmith.twin.launch import MOST_STEPS, Run, call
 from npusmith.twin.orders import Array, Orders, Output
 from npusmith.twin.project import local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
@@ -58,8 +58,14 @@ def run_direct(
     *,
     seconds: float = 60,
     watch: Watch = _WATCH,
+    record: Path | None = None,
+    dry: bool = False,
+    most_steps: int = MOST_STEPS,
 ) -> Run:
-    """Call the launcher: inputs, outputs, then `rest`: workspace of so many bytes, or a value."""
+    """Call the launcher: inputs, outputs, then `rest`: workspace of so many bytes, or a value.
+
+    `record`, `dry`, `most_steps`: as for `launch.run`, a log for each kernel that it launches.
+    """
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
@@ -72,7 +78,15 @@ def run_direct(
         for item in rest:
             orders.lines.append(_tail(item))
 
-    return call(build.toolchain, build.folder, fill, seconds)
+    return call(
+        build.toolchain,
+        build.folder,
+        fill,
+        seconds,
+        record=record,
+        dry=dry,
+        most_steps=most_steps,
+    )
 
 
 def build_program(path: Path, chip: Chip) -> DirectBuild:
@@ -84,15 +98,34 @@ def build_program(path: Path, chip: Chip) -> DirectBuild:
     return _build(path, "main", wrapper.program_unit(path, text), chip)
 
 
-def run_program(build: DirectBuild, *, seconds: float = 60, watch: Watch = _WATCH) -> Run:
-    """Call main; its launches are checked like any others, its status must be 0."""
+def run_program(
+    build: DirectBuild,
+    *,
+    seconds: float = 60,
+    watch: Watch = _WATCH,
+    record: Path | None = None,
+    dry: bool = False,
+    most_steps: int = MOST_STEPS,
+) -> Run:
+    """Call main; its launches are checked like any others, its status must be 0.
+
+    `record`, `dry`, `most_steps`: as for `run_direct`.
+    """
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
         orders.lines.append(watch.line(build.source.parent))
         orders.lines.append("program")
 
-    return call(build.toolchain, build.folder, fill, seconds)
+    return call(
+        build.toolchain,
+        build.folder,
+        fill,
+        seconds,
+        record=record,
+        dry=dry,
+        most_steps=most_steps,
+    )
 
 
 def has_main(text: str) -> bool:

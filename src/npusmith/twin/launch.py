@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import stat
 import tempfile
@@ -35,7 +36,11 @@ _GRACE = 10.0  # seconds that the sandbox allows beyond the runner's own alarm
 _BASE_MEMORY = 1 << 30  # of a run, beside workspace: UB images, stacks, libraries
 _WORKSPACE_CAP = 4 << 30
 _LOG_CHARS = 2000
+_LOG = "log"  # in the folder of the run
 _REPORT_BYTES = 16 << 20
+_LOG_BYTES = 1 << 30  # record.cpp keeps less
+_MOST_LOGS = 1000  # of one run
+MOST_STEPS = 4_000_000  # of the log, for each core: what comes after them is only counted
 _WATCH = Watch()
 
 
@@ -58,6 +63,7 @@ class Run:
     apis: tuple[str, ...] = ()  # names of the APIs that the kernel called, as it spelt them
     peak_bytes: int = 0  # largest resident size of the process that ran the kernel
     inputs: list[Array] = field(default_factory=list)  # the tensors of the writable inputs
+    logs: tuple[Path, ...] = ()  # of the launches in their order, where the caller asked for them
 
 
 class _Report(BaseModel):
@@ -87,6 +93,9 @@ def run(
     initial: Mapping[int, Sequence[Array]] | None = None,
     saturate: bool = False,
     watch: Watch = _WATCH,
+    record: Path | None = None,
+    dry: bool = False,
+    most_steps: int = MOST_STEPS,
 ) -> Run:
     """Call the operator once with inputs and outputs in OpDef order.
 
@@ -94,6 +103,9 @@ def run(
     `initial`: what the tensors of an output hold at first, by its position; else nothing is there.
     `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
     documents do not agree on the default. `watch`: what the sanitizer assumes and reports.
+    `record`: where the log of the launch goes (runtime/log.h). `dry`: values are neither moved nor
+    computed nor checked, so outputs mean nothing: for the log of a big kernel whose control flow
+    does not depend on data.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -109,7 +121,7 @@ def run(
         for key, kind in build.kinds.by_key.items():
             orders.lines.append(f"keytype {key} {int(kind)}")
         orders.say("host", str(build.host))
-        orders.say("soc", _soc(build.chip.soc_version))
+        orders.say("soc", build.chip.family)
         if saturate:
             orders.lines.append("saturate 1")
         orders.lines.append(watch.line(build.project.root))
@@ -118,7 +130,16 @@ def run(
         for name, value in (attrs or {}).items():
             orders.attr(name, value)
 
-    return call(build.toolchain, build.folder, fill, seconds, workspace_cap)
+    return call(
+        build.toolchain,
+        build.folder,
+        fill,
+        seconds,
+        workspace_cap,
+        record=record,
+        dry=dry,
+        most_steps=most_steps,
+    )
 
 
 def call(
@@ -127,10 +148,15 @@ def call(
     fill: Callable[[Orders], None],
     seconds: float,
     workspace_cap: int = _WORKSPACE_CAP,
+    *,
+    record: Path | None = None,
+    dry: bool = False,
+    most_steps: int = MOST_STEPS,
 ) -> Run:
     """Start the runner in the sandbox with the orders that `fill` writes, and read what it left.
 
-    `library`: the folder with the compiled project, which the runner may read.
+    `library`: the folder with the compiled project, which the runner may read. `record`: where the
+    log of the first launch goes; those of the next ones go beside it, with .1, .2 ... behind.
     """
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
@@ -139,8 +165,10 @@ def call(
         fill(orders)
         orders.say("seconds", seconds)
         orders.say("cap", workspace_cap)
-        size = orders.write()
-        boxed = _start(chain, (library, folder), folder, seconds, workspace_cap + size)
+        orders.record(None if record is None else folder / _LOG, most_steps, dry)
+        room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
+        boxed = _start(chain, (library, folder), folder, seconds, room)
+        logs = () if record is None else _take_logs(folder, record)
         report = _read_report(folder, boxed, seconds)
         arrays = [slot.array() for slot in orders.slots]
         changed = [slot.array() for slot in orders.changed]
@@ -175,6 +203,7 @@ def call(
         tuple(report.apis),
         boxed.peak_bytes,
         kept,
+        logs,
     )
 
 
@@ -211,11 +240,6 @@ def _listed(wanted: Outputs) -> Sequence[Output]:
     if len(wanted) == 2 and isinstance(wanted[1], DType):
         return [(tuple(wanted[0]), wanted[1])]  # type: ignore[arg-type]
     return wanted  # type: ignore[return-value]
-
-
-def _soc(soc_version: str) -> str:
-    """`Ascend910B2` -> `ascend910b`, as AddConfig and msopgen spell the family."""
-    return soc_version.lower().rstrip("0123456789")
 
 
 # ---- the run
@@ -272,6 +296,34 @@ def _read_plain(path: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         plain = stat.S_ISREG(os.fstat(handle).st_mode)
         return file.read(_REPORT_BYTES) if plain else b""
+
+
+def _take_logs(folder: Path, record: Path) -> tuple[Path, ...]:
+    """Copy the logs of a run to where they were asked for; what is no plain file is left out."""
+    taken = []
+    for number in range(_MOST_LOGS):
+        ending = f".{number}" if number else ""
+        target = record.with_name(record.name + ending)
+        target.unlink(missing_ok=True)
+        if not _copy_plain(folder / f"{_LOG}{ending}", target):
+            break
+        taken.append(target)
+    return tuple(taken)
+
+
+def _copy_plain(source: Path, target: Path) -> bool:
+    """The candidate can write there: only a plain file of sane size is copied."""
+    try:
+        handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    with os.fdopen(handle, "rb") as file:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _LOG_BYTES:
+            return False
+        with target.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+    return True
 
 
 def _lost(folder: Path, boxed: Boxed, seconds: float) -> Finding:

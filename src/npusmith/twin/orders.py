@@ -110,6 +110,11 @@ class Orders:
         self.slots.clear()
         self.changed.clear()
 
+    def record(self, log: Path | None, most_steps: int, dry: bool) -> None:
+        """The launches leave logs for the timing model; `dry`: they do not compute."""
+        if log is not None or dry:
+            self.say("record", "" if log is None else str(log), most_steps, int(dry))
+
     def attr(self, name: str, value: Attr) -> None:
         if isinstance(value, str) or not isinstance(value, Sequence):
             self.lines.append(f"attr {_hex(name)} scalar {_value(value)}")

@@ -27,6 +27,7 @@ _KEPT_CHAINS = 8  # some 80 MB each: chips, compilers, versions of npusmith
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
+TIMER = HERE / "timer"
 
 # Values must not depend on what the compiler fuses; aliasing casts are everyday work in kernels.
 _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
@@ -36,6 +37,7 @@ _CUBE = (*_KERNEL, "-DTWIN_CUBE")  # the same kernel as a cube core runs it
 _HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
 _SUPPORT = ("-O1", "-pthread")  # the host side of the runtime runs once for each call
+_TIMER = ("-O2",)  # no -march: the same cycles on every machine
 
 _KERNEL_HEADER = '#include <math.h>\n#include "kernel_operator.h"\n#include "twin/entry.h"\n'
 _HOST_HEADER = """#include "register/op_def_registry.h"
@@ -68,6 +70,11 @@ class Toolchain:
     @property
     def runner(self) -> Path:
         return self.folder / "runner"
+
+    @property
+    def timer(self) -> Path:
+        """The program that says how long a recorded launch would take (timing/simulate.py)."""
+        return self.folder / "timer"
 
     def kernel_command(self) -> list[str]:
         """The compile of a kernel translation unit, without its input and output."""
@@ -141,13 +148,16 @@ def _texts() -> list[bytes]:
     """Headers, runtime and flags, in a stable order."""
     files = sorted(
         path
-        for folder in (INCLUDE, RUNTIME)
+        for folder in (INCLUDE, RUNTIME, TIMER)
         for path in folder.rglob("*")
         if path.suffix in (".h", ".cpp")
     )
     flags = " ".join(
-        (*_COMMON, *_KERNEL, *_CUBE, *_HOST, *_RUNTIME, *_SUPPORT, _KERNEL_HEADER, _HOST_HEADER)
-    )
+        (
+            *_COMMON, *_KERNEL, *_CUBE, *_HOST, *_RUNTIME, *_SUPPORT, *_TIMER, _KERNEL_HEADER,
+            _HOST_HEADER,
+        )
+    )  # fmt: skip
     return [flags.encode(), str(INCLUDE).encode(), *(path.read_bytes() for path in files)]
 
 
@@ -168,7 +178,10 @@ def _make(chain: Toolchain, folder: Path) -> None:
     (folder / "kernel.h").write_text(_KERNEL_HEADER)
     (folder / "cube.h").write_text(_KERNEL_HEADER)
     (folder / "host.h").write_text(_HOST_HEADER)
-    sources = sorted(RUNTIME.rglob("*.cpp"), key=lambda path: -path.stat().st_size)
+    sources = sorted(
+        (source for part in (RUNTIME, TIMER) for source in part.rglob("*.cpp")),
+        key=lambda path: -path.stat().st_size,
+    )
     objects = {source: folder / f"{source.parent.name}_{source.stem}.o" for source in sources}
     jobs = [_compile_one(chain, source, out) for source, out in objects.items()]
     headers = (("kernel.h", _KERNEL), ("cube.h", _CUBE), ("host.h", _HOST))
@@ -176,19 +189,22 @@ def _make(chain: Toolchain, folder: Path) -> None:
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         list(pool.map(_run, jobs))
     cxx = chain.compiler.path
+    timer = [objects.pop(source) for source in sources if source.parent == TIMER]
+    _run([cxx, "-o", str(folder / "timer"), *map(str, timer)])
     runner = objects.pop(RUNTIME / "runner.cpp")
     library = ["-shared", "-pthread", "-o", str(folder / "libtwin.so"), *map(str, objects.values())]
     _run([cxx, *library])
     # The runner finds its library beside itself, wherever the cache lies.
     link = ["-o", str(folder / "runner"), str(runner), f"-L{folder}", "-ltwin", "-ldl"]
     _run([cxx, *link, "-Wl,-rpath,$ORIGIN"])
-    for path in (*objects.values(), runner):
+    for path in (*objects.values(), runner, *timer):
         path.unlink()
 
 
 def _compile_one(chain: Toolchain, source: Path, out: Path) -> list[str]:
     support = source.name == "runner.cpp" or source.parent.name == "host"
-    flags = (*(_SUPPORT if support else _RUNTIME), f"-I{RUNTIME}")
+    kind = _TIMER if source.parent == TIMER else _SUPPORT if support else _RUNTIME
+    flags = (*kind, f"-I{RUNTIME}")
     return [*_base_command(chain.compiler, chain.folder, flags), "-c", str(source), "-o", str(out)]
 
 

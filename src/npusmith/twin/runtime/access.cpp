@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 #include "toll.h"
 
@@ -18,13 +19,14 @@ View At(const View &view, std::int64_t index, int size) {
 }
 
 Gm At(const Gm &gm, std::int64_t index, int size) {
-  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size};
+  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size, gm.uncached};
 }
 
 }  // namespace
 
 void ReadElement(const Call &call, const View &view, std::int64_t index, int size, void *out) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("read");
   CountToll(core, Toll::kScalar);
   const View element = At(view, index, size);
   const std::uint8_t *from = Usable(core, call, {"tensor", &element, size, size, Use::kRead});
@@ -39,6 +41,7 @@ void ReadElement(const Call &call, const View &view, std::int64_t index, int siz
 void WriteElement(const Call &call, const View &view, std::int64_t index, int size,
                   const void *in) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("write");
   CountToll(core, Toll::kScalar);
   const View element = At(view, index, size);
   std::uint8_t *to = Usable(core, call, {"tensor", &element, size, size, Use::kWrite});
@@ -47,6 +50,7 @@ void WriteElement(const Call &call, const View &view, std::int64_t index, int si
 
 void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *out) {
   Enter(call, PIPE_S);
+  RecordScalar("gm_read");
   const std::uint8_t *from = UsableGm(call, "tensor", At(gm, index, size), size, false);
   if (from == nullptr) {
     std::memset(out, 0xFF, static_cast<std::size_t>(size));
@@ -57,6 +61,7 @@ void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *
 
 void WriteGm(const Call &call, const Gm &gm, std::int64_t index, int size, const void *in) {
   Enter(call, PIPE_S);
+  RecordScalar("gm_write");
   std::uint8_t *to = UsableGm(call, "tensor", At(gm, index, size), size, true);
   if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
 }
@@ -97,12 +102,14 @@ void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes) {
 
 void CleanCache(const Call &call, const Gm &gm, std::int64_t bytes, bool whole) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("cache_clean");
   if (LookGm(call, "tensor", gm, bytes, false) != nullptr) OrderClean(core, whole ? nullptr : gm.base);
 }
 
 void CopyTiling(const Call &call, void *target, const void *source, std::int64_t bytes) {
   Enter(call, PIPE_S);
-  const Gm gm{const_cast<std::uint8_t *>(static_cast<const std::uint8_t *>(source)), -1};
+  RecordScalar("tiling");
+  const Gm gm{const_cast<std::uint8_t *>(static_cast<const std::uint8_t *>(source)), -1, 0};
   const LaunchSpec *spec = ThisLaunch().spec;
   for (const Region &region : spec->regions) {
     const bool inside = gm.base >= region.base && gm.base < region.base + region.bytes;

@@ -3,6 +3,7 @@
 // outputs printed on the pages of Gelu and FasterGelu come out bit for bit.
 #include <cmath>
 
+#include "record.h"
 #include "sheet.h"
 #include "twin/activation.h"
 
@@ -125,6 +126,8 @@ void ActivationOp(const Call &call, const ActivationHow &how, const View &dst, c
   const bool bare = how.name == Activation::kSilu || how.name == Activation::kSwish;
   operands.Scratch(scratch, bare ? 0 : kRepeat);  // guess: one repeat
   if (!operands.Good()) return;
+  RecordLibrary(call.api, how.type, count);
+  if (Dry()) return;
   const auto n = static_cast<std::size_t>(count);
   std::vector<float> x(n), y(b != nullptr ? n : 0);
   Sheet::LoadFloats(how.type, b != nullptr ? gate : from, x.data(), count);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -105,9 +106,13 @@ void CompareOp(const Call &call, DType type, CMPMODE mode, const View &dst, cons
       Disjoint(call, "dst", dst, plan.repeats * bytes, arms[i].role, arms[i].lane.view, source);
     }
   }
+  const Arm out{"dst", {dst, 1, 1}, DType::kU8};  // a repeat gives less than a block of bits
+  const Arm all[] = {out, arms[0], arms[1]};
+  RecordVector(b != nullptr ? "compare" : "compares", plan, all, b != nullptr ? 3 : 2,
+               plan.counted);
   const BitLoop loop = FindLoop(type, mode);
   alignas(64) std::uint8_t x[kRepeat], y[kRepeat];
-  for (std::int64_t r = 0; r < plan.repeats; ++r) {
+  for (std::int64_t r = 0; !Dry() && r < plan.repeats; ++r) {
     GatherRepeat(arms[0], r, lanes, x);
     if (b != nullptr) GatherRepeat(arms[1], r, lanes, y);
     loop(to + r * bytes, x, b != nullptr ? y : scalar, b == nullptr, lanes);
@@ -127,6 +132,8 @@ void CompareToRegister(const Call &call, DType type, CMPMODE mode, const Lane &a
   if (!MakePlan(core, call, walk, lanes, plan)) return;
   Arm arms[] = {{"src0", a, type}, {"src1", b, type}};
   if (!CheckArms(core, call, plan, arms, 2) || plan.last < 0) return;
+  RecordVector("compare", plan, arms, 2, SetsMask(walk));
+  if (Dry()) return;
   alignas(64) std::uint8_t x[kRepeat] = {}, y[kRepeat] = {};
   GatherRepeat(arms[0], 0, plan.last + 1, x);
   GatherRepeat(arms[1], 0, plan.last + 1, y);
@@ -143,6 +150,8 @@ void MoveCompareMask(const Call &call, const View &view, bool store) {
   Core &core = Enter(call);
   std::uint8_t *at = Usable(core, call, {store ? "dst" : "src", &view, 16, 16});
   if (at == nullptr) return;
+  RecordVectorRaw("move_mask", DType::kU8, 1, 16, store ? view.addr : -1, store ? -1 : view.addr,
+                  -1, false);
   if (store) std::memcpy(at, core.compareMask, 16);
   else std::memcpy(core.compareMask, at, 16);
 }
@@ -197,6 +206,8 @@ void SelectOp(const Call &call, DType type, SELMODE mode, const Lane &dst, const
     return;
   }
   for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], false);
+  RecordVector(b != nullptr ? "select" : "selects", plan, arms, count, SetsMask(walk));
+  if (Dry()) return;
   // the mask may share UB with dst
   const std::int64_t used = masked.repeats * plan.lanes + plan.tail;
   const std::vector<std::uint8_t> frozen(bits, bits + (mask == nullptr ? 16 : (used + 7) / 8));

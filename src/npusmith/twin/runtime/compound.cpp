@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 #include "twin/compound.h"
 
@@ -99,6 +100,15 @@ Loop FindLoop(Compound op, DType dst, DType src) {
 
 }  // namespace
 
+namespace {
+
+const char *NameOf(Compound op) {
+  constexpr const char *kNames[] = {"add_relu_cast", "sub_relu_cast", "mul_cast", "add_deq_relu"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+}  // namespace
+
 void CompoundOp(const Call &call, Compound op, DType dstType, DType srcType, const Lane &dst,
                 const Lane &a, const Lane &b, const Walk &walk) {
   Core &core = Enter(call);
@@ -108,6 +118,8 @@ void CompoundOp(const Call &call, Compound op, DType dstType, DType srcType, con
   if (!MakePlan(core, call, walk, kRepeat / SizeOf(srcType), plan)) return;
   if (!CheckArms(core, call, plan, arms, 3) || plan.empty()) return;
   for (int i = 1; i < 3; ++i) CheckOverlap(call, plan, arms[0], arms[i], false);
+  RecordVector(NameOf(op), plan, arms, 3, SetsMask(walk));
+  if (Dry()) return;
   Execute(plan, arms, 3, FindLoop(op, dstType, srcType), &core.deqScale);
   const Loop cap = SaturatesFloat(core) ? CapLoop(dstType) : nullptr;
   if (cap == nullptr) return;
@@ -176,6 +188,8 @@ void DequantOp(const Call &call, bool isSigned, bool table, bool lowerHalf, cons
   if (!MakePlan(core, call, walk, kRepeat / 2, plan)) return;
   if (!CheckArms(core, call, plan, arms, 2) || plan.empty()) return;
   CheckOverlap(call, plan, arms[0], arms[1], false);
+  RecordVector("cast_deq", plan, arms, 2, SetsMask(walk));
+  if (Dry()) return;
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   std::int16_t lanes[kRepeat / 2];
   for (std::int64_t r = 0; r < repeats; ++r) {
@@ -258,6 +272,10 @@ void CastInt4(const Call &call, bool toInt4, AscendC::RoundMode mode, const Lane
   if (!toInt4 && !Disjoint(call, "dst", wide.view, wideBytes, "src", narrow.view, narrowBytes)) {
     return;
   }
+  const Arm arms[] = {{"dst", toInt4 ? narrow : wide, toInt4 ? DType::kI4 : DType::kF16},
+                      {"src", toInt4 ? wide : narrow, toInt4 ? DType::kF16 : DType::kI4}};
+  RecordVector("cast", plan, arms, 2, SetsMask(walk));
+  if (Dry()) return;
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t n = r < plan.repeats ? plan.last + 1 : plan.tail;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -314,6 +332,8 @@ void Interpolate(const Call &call, const View &dst, const View &src, const View 
   const std::int64_t need = rounds * kRepeat + (used + 7) / 8 * kRepeat;
   if (to == nullptr || at == nullptr || by == nullptr) return;
   if (!HasScratch(core, call, &scratch, need)) return;
+  RecordLibrary(call.api, DType::kF16, rounds * kBlocks * kHalves);
+  if (Dry()) return;
   std::int64_t end = 0;
   for (std::int64_t i = 0; i < rounds * kBlocks; ++i) {
     if (at[i] % kBlock != 0) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -365,6 +366,8 @@ void CastOp(const Call &call, DType dstType, DType srcType, RoundMode mode, cons
   if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
   if (!CheckArms(core, call, plan, arms, 2) || plan.empty()) return;
   CheckOverlap(call, plan, arms[0], arms[1], false);
+  RecordVector("cast", plan, arms, 2, SetsMask(walk));
+  if (Dry()) return;
   if (IsWhole(dstType) && !SaturatesCast(core)) {
     const LowBits how{dstType, srcType, mode};
     Execute(plan, arms, 2, KeepLow, &how);

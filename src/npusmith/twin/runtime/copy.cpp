@@ -3,6 +3,7 @@
 
 #include "loops.h"
 #include "put.h"
+#include "record.h"
 #include "text.h"
 #include "twin/cube.h"
 
@@ -109,6 +110,17 @@ bool FromL1(const View &view) {
          MemoryOf(view.position) == Memory::kL1;
 }
 
+// The paths between global memory and a core, for the log.
+const char *PathIn(const View &dst) { return FromL1(dst) ? "gm_l1" : "gm_ub"; }
+const char *PathOut(const View &src) { return FromL1(src) ? "l1_gm" : "ub_gm"; }
+
+std::uint8_t FlagsIn(const Gm &src) { return CacheFlag(src, AscendC::CacheRwMode::READ); }
+
+std::uint8_t FlagsOut(const Core &core, const Gm &dst) {
+  const int atomic = core.atomic == Atomic::kNone ? 0 : kAtomic;
+  return static_cast<std::uint8_t>(CacheFlag(dst, AscendC::CacheRwMode::WRITE) | atomic);
+}
+
 // An operand of a copy from or to global memory: L1 of a cube core, UB of any other.
 std::uint8_t *UsableEnd(Core &core, const Call &call, const Need &need) {
   return UsableIn(core, call, need, FromL1(*need.view) ? Memory::kL1 : Memory::kUb);
@@ -132,6 +144,8 @@ void CopyIn(const Call &call, DType type, const View &dst, const Gm &src, std::i
   if (bytes == 0 || to == nullptr || !CheckGmAlignment(call, src, SizeOf(type))) return;
   const std::uint8_t *from = UsableGm(call, "src", src, bytes, false);
   if (from == nullptr) return;
+  RecordCopy(PathIn(dst), type, 1, bytes, from, bytes, dst.addr, FlagsIn(src));
+  if (Dry()) return;
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
   Loaded(core, dst, 0, from, bytes);
 }
@@ -145,6 +159,8 @@ void CopyOut(const Call &call, DType type, const Gm &dst, const View &src, std::
   std::uint8_t *to = UsableGm(call, "dst", dst, bytes, true);
   if (to == nullptr) return;
   CheckAtomicType(core, call, type);
+  RecordCopy(PathOut(src), type, 1, bytes, to, bytes, src.addr, FlagsOut(core, dst));
+  if (Dry()) return;
   Put(core, to, from, bytes);
   Stored(core, src, 0, to, bytes);
 }
@@ -158,6 +174,8 @@ void CopyOver(const Call &call, DType type, const View &dst, const View &src, st
   const std::uint8_t *from = Usable(core, call, {"src", &src, bytes});
   if (to == nullptr || from == nullptr || bytes == 0) return;
   if (to != from) Disjoint(call, "dst", dst, bytes, "src", src, bytes);
+  RecordCopy("ub_ub", type, 1, bytes, nullptr, 0, dst.addr);
+  if (Dry()) return;
   Moved(core, dst, 0, src, 0, bytes);
   std::memmove(to, from, static_cast<std::size_t>(bytes));
 }
@@ -195,7 +213,11 @@ void CopyInBlocks(const Call &call, DType type, const View &dst, const Gm &src,
       UsableEnd(core, call, {"dst", &dst, rows.ToEnd(), kBlock, Use::kByRole, rows.To()});
   if (to == nullptr || rows.count == 0 || !CheckGmAlignment(call, src, SizeOf(type))) return;
   const std::uint8_t *from = UsableGm(call, "src", src, rows.FromEnd(), false, rows.From());
-  for (std::int64_t i = 0; from != nullptr && i < rows.count; ++i) {
+  if (from == nullptr) return;
+  RecordCopy(PathIn(dst), type, rows.count, rows.bytes, from, rows.fromPitch, dst.addr,
+             FlagsIn(src));
+  if (Dry()) return;
+  for (std::int64_t i = 0; i < rows.count; ++i) {
     std::memcpy(to + i * rows.toPitch, from + i * rows.fromPitch,
                 static_cast<std::size_t>(rows.bytes));
     Loaded(core, dst, i * rows.toPitch, from + i * rows.fromPitch, rows.bytes);
@@ -213,6 +235,9 @@ void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
   std::uint8_t *to = UsableGm(call, "dst", dst, rows.ToEnd(), true, rows.To());
   if (to == nullptr) return;
   CheckAtomicType(core, call, type);
+  RecordCopy(PathOut(src), type, rows.count, rows.bytes, to, rows.toPitch, src.addr,
+             FlagsOut(core, dst));
+  if (Dry()) return;
   for (std::int64_t i = 0; i < rows.count; ++i) {
     Put(core, to + i * rows.toPitch, from + i * rows.fromPitch, rows.bytes);
     Stored(core, src, i * rows.fromPitch, to + i * rows.toPitch, rows.bytes);
@@ -227,6 +252,8 @@ void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &s
   std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd(), kBlock, Use::kByRole, rows.To()});
   const std::uint8_t *from = Usable(core, call, {"src", &src, rows.FromEnd(), kBlock, Use::kByRole, rows.From()});
   if (to == nullptr || from == nullptr) return;
+  RecordCopy("ub_ub", type, rows.count, rows.bytes, nullptr, 0, dst.addr);
+  if (Dry()) return;
   for (std::int64_t i = 0; i < rows.count; ++i) {
     Moved(core, dst, i * rows.toPitch, src, i * rows.fromPitch, rows.bytes);
     std::memmove(to + i * rows.toPitch, from + i * rows.fromPitch,
@@ -306,6 +333,8 @@ void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
   const std::uint8_t *from = UsableGm(call, "src", src, fromBytes, false,
                                       {how.length, fromPitch});
   if (to == nullptr || from == nullptr) return;
+  RecordCopy("gm_ub", type, how.count, how.length, from, fromPitch, dst.addr, FlagsIn(src));
+  if (Dry()) return;
   // doc: with no padding on either side the dummy lanes repeat the first element, isPad or not
   const bool none = how.left == 0 && how.right == 0;
   Filler filler{how.value, none && (how.pad || !core.padSet)};
@@ -334,6 +363,8 @@ void CopyOutPadded(const Call &call, DType type, const Gm &dst, const View &src,
                {how.length, toPitch});
   if (from == nullptr || to == nullptr) return;
   CheckAtomicType(core, call, type);
+  RecordCopy("ub_gm", type, how.count, how.length, to, toPitch, src.addr, FlagsOut(core, dst));
+  if (Dry()) return;
   for (std::int64_t i = 0; i < how.count; ++i) {
     Put(core, to + i * toPitch, from + i * fromPitch, how.length);
     Stored(core, src, i * fromPitch, to + i * toPitch, how.length);
@@ -405,6 +436,15 @@ bool PlanSlices(const Call &call, DType type, const std::uint32_t *dstSlices,
 
 }  // namespace
 
+namespace {
+
+// From one burst to the next; those of outer dimensions may be further apart.
+std::int64_t PitchOf(const std::vector<std::int64_t> &offsets) {
+  return offsets.size() > 1 ? offsets[1] - offsets[0] : 0;
+}
+
+}  // namespace
+
 void CopyInSlices(const Call &call, DType type, const View &dst, const Gm &src,
                   const std::uint32_t *dstSlices, const std::uint32_t *srcSlices, int dims) {
   Core &core = Enter(call, PIPE_MTE2);
@@ -413,6 +453,9 @@ void CopyInSlices(const Call &call, DType type, const View &dst, const Gm &src,
   std::uint8_t *to = Usable(core, call, {"dst", &dst, plan.toEnd});
   const std::uint8_t *from = UsableGm(call, "src", src, plan.fromEnd, false);
   if (to == nullptr || from == nullptr) return;
+  RecordCopy("gm_ub", type, Ll(plan.to.size()), plan.bytes, from + plan.from[0],
+             PitchOf(plan.from), dst.addr + plan.to[0], FlagsIn(src));
+  if (Dry()) return;
   for (std::size_t i = 0; i < plan.to.size(); ++i) {
     std::memcpy(to + plan.to[i], from + plan.from[i], static_cast<std::size_t>(plan.bytes));
     Loaded(core, dst, plan.to[i], from + plan.from[i], plan.bytes);
@@ -428,6 +471,9 @@ void CopyOutSlices(const Call &call, DType type, const Gm &dst, const View &src,
   std::uint8_t *to = UsableGm(call, "dst", dst, plan.toEnd, true);
   if (to == nullptr || from == nullptr) return;
   CheckAtomicType(core, call, type);
+  RecordCopy("ub_gm", type, Ll(plan.to.size()), plan.bytes, to + plan.to[0], PitchOf(plan.to),
+             src.addr + plan.from[0], FlagsOut(core, dst));
+  if (Dry()) return;
   for (std::size_t i = 0; i < plan.to.size(); ++i) {
     Put(core, to + plan.to[i], from + plan.from[i], plan.bytes);
     Stored(core, src, plan.from[i], to + plan.to[i], plan.bytes);
@@ -439,6 +485,9 @@ void FillGm(const Call &call, DType type, const Gm &dst, std::int64_t count, con
   if (!InRange(call, "size", count, 0, 0xFFFFFFFFll)) return;
   std::uint8_t *to = UsableGm(call, "dst", dst, count * SizeOf(type), true);
   if (to == nullptr || count == 0) return;
+  const std::int64_t bytes = count * SizeOf(type);
+  RecordCopy("ub_gm", type, 1, bytes, to, bytes, 0, FlagsOut(core, dst));
+  if (Dry()) return;
   std::vector<std::uint8_t> row(static_cast<std::size_t>(count * SizeOf(type)));
   FillLoop(SizeOf(type))(row.data(), nullptr, nullptr, value, count);
   Put(core, to, row.data(), count * SizeOf(type));

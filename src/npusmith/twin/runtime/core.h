@@ -64,7 +64,7 @@ struct Queue {
   Site made;
 };
 
-enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kRoom, kTurn };
+enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kRoom, kTurn, kServe };
 
 // A vector core (AIV) or a cube core (AIC).
 enum class Kind : std::uint8_t { kVector, kCube };
@@ -96,6 +96,8 @@ struct CubeState {
   std::vector<std::uint8_t> sparse;  // index of LoadDataWithSparse, beside L0B
 };
 
+struct CoreLog;
+
 struct Core {
   int block = 0;  // the same as seat.block
   Seat seat;
@@ -104,6 +106,7 @@ struct Core {
   pipe_t unit = PIPE_V;  // the pipe on which the present call's instruction runs
   Clocks clocks;         // what this core's pipes have seen of each other
   Shadow shadow;         // what is known of each byte that lives on the core
+  std::shared_ptr<CoreLog> log;  // null unless the launch is recorded
 
   CubeState cube;
 
@@ -185,6 +188,8 @@ struct Meeting {
 // The flag counters of one core (doc: CrossCoreSetFlag): a round of stamps for each count.
 using Credits = std::deque<std::shared_ptr<const Stamps>>;
 
+struct MatmulServer;
+
 struct Session {
   const LaunchSpec *spec = nullptr;
   bool cube = false;  // a block has a cube core
@@ -197,6 +202,7 @@ struct Session {
   std::map<const void *, Stamp> blockStamps;                // of IBSet, by flag
   std::map<int, std::deque<Stamp>> turnStamps;              // of NotifyNextBlock, by block
   std::uint8_t *workspace = nullptr;
+  std::map<int, std::shared_ptr<MatmulServer>> servers;     // cube cores that serve, by block
 
   std::uint32_t CoresOf(Kind kind) const;
 };
@@ -209,6 +215,8 @@ void CheckQueues(Core &core);
 void CheckCredits();
 // Can a core that waits go on?
 bool Ready(const Core &core);
+// Have all other cores of its block ended?
+bool AloneInBlock(const Core &core);
 void CheckOverflow(Core &core);
 
 enum class Level : std::uint8_t { kError, kWarning, kNote };

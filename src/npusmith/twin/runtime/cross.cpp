@@ -1,6 +1,7 @@
 // Synchronisation between cores: SyncAll, flags, block flags, turns. Whoever has waited for a core
 // has seen what that core did before (order.h).
 #include "check.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -15,8 +16,16 @@ constexpr std::size_t kEverybody = 2;  // of Session::meetings; the others are i
 
 int KindOf(const Core &core) { return static_cast<int>(core.seat.kind); }
 
-void JoinAll(Core &core, const Stamps &stamps) {
-  for (const Stamp &stamp : stamps) OrderJoin(core, stamp);
+// `before`: so many steps of the setter's scalar unit are not waited for, its own wait.
+void Join(Core &core, const char *what, const Stamp &stamp, std::uint32_t before = 0) {
+  Ticks own = stamp.own;
+  own[0] = stamp.issued - before;  // a flag is not set before the scalar unit has come to it
+  RecordJoin(core, what, stamp.core, own);
+  OrderJoin(core, stamp);
+}
+
+void JoinAll(Core &core, const char *what, const Stamps &stamps, std::uint32_t before = 0) {
+  for (const Stamp &stamp : stamps) Join(core, what, stamp, before);
 }
 
 void Rest(Core &core, const Call &call, Wait what, std::string whatFor) {
@@ -37,7 +46,9 @@ void CheckCapacity(const Call &call, const Session &session) {
          Text("%u blocks", blocks), Text("at most %u", most));
 }
 
-void Meet(const Call &call, Core &core, Meeting &meeting, std::uint32_t cores, const char *who) {
+void Meet(const Call &call, Core &core, Meeting &meeting, std::uint32_t cores, const char *who,
+          const char *what = "sync_all") {
+  RecordScalar(what);
   if (meeting.stamps == nullptr) meeting.stamps = std::make_shared<Stamps>();
   const std::shared_ptr<Stamps> mine = meeting.stamps;
   mine->push_back(OrderStamp(core, PIPE_ALL));
@@ -45,13 +56,13 @@ void Meet(const Call &call, Core &core, Meeting &meeting, std::uint32_t cores, c
   if (meeting.arrived >= cores) {
     meeting = Meeting();
     mine->shrink_to_fit();
-    JoinAll(core, *mine);
+    JoinAll(core, what, *mine, 1);
     return;
   }
   core.meeting = mine;
   Rest(core, call, Wait::kSync, Text("%u %s", cores, who));
   core.meeting = nullptr;
-  JoinAll(core, *mine);
+  JoinAll(core, what, *mine, 1);
 }
 
 }  // namespace
@@ -86,7 +97,7 @@ void SoftSync(const Call &call, const Gm &gm, const View &ub, std::int64_t cores
   const Need space{"ubWorkspace", &ub, bytes, kBlock, Use::kLook};
   if (Usable(core, call, space) == nullptr) return;
   CheckCapacity(call, session);
-  Meet(call, core, session.meetings[0], count, "vector cores");
+  Meet(call, core, session.meetings[0], count, "vector cores", "soft_sync");
 }
 
 // ---- flags in global memory, from one vector core to another
@@ -110,11 +121,13 @@ void BlockSet(const Call &call, const Gm &gm, std::int64_t block, std::int64_t e
     Report(call, "event-pair", "IBSet on a flag that is set already");
   }
   *flag = 1;
+  RecordScalar("block_set", kSetsFlag);
   ThisLaunch().blockStamps[flag] = OrderStamp(core, PIPE_ALL);
 }
 
 void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t event) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("block_wait");
   std::int32_t *flag = BlockFlag(call, gm, block, event);
   if (flag == nullptr) return;
   if (*flag == 0) {
@@ -124,7 +137,7 @@ void BlockWait(const Call &call, const Gm &gm, std::int64_t block, std::int64_t 
   *flag = 0;
   auto &stamps = ThisLaunch().blockStamps;
   if (const auto found = stamps.find(flag); found != stamps.end()) {
-    OrderJoin(core, found->second);
+    Join(core, "block_wait", found->second);
   }
 }
 
@@ -228,6 +241,7 @@ void CrossSet(const Call &call, int mode, pipe_t pipe, std::int64_t id) {
   core.crossId = static_cast<int>(id);
   // The others run, too: a full counter is wrong only when nobody will ever lower it.
   if (!HasRoom(session, core)) Rest(core, call, Wait::kRoom, Text("room in flag %lld", Ll(id)));
+  RecordScalar("cross_set", kSetsFlag);
   Gather(call, session, core, mode, core.crossId, pipe,
          Members(session, core.seat.kind, group, core.crossId),
          Receivers(session, core, mode, core.crossId));
@@ -237,6 +251,7 @@ void CrossWait(const Call &call, std::int64_t id) {
   Core &core = Enter(call, PIPE_S);
   Session &session = ThisLaunch();
   if (session.spec == nullptr || !CheckFlag(call, id)) return;
+  RecordScalar("cross_wait");
   core.crossId = static_cast<int>(id);
   if (!session.cube || session.vectors == 0) CheckCapacity(call, session);
   const Member me =
@@ -245,7 +260,7 @@ void CrossWait(const Call &call, std::int64_t id) {
   Credits &credits = session.credits[me];
   const auto stamps = credits.front();
   credits.pop_front();
-  JoinAll(core, *stamps);
+  JoinAll(core, "cross_wait", *stamps);
 }
 
 void CheckCredits() {
@@ -296,15 +311,17 @@ void WaitTurn(const Call &call, const Gm &gm, const View &ub) {
   if (session.spec == nullptr || !CheckTurns(core, call, gm, ub)) return;
   CheckCapacity(call, session);
   core.turn += 1;
+  RecordScalar("turn_wait");
   if (!TurnHasCome(core)) Rest(core, call, Wait::kTurn, Text("turn %ld", core.turn));
   const auto needed = static_cast<std::size_t>(NeededTurns(core));
-  if (needed > 0) OrderJoin(core, session.turnStamps[BlockBefore(core)][needed - 1]);
+  if (needed > 0) Join(core, "turn_wait", session.turnStamps[BlockBefore(core)][needed - 1]);
 }
 
 void PassTurn(const Call &call, const Gm &gm, const View &ub) {
   Core &core = Enter(call, PIPE_S);
   Session &session = ThisLaunch();
   if (session.spec == nullptr || !CheckTurns(core, call, gm, ub)) return;
+  RecordScalar("turn_set", kSetsFlag);
   session.turnStamps[core.block].push_back(OrderStamp(core, PIPE_ALL));
 }
 
@@ -327,6 +344,7 @@ bool Ready(const Core &core) {
     }
     case Wait::kRoom: return HasRoom(session, core);
     case Wait::kTurn: return TurnHasCome(core);
+    case Wait::kServe: return AloneInBlock(core);
   }
   return true;
 }

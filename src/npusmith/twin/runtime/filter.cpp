@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 #include "twin/scratch.h"
 
@@ -55,6 +56,8 @@ void SelectBytes(const Call &call, DType type, int maskSize, const View &dst, co
   if (dst.addr != src.addr && !Disjoint(call, "dst", dst, bytes, "src", src, bytes)) return;
   if (!Disjoint(call, "dst", dst, bytes, "mask", mask, maskBytes)) return;
   Disjoint(call, "sharedTmpBuffer", scratch, kBlock, "src", src, bytes);
+  RecordLibrary(call.api, type, job.rows * job.columns);
+  if (Dry()) return;
   const auto *fill = static_cast<const std::uint8_t *>(scalar);
   for (std::int64_t i = 0; i < job.rows * job.columns; ++i) {
     const std::int64_t at = i / job.columns * job.maskColumns + i % job.columns;
@@ -132,6 +135,8 @@ void DropOutOp(const Call &call, DType type, const View &dst, const View &src, c
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
   if (from == nullptr || keep == nullptr || to == nullptr) return;
   if (dst.addr != src.addr && !Disjoint(call, "dst", dst, bytes, "src", src, bytes)) return;
+  RecordLibrary(call.api, type, job.rows * job.columns);
+  if (Dry()) return;
   if (type == DType::kF32) {
     DropAs(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), keep, how, job);
   } else {

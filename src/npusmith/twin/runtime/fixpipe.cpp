@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "put.h"
+#include "record.h"
 #include "text.h"
 #include "twin/cube.h"
 
@@ -229,6 +230,31 @@ void EachRow(const Outflow &how, const Target &target, DType to, const std::uint
   }
 }
 
+// Rows of a row-major result, whole columns of blocks of one in NZ.
+void RecordOutflow(const char *path, DType to, const Outflow &how, const Target &target,
+                   const std::uint8_t *gm, std::int64_t local, std::uint8_t flags) {
+  const std::int64_t size = SizeOf(to);
+  if (how.rowMajor) {
+    RecordCopy(path, to, how.matrices * how.m, how.n * size, gm, target.row, local, flags);
+    return;
+  }
+  const std::int64_t blocks = (how.n + target.columns - 1) / target.columns;
+  RecordCopy(path, to, blocks, how.m * std::min(target.columns, how.n) * size, gm, target.block,
+             local, flags);
+}
+
+void WriteGm(Core &core, const Outflow &how, const Target &target, const Convert &convert,
+             const Scales &scales, const std::uint8_t *from, std::uint8_t *base) {
+  const std::int64_t size = SizeOf(convert.to);
+  std::vector<std::uint8_t> line(static_cast<std::size_t>(how.n * size));
+  EachRow(how, target, convert.to, from, base,
+          [&](std::uint8_t *out, const std::uint8_t *in, std::int64_t row, std::int64_t column,
+              std::int64_t count) {
+            ConvertRow(line.data(), in, how, convert, scales, row, column, count);
+            PutAtomic(core, out, line.data(), count * size);
+          });
+}
+
 bool Nothing(const Outflow &how) { return how.n == 0 || how.m == 0 || how.matrices == 0; }
 
 }  // namespace
@@ -248,14 +274,12 @@ void FixpipeToGm(const Call &call, DType dstType, DType srcType, const Gm &dst, 
                                 rows ? Spread{how.n * size, target.row} : Spread{});
   if (base == nullptr) return;
   CheckAtomic(core, call, dstType);
-  const Convert convert{how.mode, srcType, dstType, how.relu};
-  std::vector<std::uint8_t> line(static_cast<std::size_t>(how.n * size));
-  EachRow(how, target, dstType, from, base,
-          [&](std::uint8_t *out, const std::uint8_t *in, std::int64_t row, std::int64_t column,
-              std::int64_t count) {
-            ConvertRow(line.data(), in, how, convert, scales, row, column, count);
-            PutAtomic(core, out, line.data(), count * size);
-          });
+  const int atomic = core.atomic == Atomic::kNone ? 0 : kAtomic;
+  RecordOutflow("l0c_gm", dstType, how, target, base, src.addr,
+                static_cast<std::uint8_t>(atomic | CacheFlag(dst, AscendC::CacheRwMode::WRITE)));
+  if (!Dry()) {
+    WriteGm(core, how, target, {how.mode, srcType, dstType, how.relu}, scales, from, base);
+  }
   if (how.unitFlag != 0) core.cube.fix = OrderStamp(core, PIPE_FIX);
 }
 
@@ -273,12 +297,13 @@ void FixpipeToL1(const Call &call, DType dstType, DType srcType, const View &dst
   std::uint8_t *base = UsableIn(
       core, call, {"dst", &dst, target.bytes, kBlock, Use::kWrite, rows}, Memory::kL1);
   if (base == nullptr) return;
+  RecordOutflow("l0c_l1", dstType, how, target, nullptr, dst.addr, 0);
   const Convert convert{how.mode, srcType, dstType, how.relu};
-  EachRow(how, target, dstType, from, base,
-          [&](std::uint8_t *out, const std::uint8_t *in, std::int64_t row, std::int64_t column,
-              std::int64_t count) {
-            ConvertRow(out, in, how, convert, scales, row, column, count);
-          });
+  const auto write = [&](std::uint8_t *out, const std::uint8_t *in, std::int64_t row,
+                         std::int64_t column, std::int64_t count) {
+    ConvertRow(out, in, how, convert, scales, row, column, count);
+  };
+  if (!Dry()) EachRow(how, target, dstType, from, base, write);
   if (how.unitFlag != 0) core.cube.fix = OrderStamp(core, PIPE_FIX);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -96,6 +97,8 @@ void FoldAxis(const Call &call, DType type, const View &dst, const View &src, co
     Disjoint(call, "sharedTmpBuffer", *scratch, kBlock, "src", src, srcBytes);
     Disjoint(call, "sharedTmpBuffer", *scratch, kBlock, "dst", dst, dstBytes);
   }
+  RecordLibrary(call.api, type, rows * columns);
+  if (Dry()) return;
   const bool logic = job.fold == AxisFold::kAny || job.fold == AxisFold::kAll;
   const auto run = [&](auto tag) {
     using T = decltype(tag);
@@ -124,6 +127,8 @@ void XorSum(const Call &call, const View &dst, const View &a, const View &b, con
   if (x == nullptr || y == nullptr || to == nullptr) return;
   if (!Disjoint(call, "dst", dst, kSize, "src0", a, count * kSize)) return;
   if (!Disjoint(call, "dst", dst, kSize, "src1", b, count * kSize)) return;
+  RecordLibrary(call.api, DType::kI16, count);
+  if (Dry()) return;
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::int16_t>(x[i] ^ y[i]);
   *to = static_cast<std::int16_t>(std::clamp(sum, kLeast, kMost));
@@ -171,6 +176,8 @@ void RunningSum(const Call &call, DType type, const View &dst, const View &lastR
     if (row == nullptr) return;
   }
   if (dst.addr != src.addr && !Disjoint(call, "dst", dst, bytes, "src", src, bytes)) return;
+  RecordLibrary(call.api, type, job.outter * job.inner);
+  if (Dry()) return;
   if (type == DType::kF32) {
     RunningSumAs(reinterpret_cast<float *>(to), reinterpret_cast<const float *>(from), job);
   } else {

@@ -10,6 +10,7 @@
 
 #include "core.h"
 #include "divide.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -76,7 +77,9 @@ void Start(Fibre &fibre) {
 
 void Resume(Fibre &fibre) {
   running = fibre.core.get();
+  RecordResume(*running);
   swapcontext(&scheduler, &fibre.context);
+  if (running->done) RecordCoreEnd(*running, !running->stopped);
   running = nullptr;
 }
 
@@ -136,6 +139,17 @@ void ReportDeadlock(const std::vector<Fibre *> &waiting, std::size_t cores) {
            who);
   }
   running = nullptr;
+}
+
+// Cube cores that stay only for what is recorded of them have nothing to wait for any more when the
+// vector cores of their block wait for ever.
+void DismissServers(std::vector<Fibre *> &waiting) {
+  for (Fibre *fibre : waiting) {
+    if (fibre->core->wait == Wait::kServe) Resume(*fibre);
+  }
+  const auto gone = std::remove_if(waiting.begin(), waiting.end(),
+                                   [](const Fibre *fibre) { return fibre->core->done; });
+  waiting.erase(gone, waiting.end());
 }
 
 using Ring = std::vector<std::unique_ptr<Fibre>>;
@@ -269,6 +283,7 @@ Core &Enter(const Call &call, pipe_t unit) {
   NoteApi(call.api);
   Runs(core, call.site) += 1;
   OrderIssue(core, unit);
+  if (core.log != nullptr) RecordBegin(core, unit);
   return core;
 }
 
@@ -306,6 +321,7 @@ struct Roster {
     Fibre *fibre = spare.back();
     spare.pop_back();
     fibre->core->Clear(seat);
+    RecordCoreBegin(*fibre->core);
     return fibre;
   }
   void GiveBack(Fibre *fibre) {
@@ -350,6 +366,13 @@ std::vector<std::uint32_t> TurnsOf(const LaunchSpec &spec) {
 
 }  // namespace
 
+bool AloneInBlock(const Core &core) {
+  for (const auto &[other, fibre] : *fibres) {
+    if (other != &core && other->seat.group == core.seat.group && !other->done) return false;
+  }
+  return true;
+}
+
 void StopQuietly() {
   if (running == nullptr) std::abort();
   Me().done = true;
@@ -372,6 +395,7 @@ bool Launch(const LaunchSpec &spec) {
   session.cube = crew.cube;
   session.vectors = crew.vectors;
   OrderLaunch();
+  RecordLaunch();
   const DivideWatch divisions;
   Roster pool;
   fibres = &pool.table;
@@ -382,12 +406,14 @@ bool Launch(const LaunchSpec &spec) {
     waiting.insert(waiting.end(), left.begin(), left.end());
   }
   waiting = RunWaiting(std::move(waiting), finished);
+  DismissServers(waiting);
   // after a fatal finding the others wait in vain, which explains nothing
   const std::size_t cores = session.CoresOf(Kind::kVector) + session.CoresOf(Kind::kCube);
   if (!waiting.empty() && finished) ReportDeadlock(waiting, cores);
   const bool completed = finished && waiting.empty();
   if (completed) CheckCredits();
   if (completed) OrderFinish();
+  RecordFinish(completed);
   fibres = nullptr;
   session.spec = nullptr;
   return completed;

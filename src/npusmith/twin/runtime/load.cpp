@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 #include "twin/cube.h"
 
@@ -27,6 +28,13 @@ bool ToL0(const Call &call, const View &dst, Memory &memory) {
   Report(call, dst.position == P::MAX ? "tensor-empty" : "position",
          Text("dst of %s is at %s", call.api, NameOf(dst.position)), "", "A2 or B2");
   return false;
+}
+
+const char *ToL0Path(Memory memory) { return memory == Memory::kL0a ? "l1_l0a" : "l1_l0b"; }
+
+const char *FromGmPath(Memory memory) {
+  if (memory == Memory::kL1) return "gm_l1";
+  return memory == Memory::kL0a ? "gm_l0a" : "gm_l0b";
 }
 
 // Where the iterations of a load begin in their source, in bytes.
@@ -98,10 +106,12 @@ void LoadFractals(const Call &call, DType type, const View &dst, const View &src
                               {"dst", &dst, (how.repeats - 1) * pitch + kFractal, kFractal,
                                Use::kWrite, Rows(kFractal, pitch)},
                               memory);
-  if (from != nullptr && to != nullptr) CopyFractals(to, from, steps, how);
+  if (from == nullptr || to == nullptr) return;
+  RecordCopy(ToL0Path(memory), type, how.repeats, kFractal, nullptr, 0, dst.addr);
+  if (!Dry()) CopyFractals(to, from, steps, how);
 }
 
-void LoadFractalsGm(const Call &call, DType, const View &dst, const Gm &src,
+void LoadFractalsGm(const Call &call, DType type, const View &dst, const Gm &src,
                     const Fractals &how) {
   Core &core = Enter(call, PIPE_MTE2);
   Steps steps;
@@ -133,7 +143,10 @@ void LoadFractalsGm(const Call &call, DType, const View &dst, const Gm &src,
   if (to == nullptr) return;
   const std::uint8_t *from = UsableGm(call, "src", part, steps.bytes, false,
                                       Rows(kFractal, how.source * kFractal));
-  if (from != nullptr) CopyFractals(to, from, steps, how);
+  if (from == nullptr) return;
+  RecordCopy(FromGmPath(memory), type, how.repeats, kFractal, from, how.source * kFractal, dst.addr,
+             CacheFlag(src, AscendC::CacheRwMode::READ));
+  if (!Dry()) CopyFractals(to, from, steps, how);
 }
 
 namespace {
@@ -188,7 +201,8 @@ void LoadSquares(const Call &call, DType type, const View &dst, const View &src,
   std::uint8_t *to =
       UsableIn(core, call, {"dst", &dst, last, kFractal, Use::kWrite}, memory);
   if (from == nullptr || to == nullptr) return;
-  for (std::int64_t i = 0; i < how.repeats; ++i) {
+  RecordCopy(ToL0Path(memory), type, how.repeats * square.count, kFractal, nullptr, 0, dst.addr);
+  for (std::int64_t i = 0; !Dry() && i < how.repeats; ++i) {
     TransposeSquare(to + i * pitch, from + (steps.first - steps.low) + i * steps.step, square,
                     inner);
   }
@@ -208,6 +222,8 @@ void LoadSparse(const Call &call, const View &dst, const View &src, const View &
   std::uint8_t *to =
       UsableIn(core, call, {"dst", &dst, bytes, kFractal, Use::kWrite}, Memory::kL0b);
   if (from == nullptr || kept == nullptr || to == nullptr) return;
+  RecordCopy("l1_l0b_sparse", DType::kI8, how.repeats, kFractal, nullptr, 0, dst.addr);
+  if (Dry()) return;
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
   auto &store = core.cube.sparse;
   store.resize(static_cast<std::size_t>(BytesOf(Memory::kL0b) / 4));
@@ -346,6 +362,9 @@ void LoadImage(const Call &call, DType type, const View &dst, const View &src,
   std::uint8_t *to = UsableIn(
       core, call, {"dst", &dst, part.Elements() * size, kFractal, Use::kWrite}, memory);
   if (all.image == nullptr || to == nullptr) return;
+  RecordCopy(ToL0Path(memory), type, part.Elements() * size / kFractal, kFractal, nullptr, 0,
+             dst.addr);
+  if (Dry()) return;
   std::memset(to, 0, static_cast<std::size_t>(part.Elements() * size));
   const std::int64_t lastRow = all.outWidth * all.outHeight, lastColumn = all.Wide();
   for (std::int64_t row = 0; row < part.rows; ++row) {
@@ -386,6 +405,15 @@ void SetImageBoundary(const Call &call, std::int64_t bytes) {
 
 // ---- fills, ND to NZ, tables
 
+namespace {
+
+const char *FillPath(Memory memory) {
+  if (memory == Memory::kL1) return "fill_l1";
+  return memory == Memory::kL0a ? "fill_l0a" : "fill_l0b";
+}
+
+}  // namespace
+
 void FillBlocks(const Call &call, DType type, const View &dst, const void *value,
                 std::int64_t repeats, std::int64_t blocks, std::int64_t gap) {
   const bool l0 = dst.position == AscendC::TPosition::A2 || dst.position == AscendC::TPosition::B2;
@@ -401,8 +429,10 @@ void FillBlocks(const Call &call, DType type, const View &dst, const void *value
       {"dst", &dst, (repeats - 1) * pitch + run, unit, Use::kWrite, Rows(run, pitch)},
       l0 ? MemoryOf(dst.position) : Memory::kL1);
   if (to == nullptr) return;
+  RecordCopy(FillPath(l0 ? MemoryOf(dst.position) : Memory::kL1), type, repeats, run, nullptr, 0,
+             dst.addr);
   const auto size = static_cast<std::size_t>(SizeOf(type));
-  for (std::int64_t i = 0; i < repeats; ++i) {
+  for (std::int64_t i = 0; !Dry() && i < repeats; ++i) {
     for (std::int64_t at = 0; at < run; at += static_cast<std::int64_t>(size)) {
       std::memcpy(to + i * pitch + at, value, size);
     }
@@ -442,7 +472,9 @@ void CopyNdToNz(const Call &call, DType type, const View &dst, const Gm &src, co
   const std::uint8_t *from = UsableGm(call, "src", src, fromBytes, false,
                                       how.count == 1 ? Rows(run, row) : Spread{});
   if (from == nullptr) return;
-  for (std::int64_t matrix = 0; matrix < how.count; ++matrix) {
+  RecordCopy("gm_l1", type, how.count * how.rows, run, from, row, dst.addr,
+             kNd2Nz | CacheFlag(src, AscendC::CacheRwMode::READ));
+  for (std::int64_t matrix = 0; !Dry() && matrix < how.count; ++matrix) {
     for (std::int64_t i = 0; i < how.rows; ++i) {
       const std::uint8_t *in = from + matrix * how.sourceMatrix * size + i * row;
       std::uint8_t *out = to + matrix * how.targetMatrix * size + i * line;
@@ -515,7 +547,8 @@ void CopyToTable(const Call &call, DType dstType, DType srcType, const View &dst
   std::uint8_t *to = UsableIn(core, call, {"dst", &dst, toBytes, 64, Use::kWrite},
                               bias ? Memory::kBias : Memory::kFixpipe);
   if (from == nullptr || to == nullptr) return;
-  for (std::int64_t i = 0; i < rows.count; ++i) {
+  RecordCopy(bias ? "l1_bt" : "l1_fb", srcType, rows.count, rows.bytes, nullptr, 0, dst.addr);
+  for (std::int64_t i = 0; !Dry() && i < rows.count; ++i) {
     const std::uint8_t *in = from + i * rows.fromPitch;
     std::uint8_t *out = to + i * rows.toPitch;
     if (widen == 2) WidenHalf(out, in, rows.bytes / 2);

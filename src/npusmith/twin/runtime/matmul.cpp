@@ -3,7 +3,8 @@
 
 #include "check.h"
 #include "gemm.h"
-#include "matmulstate.h"
+#include "matmulsteps.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -41,13 +42,19 @@ bool Computes(const Call &call, const MatmulState &s) {
   return false;
 }
 
-// A synchronous call returns when the cube core has answered: all of its work is done.
-void Settle(Core &core) {
-  constexpr pipe_t kPipes[] = {PIPE_S,    PIPE_V,    PIPE_M,  PIPE_MTE1,
-                               PIPE_MTE2, PIPE_MTE3, PIPE_FIX};
+constexpr pipe_t kPipes[] = {PIPE_S,    PIPE_V,    PIPE_M,  PIPE_MTE1,
+                             PIPE_MTE2, PIPE_MTE3, PIPE_FIX};
+
+// A synchronous call returns when the cube core has answered: all of its work is done. What a cube
+// core's own object leaves on the pipes nobody waits for: only the sanitizer takes it for done.
+void Settle(Core &core, const MatmulState &s) {
+  for (const pipe_t unit : kPipes) RecordKeep(core, unit);
   for (const pipe_t from : {PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX}) {
     const Stamp stamp = OrderStamp(core, from);
     for (const pipe_t to : kPipes) OrderTake(core, stamp, to);
+  }
+  for (const pipe_t unit : kPipes) {
+    if (!s.traits.client) RecordForget(core, unit);
   }
 }
 
@@ -79,19 +86,22 @@ Cell CellOf(std::int64_t step, std::int64_t inner, std::int64_t outer, std::int6
   return {0, 0};
 }
 
+}  // namespace
+
 // doc: iterateOrder 0 goes along M first, 1 along N
-MatmulBlock BlockAt(const MatmulState &s, std::int64_t step) {
-  const TCubeTiling &t = s.tiling;
-  const std::int64_t mBlocks = Rounds(s.m, t.baseM), nBlocks = Rounds(s.n, t.baseN);
+MatmulBlock BlockAt(const TCubeTiling &t, std::int64_t m, std::int64_t n, std::int64_t step) {
+  const std::int64_t mBlocks = Rounds(m, t.baseM), nBlocks = Rounds(n, t.baseN);
   const std::int64_t stepM = std::max(t.stepM, 1), stepN = std::max(t.stepN, 1);
   const bool alongM = t.iterateOrder == 0;
   const Cell spot = alongM ? CellOf(step, mBlocks, nBlocks, stepM, stepN)
                            : CellOf(step, nBlocks, mBlocks, stepN, stepM);
   const std::int64_t row = (alongM ? spot.inner : spot.outer) * t.baseM;
   const std::int64_t col = (alongM ? spot.outer : spot.inner) * t.baseN;
-  return {row, col, std::min<std::int64_t>(t.baseM, s.m - row),
-          std::min<std::int64_t>(t.baseN, s.n - col)};
+  return {row, col, std::min<std::int64_t>(t.baseM, m - row),
+          std::min<std::int64_t>(t.baseN, n - col)};
 }
+
+namespace {
 
 // Adds the product of one block to what lies in `sum`, which starts with the bias or with zero.
 template <typename Acc>
@@ -110,14 +120,15 @@ void Sum(const MatmulState &s, MatmulPanels<Acc> &panels, const MatmulBlock &blo
 
 void Compute(MatmulState &s, const MatmulBlock &block, bool keep) {
   s.block = block;
+  if (Dry()) return;
   if (s.integer()) return Sum(s, s.ints, block, keep);
   Sum(s, s.floats, block, keep);
 }
 
-void Write(const Call &call, MatmulState &s, const MatmulStore &to) {
+MatmulSpan Write(const Call &call, MatmulState &s, const MatmulStore &to) {
   const void *sums = s.integer() ? static_cast<const void *>(s.ints.sum.data())
                                  : static_cast<const void *>(s.floats.sum.data());
-  StoreMatmul(call, s, to, s.block, sums, s.block.cols);
+  return StoreMatmul(call, s, to, s.block, sums, s.block.cols);
 }
 
 MatmulIndex Single() { return {0, 0, 0, {}}; }
@@ -125,7 +136,7 @@ MatmulIndex Single() { return {0, 0, 0, {}}; }
 bool NextBlock(const Call &call, MatmulState &s, bool partial) {
   if (s.step >= BlockCountOf(s)) return false;
   if (s.step == 0 && (!CheckMatmulInputs(call, s) || !LoadMatmul(call, s, Single()))) return false;
-  Compute(s, BlockAt(s, s.step), partial);
+  Compute(s, BlockAt(s.tiling, s.m, s.n, s.step), partial);
   s.step += 1;
   s.holds = true;
   return true;
@@ -142,6 +153,11 @@ bool HasWorkspace(const Call &call, const MatmulState &s) {
   Report(call, "matmul-order", Text("%s needs the object's own workspace", call.api), "",
          "SetWorkspace before the asynchronous form");
   return false;
+}
+
+// GetTensorC: after Iterate<false> the block is computed now.
+MatmulTask Fetched(const MatmulState &s, const MatmulSpan &where, const MatmulOut &out) {
+  return {s.step - 1, s.pending ? 1 : 0, false, where, out, s.block};
 }
 
 bool Fetchable(const Call &call, MatmulState &s) {
@@ -233,21 +249,26 @@ bool StepMatmul(const Call &call, MatmulState &s, bool sync, bool partial) {
   if (!Computes(call, s)) return false;
   if (!sync) {
     const bool more = !s.pending || s.step < BlockCountOf(s);
+    if (!s.pending) s.begun = OrderStamp(core, PIPE_ALL);
     s.pending = more;
     if (!more) Restart(s);
     return more;
   }
   const bool got = NextBlock(call, s, partial);
   if (!got) Restart(s);
-  if (got) Settle(core);
-  return got;
+  if (!got) return false;
+  RecordMatmul(core, call, s, {s.step - 1, 1, partial, {}, {}, s.block}, true);
+  Settle(core, s);
+  return true;
 }
 
 void FetchMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const MatmulOut &out) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s) || !Fetchable(call, s)) return;
-  Write(call, s, {to, out, Single()});
-  if (out.sync || to.local) Settle(core);
+  const MatmulSpan where = Write(call, s, {to, out, Single()});
+  const bool waits = out.sync || to.local;
+  RecordMatmul(core, call, s, Fetched(s, where, out), waits);
+  if (waits) Settle(core, s);
 }
 
 Gm FetchMatmul(const Call &call, MatmulState &s, const MatmulOut &out) {
@@ -257,8 +278,9 @@ Gm FetchMatmul(const Call &call, MatmulState &s, const MatmulOut &out) {
   const Gm gm = WorkspaceAt(s, (s.step - 1) * block, block);
   MatmulOut alone = out;
   alone.sequential = true;
-  Write(call, s, {{false, gm, {}}, alone, Single()});
-  Settle(core);
+  const MatmulSpan where = Write(call, s, {{false, gm, {}}, alone, Single()});
+  RecordMatmul(core, call, s, Fetched(s, where, alone), true);
+  Settle(core, s);
   return gm;
 }
 
@@ -267,29 +289,33 @@ void AllMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const Ma
   if (!Computes(call, s)) return;
   Restart(s);
   s.waitable = !out.sync && out.wait;
-  if (out.skipped) return;
+  if (out.skipped) return RecordMatmul(core, call, s, {}, out.sync);
   if (!CheckMatmulInputs(call, s) || !LoadMatmul(call, s, Single())) return;
+  MatmulSpan where;
   if (!out.sequential) {
     Compute(s, {0, 0, s.m, s.n}, false);
-    Write(call, s, {to, out, Single()});
+    where = Write(call, s, {to, out, Single()});
   }
   const std::int64_t block = std::int64_t{s.tiling.baseM} * s.tiling.baseN *
                              SizeOf(s.traits.c.type);
   MatmulPlace at = to;
   for (std::int64_t step = 0; out.sequential && step < BlockCountOf(s); ++step) {
-    Compute(s, BlockAt(s, step), false);
-    Write(call, s, {at, out, Single()});
+    Compute(s, BlockAt(s.tiling, s.m, s.n, step), false);
+    const MatmulSpan one = Write(call, s, {at, out, Single()});
+    if (step == 0) where = one;
     at.gm.base += block;
     at.gm.bytes -= at.gm.bytes >= 0 ? block : 0;
   }
   s.holds = false;
-  if (out.sync) Settle(core);
+  RecordMatmul(core, call, s, {0, BlockCountOf(s), false, where, out, {}}, out.sync || to.local);
+  if (out.sync) Settle(core, s);
 }
 
 void WaitMatmul(const Call &call, MatmulState &s) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s)) return;
-  Settle(core);
+  RecordWaited(core, s);
+  Settle(core, s);
   if (!s.waitable) {
     Report(call, "matmul-order", Text("%s, and nothing asynchronous was begun", call.api), "",
            "one wait for each asynchronous call");
@@ -325,13 +351,16 @@ bool CheckBatch(const Call &call, const MatmulBatch &batch) {
 
 // One batch; `into` numbers its matrices in C from zero instead of from the batch's own place.
 void OneBatch(const Call &call, MatmulState &s, const MatmulStore &to, const MatmulBatch &batch,
-              std::int64_t round, bool fromZero) {
-  for (std::int64_t i = 0; i < std::max(batch.a, batch.b); ++i) {
+              std::int64_t round, bool fromZero, bool waits) {
+  const std::int64_t count = std::max(batch.a, batch.b);
+  for (std::int64_t i = 0; i < count; ++i) {
     MatmulIndex at = IndexOf(batch, i, round);
     if (!LoadMatmul(call, s, at)) return;
     Compute(s, {0, 0, s.m, s.n}, false);
     if (fromZero) at.c = i;
-    Write(call, s, {to.place, to.out, at});
+    const MatmulSpan where = Write(call, s, {to.place, to.out, at});
+    RecordMatmul(Me(), call, s, {0, BlockCountOf(s), false, where, to.out, {}},
+                 waits && i + 1 == count);
   }
 }
 
@@ -343,9 +372,9 @@ void BatchMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const 
   if (!Computes(call, s) || !CheckBatch(call, batch) || !CheckMatmulInputs(call, s)) return;
   MatmulOut placed = out;
   placed.sequential = false;  // doc: reserved
-  OneBatch(call, s, {to, placed, {}}, batch, 0, true);
+  OneBatch(call, s, {to, placed, {}}, batch, 0, true, out.sync || to.local);
   s.waitable = !out.sync && out.wait;
-  if (out.sync) Settle(core);
+  if (out.sync) Settle(core, s);
 }
 
 void LoopMatmul(const Call &call, MatmulState &s, std::int64_t loops, const MatmulBatch &batch,
@@ -374,9 +403,9 @@ void FetchMatmulBatch(const Call &call, MatmulState &s, const MatmulPlace &to,
                       const MatmulOut &out) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s) || !NextBatch(call, s)) return;
-  OneBatch(call, s, {to, {0, false, out.sync}, {}}, s.batch, s.loop, true);
+  OneBatch(call, s, {to, {0, false, out.sync}, {}}, s.batch, s.loop, true, true);
   s.loop += 1;
-  Settle(core);
+  Settle(core, s);
 }
 
 Gm FetchMatmulBatch(const Call &call, MatmulState &s, const MatmulOut &out) {
@@ -384,9 +413,9 @@ Gm FetchMatmulBatch(const Call &call, MatmulState &s, const MatmulOut &out) {
   if (!Computes(call, s) || !NextBatch(call, s)) return {};
   const std::int64_t one = std::max(s.batch.a, s.batch.b) * s.m * s.n;
   const Gm gm = WorkspaceAt(s, s.loop * one, one);
-  OneBatch(call, s, {{false, gm, {}}, {0, false, out.sync}, {}}, s.batch, s.loop, true);
+  OneBatch(call, s, {{false, gm, {}}, {0, false, out.sync}, {}}, s.batch, s.loop, true, true);
   s.loop += 1;
-  Settle(core);
+  Settle(core, s);
   return gm;
 }
 

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "loops.h"
 #include "matmulstate.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -12,6 +13,7 @@ namespace twin {
 void MoveTo(Core &core, pipe_t unit) {
   core.unit = unit;
   OrderIssue(core, unit);
+  if (core.log != nullptr) RecordBegin(core, unit);
 }
 
 // ---- where the matrices of a batch lie
@@ -84,6 +86,14 @@ pipe_t PipeOf(const Access &access) {
   if (!access.place->local) return access.write ? PIPE_FIX : PIPE_MTE2;
   if (MemoryOf(access.place->view.position) != Memory::kUb) return PIPE_MTE1;
   return access.write ? PIPE_MTE2 : PIPE_MTE3;  // results come to UB through global memory
+}
+
+// A vector core's operand goes to the cube core through the system's part of the workspace.
+void RecordHandOver(const Access &access, DType type) {
+  const MatmulLayout &how = access.layout;
+  const std::int64_t rows = how.nz() ? Up(how.cols, how.c0) / how.c0 : how.rows;
+  const std::int64_t run = (how.nz() ? how.rows * how.c0 : how.cols) * access.size;
+  RecordCopy("ub_gm", type, rows, run, ThisLaunch().workspace, run, access.place->view.addr);
 }
 
 std::uint8_t *Reach(Core &core, const Call &call, const Access &access) {
@@ -205,13 +215,24 @@ struct Source {
   Sides size;
   Axes axes;
   std::int64_t offset;
+  MatmulSpan *found;
 };
+
+MatmulSpan SpanOf(const Access &access, const std::uint8_t *base, DType type, bool transposed) {
+  const MatmulPlace &place = *access.place;
+  const auto kind = access.write ? AscendC::CacheRwMode::WRITE : AscendC::CacheRwMode::READ;
+  return {base, access.layout, type, place.local, transposed,
+          place.local ? MemoryOf(place.view.position) : Memory::kUb,
+          place.local ? std::uint8_t{0} : CacheFlag(place.gm, kind)};
+}
 
 // Row-major rows x cols of the product's own orientation.
 template <typename Acc>
 bool Load(Core &core, const Call &call, const Source &from, std::vector<Acc> &out) {
   const Sides &size = from.size;
+  *from.found = {};
   if (from.input->scalar) {
+    if (Dry()) return true;
     out.assign(static_cast<std::size_t>(size.rows * size.cols),
                static_cast<Acc>(from.input->value));
     return true;
@@ -222,6 +243,9 @@ bool Load(Core &core, const Call &call, const Source &from, std::vector<Acc> &ou
   const Access access{from.role, &from.input->place, how, SizeOf(from.side->type), from.offset};
   const std::uint8_t *base = Reach(core, call, access);
   if (base == nullptr) return false;
+  if (PipeOf(access) == PIPE_MTE3) RecordHandOver(access, from.side->type);
+  *from.found = SpanOf(access, base, from.side->type, from.input->transposed);
+  if (Dry()) return true;
   out = Read<Acc>(base, how, from.side->type);
   if (from.input->transposed) out = Turned(out, size.rows, size.cols);
   return true;
@@ -233,16 +257,20 @@ bool LoadAll(const Call &call, MatmulState &s, const MatmulIndex &at, MatmulPane
   const bool ta = s.a.transposed, tb = s.b.transposed;
   const Sides sizeA = ta ? Sides{s.k, s.m, s.orgKa, s.orgM} : Sides{s.m, s.k, s.orgM, s.orgKa};
   const Sides sizeB = tb ? Sides{s.n, s.k, s.orgN, s.orgKb} : Sides{s.k, s.n, s.orgKb, s.orgN};
-  const Source a{"A", &s.traits.a, &s.a, sizeA, AxesA(s.tiling), OffsetA(s, at)};
-  const Source b{"B", &s.traits.b, &s.b, sizeB, AxesB(s.tiling), OffsetB(s, at)};
+  const Source a{"A", &s.traits.a, &s.a, sizeA, AxesA(s.tiling), OffsetA(s, at),
+                 &s.fromA};
+  const Source b{"B", &s.traits.b, &s.b, sizeB, AxesB(s.tiling), OffsetB(s, at),
+                 &s.fromB};
   if (!Load(core, call, a, panels.a) || !Load(core, call, b, panels.b)) return false;
   panels.bias.clear();
+  s.fromBias = {};
   if (!s.bias.set) return true;
   const std::int64_t offset = s.traits.biasBatch ? at.c * s.n : 0;
   MatmulSide side = s.traits.bias;
   side.layout = LayoutMode::NONE;
   side.format = CubeFormat::ND;
-  return Load(core, call, {"bias", &side, &s.bias, {1, s.n, 1, s.n}, {}, offset}, panels.bias);
+  return Load(core, call, {"bias", &side, &s.bias, {1, s.n, 1, s.n}, {}, offset, &s.fromBias},
+              panels.bias);
 }
 
 }  // namespace
@@ -378,14 +406,14 @@ const std::uint64_t *Scales(Core &core, const Call &call, const MatmulState &s, 
 }
 
 template <typename Acc>
-void Store(const Call &call, MatmulState &s, const MatmulStore &to, const MatmulBlock &block,
-           const Acc *sums, std::int64_t stepSum) {
+MatmulSpan Store(const Call &call, MatmulState &s, const MatmulStore &to, const MatmulBlock &block,
+                 const Acc *sums, std::int64_t stepSum) {
   Core &core = Me();
   const MatmulLayout how = TargetLayout(s, to, block);
-  if (!FitsTarget(call, s, to, how)) return;
+  if (!FitsTarget(call, s, to, how)) return {};
   bool good = true;
   const std::uint64_t *scales = Scales(core, call, s, good);
-  if (!good) return;
+  if (!good) return {};
   const int size = SizeOf(s.traits.c.type);
   Access access{"C", &to.place, how, size, OffsetC(s, to.index)};
   access.write = true;
@@ -400,7 +428,9 @@ void Store(const Call &call, MatmulState &s, const MatmulStore &to, const Matmul
   core.atomic = static_cast<Atomic>(mode);  // so that whoever is told of the access knows
   std::uint8_t *base = Reach(core, call, access);
   core.atomic = former;
-  if (base == nullptr) return;
+  if (base == nullptr) return {};
+  const MatmulSpan span = SpanOf(access, base, s.traits.c.type, false);
+  if (Dry()) return span;
   const std::int64_t run = how.nz() ? how.c0 : how.cols;
   std::vector<std::uint8_t> line(static_cast<std::size_t>(Up(how.cols, run) * size));
   for (std::int64_t r = 0; r < how.rows; ++r) {
@@ -410,17 +440,17 @@ void Store(const Call &call, MatmulState &s, const MatmulStore &to, const Matmul
       Combine(s.traits.c.type, mode, base + how.At(r, c) * size, line.data() + c * size, run);
     }
   }
+  return span;
 }
 
 }  // namespace
 
-void StoreMatmul(const Call &call, MatmulState &s, const MatmulStore &to, const MatmulBlock &block,
-                 const void *sums, std::int64_t stepSum) {
+MatmulSpan StoreMatmul(const Call &call, MatmulState &s, const MatmulStore &to,
+                       const MatmulBlock &block, const void *sums, std::int64_t stepSum) {
   if (s.integer()) {
-    Store(call, s, to, block, static_cast<const std::int32_t *>(sums), stepSum);
-  } else {
-    Store(call, s, to, block, static_cast<const float *>(sums), stepSum);
+    return Store(call, s, to, block, static_cast<const std::int32_t *>(sums), stepSum);
   }
+  return Store(call, s, to, block, static_cast<const float *>(sums), stepSum);
 }
 
 }  // namespace twin

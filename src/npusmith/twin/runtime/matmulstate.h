@@ -1,6 +1,7 @@
 // The runtime's part of one Matmul object, and the files that work on it.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core.h"
@@ -38,6 +39,19 @@ struct MatmulBlock {
   std::int64_t row = 0, col = 0, rows = 0, cols = 0;
 };
 
+// A matrix as a product has found it.
+struct MatmulSpan {
+  const std::uint8_t *base = nullptr;  // its first element; null: there is none, or it is a scalar
+  MatmulLayout layout{};
+  DType type = DType::kF16;
+  bool local = false, transposed = false;
+  Memory memory = Memory::kUb;  // of a local one
+  std::uint8_t flags = 0;       // StepFlags of its transfers
+};
+
+struct MatmulBuffers;
+struct MatmulRequest;
+
 struct MatmulState {
   MatmulTraits traits;
   TCubeTiling tiling{};
@@ -62,6 +76,12 @@ struct MatmulState {
   std::int64_t loops = 0, loop = 0;  // of IterateNBatch
   MatmulBatch batch;
 
+  // for the log
+  MatmulSpan fromA, fromB, fromBias;
+  Stamp begun;                               // when Iterate<false> was called
+  std::shared_ptr<MatmulBuffers> buffers;    // of the core that computes
+  std::shared_ptr<MatmulRequest> request;    // the last one that nobody has waited for
+
   bool integer() const { return traits.a.type == DType::kI8; }
 };
 
@@ -74,6 +94,9 @@ struct MatmulIndex {
 constexpr std::int64_t Up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
+
+// The base block of this number, in the order in which Iterate comes to them.
+MatmulBlock BlockAt(const TCubeTiling &tiling, std::int64_t m, std::int64_t n, std::int64_t step);
 
 // Checks of what the host computed (code cube-tiling): false after reporting.
 bool CheckCubeTiling(const Call &call, const MatmulState &state);
@@ -89,8 +112,9 @@ struct MatmulStore {
   MatmulOut out;
   MatmulIndex index;
 };
-void StoreMatmul(const Call &call, MatmulState &state, const MatmulStore &to,
-                 const MatmulBlock &block, const void *sums, std::int64_t stepSum);
+// Gives where it went; no base after reporting.
+MatmulSpan StoreMatmul(const Call &call, MatmulState &state, const MatmulStore &to,
+                       const MatmulBlock &block, const void *sums, std::int64_t stepSum);
 
 // The place of a matrix of the batch inside its tensor, in elements, and how its rows lie.
 std::int64_t OffsetA(const MatmulState &state, const MatmulIndex &at);

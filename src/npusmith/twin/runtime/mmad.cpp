@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 #include "twin/cube.h"
 
@@ -267,6 +268,8 @@ void MmadOp(const Call &call, DType type, const View &dst, const View &a, const 
                              Memory::kL0c);
   if (left == nullptr || right == nullptr || c == nullptr) return;
   if (from.table && row == nullptr) return;
+  RecordMmad(type, how.m, how.n, how.k, keeps, source.hf32);
+  if (Dry()) return LeaveUnits(core, how);
   if (type == DType::kI8) Run<std::int32_t>(c, left, right, row, source, shape, how);
   else Run<float>(c, left, right, row, source, shape, how);
   LeaveUnits(core, how);
@@ -288,6 +291,8 @@ void MmadSparseOp(const Call &call, const View &dst, const View &a, const View &
       core, call,
       {"dst", &dst, tall * wide * 1024, 1024, how.zero ? Use::kWrite : Use::kUpdate}, Memory::kL0c);
   if (left == nullptr || right == nullptr || c == nullptr) return;
+  RecordMmad(DType::kI8, how.m, how.n, (how.k + 1) / 2, !how.zero, false);  // half of k is multiplied
+  if (Dry()) return;
   auto &index = core.cube.sparse;
   index.resize(static_cast<std::size_t>(BytesOf(Memory::kL0b) / 4));
   auto *out = reinterpret_cast<std::int32_t *>(c);

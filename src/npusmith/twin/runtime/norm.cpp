@@ -1,5 +1,6 @@
 // Normalisations, in the documented order of steps: floats inside (half inputs are widened and
 // results rounded once), sums over 64 lanes and then a tree.
+#include "record.h"
 #include "sheet.h"
 #include "twin/norm.h"
 
@@ -104,6 +105,8 @@ void NormOp(const Call &call, const NormHold &hold, const NormTensors &all, cons
                    NormRowBytes(static_cast<std::uint32_t>(shape.width), how.reuse));
   if (!operands.Good()) return;
   if (all.inMean == nullptr && !deep) UseReserve(core, call);  // doc: LayerNorm
+  RecordLibrary(call.api, hold.data, shape.rows * shape.width);
+  if (Dry()) return;
   std::vector<float> x(Count(shape.width)), more(x), work(x);
   std::vector<float> g = Floats(hold.weight, gamma, shape.real);
   std::vector<float> b = Floats(hold.weight, beta, shape.real);
@@ -140,6 +143,8 @@ void RmsNormOp(const Call &call, DType type, const NormTensors &all, const NormS
   operands.MayShare(all.src, all.dst);
   operands.Scratch(all.scratch, RmsRowBytes(static_cast<std::uint32_t>(shape.width)));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, shape.rows * shape.width);
+  if (Dry()) return;
   std::vector<float> x(Count(shape.width)), work(x), g = Floats(type, gamma, shape.real);
   g.resize(x.size());
   const float part = 1.0f / static_cast<float>(shape.real);
@@ -170,6 +175,8 @@ void BatchNormOp(const Call &call, DType type, const NormTensors &all, std::int6
   operands.MayShare(all.src, all.dst);
   operands.Scratch(all.scratch, NormRowBytes(static_cast<std::uint32_t>(columns), false));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, realB * columns);
+  if (Dry()) return;
   std::vector<float> x(Count(columns)), m(x), v(x);
   const float part = 1.0f / static_cast<float>(realB);
   for (std::int64_t b = 0; b < realB; ++b) {
@@ -222,6 +229,8 @@ void GroupNormOp(const Call &call, DType type, const NormTensors &all, const Gro
   operands.MayShare(all.src, all.dst);  // inferred
   operands.Scratch(all.scratch, NormRowBytes(static_cast<std::uint32_t>(src.columns), reuse));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, rows * src.columns);
+  if (Dry()) return;
   const std::vector<float> g = Floats(type, gamma, shape.channels);
   const std::vector<float> b = Floats(type, beta, shape.channels);
   std::vector<float> x(Count(src.columns)), work(x);
@@ -288,6 +297,8 @@ void NormGradOp(const Call &call, DType type, const NormGradTensors &all, const 
   }
   operands.Scratch(all.scratch, NormGradRowBytes(static_cast<std::uint32_t>(shape.width), reuse));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, shape.rows * shape.width);
+  if (Dry()) return;
   std::vector<float> a(Count(shape.width)), d(a), work(a);
   const std::vector<float> g = Floats(type, gamma, shape.real);
   for (std::int64_t r = 0; r < shape.rows; ++r) {
@@ -316,6 +327,8 @@ void NormGradBetaOp(const Call &call, DType type, const View &pdGamma, const Vie
   operands.MayShare(&dy, &pdBeta);
   operands.Scratch(scratch, NormRowBytes(static_cast<std::uint32_t>(shape.width), false));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, shape.rows * shape.width);
+  if (Dry()) return;
   std::vector<float> a(Count(shape.width)), b(a), gamma(a), beta(a);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     r.Load(row, a.data());
@@ -357,6 +370,8 @@ void WelfordUpdateOp(const Call &call, DType type, const WelfordTensors &all,
   operands.MayShare(all.inVariance, all.outVariance);
   operands.Scratch(all.scratch, type == DType::kF16 ? 3 * kRepeat : 2 * kRepeat);  // guess
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, n);
+  if (Dry()) return;
   const std::vector<float> v = Floats(type, x, active);
   const auto *m0 = reinterpret_cast<const float *>(inMean);
   const auto *s0 = reinterpret_cast<const float *>(inVariance);
@@ -396,6 +411,8 @@ void WelfordFinalizeOp(const Call &call, const WelfordTensors &all, const View *
   operands.Scratch(all.scratch, 2 * n * 4);  // guess: two rows
   if (!operands.Good()) return;
   UseReserve(core, call);  // doc: WelfordFinalize
+  RecordLibrary(call.api, DType::kF32, n);
+  if (Dry()) return;
   const auto *m = reinterpret_cast<const float *>(inMean);
   const auto *s = reinterpret_cast<const float *>(inVariance);
   const auto *c = reinterpret_cast<const std::int32_t *>(count);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "marks.h"
+#include "record.h"
 #include "text.h"
 #include "toll.h"
 
@@ -91,6 +92,8 @@ std::uint32_t PlaceNumber(const Call &call) {
 
 const Call &PlaceAt(std::uint32_t number) { return AllPlaces().calls[number]; }
 
+std::uint32_t PlaceCount() { return static_cast<std::uint32_t>(AllPlaces().calls.size()); }
+
 // Cube and vector cores count their blocks apart.
 int OrderNumber(const Core &core) { return 2 * core.block + (core.seat.kind == Kind::kCube); }
 
@@ -141,6 +144,7 @@ Stamp OrderStamp(Core &core, pipe_t from) {
   Stamp stamp;
   stamp.core = OrderNumber(core);
   stamp.own = from == PIPE_ALL ? core.clocks.now : DoneOn(core, UnitOf(from));
+  stamp.issued = core.clocks.now[kS];
   stamp.others = core.clocks.others;
   return stamp;
 }
@@ -173,7 +177,7 @@ void OrderMerge(Stamp &into, const Stamp &from) {
   Others all = Together(into);
   const Others more = Together(from);
   for (std::size_t i = 0; i < more.size(); ++i) Learn(all, static_cast<int>(i), more[i]);
-  into = {-1, {}, std::make_shared<const Others>(std::move(all))};
+  into = {-1, {}, 0, std::make_shared<const Others>(std::move(all))};
 }
 
 void OrderJoin(Core &core, const Stamp &stamp) {
@@ -185,6 +189,12 @@ void OrderJoin(Core &core, const Stamp &stamp) {
   if (own < all.size()) {  // what came back about this core itself
     for (Ticks &seen : core.clocks.seen) Advance(seen, all[own]);
   }
+  core.clocks.others = std::make_shared<Others>(std::move(all));
+}
+
+void OrderLearn(Core &core, int number, const Ticks &ticks) {
+  Others all = core.clocks.others == nullptr ? Others() : *core.clocks.others;
+  Learn(all, number, ticks);
   core.clocks.others = std::make_shared<Others>(std::move(all));
 }
 
@@ -254,7 +264,9 @@ void ReportHazard(Core &core, const Call &call, const std::string &where, Clash 
   }
   Ticks done = DoneOn(core, earlier);
   if (earlier == later) done[later] -= 1;  // the present instruction itself is not over
+  if (!hidden) RecordKeep(core, core.unit);
   Advance(core.clocks.seen[later], done);
+  if (!hidden) RecordForget(core, core.unit);
 }
 
 namespace {

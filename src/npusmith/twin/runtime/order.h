@@ -30,6 +30,7 @@ using Others = std::vector<Ticks>;
 struct Stamp {
   int core = -1;  // who left it; -1: nobody did
   Ticks own{};
+  std::uint32_t issued = 0;  // what its scalar unit had begun by then
   std::shared_ptr<const Others> others;  // what that core knew of all cores
 };
 // Both stamps in one: what a barrier of many cores collects.
@@ -64,6 +65,9 @@ void OrderTake(Core &core, const Stamp &stamp, pipe_t to);
 // Between cores: a flag published after the work of a pipe (PIPE_ALL: of all pipes), and taken by a
 // core that waited for it with all its pipes.
 void OrderJoin(Core &core, const Stamp &stamp);
+// Something else that whoever has waited for this core knows: kept beside what it knows of cores, at
+// a number that is no core's.
+void OrderLearn(Core &core, int number, const Ticks &ticks);
 // The data cache of the scalar unit is written back and emptied: the line at `base`, or all of it
 // (base null).
 void OrderClean(Core &core, const std::uint8_t *base);
@@ -84,6 +88,7 @@ std::string OrderName(int number);
 // Where an access came from: calls by number, so that they can be kept by the thousand.
 std::uint32_t PlaceNumber(const Call &call);
 const Call &PlaceAt(std::uint32_t number);
+std::uint32_t PlaceCount();
 void OrderPlacesReset();
 
 }  // namespace twin

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 #include "twin/scratch.h"
 
@@ -90,6 +91,8 @@ void QuantOp(const Call &call, DType type, const View &dst, const View &src, con
   auto *to = reinterpret_cast<std::int8_t *>(Usable(core, call, {"dst", &dst, count}));
   if (to == nullptr) return;
   if (dst.addr != src.addr && !Disjoint(call, "dst", dst, count, "src", src, bytes)) return;
+  RecordLibrary(call.api, type, count);
+  if (Dry()) return;
   const std::int64_t period = scale.tensor == nullptr ? count : scale.columns;
   for (std::int64_t i = 0; i < count; ++i) {
     // everything becomes half first
@@ -127,6 +130,8 @@ void DequantOp(const Call &call, DType dstType, const View &dst, const View &src
   std::uint8_t *to = Usable(core, call, {"dst", &dst, dstBytes, kBlock, Use::kByRole,
                                          {job.used * size, pitch * size}});
   if (to == nullptr || !Disjoint(call, "dst", dst, dstBytes, "src", src, srcBytes)) return;
+  RecordLibrary(call.api, DType::kI32, rows * job.used);
+  if (Dry()) return;
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = 0; i < job.used; ++i) {
       PutNumber(to, dstType, row * pitch + i,
@@ -195,6 +200,8 @@ void AntiQuantOp(const Call &call, DType dstType, const View &dst, const View &s
   }
   std::uint8_t *to = Usable(core, call, {"dst", &dst, count * size});
   if (to == nullptr || !Disjoint(call, "dst", dst, count * size, "src", src, bytes)) return;
+  RecordLibrary(call.api, DType::kI8, count);
+  if (Dry()) return;
   const auto step = [&](float value) { return dstType == DType::kF16 ? ToHalf(value) : value; };
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = i / columns, column = i % columns;

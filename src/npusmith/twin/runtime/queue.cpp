@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -131,15 +132,17 @@ Buffer *Returned(Core &core, const Call &call, const Queue &queue, const View &v
     return nullptr;
   }
   Buffer &buffer = core.buffers[static_cast<std::size_t>(view.buffer)];
+  const bool held =
+      buffer.state == BufferState::kAllocated || buffer.state == BufferState::kDequeued;
+  const bool own = held && buffer.generation == view.generation;
   if (!Holds(queue, view.buffer)) {
     Report(call, "queue-state", Text("%s of a tensor that another queue made", call.api),
            Text("buffer of %s made at %s, queue made at %s", NameOf(buffer.position),
                 PlaceOf(buffer.made).c_str(), PlaceOf(queue.made).c_str()));
-    return nullptr;
+    // inferred: a tensor knows its buffer, so that the chip moves on the right one all the same
+    return own ? &buffer : nullptr;
   }
-  const bool held =
-      buffer.state == BufferState::kAllocated || buffer.state == BufferState::kDequeued;
-  if (held && buffer.generation == view.generation) return &buffer;
+  if (own) return &buffer;
   Report(call, "queue-state",
          Text("%s of a tensor that is %s", call.api,
               buffer.generation != view.generation ? "freed already" : NameOf(buffer.state)),
@@ -178,6 +181,7 @@ void CheckOverflow(Core &core) {
 
 void OpenPipe(const Call &call, void *pipe) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("init");
   if (core.pipeOpen) {
     Report(call, "pipe-twice", "a second TPipe while the first one lives",
            "its buffers start at UB byte 0 again");
@@ -192,6 +196,7 @@ void ClosePipe(const Call &call, void *pipe) {
   if (core.pipe != pipe || !core.pipeOpen) return;
   CheckOverflow(core);
   CheckQueues(core);
+  RecordScalar("barrier", kBarrier);
   // A written Destroy: tensors of TBufs stay where they are, as tensors without a pipe.
   const bool keep = call.site.line > 0 && std::string_view(call.api) == "TPipe::Destroy";
   CloseQueues(core, keep);
@@ -202,6 +207,7 @@ void ClosePipe(const Call &call, void *pipe) {
 void ResetPipe(const Call &call) {
   Core &core = Enter(call, PIPE_S);
   CheckOverflow(core);
+  RecordScalar("barrier", kBarrier);
   CloseQueues(core);
 }
 
@@ -214,6 +220,7 @@ void *CurrentPipe(const Call &call) {
 
 int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, std::int64_t bytes) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("init");
   if (!InRange(call, "num", buffers, 1, kMostBuffers)) StopCore();
   if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;  // every use will be out of bounds
   const int index = static_cast<int>(core.queues.size());
@@ -231,12 +238,14 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
 
 View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t bytes) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("init");
   if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;
   return ViewOf(core, TakePiece(core, call, bytes, BufferState::kStatic, -1, position));
 }
 
 View AllocBuffer(const Call &call, int index) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("alloc");
   CheckOverflow(core);
   Queue &queue = QueueOf(core, call, index);
   for (std::size_t i = 0; i < queue.buffers.size(); ++i) {
@@ -258,6 +267,7 @@ View AllocBuffer(const Call &call, int index) {
 
 bool EnqueBuffer(const Call &call, int index, const View &view) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("enque");
   Queue &queue = QueueOf(core, call, index);
   Buffer *buffer = Returned(core, call, queue, view);
   if (buffer == nullptr) return false;
@@ -277,6 +287,7 @@ bool EnqueBuffer(const Call &call, int index, const View &view) {
 
 View DequeBuffer(const Call &call, int index) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("deque");
   Queue &queue = QueueOf(core, call, index);
   if (queue.queued.empty()) {
     Report(call, "queue-state", "DeQue on a queue that holds nothing", StatesOf(core, queue));
@@ -295,6 +306,7 @@ View DequeBuffer(const Call &call, int index) {
 
 void FreeBuffer(const Call &call, int index, const View &view) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("free");
   Queue &queue = QueueOf(core, call, index);
   Buffer *buffer = Returned(core, call, queue, view);
   if (buffer == nullptr) return;

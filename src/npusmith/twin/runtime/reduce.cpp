@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 #include "twin/scratch.h"
 
@@ -103,6 +104,21 @@ bool MakeJob(Core &core, const Call &call, DType type, const Lane &src, const Wa
   return CheckArms(core, call, job.plan, &job.src, 1) && !job.plan.empty();
 }
 
+constexpr const char *kFoldAll[] = {"reduce_sum", "reduce_max", "reduce_min"};
+constexpr const char *kFoldRepeat[] = {"whole_reduce_sum", "whole_reduce_max", "whole_reduce_min"};
+constexpr const char *kFoldBlock[] = {"block_reduce_sum", "block_reduce_max", "block_reduce_min"};
+
+const char *NameOf(const char *const *names, Fold fold) {
+  return names[static_cast<std::size_t>(fold)];
+}
+
+// `pitch`: bytes between the results of repeats.
+void RecordFold(const char *what, const Job &job, const View &dst, std::int64_t pitch,
+                const Walk &walk) {
+  const Arm arms[] = {{"dst", {dst, 1, pitch / kBlock}, job.src.type}, job.src};
+  RecordVector(what, job.plan, arms, 2, SetsMask(walk));
+}
+
 template <typename T>
 const T *Lanes(const Job &job, std::int64_t r, T *buffer) {
   if (job.src.lane.block == 1) {
@@ -177,8 +193,9 @@ bool CheckFold(Core &core, const Call &call, Fold fold, const View &dst, const V
     return false;
   }
   const std::int64_t srcBytes = Footprint(job.plan, job.src.lane, size);
-  return Usable(core, call, {"sharedTmpBuffer", &scratch, bytes}) != nullptr &&
-         Disjoint(call, "sharedTmpBuffer", scratch, bytes, "src", src, srcBytes);
+  // a repeat is read before its result is written in front of it: the values come out right
+  Disjoint(call, "sharedTmpBuffer", scratch, bytes, "src", src, srcBytes);
+  return Usable(core, call, {"sharedTmpBuffer", &scratch, bytes}) != nullptr;
 }
 
 }  // namespace
@@ -190,6 +207,8 @@ void FoldAll(const Call &call, Fold fold, DType type, const View &dst, const Vie
   std::uint8_t *to = nullptr;
   if (!MakeJob(core, call, type, {src}, Counted(count), job)) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
+  RecordFold(NameOf(kFoldAll, fold), job, dst, 0, Counted(count));
+  if (Dry()) return;
   ShadowFold(core, call, job.plan, job.src, {dst.addr, SizeOf(type) * (index ? 2 : 1), 0, 0});
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
@@ -210,6 +229,8 @@ void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const
   job.src = {"src", {src, 1, repeatStride}, type};
   if (!CheckArms(core, call, job.plan, &job.src, 1) || job.plan.empty()) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
+  RecordFold(NameOf(kFoldAll, fold), job, dst, 0, walk);
+  if (Dry()) return;
   ShadowFold(core, call, job.plan, job.src, {dst.addr, SizeOf(type) * (index ? 2 : 1), 0, 0});
   const bool sum = fold == Fold::kSum;
   ForElement(core, type, [&](auto kind) {
@@ -287,6 +308,8 @@ void FoldRepeat(const Call &call, Fold fold, DType type, const View &dst, const 
   std::uint8_t *to =
       Usable(core, call, {"dst", &dst, (job.repeats() - 1) * pitch + unit, unit});
   if (to == nullptr) return;
+  RecordFold(NameOf(kFoldRepeat, fold), job, dst, pitch, walk);
+  if (Dry()) return;
   ShadowFold(core, call, job.plan, job.src, {dst.addr, unit, pitch, job.plan.lanes});
   ForElement(core, type, [&](auto kind) {
     FoldRepeatAs<decltype(kind)>(core, job, fold, to, pitch, order);
@@ -332,6 +355,8 @@ void FoldBlock(const Call &call, Fold fold, DType type, const View &dst, const V
   const std::int64_t bytes = (job.repeats() - 1) * strides.dst * unit + blocks * size;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes, unit});
   if (to == nullptr) return;
+  RecordFold(NameOf(kFoldBlock, fold), job, dst, strides.dst * unit, walk);
+  if (Dry()) return;
   ShadowFold(core, call, job.plan, job.src,
              {dst.addr, size, strides.dst * unit, kBlock / size});
   ForElement(core, type, [&](auto kind) {
@@ -369,6 +394,8 @@ void FoldPair(const Call &call, DType type, const View &dst, const View &src, co
   std::uint8_t *to =
       Usable(core, call, {"dst", &dst, (job.repeats() - 1) * strides.dst * unit + last});
   if (to == nullptr) return;
+  RecordFold("pair_reduce_sum", job, dst, strides.dst * unit, walk);
+  if (Dry()) return;
   ShadowFold(core, call, job.plan, job.src, {dst.addr, size, strides.dst * unit, 2});
   const std::int64_t pitch = strides.dst * unit / size;
   ForElement(core, type, [&](auto kind) {
@@ -381,6 +408,8 @@ void FoldToRegister(const Call &call, DType type, const View &src, const Walk &w
   Core &core = Enter(call);
   Job job;
   if (!MakeJob(core, call, type, {src, strides.block, strides.repeat}, walk, job)) return;
+  RecordVector("repeat_reduce_sum", job.plan, &job.src, 1, SetsMask(walk));
+  if (Dry()) return;
   core.foldSum = 0;
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
@@ -464,6 +493,8 @@ void SumRows(const Call &call, DType type, const View &dst, const View &src, con
   const std::int64_t size = SizeOf(type);
   const RowSums at = FindRows(core, call, size, size, dst, src, scratch, rows, inner, n);
   if (at.to == nullptr) return;
+  RecordLibrary(call.api, type, rows * n);
+  if (Dry()) return;
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
     SumRowsAs(reinterpret_cast<T *>(at.to), reinterpret_cast<const T *>(at.from), rows, inner, n);
@@ -477,6 +508,8 @@ void MeanRows(const Call &call, DType type, bool wide, const View &dst, const Vi
   const RowSums at =
       FindRows(core, call, size, wide ? 4 : size, dst, src, scratch, rows, inner, n);
   if (at.to == nullptr) return;
+  RecordLibrary(call.api, type, rows * n);
+  if (Dry()) return;
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
     auto *to = reinterpret_cast<T *>(at.to);

@@ -419,6 +419,9 @@ bool RunKernel(Job &job) {
   spec.autoSync = job.request.autoSync;
   spec.notes = job.request.notes;
   spec.shuffle = job.request.shuffle;
+  spec.log = job.request.log;
+  spec.mostSteps = job.request.mostSteps;
+  spec.dry = job.request.dry;
   return Watch(job, [&] { return Launch(spec); });
 }
 
@@ -429,6 +432,9 @@ void FillDirects(Job &job) {
   state.autoSync = job.request.autoSync;
   state.notes = job.request.notes;
   state.shuffle = job.request.shuffle;
+  state.log = job.request.log;
+  state.mostSteps = job.request.mostSteps;
+  state.dry = job.request.dry;
   if (job.request.cube.empty()) return;
   Guarded("loading", [&] { state.cube = Load(job, job.request.cube); });
   state.type = static_cast<KernelType>(job.request.type);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "loops.h"
+#include "record.h"
 #include "twin/scratch.h"
 
 namespace twin {
@@ -31,6 +32,8 @@ void SeriesExp(const Call &call, DType type, const View &dst, const View &src,
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
   if (from == nullptr || to == nullptr) return;
   if (!Disjoint(call, "dst", dst, bytes, "src", src, bytes)) return;
+  RecordLibrary(call.api, type, count);
+  if (Dry()) return;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto value = [&](double x) { return level == 0 ? std::exp(x) : SeriesOf(x, level); };
     if (type == DType::kF32) {

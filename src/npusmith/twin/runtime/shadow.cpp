@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "record.h"
 #include "text.h"
 #include "traffic.h"
 #include "walk.h"
@@ -103,6 +104,7 @@ bool StillPoison(const std::uint8_t *at, std::int64_t bytes) {
 }
 
 void ShadowWrites(Core &core, Memory memory, std::int64_t low, std::int64_t high) {
+  if (Dry()) return;
   core.shadow.pending.push_back({memory, low, high});
 }
 
@@ -117,20 +119,24 @@ void ShadowIssue(Core &core) {
 }
 
 void ShadowSet(Core &core, Memory memory, std::int64_t low, std::int64_t high, Known known) {
+  if (Dry()) return;
   Set(FilmOf(core, memory), low, high, known);
 }
 
 bool ShadowClean(Core &core, Memory memory, std::int64_t low, std::int64_t high) {
+  if (Dry()) return true;
   return Clean(FilmOf(core, memory), low, high);
 }
 
 Known ShadowOf(Core &core, Memory memory, std::int64_t low, std::int64_t high) {
+  if (Dry()) return Known::kData;
   const Film &film = FilmOf(core, memory);
   if (Clean(film, low, high)) return Known::kData;
   return Element(film, core.Hold(memory).base, low, high - low);
 }
 
 void ShadowForget(Core &core, Memory memory, std::int64_t addr) {
+  if (Dry()) return;
   std::int64_t low = addr, high = BytesOf(memory);
   for (const Buffer &buffer : core.buffers) {
     const bool here = MemoryOf(buffer.position) == memory && buffer.state != BufferState::kGone &&
@@ -145,6 +151,7 @@ void ShadowForget(Core &core, Memory memory, std::int64_t addr) {
 
 void ShadowMove(Core &core, Memory memory, std::int64_t to, std::int64_t from,
                 std::int64_t bytes) {
+  if (Dry()) return;
   Film &film = FilmOf(core, memory);
   if (Clean(film, from, from + bytes)) return Set(film, to, to + bytes, Known::kData);
   const std::uint8_t *base = core.Hold(memory).base;
@@ -157,6 +164,7 @@ void ShadowMove(Core &core, Memory memory, std::int64_t to, std::int64_t from,
 
 void ShadowLoad(Core &core, Memory memory, std::int64_t to, const std::uint8_t *gm,
                 std::int64_t bytes) {
+  if (Dry()) return;
   Film &film = FilmOf(core, memory);
   Set(film, to, to + bytes, Known::kData);
   GmLook(gm, bytes, [&](std::int64_t low, std::int64_t high, Known known) {
@@ -167,6 +175,7 @@ void ShadowLoad(Core &core, Memory memory, std::int64_t to, const std::uint8_t *
 
 void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_t *gm,
                  std::int64_t bytes) {
+  if (Dry()) return;
   const Film &film = FilmOf(core, memory);
   if (Clean(film, from, from + bytes)) return;
   const std::uint8_t *base = core.Hold(memory).base;
@@ -219,6 +228,7 @@ void SpreadClean(Film &film, const Plan &plan, const Arm &dst) {
 }  // namespace
 
 void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count) {
+  if (Dry()) return;
   Film &film = FilmOf(core, Memory::kUb);
   ShadowDone(core);
   const int first = arms[0].updates ? 0 : 1;
@@ -241,6 +251,7 @@ void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count) {
 
 void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
                   const std::uint8_t *bits, bool reuse) {
+  if (Dry()) return;
   Film &film = FilmOf(core, Memory::kUb);
   ShadowDone(core);
   bool clean = true;
@@ -260,6 +271,7 @@ void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
 
 void ShadowFold(Core &core, const Call &call, const Plan &plan, const Arm &src,
                 const Folded &folded) {
+  if (Dry()) return;
   Film &film = FilmOf(core, Memory::kUb);
   if (Clean(film, plan, src)) return;  // then the result counts as data by itself
   ShadowDone(core);
@@ -297,6 +309,7 @@ void ShadowFold(Core &core, const Call &call, const Plan &plan, const Arm &src,
 
 void ShadowTake(Core &core, Taken &taken, std::int64_t to, std::int64_t from,
                 std::int64_t bytes) {
+  if (Dry()) return;
   const Film &film = FilmOf(core, Memory::kUb);
   if (Clean(film, from, from + bytes)) return;
   const Known known = Result(Element(film, core.Ub(), from, bytes));
@@ -304,6 +317,7 @@ void ShadowTake(Core &core, Taken &taken, std::int64_t to, std::int64_t from,
 }
 
 void ShadowGive(Core &core, const Taken &taken) {
+  if (Dry()) return;
   if (taken.empty()) return;
   ShadowIssue(core);  // what the call writes is data, except for these
   Film &film = FilmOf(core, Memory::kUb);
@@ -312,6 +326,7 @@ void ShadowGive(Core &core, const Taken &taken) {
 
 bool ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
                      std::int64_t bytes) {
+  if (Dry()) return true;
   if (ShadowOf(core, Memory::kUb, addr, addr + bytes) < Known::kTainted) return true;
   if (Again(call, "uninit-read")) return false;
   Report(call, "uninit-read", Text("%s takes %s that were never written", call.api, role),
@@ -321,6 +336,7 @@ bool ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_
 
 void ShadowReadScalar(Core &core, const Call &call, Memory memory, std::int64_t addr,
                       std::int64_t bytes) {
+  if (Dry()) return;
   const Known known = ShadowOf(core, memory, addr, addr + bytes);
   if (known == Known::kData) return;
   if (known == Known::kPadding) {

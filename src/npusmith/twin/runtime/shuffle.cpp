@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 #include "walk.h"
 
@@ -21,6 +22,9 @@ void BrcbOp(const Call &call, DType type, const View &dst, const View &src, std:
   const std::uint8_t *from = Usable(core, call, {"src", &src, repeats * kPerRepeat * size});
   if (to == nullptr || from == nullptr) return;
   Disjoint(call, "dst", dst, bytes, "src", src, repeats * kPerRepeat * size);
+  RecordVectorRaw("brcb", type, repeats, repeats * kPerRepeat * kBlock / size, dst.addr, src.addr,
+                  -1, false);
+  if (Dry()) return;
   Taken taken;
   for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
     std::uint8_t element[4];
@@ -63,6 +67,9 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
   if (table == nullptr || from == nullptr) return;
   const std::int64_t dstBytes = Footprint(plan, arm.lane, size);
   Disjoint(call, "dst", dst.view, dstBytes, "src", src, src.bytes);  // then as repeats go
+  const Arm arms[] = {arm, {"src", {src}, type}, {"srcOffset", {offsets}, DType::kU32}};
+  RecordVector("gather", plan, arms, 3, SetsMask(walk));
+  if (Dry()) return;
   alignas(64) std::uint8_t row[kRepeat];
   Taken taken;
   for (std::int64_t r = 0; r < repeats; ++r) {
@@ -84,8 +91,9 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
   ShadowGive(core, taken);
 }
 
-void GatherBlocks(const Call &call, DType, const View &dst, const View &src, const View &offsets,
-                  std::int64_t repeats, std::int64_t block, std::int64_t repeat) {
+void GatherBlocks(const Call &call, DType type, const View &dst, const View &src,
+                  const View &offsets, std::int64_t repeats, std::int64_t block,
+                  std::int64_t repeat) {
   constexpr std::int64_t kPerRepeat = 8;
   Core &core = Enter(call);
   if (!InRange(call, "repeatTime", repeats, 0, 255) || repeats == 0) return;
@@ -96,6 +104,9 @@ void GatherBlocks(const Call &call, DType, const View &dst, const View &src, con
   const std::uint8_t *from = Usable(core, call, {"src0", &src, kBlock});
   if (to == nullptr || table == nullptr || from == nullptr) return;
   Disjoint(call, "dst", dst, bytes, "src0", src, src.bytes);
+  RecordVectorRaw("gatherb", type, repeats, repeats * kPerRepeat * kBlock / SizeOf(type), dst.addr,
+                  src.addr, offsets.addr, false);
+  if (Dry()) return;
   Taken taken;
   for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
     if (!ShadowReadIndex(core, call, "offsets", offsets.addr + i * 4, 4)) return;
@@ -140,6 +151,9 @@ std::uint64_t GatherMaskOp(const Call &call, DType type, const View &dst, const 
     if (bits == nullptr) return 0;
   }
   if (from == nullptr || Usable(core, call, {"dst", &dst, size}) == nullptr) return 0;
+  const Plan plan{lanes, how.repeats, {~0ull, ~0ull}, lanes - 1, 0, true, false};
+  const Arm arms[] = {{"dst", {dst}, type}, {"src0", {src, how.block, how.repeat}, type}};
+  RecordVector("gather_mask", plan, arms, 2, how.counted);
   std::vector<std::uint8_t> kept;
   Taken taken;
   for (std::int64_t r = 0; r < how.repeats; ++r) {
@@ -170,6 +184,9 @@ void TransposeOp(const Call &call, const View &dst, const View &src) {
   const auto *from =
       reinterpret_cast<const std::uint16_t *>(Usable(core, call, {"src", &src, kBytes}));
   if (to == nullptr || from == nullptr) return;
+  RecordVectorRaw("transpose", DType::kU16, kBytes / kRepeat, kSide * kSide, dst.addr, src.addr, -1,
+                  false);
+  if (Dry()) return;
   std::uint16_t rows[kSide * kSide];
   std::copy_n(from, kSide * kSide, rows);
   for (std::int64_t i = 0; i < kSide * kSide; ++i) to[i % kSide * kSide + i / kSide] = rows[i];
@@ -225,6 +242,9 @@ void Trans5HD(const Call &call, DType type, const View *dst, const View *src, bo
     from[i] = Usable(core, call, {"src", &src[i], ((repeats - 1) * srcRepeat + 1) * kBlock});
     if (to[i] == nullptr || from[i] == nullptr) return;
   }
+  RecordVectorRaw("transpose5hd", type, repeats, repeats * kRows * kBlock / SizeOf(type),
+                  dst[0].addr, src[0].addr, -1, false);
+  if (Dry()) return;
   for (std::int64_t r = 0; r < repeats; ++r) {
     TransOnce(to, from, SizeOf(type), dstHigh, srcHigh);
     for (int i = 0; i < kRows; ++i) {
@@ -259,6 +279,8 @@ void Sort32Op(const Call &call, DType type, const View &dst, const View &src, co
   const std::uint8_t *from = Usable(core, call, {"src0", &src, repeats * kItems * size});
   const std::uint8_t *names = Usable(core, call, {"src1", &index, repeats * kItems * 4});
   if (to == nullptr || from == nullptr || names == nullptr) return;
+  RecordVectorRaw("sort32", type, repeats, repeats * kItems, dst.addr, src.addr, index.addr, false);
+  if (Dry()) return;
   for (std::int64_t r = 0; r < repeats; ++r, from += kItems * size) {
     std::int64_t order[kItems];
     std::iota(order, order + kItems, 0);
@@ -302,6 +324,8 @@ void BroadcastOp(const Call &call, DType type, const View &dst, const View &src,
   const bool firstRow = dst.addr == src.addr && srcColumns == columns;
   Disjoint(call, "dst", dst, bytes, "src", src, srcBytes,
            firstRow ? Level::kWarning : Level::kError);
+  RecordLibrary(call.api, type, rows * columns);
+  if (Dry()) return;
   const std::vector<std::uint8_t> taken(from, from + srcBytes);
   for (std::int64_t i = 0; i < rows * columns; ++i) {
     const std::int64_t row = srcRows == 1 ? 0 : i / columns;

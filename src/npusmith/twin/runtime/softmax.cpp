@@ -1,5 +1,6 @@
 // SoftMax and its relatives, in the documented order of steps: floats inside (half inputs are
 // widened and results rounded once), sums over 64 lanes and then a tree.
+#include "record.h"
 #include "sheet.h"
 #include "twin/softmax.h"
 
@@ -176,6 +177,8 @@ void SoftOp(const Call &call, Soft soft, const SoftHold &hold, const SoftTensors
   operands.Scratch(all.scratch, SoftRowBytes(soft, static_cast<std::uint32_t>(shape.k),
                                              SizeOf(hold.type), update));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, hold.type, shape.m * shape.k);
+  if (Dry()) return;
   std::vector<float> x(static_cast<std::size_t>(shape.k));
   for (std::int64_t r = 0; r < shape.m; ++r) job.Row(r, x.data());
 }
@@ -220,6 +223,8 @@ void SoftGradOp(const Call &call, DType type, const View &dst, const View &grad,
   operands.Scratch(scratch, SoftRowBytes(Soft::kGrad, static_cast<std::uint32_t>(shape.k),
                                          SizeOf(type), false));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, type, shape.m * shape.k);
+  if (Dry()) return;
   const auto k = static_cast<std::size_t>(shape.k);
   std::vector<float> g(k), s(k), product(k);
   const int size = SizeOf(type);
@@ -254,6 +259,8 @@ bool SoftAdjustOp(const Call &call, const SoftHold &hold, const View &result, co
   operands.Add("maxTensor", &max, stat.bytes(shape.m), Use::kRead, &stat.base);
   operands.Add("softMaxRes", &result, sheet.bytes(), Use::kWrite, &sheet.base);
   if (!operands.Good()) return false;
+  RecordLibrary(call.api, hold.type, shape.m * shape.k);
+  if (Dry()) return false;
   const std::vector<float> row(static_cast<std::size_t>(shape.k), to);
   bool found = false;
   for (std::int64_t r = 0; r < shape.m; ++r) {
@@ -351,6 +358,8 @@ void SoftPasaOp(const Call &call, const SoftTensors &all, const SoftPasa &pasa,
   operands.Scratch(all.scratch, SoftRowBytes(Soft::kFlash3, static_cast<std::uint32_t>(shape.k), 2,
                                              update));
   if (!operands.Good()) return;
+  RecordLibrary(call.api, DType::kF16, shape.m * shape.k);
+  if (Dry()) return;
   std::vector<float> x(static_cast<std::size_t>(shape.k));
   for (std::int64_t r = 0; r < shape.m; ++r) job.Row(r, x.data(), update);
 }

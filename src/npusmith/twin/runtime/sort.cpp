@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -135,9 +136,16 @@ void Merge(Core &core, const Call &call, const Format &format, const View &dst,
     starts[i] = Usable(core, call, need);
     if (starts[i] == nullptr) return;
   }
+  RecordVectorRaw("mrg_sort", format.type, (repeats * pitch + kRepeat - 1) / kRepeat,
+                  repeats * pitch / format.bytes, dst.addr, job.lists[0].addr, job.lists[1].addr,
+                  false);
   std::vector<std::uint8_t> out;
   Feed queues[kLists];
-  for (std::int64_t r = 0; r < repeats; ++r) {
+  if (Dry()) {  // as if all were taken
+    for (int i = 0; i < lists; ++i) queues[i].taken = job.counts[i];
+    out.resize(static_cast<std::size_t>(repeats * pitch));
+  }
+  for (std::int64_t r = 0; !Dry() && r < repeats; ++r) {
     for (int i = 0; i < lists; ++i) {
       queues[i] = {starts[i] + r * pitch, job.counts[i], 0};
       CheckOrder(call, format, queues[i], i);
@@ -223,6 +231,8 @@ void SortAll(const Call &call, DType type, const View &dst, const View &src, con
   if (to == nullptr || scores == nullptr || names == nullptr) return;
   if (!Disjoint(call, "dst", dst, bytes, "concat", src, n * size)) return;
   if (!Disjoint(call, "dst", dst, bytes, "index", index, n * 4)) return;
+  RecordLibrary(call.api, type, n);
+  if (Dry()) return;
   const std::int64_t group = full ? n : kRun;
   for (std::int64_t start = 0; start < n; start += group) {
     const auto order = OrderOf(scores + start * size, type, group, 1.0f);
@@ -245,6 +255,8 @@ void SplitSorted(const Call &call, DType type, const View &values, const View &i
   if (items == nullptr || value == nullptr || name == nullptr) return;
   if (!Disjoint(call, "dstValue", values, n * size, "sorted", sorted, n * kSortItem)) return;
   if (!Disjoint(call, "dstIndex", indices, n * 4, "sorted", sorted, n * kSortItem)) return;
+  RecordLibrary(call.api, type, n);
+  if (Dry()) return;
   for (std::int64_t i = 0; i < n; ++i) {
     std::copy_n(items + i * kSortItem, size, value + i * size);
     std::copy_n(items + i * kSortItem + 4, 4, name + i * 4);
@@ -339,6 +351,8 @@ void TopKOp(const Call &call, DType type, const View &values, const View &indice
   if (!CheckTopK(call, job)) return;
   if (!HasScratch(core, call, scratch, TopKScratch(job.inner))) return;
   if (!FindTopK(core, call, type, values, indices, src, srcIndex, finish, job, rows)) return;
+  RecordLibrary(call.api, type, job.outter * job.inner);
+  if (Dry()) return;
   for (std::int64_t row = 0; row < job.outter; ++row) PutTopK(type, job, rows, row);
 }
 
@@ -412,6 +426,8 @@ void ProposalOp(const Call &call, Proposal what, DType type, const View &dst, co
   std::uint8_t *to = Usable(core, call, target);
   std::uint8_t *from = Usable(core, call, {"src", &src, concat ? flat : items});
   if (to == nullptr || from == nullptr) return;
+  RecordLibrary(call.api, type, n);
+  if (Dry()) return;
   if (concat) MoveField(to, from, n, size, mode, false);
   else if (extract) MoveField(from, to, n, size, mode, true);
   else SortProposals(format, to, from, repeats);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 #include "walk.h"
 
@@ -44,6 +45,7 @@ const char *PipeName(pipe_t pipe) {
 
 void SetEvent(const Call &call, HardEvent event, std::int64_t id) {
   Core::Event *flag = EventOf(Enter(call, PIPE_S), call, event, id);
+  RecordScalar("set_flag");
   if (flag == nullptr) return;
   if (flag->set) {
     Report(call, "event-pair",
@@ -57,6 +59,7 @@ void SetEvent(const Call &call, HardEvent event, std::int64_t id) {
 
 void WaitEvent(const Call &call, HardEvent event, std::int64_t id) {
   Core::Event *flag = EventOf(Enter(call, PIPE_S), call, event, id);
+  RecordScalar("wait_flag");
   if (flag == nullptr) return;
   if (!flag->set) {
     Report(call, "event-pair",
@@ -70,6 +73,7 @@ void WaitEvent(const Call &call, HardEvent event, std::int64_t id) {
 
 int FetchEvent(const Call &call, HardEvent event, bool reserve) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("fetch_event");
   auto &flags = core.events[static_cast<std::size_t>(event)];
   for (int id = 0; id < kEvents; ++id) {
     auto &flag = flags[static_cast<std::size_t>(id)];
@@ -107,6 +111,7 @@ HardEvent EventBetween(const Call &call, pipe_t first, pipe_t second) {
 
 void Barrier(const Call &call, pipe_t pipe) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("barrier", pipe == PIPE_ALL ? kBarrier : 0);
   if (pipe != PIPE_S) return OrderBarrier(core, pipe);
   Report(call, "param-range", "PipeBarrier<PIPE_S>", "PIPE_S", "any other pipe");
 }
@@ -118,8 +123,10 @@ void SetAtomic(const Call &call, Atomic mode, DType type) {
   core.atomicSite = call.site;
 }
 
-void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
-  Core &core = Enter(call, PIPE_S);
+namespace {
+
+void PutMask(Core &core, const Call &call, std::uint64_t high, std::uint64_t low) {
+  RecordScalar("set_mask");
   core.mask[0] = low;
   core.mask[1] = high;
   core.maskTouched = core.counter || (low & high) != ~0ull;
@@ -127,27 +134,32 @@ void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
   core.maskSite = call.site;
 }
 
+}  // namespace
+
+void SetMask(const Call &call, std::uint64_t high, std::uint64_t low) {
+  PutMask(Enter(call, PIPE_S), call, high, low);
+}
+
 void SetMaskLength(const Call &call, std::int64_t length, DType type) {
   const std::int64_t lanes = kRepeat / SizeOf(type);
   Core &core = Enter(call, PIPE_S);
-  if (core.counter) {
-    SetMask(call, 0, static_cast<std::uint64_t>(length));
-    return;
-  }
+  if (core.counter) return PutMask(core, call, 0, static_cast<std::uint64_t>(length));
   if (!InRange(call, "len", length, 0, lanes)) length = std::clamp<std::int64_t>(length, 0, lanes);
   const std::uint64_t low = length >= 64 ? ~0ull : (1ull << length) - 1;
   const std::uint64_t high = length >= 128 ? ~0ull : length > 64 ? (1ull << (length - 64)) - 1 : 0;
-  SetMask(call, high, low);
+  PutMask(core, call, high, low);
 }
 
 void SetCounter(const Call &call, bool on) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("set_mask");
   core.counter = on;
   core.maskSite = call.site;
 }
 
 void ResetMaskRegister(const Call &call) {
   Core &core = Enter(call, PIPE_S);
+  RecordScalar("set_mask");
   core.mask[0] = core.mask[1] = ~0ull;
   core.maskTouched = false;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
@@ -69,6 +70,8 @@ void PadRows(const Call &call, DType type, const View &dst, const View &src, con
                                          {run * size, pitch * size}});
   if (from == nullptr || to == nullptr) return;
   if (!Apart(call, scratch, dst, dstBytes, src, srcBytes)) return;
+  RecordLibrary(call.api, type, job.height * job.width);
+  if (Dry()) return;
   const auto *filler = static_cast<const std::uint8_t *>(value);
   for (std::int64_t row = 0; row < job.height; ++row) {
     for (std::int64_t i = 0; i < run; ++i) {
@@ -100,6 +103,8 @@ void UnPadRows(const Call &call, DType type, const View &dst, const View &src,
   std::uint8_t *to = Usable(core, call, {"dst", &dst, dstBytes});
   if (from == nullptr || to == nullptr) return;
   if (!Apart(call, scratch, dst, dstBytes, src, srcBytes)) return;
+  RecordLibrary(call.api, type, height * width);
+  if (Dry()) return;
   for (std::int64_t row = 0; row < height; ++row) {
     std::copy_n(from + row * width * size, kept * size, to + row * kept * size);
   }
@@ -124,6 +129,8 @@ void SwapChannels(const Call &call, DType type, const View &dst, const View &src
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
   if (from == nullptr || to == nullptr) return;
   if (!Apart(call, &scratch, dst, bytes, src, bytes)) return;
+  RecordLibrary(call.api, type, bytes / size);
+  if (Dry()) return;
   const std::int64_t rows = toNhwc ? job.c : pixels, columns = toNhwc ? pixels : job.c;
   for (std::int64_t image = 0; image < job.n; ++image) {
     const std::int64_t base = image * rows * columns;
@@ -233,6 +240,8 @@ void TransposeScene(const Call &call, DType type, const View &dst, const View &s
   std::uint8_t *to = Usable(core, call, {"dst", &dst, dstBytes});
   if (from == nullptr || to == nullptr) return;
   if (!Apart(call, scratch, dst, dstBytes, src, srcBytes)) return;
+  RecordLibrary(call.api, type, srcBytes / size);
+  if (Dry()) return;
   if (!flat) {
     RunScene(to, from, scene, job, size);
     return;
@@ -260,6 +269,8 @@ void TransVolume(const Call &call, const View &dst, const View &src, const View 
   std::uint8_t *to = Usable(core, call, {"dst", &dst, dstBytes});
   if (from == nullptr || to == nullptr) return;
   if (!Apart(call, scratch, dst, dstBytes, src, srcBytes)) return;
+  RecordLibrary(call.api, DType::kF16, srcBytes / kSize);
+  if (Dry()) return;
   // guess: what pads C and N to 16 is zero
   if (!job.back) std::fill(to, to + dstBytes, std::uint8_t{0});
   for (std::int64_t n = 0; n < job.n; ++n) {

@@ -3,11 +3,30 @@
 #include <vector>
 
 #include "loops.h"
+#include "record.h"
 #include "text.h"
 
 namespace twin {
 
 namespace {
+
+// As the log spells an operation: the API's name in lower case.
+const char *NameOf(Op op) {
+  constexpr const char *kNames[] = {
+      "add",     "sub",       "mul",         "div",         "max",        "min",        "and",
+      "or",      "xor",       "add_relu",    "sub_relu",    "power",      "fmod",
+      "mul_add_dst", "fused_mul_add", "fused_mul_add_relu",
+      "abs",     "exp",       "ln",          "reciprocal",  "relu",       "rsqrt",      "sqrt",
+      "not",     "copy",
+      "tanh",    "sigmoid",   "erf",         "erfc",        "sin",        "cos",        "tan",
+      "asin",    "acos",      "atan",        "sinh",        "cosh",       "asinh",      "acosh",
+      "atanh",   "log2",      "log10",       "floor",       "ceil",       "round",      "trunc",
+      "sign",    "frac",      "lgamma",      "digamma",
+      "adds",    "muls",      "maxs",        "mins",        "leaky_relu", "shift_left",
+      "shift_right", "shift_right", "axpy", "duplicate", "powers", "power"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Op::kPowerOf) + 1);
+  return kNames[static_cast<std::size_t>(op)];
+}
 
 bool Accumulates(Op op) {
   // doc: dst may be the same as a source with repeat stride 0 for these
@@ -35,16 +54,20 @@ void KeepSources(const Plan &plan, Arm *arms, int count, std::vector<std::uint8_
   }
 }
 
-// `computes`: the result is arithmetic, which the saturating mode caps; moves keep their bits.
-// `library`: many instructions by way of scratch.
-void Run(Core &core, const Call &call, Arm *arms, int count, const Walk &walk, Loop loop,
-         const void *scalar, bool accumulates, bool computes = true, bool library = false) {
+// `what`: the instruction's name for the log. `computes`: the result is arithmetic, which the
+// saturating mode caps; moves keep their bits. `library`: many instructions by way of scratch.
+void Run(Core &core, const Call &call, const char *what, Arm *arms, int count, const Walk &walk,
+         Loop loop, const void *scalar, bool accumulates, bool computes = true,
+         bool library = false) {
   int widest = 1;
   for (int i = 0; i < count; ++i) widest = std::max(widest, SizeOf(arms[i].type));
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
   if (!CheckArms(core, call, plan, arms, count) || plan.empty()) return;
   for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], accumulates);
+  if (library) RecordLibrary(what, arms[0].type, walk.count);
+  else RecordVector(what, plan, arms, count, SetsMask(walk));
+  if (Dry()) return;
   std::vector<std::uint8_t> kept[3];
   if (library) KeepSources(plan, arms, count, kept);
   Execute(plan, arms, count, loop, scalar);
@@ -68,14 +91,15 @@ void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &
   Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b, type}};
   arms[0].updates = Updates(op);
   const Loop loop = InMode(core, op, type, ArithmeticLoop(op, type));
-  Run(core, call, arms, 3, walk, loop, nullptr, Accumulates(op));
+  Run(core, call, NameOf(op), arms, 3, walk, loop, nullptr, Accumulates(op));
 }
 
 void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a,
               const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, type}, {"src", a, type}};
-  Run(core, call, arms, 2, walk, ArithmeticLoop(op, type), nullptr, false, op != Op::kCopy);
+  Run(core, call, NameOf(op), arms, 2, walk, ArithmeticLoop(op, type), nullptr, false,
+      op != Op::kCopy);
 }
 
 namespace {
@@ -99,7 +123,7 @@ void ScalarOp(const Call &call, Op op, DType dstType, DType srcType, const Lane 
   arms[0].updates = Updates(op);
   Loop loop = ScalarLoop(op, dstType, srcType);
   if (dstType == srcType) loop = InMode(core, op, dstType, loop);
-  Run(core, call, arms, 2, walk, loop, scalar, false);
+  Run(core, call, NameOf(op), arms, 2, walk, loop, scalar, false);
 }
 
 void MixedOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &dst, const Lane &a,
@@ -109,13 +133,13 @@ void MixedOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &
   arms[0].updates = Updates(op);
   const Loop loop = dstType == srcType ? InMode(core, op, dstType, ArithmeticLoop(op, dstType))
                                        : MixedLoop(op);
-  Run(core, call, arms, 3, walk, loop, nullptr, false);
+  Run(core, call, NameOf(op), arms, 3, walk, loop, nullptr, false);
 }
 
 void FillOp(const Call &call, DType type, const Lane &dst, const void *scalar, const Walk &walk) {
   Core &core = Enter(call);
   Arm arms[] = {{"dst", dst, type}};
-  Run(core, call, arms, 1, walk, FillLoop(SizeOf(type)), scalar, false, false);
+  Run(core, call, "duplicate", arms, 1, walk, FillLoop(SizeOf(type)), scalar, false, false);
 }
 
 namespace {
@@ -146,6 +170,8 @@ void IndexOp(const Call &call, DType type, const Lane &dst, const void *first, c
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / size, plan)) return;
   if (!CheckArms(core, call, plan, &arm, 1) || plan.empty()) return;
+  RecordVector("create_vec_index", plan, &arm, 1, SetsMask(walk));
+  if (Dry()) return;
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t lanes = r < plan.repeats ? plan.last + 1 : plan.tail;
@@ -175,7 +201,7 @@ void LibraryOp(const Call &call, Op op, DType type, const View &dst, const View 
     Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "src", a, bytes);
     Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "dst", dst, bytes);
   }
-  Run(core, call, arms, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false,
+  Run(core, call, NameOf(op), arms, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false,
       true, true);
 }
 

@@ -23,6 +23,10 @@ struct DirectState {
   bool autoSync = true, notes = false;  // as in LaunchSpec
   std::uint32_t shuffle = 0;
   std::uint32_t blocks = 0;             // of the last launch
+  std::string log;                      // of the first launch; the next write LOG.1, LOG.2, ...
+  std::uint32_t launches = 0;
+  std::uint64_t mostSteps = 0;          // as in LaunchSpec
+  bool dry = false;
   void *cube = nullptr;                 // the same file as compiled for cube cores
   KernelType type = KernelType::kAivOnly;
   std::vector<std::pair<std::string, KernelType>> types;  // of kernels that declare their own

@@ -33,6 +33,9 @@ struct LaunchSpec {
   std::uint32_t shuffle = 0;       // seed of another order of the blocks; 0: their own
   KernelType type = KernelType::kAivOnly;
   void (*cube)(void **args) = nullptr;  // the entry as compiled for cube cores
+  std::string log;                      // file for the timing model (runtime/log.h); empty: none
+  std::uint64_t mostSteps = 4000000;    // of the log, for each core; more are counted only
+  bool dry = false;  // values are neither moved nor computed nor checked; all the rest happens
 };
 
 // One violation; repetitions of the same code, file and line raise `count`.

@@ -263,7 +263,8 @@ class MatmulObject {
   static constexpr MatmulTraits Traits() {
     return {SideOf<A_TYPE>(),        SideOf<B_TYPE>(), SideOf<C_TYPE>(), SideOf<BIAS_TYPE>(),
             kServed,                 client ? kConfig.enableMixDualMaster && !kOnCube : !kOnCube,
-            kConfig.intrinsicsCheck, kConfig.isBiasBatch, kConfig.isEnableChannelSplit};
+            kConfig.intrinsicsCheck, kConfig.isBiasBatch, kConfig.isEnableChannelSplit,
+            kConfig.doMultiDataLoad, kConfig.enUnitFlag};
   }
   template <typename T>
   static double Number(T value) {
@@ -310,7 +311,7 @@ void InitObjects(Site site, Obj &object, Rest &&...rest) {
 template <typename Obj, typename... Rest>
 void RegisterMatmul(Site site, void *, const void *workspace, Obj &object, Rest &&...rest) {
   if constexpr (Obj::kServed && Obj::kOnCube) {
-    StopQuietly();
+    ServeMatmuls();
   } else {
     if constexpr (Obj::kServed) CheckMatmulWorkspace({"REGIST_MATMUL_OBJ", site}, workspace);
     InitObjects(site, object, rest...);

@@ -24,7 +24,8 @@ enum IterateMode : std::uint8_t {
 };
 
 // The twin reads intrinsicsCheck, the shapes, isNBatch, isBiasBatch, iterateOrder,
-// isEnableChannelSplit and enableMixDualMaster; the others change time, not values.
+// isEnableChannelSplit and enableMixDualMaster, for the log also doMultiDataLoad and enUnitFlag; the
+// others change time, not values.
 struct MatmulConfig {
   bool doNorm = false;
   bool doBasicBlock = false;

@@ -21,6 +21,7 @@ struct MatmulTraits {
   bool client;  // a vector core's object, which a cube core serves; else the core computes itself
   bool idle;    // this kind of core does nothing: the other kind computes
   bool longRows, biasBatch, channelSplit;  // of MatmulConfig
+  bool bulk, unitFlag;                     // of it too, for the log: MDL, enUnitFlag
 };
 
 // Where a matrix lies: global memory or a local tensor.
@@ -69,6 +70,9 @@ class MatmulHandle {
   MatmulState *state_;
 };
 
+// The end of a cube core that serves the objects of its block's vector cores: the runtime computes
+// in their place.
+[[noreturn]] void ServeMatmuls();
 // A kernel of both kinds of cores: its messages need the system's part of the workspace.
 void CheckMatmulWorkspace(const Call &call, const void *workspace);
 // `given` is false when all tiling is constant.

@@ -141,9 +141,9 @@ class GlobalTensor {
   using PrimType = T;
 
   GlobalTensor() = default;
-  void SetGlobalBuffer(__gm__ T *buffer) { gm_ = {Bytes(buffer), -1}; }
+  void SetGlobalBuffer(__gm__ T *buffer) { gm_ = {Bytes(buffer), -1, 0}; }
   void SetGlobalBuffer(__gm__ T *buffer, std::uint64_t count) {
-    gm_ = {Bytes(buffer), twin::BytesFor<T>(static_cast<std::int64_t>(count))};
+    gm_ = {Bytes(buffer), twin::BytesFor<T>(static_cast<std::int64_t>(count)), 0};
   }
   GlobalTensor operator[](std::uint64_t offset) const {
     GlobalTensor rest = *this;
@@ -170,8 +170,12 @@ class GlobalTensor {
   void SetShapeInfo(const ShapeInfo &shape) { shape_ = shape; }
   ShapeInfo GetShapeInfo() const { return shape_; }
   // Cache hints change time, not values.
-  template <CacheRwMode = CacheRwMode::RW>
-  void SetL2CacheHint(CacheMode) {}
+  template <CacheRwMode kinds = CacheRwMode::RW>
+  void SetL2CacheHint(CacheMode mode) {
+    const auto bits = static_cast<std::uint8_t>(kinds);
+    const bool off = mode == CacheMode::CACHE_MODE_DISABLE;
+    gm_.uncached = static_cast<std::uint8_t>(off ? gm_.uncached | bits : gm_.uncached & ~bits);
+  }
 
   const twin::Gm &gm() const { return gm_; }
 

@@ -22,6 +22,7 @@ struct View {
 struct Gm {
   std::uint8_t *base = nullptr;
   std::int64_t bytes = -1;
+  std::uint8_t uncached = 0;  // a CacheRwMode: transfers of these kinds leave nothing in L2
 };
 
 // An operand of a vector instruction: strides in 32-byte blocks, inside and between repeats.

@@ -2,6 +2,7 @@
 #include "acl/acl.h"
 
 #include <dlfcn.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -16,9 +17,23 @@ namespace {
 
 using twin::host::Area;
 
-std::map<void *, Area> &Allocations() {
-  static std::map<void *, Area> table;
+struct Allocation {
+  Area area;
+  std::uint64_t number;  // of all allocations: where they lie differs from run to run
+};
+
+std::map<void *, Allocation> &Allocations() {
+  static std::map<void *, Allocation> table;
   return table;
+}
+
+std::vector<const Allocation *> InOrder() {
+  std::vector<const Allocation *> all;
+  for (const auto &[base, allocation] : Allocations()) all.push_back(&allocation);
+  std::sort(all.begin(), all.end(), [](const Allocation *a, const Allocation *b) {
+    return a->number < b->number;
+  });
+  return all;
 }
 
 void Print(const twin::FindingRecord &finding) {
@@ -32,7 +47,8 @@ void Print(const twin::FindingRecord &finding) {
 namespace twin {
 
 std::string NearAllocation(const void *address) {
-  for (const auto &[base, area] : Allocations()) {
+  for (const auto &[base, allocation] : Allocations()) {
+    const Area &area = allocation.area;
     if (!area.Near(address)) continue;
     const auto offset = static_cast<const std::uint8_t *>(address) - area.Base();
     return "byte " + std::to_string(offset) + " of " + area.Name() + ", which has " +
@@ -92,7 +108,14 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
   spec.autoSync = state.autoSync;
   spec.notes = state.notes;
   spec.shuffle = state.shuffle;
-  for (const auto &[base, area] : Allocations()) {
+  spec.dry = state.dry;
+  if (!state.log.empty()) {
+    spec.log = state.launches == 0 ? state.log : state.log + "." + std::to_string(state.launches);
+    spec.mostSteps = state.mostSteps;
+  }
+  state.launches += 1;
+  for (const Allocation *allocation : InOrder()) {
+    const Area &area = allocation->area;
     spec.regions.push_back({area.Base(), area.Bytes(), area.Name(), true});
   }
   state.blocks = blocks;
@@ -159,7 +182,8 @@ aclError aclrtMalloc(void **pointer, std::size_t bytes, aclrtMemMallocPolicy) {
     const std::string name = "device memory " + std::to_string(Allocations().size());
     Area area = Area::OfPoison(name, bytes);
     *pointer = area.Base();
-    Allocations().emplace(area.Base(), area);
+    static std::uint64_t made = 0;
+    Allocations().emplace(area.Base(), Allocation{area, ++made});
   } catch (const std::exception &) {
     return ACL_ERROR_BAD_ALLOC;
   }
@@ -169,7 +193,7 @@ aclError aclrtMalloc(void **pointer, std::size_t bytes, aclrtMemMallocPolicy) {
 aclError aclrtFree(void *pointer) {
   const auto at = Allocations().find(pointer);
   if (at == Allocations().end()) return ACL_ERROR_INVALID_PARAM;
-  at->second.Release();
+  at->second.area.Release();
   Allocations().erase(at);
   return ACL_SUCCESS;
 }

@@ -88,6 +88,10 @@ Request ReadRequest(const char *path) {
       request.autoSync = Take<int>(line) != 0;
       request.notes = Take<int>(line) != 0;
       request.shuffle = Take<std::uint32_t>(line);
+    } else if (word == "record") {
+      request.log = TakeText(line);
+      request.mostSteps = Take<std::uint64_t>(line);
+      request.dry = Take<int>(line) != 0;
     } else if (word == "program") request.program = true;
     else if (word == "tail") request.tail.push_back(TakeTail(line));
     else if (word == "attr") TakeAttr(line, request);

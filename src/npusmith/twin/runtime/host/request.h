@@ -9,6 +9,7 @@
 //   direct BLOCKS        call a launcher of the kernel's file, without host side or operator
 //   tail workspace BYTES | tail value BYTES-IN-HEX      its arguments behind inputs and outputs
 //   check AUTO-SYNC NOTES SHUFFLE   0 or 1, 0 or 1, a seed: as in LaunchSpec
+//   record PATH MOSTSTEPS DRY       as in LaunchSpec; without a path only DRY counts
 //   program              call the main function of the kernel's file
 //   attr NAME scalar|list VALUE...              VALUE: i:12, f:0x1p3, b:1, s:x6162
 #pragma once
@@ -55,6 +56,9 @@ struct Request {
   bool program = false;
   bool autoSync = true, notes = false;  // as in LaunchSpec
   std::uint32_t shuffle = 0;
+  std::string log;              // as in LaunchSpec
+  std::uint64_t mostSteps = 0;
+  bool dry = false;
   bool saturate = false;  // how CTRL[48] starts
   std::vector<TailOrder> tail;
 };

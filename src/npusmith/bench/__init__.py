@@ -1,0 +1,1 @@
+"""Suites, writers, a resumable runner, metrics and reports."""

@@ -1,0 +1,185 @@
+"""What suites, writers, the runner and the reports exchange.
+
+A unit of work is one candidate for one item. Its key is a digest of everything that its outcome
+depends on, so that a unit is evaluated once, whoever asks for it and how often.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+FORMATS = ("project", "json", "six", "kernel_only", "full", "program")
+
+
+class Item(BaseModel):
+    """A task of a suite. `name` is unique in its suite, e.g. "activation/relu"."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suite: str
+    name: str
+    category: str
+    level: str = ""
+    dtype: str = ""
+    source: str  # of the task, relative to the suite's root
+    digest: str  # of the task's files and of the suite's options that its verdict depends on
+    skipped: str = ""  # why it cannot be evaluated on this machine
+
+
+class Candidate(BaseModel):
+    """What a writer proposes: text files in one of the formats that a suite's items accept."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["project", "json", "six", "kernel_only", "full", "program"]
+    files: dict[str, str]  # by relative path; "json", "six" and "kernel_only" have one
+    writer: str
+    sample: int = 0
+    seed: int = 0
+    refusal: str = ""  # code and words; then there are no files
+    seconds: float = 0.0  # that the writer took
+    tokens: int = 0  # of a model, prompt and answer together
+
+    @property
+    def digest(self) -> str:
+        """Of what is evaluated: the format and the files."""
+        return _digest([self.format, sorted(self.files.items()), self.refusal])
+
+
+class TrialNote(BaseModel):
+    """One set of inputs, as a report shows it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    seed: int = 0
+    passed: bool = False
+    max_abs_error: float | None = None
+    mean_abs_error: float | None = None
+    max_rel_error: float | None = None
+    mismatched: int = 0
+    elements: int = 0
+    message: str = ""
+
+
+class Span(BaseModel):
+    """Work of one pipe of one core, for the timeline: begin and end in us."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    core: int
+    unit: str  # "V", "MTE2", ...
+    begin: float
+    end: float
+    what: str = ""
+
+
+class Record(BaseModel):
+    """The outcome of one unit. None: not evaluated, and `skipped` or `error` says why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str
+    suite: str
+    item: str
+    category: str
+    level: str = ""
+    dtype: str = ""
+    writer: str
+    sample: int
+    candidate: str  # digest of the candidate
+    trial: int = 0
+    compiled: bool | None = None
+    official: bool | None = None  # the suite's own rule
+    strict: bool | None = None  # that rule, and form of the results, every trial, no cheating
+    precise: bool | None = None  # and values by our strict profile (task/tolerance.py)
+    clean: bool | None = None  # no finding of level error
+    rung: str = ""
+    cheating: list[str] = []  # codes of what computes outside the kernel
+    weak_task: list[str] = []  # do-nothing kernels that would pass the item's check
+    findings: dict[str, int] = {}  # codes, how often
+    error: str = ""
+    skipped: str = ""
+    time_us: float | None = None  # of the kernel, as estimated on the twin
+    eager_us: float | None = None
+    eager_basis: str = ""  # "measured" or "model"
+    roof_us: float | None = None  # the chip's own bound for this work (CANN-bench's hardware time)
+    accuracy: float | None = None  # share of the item's cases that pass, where it has several
+    seconds: dict[str, float] = {}  # wall time by stage
+    trials: list[TrialNote] = []  # at most a dozen; the worst first where there are more
+    messages: list[str] = []  # of the first findings and of the compiler, at most a dozen
+    timeline: list[Span] = []  # at most a few hundred spans of one core; empty: not kept
+    provenance: dict[str, str] = {}  # versions, chip, seeds, options
+
+
+class Brief(BaseModel):
+    """What a writer may know of an item: never the hidden inputs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    item: Item
+    reference: str  # Python text of the reference module
+    description: str = ""  # the suite's own words, e.g. api_desc.md
+    prompt: str = ""  # the suite's own prompt, where it has one
+    path: Path | None = None  # the task file, for writers that capture it
+    operator: str = ""  # the operator's name in snake case, where the suite's binding calls one
+    formats: tuple[str, ...] = ("project",)
+
+
+class Limits(BaseModel):
+    """Of one unit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seconds: float = 180
+    memory_mb: float = 8192
+    input_mb: float = 256  # items with larger inputs are skipped, and said to be
+    trials: int = 5
+    seed: int = 1024
+    chip: str = "910B2"
+    timing: bool = False
+
+
+class Suite(Protocol):
+    """A benchmark, read from the user's checkout."""
+
+    name: str
+    root: Path
+
+    def items(self) -> Iterator[Item]:
+        """Its tasks, one at a time and in a fixed order; broken ones with `skipped` set."""
+
+    def brief(self, item: Item) -> Brief:
+        """What a writer gets."""
+
+    def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
+        """Compile, run and judge in the sandbox; never raises for what a candidate does."""
+
+
+class Writer(Protocol):
+    """Proposes kernels. `version` changes whenever the same brief might get another answer."""
+
+    name: str
+    version: str
+
+    def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
+        """The candidate number `sample`; a refusal is a candidate without files."""
+
+
+def unit_key(item: Item, candidate: Candidate, trial: int, limits: Limits, judge: str) -> str:
+    """`judge`: a digest of npusmith's version and tables."""
+    return _digest(
+        [item.suite, item.name, item.digest, candidate.digest, candidate.writer,
+         candidate.sample, trial, limits.model_dump(mode="json"), judge]
+    )  # fmt: skip
+
+
+def _digest(data: object) -> str:
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

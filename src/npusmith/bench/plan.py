@@ -1,0 +1,116 @@
+"""What a run is, frozen in its store: `Plan`, and how workers open what it names."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import platform
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+import npusmith
+from npusmith.bench.model import Limits, Suite, Writer
+
+SUITES = "npusmith.bench.suites:open_suite"
+WRITERS = "npusmith.bench.writers:open_writer"
+# What a verdict depends on; a change of these files makes other units.
+_JUDGE = (
+    "errors.py", "ir", "target", "lang", "lower", "twin", "timing", "task", "sandbox", "device",
+    "conformance", "bench/suites", "bench/model.py",
+)  # fmt: skip
+
+
+class Plan(BaseModel):
+    """A run. Two runs whose `terms` are equal may share a store."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suite: str
+    root: Path
+    options: dict[str, str] = {}  # of the suite
+    writer: str  # as it was asked for
+    writer_name: str = ""
+    writer_version: str = ""
+    samples: int = 1
+    trials: int = 1
+    categories: tuple[str, ...] = ()  # empty: all
+    levels: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    judge: str = ""  # digest of npusmith's version and sources
+    versions: dict[str, str] = {}
+    suites: str = SUITES  # module:function that opens a suite ...
+    writers: str = WRITERS  # ... and one that opens a writer
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """What records depend on, besides their item and candidate."""
+        names = ("suite", "options", "writer_name", "writer_version", "limits", "judge", "trials")
+        data = self.model_dump(mode="json")
+        return {name: data[name] for name in names}
+
+    def open_suite(self) -> Suite:
+        """The suite, with the selection and the limit of inputs among its options."""
+        options = self.options | {
+            "categories": ",".join(self.categories),
+            "levels": ",".join(self.levels),
+            "names": ",".join(self.names),
+            "input_mb": f"{self.limits.input_mb:g}",
+        }
+        suite: Suite = _function(self.suites)(self.suite, self.root, options)
+        return suite
+
+    def open_writer(self) -> Writer:
+        writer: Writer = _function(self.writers)(self.writer)
+        return writer
+
+
+def freeze(plan: Plan) -> Plan:
+    """The plan with the versions of everything that its records depend on."""
+    writer = plan.open_writer()
+    return plan.model_copy(
+        update={
+            "root": plan.root.resolve(),
+            "writer_name": writer.name,
+            "writer_version": writer.version,
+            "judge": judge_digest(),
+            "versions": versions(),
+        }
+    )
+
+
+@lru_cache(maxsize=1)
+def judge_digest() -> str:
+    """Of npusmith's version, and of the files that judge."""
+    root = Path(npusmith.__file__).parent
+    whole = hashlib.sha256(npusmith.__version__.encode())
+    for part in _JUDGE:
+        path = root / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".gch":
+                whole.update(file.relative_to(root).as_posix().encode() + b"\0")
+                whole.update(hashlib.sha256(file.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of the programs that judge."""
+    from importlib import metadata
+
+    found = {"npusmith": npusmith.__version__, "python": platform.python_version()}
+    for name in ("torch", "numpy"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "absent"
+    return found | {"machine": f"{platform.system()} {platform.machine()}"}
+
+
+def _function(spec: str) -> Callable[..., Any]:
+    module, _, name = spec.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function

@@ -1,0 +1,210 @@
+"""Runs a plan: units of work to an engine, candidates and records to the store.
+
+The runner alone writes to the store, and may be killed at any moment. Whoever starts it again, or
+beside it, goes on with the units that have no record. Items are read one at a time, while the
+first of them already run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.bench.model import Candidate, Item, Record
+from npusmith.bench.plan import Plan, freeze
+from npusmith.bench.pool import Engine, Event, Judged, Lost, Proposed
+from npusmith.bench.work import DETAILS, Job, blank, refused, signed
+from npusmith.errors import NpusmithError, Place
+from npusmith.store.database import LEASE, Store, Unit, myself, open_store
+
+ATTEMPTS = 2  # of a unit whose worker dies
+_TICK = 0.5  # seconds to wait for an event
+_PLAN = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is."""
+
+    done: int
+    total: int  # of the items that were read so far
+    whole: bool  # all items were read
+    running: int
+    passed: int  # units of this session, right and computed in the kernel
+    rate: float  # units a second in this session
+    left: float | None  # seconds, None: not known yet
+    last: str = ""
+
+
+Watch = Callable[[Progress], None]
+
+
+def run(
+    plan: Plan, folder: Path, engine: Engine, watch: Watch = lambda _: None, *, resume: bool = False
+) -> Plan:
+    """Runs what has no record yet; gives the plan as it was frozen in the store.
+
+    Raises run-exists, run-changed, run-empty, and what the suite, writer, engine or store raise.
+    """
+    plan = freeze(plan)
+    with open_store(folder, create=True) as store:
+        _settle(store, plan, folder, resume)
+        try:
+            engine.start(plan)
+            _Run(plan, store, engine, watch).work()
+        finally:
+            engine.close()
+            with suppress(NpusmithError):  # a full disk: the leases end with this process
+                store.release(myself())
+    return plan
+
+
+def read_plan(store: Store) -> Plan:
+    """The plan that a store was begun with."""
+    text = store.setting(_PLAN)
+    if not text:
+        raise NpusmithError("run-missing", f"{store.path} has no plan yet", Place(str(store.path)))
+    return Plan.model_validate_json(text)
+
+
+def _settle(store: Store, plan: Plan, folder: Path, resume: bool) -> None:
+    """Freezes the plan in a new store, or compares it with the one that is there."""
+    if store.setting(_PLAN) and not resume:
+        raise NpusmithError("run-exists", f"{folder} holds a run", Place(str(folder)))
+    text = store.settle(_PLAN, plan.model_dump_json())
+    old = Plan.model_validate_json(text)
+    differ = [name for name, value in plan.terms.items() if old.terms[name] != value]
+    if differ:
+        raise NpusmithError(
+            "run-changed", f"{folder} was begun with another {', '.join(differ)}",
+            Place(str(folder)), seen=json.dumps({name: plan.terms[name] for name in differ})[:400],
+            legal=json.dumps({name: old.terms[name] for name in differ})[:400],
+        )  # fmt: skip
+
+
+class _Run:
+    """The state of one session."""
+
+    def __init__(self, plan: Plan, store: Store, engine: Engine, watch: Watch) -> None:
+        self._plan, self._store, self._engine, self._watch = plan, store, engine, watch
+        self._owner = myself()
+        self._began = self._beaten = time.monotonic()
+        self._finished = self._passed = 0
+        self._last = ""
+
+    def work(self) -> None:
+        """Until every unit of the plan has a record, here or through another runner."""
+        reading = self._read()
+        whole, idle = False, False
+        while True:
+            whole = whole or next(reading, None) is None
+            idle = self._hand_out()
+            self._beat()
+            for event in self._engine.poll(_TICK if whole else 0):
+                self._take(event)
+            self._tell(whole)
+            if whole and idle and not self._engine.running and self._store.counts()[1] == 0:
+                break
+        if self._store.counts()[0] == 0 and not any(True for _ in self._store.items()):
+            raise NpusmithError("run-empty", f"nothing of {self._plan.suite} is selected")
+
+    def _read(self) -> Iterator[Item]:
+        """Adds the items of the suite that are selected, one at each step."""
+        for item in self._plan.open_suite().items():
+            digest = self._store.add_item(
+                item.name, item.digest, item.model_dump_json(), item.skipped,
+                self._plan.samples, self._plan.trials,
+            )  # fmt: skip
+            if digest != item.digest:
+                message = f"{item.name} is not the task that the run was begun with"
+                raise NpusmithError("run-changed", message, Place(item.source))
+            yield item
+
+    def _hand_out(self) -> bool:
+        """Gives free workers a unit each; True when there was none to give."""
+        free = self._engine.free
+        units = self._store.claim(self._owner, free) if free else []
+        for unit in units:
+            self._give(unit)
+        return len(units) < free
+
+    def _give(self, unit: Unit) -> None:
+        item = Item.model_validate_json(self._store.item(unit.item))
+        candidate = read_candidate(self._store, unit.item, unit.sample)
+        job = Job(
+            unit=unit.id, item=item, sample=unit.sample, trial=unit.trial, candidate=candidate
+        )
+        if unit.attempts < ATTEMPTS:
+            self._engine.submit(job)
+            return
+        why = f"worker-lost: {ATTEMPTS} workers died with this unit"
+        if candidate is None:
+            candidate = refused(self._plan.writer_name, why)
+            candidate = candidate.model_copy(update={"sample": unit.sample})
+            self._keep(job, candidate)
+        record = signed(self._plan, job, candidate, blank(self._plan, job, candidate, why), {})
+        self._finish(job, candidate, record)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Proposed):
+            self._keep(event.job, event.candidate)
+        elif isinstance(event, Judged):
+            self._finish(event.job, event.candidate, event.record)
+        elif isinstance(event, Lost):
+            self._last = f"{event.job.item.name}: {event.why}"
+            self._store.fail(event.job.unit, self._owner)
+
+    def _keep(self, job: Job, candidate: Candidate) -> None:
+        body = json.dumps([candidate.format, candidate.files])
+        rest = candidate.model_dump_json(exclude={"format", "files"})
+        self._store.propose(job.item.name, job.sample, candidate.digest, rest, body)
+
+    def _finish(self, job: Job, candidate: Candidate, record: Record) -> None:
+        kept = self._store.finish(
+            job.unit, record.key, candidate.digest,
+            record.model_dump_json(exclude=set(DETAILS), exclude_defaults=True),
+            record.model_dump_json(include=set(DETAILS)),
+        )  # fmt: skip
+        self._finished += kept
+        self._passed += bool(kept and record.official and not record.cheating)
+        self._last = f"{record.item} sample {record.sample}: {_word(record)}"
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._beaten > LEASE / 4:
+            self._store.beat(self._owner)
+            self._beaten = time.monotonic()
+
+    def _tell(self, whole: bool) -> None:
+        total, left = self._store.counts()
+        rate = self._finished / max(time.monotonic() - self._began, 1e-9)
+        self._watch(
+            Progress(
+                done=total - left, total=total, whole=whole, running=self._engine.running,
+                passed=self._passed, rate=rate, left=left / rate if self._finished else None,
+                last=self._last,
+            )
+        )  # fmt: skip
+
+
+def read_candidate(store: Store, item: str, sample: int) -> Candidate | None:
+    """A candidate as the writer proposed it."""
+    row = store.proposal(item, sample)
+    if row is None:
+        return None
+    digest, rest = row
+    form, files = json.loads(store.candidate(digest))
+    return Candidate.model_validate(json.loads(rest) | {"format": form, "files": files})
+
+
+def _word(record: Record) -> str:
+    if record.error and record.compiled is None:
+        return record.error.partition("\n")[0][:120]
+    if not record.compiled:
+        return "not compiled"
+    if record.cheating:
+        return "computes outside the kernel"
+    return "pass" if record.official else "wrong"

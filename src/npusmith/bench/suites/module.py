@@ -1,0 +1,188 @@
+"""The watched process for candidates with a Python class: builds them, boxes them, tells the end.
+
+`main()` reads orders from stdin and leaves reply.json; the outputs lie in `folder`/run<N>.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from npusmith.bench.suites import wire
+from npusmith.bench.suites.watch import leave_reply, read_orders
+from npusmith.errors import NpusmithError
+from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.target.chips import find_chip
+from npusmith.task import candidatewire as names
+from npusmith.task.cheat import find_cheats
+from npusmith.twin import cheating
+from npusmith.twin.formats import Submission, read_submission
+from npusmith.twin.module import ModuleBuild, build_module
+
+_NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")
+_START = (
+    "import sys; sys.path += sys.argv[1:]; "
+    "from npusmith.bench.suites import candidate as run; run.main()"
+)
+_RESTARTS = 3  # after a crash the other trials still get their turn
+
+
+def main() -> None:
+    orders = read_orders()
+    folder = Path(orders["folder"])
+    reply: dict[str, Any] = {"compiled": False, "cheats": [], "answers": [], "seconds": {}}
+    try:
+        submission = read_submission(folder / orders["submission"])
+        reply["cheats"] = _cheats(submission)
+        start = time.monotonic()
+        work = folder / "build"
+        work.mkdir()
+        built = build_module(submission, find_chip(orders["chip"]), work)
+        reply["compiled"] = True
+        reply["compiler"] = built.toolchain.compiler.version
+        reply["seconds"]["compile"] = round(time.monotonic() - start, 3)
+        start = time.monotonic()
+        reply["answers"] = _run_all(built, orders, folder)
+        reply["seconds"]["run"] = round(time.monotonic() - start, 3)
+    except NpusmithError as error:
+        reply["error"] = {"code": error.code, "message": error.message, "seen": error.seen[:2000]}
+    leave_reply(folder, reply)
+
+
+def _cheats(submission: Submission) -> list[dict[str, Any]]:
+    found = find_cheats(submission.model_text, submission.entry, submission.model)
+    for name in submission.bindings:
+        found += cheating.find_cheats(submission.files[name], Path(name))
+    return [item.model_dump(mode="json") for item in found]
+
+
+def _run_all(built: ModuleBuild, orders: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """An answer for each trial; a crash costs only the trial that caused it."""
+    answers: list[dict[str, Any]] = []
+    for attempt in range(_RESTARTS + 1):
+        rest = orders["trials"][len(answers) :]
+        if not rest:
+            break
+        answers += _run_once(built, {**orders, "trials": rest}, folder / f"run{attempt}")
+    lost = {"error": {"code": "", "message": "not run: the process ended too often before"}}
+    return answers + [lost] * (len(orders["trials"]) - len(answers))
+
+
+def _run_once(built: ModuleBuild, orders: dict[str, Any], out: Path) -> list[dict[str, Any]]:
+    out.mkdir()
+    (out / names.CALLS).touch()
+    _link_cache(built, out / "cache")
+    boxed = _start(built, orders, out)
+    record = _record(out)
+    calls = _rows(wire.read_plain(out / names.CALLS, 64 << 20))
+    launches = _rows(wire.read_plain(out / names.REPORT, 16 << 20))
+    ends = [int(end) for end in record["calls"] if isinstance(end, int)]
+    answers = []
+    for at, tree in enumerate(record["outputs"][: len(ends)]):
+        mine = calls[ends[at - 1] if at else 0 : ends[at]]
+        answers.append({"folder": str(out), "outputs": tree, **_told(mine)})
+    if answers and launches:  # of the whole process
+        told = _told(launches)
+        answers[0]["findings"] += told["findings"]
+        answers[0]["apis"] += told["apis"]
+    if len(answers) < len(orders["trials"]):
+        left = _told([*calls[ends[-1] if ends else 0 :], *([] if answers else launches)])
+        answers.append({"error": _ended(record, boxed, orders["seconds"]), **left})
+        if record.get("error") and record["started"] < 0:  # before the first: no other will do
+            answers += [answers[-1]] * (len(orders["trials"]) - len(answers))
+    return answers
+
+
+def _link_cache(built: ModuleBuild, cache: Path) -> None:
+    """A cache of the run's own, in which what has been built already is found."""
+    for part, folders in (("twin", (built.toolchain.folder,)), ("build", built.builds)):
+        (cache / part).mkdir(parents=True)
+        for folder in folders:
+            (cache / part / folder.name).symlink_to(folder)
+
+
+def _start(built: ModuleBuild, orders: dict[str, Any], out: Path) -> Boxed:
+    paths = _package_paths()
+    policy = Policy(
+        write=(out,),
+        read=(
+            *map(Path, (sys.prefix, sys.base_prefix, *paths, orders["given"])),
+            built.root, built.modules, built.toolchain.folder, *built.builds,
+        ),
+        seconds=orders["seconds"],
+        memory_bytes=int(orders["memory_mb"] * (1 << 20)),
+        file_bytes=int(orders["disk_bytes"]),
+        processes=True,  # operators run in the twin's runner
+    )  # fmt: skip
+    wanted = ("given", "init", "trials", "seed", "training", "seconds")
+    told = {name: orders[name] for name in wanted} | {
+        "out": str(out),
+        "modules": str(built.modules),
+        "libraries": [str(path) for path in built.libraries],
+        "model": str(built.model),
+        "entry": built.submission.entry,
+    }
+    env = {
+        "NPUSMITH_CACHE": str(out / "cache"),
+        "NPUSMITH_FINDINGS": str(out / names.CALLS),
+        "NPUSMITH_SECONDS": str(orders["seconds"]),
+    }
+    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
+    return run_boxed(argv, policy, stdin=json.dumps(told).encode(), env=env, cwd=out)
+
+
+def _package_paths() -> list[str]:
+    found: dict[str, None] = {}
+    for name in _NEEDED:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            raise NpusmithError("torch-missing", f"the package {name} is not installed")
+        found[str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)] = None
+    return list(found)
+
+
+def _record(out: Path) -> dict[str, Any]:
+    """The candidate's own account, in the form that it should have."""
+    empty: dict[str, Any] = {"outputs": [], "calls": [], "started": -1}
+    with contextlib.suppress(ValueError):
+        found = json.loads(wire.read_plain(out / names.RESULT, 16 << 20))
+        if isinstance(found, dict) and all(
+            isinstance(found.get(name), type(empty[name])) for name in empty
+        ):
+            return found
+    return empty
+
+
+def _rows(data: bytearray) -> list[dict[str, Any]]:
+    found = []
+    for line in data.decode(errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            row = json.loads(line)
+            found.append(row if isinstance(row, dict) else {})
+    return found
+
+
+def _told(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    findings = [item for row in rows for item in row.get("findings", []) if isinstance(item, dict)]
+    apis = [str(name) for row in rows for name in row.get("apis", [])]
+    return {"findings": findings, "apis": sorted(set(apis)), "ran": [len(rows)]}
+
+
+def _ended(record: dict[str, Any], boxed: Boxed, seconds: float) -> dict[str, Any]:
+    """Why a trial has no outputs."""
+    error = record.get("error")
+    if isinstance(error, dict):
+        return {name: str(error.get(name, ""))[:2000] for name in ("code", "message", "seen")}
+    log = boxed.stderr.decode(errors="replace").strip()[-500:]
+    if boxed.timed_out:
+        code, message = "kernel-hang", f"the candidate had not ended after {seconds:g} s"
+    elif boxed.out_of_memory:
+        code, message = "kernel-memory", "the candidate used more memory than it may"
+    else:
+        code, message = "kernel-crash", f"the candidate's process ended ({boxed.returncode})"
+    return {"code": code, "message": message, "seen": log}

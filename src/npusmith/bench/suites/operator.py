@@ -1,0 +1,133 @@
+"""The watched process for operator projects: builds the project and runs it on each trial.
+
+No Python of the candidate is involved; its kernel and host code run in the twin's own box.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npusmith.bench.suites import wire
+from npusmith.bench.suites.watch import leave_reply, read_orders
+from npusmith.errors import NpusmithError, TwinError
+from npusmith.ir.dtypes import DType
+from npusmith.target.chips import find_chip
+from npusmith.task.ports import deal, share, types
+from npusmith.twin import Build, Project, build, read_project, run
+
+Array = np.ndarray[Any, Any]
+_BINDINGS = "bindings.json"
+
+
+def main() -> None:
+    orders = read_orders()
+    folder = Path(orders["folder"])
+    reply: dict[str, Any] = {"compiled": False, "cheats": [], "answers": [], "seconds": {}}
+    try:
+        project = read_project(folder / "project")
+        _run_all(project, orders, folder, reply)
+    except NpusmithError as error:
+        reply["error"] = {"code": error.code, "message": error.message, "seen": error.seen[:2000]}
+    leave_reply(folder, reply)
+
+
+def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict[str, Any]) -> None:
+    chip = find_chip(orders["chip"])
+    given, seconds = Path(orders["given"]), reply["seconds"]
+    builds: dict[tuple[DType, ...], Build] = {}
+    for at, trial in enumerate(orders["trials"]):
+        start = time.monotonic()
+        inputs = _inputs(project, orders, trial, given)
+        wanted = [(tuple(leaf["shape"]), _dtype(leaf)) for leaf in wire.leaves(trial["outputs"])]
+        takes = share(project.op.outputs, len(wanted))
+        if takes is None:
+            raise TwinError(
+                "output-count",
+                f"the operator has {len(project.op.outputs)} outputs, the reference {len(wanted)}",
+            )
+        outputs = deal(project.op.outputs, takes, wanted)
+        samples = [np.empty(shape, dtype.numpy) for shape, dtype in wanted]
+        kinds = types(project.op, [*inputs, *deal(project.op.outputs, takes, samples)])
+        if kinds not in builds:
+            builds[kinds] = build(project, chip, kinds)
+            reply["compiled"] = True
+            reply["compiler"] = builds[kinds].toolchain.compiler.version
+            spent = time.monotonic() - start
+            seconds["compile"] = round(seconds.get("compile", 0) + spent, 3)
+            start = time.monotonic()
+        result = run(builds[kinds], inputs, outputs, seconds=orders["seconds"])
+        answer: dict[str, Any] = {
+            "findings": [item.model_dump(mode="json") for item in result.findings],
+            "apis": list(result.apis),
+            "ran": [1],
+        }
+        if result.completed:
+            answer["folder"] = str(folder)
+            answer["outputs"] = _leave(result.outputs, folder, at)
+        else:
+            answer["error"] = {"code": "", "message": "the kernel did not run to its end"}
+        reply["answers"].append(answer)
+        seconds["run"] = round(seconds.get("run", 0) + time.monotonic() - start, 3)
+
+
+def _inputs(
+    project: Project, orders: dict[str, Any], trial: dict[str, Any], given: Path
+) -> list[Any]:
+    """What each input port takes: by the project's bindings, or by number."""
+    users = list(wire.leaves(trial["inputs"]))
+    held = orders["parameters"]
+    path = project.root / _BINDINGS
+    if path.is_file():
+        rows = json.loads(path.read_text(encoding="utf-8"))["inputs"]
+        try:
+            return [
+                _load(
+                    users[row["position"]] if row["source"] == "user" else held[row["target"]],
+                    given,
+                )
+                for row in rows
+            ]
+        except (KeyError, IndexError, TypeError) as error:
+            raise TwinError(
+                "binding-unknown", "the task has not what an input of the project is bound to",
+                seen=str(error)[:200],
+            ) from error  # fmt: skip
+    for tensors in (users, [*users, *held.values()]):
+        takes = share(project.op.inputs, len(tensors))
+        if takes is not None:
+            return deal(project.op.inputs, takes, [_load(leaf, given) for leaf in tensors])
+    raise TwinError(
+        "binding-unknown",
+        f"the operator takes {len(project.op.inputs)} inputs, the task has {len(users)} "
+        f"and {len(held)} more",
+    )
+
+
+def _dtype(leaf: wire.Tree) -> DType:
+    try:
+        return DType(leaf["dtype"])
+    except ValueError as error:
+        raise TwinError(
+            "inputs-mismatch", f"tensors of {leaf['dtype']} have no element type on the chip"
+        ) from error
+
+
+def _load(leaf: wire.Tree, folder: Path) -> Array:
+    data = np.fromfile(folder / leaf["tensor"], dtype=np.uint8)
+    found: Array = data.view(_dtype(leaf).numpy).reshape(leaf["shape"])
+    return found
+
+
+def _leave(outputs: list[Array], folder: Path, at: int) -> wire.Tree:
+    leaves = []
+    for number, array in enumerate(outputs):
+        name = f"out{at}_{number}.bin"
+        (folder / name).write_bytes(np.ascontiguousarray(array).tobytes())
+        dtype = DType.of(array.dtype).value
+        leaves.append({"tensor": name, "shape": list(array.shape), "dtype": dtype})
+    return {"list": leaves}

@@ -1,0 +1,43 @@
+"""What a user may ask of a suite, as `--suite-option name=value` gives it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+
+def _split(value: Any) -> Any:
+    """Names with commas between them, as a command line has them."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+
+
+class SuiteOptions(BaseModel):
+    """Which items, and in what form; every suite takes all of these and uses what it has.
+
+    categories, levels, names: only these, all of them by default. `names` match an item's name or
+    its last part.
+    input_mb: items with larger inputs are skipped, and the reason says how large they are.
+    scale_mb: 0, or shapes are reduced by the rule of scale.py until the inputs take this much.
+    shapes, response: PCL's NPUKernelBench. `static`: one item for each case; `dynamic`: one item
+    for each operator, and every case must pass. `response`: what its prompt asks for.
+    cases: how many cases of an operator are used (NPUKernelBench, CANN-bench); 0: all.
+    training: models are called in training mode, as MultiKernelBench and KernelBench call them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    categories: Names = ()
+    levels: Names = ()
+    names: Names = ()
+    input_mb: float = 256
+    scale_mb: float = 0
+    shapes: Literal["static", "dynamic"] = "static"
+    response: Literal["kernel_only", "full"] = "kernel_only"
+    cases: int = 1
+    training: bool = True

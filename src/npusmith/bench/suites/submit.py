@@ -1,0 +1,109 @@
+"""A candidate's files as a folder that can be built: `write_files(candidate, folder, chip)`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from npusmith.bench.model import Candidate
+from npusmith.errors import Place, TwinError
+from npusmith.ir.spec import OpSpec, Port
+from npusmith.lang import check_all, parse
+from npusmith.lower import lower, write_project
+from npusmith.target.chips import find_chip
+
+_FENCE = re.compile(r"```(.*?)```", re.DOTALL)
+_LANGUAGES = ("python", "cpp", "json")
+_MOST_FILES, _MOST_BYTES, _MOST_NAME = 400, 32 << 20, 200
+
+
+def write_files(candidate: Candidate, folder: Path, chip: str) -> tuple[str, dict[str, Any]]:
+    """The module that runs it, and what its orders need besides.
+
+    Raises NpusmithError for names that lead out of the folder, and for texts that are no program.
+    """
+    if candidate.format in ("json", "six"):
+        text = first_block(only_text(candidate))
+        name = "submission.json" if candidate.format == "json" else "submission.py"
+        (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
+        return "module", {"submission": name}
+    if candidate.format == "project":
+        write_tree(candidate.files, folder / "project")
+        return "operator", {}
+    if candidate.format == "program":
+        _lower(candidate, folder / "project", chip)
+        return "operator", {}
+    raise TwinError(
+        "format-part", f"this suite's items take no candidate in the format {candidate.format}",
+        seen=candidate.format,
+    )  # fmt: skip
+
+
+def only_text(candidate: Candidate) -> str:
+    """The text of a format that has one file."""
+    if len(candidate.files) != 1:
+        raise TwinError(
+            "format-part", f"the format {candidate.format} has one file",
+            seen=", ".join(sorted(candidate.files))[:200] or "none",
+        )  # fmt: skip
+    return next(iter(candidate.files.values()))
+
+
+def first_block(text: str) -> str:
+    """The first fenced block of a model's answer, or all of it: MultiKernelBench's own reading."""
+    found = _FENCE.search(text.strip())
+    if not found:
+        return text
+    block = found.group(1).strip()
+    for language in _LANGUAGES:
+        if block.startswith(language):
+            block = block[len(language) :].strip()
+    return block
+
+
+def write_tree(files: dict[str, str], folder: Path) -> None:
+    """Write files below a new folder and nowhere else."""
+    if len(files) > _MOST_FILES or sum(map(len, files.values())) > _MOST_BYTES:
+        raise TwinError("format-part", "the candidate has too many files", seen=f"{len(files)}")
+    for name in files:
+        parts = name.split("/")
+        bad = any(part in ("", ".", "..") or not part.isprintable() for part in parts)
+        if bad or "\\" in name or len(name) > _MOST_NAME:
+            raise TwinError(
+                "format-path", "a file of the candidate has a name that cannot be used",
+                Place(""), seen=ascii(name)[:80],
+            )  # fmt: skip
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def _lower(candidate: Candidate, folder: Path, chip_name: str) -> None:
+    """A tile program as the project that it becomes; a bindings.json beside it comes along."""
+    programs = [name for name in candidate.files if name.endswith(".tile.py")]
+    if len(programs) != 1:
+        raise TwinError(
+            "format-part", "the format program has one *.tile.py file",
+            seen=", ".join(sorted(candidate.files))[:200] or "none",
+        )  # fmt: skip
+    chip = find_chip(chip_name)
+    program = parse(candidate.files[programs[0]], programs[0])
+    wrong = check_all(program, chip)
+    if wrong:
+        raise wrong[0]
+    first = program.inputs[0].name if program.inputs else ""
+    spec = OpSpec(
+        name=program.kernel.name,
+        inputs=tuple(
+            Port(item.name, item.dtype, (), position=at) for at, item in enumerate(program.inputs)
+        ),
+        outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
+        single_output=len(program.outputs) == 1,
+    )
+    write_tree(
+        {name: text for name, text in candidate.files.items() if name not in programs}, folder
+    )
+    write_project(lower(program, chip), chip, folder, spec)

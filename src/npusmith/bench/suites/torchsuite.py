@@ -1,0 +1,246 @@
+"""Suites whose tasks are Python files in KernelBench's format: what they have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
+from npusmith.bench.suites import judging, sizes, texts
+from npusmith.bench.suites.options import SuiteOptions
+from npusmith.bench.suites.rules import Rule
+from npusmith.bench.suites.trials import Order
+from npusmith.errors import NpusmithError, Place
+from npusmith.twin.cache import cache_root
+
+_TEXT_BYTES = 1 << 20
+_FORMATS = ("json", "six", "project", "program")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A task before anybody has looked inside: its text may come from a file or be made."""
+
+    name: str
+    category: str
+    level: str
+    path: Path  # below the root
+
+
+class TorchSuite:
+    """Reads tasks in batches; a subclass says which there are and how they are judged."""
+
+    name = ""
+    rule: Rule
+    rule_name = ""
+    seed = 1024  # the suite's own
+    official = 0  # trials that the suite itself looks at; 0: all
+
+    def __init__(self, root: Path, options: SuiteOptions) -> None:
+        self.root = Path(root).resolve()
+        self.options = options
+        self.check()
+
+    # --- what a subclass says
+
+    def check(self) -> None:
+        """Raise for a folder that is no checkout of the suite."""
+        raise NotImplementedError
+
+    def entries(self) -> Iterator[Entry]:
+        """The tasks in their fixed order, from the names of files alone."""
+        raise NotImplementedError
+
+    def text_of(self, path: Path, name: str) -> str:
+        """The reference in KernelBench's format."""
+        return read_text(path)
+
+    def beside(self, path: Path) -> bytes:
+        """What the reference reads besides its own text."""
+        lines = path.with_suffix(".json")
+        return lines.read_bytes() if lines.is_file() else b""
+
+    def prompt_of(self, item: Item) -> str:
+        return ""
+
+    def description_of(self, item: Item) -> str:
+        return ""
+
+    def plan_of(self, item: Item, order: Order) -> judging.Plan:
+        return judging.Plan(order, type(self).rule, self.rule_name, self.official)
+
+    def measured(self, tasks: Sequence[sizes.Sized], entries: Sequence[Entry]) -> list[sizes.Size]:
+        """How large the inputs of these tasks are."""
+        return sizes.measure(tasks, self.options.scale_mb)
+
+    def dtype_of(self, entry: Entry, found: list[str]) -> str:
+        return texts.input_dtype(found)
+
+    # --- the Protocol
+
+    def items(self) -> Iterator[Item]:
+        """The chosen tasks; sizes are found in batches, so that no more is in memory."""
+        chosen = (entry for entry in self.entries() if self._is_chosen(entry))
+        while batch := list(islice(chosen, sizes.BATCH)):
+            yield from self._look(batch)
+
+    def brief(self, item: Item) -> Brief:
+        path, text = self._path(item)
+        return Brief(
+            item=item,
+            reference=text,
+            description=self.description_of(item),
+            prompt=self.prompt_of(item),
+            path=path,
+            formats=_FORMATS,
+        )
+
+    def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
+        """The record of one unit: see judging.py."""
+        if item.skipped:
+            record = judging.start_record(self.name, item, candidate, limits)
+            record.skipped = item.skipped
+            return record
+        order = self._order(item, limits)
+        return judging.judge(self.plan_of(item, order), item, candidate, limits)
+
+    # --- parts
+
+    def _is_chosen(self, entry: Entry) -> bool:
+        options = self.options
+        last = entry.name.rpartition("/")[2]
+        return (
+            (not options.categories or entry.category in options.categories)
+            and (not options.levels or entry.level in options.levels)
+            and (not options.names or bool({entry.name, last} & set(options.names)))
+        )
+
+    def _look(self, batch: Sequence[Entry]) -> Iterator[Item]:
+        """Items of a few entries: what cannot be evaluated says why."""
+        rows: list[tuple[Entry, str, bytes, str]] = []
+        for entry in batch:
+            text, beside, why = "", b"", ""
+            try:
+                text, beside = self.text_of(entry.path, entry.name), self.beside(entry.path)
+                facts = texts.read_facts(text, entry.path.name)
+                why = facts.why
+                text = texts.strip_imports(text) if facts.stubbed and not why else text
+            except NpusmithError as error:
+                why = f"{error.code}: {error.message}"
+            rows.append((entry, text, beside, why))
+        fit = [row for row in rows if not row[3]]
+        runnable = [sizes.Sized(entry.path, text, beside) for entry, text, beside, _ in fit]
+        found = iter(self.measured(runnable, [row[0] for row in fit]))
+        for entry, text, beside, why in rows:
+            size = sizes.Size() if why else next(found)
+            yield self._item(entry, text, beside, why, size)
+
+    def _item(self, entry: Entry, text: str, beside: bytes, why: str, size: sizes.Size) -> Item:
+        if not beside:
+            size.kept = []  # groups are chosen by the lines of their file
+        scaled = bool(size.text or size.kept)
+        name = f"{entry.name}@{self.options.scale_mb:g}MB" if scaled else entry.name
+        parts = [text, beside.decode(errors="replace"), str(self.options.training)]
+        if scaled:
+            parts += [f"{self.options.scale_mb:g}", *size.changes, *map(str, size.kept)]
+        total = hashlib.sha256(json.dumps([self.rule_name, *parts]).encode()).hexdigest()
+        return Item(
+            suite=self.name, name=name, category=entry.category, level=entry.level,
+            dtype=self.dtype_of(entry, size.dtypes),
+            source=entry.path.relative_to(self.root).as_posix(), digest=total,
+            skipped=why or self._too_large(size),
+        )  # fmt: skip
+
+    def _too_large(self, size: sizes.Size) -> str:
+        if size.text or size.kept or size.bytes is None:
+            return ""
+        groups = f" in {len(size.groups)} groups" if size.groups else ""
+        if size.bytes > self.options.input_mb * 1e6:
+            more = f"; {size.unscaled}" if size.unscaled else ""
+            return f"{size.bytes / 1e6:.0f} MB of inputs{groups}{more}"
+        return ""
+
+    def _path(self, item: Item) -> tuple[Path, str]:
+        """The task file as it is run, and its text: the checkout's, or a copy in the cache."""
+        path = self.root / item.source
+        plain = item.name.partition("@")[0]
+        original = self.text_of(path, plain)
+        if item.skipped:
+            return path, original
+        text, size = self._sized(path, plain, original)
+        if text == original and path.suffix == ".py" and not size.kept:
+            return path, original
+        folder = cache_root() / "suites" / "tasks" / item.digest[:24]
+        copy = folder / f"{path.stem}.py"
+        lines = self.beside(path)
+        write_once(copy, text.encode())
+        if lines:
+            write_once(copy.with_suffix(".json"), _keep_lines(lines, size.kept))
+        return copy, text
+
+    def _sized(self, path: Path, name: str, original: str) -> tuple[str, sizes.Size]:
+        facts = texts.read_facts(original, path.name)
+        text = texts.strip_imports(original) if facts.stubbed else original
+        sized = sizes.Sized(path, text, self.beside(path))
+        size = self.measured([sized], [Entry(name, "", "", path)])[0]
+        return size.text or text, size
+
+    def _order(self, item: Item, limits: Limits) -> Order:
+        path, text = self._path(item)
+        beside = self.beside(path) if path.with_suffix(".json").is_file() else b""
+        base = self.seed + limits.seed - Limits().seed  # the default is the suite's own
+        return Order(
+            path=str(path), text=text, seed=base, seeds=self.trial_seeds(base, limits.trials),
+            training=self.options.training, beside=hashlib.sha256(beside).hexdigest(),
+        )  # fmt: skip
+
+    def trial_seeds(self, base: int, count: int) -> tuple[int, ...]:
+        return tuple(base + at for at in range(count))
+
+
+def read_text(path: Path) -> str:
+    """A file of the checkout."""
+    try:
+        if path.stat().st_size > _TEXT_BYTES:
+            raise NpusmithError("file-unusable", f"{path.name} is too large", Place(str(path)))
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise NpusmithError("file-missing", f"{path} does not exist", seen=str(path)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise NpusmithError(
+            "file-unusable", f"{path.name} cannot be read", Place(str(path)), seen=str(error)[:200]
+        ) from error
+
+
+def refuse_root(root: Path, what: str, wanted: Sequence[str]) -> NpusmithError:
+    """The error for a folder that is not the suite, with what was seen there."""
+    there = sorted(item.name for item in root.iterdir())[:12] if root.is_dir() else []
+    seen = ", ".join(there) or ("an empty folder" if root.is_dir() else "no such folder")
+    return NpusmithError(
+        "file-missing",
+        f"{root} is no checkout of {what}: it has no {', no '.join(wanted)}",
+        Place(str(root)), seen=seen[:300],
+    )  # fmt: skip
+
+
+def _keep_lines(lines: bytes, kept: Sequence[int]) -> bytes:
+    if not kept:
+        return lines
+    rows = [line for line in lines.splitlines(keepends=True) if line.strip()]
+    return b"".join(rows[at] for at in kept if at < len(rows))
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """A file of the cache; readers see it whole or not at all."""
+    if path.exists() and path.read_bytes() == data:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    fresh.write_bytes(data)
+    fresh.replace(path)

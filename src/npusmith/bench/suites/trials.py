@@ -1,0 +1,97 @@
+"""What a reference gave, kept for every candidate of its item: `make_trials(order) -> Trials`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import npusmith
+from npusmith import __version__
+from npusmith.bench.suites import wire
+from npusmith.errors import Place, TaskError
+from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.twin import cache
+
+_START = "from npusmith.bench.suites.reference import main; main()"
+_KEPT = 64  # items whose trials stay on the disk
+_RECORD_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which reference, and how it is called."""
+
+    path: str  # what the text may read lies beside this file
+    text: str
+    seed: int  # of the model
+    seeds: tuple[int, ...]  # of the trials
+    training: bool
+    beside: str = ""  # digest of what the text reads
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Inputs, outputs and parameters on disk; nothing here is a candidate's."""
+
+    folder: Path
+    record: dict[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.record["trials"]
+        return rows
+
+    def value(self, tree: wire.Tree | None) -> Any:
+        return None if tree is None else wire.get(tree, self.folder)
+
+
+def make_trials(order: Order, *, seconds: float, memory_mb: float) -> Trials:
+    """Run the reference in the sandbox, or take what an earlier run left in the cache.
+
+    Raises TaskError: the task's own failure, or how its process ended.
+    """
+    parts = json.dumps(asdict(order), sort_keys=True)
+    folder = cache.cache_root() / "suites" / "trials" / cache.digest([__version__, parts])
+    cache.fetch(folder, lambda fresh: _run(order, fresh, seconds, memory_mb))
+    cache.keep_newest(folder.parent, _KEPT, folder)
+    with (folder / "trials.json").open("rb") as file:
+        return Trials(folder, json.loads(file.read(_RECORD_BYTES)))
+
+
+def _run(order: Order, folder: Path, seconds: float, memory_mb: float) -> None:
+    policy = Policy(
+        write=(folder,), seconds=seconds, memory_bytes=int(memory_mb * (1 << 20)),
+        file_bytes=4 << 30,
+    )  # fmt: skip
+    boxed = run_boxed(
+        [sys.executable, "-c", _START],
+        policy,
+        stdin=json.dumps({**asdict(order), "out": str(folder)}).encode(),
+        env={"PYTHONPATH": str(Path(npusmith.__file__).parents[1])},
+        cwd=folder,
+    )
+    record = folder / "trials.json"
+    if not record.exists():
+        raise _ended(order, boxed, seconds, memory_mb)
+    found = json.loads(record.read_bytes())
+    if "error" in found:
+        raise TaskError(found["code"], found["error"], Place(Path(order.path).name))
+
+
+def _ended(order: Order, boxed: Boxed, seconds: float, memory_mb: float) -> TaskError:
+    place = Place(Path(order.path).name)
+    if boxed.timed_out:
+        return TaskError(
+            "task-timeout", f"the reference was still running after {seconds:g} s", place
+        )
+    if boxed.out_of_memory:
+        return TaskError(
+            "task-memory", f"the reference needs more than {memory_mb:g} MB of memory", place
+        )
+    said = boxed.stderr[-300:].decode(errors="replace").strip().rpartition("\n")[2]
+    return TaskError(
+        "task-crashed", f"the reference's process ended ({boxed.returncode}) {said}".strip(), place
+    )

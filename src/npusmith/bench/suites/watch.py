@@ -1,0 +1,124 @@
+"""One unit's work in a process of its own, watched from outside: `run_watched(name, orders, ...)`.
+
+The process runs npusmith's own code, which boxes what is not trusted; all that it and its boxes
+write lies in one folder. When that grows too large or time is up, the process is killed, and every
+box below it ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import npusmith
+
+_POLL = 0.1
+_REPLY_BYTES = 64 << 20
+_FREE_BYTES = 256 << 20  # what a candidate must leave of the disk
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from npusmith.bench.suites import {} as work; work.main()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the process replied, or in words why it did not."""
+
+    reply: dict[str, Any]
+    error: str = ""
+    seconds: float = 0.0
+
+
+def run_watched(
+    name: str, orders: dict[str, Any], folder: Path, *, seconds: float, disk_bytes: int
+) -> Ended:
+    """Run `main` of the module `name` beside this one with `orders` on standard input.
+
+    It writes reply.json into `folder`, which must be new; nothing that it started outlives this.
+    """
+    start = time.monotonic()
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    log = folder / "log"
+    root = str(Path(npusmith.__file__).parents[1])
+    with log.open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-B", "-c", _START.format(name), root],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=err, cwd=folder,
+            env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True,
+        )  # fmt: skip
+    assert process.stdin is not None
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps({**orders, "folder": str(folder)}).encode())
+            process.stdin.close()
+        why = _wait(process, folder, start + seconds, disk_bytes)
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    spent = round(time.monotonic() - start, 3)
+    if why:
+        return Ended({}, why, spent)
+    return _reply(folder, process.returncode, spent)
+
+
+def _wait(process: subprocess.Popen[bytes], folder: Path, deadline: float, disk_bytes: int) -> str:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL)
+            return ""
+        if time.monotonic() > deadline:
+            return "the candidate had not ended in time"
+        used = folder_bytes(folder)
+        if used > disk_bytes:
+            return f"the candidate filled the disk: {used >> 20} MB, {disk_bytes >> 20} are allowed"
+        status = os.statvfs(folder)
+        if used > disk_bytes // 8 and status.f_bavail * status.f_frsize < _FREE_BYTES:
+            return f"the disk was full; the candidate had written {used >> 20} MB"
+
+
+def folder_bytes(folder: Path) -> int:
+    """Space that a folder takes; what vanishes meanwhile counts as nothing."""
+    total, left = 0, [str(folder)]
+    while left:
+        with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+    return total
+
+
+def _reply(folder: Path, code: int, spent: float) -> Ended:
+    path = folder / "reply.json"
+    with contextlib.suppress(OSError, ValueError):
+        if path.stat().st_size <= _REPLY_BYTES:
+            return Ended(json.loads(path.read_bytes()), "", spent)
+    with (folder / "log").open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 500))
+        said = file.read().decode(errors="replace").strip().splitlines()
+    return Ended({}, f"the unit's process ended ({code}) {said[-1] if said else ''}".strip(), spent)
+
+
+def read_orders() -> dict[str, Any]:
+    """The orders, in the process that works."""
+    orders: dict[str, Any] = json.loads(sys.stdin.buffer.read())
+    return orders
+
+
+def leave_reply(folder: Path, reply: dict[str, Any]) -> None:
+    fresh = folder / ".reply"
+    fresh.write_text(json.dumps(reply), encoding="utf-8", errors="backslashreplace")
+    fresh.replace(folder / "reply.json")

@@ -1,0 +1,400 @@
+"""`npusmith bench` and `npusmith report`: run a suite, and show what its records say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from npusmith.cli.exits import Exit
+from npusmith.cli.options import ChipName, Json, Seed
+from npusmith.cli.reply import Job, Reply
+from npusmith.cli.screen import Screen
+from npusmith.cli.steps import Steps
+from npusmith.target.chips import DEFAULT_CHIP, find_chip
+
+if TYPE_CHECKING:
+    from npusmith.bench.archive import Run
+    from npusmith.bench.compare import Comparison
+    from npusmith.bench.metrics import Group, Summary
+    from npusmith.bench.runner import Progress
+
+_HEADS = ("tasks", "n", "compiled", "suite's", "strict", "correct", "trusted", "fast>1", "fast>=1")
+_MOST = 20  # lines of a list
+_FIGURES = ("compile@", "pass@", "strict@", "trusted@", "fast_", "geomean", "best@", "score")
+
+
+def bench(
+    suite: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUITE",
+            help="multikernelbench, npukernelbench, kernelbench, cann-bench or folder.",
+        ),
+    ],
+    root: Annotated[
+        Path, typer.Option("--root", metavar="CHECKOUT", help="The suite's checkout, or folder.")
+    ],
+    writer: Annotated[
+        str,
+        typer.Option(
+            "--writer", metavar="W", help="plan, folder:PATH with responses, or answers:ROOT."
+        ),
+    ] = "plan",
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Candidates to ask for, for each task.")
+    ] = 1,
+    trials: Annotated[
+        int, typer.Option("--trials", min=1, help="Judgements of each candidate, on other seeds.")
+    ] = 1,
+    categories: Annotated[
+        str, typer.Option("--categories", metavar="A,B", help="Only these categories.")
+    ] = "",
+    levels: Annotated[str, typer.Option("--levels", metavar="1,2", help="Only these levels.")] = "",
+    tasks: Annotated[
+        str, typer.Option("--tasks", metavar="A,B", help="Only tasks of these names.")
+    ] = "",
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, help="Units at a time; 0: one for each CPU.")
+    ] = 0,
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Run on a Ray cluster: local, auto or an address. Needs npusmith[ray].",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="RUN", help="Folder of the run; default: out/SUITE-WRITER."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run: keep its records, add what misses.")
+    ] = False,
+    chip: ChipName = DEFAULT_CHIP,
+    seed: Seed = 1024,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=1, help="Time limit of one unit.")
+    ] = 180,
+    memory: Annotated[
+        float, typer.Option("--memory-mb", min=64, help="Memory limit of one unit.")
+    ] = 8192,
+    most: Annotated[
+        float,
+        typer.Option(
+            "--max-input-mb", min=0, help="Tasks with larger inputs are not run, and listed."
+        ),
+    ] = 256,
+    inputs: Annotated[
+        int, typer.Option("--inputs", min=1, help="Sets of inputs of one judgement.")
+    ] = 5,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Also estimate times on the twin.")
+    ] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the suite; repeatable."),
+    ] = None,
+    json: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write the figures here, and print them."),
+    ] = None,
+) -> Job:
+    """Have a writer solve a benchmark, judge every candidate, and keep every record.
+
+    A run that was stopped or killed goes on with --resume. Two runners may share a run. Skipped
+    tasks are listed, never dropped. The run ends with code 0 whatever the candidates did.
+    """
+    row = find_chip(chip)
+    options = _options(option or [])
+    folder = out or Path("out", re.sub(r"[^\w.-]+", "-", f"{suite}-{writer}").strip("-"))
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.bench.archive import open_run
+        from npusmith.bench.audit import SUMMARY
+        from npusmith.bench.model import Limits
+        from npusmith.bench.plan import Plan
+        from npusmith.bench.pool import Engine, LocalPool
+        from npusmith.bench.raypool import RayPool
+        from npusmith.bench.runner import run
+        from npusmith.store.record import to_json
+
+        plan = Plan(
+            suite=suite, root=root, options=options, writer=writer, samples=samples,
+            trials=trials, categories=_names(categories), levels=_names(levels),
+            names=_names(tasks),
+            limits=Limits(
+                seconds=seconds, memory_mb=memory, input_mb=most, trials=inputs, seed=seed,
+                chip=row.name, timing=timing,
+            ),
+        )  # fmt: skip
+        engine: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
+        steps.step("bench", f"{suite} by {writer}, {engine.name}, {folder}")
+        run(plan, folder, engine, lambda now: steps.tell(_progress(now)), resume=resume)
+        steps.step("figures", str(folder))
+        with open_run(folder) as done:
+            summary = done.summary()
+            data = done.document(summary)
+            done.store.replace(SUMMARY, to_json(data, indent=None))
+            skipped = [(item.name, item.skipped) for item in done.items() if item.skipped]
+        if json is not None:
+            json.parent.mkdir(parents=True, exist_ok=True)
+            json.write_text(to_json(data) + "\n", encoding="utf-8")
+        return Reply(Exit.PASS, data, lambda screen: _show(screen, folder, data, summary, skipped))
+
+    return job
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare two runs, task by task.")
+    ] = False,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit",
+            help="Check the store and its keys, compute every figure again, judge a sample again.",
+        ),
+    ] = False,
+    rerun: Annotated[
+        int, typer.Option("--rerun", min=0, help="Candidates that --audit judges again.")
+    ] = 5,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", metavar="CHECKOUT", help="The checkout, where it has moved."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write the records as a table.")
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            "--parquet", metavar="FILE", help="The same as Parquet. Needs npusmith[parquet]."
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", metavar="DIR", help="Write the best right kernel of each task as a project."
+        ),
+    ] = None,
+    json: Json = False,
+) -> Job:
+    """Show what the records of a run say; every figure is computed from them.
+
+    Times are estimates of the twin, and rows without a time count as not measured.
+    """
+    if len(runs) != (2 if compare else 1):
+        raise typer.BadParameter("--compare takes two runs" if compare else "give one run")
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.bench.archive import open_run
+
+        if compare:
+            return _compare(runs[0], runs[1])
+        steps.step("read", str(runs[0]))
+        with open_run(runs[0]) as run:
+            if audit:
+                return _audit(run, rerun, root, steps)
+            files = {"csv": csv, "parquet": parquet, "html": html}
+            written = _write(run, files, export, root, steps)
+            summary = run.summary()
+            data = run.document(summary) | {"written": written}
+            skipped = [(item.name, item.skipped) for item in run.items() if item.skipped]
+        return Reply(Exit.PASS, data, lambda screen: _show(screen, runs[0], data, summary, skipped))
+
+    return job
+
+
+def _write(
+    run: Run, files: Mapping[str, Path | None], export: Path | None, root: Path | None, steps: Steps
+) -> dict[str, str]:
+    """The files that were asked for, by kind."""
+    from npusmith.bench import export as exports
+    from npusmith.report.bench.page import write_page
+
+    writers: dict[str, Callable[[Run, Path], object]] = {
+        "csv": exports.write_csv, "parquet": exports.write_parquet, "html": write_page,
+    }  # fmt: skip
+    written: dict[str, str] = {}
+    for name, path in files.items():
+        if path is not None:
+            steps.step(name, str(path))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            writers[name](run, path)
+            written[name] = str(path)
+    if export is not None:
+        steps.step("export", str(export))
+        exports.write_projects(run, export, root)
+        written["export"] = str(export)
+    return written
+
+
+def _audit(run: Run, rerun: int, root: Path | None, steps: Steps) -> Reply:
+    from npusmith.bench.audit import audit
+
+    found = audit(run, rerun, root, lambda what: steps.step("audit", what))
+
+    def show(screen: Screen) -> None:
+        screen.line("AUDIT PASSED" if not found.wrong else "AUDIT FAILED",
+                    "bold red" if found.wrong else "bold green")  # fmt: skip
+        screen.pair("records", f"{found.records}, each with the key of its content")
+        screen.pair("figures", f"{found.figures} computed in two ways")
+        screen.pair("again", f"{found.again} candidates judged again")
+        for text in found.notes:
+            screen.line(f"  note: {text}", "yellow")
+        for text in found.wrong[:_MOST]:
+            screen.line(f"  {text}", "red")
+        if len(found.wrong) > _MOST:
+            screen.line(f"  ... and {len(found.wrong) - _MOST} more; --json has all")
+
+    return Reply(Exit.FAILED if found.wrong else Exit.PASS, found.model_dump(mode="json"), show)
+
+
+def _compare(first: Path, second: Path) -> Reply:
+    from npusmith.bench.archive import open_run
+    from npusmith.bench.compare import compare
+
+    with open_run(first) as ours, open_run(second) as theirs:
+        found = compare(ours, theirs)
+    return Reply(
+        Exit.PASS, found.model_dump(mode="json"), lambda screen: _show_comparison(screen, found)
+    )
+
+
+def _show_comparison(screen: Screen, found: Comparison) -> None:
+    for mark, side in (("first", found.first), ("second", found.second)):
+        screen.pair(mark, f"{side['folder']}: {side['suite']} by {side['writer']}")
+    screen.pair("tasks", f"{found.tasks} in both, {found.only_first} only in the first, "
+                         f"{found.only_second} only in the second")  # fmt: skip
+    for text in found.warnings:
+        screen.line(f"  warning: {text}", "yellow")
+    screen.line()
+    rows: list[tuple[str, ...]] = [
+        (
+            part.name, _percent(part.first), _percent(part.second), _percent(part.change),
+            _between(part.low, part.high), str(part.n), str(len(part.gained)), str(len(part.lost)),
+        )
+        for part in found.differences
+    ]  # fmt: skip
+    heads = ("samples", "first", "second", "change", "95 %", "n", "gained", "lost")
+    screen.table(heads, rows, 4)
+    speed = found.speed
+    if speed.ratio is not None:
+        screen.line()
+        screen.line(
+            f"  estimated speed where both are right: {speed.ratio:.2f}x "
+            f"({speed.low:.2f} to {speed.high:.2f}), n = {speed.n}"
+        )
+    for part in found.differences:
+        if part.name == "correct":
+            for word, names in (("gained", part.gained), ("lost", part.lost)):
+                for name in names[:_MOST]:
+                    screen.line(f"  {word}: {name}", "green" if word == "gained" else "red")
+
+
+def _show(
+    screen: Screen,
+    folder: Path,
+    data: Mapping[str, object],
+    summary: Summary,
+    skipped: Sequence[tuple[str, str]],
+) -> None:
+    """The answer for a person: counts by group, figures with intervals, what was not measured."""
+    every = summary.overall
+    screen.line(f"{data['suite']} by {data['writer']}: {every.correct} of {every.n} measured tasks "
+                "correct", "bold")  # fmt: skip
+    screen.pair("run", str(folder))
+    screen.pair("not run", f"{every.not_measured} of {every.tasks} tasks without a verdict")
+    if data["units_left"]:
+        screen.line(f"  not finished: {data['units_left']} of {data['units']} units left", "yellow")
+    screen.pair("times", summary.basis)
+    screen.line()
+    rows = [("all", *_counts(every))]
+    for kind, groups in (("level", summary.levels), ("", summary.categories),
+                         ("type", summary.dtypes)):  # fmt: skip
+        rows += [(f"{kind} {name}".strip(), *_counts(part)) for name, part in groups.items()]
+    screen.table(("", *_HEADS), rows, 6)
+    screen.line()
+    screen.table(("figure", "value", "95 % interval", "n", "not measured"), _figures(every), 3)
+    for text, count in (
+        (f"a do-nothing kernel passes the check of {every.weak} tasks", every.weak),
+        (f"{every.cheating} tasks have a sample that computes outside the kernel", every.cheating),
+        (f"{every.untimed} correct tasks have no time", every.untimed),
+    ):
+        if count:
+            screen.line(f"  {text}", "yellow")
+    if skipped:
+        screen.line()
+        screen.line(f"  {len(skipped)} tasks were not run:", "yellow")
+        for name, why in skipped[:_MOST]:
+            screen.line(f"    {name}: {why}"[:200], "dim")
+        if len(skipped) > _MOST:
+            screen.line(f"    ... and {len(skipped) - _MOST} more; --csv has all", "dim")
+
+
+def _counts(part: Group) -> tuple[str, ...]:
+    numbers = (part.tasks, part.n, part.compiled, part.official, part.strict, part.correct,
+               part.trusted)  # fmt: skip
+    speeds = (part.fast["strict"]["1"], part.fast["at_least"]["1"])
+    known = part.rates["fast_1_strict"].n > 0
+    return (*map(str, numbers), *(str(count) if known else "-" for count in speeds))
+
+
+def _figures(part: Group) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, value in part.rates.items():
+        if value.n and name.startswith(_FIGURES):
+            form = _factor if name.startswith(("geomean", "best@")) else _percent
+            form = _points if name == "score" else form
+            between = f"{form(value.low)} to {form(value.high)}"
+            rows.append((name, form(value.value), between, str(value.n), str(value.not_measured)))
+    return rows
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _factor(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def _points(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return f"{_percent(low)} to {_percent(high)}"
+
+
+def _progress(now: Progress) -> str:
+    """One line: how far, how fast, how long still."""
+    total = f"{now.total}{'' if now.whole else '+'}"
+    text = f"{now.done} of {total}, {now.passed} right here, {now.rate:.2f} units/s"
+    if now.left is not None and now.whole:
+        hours, rest = divmod(int(now.left), 3600)
+        text += f", {hours}:{rest // 60:02}:{rest % 60:02} left"
+    return f"{text}  {now.last}"[:160]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _options(texts: Sequence[str]) -> dict[str, str]:
+    values = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise typer.BadParameter(f"--option takes NAME=VALUE, not {text[:80]!r}")
+        values[name] = value
+    return values

@@ -1,0 +1,37 @@
+CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE items (
+  name TEXT PRIMARY KEY,
+  place INTEGER NOT NULL UNIQUE,
+  digest TEXT NOT NULL,
+  skipped TEXT NOT NULL,
+  data TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE candidates (digest TEXT PRIMARY KEY, body BLOB NOT NULL);
+
+CREATE TABLE proposals (
+  item TEXT NOT NULL REFERENCES items (name),
+  sample INTEGER NOT NULL,
+  candidate TEXT NOT NULL REFERENCES candidates (digest),
+  data TEXT NOT NULL,
+  PRIMARY KEY (item, sample)
+) WITHOUT ROWID;
+
+CREATE TABLE units (
+  id INTEGER PRIMARY KEY,
+  item TEXT NOT NULL REFERENCES items (name),
+  sample INTEGER NOT NULL,
+  trial INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (item, sample, trial)
+);
+
+CREATE TABLE records (
+  unit INTEGER PRIMARY KEY REFERENCES units (id),
+  key TEXT NOT NULL UNIQUE,
+  digest TEXT NOT NULL,
+  data TEXT NOT NULL,
+  detail BLOB NOT NULL
+);

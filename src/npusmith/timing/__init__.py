@@ -1,0 +1,1 @@
+"""How long a kernel would take on the chip: estimates, never measurements."""

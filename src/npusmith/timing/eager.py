@@ -1,0 +1,215 @@
+"""What eager PyTorch (torch_npu) would take for a captured graph, call by call: an estimate.
+
+`estimate(graph, chip)` uses the published measurement where a run of calls was measured with these
+shapes and types on this chip, else a model fitted on those measurements (runs/eager.py). Times are
+those of the device's kernels alone, in microseconds; what the host adds between them is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from functools import cache
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.target.chips import Chip, find_chip
+from npusmith.task.graph import Graph
+from npusmith.timing.calls import Call, graph_calls
+from npusmith.timing.measured import FOLDER, Measured, measured_rows
+from npusmith.timing.work import OTHER, Constants, Rates, Work, time_us, work_of
+
+FIT = FOLDER / "eager_fit.json"
+FITTED_ON = "910B2"
+SURE_ROWS = 3  # an operation measured less often has the interval of an unmeasured one
+# Published repeats of stable kernels agree within 2-5 %.
+REPEAT = 0.05
+
+
+class OpTime(BaseModel):
+    """One call, or a run of calls that was measured as a whole."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    op: str
+    shape: str  # operands and attributes, as text
+    dtype: str
+    us: float
+    low_us: float
+    high_us: float
+    basis: str  # "measured" or "model"
+    source: str
+
+
+class Eager(BaseModel):
+    """The sum over the calls; the interval adds up theirs, so it is a wide one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    chip: str
+    us: float
+    low_us: float
+    high_us: float
+    ops: list[OpTime]
+    notes: list[str] = []
+
+
+class Fit(BaseModel):
+    """The file of fitted constants; see timing/work.py and runs/eager.py."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rates: dict[str, float]
+    families: dict[str, Constants]
+    operations: dict[str, Constants]
+    rows: dict[str, int]  # that an operation's constants rest on
+    # by family, 10th and 90th percentile of measured time over estimate:
+    spread: dict[str, list[float]]  # operations that were measured
+    unknown: dict[str, list[float]]  # operations left out of the fit
+    errors: dict[str, dict[str, float]]
+
+
+@cache
+def read_fit() -> Fit:
+    return Fit.model_validate(json.loads(FIT.read_text(encoding="utf-8")))
+
+
+def chip_rates(chip: Chip, rates: dict[str, float]) -> Rates:
+    """The fitted rates of 910B2 carried to `chip`: HBM by its rate, L2 by cores and clock."""
+    base = find_chip(FITTED_ON)
+    memory = chip.hbm_gbps / base.hbm_gbps
+    cores = chip.vector_cores * chip.clock_mhz / (base.vector_cores * base.clock_mhz)
+    return Rates(
+        warm=rates["warm"] * min(cores, max(memory, cores * 0.5)),
+        cold=rates["cold"] * memory,
+        window=rates["window"] * chip.l2_bytes / base.l2_bytes,
+        peak=chip.cube_cores * chip.clock_mhz * 4096 / 1e6,  # 16 x 16 x 16 a cycle
+    )
+
+
+def estimate(graph: Graph, chip: Chip) -> Eager:
+    """Time of the graph in eager PyTorch on `chip`, in microseconds; an estimate, see `ops`."""
+    calls = graph_calls(graph)
+    ops: list[OpTime] = []
+    start = 0
+    while start < len(calls):
+        found = _longest_run(calls[start:], chip)
+        count = len(found.calls) if found else 1
+        run = calls[start : start + count]
+        ops.append(_measured(found, run) if found else _modelled(run[0], chip))
+        start += count
+    return Eager(
+        chip=chip.name,
+        us=_sum(item.us for item in ops),
+        low_us=_sum(item.low_us for item in ops),
+        high_us=_sum(item.high_us for item in ops),
+        ops=ops,
+        notes=_notes(graph, chip, ops),
+    )
+
+
+def call_us(call: Call, chip: Chip) -> float:
+    """The model alone, without a look at the measurements."""
+    work = work_of(call)
+    return time_us(work, _constants(work), chip_rates(chip, read_fit().rates))
+
+
+def _sum(items: Iterable[float]) -> float:
+    return round(math.fsum(items), 3)
+
+
+def _constants(work: Work) -> Constants:
+    fit = read_fit()
+    return fit.operations.get(work.key) or fit.families.get(work.family) or fit.families[OTHER]
+
+
+@cache
+def _by_text(chip: str) -> dict[tuple[str, ...], Measured]:
+    """Rows of this chip by their calls; of several equal ones the middle time."""
+    groups: dict[tuple[str, ...], list[Measured]] = {}
+    for row in measured_rows():
+        if row.chip == chip:
+            groups.setdefault(row.text, []).append(row)
+    return {text: sorted(rows, key=_time)[len(rows) // 2] for text, rows in groups.items()}
+
+
+def _time(row: Measured) -> float:
+    return row.us
+
+
+def _longest_run(calls: tuple[Call, ...], chip: Chip) -> Measured | None:
+    """The longest measured row that these calls begin with."""
+    rows = _by_text(chip.name)
+    longest = max((len(text) for text in rows), default=0)
+    texts = tuple(call.text() for call in calls[:longest])
+    for count in range(len(texts), 0, -1):
+        if texts[:count] in rows:
+            return rows[texts[:count]]
+    return None
+
+
+def _measured(row: Measured, calls: tuple[Call, ...]) -> OpTime:
+    return OpTime(
+        op=", ".join(call.op for call in calls),
+        shape=_shapes(calls),
+        dtype=_dtypes(calls),
+        us=row.us,
+        low_us=round(row.us * (1 - REPEAT), 3),
+        high_us=round(row.us * (1 + REPEAT), 3),
+        basis="measured",
+        source=f"{row.source} {row.case} ({row.name})",
+    )
+
+
+def _modelled(call: Call, chip: Chip) -> OpTime:
+    work, fit = work_of(call), read_fit()
+    us = call_us(call, chip)
+    own = fit.rows.get(work.key, 0) > 0
+    sure = fit.rows.get(work.key, 0) >= SURE_ROWS
+    low, high = (fit.spread if sure else fit.unknown).get(work.family) or fit.unknown[OTHER]
+    if chip.name != FITTED_ON:  # how well times carry over was never measured
+        low, high = low * 0.8, high * 1.25
+    return OpTime(
+        op=call.op,
+        shape=_shapes((call,)),
+        dtype=_dtypes((call,)),
+        us=round(us, 3),
+        low_us=round(us * low, 3),
+        high_us=round(us * high, 3),
+        basis="model",
+        source=_model_source(work, own, chip),
+    )
+
+
+def _model_source(work: Work, own: bool, chip: Chip) -> str:
+    if own:
+        text = f"fit of {work.key} on {read_fit().rows[work.key]} rows of {FITTED_ON}"
+    elif work.family == OTHER:
+        text = "generic: nothing was published of this operation"
+    else:
+        text = f"fit of the family {work.family!r}: this operation was not measured"
+    if chip.name != FITTED_ON:
+        text += f"; carried from {FITTED_ON} by cores, clock and bandwidth"
+    return text
+
+
+def _shapes(calls: tuple[Call, ...]) -> str:
+    return "; ".join(call.text().split("(", 1)[1] for call in calls).replace(") ->", " ->")
+
+
+def _dtypes(calls: tuple[Call, ...]) -> str:
+    found = [item.dtype for call in calls for item in (*call.inputs, *call.outputs)]
+    return ", ".join(dict.fromkeys(found))
+
+
+def _notes(graph: Graph, chip: Chip, ops: list[OpTime]) -> list[str]:
+    notes = ["an estimate of the time of eager's device kernels; the host's time is left out"]
+    if not graph.eager:
+        notes.append("the module's own calls are not known: its decomposed operations were taken")
+    generic = sorted({item.op for item in ops if item.source.startswith("generic")})
+    if generic:
+        notes.append(f"nothing was published of {', '.join(generic)}: a wide guess")
+    if chip.name != FITTED_ON:
+        notes.append(f"the model was fitted on {FITTED_ON} and carried over to {chip.name}")
+    return notes

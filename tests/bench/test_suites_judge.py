@@ -1,0 +1,286 @@
+"""Evaluating candidates: right and wrong ones, and those that attack whoever runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npusmith.bench.model import Candidate, Item, Limits, Record
+from npusmith.bench.suites import judging, open_suite
+from npusmith.bench.suites.torchsuite import TorchSuite
+from npusmith.bench.writers import open_writer, read_project_files
+from npusmith.task.verdict import Rung
+
+PROJECT = Path(__file__).parents[1] / "projects" / "add"
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return a + b
+def get_inputs():
+    return [torch.randn(8, 70), torch.randn(8, 70)]
+def get_init_inputs():
+    return []
+"""
+MODEL = """import torch
+import torch_npu
+import custom_ops_lib
+class ModelNew(torch.nn.Module):
+    def forward(self, a, b):
+        return custom_ops_lib.add_custom(a, b)
+"""
+BINDING = """#include <torch/extension.h>
+#include "pytorch_npu_helper.hpp"
+at::Tensor add_custom(const at::Tensor &a, const at::Tensor &b) {
+  at::Tensor result = at::empty_like(a);
+  EXEC_NPU_CMD(aclnnAddCustom, a, b, result);
+  return result;
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("add_custom", &add_custom); }
+"""
+LIMITS = Limits(seconds=60, memory_mb=4096, trials=2)
+Judge = Callable[..., Record]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of tasks; some of them cannot give a reference."""
+    root = tmp_path_factory.mktemp("tasks")
+    (root / "add.py").write_text(TASK)
+    (root / "relu.py").write_text(TASK.replace("a + b", "torch.relu(a - b)"))
+    (root / "two.py").write_text(TASK.replace("a + b", "(a + b, [a + b])"))
+    (root / "zero.py").write_text(TASK.replace("a + b", "(a + b) * 0"))
+    (root / "raises.py").write_text(TASK.replace("a + b", "a + b[:3]"))
+    drop = TASK.replace("a + b", "torch.nn.functional.dropout(a, 0.5, self.training) + b")
+    (root / "drop.py").write_text(drop)
+    return root
+
+
+@pytest.fixture(scope="module")
+def judge(root: Path) -> Judge:
+    suite = open_suite("folder", root)
+    items = {item.name: item for item in suite.items()}
+
+    def run(candidate: Candidate, task: str = "add", limits: Limits = LIMITS) -> Record:
+        return suite.evaluate(items[task], candidate, limits)
+
+    return run
+
+
+def project(**changes: str) -> Candidate:
+    """The add project; `old=new` pairs change its kernel."""
+    files = read_project_files(PROJECT)
+    name = "op_kernel/add_custom.cpp"
+    for old, new in changes.items():
+        assert old in files[name]
+        files[name] = files[name].replace(old, new)
+    return Candidate(format="project", files=files, writer="test")
+
+
+def six(model: str = MODEL, binding: str = BINDING) -> Candidate:
+    """The same project in MultiKernelBench's six strings."""
+    texts = {
+        "project_json_src": (PROJECT / "add_custom.json").read_text(),
+        "host_tiling_src": (PROJECT / "op_host" / "add_custom_tiling.h").read_text(),
+        "host_operator_src": (PROJECT / "op_host" / "add_custom.cpp").read_text(),
+        "kernel_src": (PROJECT / "op_kernel" / "add_custom.cpp").read_text(),
+        "python_bind_src": binding,
+        "model_src": model,
+    }
+    text = "".join(f"{name} = {value!r}\n" for name, value in texts.items())
+    answer = f"Here is the answer.\n```python\n{text}```\n"
+    return Candidate(format="six", files={"0.txt": answer}, writer="test")
+
+
+# ---- honest candidates
+
+
+def test_a_right_project_passes_every_rule(judge: Judge) -> None:
+    record = judge(project())
+    assert record.error == "" and record.skipped == ""
+    assert (record.compiled, record.official, record.strict, record.precise) == (True,) * 4
+    assert record.clean and record.rung == Rung.RACE_FREE.value
+    assert [note.passed for note in record.trials] == [True, True]
+    assert record.trials[0].elements == 560 and record.trials[0].max_abs_error == 0
+    assert {"reference", "compile", "run", "compare"} <= set(record.seconds)
+    assert record.provenance["trial_seeds"] == "1024,1025" and record.provenance["torch"]
+    assert record.weak_task == [] and len(record.key) == 64
+
+
+def test_a_right_class_passes_and_is_no_cheat(judge: Judge) -> None:
+    record = judge(six())
+    assert (record.error, record.official, record.strict) == ("", True, True)
+    assert record.cheating == [] and record.clean
+
+
+def test_wrong_values_say_how_far_off_they_are(judge: Judge) -> None:
+    record = judge(project(), task="relu")
+    assert (record.compiled, record.official, record.strict) == (True, False, False)
+    assert "random 0: off by up to" in record.error and record.rung == Rung.RAN.value
+    assert record.trials[0].mismatched > 0 and record.accuracy == 0
+
+
+def test_what_does_not_compile_says_so(judge: Judge) -> None:
+    record = judge(project(**{"AscendC::Add(": "AscendC::NoSuchThing("}))
+    assert (record.compiled, record.official, record.strict) == (False, False, False)
+    assert record.error.startswith("compile-failed") and record.messages
+
+
+def test_a_project_with_another_number_of_outputs_fails(judge: Judge) -> None:
+    assert "output-count" in judge(project(), task="two").error
+
+
+def test_values_computed_by_pytorch_are_officially_right_and_never_strictly(judge: Judge) -> None:
+    record = judge(six(MODEL.replace("custom_ops_lib.add_custom(a, b)", "torch.add(a, b)")))
+    assert (record.official, record.strict) == (True, False)
+    assert record.cheating == ["cheat-compute"]
+    hidden = MODEL.replace("custom_ops_lib.add_custom(a, b)", "eval('a' + chr(43) + 'b')")
+    record = judge(six(hidden))
+    assert (record.official, record.strict) == (True, False)
+    assert "cheat-compute" in record.cheating and "no operator ran" in " ".join(record.messages)
+    call = "EXEC_NPU_CMD(aclnnAddCustom, a, b, result);"
+    record = judge(six(binding=BINDING.replace(call, "result = at::add(a, b);")))
+    assert (record.official, record.strict) == (True, False)
+    assert "cheat-binding" in record.cheating
+
+
+def test_a_task_that_zeros_pass_is_called_weak(judge: Judge) -> None:
+    record = judge(project(), task="zero")
+    assert record.weak_task == ["a kernel that returns zeros"] and not record.official
+
+
+# ---- references and writers
+
+
+def test_a_reference_that_raises_is_nobodys_failure(judge: Judge) -> None:
+    record = judge(project(), task="raises")
+    assert record.skipped.startswith("task-raised: forward() raised RuntimeError")
+    assert (record.compiled, record.official, record.error) == (None, None, "")
+
+
+def test_a_reference_that_is_random_in_training_is_judged_in_eval_mode(judge: Judge) -> None:
+    record = judge(project(), task="drop")
+    assert record.official and record.provenance["mode"] == "eval"
+    assert "two calls give different outputs" in record.provenance["note_0"]
+
+
+def test_a_refusal_is_a_record(judge: Judge) -> None:
+    refused = Candidate(format="project", files={}, writer="w", refusal="plan-axis: no way")
+    record = judge(refused)
+    assert (record.compiled, record.official, record.strict) == (False, False, False)
+    assert record.error == "refused: plan-axis: no way"
+
+
+def test_the_deterministic_writer_writes_what_passes(root: Path) -> None:
+    suite, writer = open_suite("folder", root, {"names": "relu"}), open_writer("plan")
+    (item,) = suite.items()
+    first, second = (writer.write(suite.brief(item), sample, 0) for sample in (0, 1))
+    assert first.digest == second.digest and not first.refusal
+    record = suite.evaluate(item, first, LIMITS)
+    assert (record.error, record.official, record.strict) == ("", True, True)
+    program = {name: text for name, text in first.files.items() if name.endswith(".tile.py")}
+    assert len(program) == 1
+    whole = {**program, "bindings.json": first.files["bindings.json"]}
+    tile = Candidate(format="program", files=whole, writer="test")
+    assert suite.evaluate(item, tile, LIMITS).strict
+
+
+def test_responses_on_disk_are_found_by_item_and_sample(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(PROJECT, tmp_path / "add" / "0")
+    (tmp_path / "add" / "1.txt").write_text(next(iter(six().files.values())))
+    (tmp_path / "add" / "2.json").write_text('{"sources": []}')
+    suite, writer = open_suite("folder", root, {"names": "add"}), open_writer(f"folder:{tmp_path}")
+    (item,) = suite.items()
+    found = [writer.write(suite.brief(item), sample, 0) for sample in range(4)]
+    assert [item.format for item in found[:3]] == ["project", "six", "json"]
+    assert found[0].digest == project().digest
+    assert found[3].refusal.startswith("file-missing: add has no response number 3")
+
+
+# ---- hostile candidates
+
+
+def hostile(line: str) -> Candidate:
+    return six(f"import os, sys, time\n{line}\n{MODEL}")
+
+
+def test_a_fork_bomb_ends_with_its_box(judge: Judge) -> None:
+    bomb = "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+    record = judge(hostile(bomb), limits=Limits(seconds=8, memory_mb=2048, trials=1))
+    assert (record.compiled, record.official, record.strict) == (True, False, False)
+    assert "had not ended" in record.error
+
+
+def test_a_candidate_that_fills_the_disk_is_stopped(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TorchSuite, "plan_of", small_disk)
+    suite = open_suite("folder", root, {"names": "add"})
+    (item,) = suite.items()
+    fill = "n = 0\nwhile True:\n    open(f'f{n}', 'wb').write(bytes(1 << 20)); n += 1"
+    record = suite.evaluate(item, hostile(fill), LIMITS)
+    assert (record.official, record.strict) == (False, False)
+    assert record.error.startswith("the candidate filled the disk")
+
+
+def small_disk(self: TorchSuite, item: Item, order: judging.Order) -> judging.Plan:
+    return judging.Plan(order, type(self).rule, self.rule_name, disk_bytes=64 << 20)
+
+
+def test_a_gigabyte_of_output_is_dropped(judge: Judge) -> None:
+    shout = "row = b'x' * (1 << 20)\nfor _ in range(1024):\n    os.write(1, row)"
+    record = judge(hostile(shout))
+    assert (record.error, record.official) == ("", True)
+    assert len(record.model_dump_json()) < 20_000
+
+
+def test_the_suite_cannot_be_written(judge: Judge, root: Path) -> None:
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    write = f"open({str(root / 'add.py')!r}, 'w').write('class Model: pass')"
+    record = judge(hostile(write))
+    assert not record.official and record.error
+    record = judge(hostile(f"os.remove({str(root / 'add.py')!r})"))
+    assert not record.official and record.error
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_the_reference_and_its_outputs_cannot_be_read(judge: Judge, root: Path) -> None:
+    look = f"open({str(root / 'add.py')!r}).read()"
+    assert not judge(hostile(look)).official
+    peek = (
+        "import glob\nfor d in sys.path: pass\nassert not glob.glob('/**/t0_out*', recursive=False)"
+    )
+    assert judge(hostile(peek)).official
+
+
+def test_endless_and_greedy_candidates_fail(judge: Judge) -> None:
+    limits = Limits(seconds=8, memory_mb=1024, trials=1)
+    assert "had not ended" in judge(hostile("time.sleep(100)"), limits=limits).error
+    record = judge(hostile("held = [bytes(1 << 28) for _ in range(99)]"), limits=limits)
+    assert not record.official and "memory" in record.error.lower()
+
+
+def test_a_candidate_that_lies_about_its_outputs_fails(judge: Judge) -> None:
+    lie = "open('result.json', 'w').write('{\"outputs\": 7}')\nos._exit(0)"
+    record = judge(hostile(lie))
+    assert not record.official and "kernel-crash" in record.error
+    lie = (
+        "import json\n"
+        "tree = {'tensor': '../../../etc/passwd', 'shape': [8, 70], 'dtype': 'float32'}\n"
+        "json.dump({'outputs': [tree] * 2, 'calls': [0, 0], 'started': 1}, "
+        "open('result.json', 'w'))\nos._exit(0)"
+    )
+    record = judge(hostile(lie))
+    assert not record.official and "a tensor of 0 bytes" in record.error
+
+
+def test_files_with_bad_names_and_odd_formats_are_records(judge: Judge) -> None:
+    bad = Candidate(format="project", files={"../x": ""}, writer="test")
+    assert judge(bad).error.startswith("format-path")
+    odd = Candidate(format="kernel_only", files={"a": ""}, writer="test")
+    assert judge(odd).error.startswith("format-part")
+    torn = Candidate(format="json", files={"a.json": json.dumps([1])}, writer="test")
+    assert judge(torn).error.startswith("format-")
