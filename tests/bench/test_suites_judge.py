@@ -124,7 +124,7 @@ def test_wrong_values_say_how_far_off_they_are(judge: Judge) -> None:
 
 
 def test_what_does_not_compile_says_so(judge: Judge) -> None:
-    record = judge(project(**{"AscendC::Add(": "AscendC::NoSuchThing("}))
+    record = judge(project(**{" Add(": " NoSuchThing("}))
     assert (record.compiled, record.official, record.strict) == (False, False, False)
     assert record.error.startswith("compile-failed") and record.messages
 
@@ -209,7 +209,7 @@ def hostile(line: str) -> Candidate:
 
 def test_a_fork_bomb_ends_with_its_box(judge: Judge) -> None:
     bomb = "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
-    record = judge(hostile(bomb), limits=Limits(seconds=8, memory_mb=2048, trials=1))
+    record = judge(hostile(bomb), limits=Limits(seconds=8, memory_mb=2048, trials=2))
     assert (record.compiled, record.official, record.strict) == (True, False, False)
     assert "had not ended" in record.error
 
@@ -251,13 +251,16 @@ def test_the_reference_and_its_outputs_cannot_be_read(judge: Judge, root: Path) 
     look = f"open({str(root / 'add.py')!r}).read()"
     assert not judge(hostile(look)).official
     peek = (
-        "import glob\nfor d in sys.path: pass\nassert not glob.glob('/**/t0_out*', recursive=False)"
+        "frame = sys._getframe()\n"
+        "while 'orders' not in frame.f_locals:\n    frame = frame.f_back\n"
+        "names = os.listdir(frame.f_locals['orders']['given'])\n"
+        "assert names and all('_in_' in name for name in names), names"
     )
     assert judge(hostile(peek)).official
 
 
 def test_endless_and_greedy_candidates_fail(judge: Judge) -> None:
-    limits = Limits(seconds=8, memory_mb=1024, trials=1)
+    limits = Limits(seconds=8, memory_mb=1024, trials=2)
     assert "had not ended" in judge(hostile("time.sleep(100)"), limits=limits).error
     record = judge(hostile("held = [bytes(1 << 28) for _ in range(99)]"), limits=limits)
     assert not record.official and "memory" in record.error.lower()

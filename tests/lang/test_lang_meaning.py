@@ -117,6 +117,28 @@ def test_a_sum_with_special_values_is_what_ieee_says(special: list[float], want:
     np.testing.assert_array_equal(m.reduce_sum(a)[0], F16(want))
 
 
+@pytest.mark.parametrize("count", [1, 8, 9, 127, 128, 129, 1153, 8192])
+@pytest.mark.parametrize("mode", ["forward", "reverse", "exclusive"])
+def test_a_running_sum_adds_whole_numbers_as_one_after_another_does(mode: str, count: int) -> None:
+    a = np.random.default_rng(3).integers(-50, 50, count).astype(F32)
+    turned = a[::-1] if mode == "reverse" else a
+    want = np.cumsum(turned) - (a if mode == "exclusive" else 0) + 5
+    got = m.running_sum(a, F32(5), mode)
+    np.testing.assert_array_equal(got[::-1] if mode == "reverse" else got, want)
+
+
+def test_a_running_sum_of_a_tile_is_right_to_a_few_units_in_the_last_place() -> None:
+    a = np.random.default_rng(3).random(8192).astype(F32)
+    exact = np.cumsum(a.astype(np.float64))
+    assert np.abs(m.running_sum(a, F32(0), "forward") / exact - 1).max() < 5e-7
+
+
+def test_a_running_product_keeps_what_a_zero_and_a_nan_leave() -> None:
+    a = np.asarray([2, 3, 0, 5, INF, 7], F32)
+    want = np.asarray([2, 6, 0, 0, NAN, NAN], F32)
+    np.testing.assert_array_equal(m.running_prod(a, F32(1), "forward"), want)
+
+
 def test_a_sum_is_a_tree_in_each_repeat_and_then_one_repeat_after_another() -> None:
     a = np.random.default_rng(0).standard_normal(200).astype(F32)
     want = F32(0)
@@ -273,6 +295,6 @@ def test_an_operation_returns_the_type_and_length_that_its_row_promises(name: st
             )
             old = np.ones(count).astype(dtype.numpy) if row.reads_dst else None
             got = apply(row, dtype, count, arrays, scalars, (*row.modes, "")[0], old)
-            lengths = {Form.MAP: count, Form.ROWS: count, Form.LANES: 1}
-            assert got.size == (-(-count // 8) if row.whole_repeats else lengths[row.form])
+            length = 1 if row.form is Form.LANES else count
+            assert got.size == (-(-count // 8) if row.whole_repeats else length)
             assert got.dtype == dtype.numpy

@@ -141,6 +141,20 @@ def _rows(program: str, want: Callable[..., Array], **more: Any) -> list[Case]:
     ]
 
 
+def _before(x: Array) -> Array:
+    """The sum of what stands before every element."""
+    return np.asarray(np.cumsum(x.astype(np.float64), -1) - x)
+
+
+def _behind(x: Array) -> Array:
+    """The product of every element and what stands behind it."""
+    return np.asarray(np.cumprod(x.astype(np.float64)[::-1])[::-1])
+
+
+def _near_one(size: int) -> Callable[..., list[Array]]:
+    return lambda rng: [(1 + rng.standard_normal(size) / 100).astype(np.float32)]
+
+
 CASES: tuple[Case, ...] = (
     *_flat("copy", lambda x: x, 1, F32),
     *_flat("add", lambda x, y: x + y, 2, F32),
@@ -214,5 +228,10 @@ CASES: tuple[Case, ...] = (
     *(
         Case("neighbour_scratch", str(size), _floats((size,)), _neighbour, _same, F32)
         for size in (1, 5000, 100_000)
+    ),
+    *_rows("cumsum_exclusive", _before, rtol=1e-5, atol=1e-4),
+    *(
+        Case("cumprod_reverse", str(size), _near_one(size), _behind, _same, F32, rtol=1e-4)
+        for size in (0, 1, 128, 5001)
     ),
 )  # fmt: skip

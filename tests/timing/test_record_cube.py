@@ -414,6 +414,21 @@ def test_a_dry_run_leaves_the_log_of_a_full_one(make: Make, tmp_path: Path, way:
     assert (tmp_path / "log").read_bytes() == full
 
 
+def test_a_dry_run_of_a_pipeline_leaves_the_same_log_and_no_values(
+    make: Make, tmp_path: Path
+) -> None:
+    a, b = np.ones((32, 256), np.float16), np.ones((48, 256), np.float16)
+    logs = []
+    for dry in (False, True):
+        log = tmp_path / str(dry)
+        output = ((32, 48), DType.FLOAT32)
+        done = run_direct(make(PIPELINE), 1, [a, b], [output], record=log, dry=dry)
+        assert done.findings == []
+        assert bool((done.outputs[0] == 512).all()) is not dry
+        logs.append(log.read_bytes())
+    assert logs[0] == logs[1]
+
+
 SMALL = tiling(32, 64, 64, (32, 32, 32))
 
 

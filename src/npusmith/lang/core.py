@@ -295,10 +295,12 @@ class Core:
         if row.whole_repeats:
             slot.write_bits(at, result, count, extent(row, Operand.DST, count, source))
         else:
+            slot.poison(at, at + extent(row, Operand.DST, count, source))
             slot.write(at, result)
         for kind, buffer, start in places:
             if kind is Operand.TMP:
-                self._slot(buffer).poison(start, start + count)
+                stop = start + extent(row, kind, count, source)
+                self._slot(buffer).poison(start, stop)
 
     def _source(self, kind: Operand, buffer: LocalBuffer, start: int, count: int) -> Array:
         slot = self._slot(buffer)

@@ -14,6 +14,7 @@ from npusmith.target.intrinsics import (
     CASTS,
     COMBINES,
     INTRINSICS,
+    RUNNING_STEP,
     Form,
     Intrinsic,
     Operand,
@@ -84,6 +85,8 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType) -> int:
             return min(1, count)
         case Operand.DST if row.whole_repeats:
             return whole // 8  # a compare writes one bit per element
+        case Operand.DST | Operand.TMP if row.form is Form.RUNNING:
+            return -(-count // RUNNING_STEP) * RUNNING_STEP
         case Operand.MASK:
             return -(-count // 8)
         case Operand.SRC:
@@ -107,7 +110,8 @@ def row_pitch(count: int, dtype: DType) -> int:
 def may_share(row: Intrinsic) -> bool:
     """May source and destination be the same view?"""
     # doc: the math library forbids overlapping operands
-    return row.form is not Form.LANES and not row.library and not row.whole_repeats
+    apart = row.form in (Form.LANES, Form.RUNNING)
+    return not apart and not row.library and not row.whole_repeats
 
 
 # ----------------------------------------------------------------------------------------- checks

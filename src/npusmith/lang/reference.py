@@ -8,7 +8,16 @@ from collections.abc import Iterable
 from npusmith.ir.dtypes import DType
 from npusmith.lang.operands import ATOMIC_DTYPES
 from npusmith.lang.words import CALLS, CHIP_FACTS, signature
-from npusmith.target.intrinsics import ARITH, CASTS, INTRINSICS, Evidence, Form, Intrinsic, Operand
+from npusmith.target.intrinsics import (
+    ARITH,
+    CASTS,
+    INTRINSICS,
+    RUNNING_STEP,
+    Evidence,
+    Form,
+    Intrinsic,
+    Operand,
+)
 
 _HEAD = """\
 # Operations of the tile language
@@ -26,6 +35,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.MAP, "Element by element"),
     (Form.LANES, "Reductions along the last axis, in registers"),
     (Form.ROWS, "Reductions down a middle axis, by accumulating whole rows"),
+    (Form.RUNNING, "Running folds along the last axis"),
 )
 
 
@@ -87,12 +97,19 @@ def _notes(row: Intrinsic) -> list[str]:
     if row.reads_dst:
         notes.append("reads dst")
     if Operand.TMP in row.operands:
-        notes.append("tmp: n elements of a buffer of its own; apart")
+        notes.append(_tmp(row))
     if row.whole_repeats:
         notes.append("n is rounded up to whole 256-byte repeats of the source")
     if row.evidence is not Evidence.DOCUMENTED:
         notes.append(f"evidence: {row.evidence.value}")
     return notes
+
+
+def _tmp(row: Intrinsic) -> str:
+    if row.form is Form.RUNNING:
+        text = f"dst and tmp: n rounded up to {RUNNING_STEP} elements, tmp of a buffer of its own"
+        return text + "; apart; the tail of dst is lost"
+    return "tmp: n elements of a buffer of its own; apart"
 
 
 def _casts() -> str:

@@ -42,6 +42,8 @@ _HELPERS = (
     "CeilDiv",
     "AlignUp",
     "Infinity",
+    "RunningSum",
+    "RunningProduct",
 )
 _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
 

@@ -26,9 +26,11 @@ def rowwise(loop: For) -> frozenset[str]:
 
 def _within(op: Op, kind: Operand, view: View, row: str, changed: set[str]) -> bool:
     pitch = _pitch(view.offset, row, changed)
-    if pitch is None or INTRINSICS[op.name].whole_repeats or kind is Operand.MASK:
+    row = INTRINSICS[op.name]
+    beyond = row.whole_repeats or row.form is Form.RUNNING  # touches more than it counts
+    if pitch is None or beyond or kind is Operand.MASK:
         return False
-    one = INTRINSICS[op.name].form is Form.LANES and kind is Operand.DST
+    one = row.form is Form.LANES and kind is Operand.DST
     return _at_most(Const(1) if one else op.count, pitch)
 
 

@@ -58,6 +58,7 @@ class Form(str, Enum):
     MAP = "element by element"
     LANES = "reduction along the last axis, in registers: only dst[0] is written"
     ROWS = "reduction down a middle axis: a whole row is accumulated into dst"
+    RUNNING = "running fold along the last axis: every element with all those before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ _D, _S, _K, _T = Operand.DST, Operand.SRC, Operand.MASK, Operand.TMP
 _X, _M, _N = Operand.SCALAR, Operand.MODE, Operand.COUNT
 
 COMPARE_MODES = ("lt", "gt", "eq", "le", "ge", "ne")
+RUNNING_MODES = ("forward", "reverse", "exclusive")
+RUNNING_STEP = m.SQUARE  # elements that destination and scratch come in
 ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
 
 
@@ -146,6 +149,22 @@ def _accumulate(name: str, ascend: str, fn: Callable[..., Array], summary: str) 
     emit = ascend + "({dst}, {dst}, {src}, {count})"
     return Intrinsic(
         name, ascend, (_D, _S, _N), ARITH, fn, emit, summary, Form.ROWS, reads_dst=True
+    )
+
+
+def _running(name: str, emit: str, ascend: str, fn: Callable[..., Array], sign: str) -> Intrinsic:
+    return Intrinsic(
+        name,
+        ascend,
+        (_D, _S, _T, _X, _M, _N),
+        (F32,),
+        fn,
+        emit + "({dst}, {src}, {tmp}, {scalar}, Running::{mode}, {count})",
+        f"dst[i] = s {sign} a[0] {sign} ... {sign} a[i]; reverse: {sign} a[i] {sign} ... "
+        f"{sign} a[n - 1]; exclusive: ... {sign} a[i - 1]",
+        Form.RUNNING,
+        modes=RUNNING_MODES,
+        source="ours, of TransDataTo5HD and vector instructions (templates/running.j2)",
     )
 
 
@@ -308,6 +327,9 @@ _ROWS: tuple[Intrinsic, ...] = (
     _accumulate("accumulate_prod", "Mul", m.mul, "dst = dst * a"),
     _accumulate("accumulate_max", "Max", m.maximum, "dst = larger of dst and a"),
     _accumulate("accumulate_min", "Min", m.minimum, "dst = smaller of dst and a"),
+    # ---- running folds along the last axis
+    _running("running_sum", "RunningSum", "TransDataTo5HD and Add", m.running_sum, "+"),
+    _running("running_prod", "RunningProduct", "TransDataTo5HD and Mul", m.running_prod, "*"),
     # ---- library functions: accurate to one unit in the last place on the twin
     _library("tanh", "Tanh", m.tanh, "dst = tanh(a)"),
     _library("sigmoid", "Sigmoid", m.sigmoid, "dst = 1 / (1 + e**-a)"),

@@ -301,3 +301,42 @@ def reduce_max(a: Array) -> Array:
 
 def reduce_min(a: Array) -> Array:
     return np.asarray([np.min(a)], a.dtype)
+
+
+# ---------------------------------------------------------------------------------- running folds
+
+_RUN = 8  # elements of a block of float32: one run
+SQUARE = 128  # elements that one transposition takes: 16 runs
+_LAST = 16  # totals that the scalar unit joins one after another
+
+
+def _running(join: np.ufunc, neutral: float) -> Callable[[Array, Any, str], Array]:
+    """Runs of 8 one element after another, then their totals in the same way, level by level."""
+
+    def fold(a: Array, start: Any, back: bool, exclusive: bool) -> Array:
+        padded = np.full(-(-a.size // SQUARE) * SQUARE, neutral, a.dtype)
+        padded[: a.size] = a
+        order = slice(None, None, -1 if back else 1)
+        runs = join.accumulate(padded.reshape(-1, _RUN)[:, order], axis=1)
+        totals = runs[:, -1]
+        if totals.size > _LAST:
+            before = fold(totals, start, back, True)
+        else:
+            terms = np.concatenate([[np.asarray(start, a.dtype)], totals[order][:-1]])
+            before = join.accumulate(terms)[order]
+        if exclusive:
+            joined = join(runs[:, :-1], before[:, None])
+            runs = np.concatenate([before[:, None], joined], axis=1)
+        else:
+            runs = join(runs, before[:, None])
+        return runs[:, order].reshape(-1)[: a.size]
+
+    def run(a: Array, start: Any, mode: str) -> Array:
+        with np.errstate(all="ignore"):
+            return fold(a, start, mode == "reverse", mode == "exclusive")
+
+    return run
+
+
+running_sum = _running(np.add, 0.0)
+running_prod = _running(np.multiply, 1.0)

@@ -102,7 +102,7 @@ def _timing(report: dict[str, Any], chip: Chip, used: Mapping[str, float]) -> Ti
 def _launch_us(report: dict[str, Any], used: Mapping[str, float]) -> float:
     """What a profiler's task duration has on top of the kernel."""
     mixed = used["launch.mix"] if report["mixed"] else 0.0
-    cubes = sum(core["cube"] for core in report["cores"])
+    cubes: int = sum(core["cube"] for core in report["cores"])
     vectors = len(report["cores"]) - cubes
     cores = used["launch.core"] * vectors + used["launch.core_cube"] * cubes
     return used["launch.task"] + cores + mixed

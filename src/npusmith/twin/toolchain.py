@@ -23,6 +23,7 @@ from npusmith.target.header import chip_header
 from npusmith.twin import cache
 
 _KEPT_CHAINS = 8  # some 80 MB each: chips, compilers, versions of npusmith
+_KEPT_OBJECTS = 600  # of the runtime; a change of one source compiles that one
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -128,6 +129,7 @@ def find_toolchain(chip: Chip) -> Toolchain:
     chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip)
     if cache.fetch(chain.folder, lambda folder: _make(chain, folder)):
         cache.keep_newest(chain.folder.parent, _KEPT_CHAINS, chain.folder)
+        cache.keep_newest(cache.cache_root() / "objects", _KEPT_OBJECTS, chain.folder)
     return chain
 
 
@@ -182,12 +184,13 @@ def _make(chain: Toolchain, folder: Path) -> None:
         (source for part in (RUNTIME, TIMER) for source in part.rglob("*.cpp")),
         key=lambda path: -path.stat().st_size,
     )
-    objects = {source: folder / f"{source.parent.name}_{source.stem}.o" for source in sources}
-    jobs = [_compile_one(chain, source, out) for source, out in objects.items()]
+    given = _given(chain)
     headers = (("kernel.h", _KERNEL), ("cube.h", _CUBE), ("host.h", _HOST))
-    jobs += [_precompile(chain, header, flags) for header, flags in headers]
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        list(pool.map(_run, jobs))
+        made = pool.map(lambda source: _object(chain, source, given), sources)
+        precompiled = pool.map(lambda job: _run(_precompile(chain, *job)), headers)
+        objects = dict(zip(sources, made, strict=True))
+        list(precompiled)
     cxx = chain.compiler.path
     timer = [objects.pop(source) for source in sources if source.parent == TIMER]
     _run([cxx, "-o", str(folder / "timer"), *map(str, timer)])
@@ -197,15 +200,33 @@ def _make(chain: Toolchain, folder: Path) -> None:
     # The runner finds its library beside itself, wherever the cache lies.
     link = ["-o", str(folder / "runner"), str(runner), f"-L{folder}", "-ltwin", "-ldl"]
     _run([cxx, *link, "-Wl,-rpath,$ORIGIN"])
-    for path in (*objects.values(), runner, *timer):
-        path.unlink()
+
+
+def _given(chain: Toolchain) -> str:
+    """A digest of what every source of the runtime is compiled with."""
+    headers = [path for part in (INCLUDE, RUNTIME, TIMER) for path in sorted(part.rglob("*.h"))]
+    compiler = (chain.compiler.path, chain.compiler.version)
+    texts = (path.read_bytes() for path in headers)
+    return cache.digest([*compiler, *_machine(), *_made(chain.chip).values(), *texts])
+
+
+def _object(chain: Toolchain, source: Path, given: str) -> Path:
+    """The compiled source; kept beside the toolchains, so that only what changed is compiled."""
+    flags = " ".join((*_COMMON, *_flags(source)))
+    key = cache.digest([given, flags, str(source.relative_to(HERE)), source.read_bytes()])
+    out = cache.cache_root() / "objects" / key / "object.o"
+    cache.fetch(out.parent, lambda _: _run(_compile_one(chain, source, out)))
+    return out
 
 
 def _compile_one(chain: Toolchain, source: Path, out: Path) -> list[str]:
-    support = source.name == "runner.cpp" or source.parent.name == "host"
-    kind = _TIMER if source.parent == TIMER else _SUPPORT if support else _RUNTIME
-    flags = (*kind, f"-I{RUNTIME}")
+    flags = (*_flags(source), f"-I{RUNTIME}")
     return [*_base_command(chain.compiler, chain.folder, flags), "-c", str(source), "-o", str(out)]
+
+
+def _flags(source: Path) -> tuple[str, ...]:
+    support = source.name == "runner.cpp" or source.parent.name == "host"
+    return _TIMER if source.parent == TIMER else _SUPPORT if support else _RUNTIME
 
 
 def _precompile(chain: Toolchain, header: str, flags: Sequence[str]) -> list[str]:

@@ -188,7 +188,7 @@ def _weigh(plan: Plan, trials: Trials, record: Record, answers: Sequence[dict[st
     cheated = any(code in _CHEATS for code in record.cheating)
     idle = whole and all(not sum(answer.get("ran", [0])) for answer in answers)
     if idle and all(official):  # right values, and neither an operator nor a launch was seen
-        record.cheating.append("cheat-compute")
+        record.cheating = [*{*record.cheating, "cheat-compute"}]
         record.messages.append("no operator ran: the outputs were computed elsewhere")
         cheated = True
     record.official = whole and bool(looked) and all(looked)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -47,6 +49,7 @@ def main() -> None:
         reply["compiler"] = built.toolchain.compiler.version
         reply["seconds"]["compile"] = round(time.monotonic() - start, 3)
         start = time.monotonic()
+        orders["given"] = str(_share_inputs(orders, folder))
         reply["answers"] = _run_all(built, orders, folder)
         reply["seconds"]["run"] = round(time.monotonic() - start, 3)
     except NpusmithError as error:
@@ -59,6 +62,19 @@ def _cheats(submission: Submission) -> list[dict[str, Any]]:
     for name in submission.bindings:
         found += cheating.find_cheats(submission.files[name], Path(name))
     return [item.model_dump(mode="json") for item in found]
+
+
+def _share_inputs(orders: dict[str, Any], folder: Path) -> Path:
+    """Inputs lie apart from the reference's outputs, which the candidate may not see."""
+    given, apart = Path(orders["given"]), folder / "inputs"
+    apart.mkdir()
+    for tree in (orders["init"], *orders["trials"]):
+        for leaf in wire.leaves(tree):
+            try:
+                os.link(given / leaf["tensor"], apart / leaf["tensor"])
+            except OSError:
+                shutil.copyfile(given / leaf["tensor"], apart / leaf["tensor"])
+    return apart
 
 
 def _run_all(built: ModuleBuild, orders: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
@@ -90,6 +106,7 @@ def _run_once(built: ModuleBuild, orders: dict[str, Any], out: Path) -> list[dic
         told = _told(launches)
         answers[0]["findings"] += told["findings"]
         answers[0]["apis"] += told["apis"]
+        answers[0]["ran"] += [len(told["apis"])]
     if len(answers) < len(orders["trials"]):
         left = _told([*calls[ends[-1] if ends else 0 :], *([] if answers else launches)])
         answers.append({"error": _ended(record, boxed, orders["seconds"]), **left})

@@ -174,8 +174,8 @@ class TorchSuite:
         if item.skipped:
             return path, original
         text, size = self._sized(path, plain, original)
-        if text == original and path.suffix == ".py" and not size.kept:
-            return path, original
+        if text == read_text(path) and not size.kept:
+            return path, text
         folder = cache_root() / "suites" / "tasks" / item.digest[:24]
         copy = folder / f"{path.stem}.py"
         lines = self.beside(path)
