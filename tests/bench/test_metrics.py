@@ -217,6 +217,7 @@ def test_speeds_are_not_measured_where_no_right_kernel_has_a_time() -> None:
     found = summarize(items, [make_record("a"), make_record("b", right=False)]).overall
     assert found.rates["fast_1_strict"].value is None
     assert found.rates["fast_1_strict"].not_measured == 2
+    assert found.fast["at_least"]["1"] is None
     assert found.rates["score"].value is None
     assert found.rates["pass@1"].value == 0.5
 

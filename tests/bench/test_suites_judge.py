@@ -167,6 +167,15 @@ def test_a_reference_that_is_random_in_training_is_judged_in_eval_mode(judge: Ju
     assert "two calls give different outputs" in record.provenance["note_0"]
 
 
+def test_a_candidate_can_be_exported_as_a_project(root: Path, tmp_path: Path) -> None:
+    suite = open_suite("folder", root, {"names": "add"})
+    (item,) = suite.items()
+    for number, candidate in enumerate((project(), six())):
+        suite.export(item, candidate, tmp_path / str(number))  # type: ignore[attr-defined]
+        kernel = tmp_path / str(number) / "op_kernel" / "add_custom.cpp"
+        assert kernel.read_text() == (PROJECT / "op_kernel" / "add_custom.cpp").read_text()
+
+
 def test_a_refusal_is_a_record(judge: Judge) -> None:
     refused = Candidate(format="project", files={}, writer="w", refusal="plan-axis: no way")
     record = judge(refused)
@@ -198,6 +207,73 @@ def test_responses_on_disk_are_found_by_item_and_sample(root: Path, tmp_path: Pa
     assert [item.format for item in found[:3]] == ["project", "six", "json"]
     assert found[0].digest == project().digest
     assert found[3].refusal.startswith("file-missing: add has no response number 3")
+
+
+# ---- PCL's NPUKernelBench: the suite's own Python, a candidate in the place of the answer
+
+MODULE = """import torch
+import kernel_gen_ops
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return a + b
+class ModelNew(torch.nn.Module):
+    def forward(self, a, b):
+        return kernel_gen_ops.add_custom(a, b)
+"""
+INPUTS = """import torch
+def get_init_inputs(param, device=None):
+    return []
+def get_inputs(param, device=None):
+    return [torch.randn(eval(param["shape"])), torch.randn(eval(param["shape"]))]
+"""
+
+
+@pytest.fixture(scope="module")
+def pcl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with one operator of two cases."""
+    root = tmp_path_factory.mktemp("pcl")
+    folder = root / "tasks" / "level1" / "Math" / "AddCustom"
+    for name in ("validation", "question/op_host"):
+        (folder / name).mkdir(parents=True)
+    for name in ("kernel_generator", "framework"):
+        (root / name).mkdir()
+    binding = BINDING.replace("aclnnAddCustom", "aclnnCustomOp")
+    binding = binding.replace('m.def("add_custom"', 'm.def("custom_pybind_api"')
+    texts = {
+        "module.py": MODULE,
+        "prepare_inputs.py": INPUTS,
+        "pybind.cpp": binding,
+        "test_cases.csv": "case_id;shape;dtype\n0;[4, 100];float32\n1;[7, 33];float32\n",
+    }
+    for name, text in texts.items():
+        (folder / "validation" / name).write_text(text)
+    host = (PROJECT / "op_host" / "add_custom.cpp").read_text()
+    header = (PROJECT / "op_host" / "add_custom_tiling.h").read_text()
+    host = host.replace('#include "add_custom_tiling.h"', header.replace("#pragma once", ""))
+    (folder / "question" / "op_host" / "add_custom.cpp").write_text(host)
+    return root
+
+
+def kernel_only(change: tuple[str, str] = ("", "")) -> Candidate:
+    kernel = (PROJECT / "op_kernel" / "add_custom.cpp").read_text()
+    assert "GM_ADDR workspace, GM_ADDR tiling" in kernel
+    kernel = kernel.replace("GM_ADDR workspace, GM_ADDR tiling", "GM_ADDR workspace")
+    text = f"I think...\n<kernel_impl>\n```cpp\n{kernel.replace(*change)}\n```\n</kernel_impl>\n"
+    return Candidate(format="kernel_only", files={"0.txt": text}, writer="test")
+
+
+def test_a_kernel_takes_the_place_of_the_suites_answer(pcl: Path) -> None:
+    suite = open_suite("npukernelbench", pcl, {"shapes": "dynamic", "cases": "0"})
+    (item,) = suite.items()
+    limits = Limits(seconds=60, trials=2)
+    record = suite.evaluate(item, kernel_only(), limits)
+    assert (record.error, record.official, record.strict, record.clean) == ("", True, True, True)
+    assert record.accuracy == 1 and [note.name for note in record.trials] == ["case 0", "case 1"]
+    record = suite.evaluate(item, kernel_only((" Add(z", " Sub(z")), limits)
+    assert (record.compiled, record.official, record.accuracy) == (True, False, 0)
+    assert suite.evaluate(item, project(), limits).strict
+    empty = Candidate(format="kernel_only", files={"0.txt": "I cannot."}, writer="test")
+    assert suite.evaluate(item, empty, limits).error.startswith("format-part: the response has no")
 
 
 # ---- hostile candidates

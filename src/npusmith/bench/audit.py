@@ -158,7 +158,8 @@ def _pairs(
         for p in THRESHOLDS:
             fast = [[_fast(s, p, how) for s in task] for task in tasks]
             label = f"fast_{p:g}_{how}"
-            yield f"{label} count", group.fast[how][f"{p:g}"], sum(any(row) for row in fast)
+            count = sum(any(row) for row in fast) if timed or not right else None
+            yield f"{label} count", group.fast[how][f"{p:g}"], count
             shares = [_share(row) for row in fast] if timed or not right else []
             yield label, group.rates[label].value, _average(shares)
 

@@ -71,7 +71,7 @@ class Group(BaseModel):
     cheating: int
     weak: int  # tasks whose check a do-nothing kernel passes
     untimed: int  # tasks with a correct kernel and no time
-    fast: dict[str, dict[str, int]]  # convention -> threshold -> tasks
+    fast: dict[str, dict[str, int | None]]  # convention -> threshold -> tasks; None: no times
     rates: dict[str, Figure]
 
 
@@ -344,6 +344,7 @@ def _group(rows: Sequence[Task], columns: _Columns, places: _Places) -> Group:
         return sum(task.seen[_PLACES[event]] > 0 for task in tasks)
 
     measured = sum(task.samples > 0 for task in tasks)
+    timed = _has_times(tasks)
     return Group(
         tasks=len(tasks),
         n=measured,
@@ -359,7 +360,8 @@ def _group(rows: Sequence[Task], columns: _Columns, places: _Places) -> Group:
         weak=sum(task.weak for task in tasks),
         untimed=sum(task.right > 0 and not task.speedups for task in tasks),
         fast={
-            how: {f"{p:g}": having(fast_name(p, how)) for p in THRESHOLDS} for how in CONVENTIONS
+            how: {f"{p:g}": having(fast_name(p, how)) if timed else None for p in THRESHOLDS}
+            for how in CONVENTIONS
         },
         rates=_rates(tasks, columns, places),
     )
@@ -367,14 +369,17 @@ def _group(rows: Sequence[Task], columns: _Columns, places: _Places) -> Group:
 
 def _rates(tasks: Sequence[Task], columns: _Columns, places: _Places) -> dict[str, Figure]:
     part = {name: values[places] for name, values in columns.items()}
-    timed = any(task.speedups for task in tasks)
-    if not timed and any(task.right for task in tasks):
-        # wrong kernels alone would make these 0
+    if not _has_times(tasks):
         part |= {name: np.full(len(tasks), np.nan) for name in part if _is_timed(name)}
-    if not timed:  # the points for compiling say nothing alone
+    if not any(task.speedups for task in tasks):  # points for compiling say nothing alone
         part["score"] = np.full(len(tasks), np.nan)
     figures = _figures(part)
     return {**figures, "geomean": _exp(figures["geomean"])}
+
+
+def _has_times(tasks: Sequence[Task]) -> bool:
+    """False where right kernels have no times: wrong ones alone would make all speeds 0."""
+    return any(task.speedups for task in tasks) or not any(task.right for task in tasks)
 
 
 def _is_timed(name: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from npusmith.bench.metrics import Group, Summary
     from npusmith.bench.runner import Progress
 
-_HEADS = ("tasks", "n", "compiled", "suite's", "strict", "correct", "trusted", "fast>1", "fast>=1")
+_HEADS = ("tasks", "n", "compiled", "suite", "strict", "correct", "trusted", ">1x", ">=1x")
 _MOST = 20  # lines of a list
 _FIGURES = ("compile@", "pass@", "strict@", "trusted@", "fast_", "geomean", "best@", "score")
 
@@ -345,8 +345,7 @@ def _counts(part: Group) -> tuple[str, ...]:
     numbers = (part.tasks, part.n, part.compiled, part.official, part.strict, part.correct,
                part.trusted)  # fmt: skip
     speeds = (part.fast["strict"]["1"], part.fast["at_least"]["1"])
-    known = part.rates["fast_1_strict"].n > 0
-    return (*map(str, numbers), *(str(count) if known else "-" for count in speeds))
+    return (*map(str, numbers), *("-" if count is None else str(count) for count in speeds))
 
 
 def _figures(part: Group) -> list[tuple[str, ...]]:

@@ -139,15 +139,17 @@ def show_profile(screen: Screen, done: profiling.Profiled, folder: Path) -> None
 
 
 def _show_roofs(screen: Screen, made: Profile) -> None:
+    from npusmith.report.svg import short
+
     if made.roof is not None:
         roof = made.roof
         screen.pair(
             "roofs",
-            f"memory {roof.memory_us:.2f} us ({roof.memory_share:.0%} reached; "
-            f"{roof.memory_l2_us:.2f} us when L2 holds what fits), compute "
-            f"{roof.compute_us:.2f} us ({roof.compute_share:.0%} reached): {roof.words}",
+            f"memory {short(roof.memory_us)} us ({roof.memory_share:.0%} reached; "
+            f"{short(roof.memory_l2_us)} us when L2 holds what fits), compute "
+            f"{short(roof.compute_us)} us ({roof.compute_share:.0%} reached): {roof.words}",
         )
-        screen.pair("T_h", f"{roof.hardware_us:.2f} us, hardware time by the rule of CANN-bench")
+        screen.pair("T_h", f"{short(roof.hardware_us)} us, hardware time by the rule of CANN-bench")
     if made.eager is not None:
         eager = made.eager
         screen.pair(

@@ -126,7 +126,7 @@ def _level(scale: _Scale, rate: float, name: str) -> Iterator[str]:
     y = scale.y(rate)
     if _TOP <= y <= _TOP + _HIGH:
         yield line("mark", _LEFT, y, _LEFT + _WIDTH, y)
-        yield text(_LEFT + 6, y - 5, name, "dim")
+        yield text(_LEFT + _WIDTH - 4, y - 5, name, "dim", "end")
 
 
 def _bars(profile: Profile) -> str:

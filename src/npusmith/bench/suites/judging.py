@@ -164,7 +164,7 @@ def _take(plan: Plan, trials: Trials, record: Record, ended: Ended) -> None:
         return
     if "error" in reply:
         error = reply["error"]
-        record.messages = [line for line in str(error["seen"]).splitlines() if line][:_KEPT]
+        record.messages = [str(line) for line in error["lines"]]
         fail(record, f"{error['code']}: {error['message']}")
         return
     _weigh(plan, trials, record, reply["answers"])
@@ -188,7 +188,7 @@ def _weigh(plan: Plan, trials: Trials, record: Record, answers: Sequence[dict[st
     cheated = any(code in _CHEATS for code in record.cheating)
     idle = whole and all(not sum(answer.get("ran", [0])) for answer in answers)
     if idle and all(official):  # right values, and neither an operator nor a launch was seen
-        record.cheating = [*{*record.cheating, "cheat-compute"}]
+        record.cheating = list(dict.fromkeys([*record.cheating, "cheat-compute"]))
         record.messages.append("no operator ran: the outputs were computed elsewhere")
         cheated = True
     record.official = whole and bool(looked) and all(looked)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from npusmith.bench.suites import wire
-from npusmith.bench.suites.watch import leave_reply, read_orders
+from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
 from npusmith.errors import NpusmithError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.target.chips import find_chip
@@ -53,7 +53,7 @@ def main() -> None:
         reply["answers"] = _run_all(built, orders, folder)
         reply["seconds"]["run"] = round(time.monotonic() - start, 3)
     except NpusmithError as error:
-        reply["error"] = {"code": error.code, "message": error.message, "seen": error.seen[:2000]}
+        reply["error"] = told_error(error)
     leave_reply(folder, reply)
 
 

@@ -103,6 +103,10 @@ class NpuKernelBench:
             remove_tree(work)
         return record
 
+    def export(self, item: Item, candidate: Candidate, folder: Path) -> None:
+        """Write the candidate as a ready operator project; `folder` is new."""
+        submit.write_tree(self._files(self._task(item)[0], candidate), folder)
+
     # --- parts
 
     def _task(self, item: Item) -> tuple[Task, list[int]]:
@@ -218,7 +222,7 @@ class NpuKernelBench:
             return candidate.files
         text = submit.only_text(candidate)
         if candidate.format == "kernel_only":
-            found = _between(text, r"<kernel_impl>(.*?)</kernel_impl>", "a block <kernel_impl>")
+            found = _between(text, r"<kernel_impl>(.*?)</kernel_impl>", "block <kernel_impl>")
             question = task.folder / "question" / "op_host" / f"{kernel}.cpp"
             return {host: read_text(question), device: found.replace(*_ENTRY)}
         if candidate.format == "full":

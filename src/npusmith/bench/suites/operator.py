@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from npusmith.bench.suites import wire
-from npusmith.bench.suites.watch import leave_reply, read_orders
+from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
@@ -32,7 +32,7 @@ def main() -> None:
         project = read_project(folder / "project")
         _run_all(project, orders, folder, reply)
     except NpusmithError as error:
-        reply["error"] = {"code": error.code, "message": error.message, "seen": error.seen[:2000]}
+        reply["error"] = told_error(error)
     leave_reply(folder, reply)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from npusmith.ir.spec import OpSpec, Port
 from npusmith.lang import check_all, parse
 from npusmith.lower import lower, write_project
 from npusmith.target.chips import find_chip
+from npusmith.twin.formats import read_submission, unpack
 
 _FENCE = re.compile(r"```(.*?)```", re.DOTALL)
 _LANGUAGES = ("python", "cpp", "json")
@@ -38,6 +40,20 @@ def write_files(candidate: Candidate, folder: Path, chip: str) -> tuple[str, dic
         "format-part", f"this suite's items take no candidate in the format {candidate.format}",
         seen=candidate.format,
     )  # fmt: skip
+
+
+def export(candidate: Candidate, folder: Path, chip: str) -> None:
+    """Write a candidate into a new folder as the files that its user wants: no answer, no fence."""
+    if candidate.format in ("json", "six"):
+        with tempfile.TemporaryDirectory(prefix="npusmith-export-") as name:
+            _, extra = write_files(candidate, Path(name), chip)
+            submission = read_submission(Path(name) / extra["submission"])
+        folder.mkdir(parents=True)
+        unpack(submission, folder)
+    elif candidate.format == "program":
+        _lower(candidate, folder, chip)
+    else:
+        write_tree(candidate.files, folder)
 
 
 def only_text(candidate: Candidate) -> str:

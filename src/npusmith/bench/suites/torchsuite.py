@@ -12,11 +12,12 @@ from itertools import islice
 from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
-from npusmith.bench.suites import judging, sizes, texts
+from npusmith.bench.suites import judging, sizes, submit, texts
 from npusmith.bench.suites.options import SuiteOptions
 from npusmith.bench.suites.rules import Rule
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
+from npusmith.target.chips import DEFAULT_CHIP
 from npusmith.twin.cache import cache_root
 
 _TEXT_BYTES = 1 << 20
@@ -109,6 +110,10 @@ class TorchSuite:
             return record
         order = self._order(item, limits)
         return judging.judge(self.plan_of(item, order), item, candidate, limits)
+
+    def export(self, item: Item, candidate: Candidate, folder: Path) -> None:
+        """Write the candidate as a ready operator project; `folder` is new."""
+        submit.export(candidate, folder, DEFAULT_CHIP)
 
     # --- parts
 

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import npusmith
+from npusmith.errors import NpusmithError
 
 _POLL = 0.1
+_MOST_LINES = 12
 _REPLY_BYTES = 64 << 20
 _FREE_BYTES = 256 << 20  # what a candidate must leave of the disk
 _START = (
@@ -116,6 +118,18 @@ def read_orders() -> dict[str, Any]:
     """The orders, in the process that works."""
     orders: dict[str, Any] = json.loads(sys.stdin.buffer.read())
     return orders
+
+
+def told_error(error: NpusmithError) -> dict[str, Any]:
+    """An error on its way out: of a compile, every line that the compiler complained about."""
+    record = error.record()
+    rows = record.get("errors")
+    lines = [
+        f"{Path(str(row['file'])).name}:{row['line']}: {row['message']}"[:300]
+        for row in (rows if isinstance(rows, list) else [])[:_MOST_LINES]
+    ]
+    lines = lines or [line for line in error.seen.splitlines() if line][:_MOST_LINES]
+    return {"code": error.code, "message": error.message, "lines": lines}
 
 
 def leave_reply(folder: Path, reply: dict[str, Any]) -> None:
