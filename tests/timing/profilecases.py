@@ -1,4 +1,4 @@
-"""Launches made by hand: what the timer would report of them. Fixtures; conftest.py imports them."""
+"""Launches made by hand, as the timer would report them. Fixtures, which conftest.py imports."""
 
 from __future__ import annotations
 

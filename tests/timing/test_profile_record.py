@@ -93,7 +93,7 @@ def test_a_deadlock_and_a_kernel_without_traffic_are_noted(made: Make) -> None:
     profile = make_profile([made(finished=False, paths={})], CHIP)
     assert not profile.finished
     assert any("up to the deadlock" in note for note in profile.notes)
-    assert any("nothing from or to global memory" in note for note in profile.notes)
+    assert any("no copy from or to global memory" in note for note in profile.notes)
 
 
 def test_an_empty_launch_has_a_profile(made: Make, limits: Any) -> None:
@@ -144,7 +144,7 @@ def test_the_screen_says_estimate_roofs_pipes_paths_advice_and_eager(
     text = stream.getvalue()
     for words in (
         "13.00 us (kernel 10.00 us), an estimate", "timed on the twin",
-        "memory 5.00 us (50% reached; 2.50 us when L2",
+        "memory 5 us (50% reached; 2.5 us when L2",
         "26.00 us (20.00 to 39.00), an estimate", "MTE2", "60.0%", "gm_ub", "25,165,824", "0%",
         "1. ", "source: ", "out/trace.json",
     ):  # fmt: skip

@@ -103,10 +103,10 @@ def test_bank_conflicts_and_heads_are_weighed_by_the_time_of_the_vector_unit(mad
     assert found["vector-heads"].gain == pytest.approx(0.15 * 10 / 13, abs=1e-3)
 
 
-def barrier(steps: int) -> CoreTime:
+def barrier(steps: int, ahead: float = 0) -> CoreTime:
     """A core whose scalar unit waits for MTE2 for half of the time, in so many copies."""
     wait = UnitTime(steps=9, busy=1000, waits={"MTE2": 9000})
-    copies = UnitTime(steps=steps, busy=9000, waits={"S": 9000})
+    copies = UnitTime(steps=steps, busy=9000, waits={"issue": 9000 - ahead, "end": ahead})
     return CoreTime(number=0, cube=False, begin=0, end=18_000, units={"S": wait, "MTE2": copies})
 
 
@@ -115,6 +115,8 @@ def test_the_drain_at_the_end_of_a_kernel_is_no_barrier_to_be_removed(made: Make
     often = [item.rule for item in advise(made(cores=[barrier(9)], paths={}), most=99)]
     assert "barriers" not in once
     assert "barriers" in often
+    early = [item.rule for item in advise(made(cores=[barrier(9, 9000)], paths={}), most=99)]
+    assert "barriers" not in early  # the pipe never starved while the scalar unit waited
 
 
 def test_few_cores_are_advised_to_be_more_unless_the_roof_is_near(made: Make, limits: Any) -> None:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 RESULT = "result.json"
 REPORT = "report.json"  # of launches inside the process
 CALLS = "calls.jsonl"  # of operators that ran outside of it
-LOGS = "logs"  # of the same, for the timing model
+LOGS = "logs"  # of both, for the timing model
+INSIDE = "direct"  # in there: of the first launch inside the process
 RESULT_BYTES = 1 << 20
 
 

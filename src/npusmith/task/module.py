@@ -33,7 +33,7 @@ from npusmith.task import candidatewire as wire
 from npusmith.task.cheat import find_cheats
 from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
 from npusmith.task.prepared import Prepared, TrialData
-from npusmith.task.recording import MOST_LAUNCHES, Recording
+from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.task.weak import weak_task
@@ -233,7 +233,7 @@ def _run_once(
     boxed = _start(built, prepared, folder, orders, seconds, recording is not None)
     result = _read_result(folder)
     if recording is not None:
-        _keep_logs(folder / wire.LOGS, recording, result)
+        _keep_logs(folder / wire.LOGS, recording, result, alone=len(trials) == 1)
     answers = [
         _Answer(_load_all(folder, row), *_calls(folder, result, index))
         for index, row in enumerate(result.trials)
@@ -363,11 +363,17 @@ def _plain(path: Path, most: int = wire.RESULT_BYTES) -> bytes:
         return file.read(most) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
 
 
-def _keep_logs(logs: Path, recording: Recording, result: wire.Result) -> None:
-    """Moves the logs of the first set's operator calls to where they were asked for."""
+def _keep_logs(logs: Path, recording: Recording, result: wire.Result, *, alone: bool) -> None:
+    """Moves the logs of the first set to where they were asked for.
+
+    Operator calls are told apart by set; launches inside the process are not, so theirs are kept
+    only when there is one set.
+    """
     calls = result.calls[0] if result.calls else MOST_LAUNCHES
     names = [logs / str(at) for at in range(min(calls, MOST_LAUNCHES))]
-    for at, log in enumerate(path for path in names if path.is_file() and not path.is_symlink()):
+    plain = [path for path in names if path.is_file() and not path.is_symlink()]
+    inside = find_logs(logs / wire.INSIDE) if alone else []
+    for at, log in enumerate(plain or inside):
         name = f"{recording.path.name}.{at}" if at else recording.path.name
         shutil.move(log, recording.path.with_name(name))
 

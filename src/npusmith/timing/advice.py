@@ -113,12 +113,13 @@ def _scalar(facts: Facts) -> Found:
 
 
 def _barriers(facts: Facts) -> Found:
-    """Without the one drain at the kernel's end: about one step of each pipe behind another."""
+    """Only as far as the busiest pipe has nothing to do meanwhile: a scalar unit that has issued
+    everything and waits for the end costs nothing. Without the last drain: a step of each pipe."""
     waits = waits_of(facts.timing, "S")
     last = sum(_step_share(facts.timing, unit) for unit in _PIPES)
     pipes = sum(waits.get(reason, 0.0) for reason in UNITS) - last
-    top = max(facts.active.values())
-    gain = min(pipes, 1 - top) * facts.kernel
+    idle = waits_of(facts.timing, busiest(facts.active)).get("issue", 0.0)
+    gain = min(pipes, idle) * facts.kernel
     return gain, f"the scalar unit waits {pipes:.0%} of the time for pipes to drain"
 
 

@@ -271,5 +271,5 @@ def _notes(timings: Sequence[Timing]) -> list[str]:
     if not all(timing.finished for timing in timings):
         notes.append("the kernel did not end: times are those up to the deadlock")
     if not any(path.bytes for item in timings for path in global_paths(item)):
-        notes.append("the kernel moves nothing from or to global memory")
+        notes.append("no copy from or to global memory was made")
     return notes

@@ -14,8 +14,10 @@ constexpr std::uint64_t kSector = 128;  // the least that is fetched
 constexpr std::uint8_t kWhole = 0xF;
 constexpr std::uint64_t kWindows = 1ull << 63;  // their numbers are no lines
 
+// Bytes of the sectors whose bits are set.
 double Sectors(std::uint8_t bits) {
-  return static_cast<double>(__builtin_popcount(bits) * static_cast<int>(kSector));
+  constexpr std::uint8_t kCount[] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  return static_cast<double>(kCount[bits & kWhole] * kSector);
 }
 
 }  // namespace
@@ -38,6 +40,7 @@ Cache::Cache(const std::vector<std::uint64_t> &regions, const CacheRules &rules)
     lines_ += bytes / kLine + 1;
   }
   if (lines_ > UINT32_MAX) throw BadLog{"its regions have more than 2 TB"};
+  roomy_ = lines_ - 1 <= most_;
   // Zeroed pages come as they are touched: most of a large workspace never is.
   nodes_.reset(static_cast<Node *>(std::calloc(lines_, sizeof(Node))));
   if (nodes_ == nullptr) throw std::bad_alloc();
@@ -119,6 +122,7 @@ double Cache::Store(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags
 
 // The line becomes the one used last; the bytes that another one writes back for it.
 double Cache::Use(std::uint64_t line) {
+  if (roomy_) return 0;
   if (nodes_[line].valid != 0) {
     if (nodes_[0].older == line) return 0;
     Unlink(line);

@@ -48,6 +48,7 @@ class Cache {
   std::vector<std::uint64_t> first_;  // line of each region
   std::uint64_t lines_ = 1, held_ = 0, most_ = 0;
   CacheRules rules_;
+  bool roomy_ = false;  // there is room for every line: nobody has to go, and no order is kept
 
   void Row(Demand &demand, std::uint64_t from, std::uint64_t to, std::uint8_t flags, bool write);
   double Fetch(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags);

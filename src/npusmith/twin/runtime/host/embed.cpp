@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "guard.h"
 #include "report.h"
@@ -72,13 +74,18 @@ bool RunGuarded(bool (*launch)(void *), void *at) {
 
 }  // namespace twin::host
 
-// Findings go to `path` instead of stderr; `seconds` limit all launches together.
+// Findings go to `path` instead of stderr; `seconds` limit all launches together. NPUSMITH_LOGS
+// names a folder for the logs of the launches: direct, direct.1, ...
 extern "C" void twin_embed(const char *path, double seconds) {
   using namespace twin::host;
   embedded.path = path;
   Arm(seconds, embedded.path + ".note");
   twin::Directs().collect = true;
   twin::Directs().guard = RunGuarded;
+  if (const char *logs = std::getenv("NPUSMITH_LOGS")) {
+    twin::Directs().log = std::string(logs) + "/direct";
+    twin::Directs().mostSteps = twin::LaunchSpec{}.mostSteps;
+  }
 }
 
 extern "C" void twin_embed_report() { twin::host::Write(); }
