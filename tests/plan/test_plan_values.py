@@ -57,6 +57,16 @@ def adam(w: torch.Tensor, g: torch.Tensor, m: torch.Tensor, v: torch.Tensor) -> 
     return w - 0.01 * m / (v.sqrt() + 1e-8), m, v
 
 
+def before(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """The exclusive scan as models write it."""
+    zeros = torch.zeros_like(x.select(dim, 0).unsqueeze(dim))
+    return torch.cat((zeros, x.narrow(dim, 0, x.size(dim) - 1).cumsum(dim)), dim)
+
+
+def behind(x: torch.Tensor) -> torch.Tensor:
+    return x.flip(1).cumsum(1).flip(1)
+
+
 CASES: dict[str, Case] = {
     # pointwise, with broadcasting
     "gelu": (F.gelu, LINE),
@@ -107,6 +117,27 @@ CASES: dict[str, Case] = {
         lambda x: x.reshape(x.shape[0], -1, 4).amax(-1),
         [(R(2, 64),), (R(3, 4),), (R(3, 1200),)],
     ),
+    # scans
+    "cumsum": (lambda x: x.cumsum(1), PLANE),
+    "cumsum of rows": (lambda x: x.cumsum(0), PLANE),
+    "cumsum in the middle": (lambda x: x.cumsum(1), CUBE),
+    "cumsum of a vector": (lambda x: x.cumsum(0), LINE),
+    "cumsum of row means": (lambda x: x.mean(1).cumsum(0), PLANE),
+    "cumprod": (lambda x: (1 + x / 10).cumprod(1), PLANE),
+    "cumprod in the middle": (lambda x: (1 + x / 10).cumprod(1), CUBE),
+    "reverse cumsum": (behind, PLANE),
+    "reverse cumsum in the middle": (behind, CUBE),
+    "exclusive cumsum": (lambda x: before(x, 1), PLANE),
+    "exclusive cumsum in the middle": (lambda x: before(x, 1), CUBE),
+    "padded cumsum": (lambda x: F.pad(x.cumsum(1)[:, :-1], (1, 0)), PLANE),
+    "masked cumsum": (
+        lambda x, m: (x * m).cumsum(1),
+        [(R(5, 7), R(5, 7) > 0), (R(2, 2503), R(2, 2503) > 0)],
+    ),
+    "sums of a scan": (lambda x: (x.cumsum(1).sum(1), x.cumsum(1).amax()), PLANE),
+    "long sums of a scan": (lambda x: x.cumsum(0).sum(0), [(R(6, 10),), (R(201, 7),)]),
+    "scan of a softmax": (lambda x: x.softmax(1).cumsum(1) * 2 + x, PLANE),
+    "scan of a scan": (lambda x: x.cumsum(1).cumsum(1), [(R(6, 10),), (R(3, 1301),)]),
     # softmax
     "softmax last": (lambda x: torch.softmax(x, -1), PLANE),
     "softmax middle": (lambda x: torch.softmax(x, 1), CUBE),
@@ -175,6 +206,8 @@ EMPTY: dict[str, Callable[..., Any]] = {
     "total": lambda x: x.sum(),
     "variance": lambda x: x.var(1),
     "pointwise": lambda x: x * 2 + 1,
+    "scan": lambda x: x.cumsum(1),
+    "scan of rows": lambda x: x.flip(0).cumsum(0).flip(0),
 }
 
 
@@ -192,8 +225,9 @@ def test_tensors_without_elements_go_through_the_same_program(name: str) -> None
         lambda x: x * torch.sigmoid(x),
         lambda x: x.softmax(-1),
         lambda x: (x.float().sum(1), x > 0, x),
+        lambda x: (x.cumsum(1), before(x, 0)),
     ],
-    ids=["swish", "softmax", "several"],
+    ids=["swish", "softmax", "several", "scans"],
 )
 def test_16_bit_types_are_computed_in_float32(fn: Callable[..., Any], dtype: torch.dtype) -> None:
     made = plan(fn, R(6, 10).to(dtype))

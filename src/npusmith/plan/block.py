@@ -62,6 +62,7 @@ class Block:
     decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
     head: int = 0  # where the next of those goes
     joined: tuple[tuple[int, ...], str] | None = None  # groups that one variable runs along
+    stretch: bool = False  # part of the turns of the loop inside it
 
 
 Path = tuple[Block, ...]

@@ -33,6 +33,7 @@ class Value:
 
     op is "load" (text: the input's name), "const" (number), "count" (elements along axes, minus
     number), "index" (position along axes), "reduce" (text: sum, prod, max or min; over axes),
+    "running" (text: sum or prod; along axes; mode: forward, reverse or exclusive),
     "narrow" (rounded to dtype and back), or an operation on args.
     """
 
@@ -43,6 +44,7 @@ class Value:
     axes: tuple[Axis, ...] = ()
     dtype: DType | None = None
     kind: Kind = Kind.FLOAT
+    mode: str = ""
 
 
 COMPARES = ("lt", "gt", "eq", "le", "ge")
@@ -65,15 +67,16 @@ class Dag:
         axes: tuple[Axis, ...] = (),
         dtype: DType | None = None,
         kind: Kind = Kind.FLOAT,
+        mode: str = "",
     ) -> Value:
         if op in COMMUTES and args[0].op == "const":
             args = (args[1], args[0])
         simpler = _simplify(self, op, args, kind)
         if simpler is not None:
             return simpler
-        key = (op, args, repr(number), text, axes, dtype, kind)
+        key = (op, args, repr(number), text, axes, dtype, kind, mode)
         if key not in self.seen:
-            self.seen[key] = Value(op, args, number, text, axes, dtype, kind)
+            self.seen[key] = Value(op, args, number, text, axes, dtype, kind, mode)
         return self.seen[key]
 
     # ------------------------------------------------------------------------------------ leaves
@@ -93,6 +96,9 @@ class Dag:
 
     def reduce(self, text: str, value: Value, axes: tuple[Axis, ...]) -> Value:
         return self.make("reduce", value, text=text, axes=axes) if axes else value
+
+    def running(self, text: str, value: Value, axes: tuple[Axis, ...], mode: str) -> Value:
+        return self.make("running", value, text=text, axes=axes, mode=mode)
 
     # -------------------------------------------------------------------------------- arithmetic
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Load, Span, Stmt, View
 from npusmith.plan.block import Part, Path
+from npusmith.plan.carry import running
 from npusmith.plan.dag import COMPARES, Kind, Value
 from npusmith.plan.scalars import floating
 from npusmith.plan.writer import Writer, negated, op
@@ -212,6 +213,7 @@ _RULES: dict[str, Callable[[Writer, Path, Value], None]] = {
     "select": _select,
     "fill": _fill,
     "index": _index,
+    "running": running,
     **dict.fromkeys(("add", "sub", "mul", "max", "min"), _arithmetic),
     **dict.fromkeys(_ROUND, _rounded),
     **dict.fromkeys(COMPARES, _compare),

@@ -40,6 +40,8 @@ def _text(space: Space, value: Value, deep: int) -> str:
         return f"where({', '.join(parts)})"
     if value.op == "narrow" and value.dtype is not None:
         return f"{value.dtype.value}({parts[0]})"
+    if value.op == "running":
+        return f"cum{value.text}{'' if value.mode == 'forward' else '_' + value.mode}({parts[0]})"
     if value.op == "reduce":
         return f"{value.text}({parts[0]})"
     return f"{value.op}({', '.join(parts)})"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from npusmith.ir.nodes import Assign, Binary, BinOp, Const, CoreId, Expr, If, Name, Stmt
 from npusmith.plan.block import Block, Path, loop, staged
+from npusmith.plan.dag import Value
 from npusmith.plan.host import TILE, Deal
+from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import ONE, ZERO, least, minus, plus, product, quotient, remainder, times
 from npusmith.plan.writer import Writer
 
@@ -35,16 +38,41 @@ class Serial:
     after: tuple[Stmt, ...]
 
 
+def mixed(w: Writer, value: Value) -> NoReturn:
+    """Refuse: one of these reductions (or scans) has to be finished before the other can begin."""
+    word = "scan" if value.op == "running" else "reduction"
+    why = f"this {word} and one along other axes depend on each other's rows"
+    node = w.space.origin.get(value)
+    raise refusal(w.space.graph, node, "plan-mixed-reductions", why)
+
+
 def over(w: Writer, path: Path, group: int) -> Run:
     """A loop over one group: tile by tile along the last one, else index by index."""
     opened = path[-1].opened | {group}
     size = w.sizes.size(group)
+    if w.space.backward.get(group):
+        return _backwards(w, opened, group, size)
     if group != w.space.last:
         var = w.var(group)
         return Run(var, ZERO, size, ONE, Block(opened, {group: Name(var)}))
     head = Assign("n", least(TILE, minus(size, Name("at"))))
     block = Block(opened, {group: Name("at")}, Name("n"), items=[head])
     return Run("at", ZERO, size, TILE, block)
+
+
+def _backwards(w: Writer, opened: frozenset[int], group: int, size: Expr) -> Run:
+    """The same from the end; tiles start at the same places."""
+    end = minus(size, ONE)
+    if group != w.space.last:
+        var = w.var(group)
+        block = Block(opened, {group: Name(var)})
+        block.items.append(Assign(var, minus(end, Name(f"{var}_back"))))
+        return Run(f"{var}_back", ZERO, size, ONE, block)
+    block = Block(opened, {group: Name("at")}, Name("n"))
+    last = times(quotient(end, TILE), TILE)
+    block.items.append(Assign("at", minus(last, Name("back"))))
+    block.items.append(Assign("n", least(TILE, minus(size, Name("at")))))
+    return Run("back", ZERO, size, TILE, block)
 
 
 def dealt(w: Writer, path: Path, deal: Deal) -> Run:
@@ -110,7 +138,7 @@ def turn(path: Path, run: Run, body: Body, serial: Serial | None) -> None:
         close(path, run)
         return
     outer = f"{run.var}_from"
-    frame = Block(path[-1].opened, items=list(serial.before))
+    frame = Block(path[-1].opened, items=list(serial.before), stretch=True)
     step = Const(SERIAL)
     inner = Run(run.var, Name(outer), least(plus(Name(outer), step), run.stop), run.step, run.block)
     body((*path, frame, run.block))

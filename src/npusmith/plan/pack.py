@@ -37,7 +37,7 @@ from npusmith.ir.walk import values
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.host import TILE
 from npusmith.target.chips import Chip
-from npusmith.target.intrinsics import INTRINSICS
+from npusmith.target.intrinsics import INTRINSICS, Form
 
 _SMALL = 64  # elements of a buffer for one number: comparisons work on whole 256-byte repeats
 _LARGEST = 8192  # elements of a tile
@@ -145,11 +145,12 @@ def _uses(stmt: Stmt) -> list[tuple[str, int]]:
 def _op_uses(name: str, views: list[str]) -> list[tuple[str, int]]:
     row = INTRINSICS[name]
     # in place only where source and destination elements are alike
+    apart = row.form in (Form.LANES, Form.RUNNING)
     in_place = not row.library and name not in ("cast", "compare", "compares", "select", "selects")
-    in_place = in_place and not name.startswith("reduce_")
+    in_place = in_place and not apart
     used = [(views[0], 1)] if in_place else [(views[0], 0), (views[0], 1)]
     used += [(view, 0) for view in views[1:]]
-    if name.startswith("reduce_"):
+    if apart:
         used += [(view, 1) for view in views[1:]]
     return used
 

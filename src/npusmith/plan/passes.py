@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
@@ -36,21 +35,13 @@ from npusmith.plan.dag import Value
 from npusmith.plan.emit import emit
 from npusmith.plan.formula import formula
 from npusmith.plan.host import FOLDS, TILE
-from npusmith.plan.loops import Body, Serial, nest, share
-from npusmith.plan.reader import refusal
+from npusmith.plan.loops import Body, Serial, mixed, nest, share
 from npusmith.plan.scalars import ONE, ZERO, product
 from npusmith.plan.space import Space
 from npusmith.plan.writer import Writer, op
 
 IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 _LEAST_SCRATCH = Const(8)  # elements that one core takes in a combine: a block of 32 bytes
-
-
-def mixed(w: Writer, value: Value) -> NoReturn:
-    """Refuse: one of these reductions has to be finished before the other can begin."""
-    why = "this reduction and one along other axes depend on each other's rows"
-    node = w.space.origin.get(value)
-    raise refusal(w.space.graph, node, "plan-mixed-reductions", why)
 
 
 # ----------------------------------------------------------------------------------------- ensure
@@ -116,7 +107,7 @@ def _same_pass(space: Space, one: Value, two: Value) -> bool:
 
 
 def inner_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
-    """Reductions that computing the roots takes, nested ones included; numbers are left out."""
+    """Reductions and scans that computing the roots takes, nested ones too; no lone numbers."""
     found: dict[Value, None] = {}
     seen: set[Value] = set()
 
@@ -126,7 +117,7 @@ def inner_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> list[Valu
         seen.add(value)
         for arg in value.args:
             visit(arg)
-        if value.op == "reduce" and w.space.axes(value):
+        if value.op in ("reduce", "running") and w.space.axes(value):
             found[value] = None
 
     for root in roots:
@@ -135,10 +126,13 @@ def inner_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> list[Valu
 
 
 def ordered(w: Writer, groups: frozenset[int], inner: Sequence[Value]) -> list[int]:
-    """Loops, outermost first: an inner reduction's own groups come before those that it reduces."""
+    """Loops, outermost first: an inner reduction's own groups come before those that it reduces.
+
+    A scan's other groups come before the one that it runs along.
+    """
     before: dict[int, set[int]] = {group: set() for group in groups}
     for value in inner:
-        kept = w.space.axes(value) & groups
+        kept = (w.space.axes(value) - set(value.axes)) & groups
         if not kept:
             continue
         for group in set(value.axes) & groups:
@@ -162,13 +156,14 @@ class Work:
 
 
 def divide(w: Writer, path: Path, domain: frozenset[int], roots: Sequence[Value]) -> Work:
-    """Deal out what no inner reduction reduces."""
+    """Deal out what no inner reduction reduces and no scan runs along."""
     inner = inner_reductions(w, path, roots)
     reduced = frozenset(axis for value in inner for axis in value.axes)
     dealt = domain - reduced
     rest = ordered(w, domain - dealt, inner)
     last = w.space.last
-    resident = bool(inner) and last not in dealt and reduced == {last} and set(rest) <= {last}
+    again = any(value.op == "reduce" for value in inner)  # rows are read more than once
+    resident = again and last not in dealt and reduced == {last} and set(rest) <= {last}
     return Work(dealt, rest, resident)
 
 

@@ -7,12 +7,12 @@ from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan import folds, maps, views
+from npusmith.plan import folds, maps, scans, views
 from npusmith.plan.axes import Dims, fresh
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 
-RULES: dict[str, Rule] = {**maps.RULES, **folds.RULES, **views.RULES}
+RULES: dict[str, Rule] = {**maps.RULES, **folds.RULES, **views.RULES, **scans.RULES}
 
 _READABLE = (
     DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.INT32, DType.INT64, DType.INT16,
@@ -77,8 +77,14 @@ def _needed(graph: Graph) -> set[str]:
             continue
         found.add(name)
         if name in nodes:
-            queue += _references((*nodes[name].args, *nodes[name].kwargs.values()))
+            node = nodes[name]
+            queue += [] if _shapes_only(node) else _references((*node.args, *node.kwargs.values()))
     return found
+
+
+def _shapes_only(node: Node) -> bool:
+    """`zeros_like` and its kind take no element of their argument."""
+    return node.op.split(".")[1:2] in (["full_like"], ["zeros_like"], ["ones_like"], ["new_full"])
 
 
 def _references(arguments: tuple[Argument, ...]) -> list[str]:

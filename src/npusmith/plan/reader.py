@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NoReturn
 
 from npusmith.errors import Place, PlanError
@@ -15,17 +16,36 @@ from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
 EXACT = 1 << 24  # float32 holds every integer below this
 
 
+class Move(str, Enum):
+    """What a node does to one dimension that no loop over axes can say."""
+
+    FLIP = "runs backwards"
+    CUT = "lacks its last elements"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Elements that stand elsewhere. Only scans read such a tensor (scans.py)."""
+
+    node: Node
+    at: int  # the dimension
+    move: Move
+    missing: int = 0  # elements that a cut takes off
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """The meaning of one node: an expression, the axes of each dimension, PyTorch's dtype.
 
     bool tensors are held as 1.0 and 0.0; integers other than int32 as float32, which is exact
-    below 2**24 and refused where that matters.
+    below 2**24 and refused where that matters. `moved` says how the node's elements differ from
+    `value` and `dims`, which are those of the whole tensor.
     """
 
     value: Value
     dims: Dims
     dtype: DType
+    moved: Moved | None = None
 
 
 Result = Tensor | tuple[Tensor | None, ...]
@@ -59,10 +79,11 @@ class Reader:
     def tensor(self, arg: Argument) -> Tensor:
         """The meaning of a Ref, or a number as a tensor without dimensions."""
         if isinstance(arg, Ref):
-            found = self.known.get(arg.ref)
-            if isinstance(found, Tensor):
-                return found
-            self.refuse("plan-unsupported-op", f"{arg.ref} is not a tensor that can be read")
+            found = self.seen(arg)
+            if found.moved is not None:
+                why = f"dimension {found.moved.at} {found.moved.move.value}, and no scan follows"
+                raise refusal(self.graph, found.moved.node, "plan-data-movement", why)
+            return found
         if isinstance(arg, bool):
             return Tensor(self.dag.const(arg), (), DType.BOOL)
         if isinstance(arg, int):
@@ -70,6 +91,13 @@ class Reader:
         if not isinstance(arg, float):
             self.refuse("plan-unsupported-op", f"a tensor or number was expected, not {arg!r}")
         return Tensor(self.dag.const(arg), (), DType.FLOAT32)
+
+    def seen(self, ref: Ref) -> Tensor:
+        """The meaning of a Ref, whose elements may have moved."""
+        found = self.known.get(ref.ref)
+        if not isinstance(found, Tensor):
+            self.refuse("plan-unsupported-op", f"{ref.ref} is not a tensor that can be read")
+        return found
 
     def optional(self, arg: Argument) -> Tensor | None:
         return None if arg is None else self.tensor(arg)

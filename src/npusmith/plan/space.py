@@ -61,6 +61,7 @@ class Space:
     notes: tuple[str, ...] = ()
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     cache: dict[Value, frozenset[int]] = field(default_factory=dict)
+    backward: dict[int, bool] = field(default_factory=dict)  # which way scans run along a group
 
     def axes(self, value: Value) -> frozenset[int]:
         """The groups that a value differs along."""
@@ -100,7 +101,7 @@ def resolve(meaning: Meaning) -> Space:
             )  # fmt: skip
     _check_order(meaning, rows, labels, len(used))
     values = _reachable([out.value for out in meaning.outputs])
-    special = [value for value in values if value.op in ("reduce", "count", "index")]
+    special = [value for value in values if value.op in ("reduce", "running", "count", "index")]
     order = _order(rows)
     loose = [leaf for value in special for leaf in leaves(value.axes) if leaf not in order]
     everything = order + list(dict.fromkeys(loose))
@@ -345,6 +346,8 @@ class Rewriter:
         axes = tuple(sorted({self.number[leaf] for leaf in leaves(value.axes)}))
         if value.op == "reduce":
             return self._reduce(value, args[0], axes)
+        if value.op == "running":
+            return self._running(value, args[0], axes)
         if value.op == "count" and not axes:
             return dag.const(max(1 - value.number, 0))
         if value.op == "mul":
@@ -372,6 +375,26 @@ class Rewriter:
         if value.text == "prod":
             return dag.make("power", inner, dag.count(absent))
         return dag.mul(inner, dag.count(absent))
+
+    def _running(self, value: Value, operand: Value, axes: tuple[int, ...]) -> Value:
+        dag = self.space.dag
+        if not axes:  # one element
+            neutral = dag.const(1.0 if value.text == "prod" else 0.0)
+            return neutral if value.mode == "exclusive" else operand
+        if len(axes) != 1 or axes[0] not in self.space.axes(operand):
+            raise PlanError(
+                "plan-data-movement",
+                f"a running {value.text} goes along several loops, or along one that its operand "
+                "does not differ along",
+                hint="scan before reshaping, and what has been expanded not at all",
+            )
+        backward = value.mode == "reverse"
+        if self.space.backward.setdefault(axes[0], backward) != backward:
+            raise PlanError(
+                "plan-mixed-reductions", "one scan runs forwards and one backwards along an axis",
+                hint="two operators",
+            )  # fmt: skip
+        return dag.running(value.text, operand, axes, value.mode)
 
     def _select(self, mask: Value, yes: Value, no: Value) -> Value:
         """A mask that is one bit for a whole tile becomes a tile of bits."""

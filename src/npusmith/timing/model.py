@@ -70,6 +70,7 @@ class Timing(BaseModel):
     task_us: float  # with launch and tail: what a profiler calls task duration
     finished: bool  # false: a deadlock; times are those up to it
     sampled: bool = False  # some of the work was extrapolated
+    sample_error: float = 0  # share of the time by which the pace still changed at the end of it
     steps: int
     cores: list[CoreTime]
     paths: dict[str, PathTime]

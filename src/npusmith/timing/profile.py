@@ -111,6 +111,7 @@ class Profile(_Record):
     cycles: float  # of the longest launch, as everything below
     finished: bool
     sampled: bool
+    sample_error: float = 0  # share of the time: how much the pace changed in what was recorded
     steps: int
     cores: int
     imbalance: float
@@ -130,7 +131,8 @@ class Profile(_Record):
     @property
     def headline(self) -> str:
         """The one line that every output begins with."""
-        kind = "extrapolated from a part" if self.sampled else "of the timing model"
+        drift = f"extrapolated from a part, whose own pace varies by {self.sample_error:.1%}"
+        kind = drift if self.sampled else "of the timing model"
         return f"{self.task_us:.2f} us (kernel {self.kernel_us:.2f} us), an estimate {kind}"
 
 
@@ -157,6 +159,7 @@ def make_profile(
         cycles=main.cycles,
         finished=all(timing.finished for timing in timings),
         sampled=any(timing.sampled for timing in timings),
+        sample_error=max(timing.sample_error for timing in timings),
         steps=main.steps,
         cores=len(working(main)),
         imbalance=imbalance(main),

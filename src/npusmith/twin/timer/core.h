@@ -67,8 +67,8 @@ struct Unit {
   double busy = 0;
   std::uint64_t over = 0;  // steps that have ended
   // When this step of the unit was over, and `busy` then: the middle, where steps were dropped.
-  std::uint64_t middle = UINT64_MAX;
-  double half = kUnknown, halfBusy = 0;
+  std::uint64_t middle = UINT64_MAX, late = UINT64_MAX;  // late: three quarters
+  double half = kUnknown, halfBusy = 0, lateTime = kUnknown;
   std::array<double, kReasons> waits{};
 };
 

@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace twin {
@@ -252,6 +253,7 @@ void Engine::Note(CoreRun &core, const Step &step, double begin, double end, int
     unit.half = end;
     unit.halfBusy = unit.busy;
   }
+  if (unit.over == unit.late) unit.lateTime = end;
   if (events_ == nullptr) return;
   const bool copy = step.kind == StepKind::kCopy;
   const std::uint64_t bytes = copy ? std::uint64_t{step.copy.rows} * step.copy.bytes : 0;
@@ -290,8 +292,22 @@ void Engine::Finish(CoreRun &core) {
 void Engine::FindMiddles(CoreRun &core) {
   std::array<std::uint64_t, kLogUnits> steps{};
   for (std::uint64_t i = 0; i < core.log.head->steps; ++i) steps[core.log.steps[i].unit] += 1;
-  for (std::size_t i = 0; i < kLogUnits; ++i) core.units[i].middle = std::max(steps[i] / 2, 1ul);
+  for (std::size_t i = 0; i < kLogUnits; ++i) {
+    core.units[i].middle = std::max(steps[i] / 2, 1ul);
+    core.units[i].late = std::max(steps[i] * 3 / 4, 1ul);
+  }
 }
+
+namespace {
+
+// How far the third and the last quarter of a unit's steps were from taking as long as each other.
+double Drift(const Unit &unit) {
+  if (unit.half == kUnknown || unit.lateTime == kUnknown) return 1;
+  const double third = unit.lateTime - unit.half, last = unit.busyUntil - unit.lateTime;
+  return third + last > 0 ? std::abs(last - third) / (third + last) : 1;
+}
+
+}  // namespace
 
 // The steps that were not recorded go on as those of the second half: each unit at its own pace,
 // the core at that of the slowest.
@@ -305,10 +321,14 @@ void Engine::Extrapolate(CoreRun &core) {
   for (std::uint64_t i = head.steps / 2; i < head.steps; ++i) known += core.log.steps[i].count;
   if (known == 0) return;
   const double more = static_cast<double>(head.dropped) / static_cast<double>(known);
-  double time = 0;
+  double time = 0, drift = 0;
   for (const Unit &unit : core.units) {
-    if (unit.half != kUnknown) time = std::max(time, (unit.busyUntil - unit.half) * more);
+    const double own = unit.half == kUnknown ? 0 : (unit.busyUntil - unit.half) * more;
+    if (own <= time) continue;
+    time = own;
+    drift = Drift(unit);
   }
+  totals_.sampleError = std::max(totals_.sampleError, drift * time / (core.end - core.begin + time));
   const double whole = std::max(core.end - core.begin, 1.0);
   for (Unit &unit : core.units) {
     const double second = unit.half == kUnknown ? 0 : unit.busy - unit.halfBusy;

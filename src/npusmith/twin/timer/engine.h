@@ -28,6 +28,7 @@ struct Totals {
   std::uint64_t steps = 0, repeats = 0, elements = 0, tiles = 0;
   double conflicts = 0, heads = 0;
   bool sampled = false;
+  double sampleError = 0;  // of a core's time, by which its pace still changed
 };
 
 // What a step takes on its unit: cycles of work, of start-up before it, and lost behind it.

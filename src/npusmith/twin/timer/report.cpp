@@ -124,6 +124,7 @@ void WriteTotals(Json &json, const Log &log, const Engine &engine) {
   json.Key("cycles").Number(end - begin);
   json.Key("finished").Bool(log.head().finished != 0);
   json.Key("sampled").Bool(totals.sampled);
+  json.Key("sample_error").Number(totals.sampleError);
   json.Key("steps").Whole(totals.steps);
   json.Key("vector_repeats").Whole(totals.repeats);
   json.Key("vector_elements").Whole(totals.elements);
