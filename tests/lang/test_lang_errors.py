@@ -312,6 +312,11 @@ CASES: tuple[Bad, ...] = (
         + RELU),
     bad("lang-cast", *more("ht = ub(TILE, bfloat16)"), RELU,
         line('cast(ht, xt, "odd", n)  # !') + RELU),
+    bad("lang-op-dtype", *more("it = ub(TILE, int16)"), RELU,
+        line("create_index(it, 0, n)") + line("gather(yt, xt, it, 0, n)  # !")),
+    bad("lang-overlap", *more("it = ub(TILE, int32)"), RELU,
+        line("create_index(it, 0, n)") + line("relu(yt, xt, n)")
+        + line("gather(yt, yt, it, 0, n)  # !")),
     bad("lang-tmp", *more("pt = ub(8, float32)"), RELU,
         line("reduce_sum(pt, xt, pt, 8)  # !") + RELU),
     bad("lang-tmp", *more("pt = ub(8, float32)", line("tt = ub(64, float16)", 4)), RELU,
@@ -411,11 +416,17 @@ CASES: tuple[Bad, ...] = (
     runs("lang-range", RELU, line("a = value(xt[n - 41])  # !") + RELU),
     runs("lang-range", *more("it = ub(64, int32)"), RELU,
          line("duplicate(it, 1, 8)") + line("shift_left(it, it, n, 8)  # !") + RELU),
+    runs("lang-range", *more("it = ub(TILE, int32)"), RELU, line("duplicate(it, 0, n)")
+        + line("gather(yt, xt, it, 6 * n + 16, n)  # !")),
+    runs("lang-range", *more("it = ub(TILE, int32)"), RELU, line("duplicate(it, 0, n)")
+        + line("gather(yt, xt, it, 0 - n, n)  # !")),
     runs("lang-range", HEAD, HEAD.replace("n: int", "w: scratch(float32), n: int"), LAUNCH,
          line("launch(k, 1, n=size, w=0 - size)  # !", 4), STORE, STORE + line("store(w, yt, n)")),
     runs("lang-mask", RELU, line("relu(yt, xt, n)"), *more("mt = ub(1, uint8)"), RELU,
          line('compares(mt, xt, 0.0, "lt", n)  # !') + RELU),
     runs("lang-align", RELU, line("relu(yt, xt[n - 39], 1)  # !")),
+    runs("lang-align", *more("it = ub(TILE, int32)"), RELU, line("create_index(it, 0, n)")
+        + line("gather(yt, xt, it, 0, n)  # !")),
     runs("lang-overlap", RELU, line("muls(yt, xt, 1.0, n)")
         + line("relu(yt[n - 32], yt, 16)  # !")),
     runs("lang-gm-range", LOAD, line("load(xt, x[n], 1)  # !")),
@@ -424,6 +435,8 @@ CASES: tuple[Bad, ...] = (
         + line("store(y[1], yt, n)  # !")),
     runs("lang-undefined-read", LOAD, line("load(xt, x, n - 1)"), RELU,
         line("relu(yt, xt, n)  # !")),
+    runs("lang-undefined-read", *more("it = ub(TILE, int32)"), RELU, line("duplicate(it, 0, n)")
+        + line("gather(yt, xt, it, n * 4, n)  # !")),
     runs("lang-undefined-read", LOAD, line("if n > 50:") + "    " + LOAD, RELU,
          line("relu(yt, xt, n)  # !")),
     runs("lang-undefined-read", RELU, line("relu(yt, xt, n - 1)"), STORE,

@@ -286,13 +286,15 @@ def test_an_operation_returns_the_type_and_length_that_its_row_promises(name: st
             arrays = [
                 np.ones(-(-count // 8), np.uint8)
                 if kind is Operand.MASK
+                else np.zeros(count, np.int32)
+                if kind is Operand.INDEX
                 else np.ones(count).astype(source.numpy)
                 for kind in row.operands
-                if kind in (Operand.SRC, Operand.MASK)
+                if kind in (Operand.SRC, Operand.MASK, Operand.INDEX)
             ]
-            scalars = [1 if row.int_scalar else source.numpy.type(1)] * row.operands.count(
-                Operand.SCALAR
-            )
+            scalars = [
+                0 if row.form is Form.GATHER else 1 if row.int_scalar else source.numpy.type(1)
+            ] * row.operands.count(Operand.SCALAR)
             old = np.ones(count).astype(dtype.numpy) if row.reads_dst else None
             got = apply(row, dtype, count, arrays, scalars, (*row.modes, "")[0], old)
             length = 1 if row.form is Form.LANES else count

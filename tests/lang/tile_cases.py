@@ -229,6 +229,14 @@ CASES: tuple[Case, ...] = (
         Case("neighbour_scratch", str(size), _floats((size,)), _neighbour, _same, F32)
         for size in (1, 5000, 100_000)
     ),
+    *(
+        Case(
+            "pool_rows", "x".join(map(str, shape)), _floats(shape),
+            lambda x: np.maximum(np.maximum(x[:, :-2:2], x[:, 1:-1:2]), x[:, 2::2]),
+            lambda x: (x.shape[0], (x.shape[1] - 3) // 2 + 1), F32,
+        )
+        for shape in ((1, 3), (5, 12), (50, 1023))
+    ),
     *_rows("cumsum_exclusive", _before, rtol=1e-5, atol=1e-4),
     *(
         Case("cumprod_reverse", str(size), _near_one(size), _behind, _same, F32, rtol=1e-4)

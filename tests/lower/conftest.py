@@ -40,6 +40,7 @@ SHAPES: dict[str, list[tuple[list[Shape], list[Shape]]]] = {
     "middle_axis_prod": [([(3, 4, 2503)], [(3, 2503)])],
     "middle_axis_sum": [([(3, 4, 4503)], [(3, 4503)])],
     "neighbour_scratch": [([(3, 3001)], [(3, 3001)])],
+    "pool_rows": [([(5, 12)], [(5, 5)]), ([(50, 1023)], [(50, 511)])],
     "resident_max": [([(6, 4503)], [(4503,)])],
     "row_sum": [([(70, 4099)], [(70,)])],
     "scaled_relu_fp16": [([(3, 3001)], [(3, 3001)])],

@@ -119,5 +119,9 @@ def _size(expr: Expr, shapes: dict[str, tuple[int, ...]]) -> int:
             return _size(left, shapes) * _size(right, shapes)
         case Binary(BinOp.FLOORDIV, left, right):
             return _size(left, shapes) // _size(right, shapes)
+        case Binary(BinOp.ADD, left, right):
+            return _size(left, shapes) + _size(right, shapes)
+        case Binary(BinOp.SUB, left, right):
+            return _size(left, shapes) - _size(right, shapes)
         case _:
             raise AssertionError(f"not a size: {expr}")

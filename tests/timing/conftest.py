@@ -16,4 +16,5 @@ sys.path.insert(0, str(Path(__file__).parent))
 def chip() -> Chip:
     return find_chip("910B2")
 
+
 from profilecases import limits, made, steps, timing  # noqa: E402, F401 - fixtures

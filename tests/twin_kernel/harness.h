@@ -48,7 +48,7 @@ void Run(void **args, F operation) {
   Load(a, args[1], header.srcBytes);
   Load(b, args[2], header.srcBytes);
   Load(m, args[3], header.maskBytes);
-  operation(d, a, b, m, t, scalar, static_cast<std::int32_t>(header.count));
+  operation(d, a, b, m, mask.Get<std::int32_t>(), t, scalar, static_cast<std::int32_t>(header.count));
   PipeBarrier<PIPE_ALL>();
   GlobalTensor<D> out;
   out.SetGlobalBuffer(static_cast<D *>(args[0]));
@@ -59,7 +59,9 @@ void Run(void **args, F operation) {
 
 #define CASE(name, D, S, K, ...)                                                               \
   extern "C" void name(void **args) {                                                          \
-    harness::Run<D, S, K>(args, [](auto d, auto a, auto b, auto m, auto t, auto k, int n) {    \
+    harness::Run<D, S, K>(args, [](auto d, auto a, auto b, auto m,                             \
+                                   harness::LocalTensor<std::int32_t> i, auto t, auto k,       \
+                                   int n) {                                                    \
       __VA_ARGS__;                                                                             \
     });                                                                                        \
   }

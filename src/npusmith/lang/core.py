@@ -42,7 +42,7 @@ from npusmith.lang.lifetimes import drains, fills
 from npusmith.lang.memory import GlobalTensor, Index, LocalBuffer, Slot
 from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
-from npusmith.target.intrinsics import INTRINSICS, Intrinsic, Operand
+from npusmith.target.intrinsics import INTRINSICS, Form, Intrinsic, Operand
 from npusmith.target.meaning import integer_limits
 
 Array = np.ndarray[Any, Any]
@@ -282,15 +282,18 @@ class Core:
             covered = extent(row, kind, count, source)
             self._need_inside(buffer, start, covered, reach_code(row, kind))
         self._need_apart(row, places, count, source)
-        sources = [
-            self._source(kind, buffer, start, count)
-            for kind, buffer, start in places
-            if kind in (Operand.SRC, Operand.MASK)
-        ]
         dst, at = places[0][1:]
         slot = self._slot(dst)
         old = self._defined(dst, slot, at, count).copy() if row.reads_dst else None
         scalars = [self._scalar(row, expr, source) for expr in stmt.scalars]
+        if row.form is Form.GATHER:
+            sources = self._gathered(places, count, int(scalars[0]))
+        else:
+            sources = [
+                self._source(kind, buffer, start, count)
+                for kind, buffer, start in places
+                if kind in (Operand.SRC, Operand.MASK)
+            ]
         result = apply(row, dtype, count, sources, scalars, stmt.mode, old)
         if row.whole_repeats:
             slot.write_bits(at, result, count, extent(row, Operand.DST, count, source))
@@ -311,8 +314,33 @@ class Core:
             raise self.fail("lang-undefined-read", f"bit {bad} of {buffer.name!r} is undefined")
         return slot.data[start : start + -(-count // 8)]
 
+    def _gathered(
+        self, places: Sequence[tuple[Operand, LocalBuffer, int]], count: int, base: int
+    ) -> list[Array]:
+        """The source from its first element on, and the offsets, all of which are in order."""
+        (_, buffer, start), (_, offsets, at) = places[1:]
+        index = self._defined(offsets, self._slot(offsets), at, count)
+        where = index.astype(np.int64) + base
+        slot, size = self._slot(buffer), buffer.dtype.bytes
+        low, high = int(where.min()), int(where.max())
+        if low < 0 or high // size + start >= buffer.length:
+            message = f"bytes {low} to {high} from {buffer.name}[{start}] on"
+            raise self.fail("lang-range", f"{message}, which has {buffer.length} elements")
+        if (where % size).any():
+            raise self.fail("lang-align", f"an offset is no multiple of {size} bytes")
+        picked = start + where // size
+        bad = ~slot.defined[picked]
+        if bad.any():
+            name = f"{buffer.name}[{picked[int(np.argmax(bad))]}]"
+            raise self.fail("lang-undefined-read", f"{name} is undefined")
+        return [slot.data[start:], index]
+
     def _scalar(self, row: Intrinsic, expr: Expr, dtype: DType) -> Scalar:
         value = self.scalars.value(expr)
+        if row.form is Form.GATHER:
+            if not 0 <= value < 2**32:
+                raise self.fail("lang-range", f"a base of {value} bytes")
+            return value
         if row.int_scalar and not 0 <= value < dtype.bytes * 8:
             raise self.fail("lang-range", f"a shift of {dtype.value} by {value}")
         if not dtype.is_float and not row.int_scalar:

@@ -46,7 +46,8 @@ def read(op: Op) -> list[View]:
     return [
         view
         for kind, view in paired(op)
-        if kind in (Operand.SRC, Operand.MASK) or (kind is Operand.DST and row.reads_dst)
+        if kind in (Operand.SRC, Operand.MASK, Operand.INDEX)
+        or (kind is Operand.DST and row.reads_dst)
     ]
 
 
@@ -89,6 +90,8 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType) -> int:
             return -(-count // RUNNING_STEP) * RUNNING_STEP
         case Operand.MASK:
             return -(-count // 8)
+        case Operand.SRC if row.form is Form.GATHER:
+            return min(1, count)  # how far it reaches is in the index
         case Operand.SRC:
             return whole
         case _:
@@ -110,7 +113,7 @@ def row_pitch(count: int, dtype: DType) -> int:
 def may_share(row: Intrinsic) -> bool:
     """May source and destination be the same view?"""
     # doc: the math library forbids overlapping operands
-    apart = row.form in (Form.LANES, Form.RUNNING)
+    apart = row.form in (Form.LANES, Form.RUNNING, Form.GATHER)
     return not apart and not row.library and not row.whole_repeats
 
 
@@ -148,6 +151,8 @@ def _check_op(op: Op, dtypes: dict[str, DType], log: Log) -> None:
                 if dtype is not DType.UINT8:
                     message = f"the mask {view.buffer!r} is {dtype.value}"
                     log.add("lang-mask", message, op)
+            case Operand.INDEX:
+                _check_index(op, view, dtype, log)
             case Operand.TMP:
                 _check_tmp(op, view, dtype, source, log)
             case Operand.DST:
@@ -182,6 +187,15 @@ def _check_pair(op: Op, row: Intrinsic, dst: DType, source: DType, log: Log) -> 
     elif not row.src_dtypes and dst in row.dtypes and source in row.dtypes and dst is not source:
         message = f"{op.name} reads {source.value} and writes {dst.value}"
         log.add("lang-op-dtype", message, op, legal="source and destination of one dtype")
+
+
+def _check_index(op: Op, view: View, dtype: DType, log: Log) -> None:
+    if dtype is not DType.INT32:
+        log.add("lang-op-dtype", f"the index {view.buffer!r} is {dtype.value}", op, legal="int32")
+    if op.views[0].buffer in (item.buffer for item in op.views[1:]):
+        message = f"{op.name} takes elements from anywhere in its source, and writes"
+        hint = "a destination of its own"
+        log.add("lang-overlap", f"{message} {op.views[0].buffer!r} as well", op, hint=hint)
 
 
 def _check_tmp(op: Op, view: View, dtype: DType, source: DType, log: Log) -> None:

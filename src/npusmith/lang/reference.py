@@ -36,6 +36,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.LANES, "Reductions along the last axis, in registers"),
     (Form.ROWS, "Reductions down a middle axis, by accumulating whole rows"),
     (Form.RUNNING, "Running folds along the last axis"),
+    (Form.GATHER, "Elements from anywhere in a buffer"),
 )
 
 
@@ -98,6 +99,8 @@ def _notes(row: Intrinsic) -> list[str]:
         notes.append("reads dst")
     if Operand.TMP in row.operands:
         notes.append(_tmp(row))
+    if Operand.INDEX in row.operands:
+        notes.append("index: an int32 buffer of byte offsets; s in bytes; apart")
     if row.whole_repeats:
         notes.append("n is rounded up to whole 256-byte repeats of the source")
     if row.evidence is not Evidence.DOCUMENTED:

@@ -33,7 +33,7 @@ from npusmith.ir.walk import Block, bodies
 from npusmith.lower.flow import StageCall, assigned, place_variables
 from npusmith.lower.lines import STEP, code, comment
 from npusmith.lower.spell import Spelling
-from npusmith.target.intrinsics import INTRINSICS, Operand
+from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
 _ATOMIC = {Atomic.ADD: "SetAtomicAdd", Atomic.MAX: "SetAtomicMax", Atomic.MIN: "SetAtomicMin"}
 
@@ -199,6 +199,8 @@ class Printer:
             parts[kind].append(self.spell.view(view))
             types[kind].append(self.spell.program.kernel.buffer(view.buffer).dtype)
         element = (types[Operand.SRC] or types[Operand.DST])[0]
+        # doc: Gather's base address is a uint32_t of bytes
+        scalar = DType.UINT32 if row.form is Form.GATHER else element
         count = self.spell.show(op.count)
         if row.whole_repeats:
             count = self.spell.rounded(op.count, element.per_repeat)
@@ -210,7 +212,8 @@ class Printer:
             src1=sources[1] if len(sources) > 1 else "",
             tmp=_first(parts[Operand.TMP]),
             mask=_first(parts[Operand.MASK]),
-            scalar=_first([self.spell.scalar(item, element) for item in op.scalars]),
+            index=_first(parts[Operand.INDEX]),
+            scalar=_first([self.spell.scalar(item, scalar) for item in op.scalars]),
             mode=op.mode.upper(),
             count=count,
         )

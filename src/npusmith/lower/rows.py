@@ -26,11 +26,12 @@ def rowwise(loop: For) -> frozenset[str]:
 
 def _within(op: Op, kind: Operand, view: View, row: str, changed: set[str]) -> bool:
     pitch = _pitch(view.offset, row, changed)
-    row = INTRINSICS[op.name]
-    beyond = row.whole_repeats or row.form is Form.RUNNING  # touches more than it counts
+    what = INTRINSICS[op.name]
+    # touches more than it counts
+    beyond = what.whole_repeats or what.form in (Form.RUNNING, Form.GATHER)
     if pitch is None or beyond or kind is Operand.MASK:
         return False
-    one = row.form is Form.LANES and kind is Operand.DST
+    one = what.form is Form.LANES and kind is Operand.DST
     return _at_most(Const(1) if one else op.count, pitch)
 
 

@@ -24,7 +24,8 @@ def read(op: Op) -> tuple[View, ...]:
     return tuple(
         view
         for kind, view in zip(row.views, op.views, strict=True)
-        if kind in (Operand.SRC, Operand.MASK) or (kind is Operand.DST and row.reads_dst)
+        if kind in (Operand.SRC, Operand.MASK, Operand.INDEX)
+        or (kind is Operand.DST and row.reads_dst)
     )
 
 

@@ -19,9 +19,11 @@ from npusmith.plan.formula import formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
+from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.read import read
 from npusmith.plan.space import Space, resolve
 from npusmith.plan.stores import Target, store_all
+from npusmith.plan.windows import find_pooling
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
@@ -50,6 +52,9 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
     The program is generic in sizes: written again for another captured shape of the same module it
     is the same text, unless the model bakes sizes into its arithmetic.
     """
+    pooling = find_pooling(graph, NAMES)
+    if pooling is not None:
+        return Plan(*write_pooling(pooling, name, chip))
     space = resolve(read(graph))
     if not space.outputs:
         raise PlanError("plan-no-output", "the graph has no output")

@@ -37,6 +37,7 @@ class Operand(str, Enum):
     DST = "dst"  # written
     SRC = "src"  # read, same dtype as dst unless the row says otherwise
     MASK = "mask"  # uint8 buffer with one bit per element, least significant bit first
+    INDEX = "index"  # int32 buffer of byte offsets
     TMP = "tmp"  # scratch, clobbered
     SCALAR = "scalar"
     MODE = "mode"  # a string literal out of Intrinsic.modes
@@ -59,11 +60,13 @@ class Form(str, Enum):
     LANES = "reduction along the last axis, in registers: only dst[0] is written"
     ROWS = "reduction down a middle axis: a whole row is accumulated into dst"
     RUNNING = "running fold along the last axis: every element with all those before it"
+    GATHER = "elements of the source from where a buffer of offsets says"
 
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """One operation. `emit` is a format string over dst, src, tmp, mask, scalar, mode, count."""
+    """One operation. `emit` is a format string over dst, src, tmp, mask, index, scalar, mode,
+    count."""
 
     name: str
     ascend: str
@@ -86,11 +89,12 @@ class Intrinsic:
     @property
     def views(self) -> tuple[Operand, ...]:
         """The operands that are on-chip buffers, in order."""
-        buffers = (Operand.DST, Operand.SRC, Operand.MASK, Operand.TMP)
+        buffers = (Operand.DST, Operand.SRC, Operand.MASK, Operand.INDEX, Operand.TMP)
         return tuple(item for item in self.operands if item in buffers)
 
 
 _D, _S, _K, _T = Operand.DST, Operand.SRC, Operand.MASK, Operand.TMP
+_I = Operand.INDEX
 _X, _M, _N = Operand.SCALAR, Operand.MODE, Operand.COUNT
 
 COMPARE_MODES = ("lt", "gt", "eq", "le", "ge", "ne")
@@ -330,6 +334,19 @@ _ROWS: tuple[Intrinsic, ...] = (
     # ---- running folds along the last axis
     _running("running_sum", "RunningSum", "TransDataTo5HD and Add", m.running_sum, "+"),
     _running("running_prod", "RunningProduct", "TransDataTo5HD and Mul", m.running_prod, "*"),
+    # ---- elements from anywhere in a buffer
+    Intrinsic(
+        "gather",
+        "Gather",
+        (_D, _S, _I, _X, _N),
+        ANY16_32,
+        m.gather,
+        "Gather({dst}, {src}, {index}.ReinterpretCast<uint32_t>(), {scalar}, {count})",
+        "dst[i] = the element of a at byte s + index[i]",
+        Form.GATHER,
+        int_scalar=True,
+        evidence=Evidence.REPRODUCED,
+    ),
     # ---- library functions: accurate to one unit in the last place on the twin
     _library("tanh", "Tanh", m.tanh, "dst = tanh(a)"),
     _library("sigmoid", "Sigmoid", m.sigmoid, "dst = 1 / (1 + e**-a)"),

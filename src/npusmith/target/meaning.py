@@ -340,3 +340,11 @@ def _running(join: np.ufunc, neutral: float) -> Callable[[Array, Any, str], Arra
 
 running_sum = _running(np.add, 0.0)
 running_prod = _running(np.multiply, 1.0)
+
+
+# ----------------------------------------------------------------------------------------- gather
+
+
+def gather(a: Array, index: Array, base: int) -> Array:
+    """Elements of `a` by their byte offsets."""
+    return a[(index.astype(np.int64) + base) // a.itemsize]

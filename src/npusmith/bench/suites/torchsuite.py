@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -34,7 +35,7 @@ class Entry:
     path: Path  # below the root
 
 
-class TorchSuite:
+class TorchSuite(ABC):
     """Reads tasks in batches; a subclass says which there are and how they are judged."""
 
     name = ""
@@ -50,13 +51,13 @@ class TorchSuite:
 
     # --- what a subclass says
 
+    @abstractmethod
     def check(self) -> None:
         """Raise for a folder that is no checkout of the suite."""
-        raise NotImplementedError
 
+    @abstractmethod
     def entries(self) -> Iterator[Entry]:
         """The tasks in their fixed order, from the names of files alone."""
-        raise NotImplementedError
 
     def text_of(self, path: Path, name: str) -> str:
         """The reference in KernelBench's format."""

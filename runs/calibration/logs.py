@@ -1,0 +1,95 @@
+"""Logs of launches, made once: a folder of files whose names hold all that went into them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibration.bank import Plan
+from calibration.examples import prepare
+from calibration.micro import Micro
+from npusmith.errors import Level, NpusmithError
+from npusmith.target.chips import find_chip
+from npusmith.twin.direct import build_direct, build_program, run_direct, run_program
+from npusmith.twin.launch import Run
+from npusmith.twin.toolchain import Toolchain, find_toolchain
+
+KERNELS = Path(__file__).parent / "kernels"
+_SECONDS = 1800.0
+_MOST_STEPS = 40_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A log, or why there is none."""
+
+    log: Path | None
+    why: str = ""
+
+
+def example_log(work: Path, checkout: Path, name: str, chip: str) -> Made:
+    """The launch of one scenario of asc-devkit's examples."""
+    source = prepare(checkout, name, work)
+    texts = b"".join(file.read_bytes() for file in sorted(source.parent.iterdir()))
+
+    chain = find_toolchain(find_chip(chip))
+
+    def launch(log: Path) -> Run:
+        build = build_program(source, find_chip(chip))
+        return run_program(build, seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS)
+
+    return _keep(work, chain, name, texts, launch)
+
+
+def matmul_log(work: Path, name: str, plan: Plan, chip: str) -> Made:
+    """The launch of one tuning record."""
+    build = build_direct(KERNELS / "matmul.asc", find_chip(chip))
+
+    def launch(log: Path) -> Run:
+        return run_direct(
+            build, plan.blocks, [], [], [*plan.sizes, plan.packed()],
+            seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS,
+        )  # fmt: skip
+
+    text = (KERNELS / "matmul.asc").read_bytes() + plan.packed()
+    return _keep(work, build.toolchain, name, text, launch)
+
+
+def micro_log(work: Path, micro: Micro, case: bytes) -> Made:
+    """One of the two launches of a microbenchmark."""
+    build = build_direct(KERNELS / micro.kernel, find_chip(micro.chip), micro.launcher)
+
+    def launch(log: Path) -> Run:
+        return run_direct(build, 1, [], [], [*micro.areas, case], record=log, dry=True)
+
+    text = (KERNELS / micro.kernel).read_bytes()
+    return _keep(work, build.toolchain, micro.name, text + case, launch)
+
+
+def _keep(
+    work: Path, chain: Toolchain, name: str, text: bytes, launch: Callable[[Path], Run]
+) -> Made:
+    key = hashlib.sha256(chain.folder.name.encode() + text).hexdigest()[:12]
+    folder = work / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"{name.replace('/', '-')}-{key}.log"
+    if log.exists():
+        return Made(log)
+    part = log.with_suffix(".part")
+    try:
+        run = launch(part)
+    except NpusmithError as error:
+        return Made(None, f"{error.code}: {error.message} ({error.place.file}:{error.place.line})")
+    # What broke a rule was not done, but a hazard is only a wait that is missing.
+    wrong = [
+        finding
+        for finding in run.findings
+        if finding.level == Level.ERROR and not finding.code.startswith("hazard")
+    ]
+    if wrong or not run.completed or not part.exists():
+        return Made(None, f"the twin refuses it: {wrong[0].message if wrong else run.log[-200:]}")
+    shutil.move(part, log)
+    return Made(log)

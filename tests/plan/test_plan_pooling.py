@@ -1,0 +1,103 @@
+"""Poolings are PyTorch's, at other sizes as well: windows, padding, strides, dilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import agrees, plan
+from torch import nn
+
+from npusmith.errors import PlanError
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+R = torch.randn
+Case = tuple[nn.Module, list[torch.Tensor]]
+
+# One window, rows of several tiles, more rows than cores, rows off 32 bytes.
+LINES = [R(2, 3, 40), R(1, 1, 8), R(2, 3, 2503), R(49, 3, 9)]
+PLANES = [R(1, 2, 12, 13), R(3, 1, 11, 11), R(1, 2, 50, 701)]
+BLOCKS = [R(1, 2, 8, 9, 10), R(2, 1, 5, 6, 301)]
+
+CASES: dict[str, Case] = {
+    "mean of lines": (nn.AvgPool1d(8, 1, 4), [*LINES, R(2, 1, 1)]),
+    "mean of lines, stride": (nn.AvgPool1d(3, 2), LINES),
+    "mean of lines in the tensor": (nn.AvgPool1d(5, 2, 2, count_include_pad=False), LINES),
+    "mean without a batch": (nn.AvgPool1d(8, 1, 4), [R(3, 50), R(7, 9)]),
+    "mean 11 x 11": (nn.AvgPool2d(11), [*PLANES, R(1, 1, 44, 11)]),
+    "mean 11 x 11, stride 1": (nn.AvgPool2d(11, 1), PLANES),
+    "mean in the tensor": (nn.AvgPool2d((2, 3), (1, 2), 1, count_include_pad=False), PLANES),
+    "mean, other divisor": (nn.AvgPool2d((2, 3), (1, 2), (1, 0), divisor_override=5), PLANES),
+    "mean of blocks": (nn.AvgPool3d(3, 2, 1), BLOCKS),
+    "mean of blocks in the tensor": (nn.AvgPool3d(3, 1, 1, count_include_pad=False), BLOCKS),
+    "mean of columns": (nn.AvgPool2d((3, 1), 1), PLANES),
+    "every other element": (nn.AvgPool2d(1, 2), PLANES),
+    "windows of planes in blocks": (nn.AvgPool3d((1, 3, 3), 1), BLOCKS),
+    "windows of depth and width": (nn.AvgPool3d((3, 1, 2), (2, 1, 1), (1, 0, 1)), BLOCKS),
+    "largest of lines": (nn.MaxPool1d(8, 1, 4), LINES),
+    "largest, dilation": (nn.MaxPool1d(3, 2, 1, 2), LINES),
+    "a window of padding alone": (nn.MaxPool1d(2, 1, 1, 5), [R(2, 3, 4), R(2, 3, 40)]),
+    "largest of planes": (nn.MaxPool2d(4, 1, 1), [*PLANES, R(1, 1, 2, 2)]),
+    "largest, dilations": (nn.MaxPool2d((3, 2), (2, 1), (1, 1), (2, 5)), PLANES),
+    "largest of blocks": (nn.MaxPool3d(3, 2, 1), BLOCKS),
+    "largest of blocks, dilation": (nn.MaxPool3d(3, 2, 1, 2), [R(1, 1, 18, 9, 10), BLOCKS[1]]),
+    "largest of odd blocks": (nn.MaxPool3d((2, 3, 4), (1, 2, 3), (1, 0, 2)), BLOCKS),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_pooling_gives_pytorchs_values_at_every_size_from_one_program(name: str) -> None:
+    model, inputs = CASES[name]
+    made = plan(model, inputs[0])
+    assert plan(model, inputs[1]).program == made.program
+    for x in inputs:
+        agrees(made, model, x)
+        agrees(made, model, _special(x))
+
+
+def _special(x: torch.Tensor) -> torch.Tensor:
+    """With infinities and NaN here and there."""
+    flat = x.clone().reshape(-1)
+    for first, value in ((0, torch.inf), (2, -torch.inf), (5, torch.nan)):
+        flat[first::37] = value
+    return flat.reshape(x.shape)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "model", [nn.AvgPool2d(3, 2, 1), nn.MaxPool2d(4, 1, 1), nn.AvgPool1d(8, 1, 4)], ids=str
+)
+def test_poolings_of_16_bit_types_are_computed_in_float32(
+    model: nn.Module, dtype: torch.dtype
+) -> None:
+    for x in LINES if isinstance(model, nn.AvgPool1d) else PLANES:
+        agrees(plan(model, x.to(dtype)), model, x.to(dtype))
+
+
+def test_a_pooling_of_no_planes_stores_nothing() -> None:
+    model = nn.MaxPool2d(2)
+    agrees(plan(model, R(2, 3, 6, 6)), model, R(0, 3, 6, 6))
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], torch.Tensor, str]] = {
+    "indices": (lambda x: F.max_pool2d(x, 2, return_indices=True), R(1, 2, 6, 6), "index-output"),
+    "ceil_mode": (lambda x: F.avg_pool2d(x, 2, ceil_mode=True), R(1, 2, 7, 7), "unsupported-op"),
+    "pointwise before": (lambda x: F.max_pool2d(x * 2, 2), R(1, 2, 6, 6), "data-movement"),
+    "pointwise after": (lambda x: F.avg_pool2d(x, 2) + 1, R(1, 2, 6, 6), "data-movement"),
+    "adaptive": (lambda x: F.adaptive_avg_pool2d(x, 3), R(1, 2, 9, 9), "data-movement"),
+    "int32": (lambda x: F.max_pool2d(x, 2), torch.ones(1, 2, 6, 6, dtype=torch.int32), "dtype"),
+    "huge windows": (lambda x: F.avg_pool2d(x, 200, 1), R(1, 1, 200, 200), "ub"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_pooling_that_cannot_be_written_is_refused_by_its_code(name: str) -> None:
+    fn, x, code = REFUSED[name]
+    with pytest.raises(PlanError) as caught:
+        plan(fn, x)
+    assert caught.value.code == f"plan-{code}"
+    assert caught.value.legal and caught.value.hint
