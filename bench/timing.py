@@ -2,9 +2,9 @@
 
     python bench/timing.py [--runs 5] [--json]
 
-Two kernels, direct launches: `tiles` adds vectors in 16 KB tiles on eight cores; `small` runs a million
-instructions (adds of 256 B between queues) on one core. Targets: at most twice the time of the
-functional run for `tiles`, at most 10 s in all for `small`.
+Two kernels, direct launches: `tiles` adds vectors in 16 KB tiles on eight cores; `small` runs a
+million instructions (adds of 256 B between queues) on one core. Targets: at most twice the time of
+the functional run for `tiles`, at most 10 s in all for `small`.
 """
 
 from __future__ import annotations

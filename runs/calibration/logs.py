@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from calibration.bank import Plan
@@ -15,7 +16,7 @@ from npusmith.errors import Level, NpusmithError
 from npusmith.target.chips import find_chip
 from npusmith.twin.direct import build_direct, build_program, run_direct, run_program
 from npusmith.twin.launch import Run
-from npusmith.twin.toolchain import Toolchain, find_toolchain
+from npusmith.twin.toolchain import INCLUDE, RUNTIME
 
 KERNELS = Path(__file__).parent / "kernels"
 _SECONDS = 1800.0
@@ -35,13 +36,11 @@ def example_log(work: Path, checkout: Path, name: str, chip: str) -> Made:
     source = prepare(checkout, name, work)
     texts = b"".join(file.read_bytes() for file in sorted(source.parent.iterdir()))
 
-    chain = find_toolchain(find_chip(chip))
-
     def launch(log: Path) -> Run:
         build = build_program(source, find_chip(chip))
         return run_program(build, seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS)
 
-    return _keep(work, chain, name, texts, launch)
+    return _keep(work, name, texts, launch)
 
 
 def matmul_log(work: Path, name: str, plan: Plan, chip: str) -> Made:
@@ -55,7 +54,7 @@ def matmul_log(work: Path, name: str, plan: Plan, chip: str) -> Made:
         )  # fmt: skip
 
     text = (KERNELS / "matmul.asc").read_bytes() + plan.packed()
-    return _keep(work, build.toolchain, name, text, launch)
+    return _keep(work, name, text, launch)
 
 
 def micro_log(work: Path, micro: Micro, case: bytes) -> Made:
@@ -66,13 +65,18 @@ def micro_log(work: Path, micro: Micro, case: bytes) -> Made:
         return run_direct(build, 1, [], [], [*micro.areas, case], record=log, dry=True)
 
     text = (KERNELS / micro.kernel).read_bytes()
-    return _keep(work, build.toolchain, micro.name, text + case, launch)
+    return _keep(work, micro.name, text + case, launch)
 
 
-def _keep(
-    work: Path, chain: Toolchain, name: str, text: bytes, launch: Callable[[Path], Run]
-) -> Made:
-    key = hashlib.sha256(chain.folder.name.encode() + text).hexdigest()[:12]
+@cache
+def _runtime() -> bytes:
+    """What the twin is at present: a log is as good as what wrote it."""
+    files = sorted(path for folder in (INCLUDE, RUNTIME) for path in folder.rglob("*.*"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).digest()
+
+
+def _keep(work: Path, name: str, text: bytes, launch: Callable[[Path], Run]) -> Made:
+    key = hashlib.sha256(_runtime() + text).hexdigest()[:12]
     folder = work / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{name.replace('/', '-')}-{key}.log"
