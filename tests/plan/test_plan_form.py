@@ -12,6 +12,7 @@ from npusmith.ir.nodes import Combine, For, If, Load, Op, Program, Stmt, Store
 from npusmith.ir.walk import statements
 from npusmith.target.intrinsics import INTRINSICS
 
+torch.manual_seed(1)
 R = torch.randn
 
 

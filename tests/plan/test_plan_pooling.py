@@ -15,6 +15,7 @@ from npusmith.errors import PlanError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
+torch.manual_seed(1)
 R = torch.randn
 Case = tuple[nn.Module, list[torch.Tensor]]
 

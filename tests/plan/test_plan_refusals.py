@@ -14,6 +14,7 @@ from npusmith.errors import CODES, PlanError
 from npusmith.plan import write
 from npusmith.task.graph import Graph
 
+torch.manual_seed(1)
 R = torch.randn
 I64 = torch.arange(20).reshape(4, 5)
 

@@ -13,6 +13,7 @@ from torch import nn
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
+torch.manual_seed(1)
 R = torch.randn
 Case = tuple[Any, list[tuple[torch.Tensor, ...]]]
 
@@ -134,10 +135,11 @@ CASES: dict[str, Case] = {
         lambda x, m: (x * m).cumsum(1),
         [(R(5, 7), R(5, 7) > 0), (R(2, 2503), R(2, 2503) > 0)],
     ),
-    "sums of a scan": (lambda x: (x.cumsum(1).sum(1), x.cumsum(1).amax()), PLANE),
-    "long sums of a scan": (lambda x: x.cumsum(0).sum(0), [(R(6, 10),), (R(201, 7),)]),
+    # One sign: where sums of sums cancel, PyTorch's own last bits depend on its vector width.
+    "sums of a scan": (lambda x: (x.abs().cumsum(1).sum(1), x.cumsum(1).amax()), PLANE),
+    "long sums of a scan": (lambda x: x.abs().cumsum(0).sum(0), [(R(6, 10),), (R(201, 7),)]),
     "scan of a softmax": (lambda x: x.softmax(1).cumsum(1) * 2 + x, PLANE),
-    "scan of a scan": (lambda x: x.cumsum(1).cumsum(1), [(R(6, 10),), (R(3, 1301),)]),
+    "scan of a scan": (lambda x: x.abs().cumsum(1).cumsum(1), [(R(6, 10),), (R(3, 1301),)]),
     # softmax
     "softmax last": (lambda x: torch.softmax(x, -1), PLANE),
     "softmax middle": (lambda x: torch.softmax(x, 1), CUBE),
