@@ -11,8 +11,9 @@ import pytest
 
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
-from npusmith.task.capture import capture
+from npusmith.task.export import export_graph
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+from npusmith.task.user import build_model, call_inputs, load_file
 from npusmith.timing.calls import graph_calls, op_name, parse_call
 from npusmith.timing.eager import Eager, call_us, estimate, read_fit
 from npusmith.timing.measured import measured_rows
@@ -37,6 +38,13 @@ def script() -> ModuleType:
     sys.modules["eager_run"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def capture(path: Path) -> Graph:
+    """The graph of an example, without the sandbox that costs more than the capture."""
+    module = load_file(str(path), path.read_text())
+    inputs = call_inputs(module.get_inputs, str(path), 0, "get_inputs()")
+    return export_graph(build_model(module, str(path), 0), inputs, str(path)).graph
 
 
 def only(found: Eager) -> tuple[str, float]:
