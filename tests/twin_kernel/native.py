@@ -9,23 +9,21 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import npusmith
-from npusmith.target.absent import absent_header
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
-from npusmith.target.header import chip_header
 from npusmith.twin.finding import Finding
+from npusmith.twin.toolchain import find_toolchain
 
 ROOT = Path(npusmith.__file__).parent / "twin"
 INCLUDE = ROOT / "include"
 RUNTIME = ROOT / "runtime"
 SHIM = Path(__file__).parent / "shim.cpp"
-RUNTIME_FLAGS = ("-O3", "-fno-math-errno", "-ffp-contract=off", "-fno-trapping-math")
+HEADER = INCLUDE / "kernel_operator.h"
 KERNEL_FLAGS = ("-O1",)
 COMMON = (
     "-std=c++17",
@@ -35,7 +33,6 @@ COMMON = (
     "-Wno-unused-parameter",
     "-Wno-unused-variable",
 )
-HEADERS = ("kernel_operator.h",)
 
 
 def _digest(parts: Sequence[bytes]) -> str:
@@ -43,15 +40,6 @@ def _digest(parts: Sequence[bytes]) -> str:
     for part in parts:
         total.update(hashlib.sha256(part).digest())
     return total.hexdigest()[:16]
-
-
-def _sources() -> list[Path]:
-    return [path for path in sorted(RUNTIME.glob("*.cpp")) if path.name != "runner.cpp"]
-
-
-def _header_bytes() -> list[bytes]:
-    headers = [*sorted(INCLUDE.rglob("*.h")), *sorted(RUNTIME.glob("*.h"))]
-    return [str(path).encode() + path.read_bytes() for path in headers]
 
 
 def _cache() -> Path:
@@ -69,48 +57,40 @@ class Runtime:
 
     folder: Path
     key: str
+    chain: Path  # the toolchain's folder
 
     @property
     def library(self) -> Path:
-        return self.folder / "libtwin.so"
+        return self.folder / "libshim.so"
 
     @property
     def flags(self) -> tuple[str, ...]:
-        return (*COMMON, f"-I{self.folder}", f"-I{INCLUDE}")
+        return (*COMMON, f"-I{self.folder}", f"-I{self.chain}", f"-I{INCLUDE}")
 
 
 def build_runtime() -> Runtime:
-    """libtwin plus the test shim, cached by the contents of everything that went into it."""
-    chip = chip_header(find_chip(DEFAULT_CHIP))
-    sources = [*_sources(), SHIM]
-    flags = " ".join((*COMMON, *RUNTIME_FLAGS))
-    parts = [
-        chip.encode(),
-        absent_header().encode(),
-        flags.encode(),
-        *_header_bytes(),
-        *(p.read_bytes() for p in sources),
-    ]
-    runtime = Runtime(_cache() / _digest(parts), _digest(parts))
+    """The toolchain's libtwin with the test shim on it, cached by what went into both."""
+    chain = find_toolchain(find_chip(DEFAULT_CHIP))
+    flags = " ".join((*COMMON, *KERNEL_FLAGS))
+    key = _digest([str(chain.folder).encode(), flags.encode(), SHIM.read_bytes()])
+    runtime = Runtime(_cache() / key, key, chain.folder)
     if runtime.library.exists():
         return runtime
-    (runtime.folder / "twin").mkdir(parents=True, exist_ok=True)
-    (runtime.folder / "twin" / "chip.h").write_text(chip)
-    (runtime.folder / "twin" / "absent.h").write_text(absent_header())
-
-    def compile_one(source: Path) -> str:
-        target = str(runtime.folder / f"{source.stem}.{os.getpid()}.o")
-        compile_cpp(["g++", *runtime.flags, *RUNTIME_FLAGS, "-c", str(source), "-o", target])
-        return target
-
-    with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile_one, sources))
-    fresh = runtime.folder / f"fresh.{os.getpid()}.so"
-    compile_cpp(["g++", "-shared", "-o", str(fresh), *objects])
-    fresh.replace(runtime.library)
-    for item in objects:
-        Path(item).unlink()
+    runtime.folder.mkdir(parents=True, exist_ok=True)
+    # Kernels find this one first, and with it what was compiled of it.
+    header = runtime.folder / HEADER.name
+    header.write_text(f'#pragma once\n#include "{HEADER}"\n')
+    _make(runtime, f"{HEADER.name}.gch", [*KERNEL_FLAGS, "-x", "c++-header", str(header)])
+    link = [f"-I{RUNTIME}", f"-L{chain.folder}", "-ltwin", f"-Wl,-rpath,{chain.folder}"]
+    _make(runtime, runtime.library.name, ["-O1", "-shared", str(SHIM), *link])
     return runtime
+
+
+def _make(runtime: Runtime, name: str, words: Sequence[str]) -> None:
+    """Compile into a file of the folder that no other process sees before it is whole."""
+    fresh = runtime.folder / f"{os.getpid()}.{name}"
+    compile_cpp(["g++", *runtime.flags, *words, "-o", str(fresh)])
+    fresh.replace(runtime.folder / name)
 
 
 @dataclass(frozen=True)
