@@ -1,6 +1,6 @@
 """How busy a run keeps two cores, and what the runner adds to the units themselves.
 
-    python bench/copies.py [--copies 200] [--workers 2] [--ray]
+    python bench/copies.py [--copies 200] [--workers 2] [--inputs 5] [--ray] [--time]
 
 One small task (softmax of 64 x 128) in a folder of its own, one project that `npusmith generate`
 wrote for it, copied as the response of each sample. Evaluated by `npusmith bench folder`, warm: a
@@ -67,14 +67,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--copies", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--inputs", type=int, default=5, help="sets of inputs of a unit")
     parser.add_argument("--ray", action="store_true")
+    parser.add_argument("--time", action="store_true", help="time each copy, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         responses = _prepare(work, options.copies)
         plan = Plan(
-            suite="folder", root=work / "suite", writer=f"folder:{responses}", limits=Limits()
-        )
+            suite="folder", root=work / "suite", writer=f"folder:{responses}",
+            limits=Limits(trials=options.inputs, timing=options.time),
+        )  # fmt: skip
         run(plan.model_copy(update={"samples": 4}), work / "warm", LocalPool(options.workers))
         engine: Engine = (
             RayPool("local", options.workers) if options.ray else LocalPool(options.workers)
@@ -110,17 +113,23 @@ def _measure(plan: Plan, folder: Path, engine: Engine) -> dict[str, object]:
     with open_run(folder) as found:
         units = [record.seconds["unit"] for record in found.records()]
         right = sum(bool(record.official) for record in found.records())
+        timed = sum(record.time_us is not None for record in found.records())
     space = wall * engine.workers
+    busy, overhead = (own + children) / space, (space - sum(units)) / sum(units)
+    good = busy >= 0.9 and overhead < 0.05 and right == len(units)
     return {
         "engine": engine.name,
         "units": len(units),
         "right": right,
         "wall_s": round(wall, 1),
         "unit_s": round(sum(units) / len(units), 3),
-        "busy": round((own + children) / space, 3),
-        "overhead": round((space - sum(units)) / sum(units), 3),
+        "timed": timed,
+        "cpu_s": round(own + children, 1),
+        "busy": round(busy, 3),
+        "overhead": round(overhead, 3),
         "own": round(own / (own + children), 4),
         "others": round((_all_cpu() - others - own - children) / space, 3),
+        "verdict": ("passed" if good else "FAILED") + ": 90 % busy, less than 5 % overhead",
     }
 
 

@@ -96,11 +96,14 @@ def _judge(work: Path, plan: Plan) -> dict[str, object]:
     with open_run(work / "run") as found:
         seen = [(record.item, record.sample) for record in found.records()]
         wrong = verify(found).wrong
+    lost, twice = len(wanted - set(seen)), len(seen) - len(set(seen))
+    good = not (lost or twice or wrong) and set(seen) == wanted
     return {
         "records": len(seen),
-        "lost": len(wanted - set(seen)),
-        "twice": len(seen) - len(set(seen)),
+        "lost": lost,
+        "twice": twice,
         "verify": wrong or "passed",
+        "verdict": "passed: no unit lost, none twice" if good else "FAILED",
     }
 
 

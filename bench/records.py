@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from npusmith.bench.model import Candidate, Limits, Record, TrialNote
 from npusmith.bench.plan import Plan, freeze
@@ -66,7 +67,7 @@ def main() -> None:
         plan = _plan(work, options)
         clock = time.perf_counter()
         _fill(work / "run", plan, options.left)
-        result: dict[str, object] = {
+        result: dict[str, Any] = {
             "units": options.tasks * options.samples,
             "write_s": round(time.perf_counter() - clock, 1),
             "store_mb": round((work / "run" / "run.db").stat().st_size / 2**20, 1),
@@ -80,7 +81,15 @@ def main() -> None:
         ):
             result[label] = _report(work / "run", more)
         result["page_mb"] = round((work / "r.html").stat().st_size / 2**20, 1)
+        result["verdict"] = _verdict(result)
         print(json.dumps(result, indent=2))
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    """Against what is wanted: a report in 10 s and 500 MB, resume in 5 s."""
+    report = result["report"]
+    good = report["seconds"] <= 10 and report["peak_mb"] <= 500 and result["resume_s"] <= 5
+    return ("passed" if good else "FAILED") + ": report in 10 s and 500 MB, resume in 5 s"
 
 
 def _plan(work: Path, options: argparse.Namespace) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from calibration import bank, logs, micro, tables
@@ -12,7 +13,7 @@ from calibration.examples import SMALLER
 from npusmith.target.chips import find_chip
 from npusmith.timing.model import CoreTime, Timing, UnitTime
 from npusmith.timing.simulate import simulate
-from npusmith.twin.toolchain import find_toolchain
+from npusmith.twin.toolchain import Toolchain, find_toolchain
 
 # Unit of the model for each column of kernels.csv; the cube's for the units that both kinds have.
 _PIPES = {
@@ -162,10 +163,15 @@ def _differences(times: Mapping[str, float]) -> dict[str, float]:
     }
 
 
+@cache
+def _chain(chip: str) -> Toolchain:
+    return find_toolchain(find_chip(chip))
+
+
 def predict(case: Case, costs: Mapping[str, float]) -> dict[str, float]:
     """Our times for what was published of a case."""
     chip = find_chip(case.chip)
-    chain = find_toolchain(chip)
+    chain = _chain(case.chip)
     used = {**costs, "l2.warm": 0.0 if case.cold else 1.0}
     found = [simulate(log, chain, chip, used) for log in case.logs]
     if len(found) == 2:
@@ -201,13 +207,13 @@ def _micros(timing: Timing, metric: str, case: Case) -> float:
         cores = _cores(timing, "mac") or timing.cores
         return sum(core.end - core.begin for core in cores) / len(cores) / timing.clock_mhz
     cores = _cores(timing, metric)
-    busy = sum(_busy(core.units[_PIPES[metric]]) for core in cores)
+    busy = sum(_busy(core.units[_PIPES[metric]], metric != "scalar") for core in cores)
     return busy / len(cores) / timing.clock_mhz
 
 
-def _busy(unit: UnitTime) -> float:
+def _busy(unit: UnitTime, transfers: bool = True) -> float:
     """As a profiler sees it: a transfer that gets less than its own rate is still busy."""
-    return unit.busy + unit.waits.get("memory", 0.0)
+    return unit.busy + (unit.waits.get("memory", 0.0) if transfers else 0.0)
 
 
 def _cores(timing: Timing, metric: str) -> list[CoreTime]:

@@ -85,7 +85,8 @@ def transfers() -> Iterator[Micro]:
             struct.pack("<4i", number, 12, int(size), still),
         )
         yield Micro(
-            f"move/{row['path']}/{row['chip']}/{size:g}", row["path"], "move.asc",
+            f"move/{row['path']}/{row['chip']}/{size:g}",
+            row["path"] if still else f"{row['path']}, cold", "move.asc",
             f"move_{kind}_{'do' if kind == 'vector' else 'run'}", cases, 8,
             (int(size) * 12,), "910B1", pipe, float(row["cycles"]), not still,
         )  # fmt: skip

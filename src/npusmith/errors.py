@@ -658,6 +658,12 @@ _PLAN: list[Code] = _rows(
         "a module that returns at least one tensor",
         "return a tensor from forward",
     ),
+    (
+        "plan-time",
+        "A tile program could not be timed: its dry run did not come to an end.",
+        "a program that ends within a minute when nothing is computed",
+        "generate with --no-search, and look at what the run said",
+    ),
 )
 
 # --- twin: building a project, and what a kernel did wrong when it ran ----------------------------
@@ -1344,6 +1350,12 @@ _TWIN_HOST: list[Code] = [
             "move the computation into the kernel",
         ),
         (
+            "cheat-alias",
+            "An output is the memory of an input, handed back as it came; the reference makes one.",
+            "outputs that the kernel has written; inputs stay as they are",
+            "allocate the output, and let the kernel write all of it",
+        ),
+        (
             "binding-call",
             "A binding calls an aclnn function that no operator provides, or with other arguments.",
             "aclnn and the operator's type; inputs, attributes, outputs in the definition's order",
@@ -1486,6 +1498,41 @@ _STORE: list[Code] = _rows(
     ),
 )
 
+# --- knowledge: items, their files, their proofs --------------------------------------------------
+_KNOWLEDGE: list[Code] = _rows(
+    "knowledge",
+    (
+        "knowledge-file",
+        "The file is no knowledge store of npusmith.",
+        "a knowledge.db that `npusmith knowledge` made, or a name that is not taken",
+        "name another file with --store",
+    ),
+    (
+        "knowledge-damaged",
+        "An item in the store cannot be read.",
+        "items that this npusmith wrote",
+        "restore the file from a copy, or export what is left and import it into a new store",
+    ),
+    (
+        "knowledge-unknown",
+        "The store has no item of that name.",
+        "a name that `npusmith knowledge list --all` prints",
+        "look at the list",
+    ),
+    (
+        "knowledge-text",
+        "A file of items does not say what an item is.",
+        "TOML text with the keys of docs/knowledge.md; patterns whose holes are all bound",
+        "compare it with what `npusmith knowledge export` writes",
+    ),
+    (
+        "knowledge-pair",
+        "Nothing can be learnt from these two kernels.",
+        "two texts of one route, of which the second is accepted and differs in a few statements",
+        "give the kernel right before the fix and right after it",
+    ),
+)
+
 # --- target, cli and files ------------------------------------------------------------------------
 _HOUSE: list[Code] = _rows(
     "house",
@@ -1593,6 +1640,165 @@ _HOUSE: list[Code] = _rows(
     ),
 )
 
+# --- agent: models, their replies, and what a run may spend ---------------------------------------
+_AGENT: list[Code] = _rows(
+    "agent",
+    # reaching a model
+    (
+        "model-spec",
+        "The model is not named in a way that can be reached.",
+        "--model NAME with --base-url http(s)://HOST/v1, or scripted, scripted:FILE, litellm:NAME",
+        "give --base-url of an OpenAI-compatible endpoint, up to and with /v1",
+    ),
+    (
+        "model-key",
+        "The endpoint wants a key, or refuses the one that it got.",
+        "a key in the environment variable that --key-env names, NPUSMITH_API_KEY by default",
+        "export the key; it is never stored and never printed",
+    ),
+    (
+        "model-down",
+        "Nothing answers at the endpoint's address.",
+        "a server that listens at --base-url",
+        "start it, check host and port; --resume goes on where the run stopped",
+    ),
+    (
+        "model-slow",
+        "The endpoint took too long.",
+        "the first byte, and each further one, within --silence seconds",
+        "raise --silence, or ask for fewer tokens; --resume goes on where the run stopped",
+    ),
+    (
+        "model-busy",
+        "The endpoint still refuses after all attempts (429 or 5xx).",
+        "an endpoint with room for --concurrency calls at a time",
+        "lower --concurrency, raise --attempts; --resume goes on where the run stopped",
+    ),
+    (
+        "model-refused",
+        "The endpoint does not accept the call.",
+        "a model that the endpoint serves, and a prompt that fits its context",
+        "look at the endpoint's own words above",
+    ),
+    # what came back
+    (
+        "model-cut",
+        "The answer broke off.",
+        "a stream that ends with [DONE] or a finish reason",
+        "answer again, in one piece and shorter",
+    ),
+    (
+        "model-garbled",
+        "The answer is not UTF-8 text in the form of the protocol.",
+        "UTF-8, JSON or server-sent events of JSON",
+        "answer again in plain text",
+    ),
+    (
+        "model-empty",
+        "The answer is empty.",
+        "a text with one fenced block of code",
+        "answer with the whole program in one fenced block",
+    ),
+    (
+        "model-long",
+        "The answer is longer than what is read.",
+        "4 MB on the wire",
+        "answer with the program alone",
+    ),
+    (
+        "reply-no-code",
+        "The answer holds no code.",
+        "one fenced block with the whole program, or one for each file",
+        "put the whole program between ``` and ```, and nothing else in the block",
+    ),
+    (
+        "reply-language",
+        "The code is of another language.",
+        "what the task asks for: a tile program, or Ascend C in C++",
+        "write it in the language whose reference the prompt holds",
+    ),
+    (
+        "reply-part",
+        "A file of the answer is missing, doubled, or has no usable name.",
+        "one fenced block for each file, its path behind the opening fence: ```cpp op_kernel/x.cpp",
+        "name each block with one of the paths that the task lists",
+    ),
+    (
+        "reply-cut",
+        "The answer reached the limit of tokens before its code ended.",
+        "an answer within --max-tokens",
+        "leave explanations out and write the program at once",
+    ),
+    (
+        "reply-same",
+        "The candidate is the text that was judged before.",
+        "a candidate that differs in what the finding names",
+        "change the line that the finding names, not its comments",
+    ),
+    # what a candidate does wrong before the twin sees it
+    (
+        "agent-ports",
+        "The kernel's tensors are not those of the task.",
+        "inputs and outputs of the task under their names, in their order and with their types",
+        "copy the signature from the task's list of tensors",
+    ),
+    (
+        "agent-values",
+        "The program computes other values than PyTorch.",
+        "every output within the tolerance, on every set of inputs",
+        "compare the formula with the module's forward, then the tail of the last tile",
+    ),
+    (
+        "agent-endless",
+        "The program was stopped: it ran too long, or took too much memory.",
+        "loops that end, and scratch of about the tensors' size",
+        "bound every loop by a size of the task",
+    ),
+    (
+        "agent-none",
+        "The run ended without a candidate that could be read.",
+        "at least one answer with code",
+        "look at the replies in the journal; try another model or more samples",
+    ),
+    # what a run may spend, and what it goes on from
+    (
+        "budget-zero",
+        "A budget or a count is zero or negative.",
+        "a positive number",
+        "leave the option out for its default",
+    ),
+    (
+        "budget-spent",
+        "What is left of the budget does not pay for one more call.",
+        "prompt and --max-tokens within what is left",
+        "raise --budget-tokens or --budget-usd and --resume, or lower --max-tokens",
+    ),
+    (
+        "prices-missing",
+        "A budget in dollars needs prices.",
+        "--price-prompt and --price-answer, dollars for a million tokens",
+        "look them up at the provider, or use --budget-tokens",
+    ),
+    (
+        "replay-missing",
+        "The recording does not hold this call.",
+        "a recording of the same task, options and version",
+        "record again, or replay with the options of the recording",
+    ),
+    (
+        "script-file",
+        "The file is no script of the scripted model.",
+        'JSON: {"rules": [{"contains": [...], "replies": [...]}]} (docs/agent.md)',
+        "look at the place that is named",
+    ),
+    (
+        "serve-port",
+        "The server cannot listen on that port.",
+        "a free port of this machine; 0 takes any",
+        "use --port 0, or end what listens there",
+    ),
+)
+
 CODES: dict[str, Code] = {
     row.name: row
     for row in (
@@ -1604,7 +1810,9 @@ CODES: dict[str, Code] = {
         *_TWIN_ORDER,
         *_TWIN_HOST,
         *_STORE,
+        *_KNOWLEDGE,
         *_HOUSE,
+        *_AGENT,
     )
 }
 

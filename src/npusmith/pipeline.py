@@ -64,9 +64,11 @@ def generate(
     writer: str = "plan",
     seed: int = 0,
     timed: bool = False,
+    search: int = 0,
 ) -> Verdict:
     """Write an operator for the task, judge it, and leave everything in `out`.
 
+    `search`: schedules of the kernel that are tried on the timing model before it is judged.
     Raises TaskError for an unusable task and PlanError for what the writer cannot write; a
     candidate that is wrong is a Verdict, not an error.
     """
@@ -77,6 +79,7 @@ def generate(
         prepared = _prepare(task, Path(work), progress, clock, seed)
         progress.step("write", f"writer {writer}, {len(prepared.graph.nodes)} graph nodes")
         plan = write(prepared.graph, f"{prepared.name}_custom", chip)
+        plan, trace = _search(plan, prepared, chip, search, progress)
         spec = replace(plan.spec, task_source=prepared.task.text)
         text = show(plan.program)
         (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
@@ -96,9 +99,23 @@ def generate(
         verdict.project = str(out)
         verdict.seconds = {**clock.laps, **verdict.seconds}
         verdict.provenance |= {"writer": writer, "seed": seed, "notes": list(plan.notes)}
+        verdict.provenance |= {"search": trace} if trace else {}
         progress.step("report", "result.json, report.html")
         _write_results(folder, verdict, plan, program, prepared, chip)
     return verdict
+
+
+def _search(
+    plan: Plan, prepared: Prepared, chip: Chip, budget: int, progress: Progress
+) -> tuple[Plan, list[dict[str, object]]]:
+    """The plan with the best schedule, and every evaluation; as it is without a budget."""
+    if budget < 1:
+        return plan, []
+    from npusmith.plan.search import search_plan
+
+    progress.step("search", f"at most {budget} schedules on the timing model")
+    better, found = search_plan(plan, prepared.graph, chip, budget)
+    return better, [trial.record() for trial in found.trials]
 
 
 def run(

@@ -21,6 +21,7 @@ from npusmith.bench.metrics import (
     summarize,
 )
 from npusmith.bench.model import Item, Record
+from npusmith.task.verdict import Rung
 
 
 def make_item(name: str, **more: str) -> Item:
@@ -191,6 +192,30 @@ def test_the_score_of_records_is_that_of_the_published_formula(summary: Summary)
     wanted = [(75 + 87.5) / 2, 10.0, 25.0]
     assert summary.overall.rates["score"].value == pytest.approx(sum(wanted) / 3)
     assert summary.overall.rates["score"].n == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "score"),
+    [
+        ({}, 20 + 30 + 50 * 8 / (18 + 8)),  # (10 - 2) / ((20 - 2) + (10 - 2))
+        ({"official": False}, 20.0),
+        ({"official": False, "rung": Rung.RAN.value}, 20.0),
+        ({"official": False, "rung": Rung.COMPILED.value}, 0.0),  # compiles, and does not run
+        ({"compiled": False, "official": None}, 0.0),
+        ({"time_us": 1.0, "eager_us": 2.0}, 50.0),  # nothing between baseline and bound
+        ({"eager_us": None}, 20 + 30 + 50 * 18 / (18 + 18)),  # the stand-in is 20 us
+        ({"accuracy": 0.5}, 20 + 0.5 * (30 + 50 * 8 / 26)),
+        ({"time_us": None}, None),
+        ({"compiled": None, "official": None}, None),
+    ],
+)
+def test_the_score_of_one_record_by_hand(changes: dict[str, object], score: float | None) -> None:
+    record = Record(
+        key="", suite="cann-bench", item="a", category="", writer="w", sample=0, candidate="",
+        compiled=True, official=True, time_us=20.0, eager_us=10.0, roof_us=2.0,
+    ).model_copy(update=changes)  # fmt: skip
+    found = sample_of([record]).score
+    assert found == (None if score is None else pytest.approx(score))
 
 
 def test_groups_hold_their_own_tasks(summary: Summary) -> None:

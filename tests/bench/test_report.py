@@ -24,10 +24,11 @@ from npusmith.bench.compare import compare
 from npusmith.bench.model import Span
 from npusmith.bench.plan import Plan
 from npusmith.bench.pool import LocalPool
+from npusmith.bench.report import page as pages
+from npusmith.bench.report.lanes import draw
+from npusmith.bench.report.plots import WIDTH, bars, histogram, speed_curve
 from npusmith.bench.runner import run
 from npusmith.errors import NpusmithError
-from npusmith.report.bench import page as pages
-from npusmith.report.bench.plots import WIDTH, bars, histogram, speed_curve, timeline
 from npusmith.store.database import FILE
 from npusmith.store.record import to_json
 
@@ -227,15 +228,11 @@ def test_a_timeline_has_a_lane_for_each_pipe() -> None:
         Span(core=0, unit="MTE2", begin=0, end=2),
         Span(core=0, unit="V", begin=6, end=8),
     ]
-    found = timeline(spans)
-    assert found is not None
-    assert [(lane.label, len(lane.spans)) for lane in found.lanes] == [
-        ("core 0 MTE2", 1),
-        ("core 0 V", 2),
-    ]
-    x, width, words = found.lanes[1].spans[1]
-    assert (x + width, words) == (WIDTH, "6.00 to 8.00 us")
-    assert timeline([]) is None
+    found = draw(spans)
+    assert found.count('class="lane"') == 2
+    assert found.index(">V<") < found.index(">MTE2<") and ">AIV 0<" in found
+    assert "6.00 to 8.00 us" in found and ">50%<" in found
+    assert draw([]) == ""
 
 
 # ---- the page
@@ -252,10 +249,11 @@ def page(done: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         full = found.full(record).model_copy(update={"timeline": spans})
         detail = full.model_dump_json(include={"trials", "messages", "timeline"})
         with found.store._writing() as link:
-            from npusmith.store.database import _pack
+            from npusmith.store.database import pack
 
-            link.execute("UPDATE records SET detail = ? WHERE key = ?", (_pack(detail), record.key))
-        return pages.write_page(found, path)
+            link.execute("UPDATE records SET detail = ? WHERE key = ?", (pack(detail), record.key))
+        assert pages.write_page(found, path) == found.summary()
+        return path
 
 
 class Reader(HTMLParser):
@@ -295,7 +293,7 @@ def test_the_page_shows_every_task_and_says_estimated(page: Path) -> None:
     assert "not measured on a device" in text
     assert "Outside the kernel:" in text
     assert "Errors of each trial" in text
-    assert "core 0 V" in text
+    assert "AIV 0" in text and 'class="t-vector"' in text
 
 
 def test_kernels_that_have_no_room_are_said_to_be_in_the_store(
@@ -303,7 +301,8 @@ def test_kernels_that_have_no_room_are_said_to_be_in_the_store(
 ) -> None:
     monkeypatch.setattr(pages, "_MOST_CHARS", 5)
     with open_run(done) as found:
-        text = pages.write_page(found, tmp_path / "run.html").read_text()
+        pages.write_page(found, tmp_path / "run.html")
+        text = (tmp_path / "run.html").read_text()
     assert "more characters are in the store" in text
 
 

@@ -125,11 +125,59 @@ def test_a_run_is_not_resumed_under_other_conditions(
     assert caught.value.code == "run-changed"
 
 
+def test_responses_that_changed_behind_a_run_are_seen_when_it_goes_on(
+    make_plan, tmp_path: Path
+) -> None:
+    kernel = tmp_path / "responses" / "add" / "0" / "op_kernel" / "k.cpp"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text("pass")
+    plan = make_plan(writer=f"folder:{tmp_path / 'responses'}", add="x", mul="x")
+    plan = plan.model_copy(update={"writers": "npusmith.bench.writers:open_writer"})
+    first = go(plan, tmp_path / "run")
+    assert [(r.item, r.official) for r in first] == [("add", True), ("mul", False)]
+    os.utime(kernel, (1, 1))  # the same text, written again
+    more = plan.model_copy(update={"samples": 2})
+    assert len(go(more, tmp_path / "run", resume=True)) == 4
+    for place, text in ((kernel, "wrong"), (tmp_path / "responses" / "mul.txt", "pass")):
+        before = place.read_text() if place.exists() else None
+        place.write_text(text)
+        with pytest.raises(NpusmithError, match="changed since it was judged") as caught:
+            go(more, tmp_path / "run", resume=True)
+        assert caught.value.code == "run-changed" and "sample" not in caught.value.seen
+        place.unlink() if before is None else place.write_text(before)
+    assert len(go(more, tmp_path / "run", resume=True)) == 4
+
+
+def test_an_option_that_has_its_own_place_is_refused(make_plan) -> None:  # type: ignore[no-untyped-def]
+    plan = make_plan(add="pass").model_copy(update={"options": {"input_mb": "9999"}})
+    with pytest.raises(NpusmithError, match="input_mb") as caught:
+        plan.open_suite()
+    assert caught.value.code == "usage" and "--max-input-mb" in caught.value.legal
+
+
+def test_limits_reach_suite_and_writer(make_plan) -> None:  # type: ignore[no-untyped-def]
+    plan = make_plan(add="pass")
+    limits = plan.limits.model_copy(update={"input_mb": 7.5, "chip": "910B3"})
+    plan = plan.model_copy(update={"limits": limits, "writer": "plan"})
+    assert plan.open_suite().options["input_mb"] == "7.5"
+    plan = plan.model_copy(update={"writers": "npusmith.bench.writers:open_writer"})
+    assert plan.open_writer().chip.name == "910B3"
+
+
 def test_a_selection_of_nothing_is_an_error(make_plan, tmp_path: Path) -> None:
     plan = make_plan(add="pass").model_copy(update={"categories": ("none",)})
     with pytest.raises(NpusmithError, match="selected") as caught:
         go(plan, tmp_path / "run")
     assert caught.value.code == "run-empty"
+    plan = plan.model_copy(update={"categories": ()})
+    assert len(go(plan, tmp_path / "run")) == 1  # it does not stand in the way of the next one
+
+
+def test_a_suite_that_cannot_be_opened_leaves_nothing_behind(make_plan, tmp_path: Path) -> None:
+    plan = make_plan(add="pass").model_copy(update={"suites": "npusmith.bench.suites:open_suite"})
+    with pytest.raises(NpusmithError):
+        run(plan, tmp_path / "run", LocalPool(2))
+    assert not (tmp_path / "run").exists()
 
 
 def test_selections_by_category_level_and_name(make_plan) -> None:  # type: ignore[no-untyped-def]

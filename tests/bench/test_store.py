@@ -118,7 +118,7 @@ def test_an_older_layout_is_migrated_with_its_rows(tmp_path: Path) -> None:
     folder = tmp_path / "old"
     folder.mkdir()
     link = sqlite3.connect(folder / FILE)
-    link.executescript(database._migrations()[0])
+    link.executescript(database._migrations("migrations")[0])
     link.execute("PRAGMA user_version = 1")
     link.execute(f"PRAGMA application_id = {database._MARK}")
     link.execute("INSERT INTO items VALUES ('t', 1, 'd', '', '{}')")
@@ -130,7 +130,8 @@ def test_an_older_layout_is_migrated_with_its_rows(tmp_path: Path) -> None:
         do(store)
         assert store.verify() == []
     check = sqlite3.connect(folder / FILE)
-    assert check.execute("PRAGMA user_version").fetchone() == (len(database._migrations()),)
+    newest = len(database._migrations("migrations"))
+    assert check.execute("PRAGMA user_version").fetchone() == (newest,)
 
 
 def test_a_newer_layout_is_refused_and_left_alone(tmp_path: Path, store: Store) -> None:

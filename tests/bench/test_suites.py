@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def listed(root: Path, name: str = "multikernelbench", **options: str) -> dict[s
 
 
 def test_every_task_is_listed_and_says_why_it_is_skipped(multi: Path) -> None:
-    items = listed(multi)
+    items = listed(multi, scale_mb="0")
     assert list(items) == [
         *("activation/huge", "activation/relu", "fuse/missing", "fuse/npu_only", "fuse/torn"),
         "npukernelbench_level0/1_abs",
@@ -97,7 +98,8 @@ def test_every_task_is_listed_and_says_why_it_is_skipped(multi: Path) -> None:
 
 
 def test_options_choose_categories_names_and_levels(multi: Path) -> None:
-    assert list(listed(multi, categories="activation")) == ["activation/huge", "activation/relu"]
+    chosen = list(listed(multi, categories="activation"))
+    assert chosen == ["activation/huge@40MB", "activation/relu"]  # reduced where nobody says
     assert list(listed(multi, names="relu,1_abs")) == [
         "activation/relu", "npukernelbench_level0/1_abs",
     ]  # fmt: skip
@@ -105,7 +107,7 @@ def test_options_choose_categories_names_and_levels(multi: Path) -> None:
 
 
 def test_scaled_items_are_other_items_and_say_so(multi: Path) -> None:
-    plain = listed(multi, input_mb="2")
+    plain = listed(multi, input_mb="2", scale_mb="0")
     assert plain["npukernelbench_level0/1_abs"].skipped == "4 MB of inputs in 4 groups"
     items = listed(multi, scale_mb="2")
     huge = items["activation/huge@2MB"]
@@ -215,21 +217,49 @@ def test_what_a_text_needs_is_read_without_running_it(line: str, why: str) -> No
 # ---- smaller shapes
 
 
-def test_only_sizes_of_the_inputs_shrink() -> None:
-    text = "rows = 64\nwide = 32\nkept = 16\ndef get_inputs():\n    return rows, wide, kept\n"
-    text += "def get_init_inputs():\n    return [kept]\n"
-
-    def size_of(fresh: str) -> int:
+def shrunk(text: str, most: int) -> tuple[str, list[str], int]:
+    def measure(fresh: str) -> scale.Measure:
         space: dict[str, object] = {}
         exec(fresh, space)
-        rows, wide, _ = space["get_inputs"]()  # type: ignore[operator]
-        if wide < 32:
-            raise ValueError("the reference wants 32")
-        return int(rows * wide)
+        shape = space["get_inputs"]()  # type: ignore[operator]
+        if space.get("wanted", shape[-1]) != shape[-1]:
+            raise ValueError("the reference wants another length")
+        return scale.Measure(4 * math.prod(shape), (shape,))
 
-    fresh, changes, size = scale.reduce_sizes(ast.parse(text), text, 600, size_of)
-    assert changes == ["rows 64 -> 16"] and size == 512
-    assert fresh == text.replace("64", "16")
+    return scale.reduce_sizes(ast.parse(text), text, most, measure)
+
+
+def task(values: str, shape: str, init: str = "") -> str:
+    return (
+        f"{values}\ndef get_inputs():\n    return ({shape})\n"
+        f"def get_init_inputs():\n    return [{init}]\n"
+    )
+
+
+def test_only_sizes_of_the_inputs_shrink() -> None:
+    text = task("rows = 256\nwide = 96\nkept = 16\nwanted = 96", "rows, kept, wide", "kept")
+    _, changes, size = shrunk(text, 500_000)
+    assert changes == ["rows 256 -> 64"] and size == 4 * 64 * 16 * 96
+
+
+def test_rows_stay_longer_than_the_chip_holds_and_end_where_they_ended() -> None:
+    fresh, changes, size = shrunk(task("rows = 4096\nwide = 65535", "rows, wide"), 30_000_000)
+    assert changes == ["rows 4096 -> 128", "wide 65535 -> 49215"] and size < 30_000_000
+    assert 49215 % 64 == 65535 % 64 and 49215 > 192 * 1024 // 4
+    assert "rows = 128\nwide = 49215\n" in fresh
+
+
+def test_sizes_that_must_be_equal_shrink_together() -> None:
+    text = task("rows = 8192\nwide = 8192", "rows, wide").replace(
+        "    return (rows, wide)", "    assert rows == wide\n    return (rows, wide)"
+    )
+    _, changes, _ = shrunk(text, 5_000_000)
+    assert changes == ["rows 8192 -> 1024", "wide 8192 -> 1024"]
+
+
+def test_what_cannot_be_kept_is_given_up_at_the_end() -> None:
+    _, changes, size = shrunk(task("a = 100\nb = 100", "a, b"), 400)
+    assert size <= 400 and len(changes) == 2
 
 
 def test_the_smallest_groups_are_kept_in_their_order() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from npusmith.bench.model import Candidate, Item, Limits, Record
-from npusmith.bench.suites import judging, open_suite
+from npusmith.bench.suites import judging, open_suite, place
 from npusmith.bench.suites.torchsuite import TorchSuite
 from npusmith.bench.writers import open_writer, read_project_files
+from npusmith.errors import NpusmithError
 from npusmith.task.verdict import Rung
 
 PROJECT = Path(__file__).parents[1] / "projects" / "add"
@@ -39,7 +40,16 @@ at::Tensor add_custom(const at::Tensor &a, const at::Tensor &b) {
   EXEC_NPU_CMD(aclnnAddCustom, a, b, result);
   return result;
 }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("add_custom", &add_custom); }
+at::Tensor hand_back(const at::Tensor &a, const at::Tensor &b) {
+  add_custom(a, b);
+  return a;
+}
+at::Tensor overwrite(at::Tensor a, const at::Tensor &b) { return a.copy_(add_custom(a, b)); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("add_custom", &add_custom);
+  m.def("hand_back", &hand_back);
+  m.def("overwrite", &overwrite);
+}
 """
 LIMITS = Limits(seconds=60, memory_mb=4096, trials=2)
 Judge = Callable[..., Record]
@@ -53,6 +63,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "relu.py").write_text(TASK.replace("a + b", "torch.relu(a - b)"))
     (root / "two.py").write_text(TASK.replace("a + b", "(a + b, [a + b])"))
     (root / "zero.py").write_text(TASK.replace("a + b", "(a + b) * 0"))
+    (root / "same.py").write_text(TASK.replace("a + b", "a + b * 0"))
+    (root / "view.py").write_text(TASK.replace("a + b", "a[:]"))
     (root / "raises.py").write_text(TASK.replace("a + b", "a + b[:3]"))
     drop = TASK.replace("a + b", "torch.nn.functional.dropout(a, 0.5, self.training) + b")
     (root / "drop.py").write_text(drop)
@@ -147,6 +159,47 @@ def test_values_computed_by_pytorch_are_officially_right_and_never_strictly(judg
     assert "cheat-binding" in record.cheating
 
 
+def test_an_input_handed_back_is_a_cheat_in_python_and_in_the_binding(judge: Judge) -> None:
+    call = "custom_ops_lib.add_custom(a, b)"  # the operator runs, and its result is dropped
+    back = MODEL.replace(f"return {call}", f"{call}\n        return a.view(a.shape)")
+    for model in (back, MODEL.replace("add_custom(", "hand_back(")):
+        record = judge(six(model), task="same")
+        assert (record.official, record.strict, record.cheating) == (True, False, ["cheat-alias"])
+        assert "output 0 is an input, as it came" in " ".join(record.messages)
+    record = judge(six(back), task="view")  # here the reference hands its input back, too
+    assert (record.strict, record.cheating) == (True, [])
+
+
+def test_an_input_that_is_overwritten_is_officially_right_and_never_strictly(judge: Judge) -> None:
+    record = judge(six(MODEL.replace("add_custom(", "overwrite(")))
+    assert (record.official, record.strict, record.cheating) == (True, False, [])
+    assert "an input was overwritten" in record.error
+
+
+# ---- times
+
+
+def test_a_right_candidate_is_timed_and_its_verdict_stays(judge: Judge) -> None:
+    plain = judge(project())
+    assert (plain.time_us, plain.eager_us, plain.roof_us, plain.time_note) == (None, None, None, "")
+    timed = LIMITS.model_copy(update={"timing": True})
+    for candidate in (project(), six()):
+        record = judge(candidate, limits=timed)
+        assert record.time_us and record.eager_us and record.roof_us and record.time_note == ""
+        assert record.eager_basis in ("model", "measured")
+        assert {span.unit for span in record.timeline} >= {"MTE2", "V", "MTE3"}
+        assert all(0 <= span.begin <= span.end <= record.time_us for span in record.timeline)
+        for name in ("compiled", "official", "strict", "precise", "clean", "findings", "trials"):
+            assert getattr(record, name) == getattr(plain, name)
+
+
+def test_a_time_from_a_sample_says_so_and_a_wrong_kernel_has_none(judge: Judge) -> None:
+    timed = LIMITS.model_copy(update={"timing": True, "sample": 20})
+    assert "extrapolated from a sample" in judge(project(), limits=timed).time_note
+    wrong = judge(project(), task="relu", limits=timed)
+    assert (wrong.time_us, wrong.eager_us, wrong.time_note) == (None, None, "")
+
+
 def test_a_task_that_zeros_pass_is_called_weak(judge: Judge) -> None:
     record = judge(project(), task="zero")
     assert record.weak_task == ["a kernel that returns zeros"] and not record.official
@@ -171,9 +224,33 @@ def test_a_candidate_can_be_exported_as_a_project(root: Path, tmp_path: Path) ->
     suite = open_suite("folder", root, {"names": "add"})
     (item,) = suite.items()
     for number, candidate in enumerate((project(), six())):
-        suite.export(item, candidate, tmp_path / str(number))  # type: ignore[attr-defined]
+        suite.export(item, candidate, tmp_path / str(number), "910B2")  # type: ignore[attr-defined]
         kernel = tmp_path / str(number) / "op_kernel" / "add_custom.cpp"
         assert kernel.read_text() == (PROJECT / "op_kernel" / "add_custom.cpp").read_text()
+
+
+def test_a_candidate_lies_at_one_place_and_is_built_by_one_process_in_a_slot() -> None:
+    folder, kind, _ = place.put(project(), "910B2")
+    assert (folder, kind) == place.put(project(), "910B2")[:2] and kind == "operator"
+    assert folder != place.put(project(**{" Add(": " Sub("}), "910B2")[0]
+    assert (folder / "project" / "op_kernel" / "add_custom.cpp").is_file()
+    with place.slot() as first:
+        (first / "left").touch()
+        with place.slot() as second:
+            assert second != first and not list(second.iterdir())
+    with place.slot() as again:
+        assert again == first and not list(again.iterdir())
+
+
+def test_a_machine_without_room_leaves_no_verdict(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(candidate: Candidate, chip: str) -> None:
+        raise NpusmithError("cache-unusable", "no room")
+
+    monkeypatch.setattr(judging.place, "put", full)
+    with pytest.raises(NpusmithError, match="no room"):
+        judge(project())
 
 
 def test_a_refusal_is_a_record(judge: Judge) -> None:
@@ -265,9 +342,11 @@ def kernel_only(change: tuple[str, str] = ("", "")) -> Candidate:
 def test_a_kernel_takes_the_place_of_the_suites_answer(pcl: Path) -> None:
     suite = open_suite("npukernelbench", pcl, {"shapes": "dynamic", "cases": "0"})
     (item,) = suite.items()
-    limits = Limits(seconds=60, trials=2)
+    limits = Limits(seconds=60, trials=2, seed=1030, timing=True)
     record = suite.evaluate(item, kernel_only(), limits)
     assert (record.error, record.official, record.strict, record.clean) == ("", True, True, True)
+    assert record.provenance["seeds"] == "6 to 7" and record.time_note == "case 0 of 2"
+    assert record.time_us and record.eager_us and record.timeline
     assert record.accuracy == 1 and [note.name for note in record.trials] == ["case 0", "case 1"]
     record = suite.evaluate(item, kernel_only((" Add(z", " Sub(z")), limits)
     assert (record.compiled, record.official, record.accuracy) == (True, False, 0)

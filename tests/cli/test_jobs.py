@@ -46,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a task and what `generate --json` left and said."""
     folder = tmp_path_factory.mktemp("generate")
     (folder / "twice.py").write_text(TASK)
-    done = call("generate", "twice.py", "--json", cwd=folder)
+    done = call("generate", "twice.py", "--search", "3", "--json", cwd=folder)
     (folder / "said.json").write_text(done.stdout)
     (folder / "heard.txt").write_text(done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -97,9 +97,17 @@ def test_result_json_says_what_the_document_said(place: Path) -> None:
     assert {key: kept[key] for key in KEYS} == {key: said(place)[key] for key in KEYS}
 
 
+def test_the_search_is_told_evaluation_by_evaluation(place: Path) -> None:
+    kept = json.loads((place / "out" / "twice" / "result.json").read_text())
+    trials = kept["provenance"]["search"]
+    assert 1 <= len(trials) <= 3
+    assert min(trial["us"] for trial in trials if trial["us"]) <= trials[0]["us"]
+    assert "best of" in kept["provenance"]["notes"][-1]
+
+
 def test_generate_again_replaces_its_own_result(place: Path) -> None:
     (place / "out" / "twice" / "mark").write_text("of the first run")
-    done = call("generate", "twice.py", cwd=place)
+    done = call("generate", "twice.py", "--no-search", cwd=place)
     assert done.returncode == 0
     assert "correct    yes: race-free on the twin; a device was not used" in done.stdout
     assert not (place / "out" / "twice" / "mark").exists()

@@ -237,6 +237,14 @@ CASES: tuple[Case, ...] = (
         )
         for shape in ((1, 3), (5, 12), (50, 1023))
     ),
+    *(
+        Case(
+            "block_sums", "x".join(map(str, shape)), _floats(shape),
+            lambda x: np.add.reduceat(x, np.arange(0, x.shape[1], 8), axis=1),
+            lambda x: (x.shape[0], -(-x.shape[1] // 8)), F32, rtol=1e-5, atol=1e-5,
+        )
+        for shape in ((1, 3), (5, 64), (50, 1001))
+    ),
     *_rows("cumsum_exclusive", _before, rtol=1e-5, atol=1e-4),
     *(
         Case("cumprod_reverse", str(size), _near_one(size), _behind, _same, F32, rtol=1e-4)

@@ -378,6 +378,22 @@ with copy_out:
     assert flat(program, Barrier) == [Barrier("V")]  # before the whole is touched
 
 
+def test_scalars_read_in_a_loop_wait_once_before_it(kernel_text: Text, chip: Chip) -> None:
+    body = """
+with copy_in:
+    load(xt, x, 64)
+with compute:
+    for i in range(8):
+        duplicate(yt[i * 8], value(xt[i]), 8)
+with copy_out:
+    store(y, yt, 64)
+"""
+    program = lower(parse(kernel_text(body, buffers="xt yt")), chip)
+    loop = flat(program, For)[0]
+    assert [type(item) for item in bodies(loop)[0]] == [Op]
+    assert flat(program, Event).count(Event("V", "S")) == 1
+
+
 def test_rows_that_overlap_keep_their_barrier(kernel_text: Text, chip: Chip) -> None:
     body = """
 with copy_in:

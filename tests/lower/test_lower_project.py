@@ -147,6 +147,16 @@ def test_a_kernel_that_waits_for_other_cores_has_the_mixed_type(samples: Any, ch
         assert ("blockDim > vectorCores" in host) == (name == "mean_all")
 
 
+def test_a_loop_of_one_count_writes_the_mask_once(chip: Chip, samples: Any) -> None:
+    program = samples.program("block_sums")
+    shapes, out_shapes = samples.shapes("block_sums")[0]
+    texts = project_files(lower(program, chip), chip, samples.spec(program, shapes, out_shapes))
+    kernel = next(text for path, text in texts.items() if path.startswith("op_kernel/"))
+    assert kernel.count("SetMaskCount();") == kernel.count("ResetMask();") == 1
+    assert kernel.count("Muls<float, false>(") == 1
+    assert "Add(" in kernel  # outside of a loop: the count form
+
+
 def test_model_new_passes_users_tensors_and_parameters(chip: Chip) -> None:
     text = files(chip)["model_new.py"]
     ast.parse(text)

@@ -101,6 +101,9 @@ def test_reading_can_be_limited_to_what_is_named(boxed, tmp_path_factory):
     assert boxed(text).stdout == b"secret\n"
     assert b"PermissionError" in boxed(text, read=homes).stderr
     assert boxed(text, read=(*homes, secret)).stdout == b"secret\n"
+    accounts = "print(len(open('/etc/group').read()) > 0)"
+    assert boxed(accounts).stdout == b"True\n"
+    assert b"PermissionError" in boxed(accounts, read=homes).stderr
 
 
 @needs("seccomp")

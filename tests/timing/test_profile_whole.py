@@ -41,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A generated operator and its profile."""
     folder = tmp_path_factory.mktemp("profile")
     (folder / "twice.py").write_text(TASK)
-    done = call("generate", "twice.py", "--time", "--json", cwd=folder)
+    done = call("generate", "twice.py", "--no-search", "--time", "--json", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder / "generated.json").write_text(done.stdout)
     done = call("profile", "out/twice", "--task", "twice.py", "--json", cwd=folder)

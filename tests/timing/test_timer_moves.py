@@ -13,7 +13,7 @@ import pytest
 from writelog import BARRIER, F16, NO_L2, SETS_MASK, Arm, Core, Tick, write_log
 
 from npusmith.target.chips import find_chip
-from npusmith.target.costs import COSTS
+from npusmith.target.costs import COSTS, values
 from npusmith.timing.model import Timing
 from npusmith.timing.simulate import simulate
 from npusmith.twin.toolchain import find_toolchain
@@ -21,6 +21,8 @@ from npusmith.twin.toolchain import find_toolchain
 CHIP = find_chip("910B1")
 _OF_CHIP = ("hbm.rate", "l2.rate", "l2.bytes")
 TABLE = {name: row.value for name, row in COSTS.items() if name not in _OF_CHIP}
+# What is compared with published times: the constants in use, and a first launch as there.
+USED = {name: value for name, value in values(CHIP).items() if name not in _OF_CHIP}
 BYTES = 16 << 20  # of each of the three tensors
 Add = Callable[..., Timing]
 
@@ -32,7 +34,7 @@ def add(tmp_path: Path) -> Add:
     def given(
         cores: int = 48, tile: int = 16384, buffers: int = 1, rows: int = 1, pitch: int = 0,
         barrier: bool = False, bypass: bool = False, apart: bool = False, bytes: int = BYTES,
-        **costs: float,
+        published: bool = False, **costs: float,
     ) -> Timing:  # fmt: skip
         tiles = bytes // tile
         made = [Core(2 * i) for i in range(cores)]
@@ -41,7 +43,8 @@ def add(tmp_path: Path) -> Add:
             _add(core, range(first, last), tile, buffers, rows, pitch, barrier, bypass, apart)
         size = tiles * rows * (pitch or tile // rows)
         log = write_log(tmp_path / "log", made, (size,) * 3)
-        changed = TABLE | {name.replace("__", "."): value for name, value in costs.items()}
+        base = {**USED, "l2.warm": 0.0} if published else TABLE
+        changed = base | {name.replace("__", "."): value for name, value in costs.items()}
         return simulate(log, chain, CHIP, changed)
 
     return given
@@ -121,12 +124,12 @@ def test_twice_the_cores_take_half_the_time_until_memory_is_the_limit(add: Add) 
     fixed = 1200
     assert (one.cycles - fixed) / (two.cycles - fixed) == pytest.approx(2, rel=0.02)
     assert 1 <= many.cycles / all_.cycles < 2
-    big = [add(cores=n, bytes=1 << 27) for n in (24, 48)]
-    assert big[0].cycles / big[1].cycles < 1.2
+    big = [add(cores=n, bytes=1 << 27, published=True) for n in (24, 48)]
+    assert big[0].cycles / big[1].cycles < 1.3
 
 
 def test_48_cores_do_not_each_get_the_rate_of_one(add: Add) -> None:
-    timing = add(bytes=1 << 27, tile=32768)
+    timing = add(bytes=1 << 27, tile=32768, published=True)
     rate = 3 * (1 << 27) / (timing.kernel_us * 1e-6)
     assert 1.3e12 < rate < 1.6e12
     assert timing.cores[0].units["MTE2"].waits["memory"] > 0.2 * timing.cycles
@@ -141,8 +144,8 @@ def test_what_fits_l2_is_faster_with_it(add: Add) -> None:
 
 def test_reading_past_l2_keeps_the_result_there(add: Add) -> None:
     # ladder: 264.0 to 187.7 us
-    through = add(buffers=2, tile=32768, bytes=1 << 27)
-    past = add(buffers=2, tile=32768, bytes=1 << 27, bypass=True)
+    through = add(buffers=2, tile=32768, bytes=1 << 27, published=True)
+    past = add(buffers=2, tile=32768, bytes=1 << 27, bypass=True, published=True)
     assert past.cycles / through.cycles == pytest.approx(187.7 / 264.0, rel=0.06)
 
 
@@ -162,5 +165,5 @@ def test_operands_in_other_bank_groups_halve_the_vector_time(add: Add) -> None:
 def test_the_add_ladder_is_met_within_a_tenth(
     add: Add, cores: int, tile: int, buffers: int, bypass: bool, us: float
 ) -> None:
-    timing = add(cores, tile, buffers, bypass=bypass, bytes=1 << 27)
+    timing = add(cores, tile, buffers, bypass=bypass, bytes=1 << 27, published=True)
     assert timing.task_us == pytest.approx(us, rel=0.1)

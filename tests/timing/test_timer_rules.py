@@ -28,6 +28,9 @@ PLAIN = {
     "hbm.transfer_bytes": 0.0,
     "hbm.write_back": 1.0,
     "l2.warm": 0.0,
+    "gm.knee": 0.0,
+    "ub.hold": 0.0,
+    "path.gm_l1.request": 0.0,
 }
 Run = Callable[..., tuple[Timing, list[Event]]]
 
@@ -417,29 +420,83 @@ def test_reads_past_l2_are_in_the_way_of_others_in_their_window(run: Run) -> Non
     assert time(16384) == pytest.approx(100 + 100 * 3 * 8)
 
 
-def test_nd2nz_costs_by_rows_or_by_what_they_are_cut_into(run: Run) -> None:
-    def time(pitch: int) -> float:
+def test_nd2nz_takes_so_long_for_each_request_and_at_least_for_each_row(run: Run) -> None:
+    def time(pitch: int, request: float) -> float:
         core = Core(cube=True)
         core.copy("gm_l1", 128, rows=64, pitch=pitch, flags=ND2NZ)
-        costs = {"path.gm_l1.start": 100, "path.gm_l1.nz_row": 2, "path.gm_l1.nz_request": 5}
-        rates = {"path.gm_l1.rate": 10000, "path.gm_l1.miss": 10000}
+        costs = {"path.gm_l1.start": 100, "path.gm_l1.nz_row": 2, "path.gm_l1.request": request}
+        rates = {"path.gm_l1.rate": 128, "path.gm_l1.miss": 128}
         return run(core, **costs, **rates, hbm__rate=10000)[0].cycles
 
-    assert time(1024) == 100 + 64 * 5  # strided: a request each
-    assert time(128) == 100 + 64 * 2  # one behind the other: 16 requests
+    assert time(1024, 5) == 100 + 64 + 64 * 5  # strided: a request each
+    assert time(128, 5) == 100 + 64 + 16 * 5  # one behind the other: 16 requests
+    assert time(128, 4) == 100 + 64 + 16 * 4
+    assert time(128, 3) == 100 + 64 * 2
 
 
-def test_rows_that_break_the_lines_are_fetched_in_whole_lines(run: Run) -> None:
-    def fetched(pitch: int) -> tuple[int, int]:
+def test_a_load_of_l1_pays_for_its_requests_without_nd2nz_too(run: Run) -> None:
+    core = Core(cube=True)
+    core.copy("gm_l1", 5120)
+    costs = {"path.gm_l1.start": 100, "path.gm_l1.request": 2, "path.gm_l1.rate": 128}
+    timing, _ = run(core, **costs, **{"path.gm_l1.miss": 128}, hbm__rate=10000)
+    assert timing.cycles == 100 + 40 + 10 * 2
+
+
+def test_nd2nz_asks_for_each_row_that_does_not_fill_sectors(run: Run) -> None:
+    def requests(bytes: int, flags: int) -> float:
+        core = Core(cube=True)
+        core.copy("gm_l1", bytes, rows=64, pitch=bytes, flags=flags)
+        costs = {"path.gm_l1.start": 0, "path.gm_l1.request": 1}
+        costs |= {"path.gm_l1.nz_row": 0, "path.gm_l1.row": 0}
+        rates = {"path.gm_l1.rate": 1e9, "path.gm_l1.miss": 1e9}
+        return run(core, **costs, **rates, hbm__rate=1e9, l2__rate=1e9, gm__pieces=1e9)[0].cycles
+
+    assert requests(160, 0) == pytest.approx(20, abs=0.01)  # lines of 512 B
+    assert requests(160, ND2NZ) == pytest.approx(64 + 16, abs=0.01)  # 16 rows cross a line
+    assert requests(256, ND2NZ) == pytest.approx(32, abs=0.01)
+    assert requests(64, ND2NZ) == pytest.approx(8, abs=0.01)  # two fill a sector
+
+
+def test_the_chip_serves_so_many_pieces_of_ragged_rows(run: Run) -> None:
+    def time(at: int) -> float:
+        core = Core()
+        core.copy("gm_ub", 256, rows=64, at=at, pitch=1024)
+        costs = {"path.gm_ub.row": 0, "gm__pieces": 0.02, "gm__piece_bytes": 0}
+        return run(core, **_GM, **costs, l2__warm=1)[0].cycles
+
+    assert time(0) == 100 + 64 * 256 / 64
+    assert time(32) == pytest.approx(100 + 64 / 0.02)
+
+
+def test_fix_reads_floats_out_of_l0c_whatever_it_writes(run: Run) -> None:
+    def time(type: int, bytes: int) -> float:
+        core = Core(cube=True)
+        core.copy("l0c_gm", bytes, rows=16, pitch=4096, unit="FIX", type=type)
+        costs = {"path.l0c_gm.start": 50, "path.l0c_gm.rate": 128, "path.l0c_gm.row": 0}
+        return run(core, **costs)[0].cycles
+
+    assert time(F32, 1024) == time(F16, 512) == 50 + 128
+
+
+def test_rows_that_break_the_lines_cost_hbm_whole_lines(run: Run) -> None:
+    def time(pitch: int) -> float:
         core = Core()
         core.copy("gm_ub", 512, rows=64, at=1 << 16, pitch=pitch)
-        path = run(core)[0].paths["gm_ub"]
-        return path.miss_bytes, path.unaligned
+        costs = {"path.gm_ub.row": 0, "gm__pieces": 1e9, "gm__piece_bytes": 512}
+        timing, _ = run(core, **_GM, **costs, hbm__rate=16)
+        assert timing.paths["gm_ub"].unaligned == (pitch % 512 != 0)
+        return timing.cycles
 
-    assert fetched(24576) == (64 * 512, 0)
-    missed, unaligned = fetched(24574)
-    assert unaligned == 1
-    assert missed == pytest.approx(2 * 64 * 512, rel=0.03)
+    assert time(24576) == 100 + 64 * 512 / 16
+    assert time(24574) == pytest.approx(100 + 2 * 64 * 512 / 16, rel=0.03)
+
+
+def test_what_the_launch_before_wrote_is_in_hbm_by_now(run: Run) -> None:
+    core = Core()
+    core.copy("gm_ub", 51200, at=51200)  # needs the room of 22 lines that were written
+    rates = {"l2__bytes": 65536, "hbm__rate": 32, "hbm__write_back": 4}
+    core.copy("ub_gm", 25600, unit="MTE3", after=[("MTE2", 1)])
+    assert run(core, **_GM, **rates, l2__warm=1)[0].cycles == 100 + 1600 + 50 + 400
 
 
 # --- bandwidth of the chip ------------------------------------------------------------------------
@@ -460,6 +517,31 @@ def test_cores_share_hbm_only_when_it_is_too_little(run: Run) -> None:
     timing, _ = run(*_readers(8), **_GM, hbm__rate=128)
     assert timing.cycles == pytest.approx(100 + 2000)
     assert timing.cores[0].units["MTE2"].waits["memory"] == pytest.approx(1000)
+
+
+def test_all_of_a_rate_is_had_only_by_those_who_ask_for_more(run: Run) -> None:
+    def slower(count: int) -> float:
+        streams = run(*_readers(count), **_GM, hbm__rate=128, gm__knee=2)[0].cycles - 100
+        return streams / (1000 * max(1, count / 4))
+
+    assert slower(1) == pytest.approx((1 + 0.25**4) ** 0.25)
+    assert slower(4) == pytest.approx(2**0.25)
+    assert slower(8) == pytest.approx((1 + 0.5**4) ** 0.25)
+
+
+def test_a_transfer_stands_still_while_the_vector_unit_of_its_core_works(run: Run) -> None:
+    def time(other: int, hold: float) -> float:
+        cores = [Core(0), Core(2)]
+        for core in cores:
+            first = core.copy("gm_ub", 3200)  # over at 200
+            core.copy("gm_ub", 32000, at=65536)
+            if core is cores[other]:
+                core.vector("add", 300, after=[first])
+        timing, _ = run(*cores, **_GM, ub__hold=hold, hbm__rate=1000)
+        return timing.cores[0].end
+
+    assert time(0, 0) == time(1, 0.5) == 1200
+    assert time(0, 0.5) == pytest.approx(1200 + 0.5 * 300)
 
 
 def test_bandwidth_is_shared_anew_when_a_transfer_ends(run: Run) -> None:
@@ -550,7 +632,10 @@ def test_a_first_launch_takes_longer_to_come_to_its_first_step(run: Run) -> None
     core.scalar("read")
     costs = {"scalar__read": 5, "launch__prologue": 100, "launch__cold": 1000}
     assert run(core, **costs, l2__warm=1)[0].cycles == 105
-    assert run(core, **costs, l2__warm=0)[0].cycles == 1105
+    cold, _ = run(core, **costs, l2__warm=0)
+    assert cold.cycles == 1105
+    scalar = cold.cores[0].units["S"]
+    assert (scalar.busy, scalar.waits["memory"]) == (105, 1000)  # caches are filled meanwhile
 
 
 def test_a_mixed_kernel_takes_longer_to_launch(run: Run) -> None:

@@ -73,11 +73,11 @@ class Core:
 
     def copy(
         self, path: str, bytes: int, rows: int = 1, region: int = 1, at: int = 0, pitch: int = 0,
-        unit: str = "MTE2", after: Sequence[Tick] = (), flags: int = 0,
+        unit: str = "MTE2", after: Sequence[Tick] = (), flags: int = 0, type: int = F16,
     ) -> Tick:  # fmt: skip
         gm = region << 48 | at
         payload = struct.pack("<IIQII8x", rows, bytes, gm, pitch or bytes, 0)
-        return self.step(COPY, unit, path, payload, after, F16, flags)
+        return self.step(COPY, unit, path, payload, after, type, flags)
 
     def local(
         self, path: str, bytes: int, rows: int = 1, unit: str = "MTE1", after: Sequence[Tick] = ()

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from npusmith.bench.archive import Run
 from npusmith.bench.metrics import CONVENTIONS, THRESHOLDS, Group, Summary
 from npusmith.bench.model import Candidate, Item, Record, Suite
-from npusmith.bench.plan import judge_digest
+from npusmith.bench.plan import judge_of
 from npusmith.bench.work import key_of
 
 SUMMARY = "summary"  # the setting under which a finished run keeps its document
@@ -205,7 +205,7 @@ def _judge_again(
     run: Run, most: int, root: Path | None, found: Audit, step: Callable[[str], None]
 ) -> None:
     """Judges records drawn at random, with a fixed seed; passing ones first."""
-    if run.plan.judge != judge_digest():
+    if run.plan.judge != judge_of(run.plan.limits.chip):
         found.notes.append("this npusmith is not the one that judged: differences may be its own")
     plan = run.plan if root is None else run.plan.model_copy(update={"root": root.resolve()})
     suite = plan.open_suite()

@@ -26,9 +26,11 @@ COLUMNS: dict[str, str] = {
     "rung": "string", "cheating": "string", "weak_task": "string", "findings": "string",
     "error": "string",
     "skipped": "string", "time_us": "float64", "eager_us": "float64", "eager_basis": "string",
-    "roof_us": "float64", "accuracy": "float64", "seconds": "float64", "candidate": "string",
+    "roof_us": "float64", "time_note": "string", "accuracy": "float64", "seconds": "float64",
+    "candidate": "string",
     "key": "string",
 }  # fmt: skip
+_PLAIN = tuple(set(COLUMNS) - {"cheating", "weak_task", "findings", "seconds"})
 _FORMULA = re.compile(r"^[=+\-@\t\r]")  # what a spreadsheet would run
 _BATCH = 10_000
 
@@ -101,7 +103,7 @@ def write_projects(run: Run, folder: Path, root: Path | None = None) -> dict[str
                 unpack(candidate, target)
             else:
                 suite = suite or [plan.open_suite()]
-                _export(suite[0], item, candidate, target)
+                _export(suite[0], item, candidate, target, plan.limits.chip)
             (target / "record.json").write_text(record.model_dump_json(indent=2) + "\n")
             places[item.name] = place
         write_result(tmp, {"kind": "kernels", "suite": run.plan.suite, "projects": places})
@@ -119,13 +121,13 @@ def unpack(candidate: Candidate, folder: Path) -> None:
         file.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _export(suite: Any, item: Item, candidate: Candidate, folder: Path) -> None:
+def _export(suite: Any, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
     """Through the suite where it can, else the submission as it came."""
-    export: Callable[[Item, Candidate, Path], None] | None = getattr(suite, "export", None)
+    export: Callable[[Item, Candidate, Path, str], None] | None = getattr(suite, "export", None)
     if export is None:
         unpack(candidate, folder)
     else:
-        export(item, candidate, folder)
+        export(item, candidate, folder, chip)
 
 
 def _safe(name: str) -> str:
@@ -135,9 +137,8 @@ def _safe(name: str) -> str:
 
 
 def _row(record: Record) -> Row:
-    data = record.model_dump(mode="json", include=set(COLUMNS) - {"seconds"})
     return {
-        **data,
+        **{name: getattr(record, name) for name in _PLAIN},
         "cheating": " ".join(record.cheating),
         "weak_task": "; ".join(record.weak_task),
         "findings": json.dumps(record.findings, sort_keys=True) if record.findings else "",

@@ -20,6 +20,7 @@ not measured: they leave n and are counted. Times are the records' own: estimate
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from npusmith.bench.model import Item, Record
+from npusmith.task.verdict import Rung
 
 THRESHOLDS = (0.2, 0.5, 0.8, 1.0, 1.5, 2.0)
 CONVENTIONS = ("strict", "at_least")  # speedup > p, and speedup >= p
@@ -37,6 +39,7 @@ KS = (1, 2, 5, 10, 20, 50, 100)
 BASIS = "times are estimates of the CPU twin, not measured on a device"
 _RESAMPLES = 1000
 _SEED = 20_240_229  # of the bootstrap
+_ENDS = (2.5, 97.5)  # percent: the interval that holds 95 %
 _MOST_TASKS = 5000  # above, the interval is the normal one
 _WEIGHTS = (20.0, 30.0, 50.0)  # CANN-bench: compile, accuracy, performance
 
@@ -97,7 +100,7 @@ def fast_name(p: float, convention: str) -> str:
     return f"fast_{p:g}_{convention}"
 
 
-_FAST = {fast_name(p, how): (p, how) for how in CONVENTIONS for p in THRESHOLDS}
+_FAST = tuple(fast_name(p, how) for how in CONVENTIONS for p in THRESHOLDS)
 _PLACES = {name: place for place, name in enumerate((*EVENTS, *_FAST))}
 
 
@@ -194,10 +197,12 @@ class Task:
         """Counts one sample."""
         self.samples += sample.events["compiled"] is not None
         self.right += sample.events["correct"] is True
-        for name, value in (*sample.events.items(), *_fast(sample)):
-            if value is not None:
-                self.known[_PLACES[name]] += 1
-                self.seen[_PLACES[name]] += value
+        known, seen = _marks(*sample.events.values())
+        fast = _fast(sample)
+        for place in (*known, *fast[0]):
+            self.known[place] += 1
+        for place in (*seen, *fast[1]):
+            self.seen[place] += 1
         if sample.speedup is not None and sample.events["correct"]:
             self.speedups.append(sample.speedup)
         if sample.score is not None:
@@ -206,12 +211,12 @@ class Task:
 
 def sample_of(records: Sequence[Record]) -> Sample:
     """All trials of one sample: an event holds when it holds in each of them."""
+    if len(records) == 1:  # nearly all samples are
+        return Sample(_events(records[0]), _speedup(records[0]), _score(records[0]))
     parts = [_events(record) for record in records]
-    one = len(parts) == 1
-    events = parts[0] if one else {name: _all([p[name] for p in parts]) for name in EVENTS}
-    events["cheating"] = any(record.cheating for record in records)
-    if events["compiled"] is None:
-        events["cheating"] = None
+    events = {name: _all([part[name] for part in parts]) for name in EVENTS}
+    if events["compiled"] is not None:
+        events["cheating"] = any(record.cheating for record in records)
     speedups = [_speedup(record) for record in records]
     scores = [_score(record) for record in records]
     return Sample(events, _middle(speedups), _middle(scores))
@@ -225,11 +230,12 @@ def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task
     tasks = {item.name: Task(item.category, item.level, item.dtype) for item in items}
     waiting: dict[tuple[str, int], list[Record]] = {}
     for record in records:
-        place = record.item, record.sample
-        tasks[record.item].weak |= bool(record.weak_task)
-        waiting.setdefault(place, []).append(record)
+        task = tasks[record.item]
+        task.weak |= bool(record.weak_task)
         if record.trial == 0 and _trials(record) == 1:
-            tasks[record.item].add(sample_of(waiting.pop(place)))
+            task.add(sample_of([record]))
+        else:
+            waiting.setdefault((record.item, record.sample), []).append(record)
     for (name, _), group in waiting.items():
         tasks[name].add(sample_of(group))
     return tasks
@@ -254,7 +260,7 @@ def _events(record: Record) -> dict[str, bool | None]:
         "strict": strict,
         "precise": precise,
         "clean": clean,
-        "cheating": bool(record.cheating),
+        "cheating": None if compiled is None else bool(record.cheating),
         "correct": correct,
         "trusted": trusted,
     }
@@ -277,7 +283,8 @@ def _score(record: Record) -> float | None:
     """CANN-bench's score of one record, whose time stands for all its right cases."""
     if record.compiled is None:
         return None
-    if not record.compiled or record.cheating:
+    stopped = record.rung == Rung.COMPILED.value  # at run time: no points for compiling either
+    if not record.compiled or record.cheating or stopped:
         return 0.0
     share = record.accuracy
     if share is None:
@@ -288,24 +295,47 @@ def _score(record: Record) -> float | None:
         return _WEIGHTS[0]
     if record.time_us is None or record.roof_us is None:
         return None
-    value = attainment(record.eager_us, record.time_us, record.roof_us)
-    return None if value is None else _WEIGHTS[0] + share * (_WEIGHTS[1] + _WEIGHTS[2] * value)
+    # times between which there is no span leave the points for speed out
+    value = attainment(record.eager_us, record.time_us, record.roof_us) or 0.0
+    return _WEIGHTS[0] + share * (_WEIGHTS[1] + _WEIGHTS[2] * value)
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    if len(values) == 1:
-        return values[0]
     known = [value for value in values if value is not None]
     return float(np.median(known)) if len(known) == len(values) and known else None
 
 
-def _fast(sample: Sample) -> list[tuple[str, bool | None]]:
+_Places2 = tuple[tuple[int, ...], tuple[int, ...]]  # known, and seen
+
+
+@lru_cache(maxsize=1024)
+def _marks(*answers: bool | None) -> _Places2:
+    """The places of the events that are known, and of those that hold, in the order of EVENTS."""
+    pairs = list(enumerate(answers))
+    return (
+        tuple(place for place, answer in pairs if answer is not None),
+        tuple(place for place, answer in pairs if answer),
+    )
+
+
+_SPEEDS = tuple(_PLACES[name] for name in _FAST)
+
+
+def _fast(sample: Sample) -> _Places2:
+    """The same for the thresholds of speed."""
     correct, speedup = sample.events["correct"], sample.speedup
     if correct is False:
-        return [(name, False) for name in _FAST]
+        return _SPEEDS, ()
     if correct is None or speedup is None:
-        return [(name, None) for name in _FAST]
-    return [(name, is_fast(speedup, p, how)) for name, (p, how) in _FAST.items()]
+        return (), ()
+    return _SPEEDS, _faster(bisect_left(THRESHOLDS, speedup), bisect_right(THRESHOLDS, speedup))
+
+
+@lru_cache(maxsize=64)
+def _faster(below: int, reached: int) -> tuple[int, ...]:
+    """Places of the thresholds passed: `below` lie under the speedup, `reached` are not over it."""
+    passed = {"strict": THRESHOLDS[:below], "at_least": THRESHOLDS[:reached]}
+    return tuple(_PLACES[fast_name(p, how)] for how in CONVENTIONS for p in passed[how])
 
 
 # ---- tasks to figures
@@ -472,13 +502,13 @@ def _intervals(table: _Table, known: _Known) -> tuple[_Table, _Table]:
     sizes = drawn @ there
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(sizes > 0, (drawn @ (values * there)) / sizes, np.nan)
-    return _quantile(means, 2.5), _quantile(means, 97.5)
-
-
-def _quantile(means: _Table, percent: float) -> _Table:
-    """Over the resamples that have a mean; 0 where none has."""
-    empty = np.isnan(means).all(axis=0)
-    return np.nanpercentile(np.where(empty, 0.0, means), percent, axis=0)
+    whole = ~np.isnan(means).any(axis=0)
+    found = np.zeros((2, width))
+    found[:, whole] = np.percentile(means[:, whole], _ENDS, axis=0)
+    for column in np.flatnonzero(~whole):  # of rare figures: some resamples have none of them
+        left = means[:, column][~np.isnan(means[:, column])]
+        found[:, column] = np.percentile(left, _ENDS) if len(left) else 0.0
+    return found[0], found[1]
 
 
 def _normal(table: _Table, known: _Known) -> tuple[_Table, _Table]:

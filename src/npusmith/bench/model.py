@@ -10,9 +10,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 FORMATS = ("project", "json", "six", "kernel_only", "full", "program")
 
@@ -45,6 +45,7 @@ class Candidate(BaseModel):
     refusal: str = ""  # code and words; then there are no files
     seconds: float = 0.0  # that the writer took
     tokens: int = 0  # of a model, prompt and answer together
+    source: str = ""  # of a candidate that was read from disk: its file, and when that was written
 
     @property
     def digest(self) -> str:
@@ -81,7 +82,10 @@ class Span(BaseModel):
 
 
 class Record(BaseModel):
-    """The outcome of one unit. None: not evaluated, and `skipped` or `error` says why."""
+    """The outcome of one unit. None: not evaluated, and `skipped` or `error` says why.
+
+    Defaults that are made are twice as fast as those that are copied: there are many records.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -101,21 +105,30 @@ class Record(BaseModel):
     precise: bool | None = None  # and values by our strict profile (task/tolerance.py)
     clean: bool | None = None  # no finding of level error
     rung: str = ""
-    cheating: list[str] = []  # codes of what computes outside the kernel
-    weak_task: list[str] = []  # do-nothing kernels that would pass the item's check
-    findings: dict[str, int] = {}  # codes, how often
+    cheating: list[str] = Field(default_factory=list)  # codes of what computes outside the kernel
+    weak_task: list[str] = Field(
+        default_factory=list
+    )  # do-nothing kernels that would pass the item's check
+    findings: dict[str, int] = Field(default_factory=dict)  # codes, how often
     error: str = ""
     skipped: str = ""
     time_us: float | None = None  # of the kernel, as estimated on the twin
     eager_us: float | None = None
-    eager_basis: str = ""  # "measured" or "model"
+    eager_basis: str = ""  # "measured", "model", or both
     roof_us: float | None = None  # the chip's own bound for this work (CANN-bench's hardware time)
+    time_note: str = ""  # why a right kernel has no time, or that it was extrapolated
     accuracy: float | None = None  # share of the item's cases that pass, where it has several
-    seconds: dict[str, float] = {}  # wall time by stage
-    trials: list[TrialNote] = []  # at most a dozen; the worst first where there are more
-    messages: list[str] = []  # of the first findings and of the compiler, at most a dozen
-    timeline: list[Span] = []  # at most a few hundred spans of one core; empty: not kept
-    provenance: dict[str, str] = {}  # versions, chip, seeds, options
+    seconds: dict[str, float] = Field(default_factory=dict)  # wall time by stage
+    trials: list[TrialNote] = Field(
+        default_factory=list
+    )  # at most a dozen; the worst first where there are more
+    messages: list[str] = Field(
+        default_factory=list
+    )  # of the first findings and of the compiler, at most a dozen
+    timeline: list[Span] = Field(
+        default_factory=list
+    )  # at most a few hundred spans of one core; empty: not kept
+    provenance: dict[str, str] = Field(default_factory=dict)  # versions, chip, seeds, options
 
 
 class Brief(BaseModel):
@@ -128,6 +141,8 @@ class Brief(BaseModel):
     description: str = ""  # the suite's own words, e.g. api_desc.md
     prompt: str = ""  # the suite's own prompt, where it has one
     path: Path | None = None  # the task file, for writers that capture it
+    original: Path | None = None  # the task file before its shapes were reduced
+    training: bool = False  # the suite calls the model in training mode
     operator: str = ""  # the operator's name in snake case, where the suite's binding calls one
     formats: tuple[str, ...] = ("project",)
 
@@ -143,7 +158,8 @@ class Limits(BaseModel):
     trials: int = 5
     seed: int = 1024
     chip: str = "910B2"
-    timing: bool = False
+    timing: bool = False  # right candidates are run once more, and timed
+    sample: int = 100_000  # steps of a core that are recorded for that; the rest is extrapolated
 
 
 class Suite(Protocol):
@@ -160,6 +176,14 @@ class Suite(Protocol):
 
     def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
         """Compile, run and judge in the sandbox; never raises for what a candidate does."""
+
+
+@runtime_checkable
+class Sourced(Protocol):
+    """A writer that reads what others wrote: what it gives may change behind a run's back."""
+
+    def source(self, item: Item, sample: int) -> str:
+        """Candidate.source as it would be now; equal ones mean that nothing changed."""
 
 
 class Writer(Protocol):

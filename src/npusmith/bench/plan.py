@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import platform
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,6 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 import npusmith
 from npusmith.bench.model import Limits, Suite, Writer
+from npusmith.errors import NpusmithError
+from npusmith.target.chips import find_chip
 
 SUITES = "npusmith.bench.suites:open_suite"
 WRITERS = "npusmith.bench.writers:open_writer"
@@ -54,18 +57,28 @@ class Plan(BaseModel):
         return {name: data[name] for name in names}
 
     def open_suite(self) -> Suite:
-        """The suite, with the selection and the limit of inputs among its options."""
-        options = self.options | {
+        """The suite, with the selection and the limit of inputs among its options.
+
+        Raises usage for an option that the plan has a field of its own for.
+        """
+        chosen = {
             "categories": ",".join(self.categories),
             "levels": ",".join(self.levels),
             "names": ",".join(self.names),
             "input_mb": f"{self.limits.input_mb:g}",
         }
+        for name in sorted(set(chosen) & set(self.options)):
+            raise NpusmithError(
+                "usage", f"{name} is no option of the suite here: it has one of its own",
+                seen=f"{name}={self.options[name]}"[:80],
+                legal="--categories, --levels, --tasks, --max-input-mb",
+            )  # fmt: skip
+        options = self.options | chosen
         suite: Suite = _function(self.suites)(self.suite, self.root, options)
         return suite
 
     def open_writer(self) -> Writer:
-        writer: Writer = _function(self.writers)(self.writer)
+        writer: Writer = _function(self.writers)(self.writer, self.limits.chip)
         return writer
 
 
@@ -77,10 +90,18 @@ def freeze(plan: Plan) -> Plan:
             "root": plan.root.resolve(),
             "writer_name": writer.name,
             "writer_version": writer.version,
-            "judge": judge_digest(),
+            "judge": judge_of(plan.limits.chip),
             "versions": versions(),
         }
     )
+
+
+def judge_of(chip: str) -> str:
+    """The judge with what a chip's own file says; chips of the table are part of the sources."""
+    if not chip.endswith(".toml"):
+        return judge_digest()
+    record = json.dumps(find_chip(chip).record(), sort_keys=True)
+    return hashlib.sha256(f"{judge_digest()}\0{record}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

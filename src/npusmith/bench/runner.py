@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from npusmith.bench.model import Candidate, Item, Record
+from npusmith.bench.model import Candidate, Item, Record, Sourced
 from npusmith.bench.plan import Plan, freeze
 from npusmith.bench.pool import Engine, Event, Judged, Lost, Proposed
-from npusmith.bench.work import DETAILS, Job, blank, refused, signed
+from npusmith.bench.work import DETAILS, Job, blank, propose, refused, signed
 from npusmith.errors import NpusmithError, Place
 from npusmith.store.database import LEASE, Store, Unit, myself, open_store
 
@@ -51,6 +51,7 @@ def run(
     Raises run-exists, run-changed, run-empty, and what the suite, writer, engine or store raise.
     """
     plan = freeze(plan)
+    plan.open_suite()  # what cannot be opened leaves no store behind
     with open_store(folder, create=True) as store:
         _settle(store, plan, folder, resume)
         try:
@@ -74,7 +75,9 @@ def read_plan(store: Store) -> Plan:
 def _settle(store: Store, plan: Plan, folder: Path, resume: bool) -> None:
     """Freezes the plan in a new store, or compares it with the one that is there."""
     if store.setting(_PLAN) and not resume:
-        raise NpusmithError("run-exists", f"{folder} holds a run", Place(str(folder)))
+        if not _is_empty(store):
+            raise NpusmithError("run-exists", f"{folder} holds a run", Place(str(folder)))
+        store.replace(_PLAN, plan.model_dump_json())
     text = store.settle(_PLAN, plan.model_dump_json())
     old = Plan.model_validate_json(text)
     differ = [name for name, value in plan.terms.items() if old.terms[name] != value]
@@ -86,11 +89,17 @@ def _settle(store: Store, plan: Plan, folder: Path, resume: bool) -> None:
         )  # fmt: skip
 
 
+def _is_empty(store: Store) -> bool:
+    """Nothing was ever selected: the plan of such a run binds nobody."""
+    return next(iter(store.items()), None) is None
+
+
 class _Run:
     """The state of one session."""
 
     def __init__(self, plan: Plan, store: Store, engine: Engine, watch: Watch) -> None:
         self._plan, self._store, self._engine, self._watch = plan, store, engine, watch
+        self._suite, self._writer = plan.open_suite(), plan.open_writer()
         self._owner = myself()
         self._began = self._beaten = time.monotonic()
         self._finished = self._passed = 0
@@ -109,12 +118,12 @@ class _Run:
             self._tell(whole)
             if whole and idle and not self._engine.running and self._store.counts()[1] == 0:
                 break
-        if self._store.counts()[0] == 0 and not any(True for _ in self._store.items()):
+        if _is_empty(self._store):
             raise NpusmithError("run-empty", f"nothing of {self._plan.suite} is selected")
 
     def _read(self) -> Iterator[Item]:
         """Adds the items of the suite that are selected, one at each step."""
-        for item in self._plan.open_suite().items():
+        for item in self._suite.items():
             digest = self._store.add_item(
                 item.name, item.digest, item.model_dump_json(), item.skipped,
                 self._plan.samples, self._plan.trials,
@@ -122,7 +131,20 @@ class _Run:
             if digest != item.digest:
                 message = f"{item.name} is not the task that the run was begun with"
                 raise NpusmithError("run-changed", message, Place(item.source))
+            self._check_sources(item)
             yield item
+
+    def _check_sources(self, item: Item) -> None:
+        """What was judged must be what the writer would give now, where that can change."""
+        if not isinstance(self._writer, Sourced):
+            return
+        for sample, digest, data in self._store.proposals(item.name):
+            if json.loads(data).get("source", "") == self._writer.source(item, sample):
+                continue
+            now = propose(self._plan, self._suite, self._writer, item, sample)
+            if now.digest != digest:
+                message = f"the response {sample} of {item.name} changed since it was judged"
+                raise NpusmithError("run-changed", message, seen=now.source or now.refusal)
 
     def _hand_out(self) -> bool:
         """Gives free workers a unit each; True when there was none to give."""

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from pydantic import BaseModel, ConfigDict
 
-from npusmith.bench.model import Candidate, Item, Record, unit_key
+from npusmith.bench.model import Candidate, Item, Record, Suite, Writer, unit_key
 from npusmith.bench.plan import Plan
 
 REFUSED = "refused"  # the rung of a record without a candidate
@@ -40,19 +40,7 @@ class Bench:
 
     def propose(self, job: Job) -> Candidate:
         """The writer's candidate for the job's sample."""
-        seed = self._plan.limits.seed + job.sample
-        clock = perf_counter()
-        try:
-            found = self._writer.write(self._suite.brief(job.item), job.sample, seed)
-        except Exception as error:
-            found = refused(self._writer.name, f"writer-failed: {_words(error)}")
-        return found.model_copy(
-            update={
-                "sample": job.sample,
-                "seed": seed,
-                "seconds": found.seconds or perf_counter() - clock,
-            }
-        )
+        return propose(self._plan, self._suite, self._writer, job.item, job.sample)
 
     def judge(self, job: Job, candidate: Candidate) -> Record:
         """The record of the job, with its key."""
@@ -71,6 +59,18 @@ class Bench:
                 record = blank(self._plan, job, candidate, message)
         seconds = {**record.seconds, "unit": perf_counter() - clock}
         return signed(self._plan, job, candidate, record, seconds)
+
+
+def propose(plan: Plan, suite: Suite, writer: Writer, item: Item, sample: int) -> Candidate:
+    """What the writer gives for a sample; a writer that fails has refused."""
+    seed = plan.limits.seed + sample
+    clock = perf_counter()
+    try:
+        found = writer.write(suite.brief(item), sample, seed)
+    except Exception as error:
+        found = refused(writer.name, f"writer-failed: {_words(error)}")
+    seconds = found.seconds or perf_counter() - clock
+    return found.model_copy(update={"sample": sample, "seed": seed, "seconds": seconds})
 
 
 def refused(writer: str, why: str) -> Candidate:

@@ -1,40 +1,51 @@
-"""Writers that need no model: `open_writer(spec) -> Writer`.
+"""Who proposes candidates: `open_writer(spec) -> Writer`.
 
-- `plan`: the deterministic writer; the same brief always gets the same project or refusal;
+- `plan`: the deterministic writer; the same brief always gets the same project or refusal; `plan:N`
+  tries N schedules on the timing model first;
 - `folder:PATH`: responses on disk, PATH/<item>/<sample>.json, .py, .txt or a project's folder;
-- `answers:ROOT`: the reference answers of the suite's own checkout, where it has some.
+- `answers:ROOT`: the reference answers of the suite's own checkout, where it has some;
+- `agent:OPTIONS`: a model, in rounds (agent/writer.py, docs/agent.md).
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import tempfile
 import time
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from npusmith import __version__
 from npusmith.bench.model import Brief, Candidate, Item, Writer
-from npusmith.errors import NpusmithError, Place
+from npusmith.errors import NpusmithError, Place, TaskError
 from npusmith.ir.text import show
 from npusmith.lang import check_all, parse
 from npusmith.lower import lower, write_project
 from npusmith.pipeline import _write_bindings
 from npusmith.plan import write
+from npusmith.plan.search import search_plan
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
-from npusmith.task.load import open_task
+from npusmith.task.compare import difference
+from npusmith.task.graph import Graph
+from npusmith.task.load import Task, open_task
+from npusmith.task.outline import outline
 from npusmith.task.trials import Limits, prepare
 
 _TEXTS = (".cpp", ".cc", ".asc", ".h", ".hpp", ".py", ".json", ".txt", ".cmake", ".sh", ".md")
+_SUFFIXES = (".json", ".py", ".txt")  # of responses
 _MOST_BYTES = 16 << 20
+_AGENT = "npusmith.agent.writer"  # by name: the agent imports the bench, not the other way round
 Format = Literal["project", "json", "six", "kernel_only", "full", "program"]
 
 
-def open_writer(spec: str) -> Writer:
-    """`plan`, `folder:PATH` or `answers:ROOT`; NpusmithError usage or file-missing otherwise."""
+def open_writer(spec: str, chip: str = DEFAULT_CHIP) -> Writer:
+    """`plan`, `folder:PATH`, `answers:ROOT`, `agent:OPTIONS`; raises usage and file-missing."""
     kind, _, rest = spec.partition(":")
-    if kind == "plan" and not rest:
-        return PlanWriter()
+    if kind == "plan" and (not rest or rest.isdecimal()):
+        return PlanWriter(chip, search=int(rest or 0))
     if kind in ("folder", "answers") and rest:
         root = Path(rest)
         if not root.is_dir():
@@ -42,21 +53,29 @@ def open_writer(spec: str) -> Writer:
                 "file-missing", f"{root} is no folder", Place(str(root)), seen=str(root)
             )
         return FolderWriter(root) if kind == "folder" else AnswerWriter(root)
+    if kind == "agent" and rest:
+        found: Writer = importlib.import_module(_AGENT).open_writer(rest, chip)
+        return found
     raise NpusmithError(
         "usage", f"no writer is called {spec}", seen=spec[:80],
-        legal="plan, folder:PATH, answers:ROOT",
+        legal="plan, plan:N, folder:PATH, answers:ROOT, agent:model=NAME,base-url=URL,...",
     )  # fmt: skip
 
 
 class PlanWriter:
-    """Captures the task and writes one project; more samples are the same project."""
+    """Captures the task and writes one project; more samples are the same project.
 
-    name = "plan"
+    An item of reduced shapes gets the kernel of the task's own, which is the one that is timed.
+    `search`: schedules of it that are tried on the timing model.
+    """
+
     version = __version__
 
-    def __init__(self, chip: str = DEFAULT_CHIP, seconds: float = 300) -> None:
+    def __init__(self, chip: str = DEFAULT_CHIP, seconds: float = 300, search: int = 0) -> None:
         self.chip = find_chip(chip)
         self.limits = Limits(seconds=seconds)
+        self.search = search
+        self.name = f"plan:{search}" if search else "plan"
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
         start = time.monotonic()
@@ -77,8 +96,10 @@ class PlanWriter:
         with tempfile.TemporaryDirectory(prefix="npusmith-plan-") as name:
             folder = Path(name).resolve()
             task = open_task(brief.path)
-            prepared = prepare(task, folder / "capture", seeds=(), limits=self.limits)
-            plan = write(prepared.graph, brief.operator or f"{prepared.name}_custom", self.chip)
+            graph = self._whole(brief, self._graph(task, folder / "capture", brief.training))
+            plan = write(graph, brief.operator or f"{task.name}_custom", self.chip)
+            if self.search:
+                plan, _ = search_plan(plan, graph, self.chip, self.search)
             spec = replace(plan.spec, task_source=task.text)
             text = show(plan.program)
             program = parse(text, f"{spec.name}.tile.py")
@@ -91,6 +112,25 @@ class PlanWriter:
             _write_bindings(project, spec)
             return read_project_files(project)
 
+    def _whole(self, brief: Brief, graph: Graph) -> Graph:
+        """The graph at the task's own shapes, where it is the same but for sizes."""
+        if brief.original is None:
+            return graph
+        try:
+            whole = outline(open_task(brief.original), training=brief.training, limits=self.limits)
+        except TaskError:
+            return graph  # the text beside it was changed to be read at all
+        return graph if difference(whole, graph) else whole
+
+    def _graph(self, task: Task, folder: Path, training: bool) -> Graph:
+        """In the suite's mode; where that takes values on the way, in eval mode."""
+        try:
+            return outline(task, training=training, limits=self.limits)
+        except TaskError as error:
+            if error.code != "task-export":
+                raise
+        return prepare(task, folder, seeds=(), limits=self.limits).graph
+
 
 class FolderWriter:
     """Responses that somebody else has written; an item without one is a refusal."""
@@ -98,28 +138,71 @@ class FolderWriter:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.name = f"folder:{root.name}"
-        self.version = "1"  # a candidate's digest is of its text: a changed file is a new unit
+        self.version = "2"  # responses that change are seen one by one: see `source`
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
-        for name in dict.fromkeys((brief.item.name, brief.item.name.partition("@")[0])):
-            for place in (self.root / name / str(sample), self.root / name):
-                if place.is_dir() and any(place.glob("op_kernel/*")):
-                    return self._made("project", read_project_files(place), sample, seed)
-            for suffix in (".json", ".py", ".txt"):
-                for file in (self.root / name / f"{sample}{suffix}", self.root / f"{name}{suffix}"):
-                    if file.is_file() and (
-                        file.parent.name != Path(name).parent.name or not sample
-                    ):
-                        text = _read_text(file)
-                        kind = _format_of(text, brief)
-                        return self._made(kind, {file.name: text}, sample, seed)
-        missing = f"file-missing: {brief.item.name} has no response number {sample}"
+        place = self._place(brief.item, sample)
+        if place is None:
+            missing = f"file-missing: {brief.item.name} has no response number {sample}"
+            return Candidate(
+                format="project", files={}, writer=self.name, sample=sample, seed=seed,
+                refusal=missing, source=self.source(brief.item, sample),
+            )  # fmt: skip
+        source = self.source(brief.item, sample)
+        if place.is_dir():
+            kind: Format = "project"
+            files = read_project_files(place)
+        else:
+            text = _read_text(place)
+            kind, files = _format_of(text, brief), {place.name: text}
         return Candidate(
-            format="project", files={}, writer=self.name, sample=sample, seed=seed, refusal=missing
+            format=kind, files=files, writer=self.name, sample=sample, seed=seed, source=source
         )
 
-    def _made(self, kind: Format, files: dict[str, str], sample: int, seed: int) -> Candidate:
-        return Candidate(format=kind, files=files, writer=self.name, sample=sample, seed=seed)
+    def source(self, item: Item, sample: int) -> str:
+        """Where the response stands and when it was written, so that a change is seen quickly."""
+        place = self._place(item, sample)
+        if place is None:
+            return "none"
+        if place.suffix in _SUFFIXES:
+            return f"{place} {_written(place)}"
+        text = "\n".join(f"{part} {_written(part)}" for part in sorted(place.rglob("*")))
+        return f"{place} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:32]}"
+
+    def _place(self, item: Item, sample: int) -> Path | None:
+        """The file or the project's folder of a response; what has no number is sample 0."""
+        for name in dict.fromkeys((item.name, item.name.partition("@")[0])):
+            base = self.root / name
+            names = _names(base)
+            if str(sample) in names and (base / str(sample) / "op_kernel").is_dir():
+                return base / str(sample)
+            if not sample and "op_kernel" in names:
+                return base
+            for suffix in _SUFFIXES:
+                numbered = base / f"{sample}{suffix}"
+                if numbered.name in names and numbered.is_file():
+                    return numbered
+                if not sample and (only := self.root / f"{name}{suffix}").is_file():
+                    return only
+        return None
+
+
+def _names(folder: Path) -> frozenset[str]:
+    """What a folder holds; there are folders with 100,000 responses, asked for one by one."""
+    try:
+        return _listed(folder, folder.stat().st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=8)
+def _listed(folder: Path, changed: int) -> frozenset[str]:
+    return frozenset(path.name for path in folder.iterdir())
+
+
+def _written(place: Path) -> str:
+    facts = place.lstat()
+    return f"{facts.st_size} {facts.st_mtime_ns}"
 
 
 class AnswerWriter:

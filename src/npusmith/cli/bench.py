@@ -14,7 +14,7 @@ from npusmith.cli.options import ChipName, Json, Seed
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
-from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.target.chips import CHIPS, DEFAULT_CHIP, find_chip
 
 if TYPE_CHECKING:
     from npusmith.bench.archive import Run
@@ -41,7 +41,11 @@ def bench(
     writer: Annotated[
         str,
         typer.Option(
-            "--writer", metavar="W", help="plan, folder:PATH with responses, or answers:ROOT."
+            "--writer",
+            metavar="W",
+            help="plan, plan:N (N schedules tried), folder:PATH with responses, answers:ROOT, or "
+            "agent:NAME=VALUE,... "
+            "(docs/agent.md).",
         ),
     ] = "plan",
     samples: Annotated[
@@ -93,7 +97,30 @@ def bench(
         int, typer.Option("--inputs", min=1, help="Sets of inputs of one judgement.")
     ] = 5,
     timing: Annotated[
-        bool, typer.Option("--timing", help="Also estimate times on the twin.")
+        bool,
+        typer.Option("--time/--no-time", help="Estimate the time of candidates that are right."),
+    ] = True,
+    sample: Annotated[
+        int,
+        typer.Option(
+            "--sample", min=1000, metavar="STEPS", help="Steps of a core that a time is made from."
+        ),
+    ] = 100_000,
+    shapes: Annotated[
+        str,
+        typer.Option(
+            "--shapes",
+            metavar="WHICH",
+            help="MultiKernelBench: scaled (default), or original: those before 2026-01-22.",
+        ),
+    ] = "",
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="MultiKernelBench: the checkout's own shapes, where the inputs take at most an "
+            "eighth of --memory-mb.",
+        ),
     ] = False,
     option: Annotated[
         list[str] | None,
@@ -111,6 +138,11 @@ def bench(
     """
     row = find_chip(chip)
     options = _options(option or [])
+    if shapes and full:
+        raise typer.BadParameter("--full and --shapes ask for different shapes")
+    if shapes or full:
+        options["shapes"] = "full" if full else shapes
+    most = max(most, memory / 8) if full else most
     folder = out or Path("out", re.sub(r"[^\w.-]+", "-", f"{suite}-{writer}").strip("-"))
 
     def job(steps: Steps) -> Reply:
@@ -129,7 +161,8 @@ def bench(
             names=_names(tasks),
             limits=Limits(
                 seconds=seconds, memory_mb=memory, input_mb=most, trials=inputs, seed=seed,
-                chip=row.name, timing=timing,
+                chip=row.name if row.name in CHIPS else str(Path(chip).resolve()),
+                timing=timing, sample=sample,
             ),
         )  # fmt: skip
         engine: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
@@ -205,8 +238,7 @@ def report(
             if audit:
                 return _audit(run, rerun, root, steps)
             files = {"csv": csv, "parquet": parquet, "html": html}
-            written = _write(run, files, export, root, steps)
-            summary = run.summary()
+            written, summary = _write(run, files, export, root, steps)
             data = run.document(summary) | {"written": written}
             skipped = [(item.name, item.skipped) for item in run.items() if item.skipped]
         return Reply(Exit.PASS, data, lambda screen: _show(screen, runs[0], data, summary, skipped))
@@ -216,26 +248,29 @@ def report(
 
 def _write(
     run: Run, files: Mapping[str, Path | None], export: Path | None, root: Path | None, steps: Steps
-) -> dict[str, str]:
-    """The files that were asked for, by kind."""
+) -> tuple[dict[str, str], Summary]:
+    """The files that were asked for, by kind, and the figures of the run."""
     from npusmith.bench import export as exports
-    from npusmith.report.bench.page import write_page
+    from npusmith.bench.metrics import Summary
+    from npusmith.bench.report.page import write_page
 
     writers: dict[str, Callable[[Run, Path], object]] = {
         "csv": exports.write_csv, "parquet": exports.write_parquet, "html": write_page,
     }  # fmt: skip
     written: dict[str, str] = {}
+    made: dict[str, object] = {}
     for name, path in files.items():
         if path is not None:
             steps.step(name, str(path))
             path.parent.mkdir(parents=True, exist_ok=True)
-            writers[name](run, path)
+            made[name] = writers[name](run, path)
             written[name] = str(path)
     if export is not None:
         steps.step("export", str(export))
         exports.write_projects(run, export, root)
         written["export"] = str(export)
-    return written
+    summary = made.get("html")  # it has read every record already
+    return written, summary if isinstance(summary, Summary) else run.summary()
 
 
 def _audit(run: Run, rerun: int, root: Path | None, steps: Steps) -> Reply:

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from npusmith.cli import agent
 from npusmith.cli.bind import bind
 from npusmith.cli.options import (
     Attrs,
     AutoSync,
     ChipName,
     Json,
+    NoSearch,
     Notes,
+    Search,
     Seed,
     Shuffle,
     Strict,
@@ -44,25 +47,63 @@ def generate(
     tolerance: ToleranceName = "default",
     seed: Seed = 0,
     time: Timed = False,
+    search: Search = 16,
+    no_search: NoSearch = False,
+    model: agent.ModelName = "",
+    base_url: agent.BaseUrl = "",
+    key_env: agent.KeyName = "NPUSMITH_API_KEY",
+    route: agent.RouteName = "tile",
+    samples: agent.Samples = 4,
+    rounds: agent.Rounds = 8,
+    patience: agent.Patience = 3,
+    optimise: agent.Optimise = False,
+    target: agent.Target = 1.2,
+    temperature: agent.Temperature = 0.7,
+    max_tokens: agent.MaxTokens = 8192,
+    budget_tokens: agent.BudgetTokens = 1_000_000,
+    budget_usd: agent.BudgetUsd = None,
+    price_prompt: agent.PricePrompt = None,
+    price_answer: agent.PriceAnswer = None,
+    concurrency: agent.Concurrency = 4,
+    silence: agent.Silence = 120.0,
+    attempts: agent.Attempts = 6,
+    record: agent.Record = None,
+    replay: agent.Replay = None,
+    knowledge: agent.Library = None,
+    journal: agent.JournalFolder = None,
+    resume: agent.Resume = False,
     json: Json = False,
 ) -> Job:
     """Write an operator for a PyTorch module, and judge it on the twin.
 
     Leaves the Ascend C project, the tile program it came from, result.json and report.html in the
     output folder. An earlier result there is replaced in one step when the new one is whole.
+    With --writer agent a model writes, in rounds; options of that begin with "Agent".
     """
     row = find_chip(chip)
     folder = out or Path("out", task.stem)
+    asked = {
+        "model": model, "base-url": base_url, "key-env": key_env, "route": route,
+        "samples": samples, "rounds": rounds, "patience": patience, "optimise": optimise,
+        "target": target, "temperature": temperature, "max-tokens": max_tokens,
+        "budget-tokens": budget_tokens, "budget-usd": budget_usd, "price-prompt": price_prompt,
+        "price-answer": price_answer, "concurrency": concurrency, "silence": silence,
+        "attempts": attempts, "record": record, "replay": replay, "time": time,
+        "knowledge": "" if knowledge is None else str(knowledge),
+    }  # fmt: skip
+    if writer is Writer.AGENT:
+        place = journal or folder.with_name(f"{folder.name}-journal")
+        return agent.generate(task, folder, row, tolerance, asked, place, resume, seed)
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
 
-        return verdict_reply(
-            pipeline.generate(
-                task, folder, row, tolerance, steps, writer=writer.value, seed=seed, timed=time
-            )
-        )
+        verdict = pipeline.generate(
+            task, folder, row, tolerance, steps, writer=writer.value, seed=seed, timed=time,
+            search=0 if no_search else search,
+        )  # fmt: skip
+        return verdict_reply(verdict)
 
     return job
 

@@ -45,7 +45,9 @@ AREA_EXITS: dict[str, Exit] = {
     "sandbox": Exit.TASK,
     "plan": Exit.WRITER,
     "store": Exit.TASK,
+    "knowledge": Exit.TASK,
     "house": Exit.ENVIRONMENT,
+    "agent": Exit.ENVIRONMENT,
 }
 
 CODE_EXITS: dict[str, Exit] = {
@@ -76,6 +78,26 @@ CODE_EXITS: dict[str, Exit] = {
     "file-missing": Exit.TASK,
     "file-denied": Exit.TASK,
     "file-unusable": Exit.TASK,
+    "model-spec": Exit.USAGE,
+    "budget-zero": Exit.USAGE,
+    "prices-missing": Exit.USAGE,
+    "script-file": Exit.TASK,
+    "replay-missing": Exit.TASK,
+    "budget-spent": Exit.WRITER,
+    "agent-none": Exit.WRITER,
+    **dict.fromkeys(
+        (
+            "reply-no-code",
+            "reply-language",
+            "reply-part",
+            "reply-cut",
+            "reply-same",
+            "agent-ports",
+            "agent-values",
+            "agent-endless",
+        ),
+        Exit.FAILED,
+    ),
     "interrupted": Exit.INTERRUPTED,
 }
 

@@ -17,6 +17,7 @@ class Writer(str, Enum):
     """Who proposes the kernel."""
 
     PLAN = "plan"
+    AGENT = "agent"
 
 
 ChipName = Annotated[
@@ -76,6 +77,17 @@ Timed = Annotated[
         help="Also estimate how long the first set of inputs would take on the chip; "
         "`npusmith profile` says more.",
     ),
+]
+Search = Annotated[
+    int,
+    typer.Option(
+        "--search", metavar="N", min=1, max=1000,
+        help="Schedules of the kernel to try on the timing model, which says how long each would "
+        "take; the best is kept (writer plan).",
+    ),
+]  # fmt: skip
+NoSearch = Annotated[
+    bool, typer.Option("--no-search", help="Keep the schedule that the writer chose at once.")
 ]
 Attrs = Annotated[
     list[str] | None,

@@ -52,6 +52,9 @@ class Options:
     resume: bool = False
     memory_mb: float = 8192
     nulls: bool = False  # name the do-nothing kernels that would pass, too
+    chip: str = DEFAULT_CHIP
+    seed: int = 0  # the first one
+    logs: Path | None = None  # a folder for the logs of the operator's calls
 
 
 Watch = Callable[[Row, int, int], None]  # a row, how many are done, how many there are
@@ -61,7 +64,7 @@ def run(root: Path, options: Options, watch: Watch | None = None) -> list[Row]:
     """Run what `options` name; the rows of earlier runs are among those returned on resume."""
     tasks = read_suite(root, options.names, options.levels)
     plan = [(task, task.cases if options.every_case else task.cases[:1]) for task in tasks]
-    find_toolchain(find_chip(DEFAULT_CHIP))  # once, and not in the first case's time
+    find_toolchain(find_chip(options.chip))  # once, and not in the first case's time
     bind.find_binder()
     with RowFile(options.rows, options.resume) as file:
         done = {row.key for row in file.rows}
@@ -118,7 +121,7 @@ def run_task(
         take(row.model_copy(update={"repairs": repairs, "seeds": options.seeds}))
 
     try:
-        cheats = _prepare(task, answer, folder)
+        cheats = _prepare(task, answer, folder, options.chip)
     except NpusmithError as error:
         for case in cases:
             add(_row(task, case, error=f"{error.code}: {error.message} ({error.place})"))
@@ -134,7 +137,7 @@ def run_task(
         remove_tree(folder)
 
 
-def _prepare(task: Task, answer: Path, folder: Path) -> list[str]:
+def _prepare(task: Task, answer: Path, folder: Path, chip: str) -> list[str]:
     """Read the answer and compile its binding, with the substitutions that the suite makes."""
     project = read_project(answer)
     op = task.name.split("_")[0]
@@ -146,7 +149,8 @@ def _prepare(task: Task, answer: Path, folder: Path) -> list[str]:
         fresh = source.with_name(f".{os.getpid()}")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(source)
-    bind.build_binding([source], {project.op.type: project}, folder, MODULE)
+    ops = {project.op.type: project}
+    bind.build_binding([source], ops, folder, MODULE, chip=find_chip(chip))
     return [finding.code for finding in cheating.find_cheats(text, source)]
 
 
@@ -170,6 +174,7 @@ def _run_some(
         "cases": cases,
         "most_bytes": int(options.most_mb * 1e6),
         "seeds": options.seeds,
+        "seed": options.seed,
         "threads": max(1, (os.cpu_count() or 2) // jobs),
         "nulls": options.nulls,
     }
@@ -227,8 +232,9 @@ class _Reader:
 def _start(orders: dict[str, Any], folder: Path, options: Options, cases: int) -> Boxed:
     cache = cache_root()
     cache.mkdir(parents=True, exist_ok=True)
+    logs = () if options.logs is None else (options.logs,)
     policy = Policy(
-        write=(folder, cache),
+        write=(folder, cache, *logs),
         seconds=options.case_seconds * cases * options.seeds + 30,
         memory_bytes=int(options.memory_mb * (1 << 20)),
         file_bytes=4 << 30,
@@ -238,6 +244,7 @@ def _start(orders: dict[str, Any], folder: Path, options: Options, cases: int) -
         "NPUSMITH_CACHE": str(cache),
         "NPUSMITH_SECONDS": str(options.case_seconds),
         "PYTHONPATH": str(Path(npusmith.__file__).parents[1]),
+        **({} if options.logs is None else {"NPUSMITH_LOGS": str(options.logs)}),
         **{name: os.environ[name] for name in ("NPUSMITH_CXX",) if name in os.environ},
     }
     return run_boxed(

@@ -84,6 +84,8 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType) -> int:
     match kind:
         case Operand.DST if row.form is Form.LANES:
             return min(1, count)
+        case Operand.DST if row.form is Form.BLOCKS:
+            return -(-count // source.per_block)
         case Operand.DST if row.whole_repeats:
             return whole // 8  # a compare writes one bit per element
         case Operand.DST | Operand.TMP if row.form is Form.RUNNING:
@@ -113,7 +115,7 @@ def row_pitch(count: int, dtype: DType) -> int:
 def may_share(row: Intrinsic) -> bool:
     """May source and destination be the same view?"""
     # doc: the math library forbids overlapping operands
-    apart = row.form in (Form.LANES, Form.RUNNING, Form.GATHER)
+    apart = row.form in (Form.LANES, Form.RUNNING, Form.GATHER, Form.BLOCKS)
     return not apart and not row.library and not row.whole_repeats
 
 

@@ -36,6 +36,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.LANES, "Reductions along the last axis, in registers"),
     (Form.ROWS, "Reductions down a middle axis, by accumulating whole rows"),
     (Form.RUNNING, "Running folds along the last axis"),
+    (Form.BLOCKS, "Sums of blocks of 32 bytes"),
     (Form.GATHER, "Elements from anywhere in a buffer"),
 )
 
@@ -99,6 +100,8 @@ def _notes(row: Intrinsic) -> list[str]:
         notes.append("reads dst")
     if Operand.TMP in row.operands:
         notes.append(_tmp(row))
+    if row.form is Form.BLOCKS:
+        notes.append("n elements of a; apart")
     if Operand.INDEX in row.operands:
         notes.append("index: an int32 buffer of byte offsets; s in bytes; apart")
     if row.whole_repeats:

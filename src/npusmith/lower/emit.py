@@ -32,6 +32,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, bodies
 from npusmith.lower.flow import StageCall, assigned, place_variables
 from npusmith.lower.lines import STEP, code, comment
+from npusmith.lower.masks import framed, masked_form, shared_count
 from npusmith.lower.spell import Spelling
 from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
@@ -45,6 +46,7 @@ class Printer:
         self.spell = spelling
         self.calls = calls
         self.copies = 0
+        self.masked = False  # the count of instructions is in the mask register
 
     def block(self, block: Block, indent: int, wanted: frozenset[str]) -> list[str]:
         """`wanted`: variables to be declared in this list or below it."""
@@ -116,11 +118,15 @@ class Printer:
         if not _steady(stmt.step, changed):
             head, step = f"{head}, {spell.step(stmt.var)} = {step}", spell.step(stmt.var)
         advance = f"++{var}" if stmt.step == Const(1) else f"{var} += {step}"
-        return [
-            *code(f"for ({head}; {var} < {stop}; {advance}) {{", indent),
-            *self.block(stmt.body, indent + 1, below),
-            STEP * indent + "}",
+        count = shared_count(stmt, spell.program)
+        self.masked, inner = count is not None, indent + (count is not None)
+        lines = [
+            *code(f"for ({head}; {var} < {stop}; {advance}) {{", inner),
+            *self.block(stmt.body, inner + 1, below),
+            STEP * inner + "}",
         ]
+        self.masked = False
+        return lines if count is None else framed(lines, spell.show(count), indent)
 
     def _if(self, stmt: If, indent: int, below: tuple[frozenset[str], ...]) -> list[str]:
         lines = code(f"if ({self.spell.show(stmt.cond)}) {{", indent)
@@ -205,7 +211,8 @@ class Printer:
         if row.whole_repeats:
             count = self.spell.rounded(op.count, element.per_repeat)
         sources = parts[Operand.SRC]
-        text = row.emit.format(
+        text = (masked_form(op.name) if self.masked else row.emit).format(
+            ascend=row.ascend,
             dst=_first(parts[Operand.DST]),
             src=_first(sources),
             src0=_first(sources),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import (
@@ -18,6 +19,7 @@ from npusmith.ir.nodes import (
     Stmt,
     Store,
     SyncCores,
+    View,
 )
 from npusmith.ir.walk import Block, bodies, names, statements, values
 from npusmith.lower.flow import assigned
@@ -27,6 +29,7 @@ from npusmith.lower.usage import hidden, read, written
 from npusmith.target.chips import Chip
 
 _NONE: frozenset[str] = frozenset()
+_BARRIER, _SEEN = Barrier("V"), Event("V", "S")
 
 
 def insert_sync(program: Program, chip: Chip) -> Program:
@@ -89,8 +92,11 @@ class _Sync:
             before, state = self._before(stmt, state)
             scalar = frozenset(view.buffer for view in values(stmt))
             state = replace(state, scalar_reads=state.scalar_reads | scalar)
+            if isinstance(stmt, For) and self._seen_before(stmt, state):
+                before.append(_SEEN)
+                state = _seen(state)
             if isinstance(stmt, For) and self._better_before(stmt, state):
-                before.append(Barrier("V"))
+                before.append(_BARRIER)
                 state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
             inside, state = self._inside(stmt, state)
             result += [*before, inside]
@@ -132,20 +138,28 @@ class _Sync:
         if not state.vector_writes | state.vector_reads:
             return False
         clear = replace(state, vector_writes=_NONE, vector_reads=_NONE)
-        return _barriers(self._loop(stmt, clear)[0]) < _barriers(self._loop(stmt, state)[0])
+        return _count(self._loop(stmt, clear)[0], _BARRIER) < _count(
+            self._loop(stmt, state)[0], _BARRIER
+        )
+
+    def _seen_before(self, stmt: For, state: _State) -> bool:
+        """Does one wait of the scalar unit before the loop save one in every turn?"""
+        if not any(view.buffer in state.unseen for view in _read_inside(stmt)):
+            return False
+        waits = _count(self._loop(stmt, state)[0], _SEEN)
+        return _count(self._loop(stmt, _seen(state))[0], _SEEN) < waits
 
     def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
         """The events and barriers that `stmt` needs, and the state once they are through."""
         needed: list[Stmt] = []
         if any(view.buffer in state.unseen for view in values(stmt)):
-            needed.append(Event("V", "S"))
-            # the vector unit is idle then: what it wrote is written
-            state = replace(state, unseen=_NONE, vector_writes=_NONE, vector_reads=_NONE)
+            needed.append(_SEEN)
+            state = _seen(state)
         if _touched_by_vector(stmt) & state.scalar_reads:
             needed.append(Event("S", "V"))
             state = replace(state, scalar_reads=_NONE)
         if isinstance(stmt, Op) and _depends(stmt, state):
-            needed.append(Barrier("V"))
+            needed.append(_BARRIER)
             state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
             needed.append(Event("MTE3", "MTE2"))
@@ -215,8 +229,18 @@ def _drop(state: _State, buffers: frozenset[str]) -> _State:
     )
 
 
-def _barriers(stmt: Stmt) -> int:
-    return sum(item == Barrier("V") for item in statements((stmt,)))
+def _seen(state: _State) -> _State:
+    """After V->S the vector unit is idle: what it wrote is written."""
+    return replace(state, unseen=_NONE, vector_writes=_NONE, vector_reads=_NONE)
+
+
+def _count(stmt: Stmt, what: Stmt) -> int:
+    return sum(item == what for item in statements((stmt,)))
+
+
+def _read_inside(stmt: Stmt) -> Iterator[View]:
+    """What the scalar unit reads anywhere in a statement."""
+    return (view for item in statements((stmt,)) for view in values(item))
 
 
 def _depends(op: Op, state: _State) -> bool:

@@ -44,6 +44,7 @@ _HELPERS = (
     "Infinity",
     "RunningSum",
     "RunningProduct",
+    "SumBlocks",
 )
 _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
 

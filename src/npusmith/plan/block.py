@@ -63,6 +63,7 @@ class Block:
     head: int = 0  # where the next of those goes
     joined: tuple[tuple[int, ...], str] | None = None  # groups that one variable runs along
     stretch: bool = False  # part of the turns of the loop inside it
+    together: bool = False  # every core is here at the same time, with all of the work ahead
 
 
 Path = tuple[Block, ...]

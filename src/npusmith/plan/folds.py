@@ -13,7 +13,7 @@ from npusmith.plan import maps
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, leaves, regroup, sizes
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.maps import power
-from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.reader import EXACT, Reader, Result, Rule, Tensor
 from npusmith.task.graph import Argument
 
 Axes = tuple[Atom, ...]
@@ -335,6 +335,29 @@ def _moved(r: Reader, old: Tensor, new: Tensor, momentum: float) -> Tensor:
     return Tensor(r.dag.add(kept, r.dag.scaled(new.value, momentum)), dims, old.dtype)
 
 
+def _place(text: str) -> Rule:
+    """argmax and argmin: the first position that holds the largest element, or NaN.
+
+    Positions are float32: exact as long as an axis has fewer than 2**24 elements.
+    """
+
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        if r.argument(1, "dim") is None:
+            r.refuse("plan-index-output", "a position in the flattened tensor is not written")
+        chosen = _chosen(r, x, r.argument(1, "dim"))
+        atoms, value = _atoms(x, chosen), _float(r, x)
+        beyond = r.dag.const(float(EXACT - 1))
+        place = r.dag.make("index", axes=atoms)
+        best = r.dag.compare("eq", value, r.dag.reduce(text, value, atoms))
+        hit = r.dag.select(best, place, beyond)
+        number = r.dag.compare("eq", value, value)
+        found = r.dag.reduce("min", r.dag.select(number, hit, place), atoms)
+        return Tensor(found, _left(x, chosen, _flag(r, 2)), r.dtype)
+
+    return rule
+
+
 def gather(r: Reader) -> Result:
     """One element per row picked by an index: the sum of where(position == index, x, 0)."""
     x, index = r.tensor(r.argument(0)), r.tensor(r.argument(2))
@@ -383,4 +406,6 @@ RULES: dict[str, Rule] = {
     "_native_batch_norm_legit": batch_norm_measured,
     "_native_batch_norm_legit_functional": batch_norm_measured,
     "gather": gather,
+    "argmax": _place("max"),
+    "argmin": _place("min"),
 }

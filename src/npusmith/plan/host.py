@@ -7,6 +7,7 @@ of the same rank. Names are handed out here; only those that the kernel reads be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 from npusmith.ir.nodes import Assign, Call, ChipFact, Const, Expr, Host, Launch, Name, ScalarFn
 from npusmith.ir.walk import names
@@ -94,7 +95,8 @@ class Sizes:
 
     def workspace(self, length: Expr) -> str:
         """A new workspace tensor."""
-        name = f"part{len(self.scratch)}"
+        taken = {group.name for group in self.space.groups} | set(self.scratch)
+        name = next(name for i in count() if (name := f"part{i}") not in taken)
         self.scratch[name] = length
         return name
 

@@ -42,10 +42,26 @@ def sign(dag: Dag, x: Value) -> Value:
     return dag.select(dag.compare("gt", x, zero), dag.const(1.0), below)
 
 
+# ln of the normal distribution's tail beyond a, by powers of a from 0: minimax over 0 <= a <= 6.4,
+# off by at most 4.0e-6 there; further out it falls faster than the tail, which is below 1e-10.
+_TAIL = (
+    -0.693147421, -0.797959208, -0.317840278, -0.0373515412, 0.00587460632, -0.000639689621,
+    4.20727774e-05, -1.24275539e-06,
+)  # fmt: skip
+
+
 def gelu(dag: Dag, x: Value) -> Value:
-    """x / 2 * erfc(-x / sqrt(2)): 1 + erf would cancel for negative x."""
-    half = dag.scaled(x, 0.5)
-    return dag.mul(half, dag.unary("erfc", dag.scaled(x, -math.sqrt(0.5))))
+    """x times the share of a normal distribution below x: e**polynomial(-|x|), or 1 less that.
+
+    Half the work of erfc, and as its form does, it keeps the tail that 1 + erf would cancel.
+    """
+    size = dag.unary("abs", x)
+    power = dag.shifted(dag.scaled(size, _TAIL[-1]), _TAIL[-2])
+    for factor in reversed(_TAIL[:-2]):
+        power = dag.shifted(dag.mul(power, size), factor)
+    tail = dag.unary("exp", power)
+    rest = dag.shifted(dag.scaled(tail, -1.0), 1.0)
+    return dag.mul(x, dag.select(dag.compare("gt", x, dag.const(0.0)), rest, tail))
 
 
 def gelu_tanh(dag: Dag, x: Value) -> Value:

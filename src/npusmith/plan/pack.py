@@ -145,7 +145,7 @@ def _uses(stmt: Stmt) -> list[tuple[str, int]]:
 def _op_uses(name: str, views: list[str]) -> list[tuple[str, int]]:
     row = INTRINSICS[name]
     # in place only where source and destination elements are alike
-    apart = row.form in (Form.LANES, Form.RUNNING)
+    apart = row.form in (Form.LANES, Form.RUNNING, Form.BLOCKS)
     in_place = not row.library and name not in ("cast", "compare", "compares", "select", "selects")
     in_place = in_place and not apart
     used = [(views[0], 1)] if in_place else [(views[0], 0), (views[0], 1)]

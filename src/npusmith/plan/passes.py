@@ -17,6 +17,7 @@ from npusmith.ir.nodes import (
     Assign,
     Binary,
     BinOp,
+    Call,
     Combine,
     Const,
     Expr,
@@ -24,6 +25,7 @@ from npusmith.ir.nodes import (
     Name,
     Note,
     Op,
+    ScalarFn,
     Stage,
     StageKind,
     Stmt,
@@ -220,11 +222,11 @@ def _directly(w: Writer, path: Path, value: Value) -> None:
         sink = _open(w, path, value, TILE, lanes=True, serial=False)
         path[-1].items.append(_accumulate(w, path, sink.buffer, value))
         row = sink.buffer
-    path[-1].buffers[value] = _fold(w, path, value, row, w.count(path, True))
+    path[-1].buffers[value] = _fold(w, path, value, row, w.count(path, True), kept=True)
 
 
 def _pass(w: Writer, path: Path, batch: Sequence[Value], reduced: frozenset[int]) -> None:
-    space, top = w.space, len(path) == 1
+    space, top = w.space, path[-1].together
     operands = [value.args[0] for value in batch]
     wide = space.wide(operands[0])
     lanes = wide and space.last in reduced
@@ -297,15 +299,22 @@ def _accumulate(w: Writer, path: Path, buffer: str, value: Value) -> Stmt:
     return op(f"accumulate_{value.text}", (buffer, source), (), w.count(path, wide))
 
 
-def _fold(w: Writer, path: Path, value: Value, lanes: str, width: Expr) -> str:
-    """The lanes of a tile as one number."""
+def _fold(w: Writer, path: Path, value: Value, lanes: str, width: Expr, kept: bool = False) -> str:
+    """The lanes of a tile as one number. `kept`: the lanes are read again afterwards."""
     block = path[-1]
     result = w.temp(DType.FLOAT32, False, hint=value.text)
     if value.text == "prod":
         _multiply_lanes(w, block, lanes, result)
         return result
     spare = w.temp(DType.FLOAT32, True, hint="spare")
-    block.items.append(op(f"reduce_{value.text}", (result, lanes, spare), (), width))
+    if value.text == "sum":
+        scratch = w.temp(DType.FLOAT32, True, hint="spare") if kept else lanes
+        # sums of 8 first, at a cycle for 64 elements, where a reduction takes 8 (target/costs.py)
+        block.items.append(op("sum_blocks", (spare, lanes), (), width))
+        eighth = Call(ScalarFn.CEIL_DIV, (width, Const(8)))
+        block.items.append(op("reduce_sum", (result, spare, scratch), (), eighth))
+    else:
+        block.items.append(op(f"reduce_{value.text}", (result, lanes, spare), (), width))
     return result
 
 

@@ -7,12 +7,18 @@ from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan import folds, maps, scans, views
+from npusmith.plan import folds, maps, products, scans, views
 from npusmith.plan.axes import Dims, fresh
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 
-RULES: dict[str, Rule] = {**maps.RULES, **folds.RULES, **views.RULES, **scans.RULES}
+RULES: dict[str, Rule] = {
+    **maps.RULES,
+    **folds.RULES,
+    **views.RULES,
+    **scans.RULES,
+    **products.RULES,
+}
 
 _READABLE = (
     DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.INT32, DType.INT64, DType.INT16,

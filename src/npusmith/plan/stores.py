@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Note, Span, Store, View
@@ -11,11 +12,12 @@ from npusmith.plan.block import Block, Part, Path, choice
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
-from npusmith.plan.loops import nest
+from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
 from npusmith.plan.reader import EXACT, refusal
 from npusmith.plan.scalars import ZERO
 from npusmith.plan.space import Output
+from npusmith.plan.together import far_apart, rows
 from npusmith.plan.writer import Writer, op
 
 
@@ -61,7 +63,11 @@ def _store_number(w: Writer, root: Path, target: Target) -> None:
 
 def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     domain = frozenset[int]().union(*(target.groups for target in targets))
-    work = divide(w, root, domain, [target.output.value for target in targets])
+    values = [target.output.value for target in targets]
+    work = divide(w, root, domain, values)
+    if far_apart(w, work, inner_reductions(w, root, values)):
+        rows(w, root, sorted(work.dealt), lambda path: _store_row(w, path, targets))
+        return
 
     def body(path: Path) -> None:
         """At the dealt groups: outputs by the loops that are left for them."""
@@ -74,6 +80,18 @@ def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
 
     # loops that are left belong to each output, not to the pass
     run(w, root, replace(work, rest=[]), body)
+
+
+def _store_row(w: Writer, path: Path, targets: Sequence[Target]) -> None:
+    """A row that all cores do together: each its part of the elements, core 0 the numbers."""
+    lone = [target for target in targets if target.groups <= path[-1].opened]
+    rest = [target for target in targets if target not in lone]
+    ensure_reductions(w, path, [t.output.value for t in targets if not _is_copy(w, t)])
+    for target in lone:
+        _store_number(w, path, target)
+    for left in dict.fromkeys(target.groups - path[-1].opened for target in rest):
+        same = [target for target in rest if target.groups - path[-1].opened == left]
+        share(w, path, left, [], partial(_store_here, w, targets=same))
 
 
 def _store_nest(w: Writer, path: Path, left: frozenset[int], targets: Sequence[Target]) -> None:
@@ -172,6 +190,10 @@ def _small_integer(value: Value) -> bool:
         return value.number == int(value.number) and abs(value.number) < EXACT
     if value.op == "select":
         return all(_small_integer(arg) for arg in value.args[1:])
+    if value.op == "reduce" and value.text in ("max", "min"):
+        return _small_integer(value.args[0])
+    if value.op == "index":
+        return True  # of an axis of fewer elements
     small = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
     return value.op == "load" and value.dtype in small
 

@@ -12,6 +12,7 @@ from npusmith.plan.dag import Kind, Value
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
 EMPTY: Dim = ()
+_CASTS = (["to"], ["_to_copy"], ["type_as"])
 
 
 def same(r: Reader) -> Result:
@@ -133,7 +134,8 @@ def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
         return r.floating(x)
     if dtype.is_float:
         # float32 holds every value of both 16-bit types
-        return r.dag.make("narrow", r.floating(x), dtype=dtype)
+        wide = r.floating(x)
+        return r.dag.make("narrow", wide, dtype=dtype) if _asked(r, dtype) else wide
     if dtype is DType.BOOL:
         return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
     if dtype is DType.INT32 and x.dtype is not DType.INT64:
@@ -146,6 +148,16 @@ def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
             legal="float32, float16, bfloat16, bool, and int32 from floats",
         )  # fmt: skip
     return r.floating(x)
+
+
+def _asked(r: Reader, dtype: DType) -> bool:
+    """Whether the model itself converts to this type: core ATen adds conversions of its own.
+
+    It computes what it takes apart in float32 and rounds after every operation, as PyTorch does
+    between its kernels; here nothing is rounded between operations.
+    """
+    casts = [node for node in r.graph.eager if node.op.split(".")[1:2] in _CASTS]
+    return not r.graph.eager or any(node.dtype is dtype for node in casts)
 
 
 def full(r: Reader) -> Result:

@@ -1,4 +1,4 @@
-"""`write`: a captured graph -> a tile program, with no model and no search.
+"""`write`: a captured graph -> a tile program, with no model; search.py tries schedules of it.
 
 Read the graph into expressions (read), order and merge its axes (space), lay out passes and loops
 (passes, stores), share buffers (pack), and write the host function (host).
@@ -16,11 +16,17 @@ from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.walk import names, operands, statements
 from npusmith.plan.block import Block, staged
 from npusmith.plan.formula import formula
+from npusmith.plan.fronts import write_front
 from npusmith.plan.host import Sizes
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
+from npusmith.plan.picks import write_picks
 from npusmith.plan.pooling import NAMES, write_pooling
+from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import read
+from npusmith.plan.resize import write_resize
+from npusmith.plan.sampling import write_sampling
+from npusmith.plan.scatters import write_scatter
 from npusmith.plan.space import Space, resolve
 from npusmith.plan.stores import Target, store_all
 from npusmith.plan.windows import find_pooling
@@ -49,23 +55,41 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
     """The tile program for a graph, under the operator name `name`.
 
     Raises PlanError (codes plan-*) naming the node that cannot be written, why, and what to do.
-    The program is generic in sizes: written again for another captured shape of the same module it
-    is the same text, unless the model bakes sizes into its arithmetic.
+    The program is generic in sizes: it serves every shape of the same module, unless the model
+    bakes sizes into its arithmetic. Very long rows get another schedule than short ones.
     """
     pooling = find_pooling(graph, NAMES)
     if pooling is not None:
         return Plan(*write_pooling(pooling, name, chip))
+    for write_moves in (write_picks, write_scatter, write_resize, write_sampling, write_front):
+        moved = write_moves(graph, name, chip)
+        if moved is not None:
+            return Plan(*moved)
     space = resolve(read(graph))
     if not space.outputs:
         raise PlanError("plan-no-output", "the graph has no output")
-    w = Writer(space, Sizes(space))
+    w = Writer(space, Sizes(space), chip)
     targets = _name_tensors(w)
-    root = Block()
-    store_all(w, (root,), targets)
-    tensors = _tensors(w, targets)
-    packed = pack(staged(root.items), w.temps, _taken(w, tensors), chip)
-    program = _program(w, name, packed, tensors, targets)
-    return Plan(program, _spec(space, targets, name), _notes(space, w, packed))
+    spec, outputs = _spec(space, targets, name), [target.name for target in targets]
+    written: list[Block] = []
+
+    def packed(chip: Chip) -> Packed:
+        if not written:
+            root = Block(together=True)
+            store_all(w, (root,), targets)
+            written.append(root)
+        tensors = _tensors(w, targets)
+        return pack(staged(written[0].items), w.temps, _taken(w, tensors), chip)
+
+    def general(chip: Chip) -> Program:
+        return _program(w, name, packed(chip), _tensors(w, targets), targets)
+
+    quick = with_quicker(space, outputs, name, chip, general)
+    if quick is not None:
+        return Plan(quick, spec, (*space.notes, "short axes of the captured sizes stay on chip"))
+    whole = packed(chip)
+    program = _program(w, name, whole, _tensors(w, targets), targets)
+    return Plan(program, spec, _notes(space, w, whole))
 
 
 # ------------------------------------------------------------------------------------------- names

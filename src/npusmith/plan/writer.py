@@ -10,9 +10,11 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
 from npusmith.plan.block import Part, Path, Temp
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.extents import extent
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.scalars import ONE, ZERO, floating, largest, minus, plus, product, times
 from npusmith.plan.space import Space
+from npusmith.target.chips import Chip
 
 _INF = Const(math.inf)
 
@@ -26,10 +28,16 @@ class Writer:
 
     space: Space
     sizes: Sizes
+    chip: Chip
     temps: dict[str, Temp] = field(default_factory=dict)
     stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
     names: list[str] = field(default_factory=list)  # scalars read from buffers
+
+    def extent(self, groups: frozenset[int]) -> int:
+        """Elements along these groups at the captured sizes."""
+        shapes = {item.name: item.item.shape for item in self.space.inputs}
+        return math.prod(extent(self.space.groups[group].size, shapes) for group in groups)
 
     # --------------------------------------------------------------------------------- new things
 

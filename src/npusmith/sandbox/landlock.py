@@ -23,7 +23,12 @@ _NET_TCP = 0b11  # bind and connect
 _SCOPES = 0b11  # abstract UNIX sockets and signals stay inside
 
 # What programs read to start at all: libraries, loader cache, processor facts, devices.
-SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/etc", "/opt", "/proc", "/sys")
+SYSTEM = (
+    "/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/proc", "/sys",
+    # of /etc what loaders, compilers' links and time need, not what the machine keeps to itself
+    "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+    "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd", "/etc/ssl",
+)  # fmt: skip
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 

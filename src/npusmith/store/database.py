@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from npusmith.errors import NpusmithError, Place
 
@@ -62,20 +62,37 @@ class Kept:
     data: str
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a kind of file holds: a folder of numbered migrations, and the mark in its header."""
+
+    folder: str = "migrations"
+    mark: int = _MARK
+    foreign: str = "run-missing"  # the code for a file that is something else
+
+
+_RUN = Layout()
+
+
 def open_store(folder: Path, *, create: bool = False) -> Store:
     """The store of a run; an older layout is migrated, a newer one refused."""
     path = folder / FILE
     if not create and not path.is_file():
         raise NpusmithError("run-missing", f"{folder} holds no run", Place(str(folder)))
-    with _named(path):
-        folder.mkdir(parents=True, exist_ok=True)
+    return Store(path, open_file(path))
+
+
+def open_file(path: Path, layout: Layout = _RUN) -> sqlite3.Connection:
+    """A SQLite file of ours, made where there is none, with the newest layout."""
+    with named_file(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         link = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
         try:
-            _prepare(link, path)
+            _prepare(link, path, layout)
         except BaseException:
             link.close()
             raise
-    return Store(path, link)
+    return link
 
 
 class Store:
@@ -85,7 +102,12 @@ class Store:
         self.path = path
         self._link = link
 
-    def __enter__(self) -> Store:
+    @property
+    def link(self) -> sqlite3.Connection:
+        """For what adds tables of its own: see turns.py."""
+        return self._link
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -190,7 +212,7 @@ class Store:
     def propose(self, item: str, sample: int, digest: str, data: str, body: str) -> bool:
         """Keeps a candidate; False when another one was there before."""
         with self._writing() as link:
-            link.execute("INSERT OR IGNORE INTO candidates VALUES (?, ?)", (digest, _pack(body)))
+            link.execute("INSERT OR IGNORE INTO candidates VALUES (?, ?)", (digest, pack(body)))
             link.execute(
                 "INSERT OR IGNORE INTO proposals VALUES (?, ?, ?, ?)", (item, sample, digest, data)
             )
@@ -206,13 +228,22 @@ class Store:
         )
         return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
+    def proposals(self, item: str) -> list[tuple[int, str, str]]:
+        """Sample, digest and data of each candidate of an item."""
+        return [
+            (int(row[0]), str(row[1]), str(row[2]))
+            for row in self._rows(
+                "SELECT sample, candidate, data FROM proposals WHERE item = ?", item
+            )
+        ]
+
     def candidate(self, digest: str) -> str:
         """The body of a candidate."""
         rows = self._rows("SELECT body FROM candidates WHERE digest = ?", digest)
         if not rows:
             raise _damaged(self.path, f"candidate {digest[:12]} is not there")
         try:
-            return _unpack(rows[0][0])
+            return unpack(rows[0][0])
         except (zlib.error, UnicodeDecodeError) as error:
             raise _damaged(self.path, f"candidate {digest[:12]}: {error}") from error
 
@@ -230,7 +261,7 @@ class Store:
                 return False
             link.execute(
                 "INSERT INTO records VALUES (?, ?, ?, ?, ?)",
-                (unit, key, _digest(data, detail), data, _pack(detail)),
+                (unit, key, _digest(data, detail), data, pack(detail)),
             )
             link.execute("UPDATE units SET done = 1, owner = '', lease = 0 WHERE id = ?", (unit,))
         return True
@@ -260,7 +291,7 @@ class Store:
     def detail(self, key: str) -> str:
         """The second half of a record."""
         rows = self._rows("SELECT detail FROM records WHERE key = ?", key)
-        return _unpack(rows[0][0]) if rows else "{}"
+        return unpack(rows[0][0]) if rows else "{}"
 
     # ---- trust
 
@@ -276,7 +307,7 @@ class Store:
                 "SELECT key, digest, data, detail FROM records"
             ):
                 try:
-                    same = _digest(data, _unpack(detail)) == digest
+                    same = _digest(data, unpack(detail)) == digest
                 except (zlib.error, UnicodeDecodeError):
                     same = False
                 if not same:
@@ -310,7 +341,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with _named(self.path):
+        with named_file(self.path):
             self._link.execute("BEGIN IMMEDIATE")
             try:
                 yield self._link
@@ -321,11 +352,11 @@ class Store:
                 raise
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with _named(self.path):
+        with named_file(self.path):
             return self._link.execute(query, values).fetchall()
 
     def _each(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with _named(self.path):
+        with named_file(self.path):
             yield from self._link.execute(query, values)
 
 
@@ -378,11 +409,11 @@ def _started(process: int) -> str:
     return "" if fields[0] in "ZX" else fields[19]
 
 
-def _prepare(link: sqlite3.Connection, path: Path) -> None:
+def _prepare(link: sqlite3.Connection, path: Path, layout: Layout) -> None:
     """Pragmas, and the migrations that are missing, in one transaction."""
     link.execute(f"PRAGMA busy_timeout = {int(_BUSY * 1000)}")
-    steps = _migrations()
-    version = _version(link, path)
+    steps = _migrations(layout.folder)
+    version = _version(link, path, layout)
     if version > len(steps):
         message = f"{path} has layout {version}; this npusmith knows {len(steps)}"
         raise NpusmithError("store-newer", message, Place(str(path)))
@@ -390,27 +421,27 @@ def _prepare(link: sqlite3.Connection, path: Path) -> None:
     link.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
     link.execute("PRAGMA foreign_keys = ON")
     if version < len(steps):
-        _migrate(link, path, steps)
+        _migrate(link, path, layout, steps)
 
 
-def _version(link: sqlite3.Connection, path: Path) -> int:
+def _version(link: sqlite3.Connection, path: Path, layout: Layout) -> int:
     (version,) = link.execute("PRAGMA user_version").fetchone()
     (mark,) = link.execute("PRAGMA application_id").fetchone()
     (tables,) = link.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and mark != _MARK:
-        raise NpusmithError("run-missing", f"{path} is no store of npusmith", Place(str(path)))
+    if tables and mark != layout.mark:
+        raise NpusmithError(layout.foreign, f"{path} is no store of npusmith", Place(str(path)))
     return int(version)
 
 
-def _migrate(link: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+def _migrate(link: sqlite3.Connection, path: Path, layout: Layout, steps: Sequence[str]) -> None:
     link.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(link, path)  # another process may have been quicker
+        version = _version(link, path, layout)  # another process may have been quicker
         for number, text in enumerate(steps[version:], version + 1):
             for statement in _statements(text):
                 link.execute(statement)
             link.execute(f"PRAGMA user_version = {number}")
-        link.execute(f"PRAGMA application_id = {_MARK}")
+        link.execute(f"PRAGMA application_id = {layout.mark}")
         link.execute("COMMIT")
     except BaseException:
         if link.in_transaction:
@@ -418,9 +449,9 @@ def _migrate(link: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None
         raise
 
 
-def _migrations() -> list[str]:
+def _migrations(name: str) -> list[str]:
     """The texts, first to last; their names begin with 0001, 0002, ..."""
-    folder = resources.files("npusmith.store") / "migrations"
+    folder = resources.files("npusmith.store") / name
     found = sorted(path.name for path in folder.iterdir() if path.name.endswith(".sql"))
     assert [int(name[:4]) for name in found] == list(range(1, len(found) + 1))
     return [(folder / name).read_text(encoding="utf-8") for name in found]
@@ -432,11 +463,11 @@ def _statements(text: str) -> Iterable[str]:
     return (part.strip() for part in bare.split(";") if part.strip())
 
 
-def _pack(text: str) -> bytes:
+def pack(text: str) -> bytes:
     return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
 
 
-def _unpack(body: Any) -> str:
+def unpack(body: Any) -> str:
     return zlib.decompress(body).decode("utf-8", "surrogatepass")
 
 
@@ -450,7 +481,7 @@ def _damaged(path: Path, what: str) -> NpusmithError:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def named_file(path: Path) -> Iterator[None]:
     """Raises what SQLite refuses as an error with a code."""
     try:
         yield

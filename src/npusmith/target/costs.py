@@ -213,13 +213,13 @@ _FIELDS = {
     "issue": "cycles",
     "row": "cycles/row",
     "nz_row": "cycles/row",
-    "nz_request": "cycles/request",
+    "request": "cycles/request",
     "gap": "cycles",
 }
 _COPY = "COPY 1: 128 B every 20.6 cycles"
 _ROW = "COPY 2: 64 rows of 128 B take at most 8.3 cycles a row, and HBM is the limit there"
 _LOADS = "Matmul ladder: 430 cycles of MTE1 for 5 loads of a K step, 348 without"
-_NZ_ROW = "Matmul ladder 1-3: 3.6 cycles a strided row of 128 B; deriv-0006: 5.3 cold"
+_REQUEST = "Matmul ladder 1, 4, 5: 3.0 cycles a row of 128 B, 11.2 for 256 B and 512 B"
 
 
 def _path(name: str, **fields: tuple[float, Basis, str]) -> tuple[CostRow, ...]:
@@ -238,7 +238,7 @@ _PATHS = (
         issue=(2, "derived", "mskr: 2 cycles on top of the bytes, back to back"),
         row=(1, "guess", ""),
         nz_row=(1, "guess", ""),
-        nz_request=(0, "guess", ""),
+        request=(0, "guess", ""),
         gap=(0, "guess", ""),
     ),
     *_path(
@@ -259,12 +259,12 @@ _PATHS = (
     *_path(
         "gm_l1",
         start=(187, "derived", "dma-0003"),
-        rate=(121, "derived", "closed-form matmul model on 2,720 records; dma-0003: 171"),
+        rate=(105, "derived", _REQUEST + "; dma-0003: 171 in all"),
         miss=(40, "guess", "COPY L1 2: 24 cores get 31.7 each when HBM is the limit"),
         issue=(38, "derived", "closed-form matmul model: 38 cycles a DMA"),
         row=(4, "guess", "as gm_ub"),
         nz_row=(1.8, "derived", "bank: contiguous rows of 64-256 B in L2 take 1.5-2.3 cycles each"),
-        nz_request=(3.6, "derived", _NZ_ROW),
+        request=(1.8, "derived", _REQUEST),
     ),
     *_path(
         "l1_gm",
@@ -288,7 +288,7 @@ _PATHS = (
     *_path(
         "l0c_gm",
         start=(60, "derived", "dma-0005: 35, and never less than 80 in all"),
-        rate=(134, "derived", "dma-0005"),
+        rate=(134, "derived", "dma-0005, floats; Matmul ladder 4: 64 a cycle of halves"),
         issue=(20.6, "guess", "as gm_ub"),
         row=(1.7, "derived", "bank: 1,600 rows of 32 B a core"),
         nz_row=(4, "guess", "as gm_ub"),
@@ -347,14 +347,23 @@ _MEMORY = (
     *_rows(
         "bytes",
         ("hbm.transfer_bytes", 1000, "derived", "LADDER: 1.36 TB/s of 8 KB, 1.54 of 32 KB"),
+        ("gm.piece_bytes", 512, "derived", "COPY 4, L1 3: 31 cycles a piece of 48 cores, 16 of 24"),
         ("gm.bypass_bytes", 195, "derived", "COPY 8, L1 7: 11.6, 7.9 cycles a row of 128 B"),
         ("l2.same_window", 131072, "guess", "COPY 7 and 8: cores 128 KB apart are not in the way"),
-        ("gm.piece_bytes", 512, "derived", "COPY 4, L1 3: 31 cycles a piece of 48 cores, 16 of 24"),
+    ),
+    *_rows(
+        "pieces/cycle",
+        ("gm.pieces", 2.2, "derived", "bank: 1.6 to 2.4 in 6 records with rows of 96 to 416 B"),
     ),
     *_rows(
         "times",
         ("gm.atomic", 1, "guess", "an atomic transfer takes no longer"),
         ("hbm.write_back", 1, "guess", "a byte written to HBM takes as long as one read"),
+        ("ub.hold", 0.1, "derived", "LADDER 5, 6: 4.4 us of MTE2 and 6.7 of the core for 5.9 of V"),
+    ),
+    *_rows(
+        "halvings",
+        ("gm.knee", 2, "derived", "COPY L1 2, UB 3: 24 cores have 95 % of what 48 get from HBM"),
     ),
     *_rows(
         "0 or 1",

@@ -60,6 +60,7 @@ class Form(str, Enum):
     LANES = "reduction along the last axis, in registers: only dst[0] is written"
     ROWS = "reduction down a middle axis: a whole row is accumulated into dst"
     RUNNING = "running fold along the last axis: every element with all those before it"
+    BLOCKS = "sums of blocks: one element of dst for each 32 bytes of the source"
     GATHER = "elements of the source from where a buffer of offsets says"
 
 
@@ -334,6 +335,17 @@ _ROWS: tuple[Intrinsic, ...] = (
     # ---- running folds along the last axis
     _running("running_sum", "RunningSum", "TransDataTo5HD and Add", m.running_sum, "+"),
     _running("running_prod", "RunningProduct", "TransDataTo5HD and Mul", m.running_prod, "*"),
+    # ---- sums of blocks
+    Intrinsic(
+        "sum_blocks",
+        "BlockReduceSum",
+        (_D, _S, _N),
+        (F32,),
+        m.sum_blocks,
+        "SumBlocks({dst}, {src}, {count})",
+        "dst[i] = sum of the elements of a in its i-th block of 32 bytes",
+        Form.BLOCKS,
+    ),
     # ---- elements from anywhere in a buffer
     Intrinsic(
         "gather",

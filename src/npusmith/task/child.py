@@ -63,7 +63,7 @@ def main() -> None:
         manifest = Preparation(orders, folder).run()
         _write_text(folder / MANIFEST, manifest.model_dump_json())
     except BaseException as error:
-        _write_text(folder / ERROR, _failure(error, orders.path).model_dump_json())
+        _write_text(folder / ERROR, failure(error, orders.path).model_dump_json())
         code = 1
     os._exit(code)  # threads and exit hooks of the task have no say any more
 
@@ -72,7 +72,7 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", errors="replace")
 
 
-def _failure(error: BaseException, path: str) -> Failure:
+def failure(error: BaseException, path: str) -> Failure:
     if isinstance(error, TaskError):
         place = error.place
         return Failure(

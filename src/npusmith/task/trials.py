@@ -61,7 +61,8 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".data-", dir=folder.resolve()))
     try:
-        boxed = _run_child(task, fresh, seeds, edges, shapes, limits or Limits())
+        orders = _orders(task, fresh, seeds, edges, shapes)
+        boxed = run_child(task, fresh, orders, limits or Limits())
         manifest = read_manifest(task, fresh)
         check_files(task, fresh, manifest)
         _prune(fresh, manifest)
@@ -96,15 +97,10 @@ def _package_paths() -> list[str]:
     return found
 
 
-def _run_child(
-    task: Task,
-    fresh: Path,
-    seeds: tuple[int, ...],
-    edges: bool,
-    shapes: bool,
-    limits: Limits,
-) -> Boxed:
-    orders = wire.Orders(
+def _orders(
+    task: Task, fresh: Path, seeds: tuple[int, ...], edges: bool, shapes: bool
+) -> wire.Orders:
+    return wire.Orders(
         path=str(task.path),
         text=task.text,
         folder=str(fresh),
@@ -116,6 +112,17 @@ def _run_child(
         shapes=shapes,
         shape_elements=SHAPE_ELEMENTS,
     )
+
+
+def run_child(
+    task: Task,
+    fresh: Path,
+    orders: wire.Orders,
+    limits: Limits,
+    start: str = _START,
+    result: str = wire.MANIFEST,
+) -> Boxed:
+    """Run the task in the box, by the program `start`; TaskError unless it leaves `result`."""
     paths = _package_paths()
     policy = Policy(
         write=(fresh,),
@@ -125,9 +132,9 @@ def _run_child(
         file_bytes=limits.file_bytes,
         processes=False,
     )
-    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
+    argv = [sys.executable, "-I", "-B", "-c", start, *paths]
     boxed = run_boxed(argv, policy, stdin=orders.model_dump_json().encode(), cwd=fresh)
-    _raise_failure(task, fresh, boxed, limits)
+    _raise_failure(task, fresh, boxed, limits, result)
     return boxed
 
 
@@ -136,9 +143,9 @@ def _neighbours(path: Path) -> list[Path]:
     return sorted(item for item in path.parent.glob(f"{path.stem}.*") if item.is_file())
 
 
-def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits) -> None:
+def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits, result: str) -> None:
     """TaskError for a child that did not finish: by its own account, or by how it ended."""
-    if boxed.ok and (fresh / wire.MANIFEST).exists():
+    if boxed.ok and (fresh / result).exists():
         return
     place = Place(str(task.path))
     stage = _read_small(fresh / wire.STAGE).decode(errors="replace")[:100] or "starting"

@@ -96,6 +96,7 @@ class Orders(Record):
     edges: bool
     shapes: bool
     shape_elements: int  # most input elements of one shape set
+    training: bool = False  # capture the model in training mode; only outline.py does
 
 
 class Failure(Record):

@@ -118,7 +118,8 @@ def work_of(call: Call) -> Work:
     elif family not in ("norm", "reduce", "pick", "scan", "loss", "index"):
         rows = 0.0
     kind = call.inputs[0].dtype if call.inputs else "float32"
-    skewed = family in ("cube", "norm", "reduce", "pick") and _is_skewed(call)
+    by_rows = family in ("cube", "norm", "reduce", "pick") or _repeats_columns(call)
+    skewed = by_rows and _is_skewed(call)
     return Work(
         _key(call, inner), family, moved, elements / 1e6, rows / 1e3, products / 1e6, kind, skewed
     )

@@ -25,11 +25,12 @@ from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
 from npusmith.twin.compile import Build
 from npusmith.twin.finding import Finding
 from npusmith.twin.opdef import OpText, PortText
-from npusmith.twin.orders import Array, Attr, Orders, Output
+from npusmith.twin.orders import Array, Attr, Orders, Output, Sparse, Virtual
 from npusmith.twin.toolchain import Toolchain
 from npusmith.twin.watch import Watch
 
-Input = Array | Sequence[Array] | None  # None: an absent optional one; a sequence: a DYNAMIC one
+# None: an absent optional one; a sequence: a DYNAMIC one
+Input = Array | Virtual | Sparse | Sequence[Array] | None
 Outputs = Output | Sequence[Output]  # a sequence: a DYNAMIC one
 
 _GRACE = 10.0  # seconds that the sandbox allows beyond the runner's own alarm
@@ -90,7 +91,7 @@ def run(
     seconds: float = 60,
     workspace_cap: int = _WORKSPACE_CAP,
     writable: Collection[int] = (),
-    initial: Mapping[int, Sequence[Array]] | None = None,
+    initial: Mapping[int, Sequence[Array | Sparse]] | None = None,
     saturate: bool = False,
     watch: Watch = _WATCH,
     record: Path | None = None,
@@ -101,11 +102,12 @@ def run(
 
     `writable`: positions of inputs that the kernel may change; Run.inputs gives them back.
     `initial`: what the tensors of an output hold at first, by its position; else nothing is there.
+    Sparse tensors take little memory, whatever their size.
     `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
     documents do not agree on the default. `watch`: what the sanitizer assumes and reports.
     `record`: where the log of the launch goes (runtime/log.h). `dry`: values are neither moved nor
-    computed nor checked, so outputs mean nothing: for the log of a big kernel whose control flow
-    does not depend on data.
+    computed nor checked, and there are no outputs: for the log of a big kernel whose control flow
+    does not depend on data. Its inputs may be Virtual: tensors of any size that take no memory.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -160,7 +162,7 @@ def call(
     """
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
-    orders = Orders(folder)
+    orders = Orders(folder, dry)
     try:
         fill(orders)
         orders.say("seconds", seconds)
@@ -221,11 +223,11 @@ def _add_tensors(
     op: OpText,
     inputs: Sequence[Input],
     outputs: Sequence[Outputs],
-    initial: Mapping[int, Sequence[Array]],
+    initial: Mapping[int, Sequence[Array | Sparse]],
 ) -> None:
     places: dict[str, list[int]] = {}  # input name -> positions among all input tensors
     for port, value in enumerate(inputs):
-        arrays = [value] if isinstance(value, np.ndarray) else value or ()
+        arrays = [value] if isinstance(value, (np.ndarray, Virtual, Sparse)) else value or ()
         places[op.inputs[port].name] = [orders.input(port, array) for array in arrays]
     for port, wanted in enumerate(outputs):
         shared = places.get(op.outputs[port].name, [])

@@ -5,6 +5,7 @@ The words of the orders are described in runtime/host/request.h.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections.abc import Sequence
@@ -25,6 +26,34 @@ Attr = int | float | bool | str | Sequence[int] | Sequence[float] | Sequence[boo
 
 _PADDING = b"\xff\x7f" * 64  # behind each tensor's bytes: the runner maps it too; NaN as any float
 _PAGE = 4096  # memory.cpp maps whole ones
+
+
+@dataclass(frozen=True, slots=True)
+class Virtual:
+    """An input without values, for a dry run: its file takes no room on the disk."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """A tensor of zeros with some runs of other values, each with the element where it begins.
+
+    Its file has holes: it may be larger than memory and disk, where a run touches little of it.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    runs: tuple[tuple[int, Array], ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +80,10 @@ class Orders:
     """The orders of one run while they are written; files go into `folder`."""
 
     folder: Path
+    dry: bool = False  # outputs are nowhere kept
     lines: list[str] = field(default_factory=list)
     inputs: list[Path] = field(default_factory=list)
+    outputs: int = 0
     slots: list[Slot] = field(default_factory=list)
     changed: list[Slot] = field(default_factory=list)  # of inputs that the run may write
     ports: list[int] = field(default_factory=list)  # of each input tensor
@@ -63,20 +94,29 @@ class Orders:
         texts = [_hex(part) if isinstance(part, (str, bytes)) else str(part) for part in parts]
         self.lines.append(" ".join([word, *texts]))
 
-    def input(self, port: int, array: Array) -> int:
+    def input(self, port: int, array: Array | Virtual | Sparse) -> int:
         """Write a tensor; its position among all of them."""
         path = self.folder / f"in{len(self.inputs)}"
-        dtype = _dtype_of(array)
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        with path.open("wb") as file:
-            file.write(flat.data)
-            file.write(_PADDING)
-            file.truncate(_whole(flat.size))
-        self._tensor("in", port, dtype, flat.size, path, array.shape)
+        if isinstance(array, Virtual):
+            dtype, size = array.dtype, self._virtual(path, array)
+        elif isinstance(array, Sparse):
+            dtype, size = array.dtype, _write_runs(path, array)
+        else:
+            dtype, size = _dtype_of(array), _write(path, array)
+        self._tensor("in", port, dtype, size, path, array.shape)
         self.inputs.append(path)
         self.ports.append(port)
         self.arrays.append((tuple(array.shape), dtype))
         return len(self.inputs) - 1
+
+    def _virtual(self, path: Path, tensor: Virtual) -> int:
+        if not self.dry:
+            raise TwinError(
+                "inputs-mismatch", "a tensor without values was given to a run that computes",
+                seen=f"shape {tensor.shape}", legal="arrays, or a dry run",
+            )  # fmt: skip
+        _spare(path, tensor.bytes)
+        return tensor.bytes
 
     def allow(self, positions: Sequence[int]) -> None:
         """The kernel may write these input tensors, and what it leaves there is read back."""
@@ -87,20 +127,28 @@ class Orders:
             self.changed.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
 
     def output(
-        self, port: int, output: Output, ref: int = -1, initial: Array | None = None
+        self, port: int, output: Output, ref: int = -1, initial: Array | Sparse | None = None
     ) -> None:
         """Room for an output, or the file of the input whose memory it shares."""
         shape, dtype = tuple(output[0]), output[1]
-        path = self.inputs[ref] if ref >= 0 else self.folder / f"out{len(self.slots)}"
+        path = self.inputs[ref] if ref >= 0 else self.folder / f"out{self.outputs}"
         size = int(np.prod(shape, dtype=np.int64)) * dtype.bytes
-        if ref < 0 and initial is None:
+        if ref < 0 and self.dry:
+            _spare(path, size)
+        elif ref < 0 and initial is None:
             _reserve(path, size)
+        elif ref < 0 and isinstance(initial, Sparse):
+            _write_runs(path, initial)
+            self.say("filled", self.outputs)
         elif ref < 0 and initial is not None:
             flat = np.ascontiguousarray(initial).reshape(-1).view(np.uint8)
             path.write_bytes(flat.tobytes() + _PADDING)
             os.truncate(path, _whole(size))
-            self.say("filled", len(self.slots))
+            self.say("filled", self.outputs)
         self._tensor("out", port, dtype, size, path, shape, ref)
+        self.outputs += 1
+        if self.dry:
+            return
         self.slots.append(Slot(os.open(path, os.O_RDWR | os.O_CLOEXEC), size, shape, dtype))
 
     def close(self) -> None:
@@ -148,6 +196,32 @@ def _dtype_of(array: Array) -> DType:
         raise TwinError(
             "inputs-mismatch", f"arrays of {array.dtype} have no element type on the chip"
         ) from error
+
+
+def _write(path: Path, array: Array) -> int:
+    """The array's bytes and what the runner maps behind them; how many the array has."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    with path.open("wb") as file:
+        file.write(flat.data)
+        file.write(_PADDING)
+        file.truncate(_whole(flat.size))
+    return int(flat.size)
+
+
+def _write_runs(path: Path, tensor: Sparse) -> int:
+    """The runs where they belong, holes between them; the tensor's bytes."""
+    with path.open("wb") as file:
+        for start, values in tensor.runs:
+            file.seek(start * tensor.dtype.bytes)
+            file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+        file.truncate(_whole(tensor.bytes))
+    return tensor.bytes
+
+
+def _spare(path: Path, size: int) -> None:
+    """A file of holes: a dry run touches none of it."""
+    with path.open("wb") as file:
+        file.truncate(_whole(size))
 
 
 def _reserve(path: Path, size: int) -> None:

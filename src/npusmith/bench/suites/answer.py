@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.suites.watch import leave_reply, read_orders
+from npusmith.bench.suites.timed import numbered, weigh
+from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
 from npusmith.conformance.npukernelbench import Options, run_task
 from npusmith.conformance.rows import Row
 from npusmith.conformance.suite import read_suite
-from npusmith.errors import NpusmithError
+from npusmith.errors import NpusmithError, TwinError
+from npusmith.target.chips import find_chip
 
 
 def main() -> None:
@@ -25,10 +27,25 @@ def main() -> None:
             most_mb=float(orders["most_mb"]),
             memory_mb=float(orders["memory_mb"]),
             seeds=int(orders["seeds"]),
-            nulls=True,
+            nulls=orders["nulls"],
+            chip=orders["chip"],
+            seed=int(orders["seed"]),
+            logs=Path(orders["logs"]) if "logs" in orders else None,
         )
         run_task(task, orders["cases"], options, 1, rows.append, folder / "project")
     except NpusmithError as error:
-        reply["error"] = f"{error.code}: {error.message}"
+        reply["error"] = told_error(error)
     reply["rows"] = [row.model_dump(mode="json") for row in rows]
+    if "logs" in orders and "error" not in reply:
+        reply |= _time(orders, rows, folder)
     leave_reply(folder, reply)
+
+
+def _time(orders: dict[str, Any], rows: list[Row], folder: Path) -> dict[str, Any]:
+    """The times of what the recorded call left."""
+    try:
+        if not all(row.official for row in rows):
+            raise TwinError("timing-log", "the recorded run did not come to its end")
+        return weigh(numbered(Path(orders["logs"])), find_chip(orders["chip"]), folder)
+    except NpusmithError as error:
+        return {"error": told_error(error)}

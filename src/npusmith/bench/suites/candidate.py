@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from npusmith.bench.suites import wire
+from npusmith.bench.suites import alias, wire
 from npusmith.conformance import stubs
 from npusmith.errors import NpusmithError
 from npusmith.task import candidatewire as names
@@ -29,7 +29,7 @@ def main() -> None:
     orders = json.loads(sys.stdin.buffer.read())
     torch.set_num_threads(2)
     folder = Path(orders["out"])
-    record: dict[str, Any] = {"outputs": [], "calls": [], "started": -1}
+    record: dict[str, Any] = {"outputs": [], "calls": [], "alias": [], "writes": [], "started": -1}
     try:
         _run(orders, folder, record)
     except BaseException as error:
@@ -65,9 +65,12 @@ def _run(orders: dict[str, Any], folder: Path, record: dict[str, Any]) -> None:
     for at, tree in enumerate(orders["trials"]):
         record["started"] = at
         _save(folder, record)
-        inputs = _known(wire.get(tree, given))
+        plain = wire.get(tree, given)
+        inputs = _known(plain)
         with torch.no_grad(), user.user_code(orders["model"], "forward()"):
             outputs = model(*inputs)
+        record["alias"].append(alias.shared(outputs, inputs))
+        record["writes"].append(alias.changed(plain, inputs))
         record["outputs"].append(wire.put(outputs, folder, f"out{at}"))
         record["calls"].append(_lines(folder / names.CALLS))
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ import torch
 
 from npusmith import __version__
 from npusmith.bench.model import Candidate, Item, Limits, Record, TrialNote, unit_key
-from npusmith.bench.suites import submit, wire
+from npusmith.bench.suites import place, wire
 from npusmith.bench.suites.rules import Rule
+from npusmith.bench.suites.times import add_times, wants_time
 from npusmith.bench.suites.trials import Order, Trials, make_trials
 from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.conformance import rules as ours
@@ -36,9 +37,11 @@ from npusmith.task.weak import find_null_kernels
 from npusmith.twin.toolchain import find_toolchain
 
 _UNORDERED = {"hazard", "hazard-barrier", "gm-race", "gm-line", "gm-cache"}
-_CHEATS = ("cheat-compute", "cheat-binding")
+_CHEATS = ("cheat-compute", "cheat-binding", "cheat-alias")
 _KEPT = 12  # trials and messages in a record
 DISK_BYTES = 4 << 30  # what a unit may write: outputs of all trials, builds, what it likes
+# What this machine lacks is nobody's failure: the unit has no verdict then.
+_OURS = ("cache-unusable", "disk-full", "compiler-missing", "toolchain-failed", "torch-missing")
 _ANY_ERROR = (Exception,)
 
 
@@ -97,14 +100,33 @@ def judge(plan: Plan, item: Item, candidate: Candidate, limits: Limits) -> Recor
         f"note_{at}": str(note)[:300] for at, note in enumerate(trials.record["notes"][:5])
     }
     record.weak_task = _weak(trials, plan.profile)
+    if record.weak_task:
+        plan, trials = _more(plan, trials, record, limits)
     work = Path(tempfile.mkdtemp(prefix="npusmith-unit-")).resolve()
     try:
         _judge(plan, trials, record, candidate, limits, work)
     except NpusmithError as error:
+        if error.code in _OURS:
+            raise
         fail(record, f"{error.code}: {error.message}")
     finally:
         remove_tree(work)
     return record
+
+
+def _more(plan: Plan, trials: Trials, record: Record, limits: Limits) -> tuple[Plan, Trials]:
+    """The trials with values that tell kernels apart; the suite's verdict is on its own alone."""
+    order = replace(plan.order, more=True)
+    try:
+        found = make_trials(order, seconds=limits.seconds, memory_mb=limits.memory_mb)
+    except TaskError as error:
+        record.provenance["more"] = f"no further values: {error.code}: {error.message}"[:300]
+        return plan, trials
+    names = [str(row["name"]) for row in found.rows[len(trials.rows) :]]
+    if names:
+        said = "a do-nothing kernel passes the task's own values; judged on these as well"
+        record.provenance["more"] = f"{said}: {', '.join(names)}"
+    return replace(plan, official=plan.official or len(trials.rows)), found
 
 
 def refused(record: Record, candidate: Candidate) -> Record:
@@ -126,8 +148,9 @@ def fail(record: Record, error: str) -> None:
 def _judge(
     plan: Plan, trials: Trials, record: Record, candidate: Candidate, limits: Limits, work: Path
 ) -> None:
-    kind, extra = submit.write_files(candidate, work, limits.chip)
+    folder, kind, extra = place.put(candidate, limits.chip)
     orders = {
+        "place": str(folder),
         "given": str(trials.folder),
         "init": trials.record["init"],
         "parameters": trials.record["parameters"],
@@ -148,6 +171,30 @@ def _judge(
     start = time.monotonic()
     _take(plan, trials, record, ended)
     record.seconds["compare"] = round(time.monotonic() - start, 3)
+    if wants_time(record, limits):
+        orders |= {"kind": kind, "sample": limits.sample}
+        _time(plan, trials, record, limits, orders, work)
+
+
+def _time(
+    plan: Plan,
+    trials: Trials,
+    record: Record,
+    limits: Limits,
+    orders: dict[str, Any],
+    work: Path,
+) -> None:
+    """One more run, on the first trial, in a process of its own."""
+
+    def start(folder: Path) -> Ended:
+        return run_watched(
+            "timed", orders, folder, seconds=2 * limits.seconds + 30, disk_bytes=plan.disk_bytes
+        )
+
+    remove_tree(work)  # what the judged run left; the disk may be small
+    work.mkdir()
+    inputs = trials.rows[0]["inputs"]
+    add_times(record, limits, work / "time", task=Path(plan.order.path), inputs=inputs, start=start)
 
 
 def _take(plan: Plan, trials: Trials, record: Record, ended: Ended) -> None:
@@ -164,6 +211,8 @@ def _take(plan: Plan, trials: Trials, record: Record, ended: Ended) -> None:
         return
     if "error" in reply:
         error = reply["error"]
+        if error["code"] in _OURS:
+            raise NpusmithError(error["code"], error["message"])
         record.messages = [str(line) for line in error["lines"]]
         fail(record, f"{error['code']}: {error['message']}")
         return
@@ -185,6 +234,9 @@ def _weigh(plan: Plan, trials: Trials, record: Record, answers: Sequence[dict[st
     findings = [item for answer in answers for item in answer.get("findings", ())]
     errors = _count(record, findings)
     looked = official[: plan.official or len(official)]
+    if handed := _handed_back(trials, answers):
+        record.cheating = list(dict.fromkeys([*record.cheating, "cheat-alias"]))
+        record.messages.append(handed)
     cheated = any(code in _CHEATS for code in record.cheating)
     idle = whole and all(not sum(answer.get("ran", [0])) for answer in answers)
     if idle and all(official):  # right values, and neither an operator nor a launch was seen
@@ -196,13 +248,22 @@ def _weigh(plan: Plan, trials: Trials, record: Record, answers: Sequence[dict[st
     record.precise = record.strict and all(precise)
     record.clean = bool(record.compiled) and not errors
     if len(notes) > 1:
-        record.accuracy = round(sum(official) / len(trials.rows), 6)
+        record.accuracy = round(sum(looked) / len(looked), 6)
     notes.sort(key=lambda note: note.passed)
     record.trials = notes[:_KEPT]
     _name_rung(record, answers, whole, strict)
     failed = [f"{note.name}: {note.message}" for note in notes if note.message]
     if not (record.official and record.strict):
         record.error = "; ".join(failed[:3])[:700]
+
+
+def _handed_back(trials: Trials, answers: Sequence[dict[str, Any]]) -> str:
+    """The trial in which an output was an untouched input, and was none in the reference."""
+    for row, answer in zip(trials.rows, answers, strict=False):
+        mine = answer.get("alias") or []
+        if set(mine) - set(row.get("alias", ())) and not answer.get("writes"):
+            return f"cheat-alias: {row['name']}: output {mine[0]} is an input, as it came"
+    return ""
 
 
 def _name_rung(
@@ -255,8 +316,11 @@ def _compare(
         note.message = f"the candidate left {error}"[:300]
         return note, (False, False, False)
     try:
-        said = plan.rule(wanted, found, golden, trials.value(row["inputs"]))
-        form = ours.strict(wanted, found)
+        more = row["kind"] == "more"  # not the suite's, whose rules take no NaN to be right
+        given = trials.value(row["inputs"])
+        said = "" if more else plan.rule(wanted, found, golden, given)
+        said = said or (_precise(wanted, found, golden) if more else "")
+        form = ours.strict(wanted, found) or _overwrites(row, answer)
         values = "" if said or form else _precise(wanted, found, golden)
         _figures(note, wanted, found)
     except _ANY_ERROR as error:  # of a rule, on values of a kind that it does not expect
@@ -264,6 +328,11 @@ def _compare(
     note.passed = not said
     note.message = (said or form or values)[:400]
     return note, (not said, not said and not form, not (said or form or values))
+
+
+def _overwrites(row: dict[str, Any], answer: dict[str, Any]) -> str:
+    """The caller's tensors are not the candidate's to write to, where the reference does not."""
+    return "an input was overwritten" if answer.get("writes") and not row.get("writes") else ""
 
 
 def _precise(wanted: Any, found: Any, golden: Any) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from npusmith.bench.suites import wire
+from npusmith.bench.suites.place import slot
 from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
-from npusmith.errors import NpusmithError
+from npusmith.errors import NpusmithError, TwinError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.target.chips import find_chip
 from npusmith.task import candidatewire as names
@@ -39,22 +40,25 @@ def main() -> None:
     folder = Path(orders["folder"])
     reply: dict[str, Any] = {"compiled": False, "cheats": [], "answers": [], "seconds": {}}
     try:
-        submission = read_submission(folder / orders["submission"])
-        reply["cheats"] = _cheats(submission)
-        start = time.monotonic()
-        work = folder / "build"
-        work.mkdir()
-        built = build_module(submission, find_chip(orders["chip"]), work)
-        reply["compiled"] = True
-        reply["compiler"] = built.toolchain.compiler.version
-        reply["seconds"]["compile"] = round(time.monotonic() - start, 3)
-        start = time.monotonic()
-        orders["given"] = str(_share_inputs(orders, folder))
-        reply["answers"] = _run_all(built, orders, folder)
-        reply["seconds"]["run"] = round(time.monotonic() - start, 3)
+        with slot() as work:
+            _judge(orders, work, folder, reply)
     except NpusmithError as error:
         reply["error"] = told_error(error)
     leave_reply(folder, reply)
+
+
+def _judge(orders: dict[str, Any], work: Path, folder: Path, reply: dict[str, Any]) -> None:
+    submission = read_submission(Path(orders["place"]) / orders["submission"])
+    reply["cheats"] = _cheats(submission)
+    start = time.monotonic()
+    built = build_module(submission, find_chip(orders["chip"]), work)
+    reply["compiled"] = True
+    reply["compiler"] = built.toolchain.compiler.version
+    reply["seconds"]["compile"] = round(time.monotonic() - start, 3)
+    start = time.monotonic()
+    orders["given"] = str(_share_inputs(orders, folder))
+    reply["answers"] = _run_all(built, orders, folder)
+    reply["seconds"]["run"] = round(time.monotonic() - start, 3)
 
 
 def _cheats(submission: Submission) -> list[dict[str, Any]]:
@@ -89,9 +93,26 @@ def _run_all(built: ModuleBuild, orders: dict[str, Any], folder: Path) -> list[d
     return answers + [lost] * (len(orders["trials"]) - len(answers))
 
 
+def record_once(orders: dict[str, Any], folder: Path) -> Path:
+    """Call the class on the first trial alone, with logs; the folder in which it ran.
+
+    Launches inside the process leave logs in the order of launches, which only one trial tells.
+    """
+    submission, out = read_submission(Path(orders["place"]) / orders["submission"]), folder / "run"
+    orders = {**orders, "trials": orders["trials"][:1], "logs": str(out / names.LOGS)}
+    orders["given"] = str(_share_inputs(orders, folder))
+    with slot() as work:
+        built = build_module(submission, find_chip(orders["chip"]), work)
+        answers = _run_once(built, orders, out)
+    if "outputs" not in answers[0]:
+        raise TwinError("timing-log", "the recorded run did not come to its end")
+    return out
+
+
 def _run_once(built: ModuleBuild, orders: dict[str, Any], out: Path) -> list[dict[str, Any]]:
     out.mkdir()
     (out / names.CALLS).touch()
+    (out / names.LOGS).mkdir()
     _link_cache(built, out / "cache")
     boxed = _start(built, orders, out)
     record = _record(out)
@@ -101,7 +122,8 @@ def _run_once(built: ModuleBuild, orders: dict[str, Any], out: Path) -> list[dic
     answers = []
     for at, tree in enumerate(record["outputs"][: len(ends)]):
         mine = calls[ends[at - 1] if at else 0 : ends[at]]
-        answers.append({"folder": str(out), "outputs": tree, **_told(mine)})
+        touched = {name: _at(record[name], at) for name in ("alias", "writes")}
+        answers.append({"folder": str(out), "outputs": tree, **touched, **_told(mine)})
     if answers and launches:  # of the whole process
         told = _told(launches)
         answers[0]["findings"] += told["findings"]
@@ -148,6 +170,7 @@ def _start(built: ModuleBuild, orders: dict[str, Any], out: Path) -> Boxed:
         "NPUSMITH_CACHE": str(out / "cache"),
         "NPUSMITH_FINDINGS": str(out / names.CALLS),
         "NPUSMITH_SECONDS": str(orders["seconds"]),
+        **({"NPUSMITH_LOGS": orders["logs"]} if "logs" in orders else {}),
     }
     argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
     return run_boxed(argv, policy, stdin=json.dumps(told).encode(), env=env, cwd=out)
@@ -165,14 +188,17 @@ def _package_paths() -> list[str]:
 
 def _record(out: Path) -> dict[str, Any]:
     """The candidate's own account, in the form that it should have."""
-    empty: dict[str, Any] = {"outputs": [], "calls": [], "started": -1}
+    empty: dict[str, Any] = {"outputs": [], "calls": [], "started": -1, "alias": [], "writes": []}
     with contextlib.suppress(ValueError):
         found = json.loads(wire.read_plain(out / names.RESULT, 16 << 20))
-        if isinstance(found, dict) and all(
-            isinstance(found.get(name), type(empty[name])) for name in empty
-        ):
+        found = {**empty, **found} if isinstance(found, dict) else empty
+        if all(isinstance(found[name], type(empty[name])) for name in empty):
             return found
     return empty
+
+
+def _at(rows: list[Any], place: int) -> Any:
+    return rows[place] if place < len(rows) else None
 
 
 def _rows(data: bytearray) -> list[dict[str, Any]]:

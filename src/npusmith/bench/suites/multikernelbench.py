@@ -2,20 +2,51 @@
 
 The 101 lie in npukernelbench_level0 to 4; each reads the shapes of its groups from a file of JSON
 lines beside it. (PCL's NPUKernelBench is another suite.)
+
+Its present shapes take up to 8.6 GB a tensor: they are reduced (scale.py) unless the options say
+`shapes=full`. `shapes=original` reads every task from the last revision before the shapes grew, out
+of the checkout's own history. `dtype=float16` or `bfloat16` gives models and inputs that type.
 """
 
 from __future__ import annotations
 
 import ast
+import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from npusmith.bench.model import Item
+from npusmith.bench.model import Candidate, Item, Limits, Record
 from npusmith.bench.suites import rules
+from npusmith.bench.suites.judging import Plan
+from npusmith.bench.suites.options import SuiteOptions
 from npusmith.bench.suites.torchsuite import Entry, TorchSuite, read_text, refuse_root
+from npusmith.bench.suites.trials import Order
+from npusmith.errors import NpusmithError, Place
 
 _GROUPED = "npukernelbench_level"
+ORIGINAL = "6254b8d"  # 2025-12-15; "Update task shapes" follows it on 2026-01-22
+_ORIGINAL_MB = 1024  # of the largest inputs there: 537 MB
+
+_NARROWED = """
+
+# ---- added: the same model and inputs in {dtype}
+def _narrow(item):
+    if isinstance(item, torch.Tensor):
+        return item.to(torch.{dtype}) if item.dtype == torch.float32 else item
+    return type(item)(map(_narrow, item)) if isinstance(item, (list, tuple)) else item
+
+
+def _narrowed(build, inputs):
+    def init(self, *args, **kwargs):
+        build(self, *args, **kwargs)
+        self.to(torch.{dtype})
+
+    return init, lambda: _narrow(inputs())
+
+
+Model.__init__, get_inputs = _narrowed(Model.__init__, get_inputs)
+"""
 
 
 class MultiKernelBench(TorchSuite):
@@ -26,12 +57,26 @@ class MultiKernelBench(TorchSuite):
     rule_name = rules.MULTIKERNELBENCH
     seed = 1024
     official = 0  # all of its sets
+    scale_mb = 40  # 10 million float32: some 20 tiles for each of 48 cores
+
+    def __init__(self, root: Path, options: SuiteOptions) -> None:
+        whole = options.shapes in ("original", "full")
+        if whole and options.scale_mb is None:
+            options = options.model_copy(update={"scale_mb": 0})
+        if options.shapes == "original":
+            most = max(options.input_mb, _ORIGINAL_MB)
+            options = options.model_copy(update={"input_mb": most})
+        super().__init__(root, options)
 
     def check(self) -> None:
         parts = {"dataset.py": Path.is_file, "reference": Path.is_dir}
         missing = [name for name, is_there in parts.items() if not is_there(self.root / name)]
         if missing:
             raise refuse_root(self.root, "MultiKernelBench", missing)
+        there = {path.name for path in (self.root / "reference").iterdir() if path.is_dir()}
+        gone = sorted(set(self.options.categories) - there)
+        if gone and self.options.categories:
+            raise refuse_root(self.root / "reference", "MultiKernelBench", gone)
         if next(self.entries(), None) is None:
             raise refuse_root(self.root / "reference", "MultiKernelBench", ["tasks */*.py"])
 
@@ -43,6 +88,45 @@ class MultiKernelBench(TorchSuite):
             level = category.removeprefix(_GROUPED) if category.startswith(_GROUPED) else ""
             yield Entry(f"{category}/{path.stem}", category, level, path)
 
+    def text_of(self, path: Path, name: str) -> str:
+        """The reference, of the revision and in the type that the options ask for."""
+        original = self.options.shapes == "original"
+        text = _text_before(self.root, path) if original else read_text(path)
+        dtype = self.options.dtype
+        grouped = "def get_input_groups" in text  # its files of shapes name types of their own
+        return text + _NARROWED.format(dtype=dtype) if dtype and not grouped else text
+
+    def marks(self) -> tuple[str, ...]:
+        original = ("original",) if self.options.shapes == "original" else ()
+        return (*original, self.options.dtype) if self.options.dtype else original
+
+    def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
+        """The record, which says whose shapes the verdict is about."""
+        record = super().evaluate(item, candidate, limits)
+        record.provenance["shapes"] = self._shapes(item)
+        return record
+
+    def _shapes(self, item: Item) -> str:
+        if self.options.shapes == "original":
+            return f"those before 2026-01-22 ({ORIGINAL}), full size"
+        if not item.name.endswith("MB"):
+            return "the checkout's own, full size"
+        _, size = self._sized(
+            self.root / item.source, item.name.partition("@")[0], self._text(item)
+        )
+        return f"reduced to {size.scaled / 1e6:.0f} MB: {', '.join(size.changes)}"[:300]
+
+    def _text(self, item: Item) -> str:
+        return self.text_of(self.root / item.source, item.name)
+
+    def dtype_of(self, entry: Entry, found: list[str]) -> str:
+        return self.options.dtype or super().dtype_of(entry, found)
+
+    def plan_of(self, item: Item, order: Order) -> Plan:
+        if not self.options.dtype:
+            return super().plan_of(item, order)
+        return Plan(order, rules.narrow, rules.NARROW, self.official)
+
     def prompt_of(self, item: Item) -> str:
         """Its add-shot prompt for six strings, put together from the checkout's own pieces."""
         pieces = self.root / "prompt_generators" / "prompt_utils.py"
@@ -53,6 +137,20 @@ class MultiKernelBench(TorchSuite):
         reference = read_text(self.root / item.source)
         names = (Path(item.source).stem, "add")
         return _prompt(read_text(pieces), (reference, read_text(shown), read_text(answer)), names)
+
+
+def _text_before(root: Path, path: Path) -> str:
+    """A file as it was before the shapes grew, out of the checkout's history."""
+    name = path.relative_to(root).as_posix()
+    command = ["git", "-C", str(root), "show", f"{ORIGINAL}:{name}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    raise NpusmithError(
+        "file-missing", f"{name} is not to be had as it was at {ORIGINAL}", Place(str(root)),
+        seen=done.stderr.strip()[:200], legal="a checkout with its history",
+        hint=f"git -C {root} fetch --unshallow",
+    )  # fmt: skip
 
 
 def _prompt(pieces: str, sources: tuple[str, str, str], names: tuple[str, str]) -> str:

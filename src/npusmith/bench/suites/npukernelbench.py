@@ -17,15 +17,16 @@ from typing import Any
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
 from npusmith.bench.suites import judging, submit, texts
 from npusmith.bench.suites.npuprompt import Question, build_prompt
-from npusmith.bench.suites.options import SuiteOptions
+from npusmith.bench.suites.options import SEEDS, SuiteOptions
+from npusmith.bench.suites.times import add_times, wants_time
 from npusmith.bench.suites.torchsuite import read_text, refuse_root, write_once
-from npusmith.bench.suites.watch import run_watched
+from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.conformance.child import Param, _literal_bytes
 from npusmith.conformance.rows import Row
 from npusmith.conformance.suite import Task, read_cases, read_suite
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.sandbox.box import remove_tree
-from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.target.chips import find_chip
 from npusmith.task.verdict import Rung
 from npusmith.twin import bind
 from npusmith.twin.cache import cache_root
@@ -86,13 +87,14 @@ class NpuKernelBench:
     def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
         """The record of one unit: the candidate in the place of answer/0."""
         record = judging.start_record(self.name, item, candidate, limits)
-        record.provenance |= {"rule": RULE, "seeds": f"0 to {limits.trials - 1}"}
+        first = _first_seed(limits)
+        record.provenance |= {"rule": RULE, "seeds": f"{first} to {first + limits.trials - 1}"}
         if item.skipped:
             record.skipped = item.skipped
             return record
         if candidate.refusal:
             return judging.refused(record, candidate)
-        find_toolchain(find_chip(DEFAULT_CHIP))  # once for a machine, and not in a unit's time
+        find_toolchain(find_chip(limits.chip))  # once for a machine, and not in a unit's time
         bind.find_binder()
         work = Path(tempfile.mkdtemp(prefix="npusmith-unit-")).resolve()
         try:
@@ -103,7 +105,7 @@ class NpuKernelBench:
             remove_tree(work)
         return record
 
-    def export(self, item: Item, candidate: Candidate, folder: Path) -> None:
+    def export(self, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
         """Write the candidate as a ready operator project; `folder` is new."""
         submit.write_tree(self._files(self._task(item)[0], candidate), folder)
 
@@ -193,7 +195,6 @@ class NpuKernelBench:
         self, item: Item, candidate: Candidate, limits: Limits, record: Record, work: Path
     ) -> None:
         task, cases = self._task(item)
-        submit.write_tree(self._files(task, candidate), work / "project")
         orders = {
             "root": str(self.root),
             "task": f"{task.category}/{task.name}",
@@ -203,16 +204,45 @@ class NpuKernelBench:
             "seconds": limits.seconds,
             "memory_mb": limits.memory_mb,
             "seeds": max(1, limits.trials),
+            "seed": _first_seed(limits),
+            "chip": limits.chip,
+            "nulls": True,
         }
-        ended = run_watched(
-            "answer", orders, work,
-            seconds=limits.seconds * len(cases) + 60, disk_bytes=judging.DISK_BYTES,
-        )  # fmt: skip
+        files = self._files(task, candidate)
+        ended = _start(files, orders, work)
         rows = [Row.model_validate(row) for row in ended.reply.get("rows", ())]
         _fill(record, rows, len(cases))
         if ended.error or "error" in ended.reply:
             record.seconds.setdefault("run", ended.seconds)
-            judging.fail(record, ended.error or str(ended.reply["error"]))
+            said = ended.reply.get("error", {})
+            judging.fail(record, ended.error or f"{said['code']}: {said['message']}")
+        if wants_time(record, limits):
+            self._time(item, files, orders, record, limits, work)
+
+    def _time(
+        self,
+        item: Item,
+        files: dict[str, str],
+        orders: dict[str, Any],
+        record: Record,
+        limits: Limits,
+        work: Path,
+    ) -> None:
+        """The first case once more, through the suite's binding, with a log of each call."""
+        task, cases = self._task(item)
+        once = {**orders, "cases": cases[:1], "seeds": 1, "nulls": False}
+
+        def start(folder: Path) -> Ended:
+            logs = folder.with_name("logs")
+            logs.mkdir()
+            return _start(files, {**once, "logs": str(logs)}, folder)
+
+        remove_tree(work)  # what the judged run left; the disk may be small
+        work.mkdir()
+        path = self._write_task(item, task, cases[0])
+        add_times(record, limits, work / "time", task=path, inputs=None, start=start)
+        if len(cases) > 1 and record.time_us is not None:
+            record.time_note = f"case {cases[0]} of {len(cases)}; {record.time_note}".strip("; ")
 
     def _files(self, task: Task, candidate: Candidate) -> dict[str, str]:
         """The operator project that a response stands for, by the suite's own reading."""
@@ -232,6 +262,18 @@ class NpuKernelBench:
             "format-part", f"this suite's items take no candidate in the format {candidate.format}",
             seen=candidate.format,
         )  # fmt: skip
+
+
+def _start(files: dict[str, str], orders: dict[str, Any], folder: Path) -> Ended:
+    """The project in the place of the answer, in a watched process."""
+    submit.write_tree(files, folder / "project")
+    seconds = float(orders["seconds"]) * len(orders["cases"]) + 60
+    return run_watched("answer", orders, folder, seconds=seconds, disk_bytes=judging.DISK_BYTES)
+
+
+def _first_seed(limits: Limits) -> int:
+    """The suite's own seed 0, shifted as far as the run's seed is from its default."""
+    return (limits.seed - Limits().seed) % SEEDS
 
 
 _SECTION = r"================== {} ==================\n```cpp\n(.*?)\n```"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,38 +30,52 @@ def main() -> None:
     folder = Path(orders["folder"])
     reply: dict[str, Any] = {"compiled": False, "cheats": [], "answers": [], "seconds": {}}
     try:
-        project = read_project(folder / "project")
+        project = read_project(Path(orders["place"]) / "project")
         _run_all(project, orders, folder, reply)
     except NpusmithError as error:
         reply["error"] = told_error(error)
     leave_reply(folder, reply)
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the operator is called with on one trial."""
+
+    kinds: tuple[DType, ...]
+    inputs: list[Any]
+    outputs: list[Any]
+
+
+def prepare(project: Project, orders: dict[str, Any], trial: dict[str, Any]) -> Call:
+    """The operator's inputs, and the shapes and types of its outputs, in its own order."""
+    inputs = _inputs(project, orders, trial, Path(orders["given"]))
+    wanted = [(tuple(leaf["shape"]), _dtype(leaf)) for leaf in wire.leaves(trial["outputs"])]
+    takes = share(project.op.outputs, len(wanted))
+    if takes is None:
+        raise TwinError(
+            "output-count",
+            f"the operator has {len(project.op.outputs)} outputs, the reference {len(wanted)}",
+        )
+    samples = [np.empty(shape, dtype.numpy) for shape, dtype in wanted]
+    kinds = types(project.op, [*inputs, *deal(project.op.outputs, takes, samples)])
+    return Call(kinds, inputs, deal(project.op.outputs, takes, wanted))
+
+
 def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict[str, Any]) -> None:
     chip = find_chip(orders["chip"])
-    given, seconds = Path(orders["given"]), reply["seconds"]
+    seconds = reply["seconds"]
     builds: dict[tuple[DType, ...], Build] = {}
     for at, trial in enumerate(orders["trials"]):
         start = time.monotonic()
-        inputs = _inputs(project, orders, trial, given)
-        wanted = [(tuple(leaf["shape"]), _dtype(leaf)) for leaf in wire.leaves(trial["outputs"])]
-        takes = share(project.op.outputs, len(wanted))
-        if takes is None:
-            raise TwinError(
-                "output-count",
-                f"the operator has {len(project.op.outputs)} outputs, the reference {len(wanted)}",
-            )
-        outputs = deal(project.op.outputs, takes, wanted)
-        samples = [np.empty(shape, dtype.numpy) for shape, dtype in wanted]
-        kinds = types(project.op, [*inputs, *deal(project.op.outputs, takes, samples)])
-        if kinds not in builds:
-            builds[kinds] = build(project, chip, kinds)
+        call = prepare(project, orders, trial)
+        if call.kinds not in builds:
+            builds[call.kinds] = build(project, chip, call.kinds)
             reply["compiled"] = True
-            reply["compiler"] = builds[kinds].toolchain.compiler.version
+            reply["compiler"] = builds[call.kinds].toolchain.compiler.version
             spent = time.monotonic() - start
             seconds["compile"] = round(seconds.get("compile", 0) + spent, 3)
             start = time.monotonic()
-        result = run(builds[kinds], inputs, outputs, seconds=orders["seconds"])
+        result = run(builds[call.kinds], call.inputs, call.outputs, seconds=orders["seconds"])
         answer: dict[str, Any] = {
             "findings": [item.model_dump(mode="json") for item in result.findings],
             "apis": list(result.apis),

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+SEEDS = 1 << 31  # numpy takes no negative ones, and none past 32 bits
+
 
 def _split(value: Any) -> Any:
     """Names with commas between them, as a command line has them."""
@@ -23,10 +25,15 @@ class SuiteOptions(BaseModel):
     categories, levels, names: only these, all of them by default. `names` match an item's name or
     its last part.
     input_mb: items with larger inputs are skipped, and the reason says how large they are.
-    scale_mb: 0, or shapes are reduced by the rule of scale.py until the inputs take this much.
-    shapes, response: PCL's NPUKernelBench. `static`: one item for each case; `dynamic`: one item
-    for each operator, and every case must pass. `response`: what its prompt asks for.
+    scale_mb: 0, or shapes are reduced by the rule of scale.py until the inputs take this much. None
+    is what the suite has for a default.
+    shapes: of PCL's NPUKernelBench, `static`: one item for each case; `dynamic`: one item for each
+    operator, and every case must pass. Of MultiKernelBench, `original`: the shapes before
+    2026-01-22 at full size; `full`: the checkout's own at full size, as far as `input_mb` allows;
+    otherwise the checkout's own, reduced.
+    response: what the prompt of PCL's NPUKernelBench asks for.
     cases: how many cases of an operator are used (NPUKernelBench, CANN-bench); 0: all.
+    dtype: MultiKernelBench's models and inputs in this type instead of float32.
     training: models are called in training mode, as MultiKernelBench and KernelBench call them.
     """
 
@@ -36,8 +43,9 @@ class SuiteOptions(BaseModel):
     levels: Names = ()
     names: Names = ()
     input_mb: float = 256
-    scale_mb: float = 0
-    shapes: Literal["static", "dynamic"] = "static"
+    scale_mb: float | None = None
+    shapes: Literal["static", "dynamic", "scaled", "original", "full"] = "static"
     response: Literal["kernel_only", "full"] = "kernel_only"
     cases: int = 1
+    dtype: Literal["", "float16", "bfloat16"] = ""
     training: bool = True

@@ -49,7 +49,8 @@ def _probe(name: str, text: str, most: int) -> dict[str, Any]:
     module = _load(name, text)
     if hasattr(module, "get_input_groups"):
         return _groups(module, Path(name).with_suffix(".json"), most)
-    size, types = _measure(module.get_inputs())
+    made = module.get_inputs()
+    size, types = _measure(made)
     found: dict[str, Any] = {"bytes": size, "dtypes": types}
     if most and size > most:
         found |= _scaled(name, text, most)
@@ -69,6 +70,11 @@ def _measure(values: Any) -> tuple[int, list[str]]:
     size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     names = [str(tensor.dtype).removeprefix("torch.") for tensor in tensors]
     return size, list(dict.fromkeys(names))
+
+
+def _shapes(values: Any) -> tuple[scale.Shape, ...]:
+    leaves = pytree.tree_leaves(values)
+    return tuple(tuple(leaf.shape) for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def _groups(module: types.ModuleType, lines: Path, most: int) -> dict[str, Any]:
@@ -103,22 +109,22 @@ def _written(item: Any) -> tuple[int, list[str]]:
 def _scaled(name: str, text: str, most: int) -> dict[str, Any]:
     """A text with smaller sizes that the reference accepts, or why there is none."""
 
-    def size_of(fresh: str) -> int:
+    def look(fresh: str) -> scale.Measure:
         module = _load(name, fresh)
         made = module.get_inputs()
         if runs:
             with torch.no_grad():
                 module.Model(*module.get_init_inputs())(*made)
-        return _measure(made)[0]
+        return scale.Measure(_measure(made)[0], _shapes(made))
 
     runs = True
     try:
-        size_of(text)
+        look(text)
     except _ANY_ERROR:
         runs = False  # the reference says nothing about shapes on meta tensors
     if not runs:
         return {"unscaled": "the reference does not run on meta tensors"}
-    fresh, changes, size = scale.reduce_sizes(ast.parse(text), text, most, size_of)
+    fresh, changes, size = scale.reduce_sizes(ast.parse(text), text, most, look)
     if size > most:
         return {"unscaled": f"at least {math.ceil(size / 1e6)} MB by the rule for smaller shapes"}
     return {"text": fresh, "changes": changes, "scaled": size}

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from npusmith.bench.suites import wire
+from npusmith.bench.suites import alias, wire
+from npusmith.bench.suites.edges import MORE, changed
 from npusmith.conformance import rules, stubs
 from npusmith.errors import TaskError
 from npusmith.task.golden import Golden, _Widen, widen
@@ -30,6 +31,9 @@ _ANY_ERROR = (Exception,)
 def main() -> None:
     orders = json.loads(sys.stdin.read())
     torch.set_num_threads(2)
+    # of two values for one place the last one wins, as on one thread
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
     stubs.install()
     folder = Path(orders["out"])
     try:
@@ -102,6 +106,12 @@ class _Reference:
             if not isinstance(made, (list, tuple)):
                 raise TaskError("task-inputs", f"get_inputs() returned a {type(made).__name__}")
             yield f"random {at}", "random", seed, list(made)
+            if at == 0:
+                first = list(made)
+        if self.orders["more"]:
+            seed = self.orders["seeds"][0]
+            for name, change in MORE:
+                yield name, "more", seed, [changed(item, change, seed) for item in first]
 
     def _mode(self, given: tuple[str, str, int, list[Any]]) -> str:
         """Training mode gives the same twice, or it says nothing about a kernel."""
@@ -112,7 +122,7 @@ class _Reference:
         found = []
         for seed in (1, 2):
             set_seed(seed)
-            found.append(self._call(model, given[3]))
+            found.append(self._call(model, copy.deepcopy(given[3])))
         first, second = map(rules.listed, found)
         same = len(first) == len(second) and all(map(_same, first, second))
         if same:
@@ -123,19 +133,22 @@ class _Reference:
 
     def _call(self, model: Any, inputs: list[Any]) -> Any:
         with torch.no_grad(), user_code(self.path, "forward()"):
-            return model(*copy.deepcopy(inputs))
+            return model(*inputs)
 
     def _trial(self, at: int, name: str, kind: str, seed: int, inputs: list[Any]) -> dict[str, Any]:
         tree = wire.put(inputs, self.folder, f"t{at}_in")
         golden = self._golden(inputs) if wire.size_of(tree) <= _GOLDEN_BYTES else None
         # the same object for all trials, as in the suites: running statistics go on
-        outputs = self._call(self.model, inputs)
+        given = copy.deepcopy(inputs)
+        outputs = self._call(self.model, given)
         return {
             "name": name,
             "kind": kind,
             "seed": seed,
             "inputs": tree,
             "outputs": wire.put(outputs, self.folder, f"t{at}_out"),
+            "alias": alias.shared(outputs, given),
+            "writes": alias.changed(inputs, given),
             "golden": None if golden is None else wire.put(golden, self.folder, f"t{at}_wide"),
         }
 

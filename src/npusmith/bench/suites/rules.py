@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from npusmith.conformance import rules as ours
 from npusmith.device.tensors import array
 from npusmith.errors import NpusmithError
 from npusmith.ir.dtypes import DType
@@ -20,6 +21,7 @@ Rule = Callable[[Any, Any, Any, Any], str]  # wanted, found, golden, inputs
 
 MULTIKERNELBENCH = "shape, allclose within 1e-4 + 1e-4 |reference|, bool exactly"
 KERNELBENCH = "shape, allclose within 1e-4 (float32) or 1e-2 (float16, bfloat16), both ways"
+NARROW = "CANN-bench's limits of the type against float64, or twice what PyTorch is off by"
 CANNBENCH = "mean relative error below t and largest below 10 t by dtype, against float64"
 _NARROW = (torch.float16, torch.bfloat16)
 
@@ -50,6 +52,12 @@ def kernelbench(wanted: Any, found: Any, golden: Any = None, inputs: Any = None)
     if not isinstance(wanted, torch.Tensor) or not isinstance(found, torch.Tensor):
         return "" if type(wanted) is type(found) and wanted == found else "no tensor"
     return _close(wanted, found, 1e-2 if wanted.dtype in _NARROW else 1e-4)
+
+
+def narrow(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """Suites of float32 tasks, in a 16-bit type: they have no tolerance for that themselves."""
+    said = ours.strict(wanted, found)
+    return said or ours.precise(wanted, found, None if golden is None else ours.listed(golden))
 
 
 def _close(wanted: torch.Tensor, found: torch.Tensor, limit: float) -> str:

@@ -1,23 +1,59 @@
-"""The rule for smaller shapes: `reduce_sizes(tree, text, most, size_of)`.
+"""The rule for smaller shapes: `reduce_sizes(tree, text, most, measure)`.
 
 Sizes that may change are the whole numbers of a task's file, at least 8, that get_inputs() reads
 and get_init_inputs() does not: module-level names (numbers, or products and tuples of them), and
-numbers written in get_inputs() itself. The largest of them is halved, rounded up, down to 2; where
-the reference does not take the new shapes, that number stays as it is. This goes on until the
-inputs fit. Of a task with groups of inputs the smallest groups are kept.
+numbers written in get_inputs() itself. The largest of them is made smaller until the inputs fit;
+where the reference does not take the new shapes, numbers that are equal shrink together, and what
+it still does not take stays as it is. Of a task with groups of inputs the smallest groups are kept.
+
+A kernel takes other ways for rows that fit on chip than for longer ones, and other copies for rows
+that end on a block of 32 bytes. So a number keeps its rest modulo 64, and what lies behind a
+dimension stays on its side of the tile and of UB, as long as that can be had: STAGES lists what is
+given up, one thing after another.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 _SMALLEST = 8  # numbers below this are no sizes
-_FLOOR = 2
 _STEPS = 400
 _INPUTS, _INIT = "get_inputs", "get_init_inputs"
 _ANY_ERROR = (Exception,)
+_TILE, _UB = 8192, 49152  # float32 elements of a tile, and of UB (192 KB)
+_CUTS = ((1, 2), (3, 4), (7, 8))  # what is left of a number, the least first
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The inputs of a text: bytes, and the shapes of the tensors."""
+
+    bytes: int
+    shapes: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a smaller shape has to keep."""
+
+    floor: int
+    step: int  # numbers keep their rest modulo this
+    bounds: tuple[int, ...]  # lengths that rows, planes, ... stay above where they are above
+    first_only: bool = False  # only the first number, which is the outermost dimension
+
+
+STAGES = (
+    Stage(64, 64, (_TILE, _UB)),
+    Stage(6, 2, (_TILE, _UB), first_only=True),
+    Stage(32, 8, (_TILE,)),
+    Stage(8, 8, ()),
+    Stage(2, 1, ()),
+)
 
 
 @dataclass(slots=True)
@@ -30,32 +66,90 @@ class _Size:
     end: int
     value: int
     first: int
-    fixed: bool = False
 
 
 def reduce_sizes(
-    tree: ast.Module, text: str, most: int, size_of: Callable[[str], int]
+    tree: ast.Module, text: str, most: int, measure: Callable[[str], Measure]
 ) -> tuple[str, list[str], int]:
     """The text with smaller numbers, what was changed, and the bytes of its inputs.
 
-    `size_of(text)` gives the bytes and raises for shapes that the reference does not take.
+    `measure(text)` raises for shapes that the reference does not take.
     """
-    sizes = list(_sizes(tree))
-    best, size = text, size_of(text)
-    for _ in range(_STEPS):
-        free = [item for item in sizes if not item.fixed and item.value > _FLOOR]
-        if size <= most or not free:
-            break
-        largest = max(free, key=lambda item: item.value)
-        before, largest.value = largest.value, (largest.value + 1) // 2
-        fresh = _write(text, sizes)
+    search = _Search(text, sorted(_sizes(tree), key=lambda item: (item.line, item.start)), measure)
+    for stage in STAGES:
+        search.shrink(stage, most)
+    changed = [item for item in search.sizes if item.value != item.first]
+    words = [f"{item.name} {item.first} -> {item.value}" for item in changed]
+    return search.best, list(dict.fromkeys(words)), search.found.bytes
+
+
+class _Search:
+    """The numbers as they are now, and what they give."""
+
+    def __init__(
+        self, text: str, sizes: Sequence[_Size], measure: Callable[[str], Measure]
+    ) -> None:
+        self.text, self.sizes, self.measure = text, list(sizes), measure
+        self.best = text
+        self.first = self.found = measure(text)
+        self.left = _STEPS
+
+    def shrink(self, stage: Stage, most: int) -> None:
+        """Make the largest number smaller, again and again, as far as the stage goes."""
+        fixed: set[int] = set()
+        free = self.sizes[:1] if stage.first_only else self.sizes
+        while self.found.bytes > most and self.left > 0:
+            open_ones = [
+                item for item in free if id(item) not in fixed and item.value > stage.floor
+            ]
+            if not open_ones:
+                return
+            largest = max(open_ones, key=lambda item: item.value)
+            equal = [item for item in self.sizes if item.value == largest.value]
+            if not any(self._cut([largest], stage, cut) or self._cut(equal, stage, cut)
+                       for cut in _CUTS):  # fmt: skip
+                fixed.add(id(largest))
+
+    def _cut(self, chosen: Sequence[_Size], stage: Stage, cut: tuple[int, int]) -> bool:
+        """Try one smaller value for these numbers."""
+        before = chosen[0].value
+        value = _smaller(before, stage, cut)
+        if value >= before:
+            return False
+        self.left -= 1
+        for item in chosen:
+            item.value = value
+        fresh = _write(self.text, self.sizes)
         try:
-            size = size_of(fresh)
-            best = fresh
+            found = self.measure(fresh)
+            if _keeps(self.first, found, stage.bounds):
+                self.best, self.found = fresh, found
+                return True
         except _ANY_ERROR:
-            largest.value, largest.fixed = before, True
-    changed = [item for item in sizes if item.value != item.first]
-    return best, [f"{item.name} {item.first} -> {item.value}" for item in changed], size
+            pass
+        for item in chosen:
+            item.value = before
+        return False
+
+
+def _smaller(value: int, stage: Stage, cut: tuple[int, int]) -> int:
+    """About that part of a number, with the same rest and not below the floor."""
+    least = max(-(-value * cut[0] // cut[1]), stage.floor)
+    return least + (value - least) % stage.step
+
+
+def _keeps(first: Measure, found: Measure, bounds: Sequence[int]) -> bool:
+    """Whether every length that was above a bound still is."""
+    return all(
+        _levels(old, bounds) == _levels(new, bounds)
+        for old, new in zip(first.shapes, found.shapes, strict=True)
+    )
+
+
+def _levels(shape: Shape, bounds: Sequence[int]) -> list[int]:
+    """How many bounds each run of last dimensions is above; the first one is left free."""
+    lengths = [math.prod(shape[at:]) for at in range(1, len(shape))]
+    return [sum(length > bound for bound in bounds) for length in lengths]
 
 
 def keep_groups(sizes: Sequence[int], most: int) -> list[int]:

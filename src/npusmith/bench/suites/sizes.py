@@ -24,6 +24,7 @@ from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.twin.cache import cache_root, digest
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
+_RULE = "2"  # of scale.py: what is kept in the cache is of this rule
 _SECONDS_EACH = 30.0
 _START = "from npusmith.bench.suites.probe import main; main()"
 
@@ -69,7 +70,7 @@ def measure(tasks: Sequence[Sized], scale_mb: float) -> list[Size]:
 
 
 def _key(task: Sized, most: int) -> Path:
-    name = digest([__version__, str(most), task.text, task.beside])
+    name = digest([__version__, _RULE, str(most), task.text, task.beside])
     return cache_root() / "suites" / "sizes" / f"{name}.json"
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.suites import judging, sizes, submit, texts
-from npusmith.bench.suites.options import SuiteOptions
+from npusmith.bench.suites.options import SEEDS, SuiteOptions
 from npusmith.bench.suites.rules import Rule
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
-from npusmith.target.chips import DEFAULT_CHIP
 from npusmith.twin.cache import cache_root
 
 _TEXT_BYTES = 1 << 20
@@ -43,10 +42,12 @@ class TorchSuite(ABC):
     rule_name = ""
     seed = 1024  # the suite's own
     official = 0  # trials that the suite itself looks at; 0: all
+    scale_mb = 0.0  # what shapes are reduced to where nobody says; 0: not at all
 
     def __init__(self, root: Path, options: SuiteOptions) -> None:
         self.root = Path(root).resolve()
-        self.options = options
+        given = self.scale_mb if options.scale_mb is None else options.scale_mb
+        self.options = options.model_copy(update={"scale_mb": given})
         self.check()
 
     # --- what a subclass says
@@ -68,6 +69,10 @@ class TorchSuite(ABC):
         lines = path.with_suffix(".json")
         return lines.read_bytes() if lines.is_file() else b""
 
+    def marks(self) -> tuple[str, ...]:
+        """What the options make another item of, for its name."""
+        return ()
+
     def prompt_of(self, item: Item) -> str:
         return ""
 
@@ -79,7 +84,7 @@ class TorchSuite(ABC):
 
     def measured(self, tasks: Sequence[sizes.Sized], entries: Sequence[Entry]) -> list[sizes.Size]:
         """How large the inputs of these tasks are."""
-        return sizes.measure(tasks, self.options.scale_mb)
+        return sizes.measure(tasks, self.options.scale_mb or 0)
 
     def dtype_of(self, entry: Entry, found: list[str]) -> str:
         return texts.input_dtype(found)
@@ -100,6 +105,8 @@ class TorchSuite(ABC):
             description=self.description_of(item),
             prompt=self.prompt_of(item),
             path=path,
+            original=self.original(item)[0] if "@" in item.name else None,
+            training=self.options.training,
             formats=_FORMATS,
         )
 
@@ -112,9 +119,9 @@ class TorchSuite(ABC):
         order = self._order(item, limits)
         return judging.judge(self.plan_of(item, order), item, candidate, limits)
 
-    def export(self, item: Item, candidate: Candidate, folder: Path) -> None:
+    def export(self, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
         """Write the candidate as a ready operator project; `folder` is new."""
-        submit.export(candidate, folder, DEFAULT_CHIP)
+        submit.export(candidate, folder, chip)
 
     # --- parts
 
@@ -151,7 +158,8 @@ class TorchSuite(ABC):
         if not beside:
             size.kept = []  # groups are chosen by the lines of their file
         scaled = bool(size.text or size.kept)
-        name = f"{entry.name}@{self.options.scale_mb:g}MB" if scaled else entry.name
+        marks = (*self.marks(), *((f"{self.options.scale_mb:g}MB",) if scaled else ()))
+        name = "@".join((entry.name, *marks))
         parts = [text, beside.decode(errors="replace"), str(self.options.training)]
         if scaled:
             parts += [f"{self.options.scale_mb:g}", *size.changes, *map(str, size.kept)]
@@ -190,6 +198,11 @@ class TorchSuite(ABC):
             write_once(copy.with_suffix(".json"), _keep_lines(lines, size.kept))
         return copy, text
 
+    def original(self, item: Item) -> tuple[Path, str]:
+        """The task as it was before its shapes were reduced."""
+        path = self.root / item.source
+        return path, self.text_of(path, item.name.partition("@")[0])
+
     def _sized(self, path: Path, name: str, original: str) -> tuple[str, sizes.Size]:
         facts = texts.read_facts(original, path.name)
         text = texts.strip_imports(original) if facts.stubbed else original
@@ -200,7 +213,8 @@ class TorchSuite(ABC):
     def _order(self, item: Item, limits: Limits) -> Order:
         path, text = self._path(item)
         beside = self.beside(path) if path.with_suffix(".json").is_file() else b""
-        base = self.seed + limits.seed - Limits().seed  # the default is the suite's own
+        # the default is the suite's own
+        base = (self.seed + limits.seed - Limits().seed) % SEEDS
         return Order(
             path=str(path), text=text, seed=base, seeds=self.trial_seeds(base, limits.trials),
             training=self.options.training, beside=hashlib.sha256(beside).hexdigest(),

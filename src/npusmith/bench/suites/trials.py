@@ -30,6 +30,7 @@ class Order:
     seeds: tuple[int, ...]  # of the trials
     training: bool
     beside: str = ""  # digest of what the text reads
+    more: bool = False  # also signed values and those that kernels get wrong (edges.py)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,21 @@ constexpr std::uint64_t kSector = 128;  // the least that is fetched
 constexpr std::uint8_t kWhole = 0xF;
 constexpr std::uint64_t kWindows = 1ull << 63;  // their numbers are no lines
 
+// How many of the four bits are set.
+std::uint64_t Count(unsigned bits) {
+  constexpr std::uint8_t kCount[] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  return kCount[bits & kWhole];
+}
+
 // Bytes of the sectors whose bits are set.
 double Sectors(std::uint8_t bits) {
-  constexpr std::uint8_t kCount[] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
-  return static_cast<double>(kCount[bits & kWhole] * kSector);
+  return static_cast<double>(Count(bits) * kSector);
+}
+
+// Rows without gaps are one, but a unit that turns ND into Nz asks for each row that does not fill
+// sectors (bank: batches with rows of 160, 320 and 416 B).
+bool Merges(const CopyStep &copy, std::uint8_t flags) {
+  return (flags & kNd2Nz) == 0 || copy.bytes % kSector == 0 || kSector % copy.bytes == 0;
 }
 
 }  // namespace
@@ -58,7 +69,7 @@ Demand Cache::Take(const CopyStep &copy, std::uint8_t flags, bool write) {
     demand.line =
         kWindows + from / std::max<std::uint64_t>(kLine, static_cast<std::uint64_t>(rules_.window));
   }
-  if (copy.rows <= 1 || copy.gmPitch == copy.bytes) {  // rows without gaps are one
+  if (copy.rows <= 1 || (copy.gmPitch == copy.bytes && Merges(copy, flags))) {
     const std::uint64_t all = std::uint64_t{copy.rows} * copy.bytes;
     demand.unaligned = from % kLine != 0;
     Row(demand, std::min(from, top), std::min(from + all, top), flags, write);
@@ -71,30 +82,60 @@ Demand Cache::Take(const CopyStep &copy, std::uint8_t flags, bool write) {
   return demand;
 }
 
-// A row whose ends are not those of sectors is cut into pieces by the lines, and memory serves such
-// a piece no faster than a whole line (derived: data_copy with a row pitch of 24,574 B).
+void Cache::Settle() {
+  for (std::uint64_t line = nodes_[0].newer; line != 0; line = nodes_[line].newer) {
+    nodes_[line].dirty = 0;
+  }
+}
+
+// A row whose ends are not those of sectors is cut into pieces by the lines, of which the chip
+// serves so many a cycle (derived: data_copy with a row pitch of 24,574 B).
 void Cache::Row(Demand &demand, std::uint64_t from, std::uint64_t to, std::uint8_t flags,
                 bool write) {
-  const bool ragged = from % kSector != 0 || to % kSector != 0;
+  const bool ragged =
+      (from % kSector != 0 || to % kSector != 0) && from / kSector != (to - 1) / kSector;
   while (from < to) {
+    if (roomy_ && from % kLine == 0 && to - from >= kLine && (flags & kNoL2) == 0) {
+      const std::uint64_t count = (to - from) / kLine;
+      const double moved = Whole(from / kLine, count, write);
+      demand.hbm += moved;
+      demand.missed += moved;
+      demand.bytes += static_cast<double>(count * kLine);
+      demand.requests += static_cast<double>(count);
+      from += count * kLine;
+      continue;
+    }
     const std::uint64_t line = from / kLine, end = std::min(to, (line + 1) * kLine);
     const std::uint64_t low = from % kLine / kSector, high = (end - 1) % kLine / kSector;
     const auto sectors = static_cast<std::uint8_t>((2u << high) - (1u << low));
     double hbm = write ? Store(line, sectors, flags) : Fetch(line, sectors, flags);
     demand.bytes += Sectors(sectors);
     demand.requests += 1;
-    const double moved = std::min(hbm, Sectors(sectors));
     if (!write) {
-      const bool piece = ragged && end - from < kLine && moved > 0;
-      const double fetched = piece ? std::max(moved, rules_.pieceBytes) : moved;
-      demand.missed += fetched;
-      hbm += fetched - moved;
+      const double moved = std::min(hbm, Sectors(sectors));
+      demand.missed += moved;
+      const bool piece = ragged && end - from < kLine;
+      if (piece) demand.pieces += 1;
+      if (piece && moved > 0) hbm = std::max(hbm, rules_.pieceBytes);
       if ((flags & kNoL2) != 0 && moved > 0) hbm = std::max(hbm, rules_.bypassBytes);
-      demand.bytes += std::max(0.0, fetched - Sectors(sectors));
     }
     demand.hbm += hbm;
     from = end;
   }
+}
+
+// Lines from end to end where nobody has to go for them: most of what kernels move.
+double Cache::Whole(std::uint64_t line, std::uint64_t count, bool write) {
+  std::uint64_t missing = 0;
+  for (std::uint64_t i = line; i < line + count; ++i) {
+    Node &node = nodes_[i];
+    if (write)
+      node.dirty = kWhole;
+    else
+      missing += Count(~unsigned{node.valid});
+    node.valid = kWhole;
+  }
+  return static_cast<double>(missing * kSector);
 }
 
 // Bytes over the HBM interface. What the line that had to go had not yet written back is paid by

@@ -12,6 +12,7 @@
 namespace twin {
 
 constexpr std::size_t kS = 0, kV = 1;
+constexpr std::uint32_t kMte2 = 4, kMte3 = 5;
 constexpr double kUnknown = -1;  // a time that is not known yet
 
 // Why a unit stood still: a unit that it waited for (0..6), or one of these.

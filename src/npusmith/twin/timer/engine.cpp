@@ -20,6 +20,16 @@ CacheRules RulesOf(const Costs &costs) {
   return rules;
 }
 
+Rates RatesOf(const Costs &costs) {
+  Rates rates;
+  rates.hbm = costs[costs.FindRate("hbm.rate")];
+  rates.l2 = costs[costs.FindRate("l2.rate")];
+  rates.pieces = costs[costs.FindRate("gm.pieces")];
+  rates.sameLine = costs[costs.Find("l2.same_line")];
+  rates.knee = costs[costs.Find("gm.knee")];
+  return rates;
+}
+
 }  // namespace
 
 Engine::Engine(const Log &log, Costs &costs, Events *events)
@@ -28,7 +38,7 @@ Engine::Engine(const Log &log, Costs &costs, Events *events)
       events_(events),
       table_(costs, log),
       cache_(log.regions, RulesOf(costs)),
-      share_(costs[table_.hbm], costs[table_.l2], costs[table_.sameLine]),
+      share_(RatesOf(costs)),
       cores_(log.cores.size()),
       paths_(log.names.size()) {
   const auto depth = static_cast<std::size_t>(std::max(1.0, costs[table_.depth]));
@@ -37,7 +47,8 @@ Engine::Engine(const Log &log, Costs &costs, Events *events)
     core.log = log.cores[i];
     core.begin = static_cast<double>(i) * costs[table_.stagger];
     core.now = core.begin + Prologue();
-    core.units[kS].busy = Prologue();
+    core.units[kS].busy = costs_[table_.prologue];
+    core.units[kS].waits[kForMemory] = Prologue() - costs_[table_.prologue];
     for (Unit &unit : core.units) {
       unit.busyUntil = core.begin;
       unit.begins.resize(depth);
@@ -96,6 +107,7 @@ void Engine::Warm() {
       }
     }
   }
+  cache_.Settle();
 }
 
 void Engine::Push(double time, const CoreRun &core, std::size_t unit, bool streams) {
@@ -122,6 +134,7 @@ void Engine::Begin(CoreRun &core, std::size_t at, double time) {
   flight.index = unit.begun;
   flight.begin = time;
   flight.ready = time + latency;
+  flight.streams = kUnknown;
   flight.why = unit.pending;
   flight.stream.core = static_cast<std::uint32_t>(&core - cores_.data());
   flight.stream.unit = static_cast<std::uint32_t>(at);
@@ -129,6 +142,7 @@ void Engine::Begin(CoreRun &core, std::size_t at, double time) {
   flight.stream.hbm = demand.hbm + Overhead(demand);
   flight.stream.bytes = demand.bytes;
   flight.stream.requests = demand.requests;
+  flight.stream.pieces = demand.pieces;
   flight.stream.line = demand.line;
   flight.gap = costs_[path.gap];
   if (unit.flights.empty()) Push(std::max(flight.ready, unit.last + flight.gap), core, at, true);
@@ -328,7 +342,8 @@ void Engine::Extrapolate(CoreRun &core) {
     time = own;
     drift = Drift(unit);
   }
-  totals_.sampleError = std::max(totals_.sampleError, drift * time / (core.end - core.begin + time));
+  totals_.sampleError =
+      std::max(totals_.sampleError, drift * time / (core.end - core.begin + time));
   const double whole = std::max(core.end - core.begin, 1.0);
   for (Unit &unit : core.units) {
     const double second = unit.half == kUnknown ? 0 : unit.busy - unit.halfBusy;

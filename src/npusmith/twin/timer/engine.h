@@ -102,6 +102,7 @@ class Engine {
   bool Start(CoreRun &core, std::size_t unit);
   void DoVector(CoreRun &core, Unit &unit, const Step &step, const Waiting &waiting,
                 const When &ready);
+  void Hold(CoreRun &core, double from, double to);
   void DoLibrary(CoreRun &core, Unit &unit, const Step &step, const Waiting &waiting,
                  const When &ready);
   void DoMove(CoreRun &core, Unit &unit, const Step &step, const Waiting &waiting,

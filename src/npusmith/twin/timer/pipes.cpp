@@ -107,6 +107,26 @@ void Engine::DoVector(CoreRun &core, Unit &unit, const Step &step, const Waiting
   const double more = costs.head == kNoCost ? 0 : costs_[costs.head];
   const double work = std::max(costs_[table_.floor], base + conflicts);
   Resolve(core, unit, step, waiting, ready, {work, costs_[table_.head] + more, 0});
+  Hold(core, unit.last - work, unit.last);
+}
+
+// The vector unit has the banks of UB first: transfers from and to it wait meanwhile. Those that
+// begin later than it is known when the instruction runs do not.
+void Engine::Hold(CoreRun &core, double from, double to) {
+  const double part = costs_[table_.hold];
+  if (part <= 0) return;
+  const auto at = static_cast<std::uint32_t>(&core - cores_.data());
+  for (const std::uint32_t unit : {kMte2, kMte3}) {
+    Unit &mover = core.units[unit];
+    if (mover.flights.empty()) continue;
+    Flight &flight = mover.flights.front();
+    if (flight.streams != kUnknown) {
+      share_.Hold(at, unit, from, to, part);
+      continue;
+    }
+    const double streams = std::max(flight.ready, mover.last + flight.gap);
+    flight.stream.held += part * std::max(0.0, to - std::max(from, streams));
+  }
 }
 
 // So many vector instructions over all of its data.
@@ -198,19 +218,22 @@ double Engine::Alone(const Step &step, const Demand &demand) {
   const bool nz = (step.flags & kNd2Nz) != 0;
   const Cost row = nz ? path.nzRow : path.row;
   const Cost slow = path.miss == kNoCost ? path.rate : path.miss;
-  const double fast = (demand.bytes - demand.missed) / costs_[path.rate];
+  // FIX reads floats out of L0C, whatever it makes of them (8192^3 ladder: 64 B/cycle of halves).
+  const double wide = path.fromL0c ? 4 / BytesOf(step.type) : 1;
+  const double fast = (demand.bytes - demand.missed) * wide / costs_[path.rate];
   const double fetched = demand.missed / costs_[slow];
   const double times = (step.flags & kAtomic) != 0 ? costs_[table_.atomic] : 1;
   const double rows = step.copy.rows * costs_[row];
-  const double requests = nz ? demand.requests * costs_[path.nzRequest] : 0;
-  const double cycles = (fast + fetched) * times;
-  if (cycles >= std::max(rows, requests)) {
+  const double requests = demand.requests * costs_[path.request];
+  const double cycles = (fast + fetched) * times + requests;
+  if (cycles >= rows) {
     costs_.Charge(path.rate, fast);
     costs_.Charge(slow, fetched);
+    costs_.Charge(path.request, requests);
     return cycles;
   }
-  costs_.Charge(rows >= requests ? row : path.nzRequest, std::max(rows, requests));
-  return std::max(rows, requests);
+  costs_.Charge(row, rows);
+  return rows;
 }
 
 }  // namespace twin

@@ -3,6 +3,7 @@
 #include "share.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace twin {
@@ -11,10 +12,11 @@ void Share::Add(const Stream &stream, double time) {
   MoveTo(time);
   const double alone = std::max(stream.alone, 1e-6);
   streams_.push_back(stream);
-  left_.push_back(alone);
+  left_.push_back(alone + stream.held);
   limit_.push_back(1);
   hbms_.push_back(stream.hbm / alone);
   alls_.push_back(stream.bytes / alone);
+  pieces_.push_back(stream.pieces / alone);
   speed_.push_back(1);
   const int readers = readers_[stream.line] += 1;
   if (readers > 1) Crowd(stream.line, readers);
@@ -31,7 +33,7 @@ Stream Share::Pop() {
   const Stream ended = streams_[least_];
   const auto at = static_cast<std::ptrdiff_t>(least_);
   streams_.erase(streams_.begin() + at);
-  for (std::vector<double> *all : {&left_, &limit_, &hbms_, &alls_, &speed_}) {
+  for (std::vector<double> *all : {&left_, &limit_, &hbms_, &alls_, &pieces_, &speed_}) {
     all->erase(all->begin() + at);
   }
   const auto line = readers_.find(ended.line);
@@ -42,6 +44,19 @@ Stream Share::Pop() {
     Crowd(ended.line, readers);
   changed_ = true;
   return ended;
+}
+
+void Share::Hold(std::uint32_t core, std::uint32_t unit, double from, double to, double part) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i].core != core || streams_[i].unit != unit) continue;
+    Settle();
+    const double ends = now_ + std::max(0.0, left_[i]) / speed_[i];
+    const double both = std::min(to, ends) - std::max(from, now_);
+    if (both <= 0) return;
+    left_[i] += both * part * speed_[i];
+    if (i == least_) FindNext();
+    return;
+  }
 }
 
 void Share::MoveTo(double time) {
@@ -57,7 +72,7 @@ void Share::Crowd(std::uint64_t line, int readers) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const Stream &stream = streams_[i];
     if (stream.line != line) continue;
-    const double turns = readers > 1 ? stream.requests * sameLine_ * readers : 0;
+    const double turns = readers > 1 ? stream.requests * rates_.sameLine * readers : 0;
     limit_[i] = turns > stream.alone ? stream.alone / turns : 1;
   }
 }
@@ -67,8 +82,13 @@ void Share::Settle() {
   if (!changed_) return;
   changed_ = false;
   speed_ = limit_;
-  Limit(hbm_, hbms_);
-  Limit(l2_, alls_);
+  Limit(rates_.hbm, hbms_);
+  Limit(rates_.l2, alls_);
+  Limit(rates_.pieces, pieces_);
+  FindNext();
+}
+
+void Share::FindNext() {
   next_ = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < left_.size(); ++i) {
     const double ends = now_ + std::max(0.0, left_[i]) / speed_[i];
@@ -79,9 +99,25 @@ void Share::Settle() {
   }
 }
 
+namespace {
+
+// What is had of a rate by those who together ask for `sum`: x / (1 + x^n)^(1/n) of it, n = 2^knee.
+// Nothing but products and roots, which every machine rounds alike.
+double Given(double sum, double rate, double knee) {
+  if (knee <= 0) return rate;
+  double part = sum / rate;
+  for (int i = 0; i < static_cast<int>(knee); ++i) part *= part;
+  part += 1;
+  for (int i = 0; i < static_cast<int>(knee); ++i) part = std::sqrt(part);
+  return sum / part;
+}
+
+}  // namespace
+
 void Share::Limit(double rate, const std::vector<double> &needs) {
   double sum = 0;
   for (std::size_t i = 0; i < needs.size(); ++i) sum += needs[i] * speed_[i];
+  rate = Given(sum, rate, rates_.knee);
   if (sum <= rate) return;
   // Those that ask for less than an equal part keep it and leave the rest to the others.
   double level = rate / static_cast<double>(needs.size());

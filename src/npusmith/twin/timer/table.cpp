@@ -44,8 +44,9 @@ PathCosts PathOf(const Costs &costs, const std::string &name) {
   };
   PathCosts found{costs.Find(full(".start")),  costs.FindRate(full(".rate")),
                   costs.Find(full(".issue")),  costs.Find(full(".row")),
-                  costs.Find(full(".nz_row")), costs.Find(full(".nz_request")),
+                  costs.Find(full(".nz_row")), costs.Find(full(".request")),
                   costs.Find(full(".gap"))};
+  found.fromL0c = Starts(name, "l0c_");
   const std::string miss = "path." + name + ".miss";
   if (costs.FindAny({miss}) != kNoCost) found.miss = costs.FindRate(miss);
   return found;
@@ -66,6 +67,7 @@ Table::Table(Costs &all, const Log &log) : costs(all) {
   cubeGap = all.Find("cube.gap");
   cubeTile = all.Find("cube.tile");
   cubeFloat = all.Find("cube.float");
+  hold = all.Find("ub.hold");
   missLatency = all.Find("gm.miss_latency");
   atomic = all.Find("gm.atomic");
   hbm = all.FindRate("hbm.rate");

@@ -13,8 +13,9 @@ namespace twin {
 
 // A transfer over one path, in cycles and bytes a cycle.
 struct PathCosts {
-  Cost start, rate, issue, row, nzRow, nzRequest, gap;
-  Cost miss = kNoCost;  // of global memory: the rate of what L2 does not hold
+  Cost start, rate, issue, row, nzRow, request, gap;
+  bool fromL0c = false;  // FIX reads floats, whatever it writes
+  Cost miss = kNoCost;   // of global memory: the rate of what L2 does not hold
 };
 
 struct VectorCosts {
@@ -40,7 +41,7 @@ class Table {
   Cost issue, depth, outstanding;                       // of the queues between S and the pipes
   Cost head, floor, partial, readWrite, libraryRepeat;  // of V
   Cost cubeHead, cubeGap, cubeTile, cubeFloat;          // of M
-  Cost missLatency, atomic, l2, sameLine;               // of global memory
+  Cost hold, missLatency, atomic, l2, sameLine;         // of global memory
   Cost hbm, hbmTransfer, hbmShare;
   Cost stagger, prologue, cold, epilogue;  // of a core
 

@@ -7,24 +7,24 @@
 namespace twin {
 
 // Copies of the data that live at once, by type; half is widened to float first.
-struct Live {
+struct LiveNodes {
   std::uint32_t wide, narrow;
   std::uint32_t of(std::uint32_t typeSize) const { return typeSize == 2 ? narrow : wide; }
 };
 // At least one repeat of 256 bytes for each copy.
-inline void ScratchOf(const ge::Shape &shape, std::uint32_t typeSize, Live live,
+inline void ScratchOf(const ge::Shape &shape, std::uint32_t typeSize, LiveNodes live,
                       std::uint32_t &maxValue, std::uint32_t &minValue) {
   minValue = live.of(typeSize) * 256;
   maxValue = std::max(minValue, live.of(typeSize) * Padded(ElementsOf(shape) * typeSize, 32));
 }
-inline void FactorOf(std::uint32_t typeSize, Live live, std::uint32_t &maxLiveNodeCount,
+inline void FactorOf(std::uint32_t typeSize, LiveNodes live, std::uint32_t &maxLiveNodeCount,
                      std::uint32_t &extraBuffer) {
   maxLiveNodeCount = live.of(typeSize);
   extraBuffer = 0;
 }
 
-constexpr Live kLiveGelu{2, 4};
-constexpr Live kLiveGate{3, 6};
+constexpr LiveNodes kLiveGelu{2, 4};
+constexpr LiveNodes kLiveGate{3, 6};
 
 }  // namespace twin
 

@@ -1,4 +1,4 @@
-"""Distributions as plain numbers for the template: bars, a curve, a timeline. No markup here."""
+"""Distributions as plain numbers for the template: bars and a curve. No markup here."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from npusmith.bench.model import Span
-
 WIDTH, HEIGHT = 640.0, 200.0  # of a plot's picture, without its labels
 _SPEEDS = (0.125, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0, 8.0)
 _SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-_MOST_ROWS = 24  # of a timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +32,6 @@ class Curve:
     points: str
     marks: tuple[tuple[float, str], ...]
     one: float
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """What one pipe of one core did: (x, width, words) of each span."""
-
-    label: str
-    y: float
-    spans: tuple[tuple[float, float, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The lanes of one kernel, `end` us long."""
-
-    lanes: tuple[Lane, ...]
-    height: float
-    end: float
-    left_out: int
 
 
 def histogram(values: Iterable[float], edges: Sequence[float], unit: str) -> tuple[Bar, ...]:
@@ -109,25 +87,3 @@ def speed_curve(speedups: Sequence[float], tasks: int) -> Curve | None:
 
 def _across(speed: float) -> float:
     return WIDTH * (math.log2(speed) + 3) / 6
-
-
-def timeline(spans: Sequence[Span]) -> Timeline | None:
-    """A lane for each pipe of each core, in the order of their first work."""
-    if not spans:
-        return None
-    end = max(span.end for span in spans)
-    lanes: dict[tuple[int, str], list[Span]] = {}
-    for span in sorted(spans, key=lambda span: span.begin):
-        lanes.setdefault((span.core, span.unit), []).append(span)
-    shown = list(lanes.items())[:_MOST_ROWS]
-    scale = (WIDTH - 90) / end if end > 0 else 0.0
-    rows = tuple(
-        Lane(f"core {core} {unit}", 24.0 * place, tuple(_bar(span, scale) for span in part))
-        for place, ((core, unit), part) in enumerate(shown)
-    )
-    return Timeline(rows, 24.0 * len(rows), end, len(lanes) - len(shown))
-
-
-def _bar(span: Span, scale: float) -> tuple[float, float, str]:
-    words = f"{span.what} {span.begin:.2f} to {span.end:.2f} us".strip()
-    return 90 + span.begin * scale, max((span.end - span.begin) * scale, 0.4), words

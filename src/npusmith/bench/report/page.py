@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import heapq
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from npusmith import report
 from npusmith.bench.archive import Run, rank
 from npusmith.bench.metrics import (
     CONVENTIONS,
@@ -29,30 +32,39 @@ from npusmith.bench.metrics import (
     tasks_of,
 )
 from npusmith.bench.model import Item, Record
-from npusmith.bench.work import REFUSED
-from npusmith.report.bench.plots import (
+from npusmith.bench.report.lanes import draw
+from npusmith.bench.report.plots import (
     HEIGHT,
     WIDTH,
     Bar,
     Curve,
-    Timeline,
     bars,
     speed_bars,
     speed_curve,
     time_bars,
-    timeline,
 )
+from npusmith.bench.work import REFUSED
+from npusmith.errors import CODES
 from npusmith.report.sources import Source, make_source
+from npusmith.report.svg import STYLE
 from npusmith.report.text import figure, plain
 
 _HERE = Path(__file__).parent
+_SHARED, _OWN = Path(report.__file__).with_name("style.css"), _HERE / "style.css"
 _MOST_CHARS = 3_000_000  # of kernels on one page; the others are in the store
 _MOST_FILE = 60_000
 _MOST_SAMPLES = 20  # rows of a task
-_KERNELS = ("tile.py", "op_kernel", "kernel", ".json", ".py", ".cpp", ".asc", ".h")
+# What a reader looks at first: the kernel, then what calls it.
+_KERNELS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"op_kernel/.*\.(cpp|h|asc)$", r"kernel.*\.(cpp|asc|h)$", r"tile\.py$", r"op_host/",
+        r"\.(cpp|asc|h)$", r"\.py$", r"\.json$",
+    )
+)  # fmt: skip
 
 
-_SHORT = ("clean", "suite only", "outside", "wrong", "no build", "refused", "no verdict")
+_SHORT = ("right", "suite only", "cheating", "wrong", "no build", "refused", "no verdict")
 
 
 @dataclass(slots=True)
@@ -80,7 +92,7 @@ class Shown:
     records: tuple[Record, ...]  # the best ones
     sources: tuple[Source, ...]
     hidden: int  # characters of its kernel that the page leaves out
-    timeline: Timeline | None
+    timeline: str  # markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +143,8 @@ OUTCOMES = (
 )  # fmt: skip
 
 
-def write_page(run: Run, path: Path) -> Path:
-    """Writes the page; its figures are those of the records."""
+def write_page(run: Run, path: Path) -> Summary:
+    """Writes the page; gives the figures on it, which are those of the records."""
     facts = Facts()
     tasks = run_tasks(run, facts)
     summary = summarize_tasks(tasks)
@@ -149,7 +161,7 @@ def write_page(run: Run, path: Path) -> Path:
     stream.enable_buffering(200)
     with path.open("wb") as file:
         stream.dump(file, encoding="utf-8", errors="backslashreplace")
-    return path
+    return summary
 
 
 def run_tasks(run: Run, facts: Facts) -> dict[str, Task]:
@@ -168,11 +180,18 @@ def _note(facts: Facts, record: Record) -> None:
     facts.findings.update(record.findings)
     facts.cheating.update(record.cheating)
     if record.error:
-        facts.errors[record.error.partition("\n")[0].partition(":")[0][:60]] += 1
+        facts.errors[_error_kind(record)] += 1
     if record.eager_us is not None:
         facts.bases[record.eager_basis or "unknown"] += 1
     if "unit" in record.seconds:
         facts.seconds.append(record.seconds["unit"])
+
+
+def _error_kind(record: Record) -> str:
+    """The code that an error begins with, or behind a trial's name; else what it amounts to."""
+    parts = [part.strip() for part in record.error.partition("\n")[0].split(":")]
+    code = next((part for part in parts[:3] if part in CODES), "")
+    return code or ("wrong values" if record.compiled else parts[0][:60])
 
 
 def outcome(record: Record) -> str:
@@ -243,21 +262,23 @@ def _shown(run: Run, lines: list[Line]) -> Iterator[Shown]:
     """One task after the other, while the template writes."""
     room = _MOST_CHARS
     for line in lines:
-        records = sorted(run.records(line.item.name), key=rank, reverse=True)
+        records = list(run.records(line.item.name))
+        count, right = len(records), sum(bool(r.official and not r.cheating) for r in records)
+        records = heapq.nlargest(_MOST_SAMPLES, records, key=rank)
         best = run.full(records[0]) if records else None
         sources, hidden = _sources(run, best, line.anchor, room) if best else ((), 0)
         room -= sum(len(piece.text) for s in sources for row in s.lines for piece in row)
         yield Shown(
             anchor=line.anchor,
             item=line.item,
-            count=len(records),
-            right=sum(bool(r.official and not r.cheating) for r in records),
+            count=count,
+            right=right,
             best=best,
             speedup=_best(line.task),
-            records=tuple(records[:_MOST_SAMPLES]),
+            records=tuple(records),
             sources=sources,
             hidden=hidden,
-            timeline=timeline(best.timeline) if best else None,
+            timeline=draw(best.timeline) if best else "",
         )
 
 
@@ -275,21 +296,25 @@ def _sources(run: Run, best: Record, anchor: str, room: int) -> tuple[tuple[Sour
 
 
 def _order(name: str) -> int:
-    return next((place for place, part in enumerate(_KERNELS) if part in name), len(_KERNELS))
+    return next((at for at, part in enumerate(_KERNELS) if part.search(name)), len(_KERNELS))
 
 
 def _provenance(run: Run) -> list[tuple[str, str]]:
     plan = run.plan
     rows = [
         ("suite", f"{plan.suite} at {plan.root}"),
-        ("options of the suite", str(plan.options or "none")),
+        ("options of the suite", _listed(plan.options) or "none"),
         ("writer", f"{plan.writer_name} {plan.writer_version}"),
         ("samples and trials", f"{plan.samples} and {plan.trials}"),
-        ("limits", plan.limits.model_dump_json()),
+        ("limits", _listed(plan.limits.model_dump())),
         ("judge", plan.judge),
         *plan.versions.items(),
     ]
     return [(name, plain(text)) for name, text in rows]
+
+
+def _listed(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def _environment() -> Environment:
@@ -313,15 +338,16 @@ def show_rate(value: float | None, form: str = "percent") -> str:
 
 
 def spread(value: Figure, form: str = "percent") -> str:
-    """The interval in words."""
-    if value.low is None or value.high is None:
+    """The interval in words, its unit said once; nothing where it is a point."""
+    if value.low is None or value.high is None or value.low == value.high:
         return ""
-    return f"{show_rate(value.low, form)} to {show_rate(value.high, form)}"
+    low, high = show_rate(value.low, form), show_rate(value.high, form)
+    return f"{low.removesuffix(' %').removesuffix('x')} to {high}"
 
 
 def _style() -> str:
-    shared = (_HERE.parent / "style.css").read_text(encoding="utf-8")
-    return shared + (_HERE / "style.css").read_text(encoding="utf-8")
+    shared = _SHARED.read_text(encoding="utf-8")
+    return shared + STYLE.read_text(encoding="utf-8") + _OWN.read_text(encoding="utf-8")
 
 
 def _hash(style: str) -> str:

@@ -1,0 +1,1 @@
+"""The writer that asks a model: clients, prompts, the loop from candidate to verdict to next."""

@@ -1,0 +1,59 @@
+"""`open_model(choice) -> Model`: an endpoint, a script, a recording, or what litellm knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.agent.endpoint import KEY, Endpoint, Settings
+from npusmith.agent.replay import Recorder, Replay
+from npusmith.agent.scripted import Scripted, read_script
+from npusmith.agent.talk import Model
+from npusmith.errors import NpusmithError
+
+_SCRIPTED, _LITELLM = "scripted", "litellm"
+
+
+class Choice(BaseModel):
+    """Which model, and how it is reached. Nothing secret is in it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""  # a name at the endpoint, "scripted", "scripted:FILE" or "litellm:NAME"
+    base_url: str = ""
+    key_name: str = KEY
+    concurrency: int = 4
+    silence: float = 120.0
+    attempts: int = 6
+    record: Path | None = None
+    replay: Path | None = None
+
+
+def open_model(choice: Choice) -> Model:
+    """Raises model-spec, script-file, file-missing, file-unusable and extra-missing."""
+    if choice.replay is not None:
+        return Replay(choice.replay, choice.model or "replay")
+    model = _bare(choice)
+    return model if choice.record is None else Recorder(model, choice.record)
+
+
+def _bare(choice: Choice) -> Model:
+    kind, _, rest = choice.model.partition(":")
+    if kind == _SCRIPTED and not choice.base_url:
+        return Scripted(read_script(Path(rest)) if rest else None, choice.model)
+    if kind == _LITELLM and rest:
+        from npusmith.agent.hosted import Hosted
+
+        return Hosted(rest, choice.silence, choice.attempts, choice.base_url)
+    if not choice.model:
+        raise NpusmithError("model-spec", "no model is named")
+    if not choice.base_url.startswith(("http://", "https://")):
+        seen = choice.base_url or "no URL"
+        raise NpusmithError("model-spec", f"{choice.model} has no usable URL", seen=seen[:200])
+    return Endpoint(
+        Settings(
+            model=choice.model, url=choice.base_url, key_name=choice.key_name,
+            concurrency=choice.concurrency, silence=choice.silence, attempts=choice.attempts,
+        )
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""What both ways of writing an operator share: `Route`, and the prompts made of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from npusmith.agent import prompt
+from npusmith.agent.shots import Features
+from npusmith.agent.talk import Answer, Message
+from npusmith.agent.weighed import Weighed
+from npusmith.knowledge.seam import Query, Served
+
+
+class Aim(str, Enum):
+    """What a turn is for."""
+
+    WRITE = "write"
+    REPAIR = "repair"
+    OPTIMISE = "optimise"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A candidate: its files by path, and the one text that prompts show and edits change."""
+
+    files: Mapping[str, str]
+    text: str
+
+
+class Route(Protocol):
+    """A language, and how a text of it is judged. Nothing in it depends on the model."""
+
+    name: str  # "tile" or "direct", for the knowledge store
+    rules: str  # the file of rules in texts/
+    kind: str  # behind the fence of a candidate
+    features: Features
+    chip: str
+
+    def task(self) -> str:
+        """Task, tensors, and the language's reference."""
+
+    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+        """Examples or signatures that fit the moment."""
+
+    def read(self, answer: Answer) -> Draft:
+        """The candidate in a reply; raises reply-*."""
+
+    def edit(self, text: str) -> Draft:
+        """A candidate from its text alone."""
+
+    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+        """Judges the candidate; the folder is empty and its own."""
+
+    def names(self, text: str) -> tuple[str, ...]:
+        """Operations or functions that a text uses."""
+
+
+def query(route: Route, aim: Aim, draft: Draft | None, weighed: Weighed | None) -> Query:
+    """The situation, as the knowledge store is asked."""
+    text = draft.text if draft else ""
+    notes = weighed.notes if weighed else ()
+    return Query(
+        route=route.name, aim=aim.value, text=text,
+        codes=weighed.codes if weighed else (),
+        apis=route.names(text) if draft else route.features.ops,
+        dtypes=route.features.dtypes, category=route.features.category, chip=route.chip,
+        bottleneck=weighed.bottleneck if weighed else (),
+        messages=tuple(note.message for note in notes),
+        lines=tuple(dict.fromkeys(note.line for note in notes if note.line)),
+    )  # fmt: skip
+
+
+def first_prompt(route: Route, number: int, served: Sequence[Served]) -> tuple[Message, ...]:
+    parts = (
+        route.task(),
+        route.help(None, None),
+        prompt.known_part(served),
+        prompt.write_part(number),
+    )
+    return prompt.messages(route.rules, parts)
+
+
+def next_prompt(
+    route: Route,
+    aim: Aim,
+    draft: Draft | None,
+    weighed: Weighed,
+    served: Sequence[Served],
+    best_us: float | None,
+) -> tuple[Message, ...]:
+    """The prompt of a repair or of a faster version; a reply without code has no draft."""
+    shown = prompt.candidate_part(draft.text, route.kind) if draft else ""
+    said = (
+        prompt.profile_part(weighed, best_us)
+        if aim is Aim.OPTIMISE
+        else prompt.findings_part(weighed)
+    )
+    parts = (route.task(), route.help(draft, weighed), prompt.known_part(served), shown, said)
+    return prompt.messages(route.rules, parts)

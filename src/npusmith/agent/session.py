@@ -1,0 +1,266 @@
+"""One attempt at one task: asks, judges and decides until the policy stops it.
+
+Everything that happens is in the journal before the next thing happens. A session that is run again
+reads what is there and does what is missing, so a killed one goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.agent.budget import Budget
+from npusmith.agent.policy import Ask, Stop, Terms, Tried, decide, rank
+from npusmith.agent.route import Aim, Draft, Route, first_prompt, next_prompt, query
+from npusmith.agent.talk import Answer, Model, Request, Usage
+from npusmith.agent.weighed import Note, Step, Weighed, failed
+from npusmith.errors import NpusmithError
+from npusmith.knowledge.seam import Knowledge, Query, Served, Use
+from npusmith.store.turns import Journal, Turn
+
+_SEEDS = 1000  # turns of a session that have seeds of their own
+# Failures of one answer; every other failure is the endpoint's, and ends the run for now.
+_ANSWERS = {"model-cut", "model-garbled", "model-empty", "model-long"}
+
+
+class Plan(BaseModel):
+    """What a turn is, as the journal keeps it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    aim: Aim
+    parent: int | None = None
+    items: tuple[str, ...] = ()  # of the knowledge store, that were shown
+    edit: bool = False  # the candidate is an item's own edit; no model was asked
+    query: dict[str, str | int | float | list[str] | list[int] | list[float]] = {}
+
+
+class Reply(BaseModel):
+    """What came back: an answer, or why there is none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answer: Answer | None = None
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a session ended; `best` is None when nothing was judged."""
+
+    why: str
+    best: Tried | None
+    tried: tuple[Tried, ...]
+
+
+class Session:
+    """The journal's session of that name."""
+
+    def __init__(
+        self,
+        name: str,
+        route: Route,
+        model: Model,
+        journal: Journal,
+        terms: Terms,
+        budget: Budget,
+        *,
+        judge: str = "",  # what a verdict depends on besides the candidate
+        knowledge: Knowledge | None = None,
+        concurrency: int = 4,
+        watch: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.name, self._route, self._model, self._journal = name, route, model, journal
+        self._terms, self._budget, self._judge = terms, budget.checked(), judge
+        self._knowledge, self._concurrency, self._watch = knowledge, concurrency, watch
+
+    def run(self) -> Ending:
+        """To its end, from wherever it stands."""
+        while True:
+            self._finish()
+            tried = self.tried()
+            action = decide(tried, self._terms)
+            if isinstance(action, tuple) and not self._place(action, tried):
+                action = Stop("budget")
+            if isinstance(action, Stop):
+                self._journal.end(self.name, action.why)
+                return Ending(action.why, rank(tried)[0] if tried else None, tried)
+
+    def tried(self) -> tuple[Tried, ...]:
+        """Every judged turn, in its order."""
+        return tuple(self._tried(turn) for turn in self._journal.turns(self.name) if turn.outcome)
+
+    # ---- a turn is placed ...
+
+    def _place(self, asks: Sequence[Ask], tried: Sequence[Tried]) -> bool:
+        """Writes the turns into the journal; False when the budget does not pay for the first."""
+        start = len(self._journal.turns(self.name))
+        placed = 0
+        for offset, ask in enumerate(asks):
+            if not self._place_one(ask, start + offset, tried):
+                break
+            placed += 1
+        return placed > 0
+
+    def _place_one(self, ask: Ask, number: int, tried: Sequence[Tried]) -> bool:
+        parent = next((item for item in tried if item.number == ask.parent), None)
+        draft = Draft({}, parent.text) if parent and parent.text else None
+        asked = query(self._route, ask.aim, draft, parent.weighed if parent else None)
+        served = tuple(self._knowledge.search(asked)) if self._knowledge else ()
+        if parent and (edit := self._fresh_edit(served, tried)):
+            return self._place_edit(ask, number, asked, edit)
+        best = min((item.weighed.us for item in tried if item.weighed.us is not None), default=None)
+        messages = (
+            next_prompt(self._route, ask.aim, draft, parent.weighed, served, best)
+            if parent
+            else first_prompt(self._route, number, served)
+        )
+        request = Request(
+            messages=messages, seed=self._terms.seed * _SEEDS + number,
+            temperature=self._terms.temperature, max_tokens=self._terms.max_tokens,
+        )  # fmt: skip
+        plan = Plan(
+            aim=ask.aim, parent=ask.parent, items=tuple(item.id for item in served),
+            query=asdict(asked),
+        )  # fmt: skip
+        return self._journal.ask(
+            self.name, number, plan.model_dump_json(), request.model_dump_json(),
+            self._budget.worst(request), (self._budget.tokens, self._budget.usd),
+        )  # fmt: skip
+
+    def _fresh_edit(self, served: Sequence[Served], tried: Sequence[Tried]) -> Served | None:
+        """An item that changes the candidate by itself, into something not judged yet."""
+        seen = {item.text for item in tried}
+        return next((item for item in served if item.edit and item.edit not in seen), None)
+
+    def _place_edit(self, ask: Ask, number: int, asked: Query, item: Served) -> bool:
+        plan = Plan(
+            aim=ask.aim, parent=ask.parent, items=(item.id,), edit=True, query=asdict(asked)
+        )
+        self._journal.ask(self.name, number, plan.model_dump_json(), "", (0, 0.0), (None, None))
+        answer = Answer(
+            text=item.edit or "", usage=Usage(prompt=0, completion=0), model="knowledge"
+        )
+        reply = Reply(answer=answer).model_dump_json()
+        self._journal.reply(self.name, number, reply, (0, 0.0))
+        return True
+
+    # ---- ... answered, and judged
+
+    def _finish(self) -> None:
+        """Asks what has no answer, all at once; then judges what has no verdict, one by one."""
+        self._ask_all([turn for turn in self._journal.turns(self.name) if not turn.reply])
+        for turn in self._journal.turns(self.name):
+            if not turn.outcome:
+                self._judge_one(turn)
+
+    def _ask_all(self, turns: Sequence[Turn]) -> None:
+        if not turns:
+            return
+        self._watch(f"asking {self._model.name}, turn {turns[0].number + 1}")
+        failure: NpusmithError | None = None
+        with ThreadPoolExecutor(self._concurrency) as pool:
+            calls = {pool.submit(self._ask_one, turn): turn for turn in turns}
+            for call in as_completed(calls):
+                turn = calls[call]
+                try:
+                    reply, cost = call.result()
+                except NpusmithError as error:
+                    failure = error
+                    continue
+                self._journal.reply(self.name, turn.number, reply.model_dump_json(), cost)
+        if failure is not None:
+            raise failure
+
+    def _ask_one(self, turn: Turn) -> tuple[Reply, tuple[int, float]]:
+        """In a thread. A call that failed counts with the most that it may have taken."""
+        request = Request.model_validate_json(turn.request)
+        try:
+            answer = self._model.ask(request)
+        except NpusmithError as error:
+            if error.code not in _ANSWERS:
+                raise
+            return Reply(code=error.code, message=error.message), self._budget.worst(request)
+        cost = answer.usage.total, self._budget.prices.cost(answer.usage)
+        return Reply(answer=answer), cost
+
+    def _judge_one(self, turn: Turn) -> None:
+        tried = self.tried()
+        plan, (text, weighed) = Plan.model_validate_json(turn.data), self._weigh(turn, tried)
+        self._watch(f"turn {turn.number + 1}, {plan.aim.value}: {_word(weighed)}")
+        parent = next((item for item in tried if item.number == plan.parent), None)
+        if self._knowledge and parent and text:
+            # before the verdict is kept: who is killed between the two credits again, and a use
+            # with the same key counts once
+            key = f"{self._journal.path.parent.name}/{self.name}/{turn.number}"
+            use = Use(key, plan.items, _query(plan), parent.text, text)
+            self._knowledge.credit(use, parent.weighed.outcome, weighed.outcome)
+        outcome = {"text": text, "weighed": weighed.model_dump(mode="json")}
+        self._journal.judge(self.name, turn.number, json.dumps(outcome))
+
+    def _weigh(self, turn: Turn, tried: Sequence[Tried]) -> tuple[str, Weighed]:
+        """The candidate's text, "" where there is none, and what was found."""
+        reply = Reply.model_validate_json(turn.reply)
+        if reply.answer is None:
+            return "", failed(Step.NOTHING, NpusmithError(reply.code, reply.message))
+        try:
+            plan = Plan.model_validate_json(turn.data)
+            draft = (
+                self._route.edit(reply.answer.text) if plan.edit else self._route.read(reply.answer)
+            )
+        except NpusmithError as error:
+            return "", failed(Step.NOTHING, error)
+        before = next((item for item in tried if item.text == draft.text), None)
+        if before is not None:
+            return draft.text, _again(before)
+        return draft.text, self._judged(draft)
+
+    def _judged(self, draft: Draft) -> Weighed:
+        """From the journal, when the same text was judged under the same terms."""
+        key = hashlib.sha256(
+            json.dumps([self._judge, sorted(draft.files.items())]).encode("utf-8", "replace")
+        ).hexdigest()
+        if known := self._journal.known(key):
+            return Weighed.model_validate_json(known)
+        with tempfile.TemporaryDirectory(prefix="npusmith-agent-") as name:
+            folder = Path(name).resolve() / "candidate"
+            folder.mkdir()
+            weighed = self._route.weigh(draft, folder)
+        self._journal.learn(key, weighed.model_dump_json())
+        return weighed
+
+    def _tried(self, turn: Turn) -> Tried:
+        plan, found = Plan.model_validate_json(turn.data), json.loads(turn.outcome)
+        weighed = Weighed.model_validate(found["weighed"])
+        return Tried(turn.number, plan.parent, plan.aim, weighed, found["text"], not plan.edit)
+
+
+def _again(before: Tried) -> Weighed:
+    """The same text cannot be better; the model is told."""
+    note = Note(code="reply-same", message=f"this is the text of turn {before.number + 1} again")
+    notes = (note, *(item for item in before.weighed.notes if item.code != note.code))
+    return before.weighed.model_copy(update={"notes": notes})
+
+
+def _query(plan: Plan) -> Query:
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in plan.query.items()
+    }
+    return Query(**fields)  # type: ignore[arg-type]
+
+
+def _word(weighed: Weighed) -> str:
+    if weighed.correct:
+        return f"right, {weighed.us:.2f} us" if weighed.us is not None else "right"
+    return (
+        f"{weighed.step.name.lower().replace('_', ' ')}, {', '.join(weighed.codes[:3]) or 'wrong'}"
+    )

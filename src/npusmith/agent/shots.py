@@ -1,0 +1,140 @@
+"""Examples for a prompt: programs that the plan writer wrote, picked by what they have in common.
+
+`features(graph)` says what an operator is: its category, the form of its reduced axis, its shape.
+The programs lie in texts/shots; `runs/shots.py` writes them again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from importlib import resources
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.task.graph import Graph, Node
+
+_LONG = 12 << 10  # elements of a row that no longer lies in the unified buffer with its results
+# The first category that one of the words fits; words are parts of ATen names.
+_CATEGORIES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("pooling", ("pool",)),
+    ("scan", ("cumsum", "cumprod", "cummax", "cummin")),
+    ("matmul", ("mm.", "matmul", "convolution", "linear")),
+    ("normalization", ("_norm", "batch_norm", "var", "rsqrt")),
+    ("softmax", ("softmax", "logsumexp")),
+    ("reduction", ("sum", "mean", "amax", "amin", "max.", "min.", "prod", "norm", "argm", "std")),
+    ("movement", ("gather", "index", "scatter", "cat", "flip", "permute", "upsample", "embedding")),
+)
+_REDUCING = ("sum", "mean", "amax", "amin", "max.", "min.", "prod", "var", "std", "cum", "softmax")
+
+
+class Features(BaseModel):
+    """`axis`: "none", "last", "middle" or "all"; `row`: elements along the last axis."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    category: str
+    axis: str
+    rank: int
+    row: int
+    dtypes: tuple[str, ...]
+    ops: tuple[str, ...]
+    outputs: int = 1
+
+
+class Shot(BaseModel):
+    """One example: its name, what it is, its program."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    summary: str
+    features: Features
+    program: str
+
+
+def features(graph: Graph) -> Features:
+    """What a captured graph is."""
+    users = [item for item in graph.inputs if item.kind == "user"] or list(graph.inputs)
+    shape = max((item.shape for item in users), key=_size, default=())
+    ops = tuple(dict.fromkeys(_short(node.op) for node in graph.nodes))
+    reduced = next((node for node in graph.nodes if _is(node.op, _REDUCING)), None)
+    category = _category(ops)
+    scalar = all(not graph.spec(name).shape for name in graph.outputs)
+    if category == "reduction" and scalar and len(users) > 1:
+        category = "loss"
+    if category == "elementwise" and len(graph.outputs) > 1:
+        category = "optimizer"
+    return Features(
+        category=category,
+        axis=_axis(reduced, len(shape)) if reduced else ("last" if "norm" in category else "none"),
+        rank=len(shape), row=shape[-1] if shape else 1,
+        dtypes=tuple(sorted({item.dtype.value for item in graph.inputs})),
+        ops=ops, outputs=len(graph.outputs),
+    )  # fmt: skip
+
+
+def pick(wanted: Features, shots: Sequence[Shot], most: int = 2) -> list[Shot]:
+    """The nearest examples, the nearest first; always the same for the same task."""
+    ranked = sorted(shots, key=lambda shot: (-likeness(wanted, shot.features), shot.name))
+    return ranked[:most]
+
+
+def likeness(one: Features, other: Features) -> float:
+    """Category counts most, then the form of the axis, then what is computed."""
+    ops = set(one.ops) | set(other.ops)
+    shared = len(set(one.ops) & set(other.ops)) / len(ops) if ops else 0.0
+    return (
+        4.0 * (one.category == other.category)
+        + 2.0 * (one.axis == other.axis)
+        + 2.0 * shared
+        + 1.0 * (one.dtypes == other.dtypes)
+        + 0.5 * ((one.row > _LONG) == (other.row > _LONG))
+        + 0.5 * (one.outputs == other.outputs)
+        + 0.25 * (one.rank == other.rank)
+    )
+
+
+def read_shots() -> list[Shot]:
+    """All examples of the package."""
+    folder = resources.files("npusmith.agent") / "texts" / "shots"
+    rows = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    return [
+        Shot(program=(folder / f"{row['name']}.tile").read_text(encoding="utf-8"), **row)
+        for row in rows
+    ]
+
+
+def _short(op: str) -> str:
+    return op.removeprefix("aten.").partition(".")[0]
+
+
+def _is(op: str, words: Iterable[str]) -> bool:
+    name = op.removeprefix("aten.")
+    return any(word in name for word in words)
+
+
+def _category(ops: Iterable[str]) -> str:
+    names = [f"{op}." for op in ops]
+    for category, words in _CATEGORIES:
+        if any(word in name for name in names for word in words):
+            return category
+    return "elementwise"
+
+
+def _axis(node: Node, rank: int) -> str:
+    """Where the reduced axes are; nodes without a list of axes reduce all of them."""
+    given = [item for item in node.args[1:2] if item is not None and not isinstance(item, bool)]
+    dims = given[0] if given else ()
+    listed = dims if isinstance(dims, tuple) else (dims,)
+    axes = sorted({item % max(rank, 1) for item in listed if isinstance(item, int)})
+    if not axes or len(axes) == rank:
+        return "all"
+    return "last" if axes == list(range(rank - len(axes), rank)) else "middle"
+
+
+def _size(shape: Sequence[int]) -> int:
+    total = 1
+    for item in shape:
+        total *= item
+    return total

@@ -1,0 +1,95 @@
+"""An answer on the wire, as events of a stream or as one JSON document; ValueError for neither."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the pieces add up to; `ended`: the server said that this was all."""
+
+    pieces: list[str] = field(default_factory=list)
+    usage: tuple[int, int] | None = None  # tokens of prompt and answer
+    model: str = ""
+    finish: str = ""
+    ended: bool = False
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+def read_events(chunks: Iterable[bytes]) -> Parts:
+    """Server-sent events up to [DONE], or to the end with a finish reason."""
+    parts = Parts()
+    for line in _lines(chunks):
+        if not line.startswith("data:"):
+            continue  # comments, event names, empty lines between events
+        data = line[5:].strip()
+        if data == "[DONE]":
+            parts.ended = True
+            break
+        if data:
+            _take(parts, _parse(data), "delta")
+    parts.ended = parts.ended or bool(parts.finish)
+    parts.finish = parts.finish or "stop"
+    return parts
+
+
+def read_whole(chunks: Iterable[bytes]) -> Parts:
+    """One JSON document, from servers that do not stream."""
+    parts = Parts()
+    _take(parts, _parse(b"".join(chunks).decode()), "message")
+    parts.ended = True
+    parts.finish = parts.finish or "stop"
+    return parts
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    left = ""
+    for chunk in chunks:
+        left += decoder.decode(chunk)
+        *whole, left = left.split("\n")
+        yield from (line.rstrip("\r") for line in whole)
+    left += decoder.decode(b"", final=True)
+    if left:
+        yield left
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(data, dict):
+        raise ValueError("not a JSON object")
+    return data
+
+
+def _take(parts: Parts, data: dict[str, Any], key: str) -> None:
+    """Adds one document. Anything may stand in it, so nothing is taken for what it should be."""
+    if data.get("error"):
+        parts.error = json.dumps(data["error"])
+    parts.model = str(data.get("model") or parts.model)[:200]
+    usage = data.get("usage")
+    if isinstance(usage, dict):
+        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+        if all(isinstance(item, int) and item >= 0 for item in counts):
+            parts.usage = (int(counts[0] or 0), int(counts[1] or 0))
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return
+    said = choice.get(key)
+    content = said.get("content") if isinstance(said, dict) else None
+    if isinstance(content, str):
+        parts.pieces.append(content)
+    if isinstance(choice.get("finish_reason"), str):
+        parts.finish = str(choice["finish_reason"])

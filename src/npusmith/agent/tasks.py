@@ -1,0 +1,59 @@
+"""Prepared tasks that several sessions share: captured once, if their tensors are not too many."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from npusmith.bench.plan import judge_digest
+from npusmith.errors import NpusmithError
+from npusmith.task.load import Task, open_task
+from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.trials import DATA, check_files, prepare, read_manifest
+
+_MOST_BYTES = 64 << 20  # kept on disk for one task
+
+
+@contextmanager
+def open_prepared(path: Path, home: Path) -> Iterator[Prepared]:
+    """The task, prepared here or by an earlier session."""
+    task = open_task(path)
+    folder = home / f"{task.digest[:16]}-{judge_digest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other samples of a task wait for the first
+        kept = _reopen(task, folder) or prepare(task, folder)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        try:
+            yield kept
+        finally:
+            if _bytes(kept) > _MOST_BYTES:
+                _remove(kept.folder, lock.fileno())
+
+
+def _remove(data: Path, lock: int) -> None:
+    """Unless another session is at it."""
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def _reopen(task: Task, folder: Path) -> Prepared | None:
+    """What an earlier session left; None when there is nothing whole."""
+    data = folder / DATA
+    if not data.is_dir():
+        return None
+    try:
+        manifest = read_manifest(task, data)
+        check_files(task, data, manifest)
+    except NpusmithError:
+        return None
+    trials = tuple(TrialData(record, data) for record in manifest.trials)
+    return Prepared(task=task, folder=data, manifest=manifest, trials=trials)
+
+
+def _bytes(prepared: Prepared) -> int:
+    return sum(trial.bytes for trial in prepared.trials)

@@ -1,0 +1,115 @@
+"""The route through the tile language: parse, check, interpret, lower, judge, time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from npusmith.agent import prompt
+from npusmith.agent.extract import find_program
+from npusmith.agent.judging import judged
+from npusmith.agent.ports import Ports, find_ports
+from npusmith.agent.route import Draft
+from npusmith.agent.shots import Shot, features, pick
+from npusmith.agent.talk import Answer
+from npusmith.agent.values import check_values
+from npusmith.agent.weighed import Note, Step, Weighed, failed, notes_of
+from npusmith.errors import LangError, NpusmithError
+from npusmith.ir.nodes import Program
+from npusmith.ir.spec import OpSpec
+from npusmith.lang import check_all, parse
+from npusmith.lang.words import OPERATIONS
+from npusmith.lower import lower, write_project
+from npusmith.pipeline import _write_bindings
+from npusmith.target.chips import Chip
+from npusmith.task.judge import judge
+from npusmith.task.prepared import Prepared
+
+_WORD = re.compile(r"\b([a-z_]\w*)\s*\(")
+
+
+class TileRoute:
+    """Judges tile programs for one prepared task."""
+
+    name = rules = "tile"
+    kind = "python"
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        chip: Chip,
+        tolerance: str,
+        shots: list[Shot],
+        timed: bool,
+        operator: str = "",
+    ) -> None:
+        self.features = features(prepared.graph)
+        self.chip = chip.name
+        self.ports: Ports = find_ports(prepared, operator)
+        self._prepared, self._row, self._tolerance, self._timed = prepared, chip, tolerance, timed
+        self._shots = pick(self.features, shots)
+
+    @property
+    def file(self) -> str:
+        """The program's path in a project."""
+        return f"{self.ports.operator}.tile.py"
+
+    def task(self) -> str:
+        head = prompt.task_part(self.ports.source, self.ports.lines(), self._row)
+        return f"{head}\n\nCall the kernel {self.ports.operator}.\n\n{prompt.tile_reference()}"
+
+    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+        """Two examples to begin with, one beside a candidate."""
+        return prompt.shots_part(self._shots if draft is None else self._shots[:1])
+
+    def read(self, answer: Answer) -> Draft:
+        return self.edit(find_program(answer))
+
+    def edit(self, text: str) -> Draft:
+        return Draft({self.file: text}, text)
+
+    def names(self, text: str) -> tuple[str, ...]:
+        return tuple(name for name in dict.fromkeys(_WORD.findall(text)) if name in OPERATIONS)
+
+    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+        """The stages in their order; the first that fails says why."""
+        try:
+            program = parse(draft.text, self.file)
+        except LangError as error:
+            return failed(Step.READ, error)
+        if wrong := check_all(program, self._row, self.file):
+            notes = tuple(note for error in wrong for note in notes_of(error.record()))
+            return Weighed(step=Step.PARSED, notes=notes)
+        try:
+            spec = self.ports.spec(program)
+        except LangError as error:
+            return failed(Step.PARSED, error)
+        if notes := check_values(draft.text, spec, self._prepared, self._row, self._tolerance):
+            return Weighed(step=Step.LEGAL, notes=notes)
+        return self._built(program, spec, draft, folder)
+
+    def _built(self, program: Program, spec: OpSpec, draft: Draft, folder: Path) -> Weighed:
+        try:
+            self.write(program, spec, draft.text, folder)
+        except NpusmithError as error:
+            return failed(Step.MEANT, error, folder)
+        found = judged(
+            lambda recording: judge(
+                folder, self._prepared, self._row, self._tolerance, spec=spec,
+                dynamic=self.ports.serves(spec), recording=recording,
+            ),
+            self._prepared, self._row, folder, Step.LOWERED, self._timed,
+        )  # fmt: skip
+        return found.model_copy(update={"notes": tuple(map(self._at_home, found.notes))})
+
+    def write(self, program: Program, spec: OpSpec, text: str, folder: Path) -> None:
+        """The project of a legal program."""
+        write_project(lower(program, self._row), self._row, folder, spec)
+        (folder / self.file).write_text(text, encoding="utf-8")
+        _write_bindings(folder, spec)
+
+    def _at_home(self, note: Note) -> Note:
+        """A finding in the generated C++: its line means nothing to who wrote the tile program."""
+        if note.file in ("", self.file):
+            return note
+        return note.model_copy(update={"file": f"generated {note.file}"})

@@ -1,0 +1,134 @@
+"""Is a tile program right, before it is lowered? It is interpreted in NumPy, against PyTorch.
+
+The interpreter is slow and a strange program may not end, so it runs in the sandbox, on the task's
+smallest sets of inputs. A set that is too large for it is left to the twin.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from npusmith.agent.weighed import Note
+from npusmith.ir.spec import OpSpec, Source
+from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.target.chips import Chip
+from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.wire import TensorFile
+
+SECONDS = 40.0
+_MEMORY = 4 << 30
+_MOST_BYTES = 8 << 20  # of a set's inputs and outputs: some seconds of interpreting
+_SETS = 2
+_NEEDED = ("numpy", "pydantic", "ml_dtypes", "npusmith")
+_START = "import sys; sys.path += sys.argv[1:]; from npusmith.agent import meaning; meaning.main()"
+
+
+class Case(BaseModel):
+    """One set of inputs on disk, in the order of the kernel's tensors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    inputs: tuple[TensorFile, ...]
+    references: tuple[TensorFile, ...]
+    goldens: tuple[TensorFile, ...]
+
+
+class Orders(BaseModel):
+    """What the child is given on its standard input."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    program: str
+    chip: dict[str, str | int]
+    folder: str
+    tolerance: str
+    cases: tuple[Case, ...]
+
+
+class Said(BaseModel):
+    """The child's answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    notes: tuple[Note, ...]
+
+
+def check_values(
+    text: str, spec: OpSpec, prepared: Prepared, chip: Chip, tolerance: str
+) -> tuple[Note, ...]:
+    """What is wrong with the program's values; empty when nothing is, or no set is small enough."""
+    cases = tuple(_case(trial, spec, prepared) for trial in _smallest(prepared))
+    if not cases:
+        return ()
+    orders = Orders(
+        program=text, chip=asdict(chip), folder=str(prepared.folder), tolerance=tolerance,
+        cases=cases,
+    )  # fmt: skip
+    paths = _package_paths()
+    policy = Policy(
+        read=(prepared.folder, *map(Path, (sys.prefix, sys.base_prefix, *paths))),
+        seconds=SECONDS, memory_bytes=_MEMORY,
+    )  # fmt: skip
+    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
+    return _notes(
+        run_boxed(argv, policy, stdin=orders.model_dump_json().encode(), cwd=prepared.folder)
+    )
+
+
+def _notes(boxed: Boxed) -> tuple[Note, ...]:
+    if boxed.timed_out or boxed.out_of_memory:
+        why = f"still running after {SECONDS:g} s" if boxed.timed_out else "out of memory"
+        return (Note(code="agent-endless", message=f"the program was stopped in NumPy: {why}"),)
+    try:
+        return Said.model_validate_json(boxed.stdout).notes
+    except ValidationError:
+        said = boxed.stderr[-300:].decode(errors="replace").strip().rpartition("\n")[2]
+        message = "the program could not be interpreted"
+        return (Note(code="agent-endless", message=message, seen=said),)
+
+
+def _smallest(prepared: Prepared) -> list[TrialData]:
+    """The smallest set of the task's own shapes, and the smallest of other shapes."""
+    usable = [
+        trial
+        for trial in prepared.trials
+        if not trial.skipped and trial.record.references and trial.bytes <= _MOST_BYTES
+    ]
+    own = [trial for trial in usable if trial.kind != "shape"]
+    other = [trial for trial in usable if trial.kind == "shape" and _count(trial) > 64]
+    groups = (sorted(group, key=lambda trial: trial.bytes) for group in (own, other))
+    return [group[0] for group in groups if group][:_SETS]
+
+
+def _count(trial: TrialData) -> int:
+    """Elements of the outputs: a handful says little about a formula."""
+    return sum(item.bytes for item in trial.record.references) // 4
+
+
+def _case(trial: TrialData, spec: OpSpec, prepared: Prepared) -> Case:
+    held = prepared.manifest.parameters
+    return Case(
+        name=trial.name,
+        inputs=tuple(
+            trial.record.inputs[port.position] if port.source is Source.USER else held[port.target]
+            for port in spec.inputs
+        ),
+        references=trial.record.references,
+        goldens=trial.record.goldens,
+    )
+
+
+def _package_paths() -> list[str]:
+    """Folders on which the child's packages stand."""
+    found: dict[str, None] = {}
+    for name in _NEEDED:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.submodule_search_locations
+        found[str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)] = None
+    return list(found)

@@ -1,0 +1,168 @@
+"""The watched process that times a candidate: one run on the first trial, then the timing model.
+
+The kernel has been judged by then; this run's values are not looked at. It leaves a reply with
+`time_us`, notes, and the spans of the slowest cores for the timeline; or an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from npusmith.bench.suites import module
+from npusmith.bench.suites.operator import prepare
+from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
+from npusmith.errors import NpusmithError, TwinError
+from npusmith.target.chips import Chip, find_chip
+from npusmith.task import candidatewire as names
+from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
+from npusmith.timing.model import UNITS, CoreTime, Timing
+from npusmith.timing.simulate import simulate
+from npusmith.timing.trace import Event, read_events
+from npusmith.twin import build, read_project, run
+from npusmith.twin.toolchain import find_toolchain
+
+_EVENTS = 100_000  # of the launch that is drawn
+_SPANS = 240  # of a record
+_PIXELS = 800  # a span is at least as long as one of so many parts of the time
+_JOINS = 6  # times that the parts are made coarser
+
+
+def main() -> None:
+    orders = read_orders()
+    folder = Path(orders["folder"])
+    reply: dict[str, Any] = {}
+    try:
+        reply = weigh(RECORDERS[orders["kind"]](orders, folder), find_chip(orders["chip"]), folder)
+    except NpusmithError as error:
+        reply = {"error": told_error(error)}
+    leave_reply(folder, reply)
+
+
+def weigh(logs: list[Path], chip: Chip, folder: Path) -> dict[str, Any]:
+    """Time and timeline of the launches whose logs these are."""
+    if not logs:
+        raise TwinError("timing-log", "the run left no log to time")
+    if len(logs) >= MOST_LAUNCHES:
+        raise TwinError("timing-log", f"more than {MOST_LAUNCHES - 1} launches: not all have logs")
+    chain = find_toolchain(chip)
+    timings = [
+        simulate(log, chain, chip, events=folder / f"events{at}", most_events=_EVENTS)
+        for at, log in enumerate(logs)
+    ]
+    main = max(range(len(timings)), key=lambda at: timings[at].cycles)
+    stuck = sum(not timing.finished for timing in timings)
+    if stuck:
+        raise TwinError("timing-log", f"{stuck} of {len(timings)} launches did not come to an end")
+    return {
+        "time_us": round(sum(timing.task_us for timing in timings), 3),
+        "note": _note(timings),
+        "spans": spans(read_events(folder / f"events{main}"), timings[main]),
+    }
+
+
+def _note(timings: list[Timing]) -> str:
+    """What a reader must know of these times; "" when there is nothing."""
+    parts = [f"{len(timings)} launches"] if len(timings) > 1 else []
+    sampled = [timing for timing in timings if timing.sampled]
+    if sampled:
+        worst = max(timing.sample_error for timing in sampled)
+        parts.append(f"extrapolated from a sample of the steps, within about {worst:.1%}")
+    return "; ".join(parts)
+
+
+# ------------------------------------------------------------------------------------------ spans
+
+
+def spans(events: Iterable[Event], timing: Timing) -> list[dict[str, Any]]:
+    """The work of the slowest core of each kind, in at most a few hundred pieces."""
+    cores = {core.number for core in slowest(timing)}
+    rows = [event for event in events if event.core in cores]
+    least = timing.cycles / _PIXELS
+    joined = _join(rows, least)
+    for _ in range(_JOINS):
+        if len(joined) <= _SPANS:
+            break
+        least *= 2
+        joined = _join(rows, least)
+    clock = timing.clock_mhz
+    return [
+        {
+            "core": event.core,
+            "unit": UNITS[event.unit],
+            "begin": round(event.start / clock, 3),
+            "end": round(event.end / clock, 3),
+            "what": _word(event, timing),
+        }
+        for event in islice(joined, _SPANS)
+    ]
+
+
+def slowest(timing: Timing) -> list[CoreTime]:
+    """The core of each kind that worked longest."""
+    found = []
+    for cube in (True, False):
+        cores = [core for core in timing.cores if core.cube is cube and core.units]
+        if cores:
+            found.append(max(cores, key=lambda core: (core.end - core.begin, -core.number)))
+    return found
+
+
+def _join(events: list[Event], least: float) -> list[Event]:
+    """Neighbours on one unit with less than `least` cycles between them become one."""
+    last: dict[tuple[int, int], int] = {}
+    joined: list[Event] = []
+    for event in sorted(events, key=lambda event: (event.start, event.core, event.unit)):
+        lane = event.core, event.unit
+        before = joined[last[lane]] if lane in last else None
+        if before is not None and event.start - before.end < least:
+            what = before.what if before.what == event.what else -1
+            joined[last[lane]] = Event(
+                event.core, event.unit, before.start, max(before.end, event.end), what, -1, -1, 0.0
+            )
+        else:
+            last[lane] = len(joined)
+            joined.append(event)
+    return joined
+
+
+def _word(event: Event, timing: Timing) -> str:
+    return timing.names[event.what] if 0 <= event.what < len(timing.names) else ""
+
+
+# --------------------------------------------------------------------------------------- recorders
+
+
+def _operator(orders: dict[str, Any], folder: Path) -> list[Path]:
+    """One call of an operator project."""
+    project = read_project(Path(orders["place"]) / "project")
+    call = prepare(project, orders, orders["trials"][0])
+    built = build(project, find_chip(orders["chip"]), call.kinds)
+    recording = Recording(folder / "launch", orders["sample"])
+    result = run(built, call.inputs, call.outputs, seconds=orders["seconds"], **recording.options())
+    if not result.completed:
+        raise TwinError("timing-log", "the recorded run did not come to its end")
+    return recording.logs()
+
+
+def _module(orders: dict[str, Any], folder: Path) -> list[Path]:
+    """One call of a candidate's class: its operator calls, or the launches in its process."""
+    out = module.record_once(orders, folder)
+    logs = out / names.LOGS
+    return numbered(logs) or find_logs(logs / names.INSIDE)
+
+
+def numbered(logs: Path) -> list[Path]:
+    """Logs of operator calls in their order, as far as they are plain files."""
+    found = []
+    for at in range(MOST_LAUNCHES):
+        path = logs / str(at)
+        if path.is_symlink() or not path.is_file():
+            break
+        found.append(path)
+    return found
+
+
+RECORDERS = {"operator": _operator, "module": _module}

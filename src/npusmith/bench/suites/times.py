@@ -1,0 +1,78 @@
+"""Adds estimated times to the record of a right candidate: `add_times(record, ...)`.
+
+Nothing here changes a verdict: the candidate has been judged, and is run once more to be timed.
+What cannot be timed or estimated stays None, and `time_note` says why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from npusmith.bench.model import Limits, Record, Span
+from npusmith.bench.suites.bounds import Bounds, find_bounds
+from npusmith.bench.suites.watch import Ended
+from npusmith.errors import NpusmithError
+
+UNTIMED = "not measured: "
+
+
+def wants_time(record: Record, limits: Limits) -> bool:
+    """Only what is right and computed in its kernel has a time worth knowing."""
+    return limits.timing and bool(record.official) and not record.cheating
+
+
+def add_times(
+    record: Record,
+    limits: Limits,
+    folder: Path,
+    *,
+    task: Path | None,
+    inputs: dict[str, Any] | None,
+    start: Callable[[Path], Ended],
+) -> None:
+    """Fill in time, eager, roof and timeline; `start` runs the candidate in the new `folder`.
+
+    `task`: its file in KernelBench's format. `inputs`: the tree of those that are timed, where it
+    is known; a graph of other shapes says nothing of them.
+    """
+    clock = time.monotonic()
+    notes = []
+    if task is None:
+        bounds = Bounds(why="the task has no file that could be captured")
+    else:
+        bounds = find_bounds(task, limits.chip)
+    why = bounds.fit(inputs) if inputs is not None else bounds.why
+    if why:
+        notes.append(f"no eager time: {why}")
+    else:
+        record.eager_us, record.roof_us = bounds.eager_us, bounds.roof_us
+        record.eager_basis = bounds.eager_basis
+        if record.provenance.get("mode") == "training":
+            notes.append(bounds.note)
+    folder.mkdir()
+    try:
+        notes.insert(0, _take(record, start(folder)))
+    except NpusmithError as error:
+        notes.insert(0, f"{UNTIMED}{error.code}: {error.message}")
+    record.time_note = "; ".join(filter(None, notes))[:500]
+    record.seconds["time"] = round(time.monotonic() - clock, 3)
+
+
+def _take(record: Record, ended: Ended) -> str:
+    """The reply's figures; what is to be said of them."""
+    reply = ended.reply
+    if ended.error:
+        return UNTIMED + ended.error
+    if "error" in reply:
+        return f"{UNTIMED}{reply['error']['code']}: {reply['error']['message']}"
+    try:
+        record.timeline = [Span.model_validate(row) for row in reply["spans"]]
+        record.time_us = float(reply["time_us"])
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        return f"{UNTIMED}the timing's reply cannot be read: {type(error).__name__}"
+    return str(reply.get("note", ""))

@@ -1,0 +1,491 @@
+"""The knowledge store: items with their history in one SQLite file, searched and judged by effect.
+
+`with open_knowledge(path) as base:`. Several processes may share a file; each sees what the others
+added when it next searches. Only verified items are served. `search` and `credit` are what the
+agent uses (seam.py); `add`, `retire` and `narrow` write history.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from npusmith.errors import CODES, NpusmithError, Place
+from npusmith.knowledge.edit import Template, candidates, quoted_names
+from npusmith.knowledge.effect import Record, facts_of
+from npusmith.knowledge.embed import embed, message_words, plain_words
+from npusmith.knowledge.index import Axes, Entry, Index
+from npusmith.knowledge.item import (
+    OPTIMISE,
+    OWN_CODES,
+    REPAIR,
+    Item,
+    Proof,
+    Rationale,
+    State,
+    Trigger,
+    prompt_text,
+)
+from npusmith.knowledge.learn import best_template
+from npusmith.knowledge.pattern import compile_pattern
+from npusmith.knowledge.seam import Outcome, Query, Served, Use
+from npusmith.knowledge.tokens import Kind, read_tokens, words
+from npusmith.knowledge.traits import read_traits
+from npusmith.store.database import Layout, named_file, open_file
+from npusmith.timing.bottleneck import NAMES
+
+FILE = "knowledge.db"
+_LAYOUT = Layout("knowledge", 0x4E50534B, "knowledge-file")  # "NPSK"
+_MORE = 3  # times as many items are looked at as are served: some do not fit
+_FASTER = 1.02  # below that a change of time counts as none
+_CODE_WEIGHT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What takes part in a search and in learning; all on but where that is measured."""
+
+    axes: Axes = field(default_factory=Axes)
+    distil: bool = True  # credit, retirement, merging, and no item without proof
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An item with its state."""
+
+    item: Item
+    state: State
+
+
+def open_knowledge(path: Path, *, seeds: bool = True, policy: Policy = Policy()) -> Base:
+    """The store in that file, or in knowledge.db of that folder; a new one gets the seeds."""
+    file = path / FILE if path.is_dir() or not path.suffix else path
+    fresh = not file.exists()
+    base = Base(file, open_file(file, _LAYOUT), policy)
+    if fresh and seeds:
+        from npusmith.knowledge.exchange import read_seeds
+
+        for item in read_seeds():
+            base.add(item, State.VERIFIED, "seed")
+    return base
+
+
+class Base:
+    """An open knowledge store."""
+
+    def __init__(self, path: Path, link: sqlite3.Connection, policy: Policy) -> None:
+        self.path, self.policy = path, policy
+        self._link = link
+        self._index = Index()
+        self._kept: dict[str, Kept] = {}
+        self._records: dict[str, Record] = {}
+        self._seen = (0, 0)  # last rows of history and number of uses that are in memory
+        self._read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._link.close()
+
+    # ---- items
+
+    def items(self, state: State | None = None) -> list[Kept]:
+        """All items, or those of one state, by name."""
+        self._read()
+        rows = (self._kept[name] for name in sorted(self._kept))
+        return [row for row in rows if state is None or row.state is state]
+
+    def item(self, name: str) -> Kept:
+        self._read()
+        if name not in self._kept:
+            raise NpusmithError("knowledge-unknown", f"there is no item {name}", seen=name[:100])
+        return self._kept[name]
+
+    def record(self, name: str) -> Record:
+        """How its uses went."""
+        record = self._records.get(name, Record())
+        record.proven = name in self._kept and bool(self._kept[name].item.proofs)
+        return record
+
+    def history(self, name: str) -> list[tuple[str, str]]:
+        """What happened to an item, in order: what, and a detail."""
+        rows = self._rows("SELECT what, detail FROM history WHERE item = ? ORDER BY seq", name)
+        return [(str(what), str(detail)) for what, detail in rows]
+
+    def add(self, item: Item, state: State, why: str) -> str:
+        """Adds an item and gives its name; the same edit again is merged into the first one."""
+        self._read()
+        with self._writing() as link:
+            twin = self._twin(link, item) if self.policy.distil else None
+            if twin is not None:
+                merged = _merge(twin.item, item)
+                better = State.VERIFIED if State.VERIFIED in (state, twin.state) else state
+                if twin.state is State.RETIRED:
+                    better = State.RETIRED
+                self._write(link, merged, better, "merged", f"{item.name}: {why}")
+                return merged.name
+            name = _free_name(link, item.name)
+            named = item.model_copy(update={"name": name})
+            self._write(link, named, state, "added", why)
+            return name
+
+    def mark(self, name: str, state: State, why: str) -> None:
+        """Gives an item another state, with the reason."""
+        kept = self.item(name)
+        with self._writing() as link:
+            self._write(link, kept.item, state, state.value, why)
+
+    # ---- search
+
+    def search(self, query: Query, most: int = 6) -> list[Served]:
+        """Verified items that fit the situation, the best first."""
+        served = []
+        for kept in self.find(query, most):
+            made = self.apply(kept.item, query, most=1)
+            version = f"{kept.item.name}@{kept.item.digest}"
+            served.append(Served(version, prompt_text(kept.item), made[0] if made else None))
+        return served
+
+    def find(self, query: Query, most: int = 6) -> list[Kept]:
+        """The same as `search`, as items: those whose template fits the text come first."""
+        self._read()
+        aim = OPTIMISE if query.aim == OPTIMISE else REPAIR
+        words_of, vector = _situation(query)
+        hits = self._index.search(
+            words_of, vector, aim, query.route, query.chip, most * _MORE, self.policy.axes
+        )
+        facts = facts_of(situation_of(query), query.dtypes)
+        ranked = []
+        for place, hit in enumerate(hits):
+            trust = self.record(hit.id).trust(facts) if self.policy.distil else 1.0
+            if trust > 0:
+                idle = bool(query.text) and not self.apply(self._kept[hit.id].item, query, most=1)
+                ranked.append((idle, -hit.score * trust, place, hit.id))
+        return [self._kept[name] for *_, name in sorted(ranked)[:most]]
+
+    @staticmethod
+    def apply(item: Item, query: Query, most: int = 3) -> list[str]:
+        """Candidates that the item makes of the query's text."""
+        said = quoted_names(query.messages)
+        return candidates(item.template, query.text, query.lines, most, said)
+
+    # ---- effect
+
+    def credit(self, use: Use, before: Outcome, after: Outcome) -> None:
+        """Counts a use for the items whose edit can be found in `after`; learns from a step."""
+        if not self.policy.distil:
+            return
+        self._read()
+        effect, speedup = effect_of(use.query.aim, before, after)
+        names = [id.rpartition("@")[0] or id for id in use.items]
+        traced = [name for name in names if name in self._kept and self.traces(name, use)]
+        for name in traced:
+            self.note(use.key, name, use.query, effect, speedup)
+        if effect > 0 and not traced:
+            self._learn(use, before, speedup)
+
+    def note(
+        self, key: str, name: str, query: Query, effect: int, speedup: float | None = None
+    ) -> None:
+        """Counts one use of an item, once for each key; retires what does harm."""
+        facts = facts_of(situation_of(query), query.dtypes)
+        with self._writing() as link:
+            done = link.execute(
+                "INSERT OR IGNORE INTO uses VALUES (?, ?, ?, ?, ?)",
+                (key, name, json.dumps([*facts, self._fits(name, query)]), effect, speedup),
+            )
+            if not done.rowcount:
+                return
+        self._read()
+        record, kept = self.record(name), self._kept[name]
+        if record.harmful and kept.state is State.VERIFIED:
+            why = f"{record.own.won:g} of {record.own.won + record.own.lost:g} uses helped"
+            self.mark(name, State.RETIRED, why)
+
+    def traces(self, name: str, use: Use) -> bool:
+        """Whether the item's edit is in `after`: it makes `after`, or its words came with it."""
+        template = self._kept[name].item.template
+        target = words(use.after, template.route)
+        said = quoted_names(use.query.messages)
+        made = candidates(template, use.before, use.query.lines, 8, said)
+        if any(words(text, template.route) == target for text in made):
+            return True
+        return bool(made) and _put_words(template, use.before, use.after)
+
+    # ---- below
+
+    def _learn(self, use: Use, before: Outcome, speedup: float | None) -> None:
+        """A step forward that no item made becomes an item, if it can be replayed."""
+        query = use.query
+        item = learn_item(query, use.before, use.after, before.codes, speedup, ())
+        if item is not None:
+            self.add(item, State.VERIFIED, f"learnt, replayed word for word, {use.key}")
+
+    def _fits(self, name: str, query: Query) -> bool:
+        """Whether the situation is one that the item's trigger names."""
+        trigger = self._kept[name].item.trigger
+        frames = {word for word in trigger.words if word.startswith("said ")}
+        if frames and query.messages:
+            return situation_of(query) in frames
+        return not trigger.codes or not query.codes or query.codes[0] in trigger.codes
+
+    def _twin(self, link: sqlite3.Connection, item: Item) -> Kept | None:
+        row = link.execute(
+            "SELECT name FROM items WHERE shape = ? ORDER BY seq", (item.shape,)
+        ).fetchone()
+        return None if row is None else self._kept.get(str(row[0]))
+
+    def _write(
+        self, link: sqlite3.Connection, item: Item, state: State, what: str, detail: str
+    ) -> None:
+        link.execute(
+            "INSERT INTO items (name, shape, state, data) VALUES (?, ?, ?, ?) ON CONFLICT (name)"
+            " DO UPDATE SET shape = excluded.shape, state = excluded.state, data = excluded.data",
+            (item.name, item.shape, state.value, item.model_dump_json()),
+        )
+        link.execute(
+            "INSERT INTO history (item, what, detail) VALUES (?, ?, ?)", (item.name, what, detail)
+        )
+
+    def _read(self) -> None:
+        """Takes over what was written since the last time, by whom ever."""
+        seq, uses = self._rows(
+            "SELECT (SELECT coalesce(max(seq), 0) FROM history), (SELECT count(*) FROM uses)"
+        )[0]
+        if seq > self._seen[0]:
+            rows = self._rows(
+                "SELECT name, state, data FROM items WHERE name IN"
+                " (SELECT item FROM history WHERE seq > ?) ORDER BY seq", self._seen[0],
+            )  # fmt: skip
+            for name, state, data in rows:
+                self._take(str(name), State(state), str(data))
+        if uses != self._seen[1]:
+            self._count()
+        self._seen = (int(seq), int(uses))
+
+    def _take(self, name: str, state: State, data: str) -> None:
+        try:
+            item = Item.model_validate_json(data)
+        except ValidationError as error:
+            message = f"{self.path}: item {name} is not whole"
+            seen = str(error.errors()[0]["msg"])[:200]
+            place = Place(str(self.path))
+            raise NpusmithError("knowledge-damaged", message, place, seen=seen) from error
+        self._kept[name] = Kept(item, state)
+        served = state is State.VERIFIED or (not self.policy.distil and state is State.NEW)
+        if served:
+            self._index.add(_entry(item))
+        else:
+            self._index.remove(name)
+
+    def _count(self) -> None:
+        self._records = {}
+        for name, context, effect in self._rows("SELECT item, context, effect FROM uses"):
+            *facts, fits = json.loads(context)
+            self._records.setdefault(str(name), Record()).add(facts, int(effect), bool(fits))
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with named_file(self.path):
+            return self._link.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with named_file(self.path):
+            self._link.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._link
+                self._link.execute("COMMIT")
+            except BaseException:
+                if self._link.in_transaction:
+                    self._link.execute("ROLLBACK")
+                raise
+
+
+# -------------------------------------------------------------------------------- items from steps
+
+
+def learn_item(
+    query: Query,
+    before: str,
+    after: str,
+    codes: Sequence[str],
+    speedup: float | None,
+    proofs: Sequence[Proof],
+    template: Template | None = None,
+) -> Item | None:
+    """The item that turns `before` into `after`; None where no edit of ours replays that."""
+    said = quoted_names(query.messages)
+    found = template or best_template(before, after, query.route, query.lines, said)
+    if found is None:
+        return None
+    traits = read_traits(before, query.route, query.lines)
+    codes = [code for code in codes if code in CODES or code in OWN_CODES]
+    aim = OPTIMISE if query.aim == OPTIMISE else REPAIR
+    label = codes[0] if codes else aim
+    change = "faster" if speedup else "accepted"
+    trigger = Trigger(
+        aim=aim, codes=tuple(codes[:3]), apis=traits.apis[:8], dtypes=traits.dtypes[:4],
+        categories=(query.category,) if query.category else (),
+        words=tuple(dict.fromkeys(message_words(query.messages[:3])))[:24],
+        bottleneck=query.bottleneck,
+    )  # fmt: skip
+    why = "; ".join(query.messages[:2]) or f"a kernel with this was refused ({label})"
+    if speedup:
+        why = f"a kernel without this took {speedup:.2f} times as long on the timing model"
+    rest = () if proofs else (Proof(before=before, after=after),)
+    gain = Proof.model_fields["gain"].default if not speedup else min(speedup, 1.05)
+    kept = tuple(proof.model_copy(update={"gain": gain}) for proof in proofs) or rest
+    return Item(
+        name=_slug(f"{query.route} {label} {_first_word(found)}"),
+        title=f"{label}: {_headline(found)}"[:200],
+        trigger=trigger,
+        rationale=Rationale(why=why[:4000], source=f"learnt: this edit made a kernel {change}"),
+        template=found,
+        proofs=kept,
+        origin="learnt",
+    )
+
+
+def effect_of(aim: str, before: Outcome, after: Outcome) -> tuple[int, float | None]:
+    """1, 0 or -1: did the step help? And how many times faster it made a correct kernel."""
+    if before.correct and not after.correct:
+        return -1, None
+    if after.correct and not before.correct:
+        return 1, None
+    if before.correct and before.us and after.us:
+        ratio = before.us / after.us
+        return (ratio >= _FASTER) - (
+            ratio < 1 / _FASTER or (aim == OPTIMISE and ratio < _FASTER)
+        ), ratio
+    if after.rung > before.rung:
+        return 1, None
+    gone = set(before.codes[:1]) - set(after.codes)
+    return (0 if gone and after.rung == before.rung else -1), None
+
+
+def _put_words(template: Template, before: str, after: str) -> bool:
+    """Whether the replacement stands more often in `after`, and the pattern less often or alike."""
+    from npusmith.knowledge.pattern import PatternError, find_all
+
+    route = template.route
+    old, new = read_tokens(before, route), read_tokens(after, route)
+    for edit in template.edits:
+        if not edit.put.strip() or "$(" in edit.put:
+            continue
+        try:
+            put = compile_pattern(edit.put, route)
+        except PatternError:
+            continue
+        if len(find_all(put, new)) > len(find_all(put, old)):
+            return True
+    return False
+
+
+def _merge(old: Item, new: Item) -> Item:
+    """The older item, with what the newer one knows of where it applies, and its proofs."""
+    a, b = old.trigger, new.trigger
+
+    def both(name: str, most: int = 24) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*getattr(a, name), *getattr(b, name))))[:most]
+
+    trigger = a.model_copy(
+        update={
+            **{name: both(name) for name in ("codes", "apis", "dtypes", "categories", "words")},
+            "chips": both("chips") if a.chips and b.chips else (),
+            "bottleneck": a.bottleneck or b.bottleneck,
+        }
+    )
+    proofs = (*old.proofs, *(proof for proof in new.proofs if proof not in old.proofs))
+    return old.model_copy(update={"trigger": trigger, "proofs": proofs[:3]})
+
+
+def situation_of(query: Query) -> str:
+    """One word for what happened: the first message without its names, or the first code."""
+    if query.messages:
+        return message_words(query.messages[:1])[0]
+    if query.aim == OPTIMISE and query.bottleneck:
+        return f"slow by {_limit(query.bottleneck)}"
+    return f"code {query.codes[0]}" if query.codes else query.aim
+
+
+def _limit(bottleneck: Sequence[float]) -> str:
+    """What takes most of the time: a pipe that works, or a reason to wait."""
+    shares = [
+        (value, name)
+        for value, name in zip(bottleneck, NAMES, strict=False)
+        if name.startswith(("busy_", "wait_"))
+    ]
+    return max(shares, default=(0.0, "nothing known"))[1]
+
+
+def _situation(query: Query) -> tuple[list[str], Any]:
+    """What a query is searched by: words, and a vector."""
+    traits = read_traits(query.text, query.route, query.lines)
+    said = message_words(query.messages[:3])
+    names = [*query.apis, *traits.apis]
+    found = [*_weighted((*query.codes, *said)), *names, *said]
+    if query.lines or not query.codes:
+        found += traits.words[:80]
+    texts = (*query.codes, *query.messages, *([] if query.messages else [" ".join(names)]))
+    vector = embed(texts, query.bottleneck, _static(query.text, query.route))
+    return found, vector
+
+
+def _entry(item: Item) -> Entry:
+    trigger = item.trigger
+    pattern = [
+        token.text
+        for edit in item.template.edits
+        for token in compile_pattern(edit.find, item.route).tokens
+        if token.kind in (Kind.NAME, Kind.TEXT)
+    ]
+    found = (*_weighted((*trigger.codes, *trigger.words)), *trigger.apis, *trigger.words, *pattern)
+    found = (*found, *plain_words(item.title))
+    texts = (*trigger.codes, " ".join(trigger.words) or item.title, item.rationale.why[:300])
+    before = item.proofs[0].before if item.proofs else ""
+    vector = embed(texts, trigger.bottleneck, _static(before, item.route))
+    return Entry(item.name, trigger.aim, item.route, trigger.chips, found, vector)
+
+
+def _weighted(found: Sequence[str]) -> list[str]:
+    """Codes and messages count more than names: they say what happened."""
+    strong = [word for word in found if word.startswith("said ") or word in CODES]
+    return [word for word in strong for _ in range(_CODE_WEIGHT)]
+
+
+def _static(text: str, route: str) -> tuple[float, ...]:
+    return read_traits(text, route).vector if text else ()
+
+
+def _free_name(link: sqlite3.Connection, name: str) -> str:
+    number, free = 1, name
+    while link.execute("SELECT 1 FROM items WHERE name = ?", (free,)).fetchone():
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _slug(text: str) -> str:
+    plain = "-".join(plain_words(text))[:60].strip("-")
+    return plain or "item"
+
+
+def _first_word(template: Template) -> str:
+    tokens = compile_pattern(template.edits[0].find, template.route).tokens
+    return next((item.text for item in tokens if item.kind is Kind.NAME), "edit")
+
+
+def _headline(template: Template) -> str:
+    """The first line that the edit changes."""
+    edit = template.edits[0]
+    old = edit.find.split("\n")
+    line = next((line for line in edit.put.split("\n") if line not in old), edit.put or "(nothing)")
+    return " ".join(line.split())

@@ -1,0 +1,73 @@
+"""What the uses of an item say about it: trust, and when it is retired. Rules, no model.
+
+A use counts in its situation: what the first message says, or the first code; and the element type
+with it. An item that only ever failed in a situation is not served there any more, though it may
+help elsewhere: that is how two items that contradict each other are kept apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+LOST = 3  # failures without one success after which a situation is given up ...
+PROVEN = 5  # ... of an item with a proof, which counts as one success elsewhere
+_TWICE = 2  # times as many failures retire the item: it may only have met the wrong situation
+_SHARE = 0.12  # of successes below which an item is retired, after this many uses
+_USES = 8
+_PRIOR = 2.0  # successes of the proof that it was verified by
+
+
+@dataclass(slots=True)
+class Tally:
+    """Uses that helped and that did not, of one item in one situation or in all."""
+
+    won: float = 0.0
+    lost: float = 0.0
+
+    def add(self, effect: int) -> None:
+        self.won += effect > 0
+        self.lost += effect < 0
+
+    def hopeless(self, proven: bool, times: int = 1) -> bool:
+        return self.won == 0 and self.lost >= times * (PROVEN if proven else LOST)
+
+    @property
+    def trust(self) -> float:
+        """Between 0 and 1, 1 for what has not failed yet."""
+        return (self.won + _PRIOR) / (self.won + self.lost + _PRIOR)
+
+
+@dataclass(slots=True)
+class Record:
+    """All uses of one item."""
+
+    own: Tally = field(default_factory=Tally)  # where its trigger says that it applies
+    proven: bool = False
+    by_fact: dict[str, Tally] = field(default_factory=dict)
+
+    def add(self, facts: Iterable[str], effect: int, fits: bool) -> None:
+        if fits:
+            self.own.add(effect)
+        for fact in facts:
+            self.by_fact.setdefault(fact, Tally()).add(effect)
+
+    def trust(self, facts: Sequence[str]) -> float:
+        """0 in a situation where it only failed; else the least of what its facts say."""
+        known = [self.by_fact[fact] for fact in facts if fact in self.by_fact]
+        if any(tally.hopeless(self.proven) for tally in known):
+            return 0.0
+        return min((tally.trust for tally in [self.own, *known]), default=1.0)
+
+    @property
+    def harmful(self) -> bool:
+        """To be retired: it fails where it says that it applies."""
+        used = self.own.won + self.own.lost
+        return self.own.hopeless(self.proven, _TWICE) or (
+            used >= _USES and self.own.won < _SHARE * used
+        )
+
+
+def facts_of(situation: str, dtypes: Sequence[str]) -> tuple[str, ...]:
+    """The facts of a use that tallies are kept by: what was said, and for which element type."""
+    return (situation, f"{situation} on {dtypes[0]}") if dtypes else (situation,)

@@ -1,0 +1,160 @@
+"""Graph -> one call: a module that is one operation of PyTorch which moves elements.
+
+Gathers, scatters and resizes have no form as loops over axes. Each is a program of its own
+(picks.py, scatters.py, resize.py, sampling.py), written from the call as PyTorch makes it: core
+ATen takes some of them apart into dozens of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const, Dim, Expr, Program
+from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show_expr
+from npusmith.lang import parse
+from npusmith.plan.names import tensor_name
+from npusmith.plan.reader import refusal
+from npusmith.plan.scalars import product
+from npusmith.target.chips import Chip
+from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+
+FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
+INDICES = (DType.INT64, DType.INT32)
+_WHOLE = 192 * 1024  # bytes of UB that buffers are sized for; they shrink with a smaller one
+_PLAIN = ("detach", "clone", "alias", "contiguous", "lift_fresh_copy")
+
+Written = tuple[Program, OpSpec, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call whose tensors are the graph's inputs, or come from one call before it."""
+
+    graph: Graph
+    word: str  # PyTorch's name of the operation
+    node: Node
+    before: Node | None  # the call that makes one of its arguments
+    names: dict[str, str]  # of the inputs, in the program
+
+    def refuse(self, code: str, why: str, *, legal: str = "", hint: str = "") -> NoReturn:
+        raise refusal(self.graph, self.node, code, why, legal=legal, hint=hint)
+
+    def argument(self, index: int, name: str = "", default: Argument = None) -> Argument:
+        """A positional argument, or the keyword of that name, or the default."""
+        if index < len(self.node.args):
+            return self.node.args[index]
+        return self.node.kwargs.get(name, default) if name else default
+
+    def input(self, arg: Argument, dtypes: Sequence[DType]) -> GraphInput:
+        """The graph's input that an argument is, of one of these types."""
+        found = [item for item in self.graph.inputs if item.name == getattr(arg, "ref", None)]
+        if not found:
+            self.refuse("plan-data-movement", "its tensors are not all inputs of the module")
+        if found[0].dtype not in dtypes:
+            legal = ", ".join(dtype.value for dtype in dtypes)
+            self.refuse("plan-dtype", f"{found[0].name} is {found[0].dtype.value}", legal=legal)
+        return found[0]
+
+    def dims(self, item: GraphInput) -> tuple[Expr, ...]:
+        return tuple(Dim(self.names[item.name], i) for i in range(len(item.shape)))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A program's parts before they are put together."""
+
+    call: Call
+    about: str
+    inputs: Sequence[GraphInput]  # in the order of the kernel's parameters
+    dims: tuple[Expr, ...]  # of the output
+    consts: dict[str, int]
+    host: Sequence[str]  # statements before the launch
+    scalars: Sequence[str]  # int parameters of the kernel, each a name of the host
+    kernel: Sequence[str]
+    notes: tuple[str, ...] = ()
+
+
+def find_call(graph: Graph, words: Sequence[str], before: Sequence[str] = ()) -> Call | None:
+    """The call that the graph is, when it is one of `words`; None otherwise."""
+    calls = [node for node in graph.eager if word_of(node) not in _PLAIN]
+    if not calls or word_of(calls[-1]) not in words or len(graph.outputs) != 1 or len(calls) > 2:
+        return None
+    if graph.outputs[0] in {item.name for item in graph.inputs}:
+        return None  # nobody reads the call
+    first = calls[0] if len(calls) == 2 else None
+    if first is not None and word_of(first) not in before:
+        return None
+    taken: set[str] = {"y"}
+    names = {item.name: tensor_name(item.name, taken) for item in graph.inputs}
+    return Call(graph, word_of(calls[-1]), calls[-1], first, names)
+
+
+def word_of(node: Node) -> str:
+    parts = node.op.split(".")
+    return parts[1] if parts[0] == "aten" and len(parts) > 1 else ""
+
+
+def finish(text: Text, name: str) -> Written:
+    """The program, its operator, and notes."""
+    call, out = text.call, text.call.node
+    if out.dtype is None:
+        call.refuse("plan-dtype", "the result has an element type that vector cores do not have")
+    names = [call.names[item.name] for item in text.inputs]
+    tensors = [
+        f"{n}: input({item.dtype.value})" for n, item in zip(names, text.inputs, strict=True)
+    ]
+    given = ", ".join(f"{scalar}={scalar}" for scalar in text.scalars)
+    heads = ", ".join(
+        [*tensors, f"y: output({out.dtype.value})", *(f"{s}: int" for s in text.scalars)]
+    )
+    lines = [
+        f'"""{name}: {text.about}"""', "",
+        *(f"{key} = {value}" for key, value in text.consts.items()), "", "",
+        "@host", f"def host({', '.join(names)}, y):",
+        *indented([*text.host, f"launch({name}, cores, {given})"]), "", "",
+        "@kernel", f"def {name}({heads}):",
+        *indented(text.kernel), "",
+    ]  # fmt: skip
+    ports = tuple(
+        Port(
+            name=call.names[item.name], dtype=item.dtype, shape=item.shape,
+            source=Source(item.kind), position=item.position, target=item.target,
+        )
+        for item in text.inputs
+    )  # fmt: skip
+    made = (Port("y", out.dtype, out.shape, dims=text.dims),)
+    program = parse("\n".join(lines), f"{name}.tile.py")
+    return program, OpSpec(name, ports, made), text.notes
+
+
+def room(elements: int, chip: Chip) -> int:
+    """The length of a buffer that has so many elements where UB is 192 KB."""
+    return max(64, elements * chip.ub_bytes // _WHOLE // 64 * 64)
+
+
+def size_text(items: Sequence[Expr]) -> str:
+    """The product of some dimensions, as text of the host function."""
+    return show_expr(product(items))
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def numbers(arg: Argument) -> tuple[float, ...] | None:
+    """A list of numbers; None where there is none."""
+    if not isinstance(arg, tuple) or any(not isinstance(item, (int, float)) for item in arg):
+        return None
+    return tuple(float(item) for item in arg if isinstance(item, (int, float)))
+
+
+def constants(sizes: Sequence[int]) -> tuple[Expr, ...]:
+    return tuple(Const(size) for size in sizes)
+
+
+def is_ref(arg: Argument, node: Node | None) -> bool:
+    return node is not None and isinstance(arg, Ref) and arg.ref == node.name

@@ -1,0 +1,153 @@
+"""Two programs of one operator as one: the quick one where a host variable is 1, else the other.
+
+Both have the same tensors, and only one of them runs: the other's buffers are the quick one's
+wherever it has one of the same use and type that is long enough. A name of a host variable means
+one thing in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    BinOp,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    Host,
+    If,
+    Load,
+    Name,
+    Program,
+    ScalarFn,
+    Stmt,
+    Store,
+)
+from npusmith.ir.walk import names, statements
+from npusmith.plan.block import Part
+from npusmith.plan.pack import rename
+
+_CORES = "cores"
+
+
+def either(test: str, quick: Program, other: Program) -> Program:
+    """The program that runs `quick` where the host variable `test` is 1, and `other` elsewhere."""
+    shared = _shared(quick, other)
+    taken = {buffer.name for buffer in quick.kernel.buffers}
+    shared |= {
+        buffer.name: f"{buffer.name}_x"
+        for buffer in other.kernel.buffers
+        if buffer.name not in shared and buffer.name in taken
+    }
+    extra = [
+        replace(buffer, name=shared.get(buffer.name, buffer.name))
+        for buffer in other.kernel.buffers
+        if shared.get(buffer.name) not in taken
+    ]
+    slow = rename(other.kernel.body, lambda name: shared.get(name, name))
+    merged = replace(
+        other.kernel,
+        scalars=tuple(dict.fromkeys((*quick.kernel.scalars, *other.kernel.scalars))),
+        buffers=(*quick.kernel.buffers, *extra),
+        body=(If(Binary(BinOp.EQ, Name(test), Const(1)), quick.kernel.body, slow),),
+    )
+    consts = tuple(dict([*quick.consts, *other.consts]).items())
+    return Program(consts, _host(quick.host, other.host), merged, other.doc)
+
+
+# ----------------------------------------------------------------------------------------- buffers
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A buffer with the part that it plays and its length in elements."""
+
+    buffer: Buffer
+    part: Part
+    length: int
+
+
+def _shared(quick: Program, other: Program) -> dict[str, str]:
+    """Buffers of `other` by the buffer of `quick` that they become; the longest choose first."""
+    free = _uses(quick)
+    found: dict[str, str] = {}
+    for use in sorted(_uses(other), key=lambda item: -item.length):
+        fitting = [
+            item
+            for item in free
+            if (item.part, item.buffer.dtype) == (use.part, use.buffer.dtype)
+            and item.length >= use.length
+        ]
+        if fitting:
+            found[use.buffer.name] = fitting[0].buffer.name
+            free.remove(fitting[0])
+    return found
+
+
+def _uses(program: Program) -> list[_Use]:
+    body = program.kernel.body
+    loaded = {stmt.dst.buffer for stmt in statements(body) if isinstance(stmt, Load)}
+    stored = {stmt.src.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    parts = {(True, False): Part.LOADED, (False, True): Part.STORED, (True, True): Part.THROUGH}
+    return [
+        _Use(
+            buffer,
+            parts.get((buffer.name in loaded, buffer.name in stored), Part.SCRATCH),
+            length(buffer, program),
+        )
+        for buffer in program.kernel.buffers
+    ]
+
+
+def length(buffer: Buffer, program: Program) -> int:
+    """Elements of a buffer of a program that the writer made."""
+    return _length(buffer.length, dict(program.consts))
+
+
+def _length(expr: Expr, consts: Mapping[str, int | float]) -> int:
+    match expr:
+        case Const(value):
+            return int(value)
+        case Name(name):
+            return int(consts[name])
+        case Binary(BinOp.FLOORDIV, left, right):
+            return _length(left, consts) // _length(right, consts)
+        case _:
+            raise AssertionError(f"not a length that the writer makes: {expr}")
+
+
+# -------------------------------------------------------------------------------------------- host
+
+
+def _host(quick: Host, other: Host) -> Host:
+    """Variables of both; the cores are those of whichever has more work to share out."""
+    first, second = _values(quick.body), _values(other.body)
+    most = Call(ScalarFn.MAX, (first.pop(_CORES), second.pop(_CORES, Const(1))))
+    values = {**first, **second, _CORES: most}
+    args = dict([*quick.launch.args, *other.launch.args])
+    launch = replace(other.launch, cores=Name(_CORES), args=tuple(args.items()))
+    return replace(other, body=_ordered(values), launch=launch)
+
+
+def _values(body: tuple[Stmt, ...]) -> dict[str, Expr]:
+    return {stmt.target: stmt.value for stmt in body if isinstance(stmt, Assign)}
+
+
+def _ordered(values: dict[str, Expr]) -> tuple[Stmt, ...]:
+    """Assignments, each after those that it reads."""
+    done: dict[str, Expr] = {}
+
+    def visit(name: str) -> None:
+        if name in done or name not in values:
+            return
+        for used in names(values[name]):
+            visit(used)
+        done[name] = values[name]
+
+    for name in values:
+        visit(name)
+    return tuple(Assign(name, value) for name, value in done.items())

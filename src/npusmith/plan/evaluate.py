@@ -1,0 +1,79 @@
+"""How long a tile program would take at the shapes of its task: `Evaluator(...).time(program)`.
+
+The program is lowered, compiled (cached) and run dry on tensors without values, at shapes that
+`shrink` chose; the log of that run goes to the timing model. Nothing is judged here. The same
+program gives the same cycles on every machine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.errors import PlanError
+from npusmith.ir.nodes import Program
+from npusmith.ir.spec import OpSpec
+from npusmith.lower import lower, write_project
+from npusmith.plan.shrink import Shrunk
+from npusmith.target.chips import Chip
+from npusmith.timing.model import Timing
+from npusmith.timing.simulate import simulate
+from npusmith.twin import build, read_project, run
+from npusmith.twin.orders import Virtual
+
+SAMPLE = 20_000  # steps of a core that are recorded; the rest is extrapolated
+_SECONDS = 120.0
+_FIXED = 2_000.0  # cycles of a launch that do not grow with its work: starts, first tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`timing` is of the shapes that were run; cycles and times are of the task's own."""
+
+    cycles: float
+    kernel_us: float
+    task_us: float
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """What stays the same from one evaluation to the next."""
+
+    spec: OpSpec
+    chip: Chip
+    shapes: Shrunk
+    sample: int = SAMPLE
+
+    def time(self, program: Program) -> Estimate:
+        """One evaluation. Raises what lowering and compiling raise, and plan-time."""
+        timing = self._launch(program)
+        fixed = min(_FIXED, timing.cycles)
+        cycles = fixed + (timing.cycles - fixed) * self.shapes.share
+        kernel = cycles / self.chip.clock_mhz
+        return Estimate(cycles, kernel, kernel + timing.task_us - timing.kernel_us, timing)
+
+    def _launch(self, program: Program) -> Timing:
+        with tempfile.TemporaryDirectory(prefix="npusmith-evaluate-") as name:
+            folder = Path(name)
+            write_project(lower(program, self.chip), self.chip, folder / "project", self.spec)
+            ports = (*self.spec.inputs, *self.spec.outputs)
+            project = read_project(folder / "project")
+            built = build(project, self.chip, tuple(port.dtype for port in ports))
+            inputs = zip(self.spec.inputs, self.shapes.inputs, strict=True)
+            outputs = zip(self.spec.outputs, self.shapes.outputs, strict=True)
+            done = run(
+                built,
+                [Virtual(shape, port.dtype) for port, shape in inputs],
+                [(shape, port.dtype) for port, shape in outputs],
+                seconds=_SECONDS,
+                record=folder / "log",
+                dry=True,
+                most_steps=self.sample,
+            )
+            if not done.completed or not done.logs:
+                seen = "; ".join(item.message for item in done.findings)[:300]
+                raise PlanError("plan-time", "the program cannot be timed", seen=seen)
+            less = {"l2.bytes": self.shapes.l2_bytes} if self.shapes.l2_bytes else None
+            return simulate(done.logs[0], built.toolchain, self.chip, less)

@@ -1,0 +1,51 @@
+"""Rows that all cores do together, one after the other: for few rows, or rows longer than L2.
+
+A row that is read several times (its mean, its variance, its result) is still in L2 when it is read
+again if all cores work on that one row. A row for each core would be 48 of them: beyond L2 every
+pass then goes to HBM, and 64 rows leave a third of the cores idle in the second turn. The price is
+a combine across cores for each reduction of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npusmith.plan.block import Path
+from npusmith.plan.dag import Value
+from npusmith.plan.loops import Body, close, over
+from npusmith.plan.passes import Work
+from npusmith.plan.writer import Writer
+
+_LONG = 1 << 22  # elements of a row that is worth a combine for each of its reductions
+_ELEMENT = 4  # bytes
+_IDLE = 1.25  # times longer than with all cores busy
+
+
+def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
+    """Whether rows of the captured sizes are better done together.
+
+    The sizes decide the schedule only: the program is right for all of them.
+    """
+    reductions = [value for value in inner if value.op == "reduce"]
+    along = frozenset(axis for value in reductions for axis in value.axes)
+    if not reductions or len(reductions) < len(inner) or not work.dealt:
+        return False
+    if w.space.last in work.dealt or w.space.last not in along:
+        return False
+    count, length = w.extent(work.dealt), w.extent(along)
+    cores = w.chip.vector_cores
+    if length < _LONG or not count:
+        return False
+    flight = 2 * min(count, cores) * length * _ELEMENT  # a row in and a row out of each core
+    return flight > w.chip.l2_bytes or -(-count // cores) * cores > _IDLE * count
+
+
+def rows(w: Writer, path: Path, groups: Sequence[int], body: Body) -> None:
+    """Loops over the groups on every core, with `body` where all of them are open."""
+    if not groups:
+        body(path)
+        return
+    run = over(w, path, groups[0])
+    run.block.together = True
+    rows(w, (*path, run.block), groups[1:], body)
+    close(path, run)

@@ -1,0 +1,96 @@
+"""`outline(task)`: the graph of a task at its own shapes, however large, without its values.
+
+The task's code runs in the box on tensors that have shapes but no memory. Nothing is computed, so
+nothing is checked: judging a candidate takes `prepare`. Also the boxed child (`main`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from npusmith.errors import Place, TaskError
+from npusmith.task import wire
+from npusmith.task.graph import Graph
+from npusmith.task.load import Task
+from npusmith.task.trials import MODEL_SEED, Limits, run_child
+
+_GRAPH = "graph.json"
+_START = "import sys; sys.path += sys.argv[1:]; from npusmith.task import outline; outline.main()"
+
+
+def outline(task: Task, *, training: bool = False, limits: Limits | None = None) -> Graph:
+    """The graph that `prepare` would capture, or that of the model in training mode.
+
+    Raises TaskError as `prepare` does; of a model that needs values on the way, task-export.
+    """
+    with tempfile.TemporaryDirectory(prefix="npusmith-outline-") as name:
+        folder = Path(name).resolve()
+        run_child(task, folder, _orders(task, folder, training), limits or Limits(), _START, _GRAPH)
+        try:
+            return Graph.model_validate_json((folder / _GRAPH).read_bytes())
+        except (OSError, ValidationError) as error:
+            place = Place(str(task.path))
+            raise TaskError(
+                "task-result", "the sandboxed run left a graph that cannot be used", place,
+                seen=str(error)[:300],
+            ) from error  # fmt: skip
+
+
+def _orders(task: Task, folder: Path, training: bool) -> wire.Orders:
+    return wire.Orders(
+        path=str(task.path),
+        text=task.text,
+        folder=str(folder),
+        has_inputs=task.has_inputs,
+        has_groups=task.has_groups,
+        model_seed=MODEL_SEED,
+        seeds=(),
+        edges=False,
+        shapes=False,
+        shape_elements=0,
+        training=training,
+    )
+
+
+# --------------------------------------------------------------------------------- the boxed child
+
+
+def main() -> None:
+    """Reads Orders on standard input, leaves graph.json or error.json."""
+    from npusmith.task.child import failure
+
+    orders = wire.Orders.model_validate_json(sys.stdin.buffer.read())
+    folder = Path(orders.folder)
+    code = 0
+    try:
+        (folder / _GRAPH).write_text(_capture(orders).model_dump_json(), encoding="utf-8")
+    except BaseException as error:
+        text = failure(error, orders.path).model_dump_json()
+        (folder / wire.ERROR).write_text(text, encoding="utf-8", errors="replace")
+        code = 1
+    os._exit(code)  # threads and exit hooks of the task have no say any more
+
+
+def _capture(orders: wire.Orders) -> Graph:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    from npusmith.task.export import export_graph
+    from npusmith.task.user import Inputs, build_model, load_file, set_seed, user_code
+
+    torch.set_num_threads(1)
+    torch.set_default_device("meta")
+    torch.empty(0)  # PyTorch notes now which functions obey the device: before the task runs
+    path = orders.path
+    module = load_file(path, orders.text)
+    model = build_model(module, path, orders.model_seed).train(orders.training)
+    set_seed(orders.model_seed)
+    with user_code(path, "get_inputs()"):
+        values = module.get_inputs() if orders.has_inputs else module.get_input_groups()[0]
+        leaves, tree = pytree.tree_flatten(list(values))
+    return export_graph(model, Inputs(tuple(leaves), tree), path).graph

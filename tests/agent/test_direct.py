@@ -1,0 +1,101 @@
+"""The routes straight to Ascend C, on the twin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from agentcases import PROGRAM, fenced
+
+from npusmith.agent.direct import DirectRoute, example
+from npusmith.agent.extract import blocks
+from npusmith.agent.route import Aim, first_prompt, next_prompt
+from npusmith.agent.shots import read_shots
+from npusmith.agent.signatures import Signatures, open_signatures
+from npusmith.agent.talk import Answer, Usage
+from npusmith.agent.tile import TileRoute
+from npusmith.agent.weighed import Step
+from npusmith.lang import parse
+from npusmith.target.chips import find_chip
+from npusmith.task.prepared import Prepared
+
+CHIP = find_chip("910B2")
+SOURCE = example().replace("softsign_custom", "tiny_custom")
+
+
+@pytest.fixture(scope="module")
+def signatures() -> Signatures:
+    return open_signatures(CHIP)
+
+
+def answer(text: str) -> Answer:
+    return Answer(text=text, usage=Usage(prompt=1, completion=1))
+
+
+def test_signatures_are_those_that_compile(signatures: Signatures) -> None:
+    (add,) = signatures.lines(["Add"])
+    head, first, *_ = add.split("\n")
+    assert head.startswith("Add: types: half, float, int16_t, int32_t;")
+    assert first.strip() == (
+        "template <typename T, bool isSetMask = true> void Add(const LocalTensor<T> &dst, "
+        "const LocalTensor<T> &src0, const LocalTensor<T> &src1, const int32_t &count)"
+    )
+    (pad,) = signatures.lines(["DataCopyPad"])
+    assert "struct DataCopyExtParams { " in pad and "uint32_t blockLen" in pad
+    assert "twin::" not in pad
+    assert signatures.lines(["NoSuchThing"]) == []
+    assert signatures.used_in("Foo(a); Adds(y, x, 1, n); // Exp(\n q.EnQue<float>(x);") == [
+        "Adds", "EnQue",
+    ]  # fmt: skip
+    assert {"ReduceMax", "Sub", "Exp"} <= set(signatures.for_ops(["amax", "sub", "exp"]))
+
+
+def test_a_source_that_does_not_compile_comes_back_with_its_line_and_the_right_signature(
+    tiny: Prepared, tmp_path: Path, signatures: Signatures
+) -> None:
+    route = DirectRoute(tiny, CHIP, "strict", signatures, [], timed=False)
+    wrong = SOURCE.replace("Adds(y, y, 1.0f, n)", "Adds(y, y, 1.0f)")
+    draft = route.read(answer(f"```cpp\n{wrong}```"))
+    (tmp_path / "a").mkdir()
+    found = route.weigh(draft, tmp_path / "a")
+    assert (found.step, found.codes) == (Step.READ, ("compile-failed",))
+    line = 1 + wrong[: wrong.index("Adds(y")].count("\n")
+    assert (found.notes[0].file, found.notes[0].line) == ("tiny_custom.asc", line)
+    said = next_prompt(route, Aim.REPAIR, draft, found, (), None)[1].content
+    assert f"error[compile-failed] at tiny_custom.asc:{line}: " in said
+    assert "void Adds(const LocalTensor<T> &dst" in said
+    assert str(tmp_path) not in said
+
+    (tmp_path / "b").mkdir()
+    right = route.weigh(route.read(answer(f"```cpp\n{SOURCE}```")), tmp_path / "b")
+    assert (right.step, right.correct) == (Step.RACE_FREE, True)
+
+
+def test_host_and_kernel_are_read_as_files_and_judged_as_a_project(
+    tiny: Prepared, tmp_path: Path, signatures: Signatures
+) -> None:
+    tile = TileRoute(tiny, CHIP, "strict", [], timed=False)
+    program, folder = parse(PROGRAM), tmp_path / "made"
+    folder.mkdir()
+    tile.write(program, tile.ports.spec(program), PROGRAM, folder)
+    route = DirectRoute(tiny, CHIP, "strict", signatures, read_shots(), False, "project")
+    said = first_prompt(route, 0, ())[1].content
+    assert "```cpp op_host/softsign_custom.cpp" in said
+    assert "```cpp op_kernel/softsign_custom_tiling.h" in said
+    names = (*route.paths, *(name for name in route.extra if (folder / name).is_file()))
+    reply = "".join(f"```cpp {name}\n{(folder / name).read_text()}```\n" for name in names)
+    draft = route.read(answer(reply))
+    assert set(draft.files) == set(names)
+    assert route.edit(draft.text).files == draft.files
+    assert [block.label for block in blocks(draft.text)] == [f"cpp {name}" for name in draft.files]
+    (tmp_path / "judged").mkdir()
+    assert route.weigh(draft, tmp_path / "judged").correct
+
+
+def test_a_tile_program_is_no_ascend_c(tiny: Prepared, signatures: Signatures) -> None:
+    from npusmith.errors import NpusmithError
+
+    route = DirectRoute(tiny, CHIP, "strict", signatures, [], timed=False)
+    with pytest.raises(NpusmithError) as caught:
+        route.read(answer(fenced(PROGRAM)))
+    assert caught.value.code == "reply-no-code"
