@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from modules import agrees, plan
 from torch import nn
 
+from npusmith.ir.text import show
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 torch.manual_seed(1)
@@ -242,6 +244,12 @@ def test_an_explicit_cast_to_half_rounds() -> None:
         return x.half().float() * 3
 
     agrees(plan(fn, R(5, 7)), fn, R(5, 7))
+
+
+def test_a_cast_that_core_aten_adds_does_not_round() -> None:
+    p, t = (torch.rand(6, 40, generator=torch.Generator().manual_seed(i)).half() for i in (1, 2))
+    made = plan(lambda p, t: F.kl_div(p.log(), t, reduction="batchmean"), p, t)
+    assert show(made.program).count('"rint"') == 1  # the output's own
 
 
 def test_int32_arithmetic_stays_in_int32() -> None:

@@ -55,9 +55,11 @@ def kernelbench(wanted: Any, found: Any, golden: Any = None, inputs: Any = None)
 
 
 def narrow(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
-    """Suites of float32 tasks, in a 16-bit type: they have no tolerance for that themselves."""
-    said = ours.strict(wanted, found)
-    return said or ours.precise(wanted, found, None if golden is None else ours.listed(golden))
+    """Suites of float32 tasks, in a 16-bit type: they have no tolerance for that themselves.
+
+    What PyTorch loses in the type and float64 does not is left out (1e-8 is 0 in half).
+    """
+    return ours.precise(wanted, found, None if golden is None else ours.listed(golden))
 
 
 def _close(wanted: torch.Tensor, found: torch.Tensor, limit: float) -> str:
