@@ -97,8 +97,8 @@ GROUPS = (
     Group(
         "memory",
         (
-            "hbm.efficiency", "hbm.write_back", "hbm.transfer_bytes", "gm.piece_bytes",
-            "gm.bypass_bytes", "l2.same_line", "l2.same_window", "ub.hold",
+            "hbm.efficiency", "hbm.transfer_bytes", "gm.piece_bytes", "gm.bypass_bytes",
+            "l2.same_line", "l2.same_window", "ub.hold",
         ),
         ("ub", "l1", "add"),
         ("task", "core", "mte2"),

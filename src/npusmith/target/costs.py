@@ -358,7 +358,7 @@ _MEMORY = (
     *_rows(
         "times",
         ("gm.atomic", 1, "guess", "an atomic transfer takes no longer"),
-        ("hbm.write_back", 1, "guess", "a byte written to HBM takes as long as one read"),
+        ("hbm.write_back", 1, "derived", "one bus for both directions; a free one fits 0.8"),
         ("ub.hold", 0.1, "derived", "LADDER 5, 6: 4.4 us of MTE2 and 6.7 of the core for 5.9 of V"),
     ),
     *_rows(

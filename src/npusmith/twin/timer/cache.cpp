@@ -83,9 +83,8 @@ Demand Cache::Take(const CopyStep &copy, std::uint8_t flags, bool write) {
 }
 
 void Cache::Settle() {
-  for (std::uint64_t line = nodes_[0].newer; line != 0; line = nodes_[line].newer) {
-    nodes_[line].dirty = 0;
-  }
+  for (const std::uint32_t line : written_) nodes_[line].dirty = 0;
+  written_.clear();
 }
 
 // A row whose ends are not those of sectors is cut into pieces by the lines, of which the chip
@@ -157,11 +156,16 @@ double Cache::Store(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags
   }
   const double back = Use(line);
   node.valid |= sectors;
+  if (node.dirty == 0 && !roomy_) written_.push_back(static_cast<std::uint32_t>(line));
   node.dirty |= sectors;
   return back;
 }
 
-// The line becomes the one used last; the bytes that another one writes back for it.
+// The line becomes the one used last; the bytes that are written back for it. Once the cache is
+// full, each line that comes has the line written back that waits for longest, so that what is
+// written costs its bytes wherever others are read through L2 (asc-devkit's Adds: add/4), and
+// nothing where reads leave L2 alone and the result fits it (add/5), at one and the same rate of
+// HBM.
 double Cache::Use(std::uint64_t line) {
   if (roomy_) return 0;
   if (nodes_[line].valid != 0) {
@@ -173,13 +177,24 @@ double Cache::Use(std::uint64_t line) {
   double back = 0;
   if (held_ == most_) {
     const std::uint64_t oldest = nodes_[0].newer;
-    back = Sectors(nodes_[oldest].dirty & kWhole) * rules_.writeBack;
+    back = Clean(oldest);
+    while (back == 0 && !written_.empty()) {
+      back = Clean(written_.front());
+      written_.pop_front();
+    }
     Unlink(oldest);
     nodes_[oldest] = Node();
   } else {
     held_ += 1;
   }
   Link(line);
+  return back;
+}
+
+// A line is written back and stays; in bytes read from HBM in the same time.
+double Cache::Clean(std::uint64_t line) {
+  const double back = Sectors(nodes_[line].dirty & kWhole) * rules_.writeBack;
+  nodes_[line].dirty = 0;
   return back;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct CacheRules {
   double window = 512;     // bytes in which reads past the cache are in each other's way
 };
 
-// Lines of 512 B with four sectors each, replaced when unused for longest.
+// Lines of 512 B with four sectors each, replaced when unused for longest; what was written goes to
+// HBM as soon as lines must go, in the order of writing.
 class Cache {
  public:
   Cache(const std::vector<std::uint64_t> &regions, const CacheRules &rules);
@@ -51,6 +53,7 @@ class Cache {
   std::unique_ptr<Node[], Free> nodes_;
   std::vector<std::uint64_t> first_;  // line of each region
   std::uint64_t lines_ = 1, held_ = 0, most_ = 0;
+  std::deque<std::uint32_t> written_;  // lines in the order of their first write; some clean again
   CacheRules rules_;
   bool roomy_ = false;  // there is room for every line: nobody has to go, and no order is kept
 
@@ -59,6 +62,7 @@ class Cache {
   double Fetch(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags);
   double Store(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags);
   double Use(std::uint64_t line);
+  double Clean(std::uint64_t line);
   void Unlink(std::uint64_t line);
   void Link(std::uint64_t line);
 };
