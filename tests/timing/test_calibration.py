@@ -135,7 +135,7 @@ def test_the_conflict_kernel_issues_its_adds(tmp_path: Path) -> None:
 
 
 def test_a_log_is_made_once(tmp_path: Path) -> None:
-    one = next(micro.products())
+    one = replace(next(micro.products()), chip="910B2")  # whose toolchain other tests made
     first = logs.micro_log(tmp_path, one, one.cases[0])
     assert first.log is not None, first.why
     stamp = first.log.stat().st_mtime_ns
