@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -38,7 +37,7 @@ from npusmith.knowledge.pattern import compile_pattern
 from npusmith.knowledge.seam import Outcome, Query, Served, Use
 from npusmith.knowledge.tokens import Kind, read_tokens, words
 from npusmith.knowledge.traits import read_traits
-from npusmith.store.database import Layout, named_file, open_file
+from npusmith.store.database import File, Layout, open_file
 from npusmith.timing.bottleneck import NAMES
 
 FILE = "knowledge.db"
@@ -77,23 +76,17 @@ def open_knowledge(path: Path, *, seeds: bool = True, policy: Policy = Policy())
     return base
 
 
-class Base:
+class Base(File):
     """An open knowledge store."""
 
     def __init__(self, path: Path, link: sqlite3.Connection, policy: Policy) -> None:
-        self.path, self.policy = path, policy
-        self._link = link
+        super().__init__(path, link)
+        self.policy = policy
         self._index = Index()
         self._kept: dict[str, Kept] = {}
         self._records: dict[str, Record] = {}
         self._seen = (0, 0)  # last rows of history and number of uses that are in memory
         self._read()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._link.close()
 
     # ---- items
 
@@ -291,22 +284,6 @@ class Base:
         for name, context, effect in self._rows("SELECT item, context, effect FROM uses"):
             *facts, fits = json.loads(context)
             self._records.setdefault(str(name), Record()).add(facts, int(effect), bool(fits))
-
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with named_file(self.path):
-            return self._link.execute(query, values).fetchall()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with named_file(self.path):
-            self._link.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._link
-                self._link.execute("COMMIT")
-            except BaseException:
-                if self._link.in_transaction:
-                    self._link.execute("ROLLBACK")
-                raise
 
 
 # -------------------------------------------------------------------------------- items from steps

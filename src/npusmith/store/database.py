@@ -95,23 +95,43 @@ def open_file(path: Path, layout: Layout = _RUN) -> sqlite3.Connection:
     return link
 
 
-class Store:
-    """An open store; see the module's text."""
+class File:
+    """An open SQLite file: how it is read and written, and what its errors are called."""
 
     def __init__(self, path: Path, link: sqlite3.Connection) -> None:
         self.path = path
         self._link = link
-
-    @property
-    def link(self) -> sqlite3.Connection:
-        """For what adds tables of its own: see turns.py."""
-        return self._link
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._link.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with named_file(self.path):
+            self._link.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._link
+                self._link.execute("COMMIT")
+            except BaseException:
+                if self._link.in_transaction:  # a full disk has ended it already
+                    self._link.execute("ROLLBACK")
+                raise
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with named_file(self.path):
+            return self._link.execute(query, values).fetchall()
+
+
+class Store(File):
+    """An open store; see the module's text."""
+
+    @property
+    def link(self) -> sqlite3.Connection:
+        """For what adds tables of its own: see turns.py."""
+        return self._link
 
     # ---- settings
 
@@ -338,22 +358,6 @@ class Store:
                 link.execute(
                     "UPDATE units SET owner = '', lease = 0 WHERE done = 0 AND owner = ?", (owner,)
                 )
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with named_file(self.path):
-            self._link.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._link
-                self._link.execute("COMMIT")
-            except BaseException:
-                if self._link.in_transaction:  # a full disk has ended it already
-                    self._link.execute("ROLLBACK")
-                raise
-
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with named_file(self.path):
-            return self._link.execute(query, values).fetchall()
 
     def _each(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with named_file(self.path):
