@@ -78,17 +78,18 @@ def _trial(folder: Path, number: int, x: np.ndarray) -> TrialData:
 Serve = Callable[..., str]
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """`serve(rules)`: starts `npusmith serve-model` with a script, and gives its URL."""
-    running: list[subprocess.Popen[bytes]] = []
+class Servers:
+    """`npusmith serve-model` as processes of their own."""
 
-    def start(rules: list[dict[str, Any]], port: int = 0) -> str:
-        number = len(running)
-        script, address = tmp_path / f"script{number}.json", tmp_path / f"address{number}"
-        script.write_text(json.dumps({"rules": rules}))
-        argv = ["serve-model", "--script", script, "--port", port, "--address-file", address]
-        running.append(
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *options: object) -> str:
+        """The URL, once it listens."""
+        address = self._folder / f"address{len(self._running)}"
+        argv = ["serve-model", *options, "--address-file", address]
+        self._running.append(
             subprocess.Popen(
                 [sys.executable, "-m", "npusmith", *map(str, argv)], env=os.environ,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -96,11 +97,36 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         )  # fmt: skip
         limit = time.monotonic() + 60
         while not (address.is_file() and address.read_text().endswith("\n")):
-            assert running[-1].poll() is None and time.monotonic() < limit
+            assert self._running[-1].poll() is None and time.monotonic() < limit
             time.sleep(0.02)
         return address.read_text().strip()
 
-    yield start
-    for process in running:
-        process.kill()
-        process.wait()
+    def end(self) -> None:
+        for process in self._running:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    found = Servers(tmp_path)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def serve(servers: Servers, tmp_path: Path) -> Serve:
+    """`serve(rules)`: starts `npusmith serve-model` with a script, and gives its URL."""
+
+    def start(rules: list[dict[str, Any]], port: int = 0) -> str:
+        script = tmp_path / f"script{time.monotonic_ns()}.json"
+        script.write_text(json.dumps({"rules": rules}))
+        return servers.start("--script", script, "--port", port)
+
+    return start
+
+
+@pytest.fixture
+def serve_checkpoint(servers: Servers) -> Callable[[Path], str]:
+    """The same with a checkpoint's folder."""
+    return lambda folder: servers.start("--checkpoint", folder, "--port", 0)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from agentcases import ask
 
 from npusmith.agent.checkpoint import Checkpoint
+from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.errors import NpusmithError
+
+ServeCheckpoint = Callable[[Path], str]
 
 
 def code_of(folder: Path) -> str:
@@ -53,11 +57,19 @@ def make_checkpoint(folder: Path) -> None:
     LlamaForCausalLM(config).save_pretrained(folder)
 
 
-def test_the_same_seed_gives_the_same_text(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    make_checkpoint(tmp_path)
-    model = Checkpoint(tmp_path)
+def test_a_checkpoint_behind_a_real_server_answers_by_seed(
+    serve_checkpoint: ServeCheckpoint, tmp_path: Path
+) -> None:
+    pytest.importorskip("transformers", reason="the extra npusmith[local] is not installed")
+    make_checkpoint(tmp_path / "small")
+    url = serve_checkpoint(tmp_path / "small")
+    model = Endpoint(Settings(model="small", url=url, attempts=1))
     first, again, other = (model.ask(ask("hello", seed=seed)) for seed in (3, 3, 4))
     assert first == again
     assert first.text != other.text
+    assert (first.model, first.usage.estimated) == ("small", False)
     assert 0 < first.usage.completion <= 100
+    assert Checkpoint(tmp_path / "small").ask(ask("hello", seed=3)).usage == first.usage
+    with pytest.raises(NpusmithError) as caught:
+        model.ask(ask("hello " * 500))
+    assert caught.value.code == "model-context"

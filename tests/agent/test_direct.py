@@ -92,6 +92,28 @@ def test_host_and_kernel_are_read_as_files_and_judged_as_a_project(
     assert route.weigh(draft, tmp_path / "judged").correct
 
 
+def test_a_reply_reads_no_file_of_this_machine_and_starts_nothing_on_it(
+    tiny: Prepared, tmp_path: Path, signatures: Signatures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NPUSMITH_API_KEY", "canary-of-the-environment")
+    secret, mark = tmp_path / "secret", tmp_path / "started"
+    secret.write_text("canary_of_a_file 7\n")
+    route = DirectRoute(tiny, CHIP, "strict", signatures, [], timed=False)
+    reads = f'#include "{secret}"\n' + SOURCE
+    at = SOURCE.index("{", SOURCE.index('extern "C" void')) + 1
+    starts = (
+        "#include <cstdio>\n#include <cstdlib>\n" + SOURCE[:at]
+        + f'system("touch {mark}"); puts(getenv("NPUSMITH_API_KEY")); abort();' + SOURCE[at:]
+    )  # fmt: skip
+    for number, (text, code) in enumerate(((reads, "compile-failed"), (starts, "kernel-crash"))):
+        folder = tmp_path / "run" / str(number)
+        folder.mkdir(parents=True)
+        found = route.weigh(route.edit(text), folder)
+        assert found.codes[0] == code
+        assert "canary" not in found.model_dump_json()
+    assert not mark.exists()
+
+
 def test_a_tile_program_is_no_ascend_c(tiny: Prepared, signatures: Signatures) -> None:
     from npusmith.errors import NpusmithError
 

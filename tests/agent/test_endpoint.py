@@ -150,6 +150,44 @@ def test_a_key_is_sent_and_is_blotted_out_of_all_that_comes_back(monkeypatch) ->
     assert caught.value.seen == "MY_KEY is set"
 
 
+@pytest.mark.parametrize("place", ["model", "finish", "error"])
+def test_no_field_of_an_answer_brings_the_key_back(monkeypatch, place: str) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("MY_KEY", "sk-very-secret-1")
+
+    def play(handler: BaseHTTPRequestHandler, body: dict[str, Any], turn: int) -> None:
+        key = "sk-very-secret-1"
+        choice = {"message": {"content": "ok"}, "finish_reason": key if place == "finish" else ""}
+        error = {"error": "x" * 290 + key} if place == "error" else {}  # cut in its middle
+        send(handler, 200, {"choices": [choice], "model": key, **error})
+
+    model = client(Server(play).url, Pauses(), key_name="MY_KEY", attempts=1)
+    try:
+        said = model.ask(ask()).model_dump_json()
+    except NpusmithError as error:
+        said = error.render()
+    assert "secret" not in said and "sk-very" not in said
+
+
+@pytest.mark.parametrize("key", ["sk-two\nlines-0001", "sk-sch\u00f6n-0001", "sk two words"])
+def test_a_key_that_no_header_takes_is_refused_without_a_word_of_it(monkeypatch, key: str) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(NpusmithError) as caught:
+        client("http://127.0.0.1:9/v1", Pauses(), key_name="MY_KEY")
+    assert caught.value.code == "model-key"
+    assert "sk" not in caught.value.render().replace("task", "")
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (1 << 70, 1), (-1, 5), ("3", 4), (None, None)])
+def test_tokens_that_cannot_be_are_counted_by_us(counts: tuple[object, object]) -> None:
+    usage = dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))
+
+    def play(handler: BaseHTTPRequestHandler, body: dict[str, Any], turn: int) -> None:
+        send(handler, 200, {**said("ok"), "usage": usage})
+
+    found = client(Server(play).url, Pauses()).ask(ask()).usage
+    assert found.estimated and 0 < found.total < 100
+
+
 def test_what_a_server_does_not_know_is_left_out_or_called_otherwise() -> None:
     bodies: list[dict[str, Any]] = []
 
@@ -165,6 +203,30 @@ def test_what_a_server_does_not_know_is_left_out_or_called_otherwise() -> None:
     assert client(server.url, Pauses()).ask(ask()).text == "ok"
     assert bodies[-1]["max_completion_tokens"] == 100
     assert len(bodies) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "code"),
+    [
+        (400, "This model's maximum context length is 8192 tokens", "model-context"),
+        (413, "no", "model-context"),
+        (422, "input is too long", "model-context"),
+        (400, "no such field", "model-refused"),
+        (404, "the model m does not exist", "model-refused"),
+        (402, "insufficient balance", "model-refused"),
+    ],
+)
+def test_a_prompt_that_does_not_fit_is_told_from_a_server_that_refuses(
+    status: int, words: str, code: str
+) -> None:
+    def play(handler: BaseHTTPRequestHandler, body: dict[str, Any], turn: int) -> None:
+        send(handler, status, {"error": {"message": words}})
+
+    server = Server(play)
+    with pytest.raises(NpusmithError) as caught:
+        client(server.url, Pauses()).ask(ask())
+    assert (caught.value.code, server.turns) == (code, 1)
+    assert words in caught.value.message
 
 
 def test_no_more_calls_at_a_time_than_allowed() -> None:

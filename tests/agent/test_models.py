@@ -93,12 +93,20 @@ def test_no_key_is_in_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (Choice(), "model-spec"),
         (Choice(model="m"), "model-spec"),
         (Choice(model="m", base_url="ftp://x/v1"), "model-spec"),
+        (Choice(model="m", base_url="http://"), "model-spec"),
+        (Choice(model="m", base_url="http://me:sk-secret@h/v1"), "model-spec"),
+        (Choice(model="m", base_url="http://h/v1?key=sk-secret"), "model-spec"),
+        (Choice(model="m", base_url="http://h:x/sk-secret"), "model-spec"),
+        (Choice(model="m", base_url="http://h/v1", key_name="sk-secret"), "model-spec"),
         (Choice(model="scripted:/no/such/file"), "file-missing"),
         (Choice(replay=Path("/no/such/file")), "file-missing"),
     ],
 )
 def test_a_model_that_cannot_be_reached_is_refused(choice: Choice, code: str) -> None:
-    assert code_of(open_model, choice) == code
+    with pytest.raises(NpusmithError) as caught:
+        open_model(choice)
+    assert caught.value.code == code
+    assert "sk-secret" not in caught.value.render()  # somebody put the key in the wrong place
 
 
 def test_an_extra_that_is_not_installed_says_how_to_get_it() -> None:
@@ -128,7 +136,10 @@ def test_options_of_a_bench_are_read_and_wrong_ones_named() -> None:
     )
     assert (setting.choice.model, setting.choice.base_url) == ("m", "http://h:1/v1")
     assert (setting.terms.samples, setting.terms.optimise, journal) == (2, True, Path("j"))
-    for text in ("sample=2", "samples=0", "samples=x", "model", "samples=1,samples=2"):
+    for text in (
+        "sample=2", "samples=0", "samples=x", "model", "samples=1,samples=2", "concurrency=0",
+        "attempts=0", "silence=nan", "temperature=nan", "price-prompt=-1", "price-answer=inf",
+    ):  # fmt: skip
         assert code_of(read_options, text) == "usage"
     assert code_of(read_options, "budget-tokens=0") == "budget-zero"
 

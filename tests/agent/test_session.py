@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from agentcases import PROGRAM, fenced
 
+from npusmith.agent import values
 from npusmith.agent.budget import Budget
 from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.agent.generate import Setting, attend, sit_down
@@ -99,6 +100,22 @@ def test_each_stage_feeds_its_finding_back_until_the_program_is_right(
     assert "try: did you mean 'compute'?" in said
     assert "in NumPy, set of inputs" in model.asked[4].messages[-1].content
     assert str(tmp_path) not in said
+
+
+def test_a_finding_in_the_generated_kernel_comes_back_as_the_programs_own_line(
+    tiny: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "_MOST_BYTES", 0)  # too large for NumPy: the twin is to find it
+    beyond = PROGRAM.replace("min(TILE, size - piece * TILE)", "min(TILE, size)")
+    model = Counting(replies(fenced(beyond)))
+    ending = go(tiny, tmp_path, model, rounds=1)
+    load = "load(xt, x[piece * TILE], n)"
+    line = 1 + beyond[: beyond.index(load)].count("\n")
+    note = ending.tried[0].weighed.errors[0]
+    assert (note.code, note.file, note.line) == ("gm-bounds", "tiny_custom.tile.py", line)
+    assert f"error[gm-bounds] at tiny_custom.tile.py:{line}: " in model.last
+    assert f"  line {line}: {load}\n" in model.last
+    assert "this line became DataCopyPad(xtLocal, xGm[piece * TILE]," in model.last
 
 
 def test_a_right_program_is_made_faster_on_the_word_of_the_timing_model(

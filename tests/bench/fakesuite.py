@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
+from npusmith.bench.work import WriterAway
 
 
 class FakeSuite:
@@ -78,12 +79,15 @@ class FakeSuite:
 
 
 class FakeWriter:
-    """Writes the words that the task holds for the sample: lines, taken in turn."""
+    """Writes the words that the task holds for the sample: lines, taken in turn.
+
+    Of the spec "away:FILE" it has nobody to ask for "pass" before FILE exists.
+    """
 
     name = "fake"
 
     def __init__(self, spec: str) -> None:
-        self.version = spec
+        self.version, _, self._back = spec.partition(":")
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
         lines = brief.reference.splitlines()
@@ -92,6 +96,8 @@ class FakeWriter:
             return Candidate(format="project", files={}, writer="fake", refusal="plan-op: no")
         if text == "trip":
             raise RuntimeError("the writer has a defect")
+        if text == "pass" and self._back and not Path(self._back).exists():
+            raise WriterAway("model-down", "nobody answers", seen="http://h/v1")
         return Candidate(format="project", files={"kernel.cpp": text}, writer="fake")
 
 

@@ -65,6 +65,21 @@ def test_a_refusal_and_a_writer_that_fails_count_as_not_compiled(make_plan, tmp_
     assert found[1].error == "writer-failed: RuntimeError: the writer has a defect"
 
 
+def test_a_writer_that_has_nobody_to_ask_stops_the_run_and_leaves_its_units_open(
+    make_plan, tmp_path: Path
+) -> None:
+    back = tmp_path / "back"
+    plan = make_plan(writer=f"away:{back}", add="wrong", mul="pass", sub="pass")
+    with pytest.raises(NpusmithError) as caught:
+        go(plan, tmp_path / "run")
+    assert (caught.value.code, caught.value.seen) == ("model-down", "http://h/v1")
+    assert "--resume" in caught.value.hint
+    assert {record.item for record in records(tmp_path / "run")} <= {"add"}
+    back.touch()
+    found = go(plan, tmp_path / "run", resume=True)
+    assert [(r.item, r.official) for r in found] == [("add", False), ("mul", True), ("sub", True)]
+
+
 def test_a_judge_that_fails_leaves_a_record_without_a_verdict(make_plan, tmp_path: Path) -> None:
     (found,) = go(make_plan(add="raise"), tmp_path / "run")
     assert found.compiled is None
@@ -277,6 +292,10 @@ def test_ray_gives_the_records_of_the_local_pool(make_plan, tmp_path: Path) -> N
     cluster = records(tmp_path / "ray")
     assert len(cluster) == 8
     assert [_same(r) for r in cluster] == [_same(r) for r in local]
+    away = make_plan(writer=f"away:{tmp_path / 'back'}", a="pass")
+    with pytest.raises(NpusmithError) as caught:
+        run(away, tmp_path / "away", RayPool("local", workers=1))
+    assert caught.value.code == "model-down"
 
 
 def _same(record: Record) -> Record:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from npusmith.agent.talk import Request, Usage, tokens_in
 from npusmith.errors import NpusmithError
@@ -10,13 +12,16 @@ from npusmith.errors import NpusmithError
 _MILLION = 1_000_000
 
 
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class Prices(BaseModel):
     """Dollars for a million tokens; None: not known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    prompt: float | None = None
-    answer: float | None = None
+    prompt: Price | None = None
+    answer: Price | None = None
 
     def cost(self, usage: Usage) -> float:
         """Dollars; 0 where the prices are not known."""

@@ -48,16 +48,26 @@ class Checkpoint:
             prompt = self._words(self._prompt(request), return_tensors="pt")
             prompt = {name: prompt[name] for name in ("input_ids", "attention_mask")}
             size = int(prompt["input_ids"].shape[1])
+            room = self._room(size)
             torch.manual_seed(request.seed)
             sampling: dict[str, Any] = {"do_sample": request.temperature > 0}
             if sampling["do_sample"]:
                 sampling["temperature"] = request.temperature
-            made = self._model.generate(**prompt, max_new_tokens=request.max_tokens, **sampling)
+            most = min(request.max_tokens, room)
+            made = self._model.generate(**prompt, max_new_tokens=most, **sampling)
         new = made[0][size:]
         usage = Usage(prompt=size, completion=len(new))
-        finish = "length" if len(new) >= request.max_tokens else "stop"
+        finish = "length" if len(new) >= most else "stop"
         text = self._words.decode(new, skip_special_tokens=True)
         return Answer(text=text, usage=usage, model=self.name, finish=finish)
+
+    def _room(self, size: int) -> int:
+        """Tokens that the context still has for an answer; raises model-context for none."""
+        whole = getattr(self._model.config, "max_position_embeddings", None) or 1 << 30
+        if size >= whole:
+            message = f"the prompt has {size:,} tokens, the context of {self.name} {whole:,}"
+            raise NpusmithError("model-context", message)
+        return int(whole) - size
 
     def _prompt(self, request: Request) -> str:
         messages = [item.model_dump() for item in request.messages]

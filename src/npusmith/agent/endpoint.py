@@ -4,8 +4,8 @@
 connection, silence) is tried again after a pause that doubles, or that Retry-After names. The key
 is read from the environment, is in no record, and is blotted out of everything that comes back.
 
-Raises model-down, model-slow, model-busy, model-key, model-refused, model-cut, model-garbled,
-model-empty and model-long.
+Raises model-down, model-slow, model-busy, model-key, model-refused, model-context, model-cut,
+model-garbled, model-empty and model-long.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from npusmith.agent.again import PAUSE, Again, insist
 from npusmith.agent.stream import Parts, read_events, read_whole
 from npusmith.agent.talk import Answer, Request, Usage, estimate
 from npusmith.errors import NpusmithError
 
 KEY = "NPUSMITH_API_KEY"
 _AGAIN = {408, 425, 429, 500, 502, 503, 504, 529}
-_TEXTUAL = {"model-cut", "model-garbled", "model-empty"}  # worth one more try, not six
-_MOST_PAUSE = 60.0
+# What servers say of a prompt that is too long; their codes differ.
+_CONTEXT = re.compile(
+    r"context|too long|too large|maximum.{0,20}(length|tokens)|exceed", re.IGNORECASE
+)
 _LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0"}
 # What some servers refuse: left out, or called otherwise, once they have said so.
 _QUIRKS = {
@@ -50,7 +53,7 @@ class Settings:
     silence: float = 120.0  # seconds without a byte
     seconds: float = 900.0  # of one call in all
     attempts: int = 6
-    pause: float = 0.5  # before the second attempt; doubled each time
+    pause: float = PAUSE
     concurrency: int = 4  # calls at a time
     most_bytes: int = 4 << 20  # of an answer on the wire
 
@@ -59,21 +62,13 @@ class Settings:
         return (urlsplit(self.url).hostname or "") in _LOCAL
 
 
-class _Again(Exception):
-    """An attempt that failed in a way that may pass."""
-
-    def __init__(self, code: str, message: str, after: float | None = None) -> None:
-        super().__init__(message)
-        self.code, self.message, self.after = code, message, after
-
-
 class Endpoint:
     """A Model behind a URL; safe to call from several threads."""
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         self.name = settings.model
         self._settings, self._sleep = settings, sleep
-        self._key = os.environ.get(settings.key_name, "")
+        self._key = _read_key(settings.key_name)
         self._slots = threading.BoundedSemaphore(settings.concurrency)
         self._renamed: dict[str, str] = {}
         self._client = httpx.Client(
@@ -84,21 +79,12 @@ class Endpoint:
 
     def ask(self, request: Request) -> Answer:
         """The answer, after as many attempts as the settings allow."""
+        settings = self._settings
         with self._slots:
-            for attempt in range(self._settings.attempts):
-                try:
-                    return self._once(request)
-                except _Again as error:
-                    last = error
-                if last.code in _TEXTUAL and attempt:
-                    break
-                if attempt + 1 < self._settings.attempts:
-                    self._sleep(self._pause(attempt, last.after))
-        raise NpusmithError(last.code, self._clean(last.message), seen=self._settings.url)
-
-    def _pause(self, attempt: int, after: float | None) -> float:
-        wanted = self._settings.pause * 2**attempt if after is None else after
-        return min(max(wanted, 0.0), _MOST_PAUSE)
+            return insist(
+                lambda: self._once(request), settings.attempts, self._sleep, settings.url,
+                settings.pause,
+            )  # fmt: skip
 
     def _once(self, request: Request) -> Answer:
         deadline = time.monotonic() + self._settings.seconds
@@ -111,11 +97,11 @@ class Endpoint:
                     return self._refused(response, request)
                 return self._answer(response, request, deadline)
         except httpx.TimeoutException as error:
-            raise _Again("model-slow", f"{self.name}: {_words(error)}") from error
+            raise Again("model-slow", f"{self.name}: {_words(error)}") from error
         except (httpx.ConnectError, httpx.UnsupportedProtocol) as error:
-            raise _Again("model-down", f"{self.name}: {_words(error)}") from error
+            raise Again("model-down", f"{self.name}: {_words(error)}") from error
         except (httpx.TransportError, httpx.StreamError) as error:
-            raise _Again("model-cut", f"{self.name}: {_words(error)}") from error
+            raise Again("model-cut", f"{self.name}: {_words(error)}") from error
         except httpx.InvalidURL as error:
             raise NpusmithError("model-spec", str(error), seen=self._settings.url) from error
 
@@ -144,26 +130,27 @@ class Endpoint:
         try:
             parts = read_whole(chunks) if whole else read_events(chunks)
         except UnicodeDecodeError as error:
-            raise _Again("model-garbled", f"{self.name}: the answer is not UTF-8") from error
+            raise Again("model-garbled", f"{self.name}: the answer is not UTF-8") from error
         except ValueError as error:
-            raise _Again("model-garbled", f"{self.name}: the answer is {error}") from error
+            raise Again("model-garbled", f"{self.name}: the answer is {error}") from error
         return self._checked(parts, request)
 
     def _checked(self, parts: Parts, request: Request) -> Answer:
-        if parts.error:
-            raise _Again("model-busy", f"{self.name}: {parts.error[:300]}")
+        if parts.error:  # cleaned before it is cut: half a key is one, too
+            raise Again("model-busy", f"{self.name}: {self._clean(parts.error)[:300]}")
         if not parts.ended:
-            raise _Again(
+            raise Again(
                 "model-cut", f"{self.name}: the stream ended after {len(parts.text)} characters"
             )
         if not parts.text.strip():
-            raise _Again("model-empty", f"{self.name}: the answer is empty")
+            raise Again("model-empty", f"{self.name}: the answer is empty")
         # half a surrogate pair is legal JSON and no text
         text = self._clean(parts.text).encode("utf-8", "replace").decode()
         usage = estimate(request, text)
-        if parts.usage is not None:
+        if parts.usage is not None and sum(parts.usage):  # no call is free of tokens
             usage = Usage(prompt=parts.usage[0], completion=parts.usage[1])
-        return Answer(text=text, usage=usage, model=parts.model or self.name, finish=parts.finish)
+        model, finish = self._clean(parts.model or self.name), self._clean(parts.finish)
+        return Answer(text=text, usage=usage, model=model[:200], finish=finish[:40])
 
     def _bytes(self, response: httpx.Response, deadline: float) -> Iterator[bytes]:
         """The body, as long as it is neither too long nor too slow."""
@@ -176,7 +163,7 @@ class Endpoint:
                     seen=f"more than {self._settings.most_bytes:,} bytes",
                 )  # fmt: skip
             if time.monotonic() > deadline:
-                raise _Again(
+                raise Again(
                     "model-slow", f"{self.name}: not done after {self._settings.seconds:g} s"
                 )
             yield chunk
@@ -184,10 +171,10 @@ class Endpoint:
     def _refused(self, response: httpx.Response, request: Request) -> Answer:
         """What a status other than 200 means; asks again without what the server does not know."""
         status = response.status_code
-        said = self._clean(next(response.iter_text(2000), "")[:2000])
+        said = self._clean(next(response.iter_text(8000), ""))[:2000]
         words = f"{self.name}: HTTP {status}: {' '.join(said.split())[:300]}"
         if status in _AGAIN:
-            raise _Again("model-busy", words, _retry_after(response.headers))
+            raise Again("model-busy", words, _retry_after(response.headers))
         if status in (401, 403):
             held = "is set" if self._key else "is not set"
             seen = f"{self._settings.key_name} {held}"
@@ -196,11 +183,21 @@ class Endpoint:
         if status in (400, 422) and quirk:
             self._renamed = {**self._renamed, quirk: _QUIRKS[quirk]}
             return self._once(request)
+        if status == 413 or (status in (400, 422) and _CONTEXT.search(said)):
+            raise NpusmithError("model-context", words, seen=self._settings.url)
         raise NpusmithError("model-refused", words, seen=self._settings.url)
 
     def _clean(self, text: str) -> str:
         """The text without the key, should a server send it back."""
         return text.replace(self._key, "***") if len(self._key) >= 8 else text
+
+
+def _read_key(name: str) -> str:
+    """From the environment; what no header could carry is refused here, where nothing shows it."""
+    key = os.environ.get(name, "").strip()
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise NpusmithError("model-key", f"{name} holds characters that no key has")
+    return key
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -36,9 +36,14 @@ class Block:
     closed: bool
 
 
+def after_thoughts(text: str) -> str:
+    """What a reasoning model says aloud."""
+    return text.rpartition(_THOUGHTS)[2]
+
+
 def blocks(text: str) -> list[Block]:
     """The fenced blocks, at most so many; one that is never closed goes to the end."""
-    text = text.rpartition(_THOUGHTS)[2]
+    text = after_thoughts(text)
     found: list[Block] = []
     at = 0
     while len(found) < _MOST_BLOCKS and (start := _OPEN.search(text, at)):
@@ -57,7 +62,7 @@ def find_program(answer: Answer) -> str:
     """The last block that looks like a tile program: models show drafts first."""
     found = blocks(answer.text)
     programs = [block for block in found if _TILE.search(block.text)]
-    bare = answer.text.rpartition(_THOUGHTS)[2]
+    bare = after_thoughts(answer.text)
     if not programs and not found and _TILE.search(bare):
         programs = [Block("", bare, True)]  # without a fence
     if programs:

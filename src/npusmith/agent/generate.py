@@ -41,6 +41,7 @@ from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
 
 ROUTES = ("tile", "kernel", "project")
+SUITE = "suite"  # the route of a bench: agent/suite.py
 SESSION = "main"  # of a journal with one task
 
 
@@ -82,10 +83,10 @@ def agent_digest() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """A prepared task with the route to it."""
+    """The route to a task."""
 
-    prepared: Prepared
     route: Route
+    task: str  # its digest
     judge: str  # what verdicts depend on, besides the candidate
 
 
@@ -120,7 +121,7 @@ def generate(
         desk = sit_down(prepared, chip, profile, setting)
         ending = attend(desk, setting, model, store, SESSION, resume, knowledge, _told(progress))
         progress.step("report", f"ended by {ending.why}: {out}")
-        return _deliver(ending, desk, store, setting, out, chip, profile)
+        return _deliver(ending, prepared, desk, store, setting, out, chip, profile)
 
 
 def _told(progress: Progress) -> Callable[[str], None]:
@@ -140,14 +141,15 @@ def sit_down(
             prepared, chip, profile, signatures, read_shots(), timed, setting.route, operator
         )
     else:
+        words = "is for a bench" if setting.route == SUITE else "is not there"
         raise NpusmithError(
-            "usage", f"no route is called {setting.route}", seen=setting.route[:80],
+            "usage", f"the route {setting.route} {words}", seen=setting.route[:80],
             legal=", ".join(ROUTES),
         )  # fmt: skip
     seeds = [trial.seed for trial in prepared.trials]
     rest = [profile, timed, setting.route, operator, seeds, judge_digest()]
     terms = [prepared.task.digest, chip.name, *rest]
-    return Desk(prepared, route, json.dumps(terms))
+    return Desk(route, prepared.task.digest, json.dumps(terms))
 
 
 def attend(
@@ -161,7 +163,7 @@ def attend(
     watch: Callable[[str], None] = lambda text: None,
 ) -> Ending:
     """Runs the session of that name to its end."""
-    frozen = {**setting.frozen, "task": desk.prepared.task.digest, "desk": desk.judge}
+    frozen = {**setting.frozen, "task": desk.task, "desk": desk.judge}
     begun = dict(store.sessions())
     if name in begun and not resume:
         raise NpusmithError("run-exists", f"{store.path} holds a run", Place(str(store.path)))
@@ -193,6 +195,7 @@ def files_of(best: Tried, desk: Desk, folder: Path, chip: Chip) -> None:
 
 def _deliver(
     ending: Ending,
+    prepared: Prepared,
     desk: Desk,
     store: Journal,
     setting: Setting,
@@ -208,7 +211,7 @@ def _deliver(
         codes = ", ".join(best.weighed.codes) if best else ""
         raise NpusmithError("agent-none", "no reply held a candidate", seen=codes or ending.why)
     with new_folder(out) as folder:
-        verdict = _verdict(best, desk, chip, profile)
+        verdict = _verdict(best, prepared, chip, profile)
         built = best.weighed.verdict is not None
         if built:
             files_of(best, desk, folder, chip)
@@ -220,7 +223,7 @@ def _deliver(
         verdict.provenance |= _provenance(ending, store, setting)
         write_result(folder, verdict.model_dump(mode="json"))
         program = parse(best.text) if tile and built else None
-        write_report(folder, verdict, program, task_source=desk.prepared.task.text, chip=chip)
+        write_report(folder, verdict, program, task_source=prepared.task.text, chip=chip)
     return verdict
 
 
@@ -232,7 +235,7 @@ def _plain_files(best: Tried, desk: Desk, folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _verdict(best: Tried, desk: Desk, chip: Chip, profile: str) -> Verdict:
+def _verdict(best: Tried, prepared: Prepared, chip: Chip, profile: str) -> Verdict:
     """The judge's, or one that says which earlier stage failed."""
     if best.weighed.verdict is not None:
         return Verdict.model_validate(best.weighed.verdict)
@@ -240,9 +243,9 @@ def _verdict(best: Tried, desk: Desk, chip: Chip, profile: str) -> Verdict:
     error = None if note is None else note.model_dump(mode="json", exclude={"level"})
     rung = {2: Rung.PARSED, 3: Rung.LEGAL}.get(int(best.weighed.step), Rung.NONE)
     return Verdict(
-        verdict="fail", rung=rung, compiled=False, correct=False, task=desk.prepared.name,
+        verdict="fail", rung=rung, compiled=False, correct=False, task=prepared.name,
         tolerance=profile, chip=chip.name, error=error,
-        provenance={"npusmith": __version__, **desk.prepared.provenance},
+        provenance={"npusmith": __version__, **prepared.provenance},
     )  # fmt: skip
 
 

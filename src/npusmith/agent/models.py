@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from npusmith.agent.endpoint import KEY, Endpoint, Settings
 from npusmith.agent.replay import Recorder, Replay
@@ -23,9 +24,9 @@ class Choice(BaseModel):
     model: str = ""  # a name at the endpoint, "scripted", "scripted:FILE" or "litellm:NAME"
     base_url: str = ""
     key_name: str = KEY
-    concurrency: int = 4
-    silence: float = 120.0
-    attempts: int = 6
+    concurrency: int = Field(default=4, ge=1, le=1000)
+    silence: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    attempts: int = Field(default=6, ge=1)
     record: Path | None = None
     replay: Path | None = None
 
@@ -38,6 +39,24 @@ def open_model(choice: Choice) -> Model:
     return model if choice.record is None else Recorder(model, choice.record)
 
 
+def _check_url(choice: Choice) -> None:
+    """A URL is printed and kept, and so holds no secret; the message does not repeat one."""
+    try:
+        parts = urlsplit(choice.base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        seen = "no URL" if not choice.base_url else "a text that is no http(s) URL"
+        raise NpusmithError("model-spec", f"{choice.model} has no usable URL", seen=seen)
+    if parts.username or parts.password or parts.query:
+        raise NpusmithError(
+            "model-spec", "the URL holds a name, password or query",
+            seen=f"{parts.scheme}://...@{parts.hostname}",
+            hint="put the key into the environment variable that --key-env names",
+        )  # fmt: skip
+
+
 def _bare(choice: Choice) -> Model:
     kind, _, rest = choice.model.partition(":")
     if kind == _SCRIPTED and not choice.base_url:
@@ -48,9 +67,12 @@ def _bare(choice: Choice) -> Model:
         return Hosted(rest, choice.silence, choice.attempts, choice.base_url)
     if not choice.model:
         raise NpusmithError("model-spec", "no model is named")
-    if not choice.base_url.startswith(("http://", "https://")):
-        seen = choice.base_url or "no URL"
-        raise NpusmithError("model-spec", f"{choice.model} has no usable URL", seen=seen[:200])
+    if not choice.key_name.isidentifier():
+        raise NpusmithError(
+            "model-spec", "--key-env takes the name of an environment variable, not a key",
+            seen=f"{len(choice.key_name)} characters",
+        )  # fmt: skip
+    _check_url(choice)
     return Endpoint(
         Settings(
             model=choice.model, url=choice.base_url, key_name=choice.key_name,

@@ -28,9 +28,9 @@ class Terms(BaseModel):
     rounds: int = Field(default=8, ge=0)  # after the first drafts
     patience: int = Field(default=3, ge=1)
     optimise: bool = False
-    target: float = 1.2  # times the roof: fast enough
+    target: float = Field(default=1.2, ge=1)  # times the roof: fast enough
     seed: int = 0
-    temperature: float = 0.7
+    temperature: float = Field(default=0.7, ge=0, allow_inf_nan=False)
     max_tokens: int = Field(default=8192, ge=1)
 
 

@@ -52,7 +52,7 @@ class Ports:
         names = [item.name for item in program.inputs]
         wanted = [port.name for port in self.inputs if port.name in names]
         legal = "; ".join(line.removeprefix("- ") for line in self.lines())
-        place = Place("", program.kernel.line, program.kernel.name)
+        place = Place(f"{self.operator}.tile.py", program.kernel.line, program.kernel.name)
         if names != wanted:
             seen = f"inputs {', '.join(names) or 'none'}"
             raise LangError(

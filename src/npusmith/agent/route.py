@@ -11,8 +11,11 @@ from typing import Protocol
 from npusmith.agent import prompt
 from npusmith.agent.shots import Features
 from npusmith.agent.talk import Answer, Message
-from npusmith.agent.weighed import Weighed
+from npusmith.agent.weighed import Note, Weighed
 from npusmith.knowledge.seam import Query, Served
+from npusmith.knowledge.trial import SLOW, WRONG
+
+_TRAPS = 3  # items in the prompt of a first draft
 
 
 class Aim(str, Enum):
@@ -63,15 +66,31 @@ def query(route: Route, aim: Aim, draft: Draft | None, weighed: Weighed | None) 
     """The situation, as the knowledge store is asked."""
     text = draft.text if draft else ""
     notes = weighed.notes if weighed else ()
+    codes = weighed.codes if weighed else ()
+    own = (WRONG,) if "agent-values" in codes else ()  # what the store calls it
+    own += (SLOW,) if aim is Aim.OPTIMISE else ()
     return Query(
         route=route.name, aim=aim.value, text=text,
-        codes=weighed.codes if weighed else (),
+        codes=(*codes, *own),
         apis=route.names(text) if draft else route.features.ops,
         dtypes=route.features.dtypes, category=route.features.category, chip=route.chip,
         bottleneck=weighed.bottleneck if weighed else (),
         messages=tuple(note.message for note in notes),
-        lines=tuple(dict.fromkeys(note.line for note in notes if note.line)),
+        lines=_lines(draft, notes),
     )  # fmt: skip
+
+
+def fitting(served: Sequence[Served], asked: Query) -> tuple[Served, ...]:
+    """Items for the findings at hand; to begin with, a few of the likeliest traps."""
+    if not asked.codes:
+        return tuple(served[:_TRAPS])
+    return tuple(item for item in served if not item.codes or set(item.codes) & set(asked.codes))
+
+
+def _lines(draft: Draft | None, notes: Sequence[Note]) -> tuple[int, ...]:
+    """Lines of the draft's text that are spoken of; texts of several files have other ones."""
+    files = draft.files if draft and len(draft.files) == 1 else {}
+    return tuple(dict.fromkeys(note.line for note in notes if note.line and note.file in files))
 
 
 def first_prompt(route: Route, number: int, served: Sequence[Served]) -> tuple[Message, ...]:
@@ -97,7 +116,7 @@ def next_prompt(
     said = (
         prompt.profile_part(weighed, best_us)
         if aim is Aim.OPTIMISE
-        else prompt.findings_part(weighed)
+        else prompt.findings_part(weighed, draft.files if draft else {})
     )
     parts = (route.task(), route.help(draft, weighed), prompt.known_part(served), shown, said)
     return prompt.messages(route.rules, parts)

@@ -107,7 +107,10 @@ class _Handler(BaseHTTPRequestHandler):
                 rule, request, self.server.model.name
             )  # fmt: skip
         except NpusmithError as error:
-            self._json(500, _error(error.message))
+            self._json(400 if error.code == "model-context" else 500, _error(error.message))
+            return
+        except Exception as error:  # of a checkpoint's own code: this call's, not the server's
+            self._json(500, _error(f"{type(error).__name__}: {error}"[:500]))
             return
         self._send(said, bool(body.get("stream")))
 

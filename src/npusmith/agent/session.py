@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from npusmith.agent.budget import Budget
 from npusmith.agent.policy import Ask, Stop, Terms, Tried, decide, rank
-from npusmith.agent.route import Aim, Draft, Route, first_prompt, next_prompt, query
+from npusmith.agent.route import Aim, Draft, Route, first_prompt, fitting, next_prompt, query
 from npusmith.agent.talk import Answer, Model, Request, Usage
 from npusmith.agent.weighed import Note, Step, Weighed, failed
 from npusmith.errors import NpusmithError
@@ -26,8 +26,8 @@ from npusmith.knowledge.seam import Knowledge, Query, Served, Use
 from npusmith.store.turns import Journal, Turn
 
 _SEEDS = 1000  # turns of a session that have seeds of their own
-# Failures of one answer; every other failure is the endpoint's, and ends the run for now.
-_ANSWERS = {"model-cut", "model-garbled", "model-empty", "model-long"}
+# Failures of one call; every other failure is the endpoint's, and ends the run for now.
+_ANSWERS = {"model-cut", "model-garbled", "model-empty", "model-long", "model-context"}
 
 
 class Plan(BaseModel):
@@ -112,9 +112,9 @@ class Session:
 
     def _place_one(self, ask: Ask, number: int, tried: Sequence[Tried]) -> bool:
         parent = next((item for item in tried if item.number == ask.parent), None)
-        draft = Draft({}, parent.text) if parent and parent.text else None
+        draft = self._route.edit(parent.text) if parent and parent.text else None
         asked = query(self._route, ask.aim, draft, parent.weighed if parent else None)
-        served = tuple(self._knowledge.search(asked)) if self._knowledge else ()
+        served = fitting(self._knowledge.search(asked), asked) if self._knowledge else ()
         if parent and (edit := self._fresh_edit(served, tried)):
             return self._place_edit(ask, number, asked, edit)
         best = min((item.weighed.us for item in tried if item.weighed.us is not None), default=None)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+_MOST_TOKENS = 1 << 30  # of a call; what counts more is not believed
+
 
 @dataclass(slots=True)
 class Parts:
@@ -77,11 +79,11 @@ def _take(parts: Parts, data: dict[str, Any], key: str) -> None:
     """Adds one document. Anything may stand in it, so nothing is taken for what it should be."""
     if data.get("error"):
         parts.error = json.dumps(data["error"])
-    parts.model = str(data.get("model") or parts.model)[:200]
+    parts.model = str(data.get("model") or parts.model)
     usage = data.get("usage")
     if isinstance(usage, dict):
         counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        if all(isinstance(item, int) and item >= 0 for item in counts):
+        if all(isinstance(item, int) and 0 <= item < _MOST_TOKENS for item in counts):
             parts.usage = (int(counts[0] or 0), int(counts[1] or 0))
     choices = data.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None

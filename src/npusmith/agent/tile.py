@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from npusmith.agent import prompt
@@ -19,7 +20,7 @@ from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec
 from npusmith.lang import check_all, parse
 from npusmith.lang.words import OPERATIONS
-from npusmith.lower import lower, write_project
+from npusmith.lower import lower, origins, write_project
 from npusmith.pipeline import _write_bindings
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
@@ -73,6 +74,14 @@ class TileRoute:
 
     def weigh(self, draft: Draft, folder: Path) -> Weighed:
         """The stages in their order; the first that fails says why."""
+        found = self._staged(draft, folder)
+        notes = (
+            note.model_copy(update={"file": self.file}) if note.line and not note.file else note
+            for note in found.notes  # interpreter and lowering know the line alone
+        )
+        return found.model_copy(update={"notes": tuple(notes)})
+
+    def _staged(self, draft: Draft, folder: Path) -> Weighed:
         try:
             program = parse(draft.text, self.file)
         except LangError as error:
@@ -90,7 +99,7 @@ class TileRoute:
 
     def _built(self, program: Program, spec: OpSpec, draft: Draft, folder: Path) -> Weighed:
         try:
-            self.write(program, spec, draft.text, folder)
+            lowered = self.write(program, spec, draft.text, folder)
         except NpusmithError as error:
             return failed(Step.MEANT, error, folder)
         found = judged(
@@ -100,16 +109,35 @@ class TileRoute:
             ),
             self._prepared, self._row, folder, Step.LOWERED, self._timed,
         )  # fmt: skip
-        return found.model_copy(update={"notes": tuple(map(self._at_home, found.notes))})
+        if all(note.file in ("", self.file) for note in found.notes):
+            return found
+        home = origins(lowered, spec)
+        made = (folder / self._kernel).read_text(encoding="utf-8").split("\n")
+        return found.model_copy(
+            update={"notes": tuple(self._at_home(note, home, made) for note in found.notes)}
+        )
 
-    def write(self, program: Program, spec: OpSpec, text: str, folder: Path) -> None:
-        """The project of a legal program."""
-        write_project(lower(program, self._row), self._row, folder, spec)
+    def write(self, program: Program, spec: OpSpec, text: str, folder: Path) -> Program:
+        """The project of a legal program; gives the program as it was lowered."""
+        lowered = lower(program, self._row)
+        write_project(lowered, self._row, folder, spec)
         (folder / self.file).write_text(text, encoding="utf-8")
         _write_bindings(folder, spec)
+        return lowered
 
-    def _at_home(self, note: Note) -> Note:
-        """A finding in the generated C++: its line means nothing to who wrote the tile program."""
+    @property
+    def _kernel(self) -> str:
+        return f"op_kernel/{self.ports.operator}.cpp"
+
+    def _at_home(self, note: Note, home: Mapping[int, int], made: Sequence[str]) -> Note:
+        """A finding in the generated C++, at the line of the tile program that it was made of."""
         if note.file in ("", self.file):
             return note
-        return note.model_copy(update={"file": f"generated {note.file}"})
+        line = home.get(note.line, 0) if note.file == self._kernel else 0
+        if not line:
+            return note.model_copy(update={"file": f"generated {note.file}"})
+        seen = f"{note.seen}; " if note.seen else ""
+        seen += f"this line became {made[note.line - 1].strip()}"
+        for number, own in home.items():  # the other side of a race
+            seen = re.sub(rf"\b{self.ports.operator}\.cpp:{number}\b", f"line {own}", seen)
+        return note.model_copy(update={"file": self.file, "line": line, "seen": seen})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.twin.finding import Finding
 
 _MOST_NOTES = 8  # shown to a model; more of the same helps nobody
+_MOST_SHAPES = 3  # of the inputs that a candidate is wrong on
 _MOST_CHARS = 400  # of one field
+_PARTS = ("op_host", "op_kernel")  # folders of a project
 
 
 class Step(IntEnum):
@@ -47,8 +49,16 @@ _STEPS = {
 }
 
 
+def step_of(rung: Rung) -> Step:
+    """How far a candidate on that rung of the judge got."""
+    return _STEPS[rung]
+
+
+NO_FILES: Mapping[str, str] = {}
+
+
 class Note(BaseModel):
-    """A finding in its stable form; `file` has no folder before it."""
+    """A finding in its stable form; `file` has no folder before it but op_host or op_kernel."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,12 +71,15 @@ class Note(BaseModel):
     legal: str = ""
     hint: str = ""
 
-    def render(self) -> str:
+    def render(self, files: Mapping[str, str] = NO_FILES) -> str:
+        """The text for a prompt; the line itself too, where one of the files holds it."""
         row = CODES[self.code]
         spot = f"{self.file}:{self.line}" if self.file and self.line else self.file
         spot = spot or (f"line {self.line}" if self.line else "")
         lines = [f"{self.level.value}[{self.code}]{f' at {spot}' if spot else ''}: {self.message}"]
-        lines += [f"  seen: {self.seen}"] if self.seen else []
+        own = _line_of(files.get(self.file, ""), self.line)
+        lines += [f"  line {self.line}: {own}"] if own else []
+        lines += [f"  seen: {self.seen}"] if self.seen not in ("", own) else []
         return "\n".join(
             [*lines, f"  legal: {self.legal or row.legal}", f"  try: {self.hint or row.hint}"]
         )
@@ -106,10 +119,16 @@ class Weighed(BaseModel):
         return Outcome(int(self.step), self.correct, self.codes, self.us, self.bottleneck)
 
 
-def render(notes: Iterable[Note]) -> str:
+def _line_of(text: str, number: int) -> str:
+    """Line `number` of a text, from 1; "" where there is none."""
+    rows = text.split("\n")
+    return _plain(rows[number - 1], None) if 0 < number <= len(rows) else ""
+
+
+def render(notes: Iterable[Note], files: Mapping[str, str] = NO_FILES) -> str:
     """The findings as a model reads them: errors first, each once, a bounded number."""
     order = sorted(notes, key=lambda note: note.level is not Level.ERROR)
-    texts = list(dict.fromkeys(note.render() for note in order))
+    texts = list(dict.fromkeys(note.render(files) for note in order))
     rest = len(texts) - _MOST_NOTES
     return "\n".join([*texts[:_MOST_NOTES], *([f"and {rest} more"] if rest > 0 else [])])
 
@@ -132,13 +151,19 @@ def _note(row: Mapping[str, Any], folder: Path | None) -> Note:
     return Note(
         code=str(row["code"]),
         level=Level(row.get("level") or Level.ERROR),
-        file=Path(str(row.get("file") or "")).name,
+        file=_file(str(row.get("file") or "")),
         line=int(row.get("line") or 0),
         **{
             name: _plain(str(row.get(name) or ""), folder)
             for name in ("message", "seen", "legal", "hint")
         },
     )
+
+
+def _file(path: str) -> str:
+    """Host and kernel of a project are files of one name."""
+    own = Path(path)
+    return f"{own.parent.name}/{own.name}" if own.parent.name in _PARTS else own.name
 
 
 def _plain(text: str, folder: Path | None) -> str:
@@ -154,10 +179,10 @@ def weigh_verdict(verdict: Verdict, least: Step, folder: Path | None = None) -> 
     notes = list(notes_of(verdict.error, folder)) if verdict.error else []
     notes += [_finding(item, folder) for item in verdict.findings]
     judged = [item for item in verdict.trials if not item.skipped]
-    notes += [_trial(item) for item in judged if item.message and not item.passed][:3]
+    notes += _trials([item for item in judged if item.message and not item.passed])
     passed = sum(item.passed for item in judged)
     return Weighed(
-        step=max(_STEPS[verdict.rung], least),
+        step=max(step_of(verdict.rung), least),
         correct=verdict.correct,
         share=passed / len(judged) if judged else 0.0,
         notes=tuple(notes),
@@ -185,10 +210,19 @@ def _finding(item: Finding, folder: Path | None) -> Note:
     return _note(item.model_dump(mode="json"), folder)
 
 
-def _trial(item: Trial) -> Note:
+def _trials(failed: Sequence[Trial]) -> list[Note]:
+    """A note for each shape of the inputs that fails: other values of it say nothing more."""
+    groups: dict[tuple[tuple[int, ...], ...], list[Trial]] = {}
+    for item in failed:
+        groups.setdefault(tuple(map(tuple, item.shapes)), []).append(item)
+    return [_trial(group[0], len(group) - 1) for group in groups.values()][:_MOST_SHAPES]
+
+
+def _trial(item: Trial, more: int) -> Note:
     shapes = ", ".join("x".join(map(str, shape)) or "scalar" for shape in item.shapes)
+    seen = f"inputs {shapes}; {item.mismatched:,} of {item.elements:,} elements are wrong"
     return Note(
         code="agent-values",
         message=f"set of inputs {item.name!r}: {item.message}"[:_MOST_CHARS],
-        seen=f"inputs {shapes}; {item.mismatched:,} of {item.elements:,} elements are wrong",
+        seen=seen + (f"; {more} more sets of these shapes fail" if more else ""),
     )

@@ -1,7 +1,8 @@
 """The agent as a writer of a bench: `agent:model=NAME,base-url=URL,samples=4,...`.
 
 Every sample of every task is a session of one journal, which the workers share. Verdicts of the
-writer are on its own inputs; the suite judges what it proposes.
+writer are on its own inputs; the suite judges what it proposes. With `route=suite`, and for items
+that only their suite can judge, the suite judges the writer's candidates too, on other seeds.
 """
 
 from __future__ import annotations
@@ -13,21 +14,30 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
-from npusmith.agent.extract import blocks
-from npusmith.agent.generate import Desk, Setting, attend, files_of, sit_down
+from npusmith.agent.generate import SUITE, Desk, Setting, attend, files_of, sit_down
 from npusmith.agent.models import open_model
 from npusmith.agent.options import read_options
 from npusmith.agent.session import Ending
-from npusmith.agent.talk import Message, Request
+from npusmith.agent.signatures import open_signatures
+from npusmith.agent.suite import Home, SuiteRoute
 from npusmith.agent.tasks import open_prepared
-from npusmith.bench.model import Brief, Candidate, Item
+from npusmith.bench.model import Brief, Candidate, Item, Limits, Suite
+from npusmith.bench.plan import judge_digest
+from npusmith.bench.work import WriterAway
 from npusmith.bench.writers import read_project_files
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Knowledge
 from npusmith.store.turns import Journal, open_journal
 from npusmith.target.chips import find_chip
 from npusmith.task.tolerance import check_profile
+
+# What is wrong with the run and not with a task: no unit is refused for it.
+_AWAY = {
+    "model-spec", "model-key", "model-down", "model-slow", "model-busy", "model-refused",
+    "replay-missing", "budget-spent", "run-changed", "store-busy", "store-damaged", "disk-full",
+}  # fmt: skip
 
 
 class AgentWriter:
@@ -42,6 +52,12 @@ class AgentWriter:
         self.name = f"agent:{self.setting.choice.model or 'replay'}"
         self.version = digest
         self._journal = journal or Path("out", f"agent-{digest[:12]}")
+        self._home: Home | None = None
+        self._limits = Limits()
+
+    def meet(self, suite: Suite, limits: Limits) -> None:
+        """The suite that its candidates are for."""
+        self._home, self._limits = cast(Home, suite), limits
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
         start = time.monotonic()
@@ -49,6 +65,10 @@ class AgentWriter:
             with open_journal(self._journal) as store:
                 found = self._candidate(brief, sample, store)
         except NpusmithError as error:
+            if error.code in _AWAY:
+                raise WriterAway(
+                    error.code, error.message, seen=error.seen, hint=error.hint
+                ) from error
             found = self._refused(f"{error.code}: {error.message}")
         return found.model_copy(
             update={"sample": sample, "seed": seed, "seconds": round(time.monotonic() - start, 3)}
@@ -59,8 +79,6 @@ class AgentWriter:
         return ""
 
     def _candidate(self, brief: Brief, sample: int, store: Journal) -> Candidate:
-        if brief.path is None or "project" not in brief.formats:
-            return self._once(brief, sample)
         terms = self.setting.terms
         # each sample draws other drafts
         setting = self.setting.model_copy(
@@ -71,20 +89,37 @@ class AgentWriter:
             ending = attend(
                 desk, setting, self._model, store, name, True, knowledge=self._knowledge
             )
+            if ending.why == "budget":  # which all sessions share: what it ended is not done
+                raise NpusmithError(
+                    "budget-spent", f"the budget does not pay for turn {len(ending.tried) + 1}"
+                )
             tokens = sum(_tokens(turn.reply) for turn in store.turns(name))
             return self._made(ending, desk).model_copy(update={"tokens": tokens})
 
     @contextmanager
     def _desk(self, brief: Brief, setting: Setting) -> Iterator[Desk]:
-        assert brief.path is not None
+        if setting.route == SUITE or brief.path is None or "project" not in brief.formats:
+            yield self._suite_desk(brief, setting)
+            return
         with open_prepared(brief.path, self._journal / "tasks") as prepared:
             profile = check_profile("default")
             yield sit_down(prepared, self._chip, profile, setting, brief.operator)
+
+    def _suite_desk(self, brief: Brief, setting: Setting) -> Desk:
+        if self._home is None:
+            raise NpusmithError("usage", "the item has no task file, and its suite is not known")
+        timed = setting.terms.optimise or setting.timed
+        route = SuiteRoute(
+            brief, self._home, self._limits, self._chip, open_signatures(self._chip), timed
+        )
+        return Desk(route, brief.item.digest, f"{route.judge} {judge_digest()}")
 
     def _made(self, ending: Ending, desk: Desk) -> Candidate:
         best = ending.best
         if best is None or not best.text:
             return self._refused(f"agent-none: no reply held a candidate ({ending.why})")
+        if isinstance(desk.route, SuiteRoute):
+            return desk.route.candidate(best.text, self.name)
         with tempfile.TemporaryDirectory(prefix="npusmith-agent-") as name:
             folder = Path(name)
             try:
@@ -93,25 +128,6 @@ class AgentWriter:
             except NpusmithError as error:  # not even lowered: nothing to judge
                 return self._refused(f"{error.code}: {error.message}")
         return Candidate(format="project", files=files, writer=self.name)
-
-    def _once(self, brief: Brief, sample: int) -> Candidate:
-        """One answer to the suite's own prompt, for formats that only the suite can judge."""
-        kind = next((item for item in brief.formats if item in ("kernel_only", "full")), "")
-        if not kind or not brief.prompt:
-            raise NpusmithError("usage", "the item has no task file and no prompt of its own")
-        terms = self.setting.terms
-        answer = self._model.ask(
-            Request(
-                messages=(Message(role="user", content=brief.prompt),), seed=terms.seed + sample,
-                temperature=terms.temperature, max_tokens=terms.max_tokens,
-            )
-        )  # fmt: skip
-        if not blocks(answer.text):
-            raise NpusmithError("reply-no-code", "the reply holds no program")
-        return Candidate(
-            format="kernel_only" if kind == "kernel_only" else "full",
-            files={"response.txt": answer.text}, writer=self.name, tokens=answer.usage.total,
-        )  # fmt: skip
 
     def _refused(self, why: str) -> Candidate:
         return Candidate(format="project", files={}, writer=self.name, refusal=why[:500])

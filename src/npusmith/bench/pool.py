@@ -1,9 +1,9 @@
 """The local engine: worker processes, one job each, any of which may die.
 
 An engine takes jobs (`submit`, while `free` is above 0) and gives back events (`poll`): the
-candidate that a writer proposed, the record of a job, or that its worker was lost. A worker that
-dies or outlasts `patience` takes one job with it and is replaced; workers never outlive the
-process that began them.
+candidate that a writer proposed, the record of a job, that its worker was lost, or that its writer
+has nobody to ask. A worker that dies or outlasts `patience` takes one job with it and is replaced;
+workers never outlive the process that began them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Protocol
 
 from npusmith.bench.model import Candidate, Record
 from npusmith.bench.plan import Plan
-from npusmith.bench.work import Bench, Job
+from npusmith.bench.work import Bench, Job, WriterAway
 from npusmith.errors import NpusmithError
 
 _DEATH = 1  # PR_SET_PDEATHSIG of prctl(2)
@@ -54,7 +54,15 @@ class Lost:
     why: str
 
 
-Event = Proposed | Judged | Lost
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The writer of a job lacks what every job needs; the worker is well."""
+
+    job: Job
+    why: WriterAway
+
+
+Event = Proposed | Judged | Lost | Away
 
 
 class Engine(Protocol):
@@ -180,8 +188,10 @@ class _Hand:
         if isinstance(answer, Candidate):
             self._candidate = answer
             return Proposed(job, answer)
-        assert self._candidate is not None
         self.job = None
+        if isinstance(answer, dict):
+            return Away(job, WriterAway(**answer))
+        assert self._candidate is not None
         return Judged(job, self._candidate, answer)
 
     def lose(self, why: str) -> Event | None:
@@ -218,9 +228,13 @@ def _work(pipe: Connection, plan: Plan, parent: int) -> None:
         except (EOFError, OSError):  # the runner is gone
             return
         candidate = job.candidate
-        if candidate is None:
-            candidate = bench.propose(job)
-            pipe.send(candidate)
+        try:
+            if candidate is None:
+                candidate = bench.propose(job)
+                pipe.send(candidate)
+        except WriterAway as away:
+            pipe.send(away.note())
+            continue
         pipe.send(bench.judge(job, candidate))
 
 

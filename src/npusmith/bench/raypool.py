@@ -13,8 +13,8 @@ from typing import Any
 
 from npusmith.bench.model import Candidate, Record
 from npusmith.bench.plan import Plan
-from npusmith.bench.pool import Event, Judged, Lost, Proposed
-from npusmith.bench.work import Bench, Job
+from npusmith.bench.pool import Away, Event, Judged, Lost, Proposed
+from npusmith.bench.work import Bench, Job, WriterAway
 from npusmith.errors import NpusmithError
 
 _PASSED = ("NPUSMITH_CACHE", "PYTHONPATH", "PATH", "HOME")  # of the environment, to the workers
@@ -88,6 +88,9 @@ class RayPool:
         except self._ray.exceptions.RayError as error:
             self._idle.append(self._make())
             return Lost(job, f"the worker was lost: {error}"[:2000])
+        if isinstance(answer, dict):
+            self._idle.append(actor)
+            return Away(job, WriterAway(**answer))
         if candidate is None:
             proposed = Candidate.model_validate_json(answer)
             self._judge(actor, job, proposed)
@@ -122,8 +125,11 @@ class _Actor:
     def ready(self) -> None:
         """Returns once suite and writer are open."""
 
-    def propose(self, job: str) -> str:
-        return self._bench.propose(Job.model_validate_json(job)).model_dump_json()
+    def propose(self, job: str) -> str | dict[str, str]:
+        try:
+            return self._bench.propose(Job.model_validate_json(job)).model_dump_json()
+        except WriterAway as away:
+            return away.note()
 
     def judge(self, job: str, candidate: str) -> str:
         found = Candidate.model_validate_json(candidate)

@@ -2,7 +2,8 @@
 
 The runner alone writes to the store, and may be killed at any moment. Whoever starts it again, or
 beside it, goes on with the units that have no record. Items are read one at a time, while the
-first of them already run.
+first of them already run. A writer that has nobody to ask ends the session, not its units: what
+runs is awaited and kept, and the rest stays open.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pathlib import Path
 
 from npusmith.bench.model import Candidate, Item, Record, Sourced
 from npusmith.bench.plan import Plan, freeze
-from npusmith.bench.pool import Engine, Event, Judged, Lost, Proposed
-from npusmith.bench.work import DETAILS, Job, blank, propose, refused, signed
+from npusmith.bench.pool import Away, Engine, Event, Judged, Lost, Proposed
+from npusmith.bench.work import DETAILS, Job, WriterAway, blank, propose, refused, signed
 from npusmith.errors import NpusmithError, Place
 from npusmith.store.database import LEASE, Store, Unit, myself, open_store
 
@@ -48,7 +49,8 @@ def run(
 ) -> Plan:
     """Runs what has no record yet; gives the plan as it was frozen in the store.
 
-    Raises run-exists, run-changed, run-empty, and what the suite, writer, engine or store raise.
+    Raises run-exists, run-changed, run-empty, and what the suite, writer, engine or store raise;
+    WriterAway when the writer has nobody to ask, with all that was done in the store.
     """
     plan = freeze(plan)
     plan.open_suite()  # what cannot be opened leaves no store behind
@@ -104,6 +106,7 @@ class _Run:
         self._began = self._beaten = time.monotonic()
         self._finished = self._passed = 0
         self._last = ""
+        self._away: WriterAway | None = None
 
     def work(self) -> None:
         """Until every unit of the plan has a record, here or through another runner."""
@@ -111,11 +114,13 @@ class _Run:
         whole, idle = False, False
         while True:
             whole = whole or next(reading, None) is None
-            idle = self._hand_out()
+            idle = self._away is not None or self._hand_out()
             self._beat()
             for event in self._engine.poll(_TICK if whole else 0):
                 self._take(event)
             self._tell(whole)
+            if self._away is not None and not self._engine.running:
+                raise self._away
             if whole and idle and not self._engine.running and self._store.counts()[1] == 0:
                 break
         if _is_empty(self._store):
@@ -179,6 +184,8 @@ class _Run:
         elif isinstance(event, Lost):
             self._last = f"{event.job.item.name}: {event.why}"
             self._store.fail(event.job.unit, self._owner)
+        elif isinstance(event, Away):  # no attempt of the unit; it is open again when we leave
+            self._away = event.why
 
     def _keep(self, job: Job, candidate: Candidate) -> None:
         body = json.dumps([candidate.format, candidate.files])

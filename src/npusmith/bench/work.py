@@ -1,21 +1,39 @@
 """One unit of work, from an item to a record: what every engine's workers do.
 
 `propose` asks the writer; `judge` asks the suite. Neither raises for what a writer or a candidate
-does: a writer that fails has refused, a suite that fails leaves a record without a verdict.
+does: a writer that fails has refused, a suite that fails leaves a record without a verdict. A
+writer that lacks what every unit needs says so with `WriterAway`, and the unit stays open.
 """
 
 from __future__ import annotations
 
 import traceback
 from time import perf_counter
+from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
-from npusmith.bench.model import Candidate, Item, Record, Suite, Writer, unit_key
+from npusmith.bench.model import Candidate, Item, Limits, Record, Suite, Writer, unit_key
 from npusmith.bench.plan import Plan
+from npusmith.errors import NpusmithError
 
 REFUSED = "refused"  # the rung of a record without a candidate
 DETAILS = ("trials", "messages", "timeline")  # of a record; kept apart from its figures
+
+
+class WriterAway(NpusmithError):
+    """What a writer needs for any unit is not there: its endpoint, its budget, its journal."""
+
+    def note(self) -> dict[str, str]:
+        """All of it, for another process: `WriterAway(**note)` is the same again."""
+        return {"code": self.code, "message": self.message, "seen": self.seen, "hint": self.hint}
+
+
+@runtime_checkable
+class Rehearsing(Protocol):
+    """A writer that asks the suite itself, before it proposes."""
+
+    def meet(self, suite: Suite, limits: Limits) -> None: ...
 
 
 class Job(BaseModel):
@@ -37,9 +55,11 @@ class Bench:
         self._plan = plan
         self._suite = plan.open_suite()
         self._writer = plan.open_writer()
+        if isinstance(self._writer, Rehearsing):
+            self._writer.meet(self._suite, plan.limits)
 
     def propose(self, job: Job) -> Candidate:
-        """The writer's candidate for the job's sample."""
+        """The writer's candidate for the job's sample; raises WriterAway."""
         return propose(self._plan, self._suite, self._writer, job.item, job.sample)
 
     def judge(self, job: Job, candidate: Candidate) -> Record:
@@ -62,11 +82,13 @@ class Bench:
 
 
 def propose(plan: Plan, suite: Suite, writer: Writer, item: Item, sample: int) -> Candidate:
-    """What the writer gives for a sample; a writer that fails has refused."""
+    """What the writer gives for a sample; one that fails has refused. Raises WriterAway."""
     seed = plan.limits.seed + sample
     clock = perf_counter()
     try:
         found = writer.write(suite.brief(item), sample, seed)
+    except WriterAway:
+        raise
     except Exception as error:
         found = refused(writer.name, f"writer-failed: {_words(error)}")
     seconds = found.seconds or perf_counter() - clock

@@ -154,7 +154,7 @@ class FolderWriter:
             files = read_project_files(place)
         else:
             text = _read_text(place)
-            kind, files = _format_of(text, brief), {place.name: text}
+            kind, files = format_of(text, brief), {place.name: text}
         return Candidate(
             format=kind, files=files, writer=self.name, sample=sample, seed=seed, source=source
         )
@@ -266,7 +266,7 @@ def _read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _format_of(text: str, brief: Brief) -> Format:
+def format_of(text: str, brief: Brief) -> Format:
     """By the look of the text, among the formats that the item takes."""
     for kind in ("kernel_only", "full"):
         if kind in brief.formats:

@@ -360,6 +360,8 @@ def _show(
     screen.table(("", *_HEADS), rows, 6)
     screen.line()
     screen.table(("figure", "value", "95 % interval", "n", "not measured"), _figures(every), 3)
+    for word, count in every.true_shape.items():
+        screen.line(f"  {count} tasks at their true shape, on memory with holes: {word}", "dim")
     for text, count in (
         (f"a do-nothing kernel passes the check of {every.weak} tasks", every.weak),
         (f"{every.cheating} tasks have a sample that computes outside the kernel", every.cheating),

@@ -33,6 +33,7 @@ from npusmith.twin.toolchain import find_toolchain
 
 MODULE = "kernel_gen_ops"
 _START = "from npusmith.conformance.child import main; main()"
+_KEPT = 12  # findings of a case in words
 _POLL = 0.2  # seconds between two looks at what a child has left
 _NOT_BUILT = ("compile-", "project-", "tiling-", "dtypes-", "device-cpp", "kind-")
 
@@ -286,6 +287,7 @@ def _result(task: Task, line: dict[str, Any], cheats: list[str], binding: float)
         clean=None if skipped else compiled and not findings,
         findings=findings,
         warnings=_codes(line.get("warnings", ())),
+        said=[_said(item) for item in line.get("findings", ())[:_KEPT]],
         weak=line.get("weak", []),
         seconds=round(binding + sum(line.get("stages", {}).values()), 3),
         error=_with_places(error, line.get("findings", ())),
@@ -296,6 +298,12 @@ def _result(task: Task, line: dict[str, Any], cheats: list[str], binding: float)
 
 def _codes(findings: Collection[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(finding["code"]) for finding in findings))
+
+
+def _said(finding: dict[str, Any]) -> str:
+    place = f"{Path(finding['file']).name}:{finding['line']}" if finding["file"] else ""
+    text = "; ".join(filter(None, [finding["message"], finding["seen"]]))
+    return f"{finding['code']}: {text[:300]}{f' ({place})' if place else ''}"
 
 
 def _with_places(error: str, findings: Collection[dict[str, Any]]) -> str:

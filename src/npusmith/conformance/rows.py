@@ -32,6 +32,7 @@ class Row(BaseModel):
     clean: bool | None = None
     findings: list[str] = []  # codes of level error, each once
     warnings: list[str] = []
+    said: list[str] = []  # the first findings in words, with their places
     repairs: list[str] = []  # what was changed in the published text so that it compiles
     weak: list[str] = []  # do-nothing kernels that the suite's rule would pass, where asked for
     seeds: int = 1
