@@ -1,6 +1,6 @@
 """The fault bench: how much does knowledge help a mechanical repairer, and what does each part do?
 
-    python runs/faults.py --json FILE [--work DIR] [--half 80] [--only none,full] [--jobs 1]
+    python runs/faults.py --json FILE [--work DIR] [--half 100] [--seed 7] [--only none,full]
 
 Correct kernels of 22 operators, as tile programs and as Ascend C, are broken by seeded faults of
 the kinds that models make (runs/faults_kinds.py). What the judge accepts all the same is no fault.
@@ -20,7 +20,8 @@ edits of the text, as many: what chance gives. Settings:
     wrong-no-distil the same without distillation
 
 Judging is cached in the work folder by the text, so that a run that was killed goes on where it
-was, and several processes may share a folder. Times are estimates of the timing model.
+was and writes the same FILE, and several processes may share a folder. Another `--seed` puts other
+faults into the same operators. Times are estimates of the timing model.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from faults_cases import HELD, LEARN, make_case
 from faults_kinds import KINDS, SHARES, SLOW, Kind
@@ -58,7 +60,6 @@ from npusmith.knowledge.trial import Bench, Judged, Timed
 from npusmith.target.chips import find_chip
 
 CHIP = find_chip("910B2")
-SEED = 7
 TRIES = 12  # texts that are judged for one kernel
 SERVED = 6  # items that are tried in turn; then the next as many, while tries are left
 PAGES = 3
@@ -132,7 +133,7 @@ class Judge:
 
 
 def break_half(
-    operators: Sequence[str], size: int, judge: Judge, routes: Sequence[str] = ROUTES
+    operators: Sequence[str], size: int, judge: Judge, routes: Sequence[str], seed: int
 ) -> list[Broken]:
     """That many kernels: the families in their shares, over routes and operators in turn."""
     slow = max(2, round(size * 0.14))
@@ -141,14 +142,19 @@ def break_half(
     wanted[SLOW] = slow
     made: list[Broken] = []
     for family, count in wanted.items():
-        made += _break_family(family, count, operators, judge, routes)
+        rng = random.Random(f"{seed} {family} {operators[0]}")
+        made += _break_family(family, count, operators, judge, routes, rng)
     return made
 
 
 def _break_family(
-    family: str, count: int, operators: Sequence[str], judge: Judge, routes: Sequence[str]
+    family: str,
+    count: int,
+    operators: Sequence[str],
+    judge: Judge,
+    routes: Sequence[str],
+    rng: random.Random,
 ) -> list[Broken]:
-    rng = random.Random(f"{SEED} {family} {operators[0]}")
     spots = [(kind, name) for kind in KINDS for name in operators if kind.family == family]
     spots = [
         (kind, name)
@@ -338,6 +344,7 @@ def query_of(
         bottleneck=tuple(vector),
         messages=verdict.messages,
         lines=verdict.lines,
+        hints=verdict.hints,
     )
 
 
@@ -346,7 +353,7 @@ def proposals(
 ) -> list[tuple[str, list[str]]]:
     """What to try, by item; without a store, random edits."""
     if base is None:
-        rng = random.Random(f"{SEED} {broken.id} {done}")
+        rng = random.Random(f"{broken.id} {done}")
         return [("chance", [random_edit(query, rng) for _ in range(TRIES)])]
     found = base.find(query, SERVED * PAGES)
     return [(kept.item.name, base.apply(kept.item, query, PLACES)) for kept in found]
@@ -495,10 +502,14 @@ def summary(rows: Sequence[Repair]) -> dict[str, object]:
     return {
         "kernels": len(wrong),
         "correct": share(wrong),
+        "at_once": round(
+            sum(row.fixed and row.tries == 1 for row in wrong) / max(len(wrong), 1), 4
+        ),
         "tries": round(sum(row.tries for row in wrong) / max(len(wrong), 1), 2),
         "by_family": by("family"),
         "by_route": by("route"),
         "slow_kernels": len(slow),
+        "slow_tries": round(sum(row.tries for row in slow) / max(len(slow), 1), 2),
         "speedup": mean([row.speedup for row in slow]),
         "slowdown": mean([row.slow for row in slow]),
     }
@@ -508,40 +519,67 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("faults-work"))
-    parser.add_argument("--half", type=int, default=80, help="broken kernels of each half")
+    parser.add_argument("--half", type=int, default=100, help="broken kernels of each half")
+    parser.add_argument("--seed", type=int, default=7, help="of the choice of faults")
     parser.add_argument("--only", default=",".join(SETTINGS), help="settings, with commas")
     parser.add_argument("--routes", default=",".join(ROUTES), help="tile, direct or both")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     wanted = [name for name in SETTINGS if name in options.only.split(",")]
-    judge = Judge(options.work)
-    halves = {
-        "learn": break_half(tuple(LEARN), options.half, judge, options.routes.split(",")),
-        "held": break_half(tuple(HELD), options.half, judge, options.routes.split(",")),
-    }
-    say(f"{len(halves['learn'])} + {len(halves['held'])} kernels, {judge.made} judged anew")
-    report: dict[str, object] = {
-        "kernels": {name: dict(Counter(b.family for b in half)) for name, half in halves.items()},
-        "operators": {name: sorted({b.operator for b in half}) for name, half in halves.items()},
-        "tries": TRIES, "served": SERVED, "seed": SEED, "settings": {},
-    }  # fmt: skip
+    judge, routes = Judge(options.work), options.routes.split(",")
+    learn, held = (
+        break_half(tuple(names), options.half, judge, routes, options.seed)
+        for names in (LEARN, HELD)
+    )
+    report = {**describe(learn, held), "tries": TRIES, "served": SERVED, "seed": options.seed}
+    say(json.dumps(report["kernels"]))
+    say(f"{len(learn) + len(held)} kernels, {judge.made} judged anew")
+    report["settings"] = answers = {}
     rows: dict[str, list[Repair]] = {}
     with tempfile.TemporaryDirectory(prefix="faults-", dir=options.work) as folder:
         full: Base | None = None
         if set(wanted) - {"none", "seeds", "no-distil"}:
-            full = make_base("full", Path(folder), halves["learn"], judge, None)
+            full = make_base("full", Path(folder), learn, judge, None)
         for setting in wanted:
             clock = time.monotonic()
             base = (
-                full
-                if setting == "full"
-                else make_base(setting, Path(folder), halves["learn"], judge, full)
+                full if setting == "full" else make_base(setting, Path(folder), learn, judge, full)
             )
-            rows[setting] = measure(base, halves["held"], judge, options.jobs)
-            answer = {**summary(rows[setting]), **_count(base)}
-            report["settings"][setting] = answer  # type: ignore[index]
-            say(f"{setting}: {json.dumps(answer)} ({time.monotonic() - clock:.0f} s)")
+            rows[setting] = measure(base, held, judge, options.jobs)
+            answers[setting] = {
+                **summary(rows[setting]), **_count(base), "misses": misses(rows[setting], learn)
+            }  # fmt: skip
+            say(f"{setting}: {json.dumps(answers[setting])} ({time.monotonic() - clock:.0f} s)")
             _write(options.json, report, rows)
+
+
+def describe(learn: Sequence[Broken], held: Sequence[Broken]) -> dict[str, Any]:
+    """What the kernels are: how many of each family, route and kind, over which operators."""
+
+    def counted(half: Sequence[Broken], name: str) -> dict[str, int]:
+        return dict(sorted(Counter(getattr(broken, name) for broken in half).items()))
+
+    halves = {"learn": learn, "held": held}
+    return {
+        "kernels": {
+            name: {"all": len(half), **counted(half, "family"), **counted(half, "route")}
+            for name, half in halves.items()
+        },
+        "operators": {name: sorted({b.operator for b in half}) for name, half in halves.items()},
+        "kinds": {name: counted(half, "kind") for name, half in halves.items()},
+    }
+
+
+def misses(rows: Sequence[Repair], learn: Sequence[Broken]) -> dict[str, int]:
+    """Why kernels were not mended: was the kind to be learnt, and was there more to try?"""
+    known = {(broken.route, broken.kind) for broken in learn}
+    found = Counter(
+        ("kind seen while learning" if (row.route, row.kind) in known else "kind never seen")
+        + (", tries spent" if row.tries >= TRIES else ", nothing more that fits")
+        for row in rows
+        if not row.fixed and row.family != SLOW
+    )
+    return dict(sorted(found.items()))
 
 
 def _count(base: Base | None) -> dict[str, object]:
@@ -551,9 +589,11 @@ def _count(base: Base | None) -> dict[str, object]:
     return {"items": states["verified"], "retired": states["retired"]}
 
 
-def _write(path: Path, report: dict[str, object], rows: dict[str, list[Repair]]) -> None:
+def _write(path: Path, report: dict[str, Any], rows: dict[str, list[Repair]]) -> None:
     kept = {name: [asdict(row) | {"text": ""} for row in part] for name, part in rows.items()}
-    path.write_text(json.dumps({**report, "rows": kept}, indent=1) + "\n", encoding="utf-8")
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(json.dumps({**report, "rows": kept}, indent=1) + "\n", encoding="utf-8")
+    fresh.replace(path)
 
 
 def say(text: str) -> None:

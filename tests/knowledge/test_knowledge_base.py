@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from npusmith.errors import NpusmithError
 from npusmith.knowledge import Base, Outcome, Policy, Query, Use, open_knowledge
 from npusmith.knowledge.edit import Edit, Template
-from npusmith.knowledge.exchange import read_items, to_toml, write_items
+from npusmith.knowledge.exchange import read_items, read_seeds, to_toml, write_items
 from npusmith.knowledge.index import Axes
 from npusmith.knowledge.item import Item, Proof, Rationale, State, Trigger
 from npusmith.knowledge.tokens import TILE
@@ -98,6 +100,42 @@ def test_the_same_edit_again_is_merged_into_the_first(base: Base) -> None:
     assert base.add(make("one", "z($x)", "y($x)"), State.VERIFIED, "test") == "one-2"
 
 
+def test_what_is_not_verified_teaches_a_verified_item_nothing(base: Base) -> None:
+    base.add(make("one", "a($x)", "b($x)", chips=("910B2",)), State.VERIFIED, "test")
+    everywhere = make("two", "a($p)", "b($p)", codes=("lang-syntax",))
+    base.add(everywhere, State.NEW, "from a file")
+    assert base.item("one").item.trigger.codes == ("lang-unknown-op",)
+    assert base.item("one").item.trigger.chips == ("910B2",)
+    base.add(make("three", "c($x)", "d($x)", codes=("lang-syntax",)), State.NEW, "from a file")
+    base.add(make("four", "c($y)", "d($y)"), State.VERIFIED, "replayed")
+    kept = base.item("three")
+    assert kept.state is State.VERIFIED and kept.item.trigger.codes == ("lang-unknown-op",)
+    base.mark("one", State.RETIRED, "test")
+    base.add(make("five", "a($x)", "b($x)"), State.VERIFIED, "once more")
+    assert base.item("one").state is State.RETIRED and len(base.items()) == 2
+
+
+@pytest.mark.parametrize(
+    ("put", "after", "owed"),
+    [
+        ("b($x)", "b(1)\nz(2)\n", True),
+        ("b($x)", "b(1)\ny(2)\n", True),  # and something else besides
+        ("b($x)", "a(1)\ny(2)\nb(1)\n", False),  # its words, but not there
+        ("b($x)", "y(2)\nb(7)\n", False),
+        ("", "z(2)\n", True),
+        ("", "a(1)\nz(3)\n", False),
+        ("$x", "while 1:\n    1\n", False),  # a hole stands for anything: no trace of an edit
+    ],
+)
+def test_only_an_edit_that_is_there_is_credited(
+    base: Base, put: str, after: str, owed: bool
+) -> None:
+    base.add(make("item", "a($x)", put), State.VERIFIED, "test")
+    before = "a(1)\nz(2)\n"
+    base.credit(Use("k", ("item@x",), ask(before), before, after), BAD, GOOD)
+    assert base.record("item").own.won == owed
+
+
 def test_a_use_counts_once_and_only_when_its_edit_is_in_the_kernel(base: Base) -> None:
     base.add(make("fill", "fill($a)", "duplicate($a)"), State.VERIFIED, "test")
     use = Use("k1", ("fill@x",), ask("fill(x)\n"), "fill(x)\n", "duplicate(x)\n")
@@ -145,6 +183,18 @@ def test_a_step_that_no_item_made_is_learnt(base: Base) -> None:
     assert len(base.items()) == 1
 
 
+def test_taking_out_what_is_refused_is_neither_credited_nor_served(base: Base) -> None:
+    before, after = "load(a)\nfill(x)\n", "load(a)\n"
+    query, further = ask(before, lines=(2,)), Outcome(2, False, ("wrong-values",))
+    base.credit(Use("k", (), query, before, after), BAD, further)
+    (kept,) = base.items()
+    assert kept.state is State.NEW and base.search(query) == []
+    base.credit(Use("k2", (), query, before, after), BAD, GOOD)  # another time it was right
+    assert base.item(kept.item.name).state is State.VERIFIED
+    base.credit(Use("k3", (kept.item.name,), query, before, after), BAD, further)
+    assert base.record(kept.item.name).own.won == base.record(kept.item.name).own.lost == 0
+
+
 def test_two_processes_see_what_the_other_adds(tmp_path: Path) -> None:
     with (
         open_knowledge(tmp_path / "k.db", seeds=False) as one,
@@ -156,20 +206,81 @@ def test_two_processes_see_what_the_other_adds(tmp_path: Path) -> None:
         assert served(one, ask("a(1)\n")) == []
 
 
-def test_a_file_of_something_else_is_refused_and_a_damaged_item_is_named(tmp_path: Path) -> None:
+def _fill(path: Path, count: int) -> None:
+    with open_knowledge(path) as base:
+        for number in range(count):
+            item = make(f"item{number}", f"a{number}($x)", "b($x)")
+            base.add(item, State.VERIFIED, "test")
+
+
+def test_two_processes_that_begin_a_store_put_everything_in_once(tmp_path: Path) -> None:
+    fork = get_context("fork")
+    workers = [fork.Process(target=_fill, args=(tmp_path / "k.db", 20)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    seeds = {item.name for item in read_seeds()}
+    with open_knowledge(tmp_path / "k.db") as base:
+        names = [kept.item.name for kept in base.items()]
+    assert sorted(names) == sorted(seeds | {f"item{number}" for number in range(20)})
+
+
+def test_a_store_whose_writer_was_killed_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "k.db"
+    worker = get_context("fork").Process(target=_fill, args=(path, 100_000))
+    worker.start()
+    with open_knowledge(path) as base:
+        while len(base.items()) < len(read_seeds()) + 3:
+            time.sleep(0.01)
+    worker.kill()
+    worker.join()
+    with open_knowledge(path) as base:
+        made = sum(kept.item.name.startswith("item") for kept in base.items())
+        assert [base.item(f"item{number}").state for number in range(made)]
+        assert made >= 3 and base.add(make("more", "m($x)", "n($x)"), State.NEW, "") == "more"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE items SET data = '{}'", "item a "),
+        ("UPDATE items SET data = 'verified'", "item a "),
+        ("UPDATE items SET state = 'believed'", "item a "),
+        ("UPDATE items SET name = 'b'; UPDATE history SET item = 'b'", "item b "),
+        ("UPDATE items SET data = replace(data, 'b($x)', 'b($y)')", "item a "),
+        ("UPDATE uses SET context = 'often'", "a use of item a "),
+        ("UPDATE uses SET context = '[]'", "a use of item a "),
+        ("UPDATE uses SET effect = 'good'", "a use of item a "),
+    ],
+)
+def test_a_store_that_was_edited_into_nonsense_names_the_item(
+    tmp_path: Path, change: str, said: str
+) -> None:
+    with open_knowledge(tmp_path / "k.db", seeds=False) as base:
+        base.add(make("a", "a($x)", "b($x)"), State.VERIFIED, "test")
+        base.note("k", "a", ask("a(1)\n"), 1)
+    with sqlite3.connect(tmp_path / "k.db") as link:
+        link.executescript(change)
+    with pytest.raises(NpusmithError) as damaged:
+        open_knowledge(tmp_path / "k.db")
+    assert damaged.value.code == "knowledge-damaged" and said in damaged.value.message
+
+
+def test_a_file_of_something_else_and_half_a_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as link:
         link.execute("CREATE TABLE t (a)")
     with pytest.raises(NpusmithError) as refused:
         open_knowledge(path)
     assert refused.value.code == "knowledge-file"
-    with open_knowledge(tmp_path / "k.db", seeds=False) as base:
-        base.add(make("a", "a($x)", "b($x)"), State.VERIFIED, "test")
-    with sqlite3.connect(tmp_path / "k.db") as link:
-        link.execute("UPDATE items SET data = '{}'")
-    with pytest.raises(NpusmithError) as damaged:
-        open_knowledge(tmp_path / "k.db")
-    assert damaged.value.code == "knowledge-damaged" and "item a " in damaged.value.message
+    path = tmp_path / "cut.db"
+    open_knowledge(path, seeds=False).__exit__()
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(NpusmithError) as refused:
+        open_knowledge(path)
+    assert refused.value.code == "store-damaged"
 
 
 def test_what_is_exported_reads_back_the_same(tmp_path: Path) -> None:

@@ -117,6 +117,18 @@ def test_the_judge_tells_wrong_values_from_broken_rules(bench: Bench) -> None:
     assert not bench.judge(TILE, other).accepted
 
 
+def test_a_judge_that_was_killed_leaves_the_right_kernel_right(tmp_path: Path) -> None:
+    assert PROGRAM is not None
+    right = Bench(PROGRAM, CHIP, tmp_path).kernel
+    (kernel,) = (tmp_path / "project" / "op_kernel").glob("*.cpp")
+    kernel.write_text("what was being judged")
+    assert Bench(PROGRAM, CHIP, tmp_path).kernel == right
+    half = tmp_path / "half"
+    (half / "project" / "op_host").mkdir(parents=True)  # killed while it was written
+    assert Bench(PROGRAM, CHIP, half).kernel == right
+    assert (half / "project" / "op_kernel" / kernel.name).read_text() == right
+
+
 def test_a_removal_that_slows_a_kernel_becomes_an_item(bench: Bench, tmp_path: Path) -> None:
     with open_knowledge(tmp_path / "k.db", seeds=False) as base:
         found = {row.name: row for row in rewind(base, bench, TILE, bench.case.program)}

@@ -7,7 +7,7 @@ import random
 import pytest
 from pydantic import ValidationError
 
-from npusmith.knowledge.edit import Edit, Template, candidates, quoted_names
+from npusmith.knowledge.edit import Edit, Template, candidates, given_names, quoted_names
 from npusmith.knowledge.pattern import PatternError, compile_pattern, find_all
 from npusmith.knowledge.tokens import DIRECT, ROUTES, TILE, read_tokens, words
 
@@ -71,6 +71,32 @@ def test_a_name_that_a_message_quotes_fills_said() -> None:
         "xt = ub(64, float32)\n", said=quoted_names(["no buffer is called 'yt'"]),
     )  # fmt: skip
     assert made == ["xt = ub(64, float32)\nyt = ub(64, float32)\n"]
+
+
+@pytest.mark.parametrize(
+    ("message", "hints", "text", "wanted"),
+    [
+        ("nothing is called 'mul_scalar'", (), "mul_scalar(a, b)\n", "muls(a, b)\n"),
+        ("nothing is called 'sum_reduce'", (), "sum_reduce(a, b)\n", "reduce_sum(a, b)\n"),
+        ("program_id is not of this language", ("core_id()",), "program_id(0)\n", "core_id(0)\n"),
+        ("nothing is called 'take'", ("did you mean 'gather'?",), "take(a)\n", "gather(a)\n"),
+        ("nothing is called 'qqqq'", (), "qqqq(a)\n", None),
+        ("nothing is called 'absent'", ("abs(a)",), "other(a)\n", None),
+    ],
+)
+def test_a_name_that_a_finding_proposes_or_that_is_most_alike_fills_hint(
+    message: str, hints: tuple[str, ...], text: str, wanted: str | None
+) -> None:
+    edit = Edit(find="$said(...)", put="$hint(...)")
+    said, hinted = given_names((message,), hints, TILE)
+    made = candidates(Template(route=TILE, edits=(edit,)), text, (), 3, said, hinted)
+    assert (made or [None])[0] == wanted
+
+
+def test_what_a_compiler_proposes_is_taken_from_its_message() -> None:
+    text = "'GetBlockId' was not declared in this scope; did you mean 'GetBlockIdx'?"
+    said, hinted = given_names((text,), (), DIRECT)
+    assert said[0] == "GetBlockId" and hinted[0] == "GetBlockIdx"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from npusmith.knowledge.edit import candidates, quoted_names
+from npusmith.knowledge.edit import candidates, given_names
 from npusmith.knowledge.item import OPTIMISE, Item, Proof
 from npusmith.knowledge.tokens import words
 from npusmith.knowledge.trial import Bench, Judged
@@ -57,9 +57,8 @@ def replay(item: Item, proof: Proof, chip: Chip, folder: Path) -> Replay:
         return _faster(item, proof, bench, before)
     if before.accepted:
         return Replay(item.name, False, "what it repairs is accepted as it is")
-    made = candidates(
-        item.template, proof.before, before.lines, PLACES, quoted_names(before.messages)
-    )
+    said, hinted = given_names(before.messages, before.hints, item.route)
+    made = candidates(item.template, proof.before, before.lines, PLACES, said, hinted)
     if any(bench.judge(item.route, text).accepted for text in made):
         code = before.codes[0] if before.codes else "refused"
         return Replay(item.name, True, f"{code}: repaired")

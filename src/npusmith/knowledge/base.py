@@ -17,8 +17,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from npusmith.errors import CODES, NpusmithError, Place
-from npusmith.knowledge.edit import Template, candidates, quoted_names
-from npusmith.knowledge.effect import Record, facts_of
+from npusmith.knowledge.edit import (
+    Template,
+    candidates,
+    edits_of,
+    given_names,
+    quoted_names,
+)
+from npusmith.knowledge.effect import Record, contains, facts_of
 from npusmith.knowledge.embed import embed, message_words, plain_words
 from npusmith.knowledge.index import Axes, Entry, Index
 from npusmith.knowledge.item import (
@@ -35,7 +41,7 @@ from npusmith.knowledge.item import (
 from npusmith.knowledge.learn import best_template
 from npusmith.knowledge.pattern import compile_pattern
 from npusmith.knowledge.seam import Outcome, Query, Served, Use
-from npusmith.knowledge.tokens import Kind, read_tokens, words
+from npusmith.knowledge.tokens import Kind, words
 from npusmith.knowledge.traits import read_traits
 from npusmith.store.database import File, Layout, open_file
 from npusmith.timing.bottleneck import NAMES
@@ -45,6 +51,7 @@ _LAYOUT = Layout("knowledge", 0x4E50534B, "knowledge-file")  # "NPSK"
 _MORE = 3  # times as many items are looked at as are served: some do not fit
 _FASTER = 1.02  # below that a change of time counts as none
 _CODE_WEIGHT = 3
+_AWAY = 0.6  # weight of an item whose edit lies on another line than the findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +73,11 @@ class Kept:
 def open_knowledge(path: Path, *, seeds: bool = True, policy: Policy = Policy()) -> Base:
     """The store in that file, or in knowledge.db of that folder; a new one gets the seeds."""
     file = path / FILE if path.is_dir() or not path.suffix else path
-    fresh = not file.exists()
     base = Base(file, open_file(file, _LAYOUT), policy)
-    if fresh and seeds:
+    if not base.begun():
         from npusmith.knowledge.exchange import read_seeds
 
-        for item in read_seeds():
-            base.add(item, State.VERIFIED, "seed")
+        base.begin(read_seeds() if seeds else [])
     return base
 
 
@@ -87,6 +92,24 @@ class Base(File):
         self._records: dict[str, Record] = {}
         self._seen = (0, 0)  # last rows of history and number of uses that are in memory
         self._read()
+
+    # ---- the first items
+
+    def begun(self) -> bool:
+        """Whether anything has ever been put in."""
+        return bool(self._rows("SELECT 1 FROM history LIMIT 1"))
+
+    def begin(self, items: Sequence[Item]) -> None:
+        """The items of a new store, all or none of them, whoever of several processes is first."""
+        with self._writing() as link:
+            if link.execute("SELECT 1 FROM history LIMIT 1").fetchone():
+                return
+            link.execute(
+                "INSERT INTO history (item, what, detail) VALUES ('', 'begun', ?)",
+                (f"{len(items)} seeds",),
+            )
+            for item in items:
+                self._write(link, item, State.VERIFIED, "added", "seed")
 
     # ---- items
 
@@ -115,14 +138,11 @@ class Base(File):
 
     def add(self, item: Item, state: State, why: str) -> str:
         """Adds an item and gives its name; the same edit again is merged into the first one."""
-        self._read()
         with self._writing() as link:
+            self._read()  # in the transaction: nobody can add the same edit in between
             twin = self._twin(link, item) if self.policy.distil else None
             if twin is not None:
-                merged = _merge(twin.item, item)
-                better = State.VERIFIED if State.VERIFIED in (state, twin.state) else state
-                if twin.state is State.RETIRED:
-                    better = State.RETIRED
+                merged, better = _merge(twin, item, state)
                 self._write(link, merged, better, "merged", f"{item.name}: {why}")
                 return merged.name
             name = _free_name(link, item.name)
@@ -144,7 +164,8 @@ class Base(File):
         for kept in self.find(query, most):
             made = self.apply(kept.item, query, most=1)
             version = f"{kept.item.name}@{kept.item.digest}"
-            served.append(Served(version, prompt_text(kept.item), made[0] if made else None))
+            edit, codes = made[0] if made else None, kept.item.trigger.codes
+            served.append(Served(version, prompt_text(kept.item), edit, codes))
         return served
 
     def find(self, query: Query, most: int = 6) -> list[Kept]:
@@ -160,15 +181,24 @@ class Base(File):
         for place, hit in enumerate(hits):
             trust = self.record(hit.id).trust(facts) if self.policy.distil else 1.0
             if trust > 0:
-                idle = bool(query.text) and not self.apply(self._kept[hit.id].item, query, most=1)
-                ranked.append((idle, -hit.score * trust, place, hit.id))
+                idle, near = self._reach(self._kept[hit.id].item, query)
+                ranked.append((idle, -hit.score * trust * near, place, hit.id))
         return [self._kept[name] for *_, name in sorted(ranked)[:most]]
 
     @staticmethod
     def apply(item: Item, query: Query, most: int = 3) -> list[str]:
         """Candidates that the item makes of the query's text."""
-        said = quoted_names(query.messages)
-        return candidates(item.template, query.text, query.lines, most, said)
+        said, hinted = given_names(query.messages, query.hints, query.route)
+        return candidates(item.template, query.text, query.lines, most, said, hinted)
+
+    @staticmethod
+    def _reach(item: Item, query: Query) -> tuple[bool, float]:
+        """Whether it makes nothing of the text, and its weight: less away from the findings."""
+        if not query.text:
+            return False, 1.0
+        said, hinted = given_names(query.messages, query.hints, query.route)
+        made = edits_of(item.template, query.text, query.lines, 1, said, hinted)
+        return not made, 1.0 if made and made[0][1] == 0 else _AWAY
 
     # ---- effect
 
@@ -182,18 +212,20 @@ class Base(File):
         traced = [name for name in names if name in self._kept and self.traces(name, use)]
         for name in traced:
             self.note(use.key, name, use.query, effect, speedup)
-        if effect > 0 and not traced:
-            self._learn(use, before, speedup)
+        further = after.rung > before.rung and not before.correct
+        if (effect > 0 or further) and not traced:
+            self._learn(use, before, speedup, State.VERIFIED if after.correct else State.NEW)
 
     def note(
         self, key: str, name: str, query: Query, effect: int, speedup: float | None = None
     ) -> None:
         """Counts one use of an item, once for each key; retires what does harm."""
         facts = facts_of(situation_of(query), query.dtypes)
+        fits = self._fits(self.item(name).item.trigger, query)
         with self._writing() as link:
             done = link.execute(
                 "INSERT OR IGNORE INTO uses VALUES (?, ?, ?, ?, ?)",
-                (key, name, json.dumps([*facts, self._fits(name, query)]), effect, speedup),
+                (key, name, json.dumps([*facts, fits]), effect, speedup),
             )
             if not done.rowcount:
                 return
@@ -204,27 +236,29 @@ class Base(File):
             self.mark(name, State.RETIRED, why)
 
     def traces(self, name: str, use: Use) -> bool:
-        """Whether the item's edit is in `after`: it makes `after`, or its words came with it."""
+        """Whether the item's edit is in `after`: the words that it changes, with their neighbours,
+        stand there and did not before."""
         template = self._kept[name].item.template
-        target = words(use.after, template.route)
-        said = quoted_names(use.query.messages)
-        made = candidates(template, use.before, use.query.lines, 8, said)
-        if any(words(text, template.route) == target for text in made):
-            return True
-        return bool(made) and _put_words(template, use.before, use.after)
+        said, hinted = given_names(use.query.messages, use.query.hints, use.query.route)
+        made = candidates(template, use.before, use.query.lines, 8, said, hinted)
+        old, new = words(use.before, template.route), words(use.after, template.route)
+        return any(contains(new, old, words(text, template.route)) for text in made)
 
     # ---- below
 
-    def _learn(self, use: Use, before: Outcome, speedup: float | None) -> None:
-        """A step forward that no item made becomes an item, if it can be replayed."""
+    def _learn(self, use: Use, before: Outcome, speedup: float | None, state: State) -> None:
+        """A step forward that no item made becomes an item, if it can be replayed.
+
+        It is served when the kernel became right: taking out what was refused is a step, too.
+        """
         query = use.query
         item = learn_item(query, use.before, use.after, before.codes, speedup, ())
         if item is not None:
-            self.add(item, State.VERIFIED, f"learnt, replayed word for word, {use.key}")
+            self.add(item, state, f"learnt, replayed word for word, {use.key}")
 
-    def _fits(self, name: str, query: Query) -> bool:
-        """Whether the situation is one that the item's trigger names."""
-        trigger = self._kept[name].item.trigger
+    @staticmethod
+    def _fits(trigger: Trigger, query: Query) -> bool:
+        """Whether the situation is one that the trigger names."""
         frames = {word for word in trigger.words if word.startswith("said ")}
         if frames and query.messages:
             return situation_of(query) in frames
@@ -259,19 +293,18 @@ class Base(File):
                 " (SELECT item FROM history WHERE seq > ?) ORDER BY seq", self._seen[0],
             )  # fmt: skip
             for name, state, data in rows:
-                self._take(str(name), State(state), str(data))
+                self._take(str(name), str(state), str(data))
         if uses != self._seen[1]:
             self._count()
         self._seen = (int(seq), int(uses))
 
-    def _take(self, name: str, state: State, data: str) -> None:
+    def _take(self, name: str, told: str, data: str) -> None:
         try:
-            item = Item.model_validate_json(data)
-        except ValidationError as error:
-            message = f"{self.path}: item {name} is not whole"
-            seen = str(error.errors()[0]["msg"])[:200]
-            place = Place(str(self.path))
-            raise NpusmithError("knowledge-damaged", message, place, seen=seen) from error
+            item, state = Item.model_validate_json(data), State(told)
+            if item.name != name:
+                raise ValueError(f"it calls itself {item.name}")
+        except ValueError as error:  # of pydantic, too
+            raise self._damaged(f"item {name} is not whole", error) from error
         self._kept[name] = Kept(item, state)
         served = state is State.VERIFIED or (not self.policy.distil and state is State.NEW)
         if served:
@@ -282,8 +315,17 @@ class Base(File):
     def _count(self) -> None:
         self._records = {}
         for name, context, effect in self._rows("SELECT item, context, effect FROM uses"):
-            *facts, fits = json.loads(context)
-            self._records.setdefault(str(name), Record()).add(facts, int(effect), bool(fits))
+            try:
+                *facts, fits = json.loads(context)
+                self._records.setdefault(str(name), Record()).add(facts, int(effect), bool(fits))
+            except (ValueError, TypeError) as error:
+                raise self._damaged(f"a use of item {name} is not whole", error) from error
+
+    def _damaged(self, what: str, error: Exception) -> NpusmithError:
+        errors = error.errors() if isinstance(error, ValidationError) else []
+        seen = str(errors[0]["msg"] if errors else error)[:200]
+        place = Place(str(self.path))
+        return NpusmithError("knowledge-damaged", f"{self.path}: {what}", place, seen=seen)
 
 
 # -------------------------------------------------------------------------------- items from steps
@@ -332,7 +374,10 @@ def learn_item(
 
 
 def effect_of(aim: str, before: Outcome, after: Outcome) -> tuple[int, float | None]:
-    """1, 0 or -1: did the step help? And how many times faster it made a correct kernel."""
+    """1, 0 or -1: did the step help? And how many times faster it made a correct kernel.
+
+    A kernel that got further and is not right yet speaks neither for an edit nor against it.
+    """
     if before.correct and not after.correct:
         return -1, None
     if after.correct and not before.correct:
@@ -342,33 +387,20 @@ def effect_of(aim: str, before: Outcome, after: Outcome) -> tuple[int, float | N
         return (ratio >= _FASTER) - (
             ratio < 1 / _FASTER or (aim == OPTIMISE and ratio < _FASTER)
         ), ratio
-    if after.rung > before.rung:
-        return 1, None
     gone = set(before.codes[:1]) - set(after.codes)
-    return (0 if gone and after.rung == before.rung else -1), None
+    return (0 if after.rung > before.rung or (gone and after.rung == before.rung) else -1), None
 
 
-def _put_words(template: Template, before: str, after: str) -> bool:
-    """Whether the replacement stands more often in `after`, and the pattern less often or alike."""
-    from npusmith.knowledge.pattern import PatternError, find_all
+def _merge(old: Kept, new: Item, state: State) -> tuple[Item, State]:
+    """The older item, with what the newer one knows of where it applies, and its proofs.
 
-    route = template.route
-    old, new = read_tokens(before, route), read_tokens(after, route)
-    for edit in template.edits:
-        if not edit.put.strip() or "$(" in edit.put:
-            continue
-        try:
-            put = compile_pattern(edit.put, route)
-        except PatternError:
-            continue
-        if len(find_all(put, new)) > len(find_all(put, old)):
-            return True
-    return False
-
-
-def _merge(old: Item, new: Item) -> Item:
-    """The older item, with what the newer one knows of where it applies, and its proofs."""
-    a, b = old.trigger, new.trigger
+    What was not verified teaches one that was nothing, and a retired item stays so.
+    """
+    if state is State.NEW and old.state is not State.NEW:
+        return old.item, old.state
+    if state is State.VERIFIED and old.state is State.NEW:
+        return new.model_copy(update={"name": old.item.name}), state
+    a, b = old.item.trigger, new.trigger
 
     def both(name: str, most: int = 24) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*getattr(a, name), *getattr(b, name))))[:most]
@@ -380,8 +412,9 @@ def _merge(old: Item, new: Item) -> Item:
             "bottleneck": a.bottleneck or b.bottleneck,
         }
     )
-    proofs = (*old.proofs, *(proof for proof in new.proofs if proof not in old.proofs))
-    return old.model_copy(update={"trigger": trigger, "proofs": proofs[:3]})
+    known = old.item.proofs
+    proofs = (*known, *(proof for proof in new.proofs if proof not in known))
+    return old.item.model_copy(update={"trigger": trigger, "proofs": proofs[:3]}), old.state
 
 
 def situation_of(query: Query) -> str:

@@ -8,16 +8,22 @@
     $a == $b                $a != $b
     has PATTERN             the text has this somewhere, with what is bound so far
     lacks PATTERN           the text has it nowhere
+
+`$said` and `$hint` are names that the findings give: the one that they complain of, and the one
+that they propose instead. A template that asks for one fits nowhere as long as none was given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from npusmith.knowledge.pattern import (
+    HINT,
     SAID,
     Match,
     PatternError,
@@ -26,13 +32,21 @@ from npusmith.knowledge.pattern import (
     find_all,
     replace_match,
 )
-from npusmith.knowledge.tokens import Token, read_tokens, words
+from npusmith.knowledge.tokens import TILE, Token, read_tokens, words
+from npusmith.knowledge.traits import known_names
 
 MOST_CHARS = 20_000  # of a pattern or replacement
 _TEST = re.compile(r"\$(\w+)\s*(in|not in|[<>=!]=|<|>)\s+(.+)")
 _LOOK = re.compile(r"(has|lacks)\s+(.+)", re.DOTALL)
 _INT = re.compile(r"-?\d+")
 _QUOTED = re.compile(r"['\"`](?:[\w:<>]*::)?(\w+)['\"`]")
+_FOREIGN = re.compile(r"(?:\w+\.)*(\w+)(?:\(\.\.\.\))? is (?:not an? |not of this|\w+'s)")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
+_ASKED = re.compile(rf"\$\(?({SAID}|{HINT})\b")
+_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_ODD = re.compile(r"\b[A-Za-z]+(?:_\w+|\d+)\b")  # no words of prose
+_ALIKE = 0.5  # names that share less are others
+_FITS = 400  # places that are looked at
 
 
 class Edit(BaseModel):
@@ -80,24 +94,43 @@ def candidates(
     lines: Sequence[int] = (),
     most: int = 3,
     said: Sequence[str] = (),
+    hinted: Sequence[str] = (),
 ) -> list[str]:
     """Texts with one site edited each, all different from `text` and from each other.
 
-    `said`: names that the messages quote; each fills `$(said)` in turn.
+    `said`: names that the messages quote, `hinted`: those that they propose; each fills `$said`
+    and `$hint` in turn.
     """
+    return [text for text, _ in edits_of(template, text, lines, most, said, hinted)]
+
+
+def edits_of(
+    template: Template,
+    text: str,
+    lines: Sequence[int] = (),
+    most: int = 3,
+    said: Sequence[str] = (),
+    hinted: Sequence[str] = (),
+) -> list[tuple[str, int]]:
+    """The same, each with how many lines it lies from the nearest finding."""
     tokens = read_tokens(text, template.route)
-    made: dict[tuple[str, ...], str] = {words(text, template.route): text}
-    for site in _sites(template, tokens, lines, said):
+    made: dict[tuple[str, ...], tuple[str, int]] = {words(text, template.route): (text, 0)}
+    for site in _sites(template, tokens, lines, said, hinted):
         edited = _edit_all(template, text, tokens, site)
         if edited is not None:
-            made.setdefault(words(edited, template.route), edited)
+            away = _distance(tokens, site, lines)
+            made.setdefault(words(edited, template.route), (edited, away))
         if len(made) > most:
             break
     return list(made.values())[1:]
 
 
 def _sites(
-    template: Template, tokens: Sequence[Token], lines: Sequence[int], said: Sequence[str]
+    template: Template,
+    tokens: Sequence[Token],
+    lines: Sequence[int],
+    said: Sequence[str],
+    hinted: Sequence[str] = (),
 ) -> list[Match]:
     """Where the first edit fits.
 
@@ -105,12 +138,10 @@ def _sites(
     short ones.
     """
     pattern = compile_pattern(template.edits[0].find, template.route)
-    asks = any("$(said)" in edit.put for edit in template.edits)
-    bounds = [{SAID: (name,)} for name in dict.fromkeys(said)] if asks else [{}]
     sites = [
         site
-        for bound in bounds[:4]
-        for site in find_all(pattern, tokens, bound)
+        for bound in _bounds(template, said, hinted)
+        for site in find_all(pattern, tokens, bound, _FITS)
         if _holds(template, tokens, site)
     ]
     sites.sort(
@@ -127,16 +158,108 @@ def _mentions(tokens: Sequence[Token], site: Match, said: Sequence[str]) -> bool
     return any(token.text in said for token in tokens[site.first : site.last])
 
 
+def _bounds(
+    template: Template, said: Sequence[str], hinted: Sequence[str]
+) -> list[dict[str, tuple[str, ...]]]:
+    """What `$said` and `$hint` stand for, in turn, where the template asks for them."""
+    edits = [text for edit in template.edits for text in (edit.find, edit.put)]
+    asked = set(_ASKED.findall("\n".join([*edits, *template.where])))
+    bounds: list[dict[str, tuple[str, ...]]] = [{}]
+    for hole, names in ((SAID, said), (HINT, hinted)):
+        if hole in asked:
+            given = list(dict.fromkeys(names))[:4]
+            bounds = [{**bound, hole: (name,)} for bound in bounds for name in given]
+    return bounds
+
+
 def quoted_names(messages: Sequence[str]) -> tuple[str, ...]:
-    """The names that stand in quotes in messages, in their order."""
-    found = [name for text in messages for name in _QUOTED.findall(text)]
+    """The names that messages complain of: those in quotes, in their order."""
+    found = [
+        name
+        for text in messages
+        for name in (_QUOTED.findall(text) or _FOREIGN.findall(text[:200]))
+    ]
     return tuple(dict.fromkeys(found))[:4]
 
 
+def hinted_names(hints: Sequence[str], said: Sequence[str] = (), route: str = TILE) -> list[str]:
+    """The names that hints propose: in quotes, called, or odd ones that a table has.
+
+    Then the known ones most like `said`.
+    """
+    found: list[str] = []
+    for text in hints:
+        text = text.rpartition("did you mean")[2]  # of compilers: at the end of the message
+        found += _QUOTED.findall(text) or _CALLED.findall(text) or _plain(text, route)
+    near = [name for word in said[:2] for name in near_names(word, route)]
+    return [name for name in dict.fromkeys((*found, *near)) if name not in said[:1]]
+
+
+def given_names(
+    messages: Sequence[str], hints: Sequence[str], route: str
+) -> tuple[tuple[str, ...], list[str]]:
+    """What fills `$said` and `$hint`: names complained of, and names proposed."""
+    said = quoted_names(messages)
+    proposing = [text for text in messages if "did you mean" in text]
+    return said, hinted_names((*hints, *proposing), said, route)
+
+
+def _plain(text: str, route: str) -> list[str]:
+    known = known_names(route)
+    return [word for word in _ODD.findall(text) if word in known]
+
+
+@lru_cache(maxsize=1024)
+def near_names(word: str, route: str) -> tuple[str, ...]:
+    """The three names of the table that a name is most like, the order of its parts aside."""
+    known = known_names(route)
+    if word in known or not word:
+        return ()
+    if route != TILE:  # names in capitals are of another layer than those without
+        known = frozenset(name for name in known if name[0].isupper() == word[0].isupper())
+
+    whole, parts = _alike(word.lower()), _alike(_sorted_parts(word))
+    scores = {name: max(whole(name.lower()), parts(_sorted_parts(name))) for name in sorted(known)}
+    best = sorted(scores, key=lambda name: -scores[name])[:3]
+    return tuple(name for name in best if scores[name] >= _ALIKE)
+
+
+def _sorted_parts(name: str) -> str:
+    return " ".join(sorted(part.lower() for part in _PART.findall(name)))
+
+
+def _alike(word: str) -> Callable[[str], float]:
+    """How much of a name is the word's; 0 below _ALIKE, which is found out faster."""
+    matcher = SequenceMatcher(None, b=word, autojunk=False)
+
+    def ratio(name: str) -> float:
+        matcher.set_seq1(name)
+        quick = min(matcher.real_quick_ratio(), matcher.quick_ratio())
+        return matcher.ratio() if quick >= _ALIKE else 0.0
+
+    return ratio
+
+
 def _distance(tokens: Sequence[Token], site: Match, lines: Sequence[int]) -> int:
-    """Lines between a site and the nearest finding; 0 when it lies inside, or nothing is known."""
-    top, end = tokens[site.first].line, tokens[site.last - 1].line
-    return min((max(top - line, line - end, 0) for line in lines if line > 0), default=0)
+    """Lines between the words of a site (not its gaps) and the nearest finding.
+
+    0 when nothing is known of where.
+    """
+    wanted = [line for line in lines if line > 0]
+    return min(
+        (max(top - line, line - end, 0) for line in wanted for top, end in _pieces(tokens, site)),
+        default=0,
+    )
+
+
+def _pieces(tokens: Sequence[Token], site: Match) -> Iterator[tuple[int, int]]:
+    """First and last lines of what stands between the gaps of a site."""
+    first = site.first
+    for gap in (*site.gaps, None):
+        last = site.last if gap is None else gap.first
+        if last > first:
+            yield tokens[first].line, tokens[last - 1].line
+        first = site.last if gap is None else gap.last
 
 
 def _edit_all(template: Template, text: str, tokens: Sequence[Token], site: Match) -> str | None:

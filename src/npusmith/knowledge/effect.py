@@ -15,6 +15,7 @@ PROVEN = 5  # ... of an item with a proof, which counts as one success elsewhere
 _TWICE = 2  # times as many failures retire the item: it may only have met the wrong situation
 _SHARE = 0.12  # of successes below which an item is retired, after this many uses
 _USES = 8
+_BESIDE = 4  # words on either side of a change by which its place is known
 _PRIOR = 2.0  # successes of the proof that it was verified by
 
 
@@ -66,6 +67,27 @@ class Record:
         return self.own.hopeless(self.proven, _TWICE) or (
             used >= _USES and self.own.won < _SHARE * used
         )
+
+
+def contains(after: Sequence[str], before: Sequence[str], made: Sequence[str]) -> bool:
+    """Whether `after` holds what an edit that makes `made` out of `before` changes.
+
+    The changed words, with some neighbours on either side, stand more often in `after` than in
+    `before`: a kernel that was written anew and has the same words elsewhere owes nothing to them.
+    """
+    before, made, after = (("", *words, "") for words in (before, made, after))  # ends count
+    least = min(len(before), len(made))
+    head = next((at for at in range(least) if before[at] != made[at]), least)
+    tail = next(
+        (at for at in range(least - head) if before[-1 - at] != made[-1 - at]), least - head
+    )
+    piece = tuple(made[max(head - _BESIDE, 0) : len(made) - max(tail - _BESIDE, 0)])
+    return _count(piece, after) > _count(piece, before)
+
+
+def _count(piece: Sequence[str], text: Sequence[str]) -> int:
+    size = len(piece)
+    return sum(tuple(text[at : at + size]) == piece for at in range(len(text) - size + 1))
 
 
 def facts_of(situation: str, dtypes: Sequence[str]) -> tuple[str, ...]:

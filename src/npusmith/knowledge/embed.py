@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from npusmith.knowledge.traits import SIGNS
+from npusmith.lang.words import OPERATIONS
 from npusmith.timing.bottleneck import NAMES
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,8 @@ _SHARES = (1.0, 1.0, 0.5)  # weights of text, bottleneck and static traits
 _QUOTED = re.compile(r"'[^']*'")
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _PIECE = re.compile(r"[a-z]+|\d+")
+# Operations are named without quotes too ("muls takes 4 operands, not 3").
+_PLAIN = frozenset(name for name in OPERATIONS if len(name) > 2) - {"round", "not"}
 _LITTLE = " the a an of is in to and or it no not at with for on this that "
 
 
@@ -50,7 +53,9 @@ def message_words(messages: Iterable[str]) -> list[str]:
     found: list[str] = []
     for text in messages:
         names = [name for part in _QUOTED.findall(text) for name in _NAME.findall(part)]
-        frame = " ".join(_PIECE.findall(_QUOTED.sub(" ", text).lower())[:8])
+        plain = _NAME.sub(lambda word: " " if word.group() in _PLAIN else word.group(), text)
+        names += [word for word in _NAME.findall(text) if word in _PLAIN and word not in names]
+        frame = " ".join(_PIECE.findall(_QUOTED.sub(" ", plain).lower())[:8])
         found += [f"said {re.sub(r'[0-9]+', '#', frame)}", *dict.fromkeys(names)]
     return found
 

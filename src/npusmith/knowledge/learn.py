@@ -37,6 +37,7 @@ _ENDS = frozenset((";", "{", "}", END, IN, OUT))
 _TRIED = 3  # places at which the fix may be found
 # Words with a bracket and without these say enough by themselves, without their statement.
 _BRACKETS, _LOOSE = frozenset(("[", "(")), frozenset((",", "=", ";", END, IN, OUT))
+_OPERATORS = frozenset(("+", "-", "*", "/", "//", "%", "<", ">", "<=", ">=", "==", "!="))
 _JUDGED = 3  # drafts that are judged, of those that do not replay word for word
 # Calls whose name a pattern keeps: their place in a kernel's flow is what a fix is about.
 _KEPT = " load store value range core_id DataCopyPad DataCopy PipeBarrier cast Cast launch ub "
@@ -179,7 +180,7 @@ class _Maker:
             find, put = [*words, *find], [*words, *put]
         find, put = self._bind(stmt_a, start, find, put)
         if self.wide:
-            find, put = _rest(find, put)
+            find, put = _rest(find, put, 3 - self.wide)
         own = {key for key in self.holes if key.isidentifier() and self._is_own(key)}
         put = [f"${self.holes[word]}" if word in own else word for word in put]
         if not stmt_b and stmt_a:
@@ -201,6 +202,8 @@ class _Maker:
             if self.left[at].kind is Kind.NAME and self.left[at].text not in known
         ]  # fmt: skip
         texts = {token.text for token in self.left[hunk.b0 : hunk.b1]}
+        if not odd and self._operator(hunk):
+            return hunk.b0 - 1, hunk.b1 + 1
         if not odd and (not texts & _BRACKETS or texts & _LOOSE):
             return None
         start, end = hunk.b0, hunk.b1
@@ -209,6 +212,14 @@ class _Maker:
         if self.left[end].text == "(":
             end += 1
         return start, self._closed(start, end)
+
+    def _operator(self, hunk: Hunk) -> bool:
+        """One operator between two words became another one."""
+        if (hunk.b1 - hunk.b0, hunk.a1 - hunk.a0) != (1, 1) or hunk.b0 == 0:
+            return False
+        both = {self.left[hunk.b0].text, self.right[hunk.a0].text}
+        beside = (self.left[hunk.b0 - 1].kind, self.left[hunk.b1].kind)
+        return both <= _OPERATORS and set(beside) <= {Kind.NAME, Kind.NUMBER}
 
     def _call(self, hunk: Hunk) -> tuple[int, int] | None:
         """The innermost call around the words; None where there is none, or it is the statement."""
@@ -450,13 +461,13 @@ class _Maker:
         return None
 
 
-def _rest(find: list[str], put: list[str]) -> tuple[list[str], list[str]]:
-    """Three or more arguments alike at the end of both calls, as one gap."""
+def _rest(find: list[str], put: list[str], least: int) -> tuple[list[str], list[str]]:
+    """That many arguments or more, behind the first, alike at the end of both calls: one gap."""
     size = 0
     while size < min(len(find), len(put)) and find[-1 - size] == put[-1 - size]:
         size += 1
     tail = find[len(find) - size :]
-    if not tail or ")" not in tail or tail.count(",") < 2 or any(w in _ENDS for w in tail[:-1]):
+    if not tail or ")" not in tail or tail.count(",") < least or any(w in _ENDS for w in tail[:-1]):
         return find, put
     first, last = tail.index(","), len(tail) - 1 - tail[::-1].index(")")
     if any(word in OPENS or word in CLOSES for word in tail[first:last]):

@@ -4,7 +4,8 @@
     $a:name   one name; also $a:int, $a:number
     ...       anything, as little as will do, from the block that it stands in or one inside of it.
               At the end of a pattern: the rest of the block
-    $(said)   in a replacement: the name that a message quotes; $(a): the words of $a, as $(a).0f
+    $said     the name that a message quotes, $hint the one that it proposes instead
+    $(a)      in a replacement: the words of $a, as $(a).0f
     $(a * 2)  in a replacement only: an int that was matched, with one operation on it;
               $(f ~ s) is a name without the ending s
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from npusmith.knowledge.tokens import (
@@ -34,12 +35,12 @@ from npusmith.knowledge.tokens import (
 )
 
 KINDS = ("name", "int", "number")
-SAID = "said"  # the hole that messages fill
+SAID, HINT = "said", "hint"  # holes that messages fill
 _INT = re.compile(r"\d+")
 _STEPS = 60_000  # of one search: a pattern of many gaps gives up instead of hanging
 _HOLE = re.compile(r"\$(\w+)(?::(\w+))?\Z")
 _USE = re.compile(r"\$\((\w+)(?:\s*([*/+~-])\s*(\w+))?\)|\$(\w+)(?::\w+)?|\.\.\.")
-_PER_START = 6  # matches that begin at one place
+_PER_START = 40  # matches that begin at one place
 _START = "<start>"  # in a pattern: a statement begins here
 _BOUNDS = frozenset((";", "{", "}", END, IN, OUT))
 _STOPS = frozenset((",", ";", END, IN, OUT, "{"))  # where an expression ends at the latest
@@ -68,7 +69,7 @@ class Match:
     gaps: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pattern:
     """A pattern, ready to be searched for."""
 
@@ -79,16 +80,27 @@ class Pattern:
     def holes(self) -> frozenset[str]:
         return frozenset(hole_of(item)[0] for item in self.tokens if _is_hole(item))
 
-    @property
+    @cached_property
     def gaps(self) -> int:
         return sum(item.text == "..." for item in self.tokens)
+
+    @cached_property
+    def fixed(self) -> frozenset[str]:
+        """Words that a text must have."""
+        words = (item.text for item in self.tokens if not _is_open(item))
+        return frozenset(word for word in words if word != _START)
 
 
 def hole_of(token: Token) -> tuple[str, str]:
     """Name and kind of a hole."""
-    found = _HOLE.match(token.text)
+    return _read_hole(token.text)
+
+
+@lru_cache(maxsize=4096)
+def _read_hole(text: str) -> tuple[str, str]:
+    found = _HOLE.match(text)
     if found is None:
-        raise PatternError(f"{token.text} is no hole of a pattern")
+        raise PatternError(f"{text} is no hole of a pattern")
     name, kind = found.group(1), found.group(2) or ""
     if kind and kind not in KINDS:
         raise PatternError(f"${name}:{kind}: a hole is of kind {', '.join(KINDS)}, or of none")
@@ -138,14 +150,16 @@ def find_all(
 ) -> list[Match]:
     """The places where the pattern fits, in order of their beginning; a few for each beginning
     where gaps leave a choice, the shortest first."""
+    if not pattern.fixed <= {token.text for token in tokens}:
+        return []
     search = _Search(pattern.tokens, tokens)
     found: list[Match] = []
-    head = pattern.tokens[0]
+    head, each = pattern.tokens[0], _PER_START if pattern.gaps else 1
     for first, token in enumerate(tokens):
         if not _is_hole(head) and token.text != head.text:
             continue
         begun = search.at(0, first, first, dict(bound or {}), {}, ())
-        found += islice(begun, _PER_START if pattern.gaps else 1)
+        found += islice(begun, each)
         if len(found) >= most or search.steps > _STEPS:
             break
     return found
@@ -264,7 +278,7 @@ def _is_kind(token: Token, kind: str) -> bool:
 
 def check_replacement(text: str, pattern: Pattern) -> None:
     """Every hole of the replacement stands in the pattern, and no gap is invented."""
-    known = pattern.holes | {SAID}
+    known = pattern.holes | {SAID, HINT}
     gaps = 0
     for use in _USE.finditer(text):
         name = use.group(1) or use.group(4)
@@ -308,14 +322,23 @@ def _fill(
                 return _moved(source, tokens, ended[-1], indent)
             if use.group(1):
                 if use.group(1) not in match.holes:
-                    raise PatternError(f"{use.group()}: no message quotes a name")
+                    raise PatternError(f"{use.group()}: no message gives a name")
                 return _computed(use, match.holes[use.group(1)])
+            if use.group(4) not in match.spans:
+                return _given(use, match)
             return _slice(source, tokens, match.spans[use.group(4)])
 
         lines.append((lead + _USE.sub(word, line)).rstrip() if line.strip() else "")
         if line.strip() == "...":
             behind = ended[-1]
     return "\n".join(lines)
+
+
+def _given(use: re.Match[str], match: Match) -> str:
+    """A name that a message gave and that stands nowhere in the pattern."""
+    if use.group(4) not in match.holes:
+        raise PatternError(f"{use.group()}: no message gives a name")
+    return "".join(match.holes[use.group(4)])
 
 
 def _margin_behind(source: str, tokens: Sequence[Token], gap: Span, inner: str) -> str:

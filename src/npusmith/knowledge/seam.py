@@ -26,6 +26,7 @@ class Query:
     bottleneck: tuple[float, ...] = ()  # timing.bottleneck.vector of the candidate
     messages: tuple[str, ...] = ()  # what compiler, checker or judge said
     lines: tuple[int, ...] = ()  # of `text`, that the findings name: edits are tried there first
+    hints: tuple[str, ...] = ()  # what the findings propose to write instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Served:
     id: str  # of the item and its version
     text: str  # trigger, rationale and template in a few lines, plain text
     edit: str | None = None
+    codes: tuple[str, ...] = ()  # of findings that it is for; empty: it says nothing of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _faster(base: Base, before: str, after: str, route: str, bench: Bench) -> st
 def _query(route: str, text: str, verdict: Judged, chip: Chip) -> Query:
     return Query(
         route=route, aim=REPAIR, text=text, codes=verdict.codes, chip=chip.name,
-        messages=verdict.messages, lines=verdict.lines,
+        messages=verdict.messages, lines=verdict.lines, hints=verdict.hints,
     )  # fmt: skip
 
 

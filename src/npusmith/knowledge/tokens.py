@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
 TILE, DIRECT = "tile", "direct"
 ROUTES = (TILE, DIRECT)
@@ -56,6 +57,7 @@ _DOC = re.compile(r'"""(?:.*?)(?:"""|\Z)', re.DOTALL)
 _KINDS = {"text": Kind.TEXT, "hole": Kind.HOLE, "number": Kind.NUMBER, "name": Kind.NAME}
 
 
+@lru_cache(maxsize=256)  # one kernel is searched by many patterns
 def read_tokens(text: str, route: str) -> tuple[Token, ...]:
     """All tokens in order; see the module's text."""
     return _read_tile(text) if route == TILE else tuple(_read_direct(text))

@@ -14,8 +14,9 @@ from functools import cache
 
 from npusmith.ir.dtypes import DType
 from npusmith.knowledge.tokens import TILE, Kind, Token, read_tokens
-from npusmith.lang.words import CALLS, EXPRESSIONS, OPERATIONS
+from npusmith.lang.words import CALLS, CHIP_FACTS, EXPRESSIONS, OPERATIONS
 from npusmith.target.apis import ALL
+from npusmith.target.intrinsics import INTRINSICS
 
 # What stands for a pipe or a habit; the share of each in all of them is the vector.
 _SIGNS: dict[str, str] = {
@@ -87,6 +88,16 @@ def fixed_names(route: str) -> frozenset[str]:
     return api_names(route) | (_TILE_WORDS if route == TILE else _CPP_WORDS)
 
 
+@cache
+def known_names(route: str) -> frozenset[str]:
+    """Names that may be meant by one that does not exist: of APIs, types, modes and constants."""
+    if route != TILE:
+        return fixed_names(route) - _KEYWORDS
+    modes = {mode for row in INTRINSICS.values() for mode in row.modes}
+    types = {dtype.value for dtype in DType}
+    return api_names(route) | modes | types | frozenset(CHIP_FACTS)
+
+
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -96,12 +107,14 @@ _TILE_WORDS = _names(
     not True False input output scratch int float rows pitch atomic shape size vector_cores ub_bytes
     import from as pass return while None"""
 ) | frozenset(dtype.value for dtype in DType)
-_CPP_WORDS = _names(
+_KEYWORDS = _names(
     """alignas auto bool break case char class const constexpr continue default delete do double
     else enum extern false float for goto if inline int long namespace new nullptr operator private
     protected public register reinterpret_cast return short signed sizeof static static_cast struct
-    switch template this true typedef typename union unsigned using virtual void volatile while
-    half bfloat16_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t
+    switch template this true typedef typename union unsigned using virtual void volatile while"""
+)
+_CPP_WORDS = _KEYWORDS | _names(
+    """half bfloat16_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t
     __aicore__ __global__ __gm__ __ubuf__ GM_ADDR AscendC LocalTensor GlobalTensor TPipe TQue TBuf
     TQueBind TPosition QuePosition VECIN VECOUT VECCALC GM HardEvent V_S S_V V_MTE3 MTE2_V MTE3_V
     V_MTE2 MTE3_MTE2 MTE2_MTE3 S_MTE3 MTE3_S MTE2_S S_MTE2 V_V event_t PIPE_V PIPE_S PIPE_MTE2

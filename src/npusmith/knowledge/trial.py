@@ -9,6 +9,7 @@ estimates how long an accepted text takes on the chip, at the case's larger shap
 from __future__ import annotations
 
 import fcntl
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ Shape = tuple[int, ...]
 WRONG = "wrong-values"  # beside the codes of errors.CODES: it ran, and its answer is not right
 SLOW = "slow"  # it is right, and another kernel for the same is faster
 SECONDS = 10.0  # of one run on the twin
+_KERNEL = "kernel.cpp"  # the copy of the right one
 _LOOPS = 2_000_000  # elements of the largest tensor of a case: small shapes are the point
 # Nothing may be hidden by barriers that the compiler would add.
 _WATCH = Watch(auto_sync=False)
@@ -77,6 +79,7 @@ class Judged(BaseModel):
     codes: tuple[str, ...] = ()  # the first is the one that stopped it
     messages: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
+    hints: tuple[str, ...] = ()  # what the findings propose
 
 
 class Timed(BaseModel):
@@ -102,15 +105,28 @@ class Bench:
 
     @cached_property
     def kernel(self) -> str:
-        """The Ascend C kernel that the case's program is lowered to."""
-        return (self.project / "op_kernel" / f"{self._spec.name}.cpp").read_text(encoding="utf-8")
+        """The Ascend C kernel that the case's program is lowered to.
+
+        Kept beside the project: its own copy is exchanged while something is judged, by this
+        process or another one, and stays so when that is killed.
+        """
+        assert self.project
+        return (self.folder / _KERNEL).read_text(encoding="utf-8")
 
     @cached_property
     def project(self) -> Path:
-        folder = self.folder / "project"
-        if not (folder / "op_host").is_dir():
-            with _locked(self.folder):
-                write_project(lower(self.program, self.chip), self.chip, folder, self._spec)
+        """Made under another name first, the kernel's copy last: what is there is whole."""
+        folder, fresh = self.folder / "project", self.folder / "project.new"
+        with _locked(self.folder):
+            if (self.folder / _KERNEL).is_file():
+                return folder
+            for old in (folder, fresh):
+                shutil.rmtree(old, ignore_errors=True)
+            write_project(lower(self.program, self.chip), self.chip, fresh, self._spec)
+            copy = fresh / _KERNEL
+            copy.write_bytes((fresh / "op_kernel" / f"{self._spec.name}.cpp").read_bytes())
+            fresh.replace(folder)
+            (folder / _KERNEL).replace(self.folder / _KERNEL)
         return folder
 
     @cached_property
@@ -280,6 +296,7 @@ def _refused(rung: int, errors: Sequence[NpusmithError]) -> Judged:
         accepted=False, rung=rung, codes=tuple(dict.fromkeys(item.code for item in errors)),
         messages=tuple(item.message for item in errors[:8]),
         lines=tuple(dict.fromkeys(item.place.line for item in errors if item.place.line)),
+        hints=tuple(text for item in errors[:4] for text in (item.hint, item.legal) if text),
     )  # fmt: skip
 
 
