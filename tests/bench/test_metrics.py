@@ -287,3 +287,14 @@ def test_no_task_at_all_gives_no_figure() -> None:
     found = summarize([], []).overall
     assert (found.tasks, found.n) == (0, 0)
     assert found.rates["pass@1"].value is None
+
+
+def test_what_was_checked_at_the_true_shape_is_counted_by_task() -> None:
+    words = {"a": ["wrong: off", "right: both ends"], "b": ["not run: log"], "c": [""]}
+    records = [
+        make_record(item, sample, true_shape=text)
+        for item, texts in words.items()
+        for sample, text in enumerate(texts)
+    ]
+    found = summarize([make_item(item) for item in words], records).overall.true_shape
+    assert found == {"right": 1, "not run": 1}

@@ -296,6 +296,16 @@ def test_the_page_shows_every_task_and_says_estimated(page: Path) -> None:
     assert "AIV 0" in text and 'class="t-vector"' in text
 
 
+def test_the_page_says_how_a_kernel_was_judged() -> None:
+    record = Record(
+        key="", suite="s", item="i", category="c", writer="w", sample=0, candidate="",
+        true_shape="right: both ends",
+        provenance={"shapes": "reduced", "more": "signed", "note_0": "rounded", "seed": "1"},
+    )  # fmt: skip
+    rows = [("Shapes", "reduced"), ("True shape", "right: both ends"), ("Further values", "signed")]
+    assert pages.judged(record) == [*rows, ("Note", "rounded")]
+
+
 def test_kernels_that_have_no_room_are_said_to_be_in_the_store(
     done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_kernel_that_copies_is_no_relu_though_the_suite_says_so(root: Path) ->
     failed = {note.name for note in record.trials if note.message}
     assert failed == {"signed", "near one", "negatives", "inf"}
     assert record.provenance["shapes"].startswith("reduced to 0 MB: rows 400000 ->")
+    assert record.true_shape.startswith("wrong: ")  # its values there are signed
 
 
 def test_values_near_one_multiply_to_something() -> None:

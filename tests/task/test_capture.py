@@ -120,6 +120,7 @@ def test_training_modules_are_noted(write_task, prepare_here):
         ("return x[:0]", "task-empty"),
         ("return x @ x", "task-raised"),
         ("return x + torch.ones(4, 8, dtype=torch.float64)", "task-dtype"),
+        ("return torch.linalg.inv(x[:, :4])", "task-export"),
     ],
 )
 def test_what_cannot_be_captured_has_its_code(graph_of, forward, code):
@@ -129,10 +130,17 @@ def test_what_cannot_be_captured_has_its_code(graph_of, forward, code):
 
 
 def test_control_flow_on_values_is_blamed_on_its_line(graph_of):
-    with pytest.raises(TaskError) as caught:
+    with pytest.raises(TaskError, match="what this line does depends on values") as caught:
         graph_of(forward="y = x + 1\nif y.sum() > 0:\n    y = -y\nreturn y")
     assert caught.value.place.function == "forward"
     assert caught.value.place.line > 0
+
+
+@pytest.mark.parametrize("what", ["x[x > 0]", "x.nonzero()", "torch.unique(x)"])
+def test_a_shape_that_depends_on_values_is_blamed_on_its_line(graph_of, what):
+    with pytest.raises(TaskError, match="depends on values") as caught:
+        graph_of(forward=f"y = x + 1\nreturn {what.replace('x', 'y')}")
+    assert caught.value.place.line > 0 and caught.value.seen.startswith("return")
 
 
 def test_the_same_program_at_other_sizes_is_no_difference(graph_of):

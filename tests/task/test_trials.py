@@ -157,6 +157,16 @@ def test_a_reference_that_raises_is_a_skipped_trial(write_task, prepare_here):
     assert "ValueError: not finite" in skipped["inf"]
 
 
+@pytest.mark.parametrize("dtype", ["half", "bfloat16"])
+def test_what_pytorch_has_in_float32_alone_is_rounded_from_it(write_task, prepare_here, dtype):
+    task = write_task(
+        forward="return F.avg_pool3d(x, 2)", inputs=f"[torch.rand(1, 2, 4, 6, 8).{dtype}()]"
+    )
+    manifest = prepare_here(task, seeds=(1,))
+    assert manifest.trials[0].references[0].shape == (1, 2, 2, 3, 4)
+    assert any("has no aten.avg_pool3d of" in note for note in manifest.notes)
+
+
 def test_integers_and_masks_stay_in_edge_sets(write_task, prepare_here, tmp_path):
     task = write_task(
         forward="return torch.where(y, x, z.float())",
@@ -167,6 +177,12 @@ def test_integers_and_masks_stay_in_edge_sets(write_task, prepare_here, tmp_path
     masks = (tmp_path / zeros.inputs[1].file).read_bytes()
     assert set(masks) == {1} and zeros.inputs[2].dtype == "int64"
     assert zeros.goldens[0].dtype == "float64"
+
+
+def test_an_edge_set_of_floats_that_no_integer_holds_is_skipped(write_task, prepare_here):
+    manifest = prepare_here(write_task(forward="return (x * 9).int()"), seeds=(1,), edges=True)
+    skipped = {item.name for item in manifest.trials if "cannot hold it" in item.skipped}
+    assert skipped == {"large", "inf", "nan"}
 
 
 def test_integer_outputs_are_their_own_golden(write_task, prepare_here):

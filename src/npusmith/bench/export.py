@@ -26,7 +26,8 @@ COLUMNS: dict[str, str] = {
     "rung": "string", "cheating": "string", "weak_task": "string", "findings": "string",
     "error": "string",
     "skipped": "string", "time_us": "float64", "eager_us": "float64", "eager_basis": "string",
-    "roof_us": "float64", "time_note": "string", "accuracy": "float64", "seconds": "float64",
+    "roof_us": "float64", "time_note": "string", "true_shape": "string", "accuracy": "float64",
+    "seconds": "float64",
     "candidate": "string",
     "key": "string",
 }  # fmt: skip

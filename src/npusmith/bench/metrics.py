@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from npusmith.bench.model import Item, Record
+from npusmith.bench.model import TRUE_SHAPE, Item, Record
 from npusmith.task.verdict import Rung
 
 THRESHOLDS = (0.2, 0.5, 0.8, 1.0, 1.5, 2.0)
@@ -74,6 +75,7 @@ class Group(BaseModel):
     cheating: int
     weak: int  # tasks whose check a do-nothing kernel passes
     untimed: int  # tasks with a correct kernel and no time
+    true_shape: dict[str, int] = {}  # of reduced tasks: what a check at the true shape said
     fast: dict[str, dict[str, int | None]]  # convention -> threshold -> tasks; None: no times
     rates: dict[str, Figure]
 
@@ -186,6 +188,7 @@ class Task:
     level: str
     dtype: str
     weak: bool = False
+    true_shape: str = ""  # "right", "wrong" or "not run", the best of its samples
     samples: int = 0  # with a verdict
     right: int = 0  # correct ones
     known: list[int] = field(default_factory=lambda: [0] * len(_PLACES))  # say yes or no
@@ -232,6 +235,7 @@ def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task
     for record in records:
         task = tasks[record.item]
         task.weak |= bool(record.weak_task)
+        task.true_shape = _better(task.true_shape, record.true_shape.partition(":")[0])
         if record.trial == 0 and _trials(record) == 1:
             task.add(sample_of([record]))
         else:
@@ -239,6 +243,11 @@ def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task
     for (name, _), group in waiting.items():
         tasks[name].add(sample_of(group))
     return tasks
+
+
+def _better(first: str, second: str) -> str:
+    """Of two words of TRUE_SHAPE; what is none of them counts for nothing."""
+    return next((word for word in TRUE_SHAPE if word in (first, second)), "")
 
 
 def _trials(record: Record) -> int:
@@ -389,6 +398,7 @@ def _group(rows: Sequence[Task], columns: _Columns, places: _Places) -> Group:
         cheating=having("cheating"),
         weak=sum(task.weak for task in tasks),
         untimed=sum(task.right > 0 and not task.speedups for task in tasks),
+        true_shape=dict(Counter(task.true_shape for task in tasks if task.true_shape)),
         fast={
             how: {f"{p:g}": having(fast_name(p, how)) if timed else None for p in THRESHOLDS}
             for how in CONVENTIONS

@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+TRUE_SHAPE = ("right", "wrong", "not run")  # how Record.true_shape begins
 FORMATS = ("project", "json", "six", "kernel_only", "full", "program")
 
 
@@ -117,6 +118,7 @@ class Record(BaseModel):
     eager_basis: str = ""  # "measured", "model", or both
     roof_us: float | None = None  # the chip's own bound for this work (CANN-bench's hardware time)
     time_note: str = ""  # why a right kernel has no time, or that it was extrapolated
+    true_shape: str = ""  # of a reduced item, its check there: "right: ...", "wrong", "not run"
     accuracy: float | None = None  # share of the item's cases that pass, where it has several
     seconds: dict[str, float] = Field(default_factory=dict)  # wall time by stage
     trials: list[TrialNote] = Field(

@@ -12,6 +12,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 
 from npusmith.errors import Place, TaskError
 from npusmith.task import compare, edges, shapes
+from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.export import export_graph
 from npusmith.task.golden import Golden
 from npusmith.task.user import (
@@ -116,6 +118,7 @@ class Preparation:
         parameters = self._write_parameters()
         if self.orders.seeds:
             self.golden = Golden(self.model, self.path)
+            self.casts = has_casts(self.captured.graph)
             self._random_trials()
             self._group_trials(groups)
             self._edge_trials()
@@ -175,7 +178,7 @@ class Preparation:
         self._check_capture(references)
 
     def _reference(self, inputs: Inputs) -> list[Tensor]:
-        return run_model(self.model, inputs.args(), self.path)
+        return run_model(self.model, inputs.args(), self.path, self.notes)
 
     def _check_outputs(self, references: list[Tensor]) -> None:
         for i, tensor in enumerate(references):
@@ -282,11 +285,15 @@ class Preparation:
         optional = self._mismatch(inputs, kind)
         try:
             self._check_types(inputs)
-            references = self._reference(inputs)
+            with Casts() if self.casts and kind == "edge" else nullcontext() as casts:
+                references = self._reference(inputs)
         except TaskError as error:
             if kind in ("random", "group"):
                 raise
             self._skip(name, kind, seed, f"the reference raises: {error.message}", notes)
+            return
+        if casts is not None and casts.undefined:
+            self._skip(name, kind, seed, UNDEFINED, notes)
             return
         goldens, golden_note = self.golden.run(inputs, references)
         stem = f"trial_{len(self.trials)}"

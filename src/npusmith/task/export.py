@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import operator
 import re
 import warnings
@@ -42,16 +43,28 @@ def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
     """Capture `model` on these inputs in core ATen; TaskError names what cannot be captured."""
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        with user_code(path, "torch.export", "task-export"):
-            exported = torch.export.export(model, inputs.args(), strict=False)
-            eager = eager_nodes(exported, path)
-            program = exported.run_decompositions()
+        try:
+            with user_code(path, "torch.export", "task-export"):
+                exported = torch.export.export(model, inputs.args(), strict=False)
+                eager = eager_nodes(exported, path)
+                program = exported.run_decompositions()
+        except TaskError as error:
+            raise _plainly(error) from error.__cause__
     module = program.graph_module
     for node in list(module.graph.nodes):
         if _op_name(node).startswith(_CHECKS):
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
     return _read_program(program, inputs, path, eager)
+
+
+def _plainly(error: TaskError) -> TaskError:
+    """PyTorch's words for code that looks at values say nothing to who wrote the model."""
+    if "data-dependent expression" not in error.message:
+        return error
+    words = "what this line does depends on values, which a graph cannot hold"
+    text = f"{words} ({error.message[:160]})"
+    return TaskError(error.code, text, error.place, seen=error.seen, hint=error.hint)
 
 
 def eager_nodes(program: Any, path: str) -> tuple[Node, ...]:
@@ -79,7 +92,7 @@ def _read_program(
     for spec in program.graph_signature.input_specs:
         node, kind = nodes[spec.arg.name], _KINDS.get(spec.kind)
         if kind is None:
-            raise TaskError("task-export", f"the model needs an object of {spec.kind}", Place(path))
+            raise _foreign(nodes, node, spec, path)
         index = user
         user += kind == "user" and isinstance(node.meta.get("val"), torch.Tensor)
         if not _is_wanted(node, kind, index, path, notes):
@@ -95,6 +108,14 @@ def _read_program(
         eager=eager,
     )
     return Captured(graph, values, program, tuple(notes))
+
+
+def _foreign(nodes: dict[str, Any], node: Any, spec: Any, path: str) -> TaskError:
+    """The error for an input that is no tensor, at the first node that takes it."""
+    user = next((item for item in nodes.values() if node in item.all_input_nodes), node)
+    called = getattr(user.args[1], "__name__", user.args[1]) if len(user.args) > 1 else user.name
+    kind = str(spec.kind).partition(".")[2].lower()
+    return _refused(user, path, f"{called} takes a {kind} besides tensors: it has an effect")
 
 
 def _is_wanted(node: Any, kind: str, index: int, path: str, notes: list[str]) -> bool:
@@ -142,8 +163,7 @@ def _read_node(node: Any, path: str) -> Node:
     is_tensor = isinstance(value, torch.Tensor)
     source = _source(node, path)
     if node.op != "call_function" or _op_name(node).startswith("<"):
-        message = f"{_op_name(node)} ({node.op}) has no form in core ATen"
-        raise TaskError("task-export", message, Place(path), seen=source)
+        raise _refused(node, path, f"{_op_name(node)} ({node.op}) has no form in core ATen")
     return Node(
         name=node.name,
         op=_op_name(node),
@@ -159,8 +179,18 @@ def _shape(node: Any, path: str) -> tuple[int, ...]:
     shape = node.meta["val"].shape
     if all(isinstance(dim, int) for dim in shape):
         return tuple(shape)
-    message = f"the shape of {_op_name(node)} depends on values"
-    raise TaskError("task-export", message, Place(path), seen=_source(node, path))
+    raise _refused(node, path, f"the shape of {_op_name(node)} ({node.name}) depends on values")
+
+
+def _refused(node: Any, path: str, message: str) -> TaskError:
+    """The error that names the line of a node that no graph can hold."""
+    spot, _, function = _source(node, path).partition(" ")
+    line = int(spot.rpartition(":")[2] or 0)
+    return TaskError("task-export", message, Place(path, line, function), seen=_line(path, line))
+
+
+def _line(path: str, line: int) -> str:
+    return linecache.getline(path, line).strip()[:200]
 
 
 def _source(node: Any, path: str) -> str:
@@ -185,8 +215,8 @@ def _read_scalar(item: Any, node: Any, path: str) -> Ref | int | float | bool | 
         return str(item).removeprefix("torch.")
     if isinstance(item, torch.device):
         return str(item)
-    message = f"{_op_name(node)} has an argument of type {type(item).__name__}"
-    raise TaskError("task-export", message, Place(path), seen=_source(node, path))
+    kind = type(item).__name__
+    raise _refused(node, path, f"{_op_name(node)} ({node.name}) has an argument of type {kind}")
 
 
 def _read_outputs(

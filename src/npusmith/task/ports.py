@@ -14,7 +14,7 @@ import numpy as np
 from npusmith.errors import TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.twin.opdef import OpText, PortText
-from npusmith.twin.orders import Attr
+from npusmith.twin.orders import Attr, Sparse
 
 Array = np.ndarray[Any, Any]
 _BY_NAME = {dtype.ge: dtype for dtype in DType}
@@ -63,6 +63,8 @@ def types(op: OpText, given: Sequence[Any]) -> tuple[DType, ...]:
 
 def _seen(item: Any) -> DType | None:
     first = item[0] if isinstance(item, list) and item else item
+    if isinstance(first, Sparse):
+        return first.dtype
     return DType.of(first.dtype) if isinstance(first, np.ndarray) else None
 
 

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from npusmith.errors import Place, TaskError
 from npusmith.ir.dtypes import DType
+from npusmith.task import lacking
 
 Tensor = Any  # torch.Tensor; torch has no types under our checker's settings
 Literals = (int, float, str, type(None))  # bool is an int
@@ -189,10 +190,12 @@ def _refuse(path: str, what: str, value: object) -> None:
     raise TaskError("task-inputs", message, Place(path))
 
 
-def run_model(model: Any, args: tuple[Any, ...], path: str) -> list[Tensor]:
-    """forward's outputs as a flat list of contiguous tensors."""
+def run_model(
+    model: Any, args: tuple[Any, ...], path: str, notes: list[str] | None = None
+) -> list[Tensor]:
+    """forward's outputs as a flat list of contiguous tensors; `notes` takes what to say of them."""
     with torch.no_grad(), user_code(path, "forward()"):
-        result = model(*args)
+        result = lacking.call(model, args, [] if notes is None else notes)
     return [_settle(tensor) for tensor in flatten(result, path)]
 
 

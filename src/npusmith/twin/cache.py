@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -19,6 +19,7 @@ import platformdirs
 from npusmith.errors import Place, TwinError
 
 _MARKER = "complete"
+_IN_USE = 8  # entries that processes may be reading
 
 
 def cache_root() -> Path:
@@ -74,14 +75,29 @@ def _make_whole(folder: Path, make: Callable[[Path], None]) -> None:
         raise
 
 
-def keep_newest(parent: Path, count: int, keep: Path) -> None:
-    """Remove all but the `count` entries used last; what somebody is making is left alone."""
+def keep_newest(parent: Path, count: int, keep: Path, most_bytes: int = 0) -> None:
+    """Remove all but the `count` entries used last; what somebody is making is left alone.
+
+    `most_bytes`: of these, those beyond that size go as well, but for a few that may be in use.
+    """
     used = {path: _last_use(path) for path in parent.iterdir()}
     complete = sorted((path for path in used if used[path]), key=lambda path: -used[path])
-    for path in complete[count:]:
+    kept = min(count, _fitting(complete[:count], most_bytes)) if most_bytes else count
+    for path in complete[kept:]:
         if path != keep:
             (path / _MARKER).unlink(missing_ok=True)
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _fitting(folders: Sequence[Path], most_bytes: int) -> int:
+    """How many of the first folders take so many bytes together, or `_IN_USE` of them."""
+    total = 0
+    for at, folder in enumerate(folders):
+        with contextlib.suppress(OSError):
+            total += sum(path.stat().st_size for path in folder.iterdir())
+        if total > most_bytes:
+            return max(at, _IN_USE)
+    return len(folders)
 
 
 def _last_use(folder: Path) -> float:

@@ -97,6 +97,7 @@ def run(
     record: Path | None = None,
     dry: bool = False,
     most_steps: int = MOST_STEPS,
+    ends: int = 0,
 ) -> Run:
     """Call the operator once with inputs and outputs in OpDef order.
 
@@ -108,6 +109,7 @@ def run(
     `record`: where the log of the launch goes (runtime/log.h). `dry`: values are neither moved nor
     computed nor checked, and there are no outputs: for the log of a big kernel whose control flow
     does not depend on data. Its inputs may be Virtual: tensors of any size that take no memory.
+    `ends`: only so many blocks at either end run, the others do nothing; 0: all of them.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -126,6 +128,8 @@ def run(
         orders.say("soc", build.chip.family)
         if saturate:
             orders.lines.append("saturate 1")
+        if ends:
+            orders.say("ends", ends)
         orders.lines.append(watch.line(build.project.root))
         _add_tensors(orders, op, inputs, outputs, initial or {})
         orders.allow([at for at, port in enumerate(orders.ports) if port in writable])

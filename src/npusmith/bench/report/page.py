@@ -299,6 +299,18 @@ def _order(name: str) -> int:
     return next((at for at, part in enumerate(_KERNELS) if part.search(name)), len(_KERNELS))
 
 
+def judged(record: Record) -> list[tuple[str, str]]:
+    """What else a reader must know of how a record came about."""
+    said = record.provenance
+    rows = [
+        ("Shapes", said.get("shapes", "")),
+        ("True shape", record.true_shape),
+        ("Further values", said.get("more", "")),
+        *(("Note", text) for name, text in said.items() if name.startswith("note_")),
+    ]
+    return [(name, text) for name, text in rows if text]
+
+
 def _provenance(run: Run) -> list[tuple[str, str]]:
     plan = run.plan
     rows = [
@@ -326,6 +338,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"figure": figure, "plain": plain, "rate": show_rate, "spread": spread}
+    environment.filters["judged"] = judged
     environment.globals |= {"outcome": outcome}
     return environment
 

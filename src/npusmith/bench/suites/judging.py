@@ -23,7 +23,7 @@ import torch
 from npusmith import __version__
 from npusmith.bench.model import Candidate, Item, Limits, Record, TrialNote, unit_key
 from npusmith.bench.suites import place, wire
-from npusmith.bench.suites.rules import Rule
+from npusmith.bench.suites.rules import Rule, narrow
 from npusmith.bench.suites.times import add_times, wants_time
 from npusmith.bench.suites.trials import Order, Trials, make_trials
 from npusmith.bench.suites.watch import Ended, run_watched
@@ -320,7 +320,8 @@ def _compare(
         given = trials.value(row["inputs"])
         said = "" if more else plan.rule(wanted, found, golden, given)
         said = said or (_precise(wanted, found, golden) if more else "")
-        form = ours.strict(wanted, found) or _overwrites(row, answer)
+        wide = ours.listed(golden) if plan.rule is narrow and golden is not None else None
+        form = ours.strict(wanted, found, wide) or _overwrites(row, answer)
         values = "" if said or form else _precise(wanted, found, golden)
         _figures(note, wanted, found)
     except _ANY_ERROR as error:  # of a rule, on values of a kind that it does not expect

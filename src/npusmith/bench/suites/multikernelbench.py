@@ -109,7 +109,7 @@ class MultiKernelBench(TorchSuite):
     def _shapes(self, item: Item) -> str:
         if self.options.shapes == "original":
             return f"those before 2026-01-22 ({ORIGINAL}), full size"
-        if not item.name.endswith("MB"):
+        if not self._is_reduced(item):
             return "the checkout's own, full size"
         _, size = self._sized(
             self.root / item.source, item.name.partition("@")[0], self._text(item)

@@ -338,6 +338,8 @@ def _fill(record: Record, rows: Sequence[Row], wanted: int) -> None:
     record.clean = whole and all(row.clean is True for row in ran)
     codes = [code for row in ran for code in (*row.findings, *row.warnings)]
     record.findings = {code: codes.count(code) for code in dict.fromkeys(codes)}
+    said = (text for row in ran for text in row.said)
+    record.messages = list(dict.fromkeys(said))[:_KEPT]
     record.cheating = [code for code in record.findings if code in _CHEATS]
     record.weak_task = sorted(set.intersection(*(set(row.weak) for row in ran))) if ran else []
     record.accuracy = round(sum(row.official is True for row in ran) / wanted, 6)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from npusmith.task.ports import deal, share, types
 from npusmith.twin import Build, Project, build, read_project, run
 
 Array = np.ndarray[Any, Any]
+Load = Callable[[wire.Tree, Path], Any]
 _BINDINGS = "bindings.json"
 
 
@@ -46,17 +48,22 @@ class Call:
     outputs: list[Any]
 
 
-def prepare(project: Project, orders: dict[str, Any], trial: dict[str, Any]) -> Call:
-    """The operator's inputs, and the shapes and types of its outputs, in its own order."""
-    inputs = _inputs(project, orders, trial, Path(orders["given"]))
-    wanted = [(tuple(leaf["shape"]), _dtype(leaf)) for leaf in wire.leaves(trial["outputs"])]
+def prepare(
+    project: Project, orders: dict[str, Any], trial: dict[str, Any], load: Load | None = None
+) -> Call:
+    """The operator's inputs, and the shapes and types of its outputs, in its own order.
+
+    `load`: how a leaf of the trial becomes a tensor, where its file does not hold all of it.
+    """
+    inputs = _inputs(project, orders, trial, load or _load)
+    wanted = [(tuple(leaf["shape"]), dtype_of(leaf)) for leaf in wire.leaves(trial["outputs"])]
     takes = share(project.op.outputs, len(wanted))
     if takes is None:
         raise TwinError(
             "output-count",
             f"the operator has {len(project.op.outputs)} outputs, the reference {len(wanted)}",
         )
-    samples = [np.empty(shape, dtype.numpy) for shape, dtype in wanted]
+    samples = [np.empty(0, dtype.numpy) for _, dtype in wanted]
     kinds = types(project.op, [*inputs, *deal(project.op.outputs, takes, samples)])
     return Call(kinds, inputs, deal(project.op.outputs, takes, wanted))
 
@@ -91,9 +98,10 @@ def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict
 
 
 def _inputs(
-    project: Project, orders: dict[str, Any], trial: dict[str, Any], given: Path
+    project: Project, orders: dict[str, Any], trial: dict[str, Any], load: Load
 ) -> list[Any]:
     """What each input port takes: by the project's bindings, or by number."""
+    given = Path(orders["given"])
     users = list(wire.leaves(trial["inputs"]))
     held = orders["parameters"]
     path = project.root / _BINDINGS
@@ -101,7 +109,7 @@ def _inputs(
         rows = json.loads(path.read_text(encoding="utf-8"))["inputs"]
         try:
             return [
-                _load(
+                load(
                     users[row["position"]] if row["source"] == "user" else held[row["target"]],
                     given,
                 )
@@ -115,7 +123,7 @@ def _inputs(
     for tensors in (users, [*users, *held.values()]):
         takes = share(project.op.inputs, len(tensors))
         if takes is not None:
-            return deal(project.op.inputs, takes, [_load(leaf, given) for leaf in tensors])
+            return deal(project.op.inputs, takes, [load(leaf, given) for leaf in tensors])
     raise TwinError(
         "binding-unknown",
         f"the operator takes {len(project.op.inputs)} inputs, the task has {len(users)} "
@@ -123,7 +131,7 @@ def _inputs(
     )
 
 
-def _dtype(leaf: wire.Tree) -> DType:
+def dtype_of(leaf: wire.Tree) -> DType:
     try:
         return DType(leaf["dtype"])
     except ValueError as error:
@@ -134,7 +142,7 @@ def _dtype(leaf: wire.Tree) -> DType:
 
 def _load(leaf: wire.Tree, folder: Path) -> Array:
     data = np.fromfile(folder / leaf["tensor"], dtype=np.uint8)
-    found: Array = data.view(_dtype(leaf).numpy).reshape(leaf["shape"])
+    found: Array = data.view(dtype_of(leaf).numpy).reshape(leaf["shape"])
     return found
 
 

@@ -34,6 +34,8 @@ class SuiteOptions(BaseModel):
     response: what the prompt of PCL's NPUKernelBench asks for.
     cases: how many cases of an operator are used (NPUKernelBench, CANN-bench); 0: all.
     dtype: MultiKernelBench's models and inputs in this type instead of float32.
+    true_mb: right candidates of reduced items are run once more at the item's own shapes, by some
+    of their cores (trueshape.py), where those touch at most this much; 0: not at all.
     training: models are called in training mode, as MultiKernelBench and KernelBench call them.
     """
 
@@ -48,4 +50,5 @@ class SuiteOptions(BaseModel):
     response: Literal["kernel_only", "full"] = "kernel_only"
     cases: int = 1
     dtype: Literal["", "float16", "bfloat16"] = ""
+    true_mb: float = 20_000
     training: bool = True

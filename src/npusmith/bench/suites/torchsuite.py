@@ -8,12 +8,12 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
-from npusmith.bench.suites import judging, sizes, submit, texts
+from npusmith.bench.suites import judging, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
 from npusmith.bench.suites.rules import Rule
 from npusmith.bench.suites.trials import Order
@@ -116,8 +116,28 @@ class TorchSuite(ABC):
             record = judging.start_record(self.name, item, candidate, limits)
             record.skipped = item.skipped
             return record
-        order = self._order(item, limits)
-        return judging.judge(self.plan_of(item, order), item, candidate, limits)
+        plan = self.plan_of(item, self._order(item, limits))
+        record = judging.judge(plan, item, candidate, limits)
+        if self._is_reduced(item) and trueshape.wants_check(record, candidate):
+            self._check_true(record, plan, item, candidate, limits)
+        return record
+
+    def _check_true(
+        self, record: Record, plan: judging.Plan, item: Item, candidate: Candidate, limits: Limits
+    ) -> None:
+        """One more check, at the shapes that the item has of its own."""
+        if not self.options.true_mb:
+            record.true_shape = f"{trueshape.NOT_RUN}: true_mb is 0"
+            return
+        path, text = self.original(item)
+        text = texts.strip_imports(text) if texts.read_facts(text, path.name).stubbed else text
+        training = record.provenance.get("mode") == "training"
+        order = replace(plan.order, path=str(path), text=text, seeds=(), training=training)
+        shape = trueshape.Shape(order, plan.rule, int(self.options.true_mb * 1e6))
+        trueshape.add_check(record, shape, candidate, limits)
+
+    def _is_reduced(self, item: Item) -> bool:
+        return item.name.endswith(f"@{self.options.scale_mb:g}MB")
 
     def export(self, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
         """Write the candidate as a ready operator project; `folder` is new."""

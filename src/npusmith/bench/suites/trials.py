@@ -16,7 +16,11 @@ from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.twin import cache
 
 _START = "from npusmith.bench.suites.reference import main; main()"
-_KEPT = 64  # items whose trials stay on the disk
+_START_ENDS = "from npusmith.bench.suites.ends import main; main()"
+_ENDS = "ends.json"
+_ENDS_RULE = "1"  # of ends.py: what is kept in the cache is of this rule
+_KEPT = 64  # items whose trials stay on the disk ...
+_KEPT_BYTES = 8 << 30  # ... as far as they fit into this
 _RECORD_BYTES = 64 << 20
 
 
@@ -57,29 +61,52 @@ def make_trials(order: Order, *, seconds: float, memory_mb: float) -> Trials:
     parts = json.dumps(asdict(order), sort_keys=True)
     folder = cache.cache_root() / "suites" / "trials" / cache.digest([__version__, parts])
     cache.fetch(folder, lambda fresh: _run(order, fresh, seconds, memory_mb))
-    cache.keep_newest(folder.parent, _KEPT, folder)
+    cache.keep_newest(folder.parent, _KEPT, folder, _KEPT_BYTES)
     with (folder / "trials.json").open("rb") as file:
         return Trials(folder, json.loads(file.read(_RECORD_BYTES)))
 
 
+def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, dict[str, Any]]:
+    """What ends.py leaves: the folder with its files, and its record.
+
+    Raises TaskError as make_trials does; what the reference itself does not allow is in the record.
+    """
+    parts = json.dumps(asdict(order), sort_keys=True)
+    folder = cache.cache_root() / "suites" / "ends" / cache.digest([__version__, _ENDS_RULE, parts])
+
+    def make(fresh: Path) -> None:
+        boxed = _child(order, fresh, seconds, memory_mb, _START_ENDS)
+        if not (fresh / _ENDS).exists():
+            raise _ended(order, boxed, seconds, memory_mb)
+
+    cache.fetch(folder, make)
+    cache.keep_newest(folder.parent, _KEPT, folder, _KEPT_BYTES)
+    return folder, json.loads(wire.read_plain(folder / _ENDS, _RECORD_BYTES))
+
+
 def _run(order: Order, folder: Path, seconds: float, memory_mb: float) -> None:
-    policy = Policy(
-        write=(folder,), seconds=seconds, memory_bytes=int(memory_mb * (1 << 20)),
-        file_bytes=4 << 30,
-    )  # fmt: skip
-    boxed = run_boxed(
-        [sys.executable, "-c", _START],
-        policy,
-        stdin=json.dumps({**asdict(order), "out": str(folder)}).encode(),
-        env={"PYTHONPATH": str(Path(npusmith.__file__).parents[1])},
-        cwd=folder,
-    )
+    boxed = _child(order, folder, seconds, memory_mb, _START)
     record = folder / "trials.json"
     if not record.exists():
         raise _ended(order, boxed, seconds, memory_mb)
     found = json.loads(record.read_bytes())
     if "error" in found:
         raise TaskError(found["code"], found["error"], Place(Path(order.path).name))
+
+
+def _child(order: Order, folder: Path, seconds: float, memory_mb: float, start: str) -> Boxed:
+    """The boxed process that runs the reference, and leaves its record in the folder."""
+    policy = Policy(
+        write=(folder,), seconds=seconds, memory_bytes=int(memory_mb * (1 << 20)),
+        file_bytes=4 << 30,
+    )  # fmt: skip
+    return run_boxed(
+        [sys.executable, "-c", start],
+        policy,
+        stdin=json.dumps({**asdict(order), "out": str(folder)}).encode(),
+        env={"PYTHONPATH": str(Path(npusmith.__file__).parents[1])},
+        cwd=folder,
+    )
 
 
 def _ended(order: Order, boxed: Boxed, seconds: float, memory_mb: float) -> TaskError:

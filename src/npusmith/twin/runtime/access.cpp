@@ -35,6 +35,10 @@ void ReadElement(const Call &call, const View &view, std::int64_t index, int siz
     return;
   }
   ShadowReadScalar(core, call, MemoryOf(view.position), element.addr, size);
+  if (Dry() && StillPoison(from, size)) {  // nothing was computed: zero is the plainest value
+    std::memset(out, 0, static_cast<std::size_t>(size));
+    return;
+  }
   std::memcpy(out, from, static_cast<std::size_t>(size));
 }
 

@@ -364,6 +364,11 @@ std::vector<std::uint32_t> TurnsOf(const LaunchSpec &spec) {
   return turns;
 }
 
+// Whether a block is left out of a launch that samples its ends.
+bool LeftOut(const LaunchSpec &spec, std::uint32_t block) {
+  return spec.ends != 0 && block >= spec.ends && block + spec.ends < spec.blocks;
+}
+
 }  // namespace
 
 bool AloneInBlock(const Core &core) {
@@ -402,6 +407,7 @@ bool Launch(const LaunchSpec &spec) {
   std::vector<Fibre *> waiting;
   bool finished = true;
   for (const std::uint32_t block : TurnsOf(spec)) {
+    if (LeftOut(spec, block)) continue;
     const auto left = RunBlock(pool, SeatsOf(crew, static_cast<int>(block)), finished);
     waiting.insert(waiting.end(), left.begin(), left.end());
   }

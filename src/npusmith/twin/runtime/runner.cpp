@@ -423,6 +423,7 @@ bool RunKernel(Job &job) {
   spec.log = job.request.log;
   spec.mostSteps = job.request.mostSteps;
   spec.dry = job.request.dry;
+  spec.ends = job.request.ends;
   return Watch(job, [&] { return Launch(spec); });
 }
 

@@ -36,6 +36,7 @@ struct LaunchSpec {
   std::string log;                      // file for the timing model (runtime/log.h); empty: none
   std::uint64_t mostSteps = 4000000;    // of the log, for each core; more are counted only
   bool dry = false;  // values are neither moved nor computed nor checked; all the rest happens
+  std::uint32_t ends = 0;  // only so many blocks at either end run; 0: all of them
 };
 
 // One violation; repetitions of the same code, file and line raise `count`.

@@ -9,6 +9,7 @@
 //   direct BLOCKS        call a launcher of the kernel's file, without host side or operator
 //   tail workspace BYTES | tail value BYTES-IN-HEX      its arguments behind inputs and outputs
 //   check AUTO-SYNC NOTES SHUFFLE   0 or 1, 0 or 1, a seed: as in LaunchSpec
+//   ends COUNT           as in LaunchSpec
 //   record PATH MOSTSTEPS DRY       as in LaunchSpec; without a path only DRY counts
 //   program              call the main function of the kernel's file
 //   attr NAME scalar|list VALUE...              VALUE: i:12, f:0x1p3, b:1, s:x6162
@@ -59,6 +60,7 @@ struct Request {
   std::string log;              // as in LaunchSpec
   std::uint64_t mostSteps = 0;
   bool dry = false;
+  std::uint32_t ends = 0;
   bool saturate = false;  // how CTRL[48] starts
   std::vector<TailOrder> tail;
 };

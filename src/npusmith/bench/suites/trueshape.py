@@ -1,0 +1,148 @@
+"""One more check of what was judged at reduced shapes: some of its cores at the task's own ones.
+
+The reference runs on the first and last slices alone (ends.py), the operator on files with holes
+(holes.py), so that addresses go up to the end of every tensor: past 2^31 elements and 4 GB where it
+is so large. What it leaves in these slices is compared by the item's own rule. What cannot be
+checked that way says why, and changes no verdict.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from npusmith.bench.model import TRUE_SHAPE, Candidate, Limits, Record
+from npusmith.bench.suites import place, wire
+from npusmith.bench.suites.ends import WAYS
+from npusmith.bench.suites.rules import Rule
+from npusmith.bench.suites.trials import Order, make_ends
+from npusmith.bench.suites.watch import Ended, run_watched
+from npusmith.errors import NpusmithError, TaskError
+from npusmith.sandbox.box import remove_tree
+
+RIGHT, WRONG, NOT_RUN = TRUE_SHAPE
+_SPARE = 1 << 30  # of the disk, beside the outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The reference at the task's own shapes, its rule, and how much the cores may touch."""
+
+    order: Order
+    rule: Rule
+    most_bytes: int
+
+
+def wants_check(record: Record, candidate: Candidate) -> bool:
+    """Only what is right at the reduced shapes, and a project: a class runs where it likes."""
+    return bool(record.official) and not record.cheating and candidate.format in _FORMATS
+
+
+_FORMATS = ("project", "program")
+
+
+def add_check(record: Record, shape: Shape, candidate: Candidate, limits: Limits) -> None:
+    """Say in the record what the check gave; what is wrong there is not right.
+
+    Of a weak task the suite's verdict stays: it takes kernels that are right for its own values
+    alone, and those of the check are signed.
+    """
+    clock = time.monotonic()
+    try:
+        verdict, words = _check(shape, candidate, limits)
+    except NpusmithError as error:
+        verdict, words = NOT_RUN, f"{error.code}: {error.message}"
+    record.true_shape = f"{verdict}: {words}"[:400]
+    record.seconds["true_shape"] = round(time.monotonic() - clock, 3)
+    if verdict == WRONG:
+        record.official = bool(record.weak_task)
+        record.strict = record.precise = False
+        record.error = f"at the true shape: {words}"[:700]
+
+
+def _check(shape: Shape, candidate: Candidate, limits: Limits) -> tuple[str, str]:
+    try:
+        folder, ends = make_ends(shape.order, seconds=limits.seconds, memory_mb=limits.memory_mb)
+    except TaskError as error:
+        return NOT_RUN, f"{error.code}: {error.message}"
+    if "error" in ends:
+        return NOT_RUN, str(ends["error"])
+    total = sum(wire.size_of(leaf) for leaf in (*ends["inputs"], *ends["outputs"]))
+    work = Path(tempfile.mkdtemp(prefix="npusmith-true-")).resolve()
+    try:
+        ended = _start(shape, candidate, limits, (folder, ends, total), work)
+        verdict, words = _weigh(shape, ends, folder, ended, work)
+    finally:
+        remove_tree(work)
+    return verdict, f"{words}; {total / 1e9:.1f} GB on memory with holes"
+
+
+def _start(
+    shape: Shape,
+    candidate: Candidate,
+    limits: Limits,
+    given: tuple[Path, dict[str, Any], int],
+    work: Path,
+) -> Ended:
+    spot, _, _ = place.put(candidate, limits.chip)
+    folder, ends, total = given
+    orders = {
+        "place": str(spot), "given": str(folder), "parameters": ends["parameters"], "ends": ends,
+        "chip": limits.chip, "seconds": limits.seconds, "bytes": total,
+        "most_bytes": shape.most_bytes,
+    }  # fmt: skip
+    seconds, room = 4 * limits.seconds, total + _SPARE
+    return run_watched("holes", orders, work, seconds=seconds, disk_bytes=room)
+
+
+def _weigh(
+    shape: Shape, ends: dict[str, Any], folder: Path, ended: Ended, work: Path
+) -> tuple[str, str]:
+    reply = ended.reply
+    if ended.error or "error" in reply:
+        error = reply.get("error", {})
+        return NOT_RUN, ended.error or f"{error['code']}: {error['message']}"
+    if "left" in reply:
+        return NOT_RUN, str(reply["left"])
+    errors = [item for item in reply["findings"] if item.get("level") == "error"]
+    if any(item["code"] == "kernel-hang" for item in errors):
+        return NOT_RUN, "the time was up"
+    if errors:
+        return WRONG, f"{errors[0]['code']}: {errors[0]['message']}"
+    if not reply["completed"]:
+        return WRONG, "the kernel did not run to its end"
+    said = _compare(shape, ends, folder, work)
+    where = "first and last {filled} of {size} slices along dimension {dim}".format_map(ends)
+    how = f"{where} ({WAYS[ends['way']]}), {reply['cores']}"
+    return (WRONG, f"{said} in the {how}") if said else (RIGHT, how)
+
+
+def _compare(shape: Shape, ends: dict[str, Any], folder: Path, work: Path) -> str:
+    """What is wrong at the slices; "" when nothing."""
+    leaves = [piece for leaf in ends["outputs"] for _, piece in leaf["runs"]]
+    wanted = [wire.get(leaf, folder) for leaf in leaves]
+    found = [wire.get(leaf | {"tensor": f"piece{at}.bin"}, work) for at, leaf in enumerate(leaves)]
+    if "limit" in ends:
+        gap = float((wanted[0].double() - found[0].double()).abs().max())
+        return "" if gap <= ends["limit"] else f"off by {gap:.3g}, {ends['limit']:.3g} is allowed"
+    golden = [wire.get(piece, folder) for piece in ends["goldens"]] if ends.get("goldens") else None
+    return _joined(shape.rule, wanted, found, golden)
+
+
+def _joined(rule: Rule, wanted: list[Any], found: list[Any], golden: list[Any] | None) -> str:
+    """The rule on all slices of one type at once: counts are of elements, not of pieces."""
+    for dtype in dict.fromkeys(item.dtype for item in wanted):
+        chosen = [at for at, item in enumerate(wanted) if item.dtype == dtype]
+
+        def flat(items: list[Any], chosen: list[int] = chosen) -> Any:
+            return torch.cat([items[at].reshape(-1) for at in chosen])
+
+        wide = None if golden is None else flat(golden)
+        if said := rule(flat(wanted), flat(found), wide, ()):
+            return said
+    return ""

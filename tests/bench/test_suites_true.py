@@ -1,0 +1,121 @@
+"""The check at the true shapes: which slices of a model stand alone, and what it sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from npusmith.bench.model import Candidate, Limits, Record
+from npusmith.bench.suites import rules, trueshape
+from npusmith.bench.suites.ends import _Ends
+from npusmith.bench.suites.trials import Order
+from npusmith.errors import TaskError
+
+COPY = Path(__file__).parents[1] / "kernels" / "copy.tile.py"
+TASK = """import torch
+import torch.nn.functional as F
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(6)
+        torch.nn.init.normal_(self.norm.weight)
+    def forward(self, x, y):
+        return FORWARD
+def get_inputs():
+    return [torch.rand(SHAPE), torch.rand(SHAPE)]
+def get_init_inputs():
+    return []
+"""
+
+
+def look(folder: Path, forward: str, shape: str = "4096, 6, 9", dtype: str = "") -> dict[str, Any]:
+    """What ends.py finds of a model, in this process."""
+    text = TASK.replace("FORWARD", forward).replace("SHAPE", shape)
+    if dtype:
+        text = text.replace(f"rand({shape}", f"rand({shape}, dtype=torch.{dtype}")
+    orders = {"path": str(folder / "task.py"), "text": text, "seed": 3, "training": True}
+    return _Ends(orders, folder).run()
+
+
+@pytest.mark.parametrize(
+    ("forward", "way", "dim", "shape"),
+    [
+        ("x.softmax(-1) + y", "apart", 0, [4096, 6, 9]),
+        ("(x + y).amax(1)", "apart", 0, [4096, 9]),
+        ("self.norm(x)", "apart", 1, [4096, 6, 9]),
+        ("x / torch.norm(x) + y", "zeros", 0, [4096, 6, 9]),
+        ("(x - y).square().sum()", "zeros", 0, []),
+        ("F.mse_loss(x, y)", "mean", 0, []),
+        ("x.exp().mean()", "mean", 0, []),
+    ],
+)
+def test_the_way_in_which_slices_stand_alone_is_found(
+    tmp_path: Path, forward: str, way: str, dim: int, shape: list[int]
+) -> None:
+    found = look(tmp_path, forward)
+    assert (found["way"], found["dim"]) == (way, dim)
+    (output,) = found["outputs"]
+    assert output["shape"] == shape
+    # the last slices lie at the end of every tensor that has them
+    starts, piece = found["inputs"][0]["runs"][-1]
+    assert starts[-1] + piece["shape"][-1] == 4096 * 6 * 9
+
+
+@pytest.mark.parametrize(
+    "forward",
+    ["x - x.mean() + y.mean((0, 1))", "x.softmax(0).softmax(1)", "torch.log(x).mean()"],
+)
+def test_what_cannot_be_looked_at_says_so(tmp_path: Path, forward: str) -> None:
+    with pytest.raises(TaskError, match="slices depend on each other"):
+        look(tmp_path, forward)
+
+
+def test_halves_have_their_float64_results_beside_them(tmp_path: Path) -> None:
+    found = look(tmp_path, "(x + y).exp()", dtype="float16")
+    assert [piece["dtype"] for piece in found["goldens"]] == ["float64", "float64"]
+
+
+def record() -> Record:
+    return Record(
+        key="", suite="s", item="i", category="c", writer="w", sample=0, candidate="",
+        official=True, strict=True, precise=True,
+    )  # fmt: skip
+
+
+def check(forward: str, most_bytes: int = 1 << 30, **changes: str) -> Record:
+    """The record of the copying kernel with these changes, where the model is `forward`."""
+    text = TASK.replace("FORWARD", forward).replace("SHAPE", "400000, 4")
+    text = text.replace("(self, x, y)", "(self, x)").replace(", torch.rand(400000, 4)]", "]")
+    kernel = COPY.read_text()
+    for old, new in changes.items():
+        assert old in kernel
+        kernel = kernel.replace(old, new)
+    candidate = Candidate(format="program", files={"copy.tile.py": kernel}, writer="test")
+    order = Order(path="task.py", text=text, seed=3, seeds=(), training=True)
+    found = record()
+    limits = Limits(seconds=60, memory_mb=4096)
+    shape = trueshape.Shape(order, rules.multikernelbench, most_bytes)
+    trueshape.add_check(found, shape, candidate, limits)
+    return found
+
+
+def test_a_right_kernel_is_right_at_both_ends_by_a_few_cores() -> None:
+    found = check("x * 1")
+    assert found.true_shape.startswith("right: first and last 2 of 400000 slices"), found
+    assert "4 of 48 cores" in found.true_shape and found.official and found.strict
+
+
+def test_a_kernel_that_leaves_the_end_out_is_wrong_whoever_it_is() -> None:
+    found = check(
+        "x * 1", **{"min(first + per_core, size), TILE)": "min(first + per_core, 99), TILE)"}
+    )
+    assert found.true_shape.startswith("wrong: off by"), found
+    assert "48 of 48 cores" in found.true_shape  # all were asked before it was said
+    assert not found.official and not found.strict and found.error.startswith("at the true shape")
+
+
+def test_what_would_touch_too_much_is_not_run_and_changes_nothing() -> None:
+    found = check("x * 1", most_bytes=1000)
+    assert found.true_shape.startswith("not run: 4 cores would touch more") and found.official
