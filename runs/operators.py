@@ -3,15 +3,17 @@
     python runs/operators.py --root CHECKOUT [--json FILE] [--search N] [TASK...]
 
 One row a task: estimated time, eager estimate and their ratio, share of the memory roof reached,
-what is busy, evaluations. TASK is `category` or `category/name`; without one, the 52 operators of
-the seven categories. No kernel is judged here and no values are computed: `npusmith bench` does
-that. All times are estimates of the timing model.
+what is busy, evaluations, and how long writing took (search included, capture not) by the clock and
+in seconds of processors, which a busy machine does not change much. TASK is `category` or
+`category/name`; without one, the 52 operators of the seven categories. No kernel is judged here and
+no values are computed: `npusmith bench` does that. All times are estimates of the timing model.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +22,8 @@ from typing import Any
 from npusmith.errors import NpusmithError
 from npusmith.plan import write
 from npusmith.plan.evaluate import Evaluator
-from npusmith.plan.search import search_plan, tile_of
+from npusmith.plan.knobs import tile_of
+from npusmith.plan.search import search_plan
 from npusmith.plan.shrink import goes_in_step, shrink
 from npusmith.target.chips import Chip, find_chip
 from npusmith.task.graph import Graph
@@ -46,11 +49,13 @@ def measure(path: Path, chip: Chip, budget: int) -> Row:
 
 def row_of(name: str, graph: Graph, chip: Chip, budget: int) -> Row:
     """The row of a task's graph."""
+    begin = now()
     try:
         plan, trials = write(graph, f"{name.rpartition('/')[2]}_custom", chip), 1
         if budget:
             plan, searched = search_plan(plan, graph, chip, budget)
             trials = len(searched.trials)
+        spent = [after - before for after, before in zip(now(), begin, strict=True)]
         shapes = shrink(graph, plan.spec, chip, in_step=goes_in_step(plan.program))
         found = Evaluator(plan.spec, chip, shapes).time(plan.program)
     except NpusmithError as error:
@@ -68,8 +73,16 @@ def row_of(name: str, graph: Graph, chip: Chip, budget: int) -> Row:
         "imbalance": round(imbalance(found.timing), 3),
         "tile": tile_of(plan.program),
         "evaluations": trials,
+        "wall_s": round(spent[0], 2),
+        "cpu_s": round(spent[1], 2),
         "note": plan.notes[-1],
     }
+
+
+def now() -> tuple[float, float]:
+    """Seconds by the clock, and of processors: of this process and those that it has waited for."""
+    used = os.times()
+    return used.elapsed, used.user + used.system + used.children_user + used.children_system
 
 
 def paths(root: Path, names: list[str]) -> Iterator[Path]:
@@ -80,11 +93,12 @@ def paths(root: Path, names: list[str]) -> Iterator[Path]:
 
 def line(row: Mapping[str, Any]) -> str:
     if "refused" in row:
-        return f"| {row['task']} | {row['refused'][:80]} | | | | | | |"
+        return f"| {row['task']} | {row['refused'][:80]} | | | | | | | | |"
     busy = ", ".join(f"{unit} {part:.0%}" for unit, part in row["busy"].items() if part >= 0.2)
     return (
         f"| {row['task']} | {row['us']:.1f} | {row['eager_us']:.1f} | {row['ratio']:.2f} "
-        f"| {row['memory']:.2f} | {busy} | {row['imbalance']:.2f} | {row['evaluations']} |"
+        f"| {row['memory']:.2f} | {busy} | {row['imbalance']:.2f} | {row['evaluations']} "
+        f"| {row['wall_s']:.1f} | {row['cpu_s']:.1f} |"
     )
 
 
@@ -95,7 +109,9 @@ def totals(rows: list[Row]) -> str:
     return (
         f"{len(timed)} of {len(rows)} timed; at least 0.8 x eager {fast[0.8]}, 1.0 x {fast[1.0]}; "
         f"geometric mean {statistics.geometric_mean(ratios):.2f}; memory roof median "
-        f"{statistics.median(row['memory'] for row in timed):.2f}"
+        f"{statistics.median(row['memory'] for row in timed):.2f}; written in "
+        f"{statistics.median(row['wall_s'] for row in timed):.1f} s, "
+        f"{statistics.median(row['cpu_s'] for row in timed):.1f} s of processors (medians)"
     )
 
 
@@ -108,8 +124,10 @@ def main() -> None:
     parser.add_argument("--chip", default="910B2")
     options = parser.parse_args()
     chip, rows = find_chip(options.chip), []
-    print("| Task | us | eager us | eager / us | memory roof | busy | imbalance | evaluations |")
-    print("|---|---|---|---|---|---|---|---|")
+    head = "Task | us | eager us | eager / us | memory roof | busy | imbalance | evaluations"
+    head += " | s | cpu s"
+    print(f"| {head} |")
+    print("|---" * 10 + "|")
     for path in paths(options.root, options.tasks):
         rows.append(measure(path, chip, options.search))
         print(line(rows[-1]), flush=True)

@@ -579,7 +579,7 @@ _TASK: list[Code] = _rows(
         "task-export",
         "The model cannot be captured as a graph.",
         "what torch.export accepts: no control flow that depends on values",
-        "rewrite the line that is named with tensor operations",
+        "rewrite the line that is named with tensor operations, or split the module there",
     ),
     (
         "task-prepare",
@@ -602,13 +602,13 @@ _PLAN: list[Code] = _rows(
         "plan-unsupported-op",
         "The deterministic writer has no rule for an operation, or for this form of it.",
         "pointwise operations, reductions, softmax and normalizations of core ATen",
-        "write this part of the model with other operations, or leave it to PyTorch",
+        "split the module there and leave this to PyTorch, use other operations, or --writer agent",
     ),
     (
         "plan-data-movement",
         "An operation moves or picks elements (slices, joins, gathers, pads, matrix products).",
         "operations that keep every element where it is",
-        "leave this operation to PyTorch and generate the part after it",
+        "leave this operation to PyTorch and generate the part after it, or --writer agent",
     ),
     (
         "plan-transpose",
@@ -638,7 +638,7 @@ _PLAN: list[Code] = _rows(
         "plan-dtype",
         "An element type cannot be computed with exactly on the vector cores.",
         "float32, float16, bfloat16, bool, and int32 in sums, products, minimum and maximum",
-        "convert to float32 in the model",
+        "convert to float32 in the model, or split there and leave this to PyTorch",
     ),
     (
         "plan-index-output",
@@ -1677,8 +1677,14 @@ _AGENT: list[Code] = _rows(
     (
         "model-refused",
         "The endpoint does not accept the call.",
-        "a model that the endpoint serves, and a prompt that fits its context",
-        "look at the endpoint's own words above",
+        "a model that the endpoint serves, at a URL up to and with /v1",
+        "look at the endpoint's own words above; --resume goes on where the run stopped",
+    ),
+    (
+        "model-context",
+        "The call does not fit the model's context.",
+        "prompt and --max-tokens together within the context of the model",
+        "lower --max-tokens, or serve the model with a longer context",
     ),
     # what came back
     (

@@ -88,3 +88,14 @@ def test_spence_has_the_values_of_the_dilogarithm() -> None:
     assert stubs.spence(1.0) == 0
     assert stubs.spence(0.0) == pytest.approx(np.pi**2 / 6)
     assert np.isnan(stubs.spence(-1.0))
+
+
+def test_a_nan_that_float64_does_not_have_is_left_out_and_one_that_it_has_is_not() -> None:
+    nan = float("nan")
+    wanted, found = torch.tensor([nan, 1.0, nan]).half(), torch.tensor([2.0, 1.0, nan]).half()
+    assert rules.strict(wanted, found) == "output 0: 1 elements are NaN on one side alone"
+    assert rules.precise(wanted, found, [torch.tensor([2.0, 1.0, nan]).double()]) == ""
+    assert rules.strict(wanted, found, [torch.tensor([2.0, 1.0, nan]).double()]) == ""
+    assert "NaN on one side" in rules.strict(
+        wanted, found, [torch.tensor([nan, 1.0, nan]).double()]
+    )

@@ -151,6 +151,20 @@ def _behind(x: Array) -> Array:
     return np.asarray(np.cumprod(x.astype(np.float64)[::-1])[::-1])
 
 
+def _ranges(x: Array) -> Array:
+    starts = np.arange(0, x.shape[1], 8)
+    return np.maximum.reduceat(x, starts, axis=1) - np.minimum.reduceat(x, starts, axis=1)
+
+
+def _row_numbers(x: Array) -> Array:
+    """x * largest - sum - smallest, of every row."""
+    wide = x.astype(np.float64)
+    largest, total, smallest = (
+        wide.max(-1, keepdims=True), wide.sum(-1, keepdims=True), wide.min(-1, keepdims=True)
+    )  # fmt: skip
+    return np.asarray(wide * largest - total - smallest)
+
+
 def _near_one(size: int) -> Callable[..., list[Array]]:
     return lambda rng: [(1 + rng.standard_normal(size) / 100).astype(np.float32)]
 
@@ -239,11 +253,25 @@ CASES: tuple[Case, ...] = (
     ),
     *(
         Case(
+            "block_ranges", "x".join(map(str, shape)), _floats(shape), _ranges,
+            lambda x: (x.shape[0], -(-x.shape[1] // 8)), F32,
+        )
+        for shape in ((5, 64), (50, 1001))
+    ),
+    *(
+        Case(
             "block_sums", "x".join(map(str, shape)), _floats(shape),
             lambda x: np.add.reduceat(x, np.arange(0, x.shape[1], 8), axis=1),
             lambda x: (x.shape[0], -(-x.shape[1] // 8)), F32, rtol=1e-5, atol=1e-5,
         )
         for shape in ((1, 3), (5, 64), (50, 1001))
+    ),
+    *(
+        Case(
+            "short_rows", "x".join(map(str, shape)), _floats(shape), _row_numbers, _same, F32,
+            rtol=1e-5, atol=1e-4,
+        )
+        for shape in ((1, 1), (300, 7), (20, 64), (9, 130))
     ),
     *_rows("cumsum_exclusive", _before, rtol=1e-5, atol=1e-4),
     *(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from npusmith.errors import LowerError
+from npusmith.errors import LangError, LowerError
 from npusmith.ir.nodes import (
     Alloc,
     Barrier,
@@ -285,6 +285,36 @@ for i in range(n):
     library = lower(parse(text.replace("OP", "tanh")), chip)
     assert [item.depth for item in plain.kernel.buffers] == [2, 2]
     assert [item.depth for item in library.kernel.buffers] == [2, 1]
+
+
+def test_a_program_may_say_how_many_copies_of_a_buffer_there_are(
+    kernel_text: Text, chip: Chip
+) -> None:
+    body = """
+for i in range(n):
+    with copy_in:
+        load(xt, x, 8)
+    with compute:
+        exp(et, xt, 8)
+        exp(yt, et, 8)
+    with copy_out:
+        store(y, yt, 8)
+"""
+    text = kernel_text(body, buffers="xt yt et")
+
+    def depths(x: str, e: str = "") -> list[int]:
+        said = text.replace("xt = ub(64, float32", f"xt = ub(64, float32{x}")
+        said = said.replace("et = ub(64, float32", f"et = ub(64, float32{e}")
+        found = lower(parse(said), chip).kernel
+        return [found.buffer(name).depth for name in ("xt", "yt", "et")]
+
+    assert depths("") == [2, 2, 1]
+    assert depths(", copies=1") == [1, 2, 1]
+    assert depths(", copies=3") == [3, 2, 1]
+    with pytest.raises(LowerError, match="2 copies of 'et', which is scratch"):
+        depths("", ", copies=2")
+    with pytest.raises(LangError, match="copies"):
+        depths(", copies=4")
 
 
 # --------------------------------------------------------------------------------------- sync

@@ -38,6 +38,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
     "indices of max": (lambda x: x.max(1)[1], (R(4, 5),), "plan-index-output"),
     "remainder": (lambda x: torch.remainder(x, 2), (R(4, 5),), "plan-unsupported-op"),
     "floor division": (lambda x: x // 2, (R(4, 5),), "plan-unsupported-op"),
+    "a number out of a tensor": (lambda x: x * x.max().item(), (R(4, 5),), "plan-unsupported-op"),
+    "splits": (lambda x: x.chunk(2, 1)[0], (R(4, 6),), "plan-data-movement"),
     "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
     "cummax": (lambda x: x.cummax(1)[0], (R(4, 5),), "plan-data-movement"),
     "scans along two axes": (

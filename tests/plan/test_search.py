@@ -10,7 +10,8 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Program
 from npusmith.ir.text import show
 from npusmith.lang import check_all, parse
-from npusmith.plan.search import Schedule, apply, search, tile_of
+from npusmith.plan.knobs import Schedule, tile_of, turned
+from npusmith.plan.search import search
 from npusmith.target.chips import find_chip
 
 CHIP = find_chip("910B2")
@@ -121,6 +122,37 @@ def test_a_candidate_that_cannot_be_timed_is_a_trial_without_a_time() -> None:
 
 def test_folds_go_with_the_tile_or_the_tile_is_left_alone() -> None:
     folded = parse(TEXT.replace("TILE = 4096", "TILE = 4096\nFOLDS = 9"), "twice.tile.py")
-    changed = apply(folded, Schedule(1024))
+    changed = turned(folded, Schedule(1024))
     assert changed is not None and dict(changed.consts) == {"TILE": 1024, "FOLDS": 7}
-    assert apply(folded, Schedule(1536)) is None
+    assert turned(folded, Schedule(1536)) is None
+
+
+def test_every_parameter_stands_in_the_text_and_leaves_the_program_legal() -> None:
+    for schedule, word in (
+        (Schedule(4096, copies=3), "ub(TILE, float32, copies=3)"),
+        (Schedule(4096, copies=1), "ub(TILE, float32, copies=1)"),
+        (Schedule(4096, in_turn=True), "in range(core_id(), tiles, core_count())"),
+        (Schedule(2048, cores=24, in_turn=True), "min(chip.vector_cores, 24)"),
+    ):
+        changed = turned(program(), schedule)
+        assert changed is not None
+        assert not check_all(changed, CHIP)
+        assert word in show(changed)
+        assert parse(show(changed)) == changed
+    assert turned(program(), Schedule(4096, lines=64)) is None  # rows are not short
+    assert turned(program(), Schedule(4096, unit=128)) is None  # the host rounds no tile
+
+
+def test_pieces_dealt_in_turn_are_not_tried_where_cores_wait_for_each_other() -> None:
+    waits = TEXT.replace(
+        "            store(y[at], y_out, n)\n",
+        "            store(y[at], y_out, n)\n    sync_cores()\n",
+    )
+    assert turned(parse(waits), Schedule(4096, in_turn=True)) is None
+
+
+def test_rows_that_tiles_divide_evenly_are_tried() -> None:
+    time, asked = model(3584)
+    found = search(program(), CHIP, time, 40, rows=(7100,))
+    assert found.schedule.tile == 3584
+    assert len(asked) <= 40

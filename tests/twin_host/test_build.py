@@ -179,6 +179,17 @@ def test_only_the_entries_used_last_are_kept(tmp_path: Path) -> None:
     assert left == {"0", "1", "3", "unfinished"}
 
 
+def test_large_entries_go_first_but_for_those_that_may_be_in_use(tmp_path: Path) -> None:
+    for at in range(12):
+        cache.fetch(tmp_path / str(at), lambda folder: (folder / "data").write_bytes(b"0" * 1000))
+        os.utime(tmp_path / str(at) / "complete", (at + 1, at + 1))
+    cache.keep_newest(tmp_path, 12, tmp_path / "0", most_bytes=9500)
+    left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert left == {str(at) for at in (0, *range(3, 12))}
+    cache.keep_newest(tmp_path, 12, tmp_path / "11", most_bytes=1)
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 8
+
+
 def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch: pytest.MonkeyPatch, chip: Chip
 ) -> None:

@@ -201,6 +201,8 @@ class Buffer:
     """`name = ub(length, dtype)`: a named piece of the unified buffer, length in elements.
 
     `length` uses literals and module-level constants only, so that UB is known before any run.
+    `copies`: of a loaded or stored buffer, how many there are, so that copies overlap with
+    computing; 0 leaves it to the lowering, which sets `depth`.
     """
 
     name: str
@@ -208,6 +210,7 @@ class Buffer:
     length: Expr
     role: Role | None = None
     depth: int = 1
+    copies: int = 0
     line: int = field(default=0, compare=False)
 
 

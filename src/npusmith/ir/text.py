@@ -297,4 +297,5 @@ def _doc(doc: str, first: Stmt | None) -> list[str]:
 def _buffer(item: Buffer) -> str:
     marks = "" if item.role is None else f", {item.role.value}"
     marks += "" if item.depth == 1 else f", depth={item.depth}"
+    marks += "" if item.copies == 0 or item.role is not None else f", copies={item.copies}"
     return f"{item.name} = ub({show_expr(item.length)}, {item.dtype.value}{marks})"

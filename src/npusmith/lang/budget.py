@@ -20,9 +20,9 @@ def length_of(item: Buffer, consts: Consts) -> int | None:
 
 
 def bytes_of(item: Buffer, consts: Consts, chip: Chip) -> int:
-    """Bytes that the buffer takes: whole blocks."""
+    """Bytes that the buffer takes: whole blocks, as often as the program says."""
     raw = (length_of(item, consts) or 1) * item.dtype.bytes
-    return -(-raw // chip.block_bytes) * chip.block_bytes
+    return -(-raw // chip.block_bytes) * chip.block_bytes * max(item.copies, 1)
 
 
 def check_lengths(program: Program, file: str) -> Log:

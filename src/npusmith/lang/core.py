@@ -42,7 +42,7 @@ from npusmith.lang.lifetimes import drains, fills
 from npusmith.lang.memory import GlobalTensor, Index, LocalBuffer, Slot
 from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
-from npusmith.target.intrinsics import INTRINSICS, Form, Intrinsic, Operand
+from npusmith.target.intrinsics import INTRINSICS, LONGEST_ROW, Form, Intrinsic, Operand
 from npusmith.target.meaning import integer_limits
 
 Array = np.ndarray[Any, Any]
@@ -278,16 +278,19 @@ class Core:
         source = next((buffer.dtype for kind, buffer, _ in places if kind is Operand.SRC), None)
         dtype = places[0][1].dtype
         source = source or dtype
+        scalars = [self._scalar(row, expr, source) for expr in stmt.scalars]
+        cols = int(scalars[0]) if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS) else 1
         for kind, buffer, start in places:
-            covered = extent(row, kind, count, source)
+            covered = extent(row, kind, count, source, cols)
             self._need_inside(buffer, start, covered, reach_code(row, kind))
-        self._need_apart(row, places, count, source)
+        self._need_apart(row, places, count, source, cols)
         dst, at = places[0][1:]
         slot = self._slot(dst)
         old = self._defined(dst, slot, at, count).copy() if row.reads_dst else None
-        scalars = [self._scalar(row, expr, source) for expr in stmt.scalars]
         if row.form is Form.GATHER:
             sources = self._gathered(places, count, int(scalars[0]))
+        elif row.form is Form.FOLD_ROWS:
+            sources = [self._short_rows(*places[1][1:], count, cols)]
         else:
             sources = [
                 self._source(kind, buffer, start, count)
@@ -298,11 +301,11 @@ class Core:
         if row.whole_repeats:
             slot.write_bits(at, result, count, extent(row, Operand.DST, count, source))
         else:
-            slot.poison(at, at + extent(row, Operand.DST, count, source))
+            slot.poison(at, at + extent(row, Operand.DST, count, source, cols))
             slot.write(at, result)
         for kind, buffer, start in places:
             if kind is Operand.TMP:
-                stop = start + extent(row, kind, count, source)
+                stop = start + extent(row, kind, count, source, cols)
                 self._slot(buffer).poison(start, stop)
 
     def _source(self, kind: Operand, buffer: LocalBuffer, start: int, count: int) -> Array:
@@ -313,6 +316,13 @@ class Core:
         if bad is not None:
             raise self.fail("lang-undefined-read", f"bit {bad} of {buffer.name!r} is undefined")
         return slot.data[start : start + -(-count // 8)]
+
+    def _short_rows(self, buffer: LocalBuffer, start: int, rows: int, cols: int) -> Array:
+        """Whole rows, whose padding may be undefined."""
+        slot, pitch = self._slot(buffer), row_pitch(cols, buffer.dtype)
+        for row in range(rows):
+            self._defined(buffer, slot, start + row * pitch, cols)
+        return slot.data[start : start + rows * pitch]
 
     def _gathered(
         self, places: Sequence[tuple[Operand, LocalBuffer, int]], count: int, base: int
@@ -341,6 +351,10 @@ class Core:
             if not 0 <= value < 2**32:
                 raise self.fail("lang-range", f"a base of {value} bytes")
             return value
+        if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
+            if not 1 <= value <= LONGEST_ROW:
+                raise self.fail("lang-range", f"rows of {value} elements")
+            return value
         if row.int_scalar and not 0 <= value < dtype.bytes * 8:
             raise self.fail("lang-range", f"a shift of {dtype.value} by {value}")
         if not dtype.is_float and not row.int_scalar:
@@ -355,11 +369,12 @@ class Core:
         places: Sequence[tuple[Operand, LocalBuffer, int]],
         count: int,
         source: DType,
+        cols: int,
     ) -> None:
         (_, dst, at), *others = places
-        end = at + extent(row, Operand.DST, count, source)
+        end = at + extent(row, Operand.DST, count, source, cols)
         for kind, buffer, start in others:
-            stop = start + extent(row, kind, count, source)
+            stop = start + extent(row, kind, count, source, cols)
             if buffer is not dst or end <= start or stop <= at:
                 continue
             same = start == at and may_share(row)

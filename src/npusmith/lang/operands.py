@@ -78,8 +78,13 @@ def scalar_is_float(op: Op, dtypes: list[DType]) -> bool:
     return not row.int_scalar and _source(row, dtypes).is_float
 
 
-def extent(row: Intrinsic, kind: Operand, count: int, source: DType) -> int:
-    """How many elements an operand covers when the operation has `count` elements."""
+def extent(row: Intrinsic, kind: Operand, count: int, source: DType, cols: int = 1) -> int:
+    """How many elements an operand covers when the operation has `count` elements.
+
+    `cols`: the elements of a short row, of which there are `count`.
+    """
+    if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
+        return _short_rows(row, kind, count, cols)
     whole = -(-count // source.per_repeat) * source.per_repeat if row.whole_repeats else count
     match kind:
         case Operand.DST if row.form is Form.LANES:
@@ -100,6 +105,15 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType) -> int:
             return count
 
 
+def _short_rows(row: Intrinsic, kind: Operand, rows: int, cols: int) -> int:
+    """Numbers come by the block; scratch holds 8 parts of each, twice where rows take two turns."""
+    whole = -(-rows // 8) * 8
+    if kind is Operand.TMP:
+        return whole * (16 if row.form is Form.FOLD_ROWS and cols > 64 else 8)
+    numbers = (kind is Operand.DST) == (row.form is Form.FOLD_ROWS)
+    return whole if numbers else rows * row_pitch(cols, DType.FLOAT32)
+
+
 def reach_code(row: Intrinsic, kind: Operand) -> str:
     """The error of an operand that is too short."""
     if kind is Operand.MASK or (kind is Operand.DST and row.whole_repeats):
@@ -115,7 +129,7 @@ def row_pitch(count: int, dtype: DType) -> int:
 def may_share(row: Intrinsic) -> bool:
     """May source and destination be the same view?"""
     # doc: the math library forbids overlapping operands
-    apart = row.form in (Form.LANES, Form.RUNNING, Form.GATHER, Form.BLOCKS)
+    apart = row.form not in (Form.MAP, Form.ROWS)
     return not apart and not row.library and not row.whole_repeats
 
 

@@ -27,6 +27,7 @@ from npusmith.lang.source import Source, read_tree, short
 from npusmith.lang.stmt import read_stmt, read_text
 from npusmith.lang.words import DTYPES, mean
 
+MOST_COPIES = 3  # of a buffer: one is filled, one computed on, one given back
 _ROLES = tuple(role.value for role in TensorRole)
 
 
@@ -250,8 +251,22 @@ def _buffer(node: ast.stmt, source: Source) -> Buffer:
     target, call = node.targets[0], node.value
     if len(node.targets) > 1 or not isinstance(target, ast.Name):
         raise source.error("lang-buffer-place", "a buffer has one name", node)
-    if len(call.args) != 2 or call.keywords:
+    if len(call.args) != 2:
         raise source.error("lang-operands", "ub() takes a length and an element type", node)
     dtype = _dtype(call.args[1], source)
     length = read_expr(call.args[0], source)
-    return Buffer(target.id, dtype, length, line=node.lineno)
+    return Buffer(target.id, dtype, length, copies=_copies(call, source), line=node.lineno)
+
+
+def _copies(call: ast.Call, source: Source) -> int:
+    """`copies=2`: how often a buffer exists; 0 when nothing is said."""
+    match call.keywords:
+        case []:
+            return 0
+        case [ast.keyword("copies", ast.Constant(int(count)))] if 1 <= count <= MOST_COPIES:
+            return count
+        case _:
+            raise source.error(
+                "lang-operands", "ub() takes a length, an element type, and copies", call,
+                legal=f"copies=1 to copies={MOST_COPIES}",
+            )  # fmt: skip

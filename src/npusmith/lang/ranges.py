@@ -62,10 +62,15 @@ class _Ranges:
         source = self.dtypes[(sources or [stmt.views[0]])[0].buffer]
         for kind, view in kinds:
             self._align(stmt, view)
-            covered = extent(row, kind, count, source)
+            covered = extent(row, kind, count, source, self._cols(stmt))
             self._reach(stmt, view, covered, reach_code(row, kind))
             if kind is not Operand.DST:
                 self._overlap(stmt, stmt.views[0], view, count, same=may_share(row))
+
+    def _cols(self, stmt: Op) -> int:
+        """Elements of a short row, as far as they are known; at least 1."""
+        known = self.bounds.exact(stmt.scalars[0]) if stmt.scalars else None
+        return max(known or 1, 1)
 
     def _copy(self, stmt: Load | Store, view: View, offset: Expr) -> None:
         self._align(stmt, view)

@@ -36,7 +36,9 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.LANES, "Reductions along the last axis, in registers"),
     (Form.ROWS, "Reductions down a middle axis, by accumulating whole rows"),
     (Form.RUNNING, "Running folds along the last axis"),
-    (Form.BLOCKS, "Sums of blocks of 32 bytes"),
+    (Form.BLOCKS, "Folds of blocks of 32 bytes"),
+    (Form.FOLD_ROWS, "Short rows to numbers"),
+    (Form.SPREAD_ROWS, "Numbers along short rows"),
     (Form.GATHER, "Elements from anywhere in a buffer"),
 )
 
@@ -112,6 +114,11 @@ def _notes(row: Intrinsic) -> list[str]:
 
 
 def _tmp(row: Intrinsic) -> str:
+    if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
+        numbers = "dst" if row.form is Form.FOLD_ROWS else "a"
+        text = f"n rows of s elements; {numbers}: room for n rounded up to 8; tmp: 8 times that"
+        more = ", 16 times for s > 64" if row.form is Form.FOLD_ROWS else ""
+        return f"{text}{more}; apart"
     if row.form is Form.RUNNING:
         text = f"dst and tmp: n rounded up to {RUNNING_STEP} elements, tmp of a buffer of its own"
         return text + "; apart; the tail of dst is lost"

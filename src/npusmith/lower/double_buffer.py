@@ -21,12 +21,13 @@ def double_buffer(program: Program, chip: Chip) -> Program:
     before: `xt` one buffer of 16 KB, loaded in a loop
     after:  `xt` two buffers of 16 KB: one is loaded while the other is computed on
 
-    The deepest loop goes first, then the largest buffer. UB that does not hold even single buffers
-    is an error; 16 KB stay free where a library function needs scratch.
+    The deepest loop goes first, then the largest buffer. Where the program says how many `copies`
+    there are, so many there are. UB that does not hold what is asked for is an error; 16 KB stay
+    free where a library function needs scratch.
     """
     kernel = program.kernel
     limit = chip.ub_bytes - (LIBRARY_BYTES if _uses_library(kernel.body) else 0)
-    used = sum(_bytes(item, chip) for item in kernel.buffers)
+    used = sum(_bytes(item, chip) * max(item.copies, 1) for item in kernel.buffers)
     if used > limit:
         raise LowerError(
             "lower-ub",
@@ -43,13 +44,19 @@ def double_buffer(program: Program, chip: Chip) -> Program:
         )
     queues = {role: [item for item in kernel.buffers if item.role is role] for role in _QUEUES}
     for role, items in queues.items():
-        if len(items) > MOST_PER_POSITION:
+        count = sum(max(item.copies, 1) for item in items)
+        if count > MOST_PER_POSITION:
+            raise LowerError("lower-queues", f"{count} buffers at {role.value}", seen=role.value)
+    for item in kernel.buffers:
+        if item.role not in _QUEUES and item.copies > 1:
             raise LowerError(
-                "lower-queues", f"{len(items)} buffers at {role.value}", seen=role.value
-            )
+                "lower-queues", f"{item.copies} copies of {item.name!r}, which is scratch",
+                seen=item.name, legal="copies of buffers that are loaded or stored",
+            )  # fmt: skip
     doubled = _chosen(kernel.buffers, kernel.body, chip, limit - used)
     buffers = tuple(
-        replace(item, depth=2) if item.name in doubled else item for item in kernel.buffers
+        replace(item, depth=2 if item.name in doubled else max(item.copies, 1))
+        for item in kernel.buffers
     )
     return replace(program, kernel=replace(kernel, buffers=buffers))
 
@@ -62,10 +69,11 @@ def _chosen(buffers: tuple[Buffer, ...], body: Block, chip: Chip, room: int) -> 
     queued = [item for item in buffers if item.role in _QUEUES]
     slots = dict.fromkeys(_QUEUES, MOST_PER_POSITION)
     for item in queued:
-        slots[item.role or Role.VECIN] -= 1
+        slots[item.role or Role.VECIN] -= max(item.copies, 1)
     chosen: set[str] = set()
-    spare = MOST_BUFFERS - len(buffers)
-    for item in sorted(queued, key=lambda item: (-depths.get(item.name, 0), -_bytes(item, chip))):
+    spare = MOST_BUFFERS - sum(max(item.copies, 1) for item in buffers)
+    free = [item for item in queued if not item.copies]
+    for item in sorted(free, key=lambda item: (-depths.get(item.name, 0), -_bytes(item, chip))):
         role = item.role or Role.VECIN
         if len(chosen) == spare:
             break

@@ -36,15 +36,22 @@ from npusmith.lower.masks import framed, masked_form, shared_count
 from npusmith.lower.spell import Spelling
 from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
+MARK = "\0"  # between a line of C++ and the line of the tile program that it was made of
 _ATOMIC = {Atomic.ADD: "SetAtomicAdd", Atomic.MAX: "SetAtomicMax", Atomic.MIN: "SetAtomicMin"}
 
 
 class Printer:
-    """Prints one C++ function; `calls` are the stages that it may call."""
+    """Prints one C++ function; `calls` are the stages that it may call.
 
-    def __init__(self, spelling: Spelling, calls: dict[int, StageCall]) -> None:
+    `marks`: each line ends with MARK and the line that its statement has in the tile program.
+    """
+
+    def __init__(
+        self, spelling: Spelling, calls: dict[int, StageCall], marks: bool = False
+    ) -> None:
         self.spell = spelling
         self.calls = calls
+        self.marks = marks
         self.copies = 0
         self.masked = False  # the count of instructions is in the mask register
 
@@ -58,7 +65,8 @@ class Printer:
                 if not (isinstance(stmt, Assign) and stmt.target == name):
                     lines += self._declare(name, indent)
             below = tuple(places.below.get((at, body), frozenset()) for body in (0, 1))
-            lines += self._statement(block, at, indent, below, fresh)
+            made = self._statement(block, at, indent, below, fresh)
+            lines += marked(made, _origin(stmt)) if self.marks else made
         return lines
 
     def _declare(self, name: str, indent: int) -> list[str]:
@@ -206,7 +214,8 @@ class Printer:
             types[kind].append(self.spell.program.kernel.buffer(view.buffer).dtype)
         element = (types[Operand.SRC] or types[Operand.DST])[0]
         # doc: Gather's base address is a uint32_t of bytes
-        scalar = DType.UINT32 if row.form is Form.GATHER else element
+        scalars = {Form.GATHER: DType.UINT32, Form.FOLD_ROWS: DType.INT32}
+        scalar = (scalars | {Form.SPREAD_ROWS: DType.INT32}).get(row.form, element)
         count = self.spell.show(op.count)
         if row.whole_repeats:
             count = self.spell.rounded(op.count, element.per_repeat)
@@ -246,6 +255,16 @@ class Printer:
                 return "SyncAll();"
             case _:  # split_combine leaves no Combine
                 raise TypeError(type(stmt).__name__)
+
+
+def _origin(stmt: Stmt) -> int:
+    """Of comments none: what stands beside one is not made of it."""
+    return 0 if isinstance(stmt, Note) else getattr(stmt, "line", 0)
+
+
+def marked(lines: list[str], line: int) -> list[str]:
+    """The lines with that origin, where they have none yet; 0: it has no line."""
+    return [text if MARK in text or not line else f"{text}{MARK}{line}" for text in lines]
 
 
 def _steady(expr: Expr, changed: set[str]) -> bool:

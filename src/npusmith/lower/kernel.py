@@ -10,7 +10,7 @@ from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, Sy
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import Block, bodies, names, operands, statements, values
 from npusmith.lower.cpp import real
-from npusmith.lower.emit import Printer
+from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
 from npusmith.lower.lines import STEP, code, comment
 from npusmith.lower.render import render
@@ -45,8 +45,12 @@ _HELPERS = (
     "RunningSum",
     "RunningProduct",
     "SumBlocks",
+    "MaxBlocks",
+    "MinBlocks",
+    "FoldRows",
+    "SpreadRows",
 )
-_NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
+_NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",), "FoldRows": ("Infinity",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +74,20 @@ class KernelText:
     about: list[str]
 
 
-def kernel_file(program: Program, spec: OpSpec, tiling: Tiling) -> str:
-    """The text of op_kernel/<op>.cpp for a lowered program."""
-    return render(
-        "kernel.cpp.j2", op=spec, tiling=tiling, kernel=write_kernel(program, spec, tiling)
-    )
+def kernel_file(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> str:
+    """The text of op_kernel/<op>.cpp for a lowered program; `marks`: see lower/origins.py."""
+    kernel = write_kernel(program, spec, tiling, marks)
+    return render("kernel.cpp.j2", op=spec, tiling=tiling, kernel=kernel)
 
 
-def write_kernel(program: Program, spec: OpSpec, tiling: Tiling) -> KernelText:
+def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> KernelText:
     """The pieces of the kernel file."""
     check_loops(program.kernel)
     spell = Spelling(program)
     calls = stage_calls(program.kernel)
-    stages = _stages(program, spell, calls)
-    process = _process(program, spell, calls)
-    init = _init(program, spell, tiling)
+    stages = _stages(program, spell, calls, marks)
+    process = _process(program, spell, calls, marks)
+    init = _init(program, spell, tiling, marks)
     body = "\n".join([*init, *process, *(line for stage in stages for line in stage)])
     tensors = [spell.name(t.name) for t in program.kernel.tensors if t.role in _POINTERS]
     summary = spec.summary or program.doc
@@ -134,12 +137,12 @@ def _names_read(block: Block) -> set[str]:
 
 
 def _helpers(body: str) -> list[str]:
-    used = {name for name in _HELPERS if f"{name}(" in body}
+    used = {name for name in _HELPERS if f"{name}(" in body or f"{name}<" in body}
     used |= {more for name in used for more in _NEEDED_BY.get(name, ())}
     return [name for name in _HELPERS if name in used]
 
 
-def _init(program: Program, spell: Spelling, tiling: Tiling) -> list[str]:
+def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> list[str]:
     lines: list[str] = []
     for scalar in program.kernel.scalars:
         lines += code(f"{spell.name(scalar.name)} = tiling.{tiling.field(scalar.name)};", 2)
@@ -150,8 +153,10 @@ def _init(program: Program, spell: Spelling, tiling: Tiling) -> list[str]:
         size = tiling.field(tensor.name + ":size")
         cast = f"(__gm__ {tensor.dtype.cpp} *){pointer}"
         lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, tiling.{size});", 2)
+    lines = marked(lines, program.kernel.line) if marks else lines
     for buffer in program.kernel.buffers:
-        lines += code(_init_buffer(buffer, spell), 2)
+        made = code(_init_buffer(buffer, spell), 2)
+        lines += marked(made, buffer.line) if marks else made
     return lines
 
 
@@ -174,9 +179,11 @@ def _members(program: Program, spell: Spelling, body: str) -> list[str]:
     return lines
 
 
-def _process(program: Program, spell: Spelling, calls: dict[int, StageCall]) -> list[str]:
+def _process(
+    program: Program, spell: Spelling, calls: dict[int, StageCall], marks: bool
+) -> list[str]:
     body = program.kernel.body
-    printer = Printer(spell, calls)
+    printer = Printer(spell, calls, marks)
     wanted = _outer_variables(body) | {name for call in calls.values() for name in call.gives}
     fetched = _fetch(program, spell, _read_between(body))
     return [*fetched, *printer.block(body, 2, frozenset(wanted))]
@@ -214,7 +221,9 @@ def _fetch(program: Program, spell: Spelling, buffers: Iterator[str]) -> list[st
     return lines
 
 
-def _stages(program: Program, spell: Spelling, calls: dict[int, StageCall]) -> list[list[str]]:
+def _stages(
+    program: Program, spell: Spelling, calls: dict[int, StageCall], marks: bool
+) -> list[list[str]]:
     """The member functions; stages that would print alike share one (`calls` is renamed)."""
     known: dict[tuple[str, ...], str] = {}
     counters: dict[StageKind, int] = {}
@@ -225,12 +234,12 @@ def _stages(program: Program, spell: Spelling, calls: dict[int, StageCall]) -> l
             number = counters.get(call.stage.kind, 0)
             counters[call.stage.kind] = number + 1
             known[pattern] = f"{_FUNCTION[call.stage.kind]}{number}"
-            functions.append(_stage(replace(call, name=known[pattern]), program, spell))
+            functions.append(_stage(replace(call, name=known[pattern]), program, spell, marks))
         calls[key] = replace(call, name=known[pattern])
     return functions
 
 
-def _stage(call: StageCall, program: Program, spell: Spelling) -> list[str]:
+def _stage(call: StageCall, program: Program, spell: Spelling, marks: bool = False) -> list[str]:
     """One member function, from its head to its closing brace."""
     tensors = [
         f"const LocalTensor<{spell.type(name)}> &{spell.local(name)}" for name in call.tensors
@@ -239,7 +248,7 @@ def _stage(call: StageCall, program: Program, spell: Spelling) -> list[str]:
     gives = [f"{spell.kinds[name].value} &{spell.name(name)}" for name in call.gives]
     head = f"__aicore__ inline void {call.name}({', '.join([*tensors, *takes, *gives])})"
     own = variables(call.stage.body) - set(call.gives)
-    printer = Printer(spell, {})
+    printer = Printer(spell, {}, marks)
     return [
         *code(head, 1),
         STEP + "{",

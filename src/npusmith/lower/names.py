@@ -18,7 +18,8 @@ _KEYWORD_LIST = """
 _TAKEN_LIST = """
     pipe tiling workspace context platform half bfloat16_t AscendC Init Process Sync event
     Infinity ScalarMin ScalarMax FloatMin FloatMax CeilDiv AlignUp FloorDiv FloorMod
-    Running RunningSum RunningProduct RunningFold SumBlocks
+    Running RunningSum RunningProduct RunningFold SumBlocks MaxBlocks MinBlocks
+    RowFold FoldRows SpreadRows
     op blockDim stream
     NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main
     userBytes workspaces ubTotal vectorCores ubBytes block_idx block_num

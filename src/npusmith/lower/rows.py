@@ -28,7 +28,7 @@ def _within(op: Op, kind: Operand, view: View, row: str, changed: set[str]) -> b
     pitch = _pitch(view.offset, row, changed)
     what = INTRINSICS[op.name]
     # touches more than it counts
-    beyond = what.whole_repeats or what.form in (Form.RUNNING, Form.GATHER, Form.BLOCKS)
+    beyond = what.whole_repeats or what.form not in (Form.MAP, Form.ROWS, Form.LANES)
     if pitch is None or beyond or kind is Operand.MASK:
         return False
     one = what.form is Form.LANES and kind is Operand.DST

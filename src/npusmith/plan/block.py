@@ -36,7 +36,8 @@ class Part(str, Enum):
 class Temp:
     """A buffer before buffers are shared out: as many as the writer likes.
 
-    Wide ones hold a tile, the others one number (in 64 elements, which comparisons round up to).
+    Wide ones hold a tile, the others one number (in 64 elements, which comparisons round up to) or
+    `lanes` of them.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Temp:
     wide: bool
     mask: bool = False
     hint: str = ""  # what the buffer holds, for its name
+    lanes: int = 0
+    share: int = 1  # a wide one holds this part of a tile: 1 / share
 
 
 @dataclass(slots=True)
@@ -61,6 +64,8 @@ class Block:
     spread: dict[tuple[Value, bool], str] = field(default_factory=dict)  # ... and copied over it
     decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
     head: int = 0  # where the next of those goes
+    bounds: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # loops inside: their ranges
+    width: Expr | None = None  # lanes of a tile that loops inside touch, where they are fewer
     joined: tuple[tuple[int, ...], str] | None = None  # groups that one variable runs along
     stretch: bool = False  # part of the turns of the loop inside it
     together: bool = False  # every core is here at the same time, with all of the work ahead

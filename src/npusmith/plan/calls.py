@@ -7,8 +7,8 @@ ATen takes some of them apart into dozens of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from npusmith.ir.dtypes import DType
@@ -76,6 +76,7 @@ class Text:
     scalars: Sequence[str]  # int parameters of the kernel, each a name of the host
     kernel: Sequence[str]
     notes: tuple[str, ...] = ()
+    scratch: Mapping[str, str] = field(default_factory=dict)  # float32 workspace: its length
 
 
 def find_call(graph: Graph, words: Sequence[str], before: Sequence[str] = ()) -> Call | None:
@@ -107,10 +108,11 @@ def finish(text: Text, name: str) -> Written:
     tensors = [
         f"{n}: input({item.dtype.value})" for n, item in zip(names, text.inputs, strict=True)
     ]
-    given = ", ".join(f"{scalar}={scalar}" for scalar in text.scalars)
-    heads = ", ".join(
-        [*tensors, f"y: output({out.dtype.value})", *(f"{s}: int" for s in text.scalars)]
-    )
+    lengths = {**{scalar: scalar for scalar in text.scalars}, **text.scratch}
+    given = ", ".join(f"{key}={value}" for key, value in lengths.items())
+    work = (f"{key}: scratch(float32)" for key in text.scratch)
+    ints = (f"{scalar}: int" for scalar in text.scalars)
+    heads = ", ".join([*tensors, f"y: output({out.dtype.value})", *work, *ints])
     lines = [
         f'"""{name}: {text.about}"""', "",
         *(f"{key} = {value}" for key, value in text.consts.items()), "", "",

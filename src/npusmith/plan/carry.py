@@ -45,7 +45,9 @@ def _outside(path: Path, axis: int) -> Path:
 def _along(w: Writer, path: Path, outer: Block, value: Value) -> None:
     """A tile of the last axis, from what the tiles before it left."""
     carry = Name(w.fresh("carry_"))
-    outer.items.append(Assign(carry.id, _NEUTRAL[value.text]))
+    start = w.starts.get(value, _NEUTRAL[value.text])
+    assert not isinstance(start, str)
+    outer.items.append(Assign(carry.id, start))
     source, target = _tile(w, path, value, carry)
     left = _left(value, target, source, w.count(path, True))
     path[-1].items.append(Assign(carry.id, left))
@@ -77,8 +79,7 @@ def _down(w: Writer, path: Path, outer: Path, value: Value) -> None:
     wide = w.space.wide(value)
     count = w.count(path, wide)
     row = w.temp(DType.FLOAT32, wide, hint="acc")
-    neutral = op("duplicate", (row,), (_NEUTRAL[value.text],), w.count(outer, wide))
-    outer[-1].items.append(neutral)
+    outer[-1].items.append(_start(w, value, row, w.count(outer, wide)))
     source = w.vector(path, value.args[0], wide)
     step = op(f"accumulate_{value.text}", (row, source), (), count)
     target = w.stored.pop(value, None)
@@ -90,6 +91,13 @@ def _down(w: Writer, path: Path, outer: Path, value: Value) -> None:
         if target is not None:
             path[-1].items.append(_copy(target, row, count))
     path[-1].buffers[value] = target or row
+
+
+def _start(w: Writer, value: Value, row: str, count: Expr) -> ir.Op:
+    start = w.starts.get(value, _NEUTRAL[value.text])
+    if isinstance(start, str):
+        return _copy(row, start, count)
+    return op("duplicate", (row,), (start,), count)
 
 
 def _copy(target: str, source: str, count: Expr) -> ir.Op:

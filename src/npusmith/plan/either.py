@@ -49,8 +49,11 @@ def either(test: str, quick: Program, other: Program) -> Program:
         if shared.get(buffer.name) not in taken
     ]
     slow = rename(other.kernel.body, lambda name: shared.get(name, name))
+    known = {tensor.name for tensor in other.kernel.tensors}
+    work = [tensor for tensor in quick.kernel.tensors if tensor.name not in known]
     merged = replace(
         other.kernel,
+        tensors=(*other.kernel.tensors, *work),
         scalars=tuple(dict.fromkeys((*quick.kernel.scalars, *other.kernel.scalars))),
         buffers=(*quick.kernel.buffers, *extra),
         body=(If(Binary(BinOp.EQ, Name(test), Const(1)), quick.kernel.body, slow),),

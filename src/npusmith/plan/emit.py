@@ -54,19 +54,24 @@ def load(w: Writer, path: Path, value: Value, part: Part) -> str:
     return buffer
 
 
-def _load(w: Writer, path: Path, value: Value) -> None:
-    buffer = load(w, path, value, Part.LOADED)
-    count = w.count(path, w.space.wide(value))
-    assert value.dtype is not None
-    steps = {
+def widening(dtype: DType) -> tuple[tuple[DType, str], ...]:
+    """Casts, with their modes, from what an input is to what is computed with."""
+    known: dict[DType, tuple[tuple[DType, str], ...]] = {
         DType.FLOAT32: (),
         DType.INT32: (),
         DType.FLOAT16: ((DType.FLOAT32, "none"),),
         DType.BFLOAT16: ((DType.FLOAT32, "none"),),
         DType.INT16: ((DType.FLOAT32, "none"),),
         DType.INT64: ((DType.FLOAT32, "rint"),),
-    }.get(value.dtype, ((DType.FLOAT16, "none"), (DType.FLOAT32, "none")))
-    for dtype, mode in steps:
+    }
+    return known.get(dtype, ((DType.FLOAT16, "none"), (DType.FLOAT32, "none")))
+
+
+def _load(w: Writer, path: Path, value: Value) -> None:
+    buffer = load(w, path, value, Part.LOADED)
+    count = w.count(path, w.space.wide(value))
+    assert value.dtype is not None
+    for dtype, mode in widening(value.dtype):
         wider = w.temp(dtype, w.space.wide(value))
         _add(path, op("cast", (wider, buffer), (), count, mode))
         buffer = wider

@@ -16,8 +16,8 @@ from npusmith.plan.space import Space
 
 TILE = Name("TILE")
 FOLDS = Name("FOLDS")  # halvings that leave 8 lanes of a tile
-_LEAST_TILE = Const(256)  # elements: shorter copies are all start-up time
-_STEP = Const(64)  # elements: one vector repeat of float32
+LEAST_TILE = Const(256)  # elements: shorter copies are all start-up time
+STEP = Const(64)  # elements: one vector repeat of float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Sizes:
     space: Space
     defined: dict[str, Expr] = field(default_factory=dict)
     deals: dict[tuple[int, ...], Deal] = field(default_factory=dict)
+    cuts: list[Deal] = field(default_factory=list)  # pieces of lines (cuts.py)
     scratch: dict[str, Expr] = field(default_factory=dict)  # workspace tensors and their lengths
 
     def define(self, name: str, value: Expr) -> Name:
@@ -83,10 +84,10 @@ class Sizes:
     def _tile(self, mark: str, lines: Expr, cols: Name) -> Name:
         """Tiles of equal length, short enough that every core has some, at most TILE."""
         each = shares(product((lines, cols)), ChipFact("vector_cores"))
-        fair = self.define(f"fair{mark}", largest(each, _LEAST_TILE))
+        fair = self.define(f"fair{mark}", largest(each, LEAST_TILE))
         limit = self.define(f"limit{mark}", shares(fair, shares(fair, TILE)))
         even = shares(cols, largest(shares(cols, limit), Const(1)))
-        padded = Call(ScalarFn.ALIGN_UP, (largest(even, Const(1)), _STEP))
+        padded = Call(ScalarFn.ALIGN_UP, (largest(even, Const(1)), STEP))
         return self.define(f"tile{mark}", padded)
 
     def _named(self, name: str, value: Expr) -> str:
@@ -104,7 +105,7 @@ class Sizes:
 
     def write(self, kernel: str, tensors: tuple[str, ...], used: list[str], doc: str) -> Host:
         """The host function for a kernel that reads the variables `used`."""
-        counts = [Name(deal.units) for deal in self.deals.values()]
+        counts = [Name(deal.units) for deal in (*self.deals.values(), *self.cuts)]
         cores: Expr = Const(1)
         if counts:
             most: Expr = counts[0]

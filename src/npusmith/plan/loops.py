@@ -28,6 +28,7 @@ class Run:
     stop: Expr
     step: Expr
     block: Block
+    head: tuple[Stmt, ...] = ()  # stands right before the loop: passes inside it may come between
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,46 +50,50 @@ def mixed(w: Writer, value: Value) -> NoReturn:
 def over(w: Writer, path: Path, group: int) -> Run:
     """A loop over one group: tile by tile along the last one, else index by index."""
     opened = path[-1].opened | {group}
-    size = w.sizes.size(group)
+    start, stop = w.bounds(path, group)
     if w.space.backward.get(group):
-        return _backwards(w, opened, group, size)
+        return _backwards(w, opened, group, start, stop)
     if group != w.space.last:
         var = w.var(group)
-        return Run(var, ZERO, size, ONE, Block(opened, {group: Name(var)}))
-    head = Assign("n", least(TILE, minus(size, Name("at"))))
+        return Run(var, start, stop, ONE, Block(opened, {group: Name(var)}))
+    head = Assign("n", least(TILE, minus(stop, Name("at"))))
     block = Block(opened, {group: Name("at")}, Name("n"), items=[head])
-    return Run("at", ZERO, size, TILE, block)
+    return Run("at", start, stop, TILE, block)
 
 
-def _backwards(w: Writer, opened: frozenset[int], group: int, size: Expr) -> Run:
+def _backwards(w: Writer, opened: frozenset[int], group: int, start: Expr, stop: Expr) -> Run:
     """The same from the end; tiles start at the same places."""
-    end = minus(size, ONE)
+    end, size = minus(stop, ONE), minus(stop, start)
     if group != w.space.last:
         var = w.var(group)
         block = Block(opened, {group: Name(var)})
         block.items.append(Assign(var, minus(end, Name(f"{var}_back"))))
         return Run(f"{var}_back", ZERO, size, ONE, block)
     block = Block(opened, {group: Name("at")}, Name("n"))
-    last = times(quotient(end, TILE), TILE)
+    last = plus(start, times(quotient(minus(end, start), TILE), TILE))
     block.items.append(Assign("at", minus(last, Name("back"))))
-    block.items.append(Assign("n", least(TILE, minus(size, Name("at")))))
+    block.items.append(Assign("n", least(TILE, minus(stop, Name("at")))))
     return Run("back", ZERO, size, TILE, block)
 
 
 def dealt(w: Writer, path: Path, deal: Deal) -> Run:
     """A loop over this core's share of the dealt groups."""
-    first = Binary(BinOp.MUL, CoreId(), Name(deal.share))
-    stop = least(plus(Name("first"), Name(deal.share)), Name(deal.units))
-    path[-1].items.append(Assign("first", first))
+    first, stop = part(deal)
     groups = (*deal.outer, *((w.space.last,) if deal.tiled else ()))
     block = Block(path[-1].opened | set(groups))
     line = w.var(deal.outer[0]) if len(deal.outer) == 1 else "line"
     var = "piece" if deal.tiled else line
     if deal.tiled:
         _open_tile(w, block, deal, var, line)
-    _open_outer(w, block, deal, line)
+    open_outer(w, block, deal, line)
     block.head = len(block.items)
-    return Run(var, Name("first"), stop, ONE, block)
+    return Run(var, Name("first"), stop, ONE, block, (first,))
+
+
+def part(deal: Deal) -> tuple[Assign, Expr]:
+    """This core's pieces: `first`, and where they end."""
+    first = Assign("first", Binary(BinOp.MUL, CoreId(), Name(deal.share)))
+    return first, least(plus(Name("first"), Name(deal.share)), Name(deal.units))
 
 
 def _open_tile(w: Writer, block: Block, deal: Deal, var: str, line: str) -> None:
@@ -103,7 +108,7 @@ def _open_tile(w: Writer, block: Block, deal: Deal, var: str, line: str) -> None
     block.count = Name("n")
 
 
-def _open_outer(w: Writer, block: Block, deal: Deal, line: str) -> None:
+def open_outer(w: Writer, block: Block, deal: Deal, line: str) -> None:
     if len(deal.outer) == 1:
         block.index[deal.outer[0]] = Name(line)
         return
@@ -144,12 +149,12 @@ def turn(path: Path, run: Run, body: Body, serial: Serial | None) -> None:
     body((*path, frame, run.block))
     close((frame,), inner)
     frame.items += serial.after
-    path[-1].items.append(loop(outer, run.start, run.stop, step, frame))
+    path[-1].items += [*run.head, loop(outer, run.start, run.stop, step, frame)]
 
 
 def close(path: Path, run: Run) -> None:
     """Put a finished loop into the list around it."""
-    path[-1].items.append(loop(run.var, run.start, run.stop, run.step, run.block))
+    path[-1].items += [*run.head, loop(run.var, run.start, run.stop, run.step, run.block)]
 
 
 def share(

@@ -25,6 +25,7 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
+    Name,
     Negate,
     Op,
     Stage,
@@ -42,6 +43,7 @@ from npusmith.target.intrinsics import INTRINSICS, Form
 _SMALL = 64  # elements of a buffer for one number: comparisons work on whole 256-byte repeats
 _LARGEST = 8192  # elements of a tile
 _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
+_TILES = (*range(_LARGEST, 1023, -1024), *range(1024 - _STEP, 0, -_STEP))  # lengths to choose from
 _LIBRARY_SPARE = 16 * 1024  # bytes that library functions take from what is left of UB
 _DOUBLED = (Part.LOADED, Part.STORED, Part.THROUGH)  # the lowering may double-buffer these
 
@@ -55,21 +57,42 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
+class Lengths:
+    """Elements of wide buffers and of the others: constants of the program.
+
+    `small_of`: how many the others have when a tile has so many.
+    """
+
+    tile: Name
+    small: Expr
+    small_of: Callable[[int], int]
+
+
+PLAIN = Lengths(TILE, Const(_SMALL), lambda _: _SMALL)
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
     buffers: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
     tile: int
 
 
-def pack(body: tuple[Stmt, ...], temps: dict[str, Temp], taken: set[str], chip: Chip) -> Packed:
+def pack(
+    body: tuple[Stmt, ...],
+    temps: dict[str, Temp],
+    taken: set[str],
+    chip: Chip,
+    lengths: Lengths = PLAIN,
+) -> Packed:
     """Share buffers, name them, and choose the tile. Raises plan-ub when not even 256 fit."""
     lives = _lives(body, temps)
     shared = _assign(lives, temps)
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
-    tile = _tile(kinds, body, chip)
-    buffers = [_buffer(kind, names[i]) for i, kind in enumerate(kinds)]
+    tile = _tile(kinds, body, chip, lengths)
+    buffers = [_buffer(kind, names[i], lengths) for i, kind in enumerate(kinds)]
     order = {Part.LOADED: 0, Part.THROUGH: 1, Part.STORED: 2, Part.SCRATCH: 3}
     by_part = sorted(
         zip(buffers, kinds, strict=True), key=lambda pair: (order[pair[1].part], not pair[1].wide)
@@ -145,7 +168,7 @@ def _uses(stmt: Stmt) -> list[tuple[str, int]]:
 def _op_uses(name: str, views: list[str]) -> list[tuple[str, int]]:
     row = INTRINSICS[name]
     # in place only where source and destination elements are alike
-    apart = row.form in (Form.LANES, Form.RUNNING, Form.BLOCKS)
+    apart = row.form not in (Form.MAP, Form.ROWS)
     in_place = not row.library and name not in ("cast", "compare", "compares", "select", "selects")
     in_place = in_place and not apart
     used = [(views[0], 1)] if in_place else [(views[0], 0), (views[0], 1)]
@@ -191,8 +214,8 @@ def _assign(lives: dict[str, Life], temps: dict[str, Temp]) -> list[list[str]]:
 
 
 def _alike(one: Temp, two: Temp) -> bool:
-    kind = (one.dtype, one.part, one.wide, one.mask)
-    return kind == (two.dtype, two.part, two.wide, two.mask)
+    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share)
+    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share)
 
 
 def _names(shared: Sequence[Sequence[str]], temps: dict[str, Temp], taken: set[str]) -> list[str]:
@@ -222,21 +245,27 @@ def _stem(temp: Temp, members: Iterable[Temp]) -> str:
 # ------------------------------------------------------------------------------------------- sizes
 
 
-def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip) -> int:
+def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip, lengths: Lengths) -> int:
     ops = list(_ops(body))
     library = any(INTRINSICS[item.name].library for item in ops)
     room = chip.ub_bytes - (_LIBRARY_SPARE if library else 0)
-    room -= sum(_bytes(kind, _SMALL) for kind in kinds if not kind.wide)
-    per_step = sum(_bytes(kind, _STEP) for kind in kinds if kind.wide)
-    tile = min(room // per_step * _STEP, _LARGEST) if per_step else _STEP
-    if tile < _STEP:
+    wide = [kind for kind in kinds if kind.wide]
+    small = [kind for kind in kinds if not kind.wide]
+
+    def size(tile: int) -> int:
+        most = lengths.small_of(tile)
+        return sum(_bytes(kind, tile) for kind in wide) + sum(
+            _bytes(kind, kind.lanes or most) for kind in small
+        )
+
+    fitting = (tile for tile in (_TILES if wide else (_STEP,)) if size(tile) <= room)
+    tile = next(fitting, 0)
+    if not tile:
         raise PlanError(
             "plan-ub",
-            f"{sum(kind.wide for kind in kinds)} tiles are alive at once: "
-            f"{per_step} B for {_STEP} elements each, {chip.name} has {max(room, 0)} B",
+            f"{len(wide)} tiles are alive at once: {size(_STEP)} B for {_STEP} elements each, "
+            f"{chip.name} has {max(room, 0)} B",
         )
-    if tile >= 1024:
-        tile = tile // 1024 * 1024
     if any(item.name == "accumulate_prod" for item in ops):
         tile = 1 << (tile.bit_length() - 1)  # products are folded by halves
     return tile
@@ -244,8 +273,8 @@ def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip) -> int:
 
 def _bytes(temp: Temp, elements: int) -> int:
     if temp.mask:
-        return max(elements // 8, 32)
-    return elements * temp.dtype.bytes * (2 if temp.part in _DOUBLED else 1)
+        return max(elements // (8 if temp.wide else 2), 32)
+    return elements // temp.share * temp.dtype.bytes * (2 if temp.part in _DOUBLED else 1)
 
 
 def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
@@ -262,11 +291,21 @@ def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
                 pass
 
 
-def _buffer(temp: Temp, name: str) -> Buffer:
-    if temp.mask:
-        length: Expr = Binary(BinOp.FLOORDIV, TILE, Const(8)) if temp.wide else Const(32)
-        return Buffer(name, DType.UINT8, length)
-    return Buffer(name, temp.dtype, TILE if temp.wide else Const(_SMALL))
+def _buffer(temp: Temp, name: str, lengths: Lengths) -> Buffer:
+    if temp.share > 1:
+        part = Binary(BinOp.FLOORDIV, lengths.tile, Const(temp.share))
+        return Buffer(name, temp.dtype, part)
+    if not temp.mask:
+        small = Const(temp.lanes) if temp.lanes else lengths.small
+        return Buffer(name, temp.dtype, lengths.tile if temp.wide else small)
+    bits = lengths.tile if temp.wide else lengths.small
+    length: Expr = Binary(BinOp.FLOORDIV, bits, Const(8))
+    return Buffer(name, DType.UINT8, length if temp.wide else _mask_bytes(bits))
+
+
+def _mask_bytes(bits: Expr) -> Expr:
+    """Of a small mask: at least a block."""
+    return Const(32) if isinstance(bits, Const) else Binary(BinOp.FLOORDIV, bits, Const(2))
 
 
 # ---------------------------------------------------------------------------------------- renaming

@@ -8,43 +8,24 @@ number is shared by all cores and combined across them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import (
-    Assign,
-    Binary,
-    BinOp,
-    Call,
-    Combine,
-    Const,
-    Expr,
-    For,
-    Name,
-    Note,
-    Op,
-    ScalarFn,
-    Stage,
-    StageKind,
-    Stmt,
-    View,
-)
-from npusmith.ir.nodes import Value as Read
+from npusmith.ir.nodes import Assign, Binary, BinOp, Expr, Name, Note
 from npusmith.plan.block import Block, Path, choice
 from npusmith.plan.dag import Value
 from npusmith.plan.emit import emit
-from npusmith.plan.formula import formula
-from npusmith.plan.host import FOLDS, TILE
-from npusmith.plan.loops import Body, Serial, mixed, nest, share
-from npusmith.plan.scalars import ONE, ZERO, product
+from npusmith.plan.gathered import gather
+from npusmith.plan.host import TILE
+from npusmith.plan.late import Form, Late, find_late
+from npusmith.plan.loops import Body, Run, Serial, close, dealt, mixed, nest, over, share
+from npusmith.plan.moments import Moments
+from npusmith.plan.rising import Rising
+from npusmith.plan.scalars import ONE, ZERO, floating, least, plus, product
+from npusmith.plan.sinks import Pass, Plain, Sink, accumulated, folded, named, neutral
 from npusmith.plan.space import Space
-from npusmith.plan.writer import Writer, op
-
-IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
-_LEAST_SCRATCH = Const(8)  # elements that one core takes in a combine: a block of 32 bytes
-
+from npusmith.plan.writer import Writer
 
 # ----------------------------------------------------------------------------------------- ensure
 
@@ -60,17 +41,62 @@ def ensure_reductions(w: Writer, path: Path, roots: Sequence[Value]) -> None:
     """The reductions that the roots need, those first on which others depend."""
     while True:
         todo = _missing(w, path, roots)
-        reductions = [value for value in todo if value.op == "reduce"]
-        if not reductions:
+        found = [value for value in todo if value.op == "reduce"]
+        if not found:
             return
-        depth = {value: _depth(value) for value in reductions}
-        first = min(reductions, key=lambda value: depth[value])
+        late = [item for value in found if (item := _late(w, path, value)) is not None]
+        # the fold that a late one needs may stand under it only
+        reductions = list(dict.fromkeys([*found, *(item.lead for item in late)]))
+        first = min(reductions, key=_depth)
+        here = path[: w.home(path, first) + 1]
         batch = [
             value
             for value in reductions
-            if depth[value] == depth[first] and _same_pass(w.space, value, first)
+            if _same_pass(w.space, value, first) and (value is first or _ready(w, here, value))
         ]
-        reduce(w, path[: w.home(path, first) + 1], batch)
+        nested = inner_reductions(w, path, [value.args[0] for value in batch])
+        come_along = [item for item in late if item.lead in batch and not nested]
+        reduce(w, here, batch, come_along)
+
+
+def _ready(w: Writer, path: Path, value: Value) -> bool:
+    """Whether a reduction can have a pass now: what it needs is there, or comes inside the pass."""
+    return not any(
+        item.op == "reduce" and w.space.axes(item) <= path[-1].opened
+        for item in _needed(w, path, value.args[0])
+    )
+
+
+def _needed(w: Writer, path: Path, root: Value) -> list[Value]:
+    """Reductions that are not at hand on which a value depends, nested ones too."""
+    found: dict[Value, None] = {}
+    seen: set[Value] = set()
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if value in seen or w.find(path, value):
+            continue
+        seen.add(value)
+        if value.op == "reduce":
+            found[value] = None
+        stack += value.args
+    return list(found)
+
+
+def _late(w: Writer, path: Path, value: Value) -> Late | None:
+    """How a reduction can be had together with one that it needs and that is not there yet."""
+    late = find_late(w.space, value)
+    if late is None or w.find(path, late.lead) or not w.space.wide(late.x):
+        return None
+    along = frozenset(value.axes)
+    if late.form is not Form.RAISED and w.space.last not in along:
+        return None  # sums of rows have no one number that is near all their means
+    if any(along & block.bounds.keys() for block in path):
+        return None  # a chunk of a row: a centre of the whole row is not the chunk's
+    if _on_chip(w, path, along) or inner_reductions(w, path, [late.x]):
+        return None
+    needed = [item for item in _missing(w, path, [late.centre]) if item.op == "reduce"]
+    return late if needed == [late.lead] else None
 
 
 def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
@@ -190,72 +216,145 @@ def run(w: Writer, path: Path, work: Work, body: Body, serial: Serial | None = N
 # --------------------------------------------------------------------------------------- reductions
 
 
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """Where one reduction accumulates."""
+def reduce(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Late] = ()) -> None:
+    """One pass for reductions over the same groups; the results land in the last list of `path`.
 
-    value: Value
-    buffer: str  # what is accumulated into, loop by loop
-    total: str  # for long sums: what `buffer` is added to now and then; else the same
-
-
-def reduce(w: Writer, path: Path, batch: Sequence[Value]) -> None:
-    """One pass for reductions over the same groups; the results land in the last list of `path`."""
-    block = path[-1]
+    `late`: sums that need those of the batch, and come with them.
+    """
     reduced = frozenset(batch[0].axes)
-    last = w.space.last
-    if any(item.resident for item in path) and reduced == {last}:
+    if _on_chip(w, path, reduced):
         ensure(w, path, [value.args[0] for value in batch])
         for value in batch:
-            path[-1].items.append(Note(_label(w, value)))
+            path[-1].items.append(Note(named(w, value)))
             _directly(w, path, value)
         return
-    if reduced & block.opened:
+    if reduced & path[-1].opened:
         mixed(w, batch[0])
-    _pass(w, path, batch, reduced)
+    _pass(w, path, batch, late)
+
+
+def _on_chip(w: Writer, path: Path, reduced: frozenset[int]) -> bool:
+    return any(item.resident for item in path) and reduced == {w.space.last}
 
 
 def _directly(w: Writer, path: Path, value: Value) -> None:
     """The whole row is on chip."""
     row = w.vector(path, value.args[0], True)
     if value.text == "prod":
-        sink = _open(w, path, value, TILE, lanes=True, serial=False)
-        path[-1].items.append(_accumulate(w, path, sink.buffer, value))
-        row = sink.buffer
-    path[-1].buffers[value] = _fold(w, path, value, row, w.count(path, True), kept=True)
+        sink = w.temp(DType.FLOAT32, True, hint="acc")
+        path[-1].items.append(neutral(value.text, sink, TILE))
+        path[-1].items.append(accumulated(w, path, sink, value))
+        row = sink
+    path[-1].buffers[value] = folded(w, path, value.text, row, w.count(path, True), kept=True)
 
 
-def _pass(w: Writer, path: Path, batch: Sequence[Value], reduced: frozenset[int]) -> None:
-    space, top = w.space, path[-1].together
+def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Late]) -> None:
+    block, top = path[-1], path[-1].together
+    reduced = frozenset(batch[0].axes)
     operands = [value.args[0] for value in batch]
-    wide = space.wide(operands[0])
-    lanes = wide and space.last in reduced
+    wide = w.space.wide(operands[0])
+    lanes = wide and w.space.last in reduced
     work = divide(w, path, reduced, operands) if top else None
+    sinks = _sinks(batch, late)
+    seen = w.fresh("seen_") if top and any(isinstance(sink, Moments) for sink in sinks) else ""
     # long sums that are not spread over the lanes of a tile are added up in stretches
-    serial = not lanes and any(value.text == "sum" for value in batch)
-    width = _width(w, path, work, wide, lanes)
-    block = path[-1]
-    block.items.append(Note(", ".join(_label(w, value) for value in batch)))
-    sinks = [_open(w, path, value, width, lanes, serial) for value in batch]
+    serial = not lanes and any(value.text == "sum" for value in (*batch, *(i.fold for i in late)))
+
+    def loops(around: Path, body: Body, frame: Serial | None = None) -> None:
+        if work is None:
+            inner = inner_reductions(w, path, operands)
+            nest(w, around, ordered(w, reduced, inner), body, frame)
+        else:
+            run(w, around, work, body, frame)
+
+    at = Pass(
+        w, path, _width(w, path, work, wide, lanes), lanes, serial,
+        floating(Name(seen) if seen else product(w.sizes.size(group) for group in sorted(reduced))),
+        lambda around, body: loops(around, _with_operands(w, operands, body)),
+        lambda around, body: _taste(w, around, work, reduced, _with_operands(w, operands, body)),
+        lambda value: ensure(w, path, [value]),
+    )  # fmt: skip
+    block.items.append(Note(", ".join(sink.label(w) for sink in sinks)))
+    for sink in sinks:
+        sink.open(at)
+    if seen:
+        block.items.append(Assign(seen, ZERO))
 
     def body(inner: Path) -> None:
         ensure(w, inner, operands)
-        inner[-1].items += [_accumulate(w, inner, s.buffer, s.value) for s in sinks]
+        if seen:
+            inner[-1].items.append(Assign(seen, plus(Name(seen), w.count(inner, True))))
+        for sink in sinks:
+            sink.step(at, inner)
 
-    frame = _frame(sinks, width) if serial else None
-    if work is None:
-        nest(w, path, ordered(w, reduced, inner_reductions(w, path, operands)), body, frame)
-    else:
-        run(w, path, work, body, frame)
+    loops(path, body, _framed([sink.frame(at) for sink in sinks]) if serial else None)
     for sink in sinks:
-        result = _fold(w, path, sink.value, sink.total, width) if lanes else sink.total
-        block.buffers[sink.value] = _combined(w, block, sink.value, result) if top else result
+        sink.fold(at)
+    _close(at, sinks, top)
 
 
-def _label(w: Writer, value: Value) -> str:
-    names = " and ".join(w.space.groups[axis].name for axis in value.axes)
-    word = {"sum": "sum", "max": "largest", "min": "smallest", "prod": "product"}[value.text]
-    return f"{word} over {names} of {formula(w.space, value.args[0])}"
+def _with_operands(w: Writer, operands: Sequence[Value], body: Body) -> Body:
+    def ready(path: Path) -> None:
+        ensure(w, path, operands)
+        body(path)
+
+    return ready
+
+
+def _sinks(batch: Sequence[Value], late: Sequence[Late]) -> list[Sink]:
+    """A sink for each reduction; those that others need take these in."""
+    result: list[Sink] = []
+    for value in batch:
+        own = tuple(item for item in late if item.lead is value)
+        if not own:
+            result.append(Plain(value))
+        else:
+            result.append((Rising if value.text == "max" else Moments)(value, own))
+    return result
+
+
+def _taste(w: Writer, path: Path, work: Work | None, reduced: frozenset[int], body: Body) -> None:
+    """The first tile of a core's share, if there is one."""
+    if work is not None:
+        run = dealt(w, path, w.sizes.deal(work.dealt))
+        run = replace(run, stop=least(plus(run.start, ONE), run.stop))
+        body((*path, run.block))
+        close(path, run)
+        return
+    runs: list[Run] = []
+    inner = path
+    for group in ordered(w, reduced, ()):
+        run = over(w, inner, group)
+        runs.append(replace(run, stop=least(plus(run.start, run.step), run.stop)))
+        inner = (*inner, run.block)
+    body(inner)
+    for i, run in reversed(list(enumerate(runs))):
+        close(inner[: len(path) + i], run)
+
+
+def _framed(frames: Sequence[Serial]) -> Serial:
+    before = tuple(stmt for frame in frames for stmt in frame.before)
+    return Serial(before, tuple(stmt for frame in frames for stmt in frame.after))
+
+
+def _close(at: Pass, sinks: Sequence[Sink], top: bool) -> None:
+    """The results; where all cores take part, with what they have found."""
+    if not top:
+        for sink in sinks:
+            sink.close(at, ())
+        return
+    alone = [sink for sink in sinks if isinstance(sink, Plain) and sink.value.text == "prod"]
+    others = [sink for sink in sinks if sink not in alone]
+    if len(others) == 1 and isinstance(others[0], Plain):
+        alone, others = [*alone, others[0]], []
+    for lone in alone:
+        lone.combine(at)
+    if not others:
+        return
+    parts = [sink.parts(at) for sink in others]
+    lanes = iter(gather(at.w, at.path, [part for row in parts for part in row]))
+    for sink, row in zip(others, parts, strict=True):
+        sink.close(at, [next(lanes) for _ in row])
 
 
 def _width(w: Writer, path: Path, work: Work | None, wide: bool, lanes: bool) -> Expr:
@@ -266,80 +365,4 @@ def _width(w: Writer, path: Path, work: Work | None, wide: bool, lanes: bool) ->
         return w.count(path, True)
     if work is not None and w.space.last in work.dealt:
         return Name(w.sizes.deal(work.dealt).tile)
-    return w.sizes.width()
-
-
-def _open(w: Writer, path: Path, value: Value, width: Expr, lanes: bool, serial: bool) -> Sink:
-    """Accumulators, holding the operation's neutral element."""
-    wide = w.space.wide(value.args[0])
-    # a product is folded in halves of the whole tile
-    filled = TILE if lanes and value.text == "prod" else width
-    buffer = w.temp(DType.FLOAT32, wide, hint="acc")
-    total = w.temp(DType.FLOAT32, wide, hint="acc") if serial and value.text == "sum" else buffer
-    path[-1].items.append(_neutral(value, total, filled))
-    return Sink(value, buffer, total)
-
-
-def _neutral(value: Value, buffer: str, count: Expr) -> Stmt:
-    return op("duplicate", (buffer,), (Const(IDENTITY[value.text]),), count)
-
-
-def _frame(sinks: Sequence[Sink], width: Expr) -> Serial:
-    long = [sink for sink in sinks if sink.total != sink.buffer]
-    return Serial(
-        tuple(_neutral(sink.value, sink.buffer, width) for sink in long),
-        tuple(op("accumulate_sum", (sink.total, sink.buffer), (), width) for sink in long),
-    )
-
-
-def _accumulate(w: Writer, path: Path, buffer: str, value: Value) -> Stmt:
-    operand = value.args[0]
-    wide = w.space.wide(operand)
-    source = w.vector(path, operand, wide)
-    return op(f"accumulate_{value.text}", (buffer, source), (), w.count(path, wide))
-
-
-def _fold(w: Writer, path: Path, value: Value, lanes: str, width: Expr, kept: bool = False) -> str:
-    """The lanes of a tile as one number. `kept`: the lanes are read again afterwards."""
-    block = path[-1]
-    result = w.temp(DType.FLOAT32, False, hint=value.text)
-    if value.text == "prod":
-        _multiply_lanes(w, block, lanes, result)
-        return result
-    spare = w.temp(DType.FLOAT32, True, hint="spare")
-    if value.text == "sum":
-        scratch = w.temp(DType.FLOAT32, True, hint="spare") if kept else lanes
-        # sums of 8 first, at a cycle for 64 elements, where a reduction takes 8 (target/costs.py)
-        block.items.append(op("sum_blocks", (spare, lanes), (), width))
-        eighth = Call(ScalarFn.CEIL_DIV, (width, Const(8)))
-        block.items.append(op("reduce_sum", (result, spare, scratch), (), eighth))
-    else:
-        block.items.append(op(f"reduce_{value.text}", (result, lanes, spare), (), width))
-    return result
-
-
-def _multiply_lanes(w: Writer, block: Block, lanes: str, result: str) -> None:
-    """No product in registers: halves of the tile are multiplied until 8 lanes are left."""
-    half = Name("lanes")
-    halve = Op("mul", (View(lanes), View(lanes), View(lanes, half)), (), "", half)
-    again = For(
-        "turn", ZERO, FOLDS, ONE, (halve, Assign("lanes", Binary(BinOp.FLOORDIV, half, Const(2))))
-    )
-    product_of = product(Read(View(lanes, Const(i))) for i in range(8))
-    name = w.fresh("product_")
-    body = (
-        Note("multiply the halves of the tile until 8 lanes are left"),
-        Assign("lanes", Binary(BinOp.FLOORDIV, TILE, Const(2))),
-        again,
-        Assign(name, product_of),
-        op("duplicate", (result,), (Name(name),), ONE),
-    )
-    block.items.append(Stage(StageKind.COMPUTE, body))
-
-
-def _combined(w: Writer, block: Block, value: Value, partial: str) -> str:
-    """The same number on every core."""
-    scratch = w.sizes.workspace(Binary(BinOp.MUL, Name("cores"), _LEAST_SCRATCH))
-    result = w.temp(DType.FLOAT32, False, hint=value.text)
-    block.items.append(Combine(value.text, View(result), View(partial), scratch, ONE))
-    return result
+    return w.width(path)

@@ -2,59 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Assign, For, Program
 from npusmith.ir.walk import statements
 from npusmith.plan.either import either, length
+from npusmith.plan.knobs import queued
 from npusmith.plan.matrices import write_matrices
 from npusmith.plan.mixes import find_mix
 from npusmith.plan.mixing import write_mix
 from npusmith.plan.space import Space
+from npusmith.plan.tall import write_tall
 from npusmith.target.chips import Chip
 
 # Bytes of UB that the general program is written for when another stands before it: small tiles,
 # because it runs at sizes that are not what the operator is for.
 _SMALL = (8 * 1024, 12 * 1024, 16 * 1024, 24 * 1024, 32 * 1024)
 
+# The program in so many bytes of UB, without names that are taken, and the host variable that is 1
+# where it is right, or "" where it always is.
+Quick = Callable[[int, Collection[str]], tuple[Program, str] | None]
+
 
 def with_quicker(
     space: Space, outputs: Sequence[str], name: str, chip: Chip, general: Callable[[Chip], Program]
-) -> Program | None:
-    """The quicker program, or both in one, or None where the graph has no form that is known.
+) -> tuple[Program, str] | None:
+    """The quicker program, or both in one, and a note; None where the graph has no known form.
 
     `general` writes the general program for a chip; it may raise PlanError.
     """
     mix = find_mix(space, outputs)
-    if mix is None and write_matrices(space, outputs, name, chip.ub_bytes, (), True) is None:
+    small = "short axes of the captured sizes stay on chip"
+    if mix is not None:
+        found = _joined(partial(write_mix, space, mix, name), chip, general)
+        return None if found is None else (found, small)
+    alone = write_matrices(space, outputs, name, chip.ub_bytes, (), True)
+    if alone is not None:
+        quick = partial(_matrices, space, outputs, name)
+        return _joined(quick, chip, general) or alone[0], small
+    found = _joined(partial(_tall, space, outputs, name, chip), chip, general, twice=True)
+    return None if found is None else (found, "rows are short as captured: many in a tile")
+
+
+def _matrices(
+    space: Space, outputs: Sequence[str], name: str, room: int, taken: Collection[str]
+) -> tuple[Program, str] | None:
+    return write_matrices(space, outputs, name, room, taken, False)
+
+
+def _tall(
+    space: Space, outputs: Sequence[str], name: str, chip: Chip, room: int, taken: Collection[str]
+) -> tuple[Program, str] | None:
+    try:
+        return write_tall(space, outputs, name, _sized(chip, room), taken)
+    except PlanError:
+        return None  # the general program says why
+
+
+def _joined(
+    quick: Quick, chip: Chip, general: Callable[[Chip], Program], twice: bool = False
+) -> Program | None:
+    """The quick program with the general one behind it, in as much of UB as that leaves.
+
+    `twice`: with room for two of every buffer that the quick one loads or stores.
+    """
+    if quick(chip.ub_bytes, ()) is None:
         return None
     other = _smallest(general, chip)
     if other is None:
-        alone = write_matrices(space, outputs, name, chip.ub_bytes, (), True)
-        return None if alone is None else alone[0]
+        return None
     room, taken = chip.ub_bytes, set(_taken(other))
     while room > 0:
-        if mix is None:
-            found = write_matrices(space, outputs, name, room, taken, False)
-        else:
-            found = write_mix(space, mix, name, room, taken)
+        found = quick(room, taken)
         if found is None:
             return None
-        quick, test = found
-        program = either(test, quick, other) if test else quick
-        over = _bytes(program) - chip.ub_bytes
+        first, test = found
+        program = either(test, first, other) if test else first
+        over = _bytes(program, first if twice else None) - chip.ub_bytes
         if over <= 0:
             return program
         room -= over
     return None
 
 
-def _bytes(program: Program) -> int:
-    """What the buffers of a program take."""
+def _sized(chip: Chip, room: int) -> Chip:
+    return replace(chip, ub_total_bytes=chip.ub_reserved_bytes + room)
+
+
+def _bytes(program: Program, twice: Program | None) -> int:
+    """What the buffers of a program take, those twice that `twice` loads or stores."""
+    double = queued(twice) if twice is not None else frozenset[str]()
     return sum(
-        -(-length(buffer, program) * buffer.dtype.bytes // 32) * 32
+        -(-length(buffer, program) * buffer.dtype.bytes // 32) * 32 * (1 + (buffer.name in double))
         for buffer in program.kernel.buffers
     )
 
@@ -64,7 +106,7 @@ def _smallest(general: Callable[[Chip], Program], chip: Chip) -> Program | None:
         if room > chip.ub_bytes:
             return None
         try:
-            return general(replace(chip, ub_total_bytes=chip.ub_reserved_bytes + room))
+            return general(_sized(chip, room))
         except PlanError as problem:
             if problem.code != "plan-ub":
                 return None

@@ -126,9 +126,11 @@ class Reader:
         """The dtype of the node's result."""
         assert self.node is not None
         if self.node.dtype is None:
+            kind = self.node.kwargs.get("dtype")
             self.refuse(
-                "plan-dtype", "the result has an element type that vector cores do not have",
-                hint="use float32, float16 or bfloat16 in the model",
+                "plan-dtype",
+                f"the result is {kind or 'of an element type'}, which vector cores do not have",
+                hint="use float32, float16 or bfloat16 there, or leave this to PyTorch",
             )  # fmt: skip
         return self.node.dtype
 

@@ -1,61 +1,40 @@
 """`search_plan(plan, graph, chip, budget)`: the schedule that the timing model likes best.
 
-Parameters stand in the program: TILE, the elements of a tile, and the cores that the host function
-asks for. Coordinate descent: of each parameter in turn the nearest values are tried first, and a
-direction is left after the first value that is worse. The budget is a number of evaluations; time
-has no say, so that the result is the same on every machine.
+What can be turned is in knobs.py. Coordinate descent: of each parameter in turn the nearest values
+are tried first, and a direction is left after the first value that is worse. The budget is a number
+of evaluations; time has no say, so that the result is the same on every machine.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from npusmith.errors import LowerError, NpusmithError
-from npusmith.ir.nodes import (
-    Assign,
-    Binary,
-    Call,
-    ChipFact,
-    Choice,
-    Const,
-    Expr,
-    Launch,
-    Negate,
-    Program,
-    ScalarFn,
-)
+from npusmith.ir.nodes import Program
+from npusmith.ir.spec import OpSpec
 from npusmith.lang import check_all
 from npusmith.lower import lower
 from npusmith.plan.evaluate import Evaluator
+from npusmith.plan.knobs import Schedule, lines_of, tile_of, turned
 from npusmith.plan.shrink import goes_in_step, shrink
 from npusmith.plan.write import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.timing.roof import roof
 
-DEFAULT = 16  # evaluations: about 15 s on two cores
+DEFAULT = 16  # evaluations: at most about 30 s on two cores
 _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
 _LEAST = 256  # elements of the shortest tile that is tried
 _SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the writer's tile
 _MORE = (2.0, 1.75, 1.5, 1.25)  # with less double-buffering
+_LINES = (0.5, 0.25)  # of the most rows of a tile
+_UNITS = (128, 512, 1024)  # elements: 512 bytes of float32 up to 4 KB
 _CORES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the chip's
 _SHORT_US = 100.0  # beyond that the start of a core costs next to nothing
+_WORTH = 0.998  # times the best: what is less of a gain is none
 _NEAR = 1.02  # times the least time possible: not worth a further evaluation
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """The parameters of one candidate; None: as the writer left it."""
-
-    tile: int | None
-    cores: int | None = None
-
-    @property
-    def words(self) -> str:
-        parts = [f"tile {self.tile}"] if self.tile is not None else []
-        parts += [f"at most {self.cores} cores"] if self.cores is not None else []
-        return ", ".join(parts) or "as written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +85,37 @@ def search_plan(plan: Plan, graph: Graph, chip: Chip, budget: int = DEFAULT) -> 
         found = evaluator.time(program)
         return found.task_us, found.cycles
 
-    found = search(plan.program, chip, time, budget, roof(graph, chip).bound_us)
+    least = roof(graph, chip).bound_us
+    found = search(plan.program, chip, time, budget, least, suffixes(plan.spec))
     better = replace(plan, program=found.program, notes=(*plan.notes, found.note))
     return better, found
 
 
+def suffixes(spec: OpSpec) -> tuple[int, ...]:
+    """Lengths of what lies together in an input: its last dimension, its last two, and so on."""
+    shapes = [port.shape for port in spec.inputs]
+    return tuple(sorted({math.prod(shape[i:]) for shape in shapes for i in range(len(shape))}))
+
+
 def search(
-    program: Program, chip: Chip, time: Times, budget: int = DEFAULT, least_us: float = 0.0
+    program: Program,
+    chip: Chip,
+    time: Times,
+    budget: int = DEFAULT,
+    least_us: float = 0.0,
+    rows: Sequence[int] = (),
 ) -> Found:
     """At most `budget` evaluations, the program as it is among them.
 
-    `least_us`: no kernel can be faster; the search ends near it. Raises what `time` raises for
-    the program as it is; a candidate that cannot be timed is a trial without a time.
+    `least_us`: no kernel can be faster; the search ends near it. `rows`: lengths that tiles may
+    divide evenly. Raises what `time` raises for the program as it is; a candidate that cannot be
+    timed is a trial without a time.
     """
-    walk = _Walk(program, chip, time, budget, least_us)
+    walk = Walk(program, chip, time, budget, least_us, rows)
     walk.begin()
     while not walk.over:
         before = walk.best
-        for axis in (_tiles, _core_counts):
+        for axis in AXES.values():
             walk.improve(axis)
         if walk.best == before:
             break
@@ -131,15 +123,18 @@ def search(
 
 
 @dataclass(slots=True)
-class _Walk:
+class Walk:
+    """A search under way."""
+
     program: Program
     chip: Chip
     time: Times
     budget: int
     least_us: float
+    rows: Sequence[int] = ()
     trials: list[Trial] = field(default_factory=list)
     tried: set[Schedule] = field(default_factory=set)
-    best: Schedule = Schedule(None)
+    best: Schedule = field(init=False)
     best_us: float = 0.0
     best_program: Program = field(init=False)
 
@@ -166,8 +161,8 @@ class _Walk:
         if schedule in self.tried:
             return False
         self.tried.add(schedule)
-        candidate = apply(self.program, schedule)
-        if candidate is None or not _legal(candidate, self.chip):
+        candidate = made(self, schedule)
+        if candidate is None:
             return False
         try:
             us, cycles = self.time(candidate)
@@ -175,16 +170,16 @@ class _Walk:
             self.trials.append(Trial(schedule, None, None, f"{error.code}: {error.message}"[:200]))
             return False
         self.trials.append(Trial(schedule, round(us, 3), round(cycles)))
-        if us >= self.best_us:
+        if us > self.best_us * _WORTH:
             return True
         self.best, self.best_us, self.best_program = schedule, us, candidate
         return False
 
 
-Axis = Callable[[_Walk, Schedule], Iterator[Sequence[Schedule]]]
+Axis = Callable[[Walk, Schedule], Iterator[Sequence[Schedule]]]
 
 
-def _tiles(walk: _Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+def _tiles(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
     """Longer tiles, which leave less room for second buffers, and shorter ones."""
     if at.tile is None:
         return
@@ -194,10 +189,63 @@ def _tiles(walk: _Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
         yield [replace(at, tile=length) for length in lengths if length >= _LEAST]
 
 
-def _core_counts(walk: _Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+def _even_tiles(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+    """Tiles of which a row is a whole number, a little shorter than the writer's; powers of two."""
+    tile = tile_of(walk.program)
+    if tile is None:
+        return
+    for pieces in (0, 1):
+        lengths = (-(-row // (-(-row // tile) + pieces)) for row in walk.rows if row > tile)
+        found = sorted({-(-length // _STEP) * _STEP for length in lengths}, reverse=True)
+        yield [replace(at, tile=length) for length in found if _LEAST <= length != at.tile]
+    yield [replace(at, tile=1 << (tile.bit_length() - 1))]
+
+
+def _copies(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+    """One of every buffer, or three; those may need a shorter tile."""
+    yield [replace(at, copies=1)]
+    shorter = None if at.tile is None else max(at.tile * 2 // 3 // _STEP * _STEP, _LEAST)
+    yield [replace(at, copies=3), replace(at, copies=3, tile=shorter)]
+
+
+def _row_counts(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+    """Fewer rows in a tile, where rows are short."""
+    most = lines_of(walk.best_program)
+    if most is not None:
+        shares = (int(most * share) // 64 * 64 for share in _LINES)
+        yield [replace(at, lines=lines) for lines in shares if lines]
+
+
+def _units(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+    """Transfers from and to rounder places."""
+    yield [replace(at, unit=unit) for unit in _UNITS]
+
+
+def _dealing(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
+    yield [replace(at, in_turn=not at.in_turn)]
+
+
+def _core_counts(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
     """Fewer cores: each one takes time to start, which a short kernel does not earn back."""
     if walk.best_us <= _SHORT_US:
         yield [replace(at, cores=int(walk.chip.vector_cores * share)) for share in _CORES]
+
+
+AXES: dict[str, Axis] = {
+    "tile": _tiles,
+    "copies": _copies,
+    "rows": _row_counts,
+    "cores": _core_counts,
+    "even tiles": _even_tiles,
+    "alignment": _units,
+    "dealing": _dealing,
+}
+
+
+def made(walk: Walk, schedule: Schedule) -> Program | None:
+    """The program with these parameters; None where there is no such one."""
+    found = turned(walk.program, schedule)
+    return found if found is not None and _legal(found, walk.chip) else None
 
 
 def _legal(program: Program, chip: Chip) -> bool:
@@ -209,65 +257,3 @@ def _legal(program: Program, chip: Chip) -> bool:
     except LowerError:
         return False
     return True
-
-
-# --------------------------------------------------------------------------------- the parameters
-
-
-def tile_of(program: Program) -> int | None:
-    """The constant TILE, if the program has one."""
-    value = dict(program.consts).get("TILE")
-    return value if isinstance(value, int) else None
-
-
-def apply(program: Program, schedule: Schedule) -> Program | None:
-    """The program with these parameters; None where they do not go together."""
-    if schedule.tile is not None and schedule.tile != tile_of(program):
-        changed = _with_tile(program, schedule.tile)
-        if changed is None:
-            return None
-        program = changed
-    return program if schedule.cores is None else _with_cores(program, schedule.cores)
-
-
-def _with_tile(program: Program, tile: int) -> Program | None:
-    consts = dict(program.consts)
-    if "FOLDS" in consts:
-        if tile & (tile - 1):
-            return None  # products are folded by halves
-        consts["FOLDS"] = (tile // 8).bit_length() - 1
-    consts["TILE"] = tile
-    return replace(program, consts=tuple(consts.items()))
-
-
-def _with_cores(program: Program, most: int) -> Program:
-    """As if the chip had at most so many vector cores."""
-    host = program.host
-    body = tuple(
-        replace(stmt, value=_capped(stmt.value, most)) if isinstance(stmt, Assign) else stmt
-        for stmt in host.body
-    )
-    launch: Launch = replace(
-        host.launch,
-        cores=_capped(host.launch.cores, most),
-        args=tuple((name, _capped(value, most)) for name, value in host.launch.args),
-    )
-    return replace(program, host=replace(host, body=body, launch=launch))
-
-
-def _capped(expr: Expr, most: int) -> Expr:
-    match expr:
-        case ChipFact("vector_cores"):
-            return Call(ScalarFn.MIN, (expr, Const(most)))
-        case Binary():
-            return replace(expr, left=_capped(expr.left, most), right=_capped(expr.right, most))
-        case Negate(value):
-            return Negate(_capped(value, most))
-        case Call():
-            return replace(expr, args=tuple(_capped(item, most) for item in expr.args))
-        case Choice():
-            return Choice(
-                _capped(expr.cond, most), _capped(expr.then, most), _capped(expr.other, most)
-            )
-        case _:
-            return expr

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Combine, For, Program
+from npusmith.ir.nodes import Combine, For, Program, SyncCores
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import statements
 from npusmith.plan.axes import Atom, Dim, extent, leaves, sizes
@@ -88,7 +88,9 @@ def shrink(graph: Graph, spec: OpSpec, chip: Chip, *, in_step: bool = False) -> 
 def goes_in_step(program: Program) -> bool:
     """Whether cores wait for each other in every turn of a loop."""
     loops = (stmt for stmt in statements(program.kernel.body) if isinstance(stmt, For))
-    return any(isinstance(item, Combine) for loop in loops for item in statements(loop.body))
+    return any(
+        isinstance(item, Combine | SyncCores) for loop in loops for item in statements(loop.body)
+    )
 
 
 def _bytes(spec: OpSpec, at: Shrunk) -> int:

@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Note, Span, Store, View
+from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Name, Note, Span, Store, View
 from npusmith.plan.block import Block, Part, Path, choice
+from npusmith.plan.cuts import Cut
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
+from npusmith.plan.idle import idle
 from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
 from npusmith.plan.reader import EXACT, refusal
+from npusmith.plan.relay import Relay
 from npusmith.plan.scalars import ZERO
 from npusmith.plan.space import Output
 from npusmith.plan.together import far_apart, rows
@@ -35,6 +38,8 @@ class Target:
 
 def store_all(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     """One pass for outputs whose work is dealt out alike; numbers are stored by core 0."""
+    numbers = [t.output.value for t in targets if not t.groups and not is_copy(w, t)]
+    ensure_reductions(w, root, numbers)  # several in one pass, where they go over the same groups
     waiting = list(targets)
     while waiting:
         first = waiting[0]
@@ -53,10 +58,10 @@ def _alike(w: Writer, root: Path, target: Target, dealt: frozenset[int]) -> bool
 
 
 def _store_number(w: Writer, root: Path, target: Target) -> None:
-    if not _is_copy(w, target):
+    if not is_copy(w, target):
         ensure(w, root, [target.output.value])
     only = Block()
-    _store(w, (*root, only), target)
+    store_one(w, (*root, only), target)
     alone = Binary(BinOp.EQ, CoreId(), ZERO)
     root[-1].items.append(choice(alone, only))
 
@@ -65,28 +70,44 @@ def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     domain = frozenset[int]().union(*(target.groups for target in targets))
     values = [target.output.value for target in targets]
     work = divide(w, root, domain, values)
-    if far_apart(w, work, inner_reductions(w, root, values)):
+    inner = inner_reductions(w, root, values)
+    cut = idle(w, work, inner, domain)
+    if cut is not None:
+        Relay(w, cut, inner).run(root, values, partial(_store_piece, w, targets, cut))
+        return
+    if far_apart(w, work, inner):
         rows(w, root, sorted(work.dealt), lambda path: _store_row(w, path, targets))
         return
-
-    def body(path: Path) -> None:
-        """At the dealt groups: outputs by the loops that are left for them."""
-        waiting = list(targets)
-        while waiting:
-            left = waiting[0].groups - path[-1].opened
-            same = [t for t in waiting if t.groups - path[-1].opened == left]
-            _store_nest(w, path, left, same)
-            waiting = [target for target in waiting if target not in same]
-
     # loops that are left belong to each output, not to the pass
-    run(w, root, replace(work, rest=[]), body)
+    run(w, root, replace(work, rest=[]), partial(_store_line, w, targets))
+
+
+def _store_line(w: Writer, targets: Sequence[Target], path: Path) -> None:
+    """At the dealt groups: outputs by the loops that are left for them."""
+    waiting = list(targets)
+    while waiting:
+        left = waiting[0].groups - path[-1].opened
+        same = [t for t in waiting if t.groups - path[-1].opened == left]
+        _store_nest(w, path, left, same)
+        waiting = [target for target in waiting if target not in same]
+
+
+def _store_piece(w: Writer, targets: Sequence[Target], cut: Cut, path: Path) -> None:
+    """A chunk of a line; what is one for the whole line goes with its first chunk."""
+    along = [target for target in targets if cut.group in target.groups]
+    once = [target for target in targets if target not in along]
+    _store_line(w, along, path)
+    if once:
+        first = Block(path[-1].opened)
+        _store_line(w, once, (*path, first))
+        path[-1].items.append(choice(Binary(BinOp.EQ, Name("chunk"), ZERO), first))
 
 
 def _store_row(w: Writer, path: Path, targets: Sequence[Target]) -> None:
     """A row that all cores do together: each its part of the elements, core 0 the numbers."""
     lone = [target for target in targets if target.groups <= path[-1].opened]
     rest = [target for target in targets if target not in lone]
-    ensure_reductions(w, path, [t.output.value for t in targets if not _is_copy(w, t)])
+    ensure_reductions(w, path, [t.output.value for t in targets if not is_copy(w, t)])
     for target in lone:
         _store_number(w, path, target)
     for left in dict.fromkeys(target.groups - path[-1].opened for target in rest):
@@ -100,19 +121,19 @@ def _store_nest(w: Writer, path: Path, left: frozenset[int], targets: Sequence[T
 
 
 def _store_here(w: Writer, path: Path, targets: Sequence[Target]) -> None:
-    ensure_reductions(w, path, [t.output.value for t in targets if not _is_copy(w, t)])
+    ensure_reductions(w, path, [t.output.value for t in targets if not is_copy(w, t)])
     for target in targets:
         path[-1].items.append(Note(f"{target.name} = {formula(w.space, target.output.value)}"))
     for target in targets:
-        _reserve(w, path, target)
-    ensure(w, path, [t.output.value for t in targets if not _is_copy(w, t)])
+        reserve(w, path, target)
+    ensure(w, path, [t.output.value for t in targets if not is_copy(w, t)])
     held = dict(path[-1].buffers)
     for target in targets:
         path[-1].buffers.update(held)
-        _store(w, path, target)
+        store_one(w, path, target)
 
 
-def _reserve(w: Writer, path: Path, target: Target) -> None:
+def reserve(w: Writer, path: Path, target: Target) -> None:
     """Let a value that is computed here be computed in the buffer that is stored."""
     value = target.output.value
     plain = target.output.dtype in (DType.FLOAT32, DType.INT32)
@@ -130,7 +151,7 @@ def _is_wide(w: Writer, target: Target) -> bool:
     return w.space.last in target.groups
 
 
-def _is_copy(w: Writer, target: Target) -> bool:
+def is_copy(w: Writer, target: Target) -> bool:
     """An input stored as it is: no arithmetic, any type."""
     value, output = target.output.value, target.output
     return (
@@ -140,9 +161,9 @@ def _is_copy(w: Writer, target: Target) -> bool:
     )
 
 
-def _store(w: Writer, path: Path, target: Target) -> None:
+def store_one(w: Writer, path: Path, target: Target) -> None:
     wide = _is_wide(w, target)
-    if _is_copy(w, target):
+    if is_copy(w, target):
         buffer = load(w, path, target.output.value, Part.THROUGH)
     else:
         buffer = _stored(w, path, target, wide)

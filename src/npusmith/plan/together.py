@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Value
+from npusmith.plan.late import find_late
 from npusmith.plan.loops import Body, close, over
 from npusmith.plan.passes import Work
 from npusmith.plan.writer import Writer
 
-_LONG = 1 << 22  # elements of a row that is worth a combine for each of its reductions
+_LONG = 1 << 21  # elements of a row that is worth one wait of all cores; twice as many, several
 _ELEMENT = 4  # bytes
 _IDLE = 1.25  # times longer than with all cores busy
 
@@ -34,7 +35,8 @@ def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
         return False
     count, length = w.extent(work.dealt), w.extent(along)
     cores = w.chip.vector_cores
-    if length < _LONG or not count:
+    waits = sum(find_late(w.space, value) is None for value in reductions)
+    if length < _LONG * min(waits, 2) or not count:
         return False
     flight = 2 * min(count, cores) * length * _ELEMENT  # a row in and a row out of each core
     return flight > w.chip.l2_bytes or -(-count // cores) * cores > _IDLE * count

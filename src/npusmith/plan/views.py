@@ -193,6 +193,13 @@ def item(r: Reader) -> Result:
     return part if part.dtype is r.dtype else Tensor(convert(r, part, r.dtype), part.dims, r.dtype)
 
 
+def read_out(r: Reader) -> Result:
+    r.refuse(
+        "plan-unsupported-op", "it takes a number out of a tensor (.item(), float(), int())",
+        hint="use the tensor itself: it broadcasts as a number does",
+    )  # fmt: skip
+
+
 def moves(why: str) -> Rule:
     def rule(r: Reader) -> Result:
         r.refuse("plan-data-movement", why)
@@ -204,11 +211,12 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "matrix products need the cube unit": ("mm", "bmm", "addmm", "baddbmm", "matmul", "dot", "mv"),
     "convolutions need the cube unit": ("convolution",),
     "joining tensors moves data": ("stack",),
+    "splitting a tensor moves data": ("split_with_sizes", "split", "chunk", "unbind", "unfold"),
     "indexing moves data": (
         "index", "index_select", "embedding", "index_put", "scatter", "scatter_add",
         "select_scatter", "slice_scatter",
     ),
-    "it reorders elements": ("roll", "sort", "topk"),
+    "it reorders elements": ("roll", "sort", "topk", "median", "kthvalue", "mode"),
     "it runs along an axis element by element": ("cummax", "cummin", "logcumsumexp"),
     "pooling windows overlap or move data": (
         "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
@@ -239,6 +247,7 @@ RULES: dict[str, Rule] = {
     "select": select,
     "slice": whole_slice,
     "getitem": item,
+    "_local_scalar_dense": read_out,
     **{name: moves(why) for why, names in _MOVES.items() for name in names},
 }  # fmt: skip
 

@@ -86,7 +86,7 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
 
     quick = with_quicker(space, outputs, name, chip, general)
     if quick is not None:
-        return Plan(quick, spec, (*space.notes, "short axes of the captured sizes stay on chip"))
+        return Plan(quick[0], spec, (*space.notes, quick[1]))
     whole = packed(chip)
     program = _program(w, name, whole, _tensors(w, targets), targets)
     return Plan(program, spec, _notes(space, w, whole))
@@ -180,5 +180,10 @@ def _notes(space: Space, w: Writer, packed: Packed) -> tuple[str, ...]:
         "dealt to cores: "
         + " x ".join([space.groups[g].name for g in deal.outer] + ["tiles"] * deal.tiled)
         for deal in w.sizes.deals.values()
+    ]
+    deals += [
+        "dealt to cores: "
+        + " x ".join([space.groups[g].name for g in cut.outer] + ["chunks"] + ["tiles"] * cut.tiled)
+        for cut in w.sizes.cuts
     ]
     return (*space.notes, *deals, f"a tile is {packed.tile} elements")

@@ -33,6 +33,8 @@ class Writer:
     stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
     names: list[str] = field(default_factory=list)  # scalars read from buffers
+    # what scans go on from, where not from nothing: a scalar, or a buffer that holds a row
+    starts: dict[Value, Expr | str] = field(default_factory=dict)
 
     def extent(self, groups: frozenset[int]) -> int:
         """Elements along these groups at the captured sizes."""
@@ -48,9 +50,10 @@ class Writer:
         part: Part = Part.SCRATCH,
         hint: str = "",
         mask: bool = False,
+        lanes: int = 0,
     ) -> str:
         name = f"%{len(self.temps)}"
-        self.temps[name] = Temp(name, dtype, part, wide, mask, hint)
+        self.temps[name] = Temp(name, dtype, part, wide, mask, hint, lanes)
         return name
 
     def like(self, value: Value, hint: str = "") -> str:
@@ -114,6 +117,20 @@ class Writer:
             if group in block.index:
                 return block.index[group]
         raise AssertionError(f"group {group} has no index here")
+
+    def bounds(self, path: Path, group: int) -> tuple[Expr, Expr]:
+        """The range of a loop over a group: all of it, or the chunk that is open."""
+        for block in reversed(path):
+            if group in block.bounds:
+                return block.bounds[group]
+        return ZERO, self.sizes.size(group)
+
+    def width(self, path: Path) -> Expr:
+        """Lanes of a tile that a loop over the last group touches, at least one."""
+        for block in reversed(path):
+            if block.width is not None:
+                return block.width
+        return self.sizes.width()
 
     def offset(self, path: Path, groups: tuple[int, ...]) -> Expr:
         """Where in a tensor of these groups we are, in elements."""
@@ -199,6 +216,11 @@ def negated(expr: Expr) -> Expr:
 
 
 def op(
-    name: str, views: tuple[str, ...], scalars: tuple[Expr, ...], count: Expr, mode: str = ""
+    name: str,
+    views: tuple[str | View, ...],
+    scalars: tuple[Expr, ...],
+    count: Expr,
+    mode: str = "",
 ) -> Op:
-    return Op(name, tuple(View(view) for view in views), scalars, mode, count)
+    places = tuple(view if isinstance(view, View) else View(view) for view in views)
+    return Op(name, places, scalars, mode, count)

@@ -421,17 +421,31 @@ def _prepare(link: sqlite3.Connection, path: Path, layout: Layout) -> None:
     if version > len(steps):
         message = f"{path} has layout {version}; this npusmith knows {len(steps)}"
         raise NpusmithError("store-newer", message, Place(str(path)))
-    link.execute("PRAGMA journal_mode = WAL")
+    _use_log(link)
     link.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
     link.execute("PRAGMA foreign_keys = ON")
     if version < len(steps):
         _migrate(link, path, layout, steps)
 
 
+def _use_log(link: sqlite3.Connection) -> None:
+    """WAL mode. SQLite does not wait for other processes here, so that we do."""
+    until = time.monotonic() + _BUSY
+    while True:
+        try:
+            link.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
 def _version(link: sqlite3.Connection, path: Path, layout: Layout) -> int:
-    (version,) = link.execute("PRAGMA user_version").fetchone()
-    (mark,) = link.execute("PRAGMA application_id").fetchone()
+    # In this order: another process may be making the tables, and its mark comes with them.
     (tables,) = link.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (mark,) = link.execute("PRAGMA application_id").fetchone()
+    (version,) = link.execute("PRAGMA user_version").fetchone()
     if tables and mark != layout.mark:
         raise NpusmithError(layout.foreign, f"{path} is no store of npusmith", Place(str(path)))
     return int(version)

@@ -60,8 +60,10 @@ class Form(str, Enum):
     LANES = "reduction along the last axis, in registers: only dst[0] is written"
     ROWS = "reduction down a middle axis: a whole row is accumulated into dst"
     RUNNING = "running fold along the last axis: every element with all those before it"
-    BLOCKS = "sums of blocks: one element of dst for each 32 bytes of the source"
+    BLOCKS = "folds of blocks: one element of dst for each 32 bytes of the source"
     GATHER = "elements of the source from where a buffer of offsets says"
+    FOLD_ROWS = "every row of a tile of short rows to one element of dst"
+    SPREAD_ROWS = "every element of the source along a row of a tile of short rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ _X, _M, _N = Operand.SCALAR, Operand.MODE, Operand.COUNT
 COMPARE_MODES = ("lt", "gt", "eq", "le", "ge", "ne")
 RUNNING_MODES = ("forward", "reverse", "exclusive")
 RUNNING_STEP = m.SQUARE  # elements that destination and scratch come in
+LONGEST_ROW = 2040  # elements of a short row: 255 blocks are the largest stride of a repeat
 ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
 
 
@@ -170,6 +173,34 @@ def _running(name: str, emit: str, ascend: str, fn: Callable[..., Array], sign: 
         Form.RUNNING,
         modes=RUNNING_MODES,
         source="ours, of TransDataTo5HD and vector instructions (templates/running.j2)",
+    )
+
+
+def _fold_blocks(fold: str, fn: Callable[..., Array], summary: str) -> Intrinsic:
+    return Intrinsic(
+        fold.lower() + "_blocks",
+        "BlockReduce" + fold,
+        (_D, _S, _N),
+        (F32,),
+        fn,
+        fold + "Blocks({dst}, {src}, {count})",
+        summary,
+        Form.BLOCKS,
+    )
+
+
+def _fold_rows(name: str, ascend: str, fn: Callable[..., Array], summary: str) -> Intrinsic:
+    return Intrinsic(
+        name,
+        ascend,
+        (_D, _S, _T, _X, _N),
+        (F32,),
+        fn,
+        "FoldRows<RowFold::" + name.split("_")[0].upper() + ">({dst}, {src}, {tmp}, {scalar}, "
+        "{count})",
+        summary,
+        Form.FOLD_ROWS,
+        int_scalar=True,
     )
 
 
@@ -335,16 +366,26 @@ _ROWS: tuple[Intrinsic, ...] = (
     # ---- running folds along the last axis
     _running("running_sum", "RunningSum", "TransDataTo5HD and Add", m.running_sum, "+"),
     _running("running_prod", "RunningProduct", "TransDataTo5HD and Mul", m.running_prod, "*"),
-    # ---- sums of blocks
+    # ---- folds of blocks
+    _fold_blocks(
+        "Sum", m.sum_blocks, "dst[i] = sum of the elements of a in its i-th block of 32 bytes"
+    ),
+    _fold_blocks("Max", m.max_blocks, "dst[i] = largest of a in its i-th block; NaN wins"),
+    _fold_blocks("Min", m.min_blocks, "dst[i] = smallest of a in its i-th block; NaN wins"),
+    # ---- tiles of short rows: s elements each, from one multiple of 32 bytes to the next
+    _fold_rows("sum_rows", "BlockReduceSum", m.sum_rows, "dst[i] = sum of row i of a"),
+    _fold_rows("max_rows", "BlockReduceMax", m.max_rows, "dst[i] = largest of row i; NaN wins"),
+    _fold_rows("min_rows", "BlockReduceMin", m.min_rows, "dst[i] = smallest of row i; NaN wins"),
     Intrinsic(
-        "sum_blocks",
-        "BlockReduceSum",
-        (_D, _S, _N),
+        "spread_rows",
+        "Brcb",
+        (_D, _S, _T, _X, _N),
         (F32,),
-        m.sum_blocks,
-        "SumBlocks({dst}, {src}, {count})",
-        "dst[i] = sum of the elements of a in its i-th block of 32 bytes",
-        Form.BLOCKS,
+        m.spread_rows,
+        "SpreadRows({dst}, {src}, {tmp}, {scalar}, {count})",
+        "row i of dst = a[i] everywhere, up to the start of the next row",
+        Form.SPREAD_ROWS,
+        int_scalar=True,
     ),
     # ---- elements from anywhere in a buffer
     Intrinsic(

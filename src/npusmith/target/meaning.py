@@ -301,12 +301,57 @@ def sum_blocks(a: Array) -> Array:
         return _tree(a, 32 // a.dtype.itemsize)
 
 
+def max_blocks(a: Array) -> Array:
+    return np.asarray(np.maximum.reduceat(a, range(0, a.size, 32 // a.dtype.itemsize)), a.dtype)
+
+
+def min_blocks(a: Array) -> Array:
+    return np.asarray(np.minimum.reduceat(a, range(0, a.size, 32 // a.dtype.itemsize)), a.dtype)
+
+
 def reduce_max(a: Array) -> Array:
     return np.asarray([np.max(a)], a.dtype)
 
 
 def reduce_min(a: Array) -> Array:
     return np.asarray([np.min(a)], a.dtype)
+
+
+# ------------------------------------------------------------------------------------- short rows
+
+
+def row_pitch(cols: int) -> int:
+    """Elements of float32 from one short row to the next: whole blocks of 32 bytes."""
+    return -(-cols // 8) * 8
+
+
+def _rows(a: Array, cols: int) -> Array:
+    return a.reshape(-1, row_pitch(cols))[:, :cols]
+
+
+def sum_rows(a: Array, cols: int) -> Array:
+    """Block by block; block b of every 64 elements after the one before it; a tree over those 8."""
+    with np.errstate(all="ignore"):
+        rows = _rows(a, cols)
+        padded = np.zeros((rows.shape[0], -(-cols // 64) * 64), a.dtype)
+        padded[:, :cols] = rows
+        parts = _tree(padded.reshape(-1), 8).reshape(rows.shape[0], -1, 8)
+        total = parts[:, 0]
+        for i in range(1, parts.shape[1]):
+            total = total + parts[:, i]
+        return _tree(total.reshape(-1), 8)
+
+
+def max_rows(a: Array, cols: int) -> Array:
+    return np.asarray(np.max(_rows(a, cols), axis=1), a.dtype)
+
+
+def min_rows(a: Array, cols: int) -> Array:
+    return np.asarray(np.min(_rows(a, cols), axis=1), a.dtype)
+
+
+def spread_rows(a: Array, cols: int) -> Array:
+    return np.repeat(a, row_pitch(cols))
 
 
 # ---------------------------------------------------------------------------------- running folds
