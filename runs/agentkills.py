@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from npusmith.agent.shots import read_shots
 from npusmith.bench.archive import open_run
 from npusmith.bench.audit import verify
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
@@ -31,51 +32,22 @@ from npusmith.bench.pool import LocalPool
 from npusmith.bench.runner import run
 from npusmith.store.turns import open_journal
 
-TASK = """
-import torch
-from torch import nn
+ROOT = Path(__file__).parents[1]
+LINE = "adds(t0, t0, 1.0, n)"  # of the right program
 
 
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x / (1 + torch.abs(x))
+def changed(text: str, old: str, new: str) -> str:
+    """The text with another word in it, which must have been there."""
+    assert old in text, old
+    return text.replace(old, new)
 
 
-def get_inputs():
-    return [torch.randn(16, 100)]
-
-
-def get_init_inputs():
-    return []
-"""
-PROGRAM = """TILE = 2048
-
-
-@host
-def host(x, y):
-    size = x.size
-    tiles = ceil_div(size, TILE)
-    cores = max(1, min(tiles, chip.vector_cores))
-    launch(task_custom, cores, size=size, tiles=tiles, tiles_per_core=ceil_div(tiles, cores))
-
-
-@kernel
-def task_custom(x: input(float32), y: output(float32), size: int, tiles: int, tiles_per_core: int):
-    xt = ub(TILE, float32)
-    yt = ub(TILE, float32)
-    t = ub(TILE, float32)
-    first = core_id() * tiles_per_core
-    for piece in range(first, min(first + tiles_per_core, tiles)):
-        n = min(TILE, size - piece * TILE)
-        with copy_in:
-            load(xt, x[piece * TILE], n)
-        with compute:
-            abs(t, xt, n)
-            adds(t, t, 1.0, n)
-            div(yt, xt, t, n)
-        with copy_out:
-            store(y[piece * TILE], yt, n)
-"""
+TASK = changed((ROOT / "examples" / "softsign.py").read_text(), "256, 3000", "16, 100")
+PROGRAM = next(
+    changed(shot.program, "softsign_custom", "task_custom")
+    for shot in read_shots()
+    if shot.name == "softsign"
+)
 SAME = ("item", "sample", "trial", "key", "candidate", "compiled", "official", "error", "rung")
 
 
@@ -99,7 +71,7 @@ class Copies:
         return Brief(item=item, reference=path.read_text(), path=path, operator="task_custom")
 
     def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
-        right = "adds(t, t, 1.0, n)" in candidate.files.get("task_custom.tile.py", "")
+        right = LINE in candidate.files.get("task_custom.tile.py", "")
         return Record(
             key="", suite="copies", item=item.name, category="a", writer="", sample=0, candidate="",
             compiled=True, official=right, strict=right, clean=True, rung="ran",
@@ -109,9 +81,9 @@ class Copies:
 def script() -> dict[str, object]:
     """Replies by turn: drafts that fail in four ways, and a repair that often succeeds."""
     bad = [
-        PROGRAM.replace("with compute:", "with computing:"),
-        PROGRAM.replace("adds(t, t, 1.0, n)", "adds(t, t, 2.0, n)"),
-        PROGRAM.replace("TILE = 2048", "TILE = 2048000"),
+        changed(PROGRAM, "with compute:", "with computing:"),
+        changed(PROGRAM, LINE, "adds(t0, t0, 2.0, n)"),
+        changed(PROGRAM, "TILE = ", "TILE = 100 * "),
     ]
     drafts = ["I would rather talk.", *(f"```python\n{text}```\n" for text in bad)]
     mended = [*drafts, f"```python\n{PROGRAM}```\n", *drafts[1:3]]

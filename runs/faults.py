@@ -46,6 +46,7 @@ from typing import Any
 from faults_cases import HELD, LEARN, make_case
 from faults_kinds import KINDS, SHARES, SLOW, Kind
 
+from npusmith.bench.pool import stay_with
 from npusmith.knowledge.base import Base, Policy, learn_item, open_knowledge
 from npusmith.knowledge.edit import quoted_names
 from npusmith.knowledge.index import Axes
@@ -474,7 +475,7 @@ def measure(base: Base | None, held: Sequence[Broken], judge: Judge, jobs: int) 
     if jobs == 1:
         return [repair(broken, base, judge) for broken in held]
     place = None if base is None else (base.path, base.policy)
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=stay_with, initargs=(os.getpid(),)) as pool:
         return list(pool.map(partial(_remote, place, judge.work), held))
 
 

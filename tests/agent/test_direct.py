@@ -42,7 +42,10 @@ def test_signatures_are_those_that_compile(signatures: Signatures) -> None:
     )
     (pad,) = signatures.lines(["DataCopyPad"])
     assert "struct DataCopyExtParams { " in pad and "uint32_t blockLen" in pad
-    assert "twin::" not in pad
+    assert "T paddingValue = T{} }" in pad and "twin::" not in pad
+    (copy,) = signatures.lines(["DataCopy"])
+    fields = copy[copy.index("struct DataCopyParams") :]
+    assert "uint16_t dstStride = 0 }" in fields and "Gap" not in fields  # a union's first name
     assert signatures.lines(["NoSuchThing"]) == []
     assert signatures.used_in("Foo(a); Adds(y, x, 1, n); // Exp(\n q.EnQue<float>(x);") == [
         "Adds", "EnQue",

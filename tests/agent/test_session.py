@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agentcases import PROGRAM, fenced
+from lightrun import NumberRoute
 
 from npusmith.agent import values
 from npusmith.agent.budget import Budget
@@ -17,10 +18,11 @@ from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.agent.generate import Setting, attend, sit_down
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Terms
+from npusmith.agent.route import Aim, fitting, query
 from npusmith.agent.scripted import Script, Scripted
 from npusmith.agent.session import Ending
 from npusmith.agent.talk import Answer, Model, Request
-from npusmith.agent.weighed import Step
+from npusmith.agent.weighed import Note, Step, Weighed
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Outcome, Query, Served, Use
 from npusmith.store.turns import open_journal
@@ -241,6 +243,18 @@ def test_an_item_is_tried_by_itself_before_the_model_is_asked_again(
     assert use.key.endswith("/main/1")
     assert (before.rung, after.rung) == (Step.READ, Step.LEGAL)
     assert "agent-values" in model.last  # the edit is what is gone on from
+
+
+def test_items_for_other_findings_are_not_shown() -> None:
+    shelf = [
+        Served(str(at), "", codes=codes) for at, codes in enumerate([("lang-ub",), (), ("x",)])
+    ]
+    wrong = Weighed(step=Step.LEGAL, notes=(Note(code="agent-values", message="no"),))
+    route = NumberRoute(0)
+    asked = query(route, Aim.REPAIR, route.edit("1"), wrong)
+    assert asked.codes == ("agent-values", "wrong-values")  # the second is the store's own word
+    assert [item.id for item in fitting(shelf, asked)] == ["1"]
+    assert len(fitting([*shelf, *shelf], query(route, Aim.WRITE, None, None))) == 3
 
 
 def test_two_processes_are_not_at_one_session(tiny: Prepared, tmp_path: Path) -> None:

@@ -154,9 +154,10 @@ def passes(program: Program) -> int:
 @pytest.mark.parametrize(
     ("fn", "count"),
     [
-        (lambda x: x.softmax(1), 2),
-        (lambda x: torch.logsumexp(x, 1), 1),
-        (lambda x: (x - x.mean(1, keepdim=True)).square().mean(1), 2),  # one is the first tile
+        # one load is that of the first tile
+        (lambda x: x.softmax(1), 3),
+        (lambda x: torch.logsumexp(x, 1), 2),
+        (lambda x: (x - x.mean(1, keepdim=True)).square().mean(1), 2),
         (normalized, 3),
         (lambda x: x.var(1) + x.amax(1) + x.abs().sum(1), 2),
         (lambda x: F.layer_norm(x, (COLS,)), 3),

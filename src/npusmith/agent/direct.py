@@ -15,7 +15,7 @@ from npusmith.agent.route import Draft
 from npusmith.agent.shots import Shot, features, pick
 from npusmith.agent.signatures import BASIC, Signatures
 from npusmith.agent.talk import Answer, Usage
-from npusmith.agent.weighed import Step, Weighed, failed
+from npusmith.agent.weighed import Note, Step, Weighed, failed
 from npusmith.errors import NpusmithError
 from npusmith.lang import parse
 from npusmith.lower import lower, project_files
@@ -124,12 +124,22 @@ class DirectRoute:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         try:
-            return judged(
+            found = judged(
                 lambda recording: self._judge(folder, recording),
                 self._prepared, self._row, folder, Step.READ, self._timed,
             )  # fmt: skip
         except NpusmithError as error:  # inputs that cannot be matched with the task's
-            return failed(Step.READ, error, folder)
+            found = failed(Step.READ, error, folder)
+        return found.model_copy(update={"notes": tuple(map(self._hinted, found.notes))})
+
+    def _hinted(self, note: Note) -> Note:
+        """Of launchers, what this task's is to be: the table's words are for people with a main."""
+        if not note.code.startswith("launcher-"):
+            return note
+        ports = (*self.ports.inputs, *self.ports.outputs)
+        tensors = ", ".join(f"uint8_t *{port.name}" for port in ports)
+        name = f"{self.ports.operator}_do(uint32_t blockDim, void *stream, {tensors})"
+        return note.model_copy(update={"hint": f'declare extern "C" void {name}'})
 
     def _judge(self, folder: Path, recording: Recording | None) -> Verdict:
         if self.rules == "kernel":

@@ -58,7 +58,10 @@ def profile_lines(timing: Timing, limit: Roof, verdict: Verdict, chip: Chip) -> 
     """What limits a kernel: its time against the roof, each pipe, the stalls, what to change."""
     bound = limit.bound_us
     over = f", {timing.kernel_us / bound:.1f} times the roof of {bound:.2f} us" if bound > 0 else ""
-    lines = [f"kernel {timing.kernel_us:.2f} us{over}; with launch {timing.task_us:.2f} us"]
+    lines = [
+        f"kernel {timing.kernel_us:.2f} us{over}; with launch {timing.task_us:.2f} us"
+        " (each core that is started adds to it)"
+    ]
     busy = {unit: share(timing, unit) for unit, cycles in busy_cycles(timing).items() if cycles}
     pipes = [f"{unit} {busy[unit]:.0%}" for unit in UNITS if busy.get(unit, 0.0) >= _SHOWN]
     lines.append(f"busy: {', '.join(pipes) or 'nothing'}")

@@ -114,9 +114,9 @@ def findings_part(weighed: Weighed, files: Mapping[str, str]) -> str:
 def profile_part(weighed: Weighed, best_us: float | None) -> str:
     """What limits a right candidate; all figures are the timing model's."""
     rows = "\n".join(f"- {row}" for row in weighed.profile)
-    best = f" The best so far takes {best_us:.2f} us." if best_us is not None else ""
+    best = f"\nThe best so far takes {best_us:.2f} us with launch.\n" if best_us is not None else ""
     return (
-        f"## Profile\n\nThe candidate is right. Estimates of the timing model:{best}\n{rows}\n\n"
+        f"## Profile\n\nThe candidate is right. Estimates of the timing model:\n{rows}\n{best}\n"
         "Make it faster without changing its values, and answer with the whole program."
     )
 

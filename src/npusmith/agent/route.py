@@ -76,6 +76,7 @@ def query(route: Route, aim: Aim, draft: Draft | None, weighed: Weighed | None) 
         dtypes=route.features.dtypes, category=route.features.category, chip=route.chip,
         bottleneck=weighed.bottleneck if weighed else (),
         messages=tuple(note.message for note in notes),
+        hints=tuple(text for note in notes for text in (note.hint, note.legal) if text),
         lines=_lines(draft, notes),
     )  # fmt: skip
 

@@ -136,16 +136,18 @@ def _tidy(form: str) -> str:
     """As a user writes it: without what the twin adds for itself."""
     form = re.sub(r",?\s*twin::Site(\s+\w+)?(\s*=\s*twin::Here\(\))?", "", form)
     form = re.sub(r"\btwin::Byte\b", "uint8_t", form)
+    form = re.sub(r"\btwin::Word\b", "uint16_t", form)
     form = re.sub(r"\b(static |inline |constexpr )", "", form.replace("std::", ""))
     return re.sub(r"\(\s*,\s*", "(", form)
 
 
 def _fields(text: str, name: str) -> list[str]:
-    """The members of a struct, without its functions."""
+    """The members of a struct without its functions; of a union its first name alone."""
     found = re.search(rf"\bstruct {re.escape(name)}\s*\{{", text)
     end = scan.closing(text, found.end() - 1, 4000) if found else -1
     if not found or end < 0:
         return []
-    rows = [" ".join(row.split()) for row in text[found.end() : end].split(";")]
-    body = "; ".join(row for row in rows if row.strip("{} ") and "(" not in row)
-    return [_tidy(f"struct {name} {{ {body} }}")]
+    body = re.sub(r"\bunion\s*\{([^;{}]*;)[^{}]*\}\s*;", r"\1", text[found.end() : end])
+    rows = [re.sub(r"\(0\)$", "{}", " ".join(row.split())) for row in body.split(";")]
+    members = "; ".join(row for row in rows if row.strip("{} ") and "(" not in row)
+    return [_tidy(f"struct {name} {{ {members} }}")]

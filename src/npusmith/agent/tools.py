@@ -7,8 +7,10 @@ Each tool takes paths or text and gives the document that the command of the sam
 from __future__ import annotations
 
 import functools
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,19 +18,29 @@ from typing import Any
 from npusmith import __version__, pipeline, profiling
 from npusmith.agent.library import open_library
 from npusmith.agent.prompt import rules, tile_reference
-from npusmith.agent.weighed import Step, render, weigh_verdict
-from npusmith.errors import NpusmithError
+from npusmith.agent.shots import read_shots
+from npusmith.agent.tile import TileRoute
+from npusmith.agent.weighed import NO_FILES, Step, render, weigh_verdict
+from npusmith.errors import CODES, NpusmithError
+from npusmith.knowledge.item import OWN_CODES
 from npusmith.knowledge.seam import Query
+from npusmith.knowledge.tokens import ROUTES
+from npusmith.store.folder import new_folder
+from npusmith.store.record import write_result
 from npusmith.target.chips import find_chip
+from npusmith.task.load import open_task
+from npusmith.task.tolerance import check_profile
+from npusmith.task.trials import prepare
 from npusmith.task.verdict import Verdict
 
 Answer = dict[str, Any]
 _ABOUT = (
     "Writes and judges Ascend C operators without an NPU. Write a tile program (ask `language` for "
-    "its rules), `check` it, lower and judge it with `run`, see what limits it with `profile`. "
+    "its rules), `check` it, `try` it on the task, see what limits a project with `profile`. "
     "Every time is an estimate of a model, not a measurement."
 )
 _MOST_TEXT = 1 << 20
+_MOST_WORDS = 20_000  # of a question to the store
 
 
 class _Quiet:
@@ -38,12 +50,12 @@ class _Quiet:
         return None
 
 
-def serve(chip: str, knowledge: str) -> None:
+def serve(chip: str, knowledge: str, root: Path | None = None) -> None:
     """Until the client closes the pipe; raises extra-missing without the mcp package."""
-    make_server(chip, knowledge).run("stdio")
+    make_server(chip, knowledge, root).run("stdio")
 
 
-def make_server(chip: str, knowledge: str) -> Any:
+def make_server(chip: str, knowledge: str, root: Path | None = None) -> Any:
     """The server with its tools."""
     try:
         from mcp.server import MCPServer
@@ -52,17 +64,32 @@ def make_server(chip: str, knowledge: str) -> Any:
             "extra-missing", "the package mcp is not installed", hint='pip install "npusmith[mcp]"'
         ) from error
     server = MCPServer("npusmith", version=__version__, instructions=_ABOUT, log_level="ERROR")
-    tools = Tools(chip, knowledge)
+    tools = Tools(chip, knowledge, root)
     for name, tool in tools.named().items():
         server.add_tool(_answering(tool), name=name, description=tool.__doc__)
     return server
 
 
 class Tools:
-    """The tools as plain functions."""
+    """The tools as plain functions. `root`: the folder that all paths must lie in."""
 
-    def __init__(self, chip: str, knowledge: str) -> None:
+    def __init__(self, chip: str, knowledge: str, root: Path | None = None) -> None:
         self._chip, self._knowledge = find_chip(chip), knowledge
+        self._root = root.resolve() if root else None
+
+    def _place(self, path: str | Path) -> Path:
+        """The path, links followed; raises file-denied for one outside of the root."""
+        if "\0" in str(path):
+            raise NpusmithError("file-missing", "no path holds a zero byte")
+        if self._root is None:
+            return Path(path)
+        place = (self._root / path).resolve()
+        if not place.is_relative_to(self._root):
+            raise NpusmithError(
+                "file-denied", f"{str(path)[:200]} is outside of what this server serves",
+                legal=f"paths in {self._root}", hint="copy the file there, or change --root",
+            )  # fmt: skip
+        return place
 
     def named(self) -> dict[str, Callable[..., Answer]]:
         return {
@@ -72,11 +99,47 @@ class Tools:
             "search-knowledge": self.search,
             "generate": self.generate,
             "language": self.language,
+            "try": self.attempt,
         }
 
-    def language(self) -> Answer:
-        """The rules of the tile language, and its operations."""
-        return {"rules": rules("tile"), "reference": tile_reference()}
+    def language(self, task: str = "") -> Answer:
+        """The rules of the tile language, and its operations. With a task file also its tensors,
+        what the kernel is to be called, and the nearest two examples."""
+        known: Answer = {"rules": rules("tile"), "reference": tile_reference()}
+        if task:
+            with self._desk(task) as (route, _):
+                known |= {
+                    "operator": route.ports.operator, "tensors": route.ports.lines(),
+                    "examples": route.help(None, None),
+                }  # fmt: skip
+        return known
+
+    def attempt(self, task: str, text: str, out: str = "") -> Answer:
+        """Judge a tile program for a task: rules, values in NumPy against PyTorch, lowering, the
+        twin, estimated time. Leaves the project in the folder `out` when that is given."""
+        with self._desk(task) as (route, folder):
+            draft = route.edit(text)
+            found = route.weigh(draft, folder)
+            if out and any(folder.iterdir()):
+                with new_folder(self._place(out)) as made:
+                    shutil.copytree(folder, made, dirs_exist_ok=True)
+                    write_result(made, found.verdict or {})
+        return {
+            "verdict": "pass" if found.correct else "fail",
+            "reached": found.step.name.lower().replace("_", " "),
+            "findings_text": render(found.notes, draft.files),
+            "estimate": list(found.profile),
+        }
+
+    @contextmanager
+    def _desk(self, task: str) -> Iterator[tuple[TileRoute, Path]]:
+        """The route to a task, and an empty folder for a candidate."""
+        with tempfile.TemporaryDirectory(prefix="npusmith-try-") as name:
+            prepared = prepare(open_task(self._place(task)), Path(name, "task"))
+            shots, profile = read_shots(), check_profile("default")
+            folder = Path(name).resolve() / "unit" / "candidate"
+            folder.mkdir(parents=True)
+            yield TileRoute(prepared, self._chip, profile, shots, timed=True), folder
 
     def check(self, path: str = "", text: str = "") -> Answer:
         """Parse, check the rules, and compile; run nothing. `text`: a tile program, or `path`: a
@@ -84,31 +147,30 @@ class Tools:
         if bool(path) is bool(text):
             raise NpusmithError("usage", "check takes either a path or a text")
         if path:
-            return _document(pipeline.check(Path(path), self._chip))
+            return _document(pipeline.check(self._place(path), self._chip))
         if len(text) > _MOST_TEXT:
             raise NpusmithError("lang-too-large", f"the text has {len(text):,} characters")
         with tempfile.TemporaryDirectory(prefix="npusmith-check-") as name:
             file = Path(name, "program.tile.py")
             file.write_text(text, encoding="utf-8", errors="replace")
-            return _document(pipeline.check(file, self._chip), file.parent)
+            return _document(pipeline.check(file, self._chip), file.parent, {file.name: text})
 
     def run(self, project: str, task: str = "", tolerance: str = "default") -> Answer:
         """Judge a project folder, a direct-launch source or a submission against a task file
         (Model, get_inputs, get_init_inputs), on the CPU twin."""
-        given = Path(task) if task else None
-        found = pipeline.run(Path(project), given, self._chip, tolerance, _Quiet())
-        return _document(found, Path(project))
+        place, given = self._place(project), self._place(task) if task else None
+        return _document(pipeline.run(place, given, self._chip, tolerance, _Quiet()), place)
 
     def profile(self, project: str, task: str = "", out: str = "") -> Answer:
         """Estimate the time of a project on the chip: pipes, stalls, roofs, advice. Leaves
         trace.json and report.html in `out` when that is given."""
+        place, given = self._place(project), self._place(task) if task else None
         with tempfile.TemporaryDirectory(prefix="npusmith-profile-") as name:
-            folder = Path(out) if out else Path(name, "profile")
+            folder = self._place(out) if out else Path(name, "profile")
             found = profiling.profile(
-                Path(project), Path(task) if task else None, self._chip, "default", _Quiet(),
-                profiling.Options(out=folder),
-            )  # fmt: skip
-        answer = _document(found.verdict, Path(project))
+                place, given, self._chip, "default", _Quiet(), profiling.Options(out=folder)
+            )
+        answer = _document(found.verdict, place)
         if found.profile is not None:
             made = found.profile.model_dump(mode="json", exclude={"vector", "hinges"})
             answer["profile"] = made
@@ -125,13 +187,19 @@ class Tools:
     ) -> Answer:
         """Verified items of the knowledge store for a situation: finding codes, operations or API
         names, an operator's category, a text. `route`: tile or direct."""
+        unknown = [code for code in codes or () if code not in CODES and code not in OWN_CODES]
+        if unknown or route not in ROUTES:
+            seen = ", ".join(unknown) or route
+            legal = f"codes of findings, {', '.join(OWN_CODES)}; routes {', '.join(ROUTES)}"
+            message = "there is no such code or route"
+            raise NpusmithError("usage", message, seen=seen[:200], legal=legal)
         base = open_library(self._knowledge)
         if base is None:
             raise NpusmithError(
                 "usage", "no knowledge store is open", hint="start: npusmith mcp --knowledge FILE"
             )
         asked = Query(
-            route=route, aim="repair", text=words, codes=tuple(codes or ()),
+            route=route, aim="repair", text=words[:_MOST_WORDS], codes=tuple(codes or ()),
             apis=tuple(apis or ()), category=category, chip=self._chip.name,
         )  # fmt: skip
         return {"items": [asdict(item) for item in base.search(asked, max(1, min(most, 50)))]}
@@ -139,25 +207,34 @@ class Tools:
     def generate(self, task: str, out: str, options: str = "") -> Answer:
         """Write an operator for a task file into the folder `out`. Without options the
         deterministic writer; with options a model: "model=NAME,base-url=URL,samples=4"."""
+        source, folder = self._place(task), self._place(out)
         if not options:
-            found = pipeline.generate(Path(task), Path(out), self._chip, "default", _Quiet())
-            return _document(found, Path(out))
+            found = pipeline.generate(source, folder, self._chip, "default", _Quiet())
+            return _document(found, folder)
         from npusmith.agent.generate import generate
         from npusmith.agent.options import read_options
 
         setting, journal = read_options(options)
-        place = journal or Path(out).with_name(f"{Path(out).name}-journal")
+        place = journal or folder.with_name(f"{folder.name}-journal")
+        script = setting.choice.model.partition("scripted:")[2]
+        named = (place, setting.choice.record, setting.choice.replay, setting.knowledge, script)
+        for path in filter(None, named):
+            self._place(Path(path).absolute())
         found = generate(
-            Path(task), Path(out), self._chip, "default", _Quiet(), setting, journal=place,
+            source, folder, self._chip, "default", _Quiet(), setting, journal=place,
             resume=True, knowledge=open_library(setting.knowledge or self._knowledge),
         )  # fmt: skip
-        return _document(found, Path(out))
+        return _document(found, folder)
 
 
-def _document(verdict: Verdict, folder: Path | None = None) -> Answer:
+def _document(
+    verdict: Verdict, folder: Path | None = None, files: Mapping[str, str] = NO_FILES
+) -> Answer:
     """The verdict as data, and its findings as text in the form that prompts use."""
     data = verdict.model_dump(mode="json")
-    data["findings_text"] = render(weigh_verdict(verdict, Step.NOTHING, folder).notes)
+    if files and data["error"]:  # a text that was handed over lies nowhere
+        data["error"]["file"] = Path(data["error"]["file"]).name
+    data["findings_text"] = render(weigh_verdict(verdict, Step.NOTHING, folder).notes, files)
     return data
 
 

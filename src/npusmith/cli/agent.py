@@ -196,8 +196,15 @@ def serve_model(
 def mcp(
     chip: ChipName = DEFAULT_CHIP,
     knowledge: Library = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root", metavar="DIR",
+            help="Serve paths in this folder only; default: what you may read and write.",
+        ),
+    ] = None,
     json: Json = False,
-) -> Job:
+) -> Job:  # fmt: skip
     """Serve check, run, profile, search-knowledge and generate to a coding agent, over stdio.
 
     Speaks the Model Context Protocol. Needs npusmith[mcp]. See docs/agent.md and docs/skill.
@@ -207,7 +214,7 @@ def mcp(
     def job(steps: Steps) -> Reply:
         from npusmith.agent.tools import serve
 
-        serve(row.name, "" if knowledge is None else str(knowledge))
+        serve(row.name, "" if knowledge is None else str(knowledge), root)
         return Reply(Exit.PASS, {"served": True}, lambda screen: None)
 
     return job

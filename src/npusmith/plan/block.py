@@ -65,6 +65,7 @@ class Block:
     decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
     head: int = 0  # where the next of those goes
     bounds: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # loops inside: their ranges
+    starts: dict[Value, Expr | str] = field(default_factory=dict)  # what scans inside go on from
     width: Expr | None = None  # lanes of a tile that loops inside touch, where they are fewer
     joined: tuple[tuple[int, ...], str] | None = None  # groups that one variable runs along
     stretch: bool = False  # part of the turns of the loop inside it

@@ -45,9 +45,9 @@ def _outside(path: Path, axis: int) -> Path:
 def _along(w: Writer, path: Path, outer: Block, value: Value) -> None:
     """A tile of the last axis, from what the tiles before it left."""
     carry = Name(w.fresh("carry_"))
-    start = w.starts.get(value, _NEUTRAL[value.text])
+    start = w.start(path, value)
     assert not isinstance(start, str)
-    outer.items.append(Assign(carry.id, start))
+    outer.items.append(Assign(carry.id, start or _NEUTRAL[value.text]))
     source, target = _tile(w, path, value, carry)
     left = _left(value, target, source, w.count(path, True))
     path[-1].items.append(Assign(carry.id, left))
@@ -79,7 +79,7 @@ def _down(w: Writer, path: Path, outer: Path, value: Value) -> None:
     wide = w.space.wide(value)
     count = w.count(path, wide)
     row = w.temp(DType.FLOAT32, wide, hint="acc")
-    outer[-1].items.append(_start(w, value, row, w.count(outer, wide)))
+    outer[-1].items.append(_start(w, outer, value, row, w.count(outer, wide)))
     source = w.vector(path, value.args[0], wide)
     step = op(f"accumulate_{value.text}", (row, source), (), count)
     target = w.stored.pop(value, None)
@@ -93,11 +93,11 @@ def _down(w: Writer, path: Path, outer: Path, value: Value) -> None:
     path[-1].buffers[value] = target or row
 
 
-def _start(w: Writer, value: Value, row: str, count: Expr) -> ir.Op:
-    start = w.starts.get(value, _NEUTRAL[value.text])
+def _start(w: Writer, path: Path, value: Value, row: str, count: Expr) -> ir.Op:
+    start = w.start(path, value)
     if isinstance(start, str):
         return _copy(row, start, count)
-    return op("duplicate", (row,), (start,), count)
+    return op("duplicate", (row,), (start or _NEUTRAL[value.text],), count)
 
 
 def _copy(target: str, source: str, count: Expr) -> ir.Op:

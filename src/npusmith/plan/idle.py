@@ -26,9 +26,10 @@ _ELEMENT = 4  # bytes
 _COPY = 0.07  # a turn of a loop that loads one row or tile
 _PASS = 35e-6  # an element of a pass
 _SCAN = 140e-6  # ... that is scanned along the last axis
-_RISING = 2  # passes that exponentials below a maximum that still grows take longer
+_RISING = 1  # passes that exponentials take longer in the pass that finds their maximum
 _WAIT = 1.3  # all cores for each other
 _NUMBER = 0.014  # what a chunk comes to, when it is joined
+_PUSHED = 1.5  # times longer, where results push lines out of L2
 _LESS = 0.8  # of the time, at most, is worth another schedule
 
 
@@ -54,9 +55,9 @@ class Job:
         return 2 * self.lines * self.elements * _ELEMENT <= chip.l2_bytes
 
     def floor(self, chip: Chip) -> float:
-        """What HBM takes to read the lines, again for every pass where they do not stay in L2."""
-        reads = 1 if self.stays(chip) else self.passes
-        return reads * self.lines * self.elements * _ELEMENT / (1e3 * chip.hbm_gbps)
+        """What HBM takes: lines that do not stay in L2 are read again for every pass."""
+        us = self.lines * self.elements * _ELEMENT / (1e3 * chip.hbm_gbps)
+        return us if self.stays(chip) else (self.passes + 1) * us * _PUSHED
 
 
 def idle(w: Writer, work: Work, inner: Sequence[Value], stored: frozenset[int]) -> Cut | None:
@@ -71,10 +72,8 @@ def idle(w: Writer, work: Work, inner: Sequence[Value], stored: frozenset[int]) 
     dealt = _job(w, work, group, _folds(w, levels) + along or 1, scans, _tile(w, work, group))
     whole = _job(w, work, group, phases + along, scans, _TILE)
     chunks = _chunks(w, group, whole)
-    if chunks < 2:
+    if chunks < 2 or far_apart(w, work, inner):
         return None
-    if far_apart(w, work, inner) and (whole.lines == 1 or not whole.stays(w.chip)):
-        return None  # one line after the other: fewer waits for one, and L2 holds it
     parts = sum(phases + 1 - level for level in levels.values())
     joins = parts * chunks * (_NUMBER if group == w.space.last else _COPY)
     chunk = Job(

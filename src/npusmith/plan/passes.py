@@ -19,6 +19,7 @@ from npusmith.plan.emit import emit
 from npusmith.plan.gathered import gather
 from npusmith.plan.host import TILE
 from npusmith.plan.late import Form, Late, find_late
+from npusmith.plan.level import Level
 from npusmith.plan.loops import Body, Run, Serial, close, dealt, mixed, nest, over, share
 from npusmith.plan.moments import Moments
 from npusmith.plan.rising import Rising
@@ -255,7 +256,7 @@ def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Late]) -
     wide = w.space.wide(operands[0])
     lanes = wide and w.space.last in reduced
     work = divide(w, path, reduced, operands) if top else None
-    sinks = _sinks(batch, late)
+    sinks = _sinks(batch, late, lanes)
     seen = w.fresh("seen_") if top and any(isinstance(sink, Moments) for sink in sinks) else ""
     # long sums that are not spread over the lanes of a tile are added up in stretches
     serial = not lanes and any(value.text == "sum" for value in (*batch, *(i.fold for i in late)))
@@ -301,15 +302,17 @@ def _with_operands(w: Writer, operands: Sequence[Value], body: Body) -> Body:
     return ready
 
 
-def _sinks(batch: Sequence[Value], late: Sequence[Late]) -> list[Sink]:
+def _sinks(batch: Sequence[Value], late: Sequence[Late], lanes: bool) -> list[Sink]:
     """A sink for each reduction; those that others need take these in."""
     result: list[Sink] = []
     for value in batch:
         own = tuple(item for item in late if item.lead is value)
         if not own:
             result.append(Plain(value))
+        elif value.text == "sum":
+            result.append(Moments(value, own))
         else:
-            result.append((Rising if value.text == "max" else Moments)(value, own))
+            result.append((Level if lanes else Rising)(value, own))
     return result
 
 

@@ -76,7 +76,6 @@ class Relay:
         self._join(path, self._needed(roots))
         body(path)
         close(root, turn)
-        self.w.starts.clear()
 
     def _phase(self, root: Path, batch: Sequence[Value]) -> None:
         w = self.w
@@ -91,7 +90,6 @@ class Relay:
             self._leave(path, value, part)
         close(root, turn)
         root[-1].items.append(SyncCores())
-        w.starts.clear()
 
     def _needed(self, roots: Iterable[Value]) -> list[Value]:
         """What is folded along the lines and known by now, on which these depend."""
@@ -145,9 +143,9 @@ class Relay:
                 self._have(path[-1], value, self._joined(path, value, ZERO, Name(self.cut.chunks)))
             elif value.mode == "reverse":
                 behind = plus(Name("chunk"), ONE)
-                self.w.starts[value] = self._joined(path, value, behind, Name(self.cut.chunks))
+                path[-1].starts[value] = self._joined(path, value, behind, Name(self.cut.chunks))
             else:
-                self.w.starts[value] = self._joined(path, value, ZERO, Name("chunk"))
+                path[-1].starts[value] = self._joined(path, value, ZERO, Name("chunk"))
 
     def _joined(self, path: Path, value: Value, first: Expr, stop: Expr) -> Expr | str:
         """What the chunks of a range come to: a scalar, or a buffer where it is a row."""

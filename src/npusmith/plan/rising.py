@@ -1,9 +1,10 @@
 """Largest element and sum of exponentials below it in one pass: the sum is scaled as it rises.
 
-Every lane (or column, where rows are accumulated) holds the largest element so far and the sum of
-exp(x - largest). The largest starts at the lowest finite number, so that minus infinity leaves the
-sum as it is; what is left for rows of nothing but minus infinity, and for plus infinity, is put
-right at the end: sum(exp(x - c)) is the sum times exp(largest - c), whatever c is, NaN included.
+For rows that are accumulated (level.py: for those that run along the tile). Every column holds the
+largest element so far and the sum of exp(x - largest). The largest starts at the lowest finite
+number, so that minus infinity leaves the sum as it is; what is left for rows of nothing but minus
+infinity, and for plus infinity, is put right at the end: sum(exp(x - c)) is the sum times
+exp(largest - c), whatever c is, NaN included.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from npusmith.plan.gathered import lanes_of_all, most, over_all
 from npusmith.plan.late import Late
 from npusmith.plan.loops import Serial
 from npusmith.plan.scalars import ONE
-from npusmith.plan.sinks import Pass, fold_lanes, named, neutral
+from npusmith.plan.sinks import Pass, named, neutral
 from npusmith.plan.writer import Writer, negated, op
 
-_LOWEST = Const(-float.fromhex("0x1.fffffep+127"))  # of float32
+LOWEST = Const(-float.fromhex("0x1.fffffep+127"))  # of float32
 _INF = Const(math.inf)
 _ONE = Const(1.0)
 
@@ -36,7 +37,7 @@ class Rising:
     late: tuple[Late, ...]
     top: str = ""
     sum: str = ""
-    held: tuple[str, str] = ("", "")  # long sums: what the stretches are added to, and its largest
+    held: tuple[str, str] = ("", "")  # what the stretches are added to, and its largest
 
     def label(self, w: Writer) -> str:
         return f"{named(w, self.lead)}, with the sum of exponentials below it"
@@ -46,12 +47,10 @@ class Rising:
 
     def open(self, at: Pass) -> None:
         self.top, self.sum = (at.w.temp(DType.FLOAT32, True, hint=hint) for hint in ("top", "acc"))
-        at.add(op("duplicate", (self.top,), (_LOWEST,), at.width))
-        if at.serial:
-            whole, below = (at.w.temp(DType.FLOAT32, True, hint=hint) for hint in ("acc", "top"))
-            self.held = (whole, below)
-            at.add(op("duplicate", (below,), (_LOWEST,), at.width))
-        at.add(neutral("sum", self.held[0] or self.sum, at.width))
+        at.add(op("duplicate", (self.top,), (LOWEST,), at.width))
+        self.held = (at.w.temp(DType.FLOAT32, True, hint="acc"), at.w.temp(DType.FLOAT32, True))
+        at.add(op("duplicate", (self.held[1],), (LOWEST,), at.width))
+        at.add(neutral("sum", self.held[0], at.width))
 
     def step(self, at: Pass, path: Path) -> None:
         count = at.w.count(path, True)
@@ -69,8 +68,6 @@ class Rising:
         ]
 
     def frame(self, at: Pass) -> Serial:
-        if not at.serial:
-            return Serial((), ())
         whole, below = self.held
         return Serial(
             (neutral("sum", self.sum, at.width),),
@@ -84,23 +81,7 @@ class Rising:
         )
 
     def fold(self, at: Pass) -> None:
-        if at.serial:
-            self.sum = self.held[0]
-        if not at.lanes:
-            return
-        top, total = at.number("max"), at.number("sum")
-        fold_lanes(at.w, at.block, "max", self.top, at.width, top, kept=True)
-        self._scale(at, top, at.width)
-        fold_lanes(at.w, at.block, "sum", self.sum, at.width, total)
-        self.top, self.sum = top, total
-
-    def _scale(self, at: Pass, top: str, count: Expr) -> None:
-        """Sums of lanes below the largest of all."""
-        at.add(
-            op("adds", (self.top, self.top), (negated(at.read(top, "top_")),), count),
-            op("exp", (self.top, self.top), (), count),
-            op("mul", (self.sum, self.sum, self.top), (), count),
-        )
+        self.sum = self.held[0]
 
     def parts(self, at: Pass) -> list[Expr]:
         return [at.read(self.top, "own_"), at.read(self.sum, "own_")]

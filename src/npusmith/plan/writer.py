@@ -33,8 +33,6 @@ class Writer:
     stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
     names: list[str] = field(default_factory=list)  # scalars read from buffers
-    # what scans go on from, where not from nothing: a scalar, or a buffer that holds a row
-    starts: dict[Value, Expr | str] = field(default_factory=dict)
 
     def extent(self, groups: frozenset[int]) -> int:
         """Elements along these groups at the captured sizes."""
@@ -124,6 +122,13 @@ class Writer:
             if group in block.bounds:
                 return block.bounds[group]
         return ZERO, self.sizes.size(group)
+
+    def start(self, path: Path, value: Value) -> Expr | str | None:
+        """What a scan goes on from, where not from nothing: a scalar, or a buffer with a row."""
+        for block in path:
+            if value in block.starts:
+                return block.starts[value]
+        return None
 
     def width(self, path: Path) -> Expr:
         """Lanes of a tile that a loop over the last group touches, at least one."""
