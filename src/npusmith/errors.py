@@ -1531,6 +1531,12 @@ _KNOWLEDGE: list[Code] = _rows(
         "two texts of one route, of which the second is accepted and differs in a few statements",
         "give the kernel right before the fix and right after it",
     ),
+    (
+        "knowledge-settled",
+        "There is nothing to restore.",
+        "an item that `npusmith knowledge settle` retired or narrowed, and whose proofs still hold",
+        "look at its history with `npusmith knowledge show`",
+    ),
 )
 
 # --- target, cli and files ------------------------------------------------------------------------
@@ -1740,6 +1746,12 @@ _AGENT: list[Code] = _rows(
         "The candidate is the text that was judged before.",
         "a candidate that differs in what the finding names",
         "change the line that the finding names, not its comments",
+    ),
+    (
+        "reply-choice",
+        "The answer is none of the choices that the question lists.",
+        "exactly one of the listed lines, and nothing else",
+        "look at the question with --dry-run; try another model",
     ),
     # what a candidate does wrong before the twin sees it
     (

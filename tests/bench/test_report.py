@@ -21,7 +21,7 @@ from npusmith.bench import export
 from npusmith.bench.archive import open_run
 from npusmith.bench.audit import SUMMARY, audit
 from npusmith.bench.compare import compare
-from npusmith.bench.model import Span
+from npusmith.bench.model import Record, Span
 from npusmith.bench.plan import Plan
 from npusmith.bench.pool import LocalPool
 from npusmith.bench.report import page as pages

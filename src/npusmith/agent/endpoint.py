@@ -147,7 +147,7 @@ class Endpoint:
         # half a surrogate pair is legal JSON and no text
         text = self._clean(parts.text).encode("utf-8", "replace").decode()
         usage = estimate(request, text)
-        if parts.usage is not None and sum(parts.usage):  # no call is free of tokens
+        if parts.usage is not None and any(parts.usage):  # no call is free of tokens
             usage = Usage(prompt=parts.usage[0], completion=parts.usage[1])
         model, finish = self._clean(parts.model or self.name), self._clean(parts.finish)
         return Answer(text=text, usage=usage, model=model[:200], finish=finish[:40])

@@ -67,7 +67,7 @@ def query(route: Route, aim: Aim, draft: Draft | None, weighed: Weighed | None) 
     text = draft.text if draft else ""
     notes = weighed.notes if weighed else ()
     codes = weighed.codes if weighed else ()
-    own = (WRONG,) if "agent-values" in codes else ()  # what the store calls it
+    own: tuple[str, ...] = (WRONG,) if "agent-values" in codes else ()  # what the store calls it
     own += (SLOW,) if aim is Aim.OPTIMISE else ()
     return Query(
         route=route.name, aim=aim.value, text=text,

@@ -218,8 +218,9 @@ class Tools:
         place = journal or folder.with_name(f"{folder.name}-journal")
         script = setting.choice.model.partition("scripted:")[2]
         named = (place, setting.choice.record, setting.choice.replay, setting.knowledge, script)
-        for path in filter(None, named):
-            self._place(Path(path).absolute())
+        for path in named:
+            if path:
+                self._place(Path(path).absolute())
         found = generate(
             source, folder, self._chip, "default", _Quiet(), setting, journal=place,
             resume=True, knowledge=open_library(setting.knowledge or self._knowledge),

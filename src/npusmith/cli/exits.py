@@ -92,6 +92,7 @@ CODE_EXITS: dict[str, Exit] = {
             "reply-part",
             "reply-cut",
             "reply-same",
+            "reply-choice",
             "agent-ports",
             "agent-values",
             "agent-endless",
