@@ -19,8 +19,9 @@ edits of the text, as many: what chance gives. Settings:
     wrong           full, with 5 % wrong items put in before learning begins
     wrong-no-distil the same without distillation
 
-Judging is cached in the work folder by the text, so that a run that was killed goes on where it
-was and writes the same FILE, and several processes may share a folder. Another `--seed` puts other
+Judging is cached in the work folder by the text and the sources that judge it, so that a run that
+was killed goes on where it was and writes the same FILE, and a change of language, lowering, twin
+or timing judges anew. Several processes may share a folder. Another `--seed` puts other
 faults into the same operators. Times are estimates of the timing model.
 """
 
@@ -39,13 +40,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from faults_cases import HELD, LEARN, make_case
 from faults_kinds import KINDS, SHARES, SLOW, Kind
 
+import npusmith
 from npusmith.bench.pool import stay_with
 from npusmith.knowledge.base import Base, Policy, learn_item, open_knowledge
 from npusmith.knowledge.edit import quoted_names
@@ -68,6 +70,9 @@ PLACES = 3  # candidates of one item
 SLOWER = 1.08  # a slow kernel takes at least this many times as long
 WRONG_SHARE = 0.05
 NO_DIRECT = ("cumsum_exclusive", "cumprod_reverse")  # their kernel is a template class of ours
+JUDGES = (
+    "errors.py", "ir", "target", "lang", "lower", "twin", "timing", "knowledge/trial.py",
+)  # fmt: skip
 SETTINGS = (
     "full", "seeds", "no-words", "no-hardware", "wrong", "no-distil", "wrong-no-distil", "none",
 )  # fmt: skip
@@ -96,7 +101,7 @@ class Judge:
 
     def bench(self, operator: str) -> Bench:
         if operator not in self.benches:
-            folder = self.work / "cases" / operator
+            folder = self.work / "cases" / judge_version() / operator  # with the lowered kernel
             self.benches[operator] = Bench(make_case(operator), CHIP, folder)
         return self.benches[operator]
 
@@ -119,7 +124,7 @@ class Judge:
     def _kept(
         self, what: str, bench: Bench, route: str, text: str, make: Callable[[], Judged | Timed]
     ) -> str:
-        whole = f"{bench.case.model_dump_json()}\0{route}\0{text}".encode()
+        whole = f"{judge_version()}\0{bench.case.model_dump_json()}\0{route}\0{text}".encode()
         path = self.work / what / f"{hashlib.sha256(whole).hexdigest()[:24]}.json"
         if not path.exists():
             self.made += 1
@@ -128,6 +133,18 @@ class Judge:
             fresh.write_text(make().model_dump_json(), encoding="utf-8")
             fresh.replace(path)
         return path.read_text(encoding="utf-8")
+
+
+@cache
+def judge_version() -> str:
+    """Of everything that decides what a text is worth: what was judged before it is not reused."""
+    root = Path(npusmith.__file__).parent
+    found = [root / name for name in JUDGES if (root / name).is_file()]
+    found += [path for name in JUDGES for path in (root / name).rglob("*") if path.is_file()]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in found if path.suffix not in (".pyc", ".gch")):
+        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 # ------------------------------------------------------------------------------- broken kernels

@@ -1,4 +1,4 @@
-"""Look at what was learnt, and why it is believed; replay its proofs, carry it elsewhere."""
+"""Look at what was learnt, and why it is believed; replay its proofs, settle its conflicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from npusmith.cli.exits import Exit
+from npusmith.cli import agent
+from npusmith.cli.exits import Exit, exit_of
 from npusmith.cli.options import ChipName, Json
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
@@ -17,8 +18,13 @@ from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 if TYPE_CHECKING:
+    from npusmith.agent.talk import Model
+    from npusmith.knowledge.arbiter import Ruling
     from npusmith.knowledge.audit import Replay
     from npusmith.knowledge.base import Base, Kept
+
+
+_ANSWER = 4096  # tokens of an answer, with what a reasoning model thinks before it
 
 
 class Route(str, Enum):
@@ -322,6 +328,69 @@ def rewind(
     return job
 
 
+def settle(
+    model: agent.ModelName = "",
+    base_url: agent.BaseUrl = "",
+    key_env: agent.KeyName = "NPUSMITH_API_KEY",
+    silence: agent.Silence = 120.0,
+    attempts: agent.Attempts = 6,
+    record: agent.Record = None,
+    replay: agent.Replay = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what would be asked; ask and change nothing."),
+    ] = False,
+    chip: ChipName = DEFAULT_CHIP,
+    store: Store = None,
+    json: Json = False,
+) -> Job:
+    """List items that disagree, and settle it: by measured effect, else by a model.
+
+    Without a model nothing is changed. What a model decides can be taken back: restore.
+    """
+    row = find_chip(chip)
+
+    def job(steps: Steps) -> Reply:
+        from tempfile import TemporaryDirectory
+
+        from npusmith.agent.models import Choice, open_model
+        from npusmith.knowledge.arbiter import settle as rule
+
+        choice = Choice(
+            model=model, base_url=base_url, key_name=key_env, silence=silence, attempts=attempts,
+            record=record, replay=replay,
+        )  # fmt: skip
+        asked = not dry_run and (model or base_url or replay)
+        arbiter = _Asked(open_model(choice)) if asked else None
+        found = []
+        with _open(store) as base, TemporaryDirectory(prefix="npusmith-settle-") as folder:
+            for ruling in rule(base, arbiter, row, Path(folder), dry_run):
+                steps.step("settle", f"{ruling.first}, {ruling.second}: {ruling.outcome}")
+                found.append(ruling)
+        return _settled(found)
+
+    return job
+
+
+def restore(
+    name: Name, chip: ChipName = DEFAULT_CHIP, store: Store = None, json: Json = False
+) -> Job:
+    """Take back what a model decided about an item, if its proofs hold."""
+    row = find_chip(chip)
+
+    def job(steps: Steps) -> Reply:
+        from tempfile import TemporaryDirectory
+
+        from npusmith.knowledge.arbiter import restore as take_back
+
+        with _open(store) as base, TemporaryDirectory(prefix="npusmith-restore-") as folder:
+            take_back(base, name, row, Path(folder))
+            data = _row(base, base.item(name))
+        return Reply(Exit.PASS, data, lambda screen: screen.line(f"{name}: {data['state']}"))
+
+    return job
+
+
 COMMANDS: dict[str, Callable[..., Job]] = {
     "list": show_list,
     "show": show,
@@ -331,6 +400,8 @@ COMMANDS: dict[str, Callable[..., Job]] = {
     "import": import_items,
     "learn": learn,
     "rewind": rewind,
+    "settle": settle,
+    "restore": restore,
 }
 
 
@@ -404,6 +475,43 @@ def _print_served(screen: Screen, rows: list[dict[str, Any]]) -> None:
         screen.line(f"{row['item']}: {fits}")
         for line in row["text"].splitlines():
             screen.line(f"  {line}")
+
+
+class _Asked:
+    """A model as an arbiter: one question, the most likely answer, none where it was cut off."""
+
+    def __init__(self, model: Model) -> None:
+        self.name, self._model = model.name, model
+
+    def ask(self, question: str) -> str:
+        from npusmith.agent.extract import after_thoughts
+        from npusmith.agent.talk import Message, Request
+
+        message = Message(role="user", content=question)
+        request = Request(messages=(message,), temperature=0.0, max_tokens=_ANSWER)
+        answer = self._model.ask(request)
+        return "" if answer.finish == "length" else after_thoughts(answer.text)
+
+
+def _settled(found: Sequence[Ruling]) -> Reply:
+    """The exit code is that of the first error: a model that is away, an answer that is none."""
+    from dataclasses import asdict
+
+    open_ = sum(row.outcome == "undecided" for row in found)
+
+    def tell(screen: Screen) -> None:
+        for row in found:
+            code = f" [{row.code}]" if row.code else ""
+            screen.line(f"{row.first} and {row.second}: {row.how}")
+            screen.line(f"  measured: {row.effect}")
+            screen.line(f"  {row.outcome}{code}: {row.why}")
+            for line in row.question.splitlines():
+                screen.line(f"    {line}")
+        screen.line(f"{len(found)} conflicts, {open_} undecided")
+
+    code = next((row.code for row in found if row.code), "")
+    data = {"conflicts": [asdict(row) for row in found], "undecided": open_}
+    return Reply(exit_of(code) if code else Exit.PASS, data, tell)
 
 
 def _retire(base: Base, found: Sequence[Replay]) -> None:

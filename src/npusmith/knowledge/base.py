@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from npusmith.errors import CODES, NpusmithError, Place
+from npusmith.knowledge.circumstance import admits, circumstances, kind_of
 from npusmith.knowledge.edit import (
     Template,
     candidates,
@@ -24,7 +25,7 @@ from npusmith.knowledge.edit import (
     given_names,
     quoted_names,
 )
-from npusmith.knowledge.effect import Record, contains, facts_of
+from npusmith.knowledge.effect import WITH, Record, contains, facts_of
 from npusmith.knowledge.embed import embed, message_words, plain_words
 from npusmith.knowledge.index import Axes, Entry, Index
 from npusmith.knowledge.item import (
@@ -150,11 +151,25 @@ class Base(File):
             self._write(link, named, state, "added", why)
             return name
 
-    def mark(self, name: str, state: State, why: str) -> None:
-        """Gives an item another state, with the reason."""
-        kept = self.item(name)
+    def mark(self, name: str, state: State, why: str, beside: Sequence[Item] = ()) -> bool:
+        """Gives an item another state, with the reason; see `_serves` for `beside`."""
         with self._writing() as link:
+            kept = self.item(name)
+            if not self._serves(beside):
+                return False
             self._write(link, kept.item, state, state.value, why)
+            return True
+
+    def narrow(self, name: str, only: Sequence[str], why: str, beside: Sequence[Item] = ()) -> bool:
+        """Keeps an item to these conditions, to none where there are none; its state stays."""
+        with self._writing() as link:
+            kept = self.item(name)
+            if not self._serves(beside):
+                return False
+            trigger = kept.item.trigger.model_copy(update={"only": tuple(only)})
+            item = kept.item.model_copy(update={"trigger": trigger})
+            self._write(link, item, kept.state, "narrowed" if only else "widened", why)
+            return True
 
     # ---- search
 
@@ -176,9 +191,11 @@ class Base(File):
         hits = self._index.search(
             words_of, vector, aim, query.route, query.chip, most * _MORE, self.policy.axes
         )
-        facts = facts_of(situation_of(query), query.dtypes)
+        facts, known = facts_of(situation_of(query), query.dtypes), circumstances(query)
         ranked = []
         for place, hit in enumerate(hits):
+            if not admits(self._kept[hit.id].item.trigger.only, known):
+                continue
             trust = self.record(hit.id).trust(facts) if self.policy.distil else 1.0
             if trust > 0:
                 idle, near = self._reach(self._kept[hit.id].item, query)
@@ -221,6 +238,7 @@ class Base(File):
     ) -> None:
         """Counts one use of an item, once for each key; retires what does harm."""
         facts = facts_of(situation_of(query), query.dtypes)
+        facts = (*facts, WITH, *(WITH + known for known in circumstances(query)))
         fits = self._fits(self.item(name).item.trigger, query)
         with self._writing() as link:
             done = link.execute(
@@ -263,6 +281,10 @@ class Base(File):
         if frames and query.messages:
             return situation_of(query) in frames
         return not trigger.codes or not query.codes or query.codes[0] in trigger.codes
+
+    def _serves(self, items: Sequence[Item]) -> bool:
+        """Whether all of these are verified, and no process changed them since they were read."""
+        return all(self._kept[item.name] == Kept(item, State.VERIFIED) for item in items)
 
     def _twin(self, link: sqlite3.Connection, item: Item) -> Kept | None:
         row = link.execute(
@@ -410,11 +432,18 @@ def _merge(old: Kept, new: Item, state: State) -> tuple[Item, State]:
             **{name: both(name) for name in ("codes", "apis", "dtypes", "categories", "words")},
             "chips": both("chips") if a.chips and b.chips else (),
             "bottleneck": a.bottleneck or b.bottleneck,
+            "only": tuple(text for text in a.only if not _speaks_against(b, text)),
         }
     )
     known = old.item.proofs
     proofs = (*known, *(proof for proof in new.proofs if proof not in known))
     return old.item.model_copy(update={"trigger": trigger, "proofs": proofs[:3]}), old.state
+
+
+def _speaks_against(trigger: Trigger, condition: str) -> bool:
+    """Whether the edit was seen to help where the condition does not let it be served."""
+    seen = trigger.known[kind_of(condition)]
+    return bool(seen) and not admits((condition,), seen)
 
 
 def situation_of(query: Query) -> str:

@@ -15,6 +15,7 @@ PROVEN = 5  # ... of an item with a proof, which counts as one success elsewhere
 _TWICE = 2  # times as many failures retire the item: it may only have met the wrong situation
 _SHARE = 0.12  # of successes below which an item is retired, after this many uses
 _USES = 8
+WITH = "with "  # before a circumstance of a use: kept for arbitration, no part of the trust
 _BESIDE = 4  # words on either side of a change by which its place is known
 _PRIOR = 2.0  # successes of the proof that it was verified by
 
@@ -26,6 +27,10 @@ class Tally:
     won: float = 0.0
     lost: float = 0.0
 
+    @property
+    def used(self) -> float:
+        return self.won + self.lost
+
     def add(self, effect: int) -> None:
         self.won += effect > 0
         self.lost += effect < 0
@@ -36,7 +41,7 @@ class Tally:
     @property
     def trust(self) -> float:
         """Between 0 and 1, 1 for what has not failed yet."""
-        return (self.won + _PRIOR) / (self.won + self.lost + _PRIOR)
+        return (self.won + _PRIOR) / (self.used + _PRIOR)
 
 
 @dataclass(slots=True)
@@ -44,14 +49,34 @@ class Record:
     """All uses of one item."""
 
     own: Tally = field(default_factory=Tally)  # where its trigger says that it applies
+    whole: Tally = field(default_factory=Tally)  # anywhere
     proven: bool = False
     by_fact: dict[str, Tally] = field(default_factory=dict)
 
     def add(self, facts: Iterable[str], effect: int, fits: bool) -> None:
+        self.whole.add(effect)
         if fits:
             self.own.add(effect)
         for fact in facts:
             self.by_fact.setdefault(fact, Tally()).add(effect)
+
+    def situations(self) -> dict[str, Tally]:
+        """What was said, or what the limit was, without the element type and circumstances."""
+        return {
+            fact: tally
+            for fact, tally in self.by_fact.items()
+            if not fact.startswith(WITH) and fact.rpartition(" on ")[0] not in self.by_fact
+        }
+
+    def helped(self, circumstance: str) -> float:
+        """Uses that helped while this was known; with "", those of which anything is kept."""
+        return self.by_fact.get(WITH + circumstance, Tally()).won
+
+    def names_of(self, kind: str) -> set[str]:
+        """The names of that kind of circumstance with which it helped."""
+        lead = f"{WITH}{kind} "
+        found = (fact for fact, tally in self.by_fact.items() if tally.won)
+        return {fact.removeprefix(lead) for fact in found if fact.startswith(lead)}
 
     def trust(self, facts: Sequence[str]) -> float:
         """0 in a situation where it only failed; else the least of what its facts say."""
@@ -63,9 +88,8 @@ class Record:
     @property
     def harmful(self) -> bool:
         """To be retired: it fails where it says that it applies."""
-        used = self.own.won + self.own.lost
         return self.own.hopeless(self.proven, _TWICE) or (
-            used >= _USES and self.own.won < _SHARE * used
+            self.own.used >= _USES and self.own.won < _SHARE * self.own.used
         )
 
 

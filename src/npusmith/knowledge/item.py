@@ -10,6 +10,7 @@ from enum import Enum
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from npusmith.errors import CODES
+from npusmith.knowledge.circumstance import is_condition, listed
 from npusmith.knowledge.edit import Template
 from npusmith.knowledge.trial import SLOW, WRONG, Case
 from npusmith.timing.bottleneck import NAMES
@@ -42,6 +43,7 @@ class Trigger(_Part):
     chips: tuple[str, ...] = ()  # empty: all
     words: tuple[str, ...] = ()  # of the messages that were seen with it
     bottleneck: tuple[float, ...] = ()  # timing.bottleneck.vector before the edit
+    only: tuple[str, ...] = ()  # conditions (circumstance.py) outside of which it is not served
 
     @field_validator("aim")
     @classmethod
@@ -58,12 +60,29 @@ class Trigger(_Part):
             raise ValueError(f"{', '.join(unknown)}: no code of the table (docs/errors.md)")
         return codes
 
+    @field_validator("only")
+    @classmethod
+    def _are_conditions(cls, conditions: tuple[str, ...]) -> tuple[str, ...]:
+        for text in conditions:
+            if not is_condition(text):
+                raise ValueError(f"{text[:80]!r} is no condition, as 'not dtype float16' is one")
+        return conditions
+
     @field_validator("bottleneck")
     @classmethod
     def _is_vector(cls, values: tuple[float, ...]) -> tuple[float, ...]:
         if values and len(values) != len(NAMES):
             raise ValueError(f"{len(values)} numbers; a bottleneck vector has {len(NAMES)}")
         return values
+
+    @property
+    def known(self) -> dict[str, list[str]]:
+        """The circumstances that it names, by their kinds."""
+        names = {
+            "code": self.codes, "dtype": self.dtypes, "category": self.categories,
+            "chip": self.chips, "api": self.apis,
+        }  # fmt: skip
+        return {kind: listed(kind, found) for kind, found in names.items()}
 
 
 class Rationale(_Part):
@@ -146,6 +165,8 @@ def prompt_text(item: Item) -> str:
     if why.constraint:
         lines.append(f"rule: {why.constraint}")
     lines.append(f"source: {why.source}")
+    if trigger.only:
+        lines.append("only: " + "; ".join(trigger.only))
     for edit in item.template.edits:
         lines += ["replace", *_indented(edit.find), "by", *_indented(edit.put or "(nothing)")]
     if item.template.where:

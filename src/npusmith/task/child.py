@@ -21,7 +21,7 @@ import torch
 from npusmith.errors import Place, TaskError
 from npusmith.task import compare, edges, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
-from npusmith.task.export import export_graph
+from npusmith.task.export import export_graph, warm_up
 from npusmith.task.golden import Golden
 from npusmith.task.user import (
     Inputs,
@@ -62,6 +62,7 @@ def main() -> None:
     folder = Path(orders.folder)
     code = 0
     try:
+        warm_up()
         manifest = Preparation(orders, folder).run()
         _write_text(folder / MANIFEST, manifest.model_dump_json())
     except BaseException as error:

@@ -20,7 +20,10 @@ from npusmith.task.load import Task
 from npusmith.task.trials import MODEL_SEED, Limits, run_child
 
 _GRAPH = "graph.json"
-_START = "import sys; sys.path += sys.argv[1:]; from npusmith.task import outline; outline.main()"
+_START = (
+    "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; "
+    "from npusmith.task import outline; outline.main()"
+)
 
 
 def outline(task: Task, *, training: bool = False, limits: Limits | None = None) -> Graph:
@@ -80,9 +83,10 @@ def _capture(orders: wire.Orders) -> Graph:
     import torch
     from torch.utils import _pytree as pytree
 
-    from npusmith.task.export import export_graph
+    from npusmith.task.export import export_graph, warm_up
     from npusmith.task.user import Inputs, build_model, load_file, set_seed, user_code
 
+    warm_up()
     torch.set_num_threads(1)
     torch.set_default_device("meta")
     torch.empty(0)  # PyTorch notes now which functions obey the device: before the task runs

@@ -28,7 +28,10 @@ SEEDS = (11, 23, 37, 41, 59)
 MODEL_SEED = 7
 SHAPE_ELEMENTS = 4 << 20
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
-_START = "import sys; sys.path += sys.argv[1:]; from npusmith.task import child; child.main()"
+_START = (
+    "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; "
+    "from npusmith.task import child; child.main()"
+)
 
 
 def _most_memory() -> int:
