@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentcases import PROGRAM
+from agentcases import PROGRAM, TASK
 
 mcp = pytest.importorskip("mcp")
 
@@ -33,6 +33,7 @@ async def talk(
 
 
 def test_a_coding_agent_checks_a_program_and_gets_findings_as_data(tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text(TASK)
     typo = PROGRAM.replace("with compute:", "with computing:")
     names, answers = asyncio.run(
         talk(
@@ -43,6 +44,7 @@ def test_a_coding_agent_checks_a_program_and_gets_findings_as_data(tmp_path: Pat
             ("check", {}),
             ("run", {"project": "no/such/project"}),
             ("search-knowledge", {"words": "tail"}),
+            ("try", {"task": "tiny.py", "text": PROGRAM.replace("1.0, n", "2.0, n")}),
             ("search-knowledge", {"codes": ["no-such-code"]}),
             ("check", {"path": "/etc/passwd"}),
             ("run", {"project": ".", "task": "../../secret.py"}),
@@ -53,9 +55,9 @@ def test_a_coding_agent_checks_a_program_and_gets_findings_as_data(tmp_path: Pat
             ("check", {"text": 5}),
         )
     )
-    wanted = {"check", "run", "profile", "search-knowledge", "generate", "language"}
+    wanted = {"check", "run", "profile", "search-knowledge", "generate", "language", "try"}
     assert wanted <= set(names)
-    language, right, wrong, nothing, missing, knowledge, *bad = answers
+    language, right, wrong, nothing, missing, knowledge, tried, *bad = answers
     assert "with compute" in language["rules"] and "reduce_sum" in language["reference"]
     assert right["verdict"] == "pass"
     assert wrong["error"]["code"] == "lang-statement"
@@ -65,6 +67,8 @@ def test_a_coding_agent_checks_a_program_and_gets_findings_as_data(tmp_path: Pat
     assert nothing["error"]["code"] == "usage"
     assert missing["error"]["code"] == "file-missing"
     assert knowledge["error"]["code"] == "usage"
+    assert (tried["verdict"], tried["reached"]) == ("fail", "legal")
+    assert "error[agent-values]: in NumPy, set of inputs" in tried["findings_text"]
     assert "valid string" in bad.pop()["refused"]
     assert [answer["error"]["code"] for answer in bad] == [
         "usage", "file-denied", "file-denied", "file-denied", "file-denied", "usage",
