@@ -103,6 +103,11 @@ def statements(block: Block) -> Iterator[Stmt]:
             yield from statements(body)
 
 
+def names_read(block: Block) -> set[str]:
+    """The scalar names that `block` reads, nested statements included."""
+    return {name for stmt in statements(block) for expr in operands(stmt) for name in names(expr)}
+
+
 def line_of(stmt: Stmt) -> int:
     """The line of a statement in the text; 0 where a pass made it."""
     return getattr(stmt, "line", 0)

@@ -8,7 +8,7 @@ from math import isinf
 
 from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, SyncCores, TensorRole
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import Block, bodies, names, operands, statements, values
+from npusmith.ir.walk import Block, bodies, names_read, statements, values
 from npusmith.lower.cpp import real
 from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
@@ -120,7 +120,7 @@ _POINTERS = (TensorRole.INPUT, TensorRole.OUTPUT)
 def _constants(program: Program, spell: Spelling, body: str) -> list[str]:
     """Module constants that the kernel uses."""
     lines = []
-    read = _names_read(program.kernel.body)
+    read = names_read(program.kernel.body)
     for name, value in program.consts:
         if name not in read or isinf(value):  # an infinity is written out where it is used
             continue
@@ -130,10 +130,6 @@ def _constants(program: Program, spell: Spelling, body: str) -> list[str]:
             literal = real(value, spell.dialect.infinity)
             lines.append(f"constexpr float {spell.name(name)} = {literal};")
     return lines
-
-
-def _names_read(block: Block) -> set[str]:
-    return {name for stmt in statements(block) for expr in operands(stmt) for name in names(expr)}
 
 
 def _helpers(body: str) -> list[str]:

@@ -35,7 +35,7 @@ from npusmith.ir.nodes import (
     Store,
     SyncCores,
 )
-from npusmith.ir.walk import names, operands, statements
+from npusmith.ir.walk import names_read, statements
 
 TILES = ("STACK", "TILE")  # constants for the elements of a tile: the first that a program has
 _UNIT = 64  # elements that the writer's host function rounds a tile up to
@@ -180,7 +180,7 @@ def _in_turn(program: Program) -> Program | None:
     body = _dealt(kernel.body)
     if body == kernel.body:
         return None
-    read = {name for stmt in statements(body) for expr in operands(stmt) for name in names(expr)}
+    read = names_read(body)
     scalars = tuple(item for item in kernel.scalars if item.name in read)
     kept = {item.name for item in scalars} | {item.name for item in kernel.tensors}
     launch = program.host.launch
@@ -225,9 +225,7 @@ def _by_blocks(loop: For) -> bool:
     """Whether a loop goes over a core's block of pieces and its body does not ask which."""
     match loop.stop:
         case Call(ScalarFn.MIN, (Binary(BinOp.ADD, Name("first"), _), _)):
-            inside = statements(loop.body)
-            used = {name for stmt in inside for expr in operands(stmt) for name in names(expr)}
-            return loop.step == Const(1) and "first" not in used
+            return loop.step == Const(1) and "first" not in names_read(loop.body)
         case _:
             return False
 

@@ -45,7 +45,7 @@ from npusmith.ir.nodes import (
     TensorRole,
     View,
 )
-from npusmith.ir.walk import names, operands, statements
+from npusmith.ir.walk import names_read
 from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, emit, widening
@@ -108,7 +108,7 @@ def write_tall(
     packed = pack(staged(root.items), w.temps, used, chip, lengths)
     if pitch + (_HALVES if w.copied else 0) > packed.tile // _LEAST:
         return None
-    read = {item for stmt in statements(packed.body) for e in operands(stmt) for item in names(e)}
+    read = names_read(packed.body)
     given = [item for item in (*w.sizes.defined, "cores") if item in read]
     host = w.sizes.write(
         name, tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH), [*given, FITS], ""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Kernel, Program, Scalar, Stmt, Tensor, TensorRole
+from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
 from npusmith.ir.spec import OpSpec, Port, Source
-from npusmith.ir.walk import names, operands, statements
+from npusmith.ir.walk import names, names_read
 from npusmith.plan.block import Block, staged
 from npusmith.plan.formula import formula
 from npusmith.plan.fronts import write_front
@@ -128,7 +128,7 @@ def _tensors(w: Writer, targets: list[Target]) -> tuple[Tensor, ...]:
 def _program(
     w: Writer, name: str, packed: Packed, tensors: tuple[Tensor, ...], targets: list[Target]
 ) -> Program:
-    read_names = _read_names(packed.body)
+    read_names = names_read(packed.body)
     used = [item for item in (*w.sizes.defined, "cores") if item in read_names]
     host = w.sizes.write(
         name, tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH), used, ""
@@ -136,16 +136,12 @@ def _program(
     kernel = Kernel(
         name, tensors, tuple(Scalar(item) for item in used), packed.buffers, packed.body
     )
-    everywhere = read_names | _read_names(host.body)
+    everywhere = read_names | names_read(host.body)
     everywhere |= {item for buffer in packed.buffers for item in names(buffer.length)}
     folds = (packed.tile // 8).bit_length() - 1
     consts = (("TILE", packed.tile), ("FOLDS", folds))
     kept = tuple(pair for pair in consts if pair[0] in everywhere)
     return Program(kept, host, kernel, _doc(w.space, name, targets))
-
-
-def _read_names(body: tuple[Stmt, ...]) -> set[str]:
-    return {item for stmt in statements(body) for expr in operands(stmt) for item in names(expr)}
 
 
 def _doc(space: Space, name: str, targets: list[Target]) -> str:
