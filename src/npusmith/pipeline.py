@@ -14,15 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from npusmith.errors import Level, NpusmithError, Place
-from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Program
-from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show
-from npusmith.lang import check_all, parse
-from npusmith.lower import lower, write_project
+from npusmith.lang import check_all, legal, parse
+from npusmith.lower import lower, plain_spec, read_bindings, write_project
 from npusmith.plan import Plan, write
 from npusmith.report.html import write_report
 from npusmith.store.folder import new_folder
@@ -44,8 +41,7 @@ from npusmith.twin.watch import Watch
 
 _WATCH = Watch()
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
-BINDINGS = "bindings.json"  # in a project: where the operator's inputs come from
-MOST_BYTES = 1 << 20  # of a tile program, and of a bindings.json
+MOST_BYTES = 1 << 20  # of a tile program
 
 
 class Progress(Protocol):
@@ -83,11 +79,10 @@ def generate(
         spec = replace(plan.spec, task_source=prepared.task.text)
         text = show(plan.program)
         (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
-        program = _legal(text, spec.name, chip)
+        program = legal(text, f"{spec.name}.tile.py", chip)
         clock.lap("write")
         progress.step("lower", "tile program to Ascend C")
         write_project(lower(program, chip), chip, folder, spec)
-        _write_bindings(folder, spec)
         clock.lap("lower")
         recording = Recording(Path(work, "log")) if timed else None
         verdict = judge(
@@ -140,7 +135,7 @@ def run(
     profile = check_profile(tolerance)
     _check_run(project, task, attrs)
     submission = None if task is None else _read_file(project)
-    spec = None if task is None or project.is_file() else _read_bindings(project)
+    spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
         recording = Recording(Path(work, "log")) if timed else None
@@ -255,7 +250,7 @@ def judge_once(
     if task is None:
         return _run_alone(project, chip, progress, watch, recording), None
     submission = _read_file(project)
-    spec = None if project.is_file() else _read_bindings(project)
+    spec = None if project.is_file() else read_bindings(project)
     clock = _Clock()
     prepared = _prepare(task, work, progress, clock, seed, once=True)
     verdict = _judge_any(
@@ -319,15 +314,6 @@ def _prepare(
     return prepared
 
 
-def _legal(text: str, name: str, chip: Chip) -> Program:
-    """The program as a reader of the file gets it: parsed from the text, checked."""
-    program = parse(text, f"{name}.tile.py")
-    wrong = check_all(program, chip)
-    if wrong:
-        raise wrong[0]
-    return program
-
-
 def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
     verdict.program = str(file)
     program = parse(_plain_text(file), str(file))
@@ -339,7 +325,7 @@ def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
         return verdict
     verdict.rung = Rung.LEGAL
     with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
-        write_project(lower(program, chip), chip, Path(work), _plain_spec(program))
+        write_project(lower(program, chip), chip, Path(work), plain_spec(program))
         verdict.findings = check_source(Path(work), chip)
     return _compiled(verdict)
 
@@ -383,74 +369,7 @@ def _compiled(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _plain_spec(program: Program) -> OpSpec:
-    """Ports for a program without a task: outputs take the shape of the first input."""
-    first = program.inputs[0].name if program.inputs else ""
-    return OpSpec(
-        name=program.kernel.name,
-        inputs=tuple(
-            Port(item.name, item.dtype, (), position=index)
-            for index, item in enumerate(program.inputs)
-        ),
-        outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
-        single_output=len(program.outputs) == 1,
-    )
-
-
 # -------------------------------------------------------------------------------- files of results
-
-
-class _Row(BaseModel):
-    """One input of the operator, as bindings.json names it."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    name: str
-    dtype: DType
-    source: Source
-    position: int
-    target: str
-
-
-class _Bindings(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    operator: str
-    inputs: list[_Row]
-
-
-def _write_bindings(folder: Path, spec: OpSpec) -> None:
-    rows = [
-        {
-            "name": port.name,
-            "dtype": port.dtype.value,
-            "source": port.source.value,
-            "position": port.position,
-            "target": port.target,
-        }
-        for port in spec.inputs
-    ]
-    text = json.dumps({"operator": spec.name, "inputs": rows}, indent=2)
-    (folder / BINDINGS).write_text(text + "\n", encoding="utf-8")
-
-
-def _read_bindings(project: Path) -> OpSpec | None:
-    """The operator's inputs as bindings.json names them; None when the project has none."""
-    path = project / BINDINGS
-    if not path.is_file():
-        return None
-    try:
-        read = _Bindings.model_validate_json(_plain_text(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        seen = ": ".join([*map(str, first["loc"]), first["msg"]])[:300]
-        raise NpusmithError(
-            "binding-unknown", f"{path} cannot be read as bindings", seen=seen
-        ) from error
-    ports = (
-        Port(row.name, row.dtype, (), row.source, row.position, row.target) for row in read.inputs
-    )
-    return OpSpec(read.operator, tuple(ports), ())
 
 
 def _moved(verdict: Verdict, folder: Path, out: Path) -> Verdict:

@@ -12,7 +12,7 @@ from judging import CHIP, Bench
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Port, Source
-from npusmith.pipeline import BINDINGS, _read_bindings
+from npusmith.lower import BINDINGS, read_bindings
 from npusmith.task.judge import judge
 
 ROW = {"name": "x", "dtype": "float32", "source": "user", "position": 0, "target": ""}
@@ -40,7 +40,7 @@ def bindings(*rows: dict[str, object]) -> bytes:
 def test_bindings_that_are_none_are_refused_by_code(tmp_path: Path, text: bytes) -> None:
     (tmp_path / BINDINGS).write_bytes(text)
     with pytest.raises(NpusmithError) as caught:
-        _read_bindings(tmp_path)
+        read_bindings(tmp_path)
     assert caught.value.code in ("binding-unknown", "file-unusable")
     assert len(caught.value.render()) < 1000
 

@@ -85,6 +85,7 @@ def test_the_project_has_the_files_of_the_layout(chip: Chip, tmp_path: Path) -> 
         "direct/CMakeLists.txt",
         "pybind.cpp",
         "model_new.py",
+        "bindings.json",
     }
     assert all(path.is_file() for path in paths)
     assert (tmp_path / "build.sh").stat().st_mode & 0o100

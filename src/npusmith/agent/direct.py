@@ -18,8 +18,7 @@ from npusmith.agent.talk import Answer, Usage
 from npusmith.agent.weighed import Note, Step, Weighed, failed
 from npusmith.errors import NpusmithError
 from npusmith.lang import parse
-from npusmith.lower import lower, project_files
-from npusmith.pipeline import _plain_spec
+from npusmith.lower import lower, plain_spec, project_files
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
@@ -94,7 +93,7 @@ class DirectRoute:
 
     def _lowered(self, shot: Shot) -> str:
         program = parse(shot.program)
-        files = project_files(lower(program, self._row), self._row, _plain_spec(program))
+        files = project_files(lower(program, self._row), self._row, plain_spec(program))
         wanted = {
             name: text for name, text in files.items()
             if name.startswith(("op_host/", "op_kernel/")) and name.endswith((".cpp", ".h"))

@@ -21,7 +21,6 @@ from npusmith.ir.spec import OpSpec
 from npusmith.lang import check_all, parse
 from npusmith.lang.words import OPERATIONS
 from npusmith.lower import lower, origins, write_project
-from npusmith.pipeline import _write_bindings
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
@@ -122,7 +121,6 @@ class TileRoute:
         lowered = lower(program, self._row)
         write_project(lowered, self._row, folder, spec)
         (folder / self.file).write_text(text, encoding="utf-8")
-        _write_bindings(folder, spec)
         return lowered
 
     @property

@@ -22,9 +22,8 @@ from npusmith import __version__
 from npusmith.bench.model import Brief, Candidate, Item, Writer
 from npusmith.errors import NpusmithError, Place, TaskError
 from npusmith.ir.text import show
-from npusmith.lang import check_all, parse
+from npusmith.lang import legal
 from npusmith.lower import lower, write_project
-from npusmith.pipeline import _write_bindings
 from npusmith.plan import write
 from npusmith.plan.search import search_plan
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
@@ -102,14 +101,11 @@ class PlanWriter:
                 plan, _ = search_plan(plan, graph, self.chip, self.search)
             spec = replace(plan.spec, task_source=task.text)
             text = show(plan.program)
-            program = parse(text, f"{spec.name}.tile.py")
-            if wrong := check_all(program, self.chip):
-                raise wrong[0]
+            program = legal(text, f"{spec.name}.tile.py", self.chip)
             project = folder / "project"
             project.mkdir()
             (project / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
             write_project(lower(program, self.chip), self.chip, project, spec)
-            _write_bindings(project, spec)
             return read_project_files(project)
 
     def _whole(self, brief: Brief, graph: Graph) -> Graph:

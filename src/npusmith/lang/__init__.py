@@ -1,7 +1,7 @@
 """The tile language: parse a text, check a program, interpret it."""
 
-from npusmith.lang.check import check, check_all
+from npusmith.lang.check import check, check_all, legal
 from npusmith.lang.interp import interpret, run_host
 from npusmith.lang.parse import parse
 
-__all__ = ["check", "check_all", "interpret", "parse", "run_host"]
+__all__ = ["check", "check_all", "interpret", "legal", "parse", "run_host"]

@@ -12,6 +12,7 @@ from npusmith.lang.lifetimes import check_lifetimes
 from npusmith.lang.log import Log
 from npusmith.lang.naming import check_names
 from npusmith.lang.operands import check_operands
+from npusmith.lang.parse import parse
 from npusmith.lang.ranges import check_ranges
 from npusmith.lang.stages import check_stages
 from npusmith.lang.usage import check_usage
@@ -23,6 +24,13 @@ def check(program: Program, chip: Chip, file: str = "") -> None:
     errors = check_all(program, chip, file)
     if errors:
         raise errors[0]
+
+
+def legal(text: str, file: str, chip: Chip) -> Program:
+    """The program of that text; raises the first LangError of parsing and of checking it."""
+    program = parse(text, file)
+    check(program, chip)
+    return program
 
 
 def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:

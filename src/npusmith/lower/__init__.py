@@ -1,7 +1,17 @@
 """Tile program to Ascend C operator project."""
 
+from npusmith.lower.bindings import BINDINGS, plain_spec, read_bindings
 from npusmith.lower.origins import origins
 from npusmith.lower.pipeline import PIPELINE, lower
 from npusmith.lower.project import project_files, write_project
 
-__all__ = ["PIPELINE", "lower", "origins", "project_files", "write_project"]
+__all__ = [
+    "BINDINGS",
+    "PIPELINE",
+    "lower",
+    "origins",
+    "plain_spec",
+    "project_files",
+    "read_bindings",
+    "write_project",
+]

@@ -9,6 +9,7 @@ from npusmith.ir.nodes import Program, SyncCores
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.walk import statements
 from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
+from npusmith.lower.bindings import BINDINGS, bindings_text
 from npusmith.lower.host import check_ports, host_file
 from npusmith.lower.kernel import kernel_file
 from npusmith.lower.model import model_file
@@ -59,6 +60,7 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
         "direct/pybind.cpp": direct_binding(program, spec, tiling, chip),
         "pybind.cpp": binding_file(spec),
         "model_new.py": model_file(spec),
+        BINDINGS: bindings_text(spec),
     }
     for name, template in _BUILD:
         files[name] = render(template, op=spec, chip=chip, syncs=syncs)

@@ -9,9 +9,8 @@ from typing import Any
 
 from npusmith.bench.model import Candidate
 from npusmith.errors import Place, TwinError
-from npusmith.ir.spec import OpSpec, Port
-from npusmith.lang import check_all, parse
-from npusmith.lower import lower, write_project
+from npusmith.lang import legal
+from npusmith.lower import BINDINGS, lower, plain_spec, write_project
 from npusmith.target.chips import find_chip
 from npusmith.twin.formats import read_submission, unpack
 
@@ -106,20 +105,8 @@ def _lower(candidate: Candidate, folder: Path, chip_name: str) -> None:
             seen=", ".join(sorted(candidate.files))[:200] or "none",
         )  # fmt: skip
     chip = find_chip(chip_name)
-    program = parse(candidate.files[programs[0]], programs[0])
-    wrong = check_all(program, chip)
-    if wrong:
-        raise wrong[0]
-    first = program.inputs[0].name if program.inputs else ""
-    spec = OpSpec(
-        name=program.kernel.name,
-        inputs=tuple(
-            Port(item.name, item.dtype, (), position=at) for at, item in enumerate(program.inputs)
-        ),
-        outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
-        single_output=len(program.outputs) == 1,
-    )
-    write_tree(
-        {name: text for name, text in candidate.files.items() if name not in programs}, folder
-    )
-    write_project(lower(program, chip), chip, folder, spec)
+    program = legal(candidate.files[programs[0]], programs[0], chip)
+    write_project(lower(program, chip), chip, folder, plain_spec(program))
+    if BINDINGS in candidate.files:
+        text = candidate.files[BINDINGS]
+        (folder / BINDINGS).write_text(text, encoding="utf-8", errors="backslashreplace")

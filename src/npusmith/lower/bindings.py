@@ -1,0 +1,100 @@
+"""`bindings.json` in a project: where the operator's inputs come from when forward runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from npusmith.errors import NpusmithError, Place
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Program
+from npusmith.ir.spec import OpSpec, Port, Source
+
+BINDINGS = "bindings.json"
+_MOST_BYTES = 1 << 20
+
+
+class _Row(BaseModel):
+    """One input of the operator."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    dtype: DType
+    source: Source
+    position: int
+    target: str
+
+
+class _Bindings(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    operator: str
+    inputs: list[_Row]
+
+
+def bindings_text(spec: OpSpec) -> str:
+    """What the file says of that operator."""
+    rows = [
+        {
+            "name": port.name,
+            "dtype": port.dtype.value,
+            "source": port.source.value,
+            "position": port.position,
+            "target": port.target,
+        }
+        for port in spec.inputs
+    ]
+    return json.dumps({"operator": spec.name, "inputs": rows}, indent=2) + "\n"
+
+
+def read_bindings(project: Path) -> OpSpec | None:
+    """The operator's inputs as the project's file names them; None when it has none.
+
+    Raises file-unusable and binding-unknown: the file may have come with the project from anywhere.
+    """
+    path = project / BINDINGS
+    if not path.is_file():
+        return None
+    try:
+        read = _Bindings.model_validate_json(_text(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        seen = ": ".join([*map(str, first["loc"]), first["msg"]])[:300]
+        raise NpusmithError(
+            "binding-unknown", f"{path} cannot be read as bindings", seen=seen
+        ) from error
+    ports = (
+        Port(row.name, row.dtype, (), row.source, row.position, row.target) for row in read.inputs
+    )
+    return OpSpec(read.operator, tuple(ports), ())
+
+
+def plain_spec(program: Program) -> OpSpec:
+    """Ports for a program without a task: outputs take the shape of the first input."""
+    first = program.inputs[0].name if program.inputs else ""
+    return OpSpec(
+        name=program.kernel.name,
+        inputs=tuple(
+            Port(item.name, item.dtype, (), position=index)
+            for index, item in enumerate(program.inputs)
+        ),
+        outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
+        single_output=len(program.outputs) == 1,
+    )
+
+
+def _text(path: Path) -> str:
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise NpusmithError(
+            "file-unusable", f"{path} is too large", Place(str(path)), seen=f"{size:,} bytes"
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise NpusmithError(
+            "file-unusable", f"{path} is not UTF-8 text", Place(str(path)), seen=str(error)
+        ) from error
