@@ -1403,6 +1403,12 @@ _TWIN_HOST: list[Code] = [
             "main returns 0",
             "read what it printed",
         ),
+        (
+            "program-complains",
+            "A direct-launch program ended well and printed that something failed.",
+            "a program that returns another status than 0 when its own check fails",
+            "read the line; data files are looked for in the folder of the source",
+        ),
     ),
     *_warn(
         "twin",

@@ -17,6 +17,7 @@ from npusmith.report.split import split
 from npusmith.report.text import figure, plain, size
 from npusmith.target.chips import CHIPS
 from npusmith.task.verdict import Rung, Verdict
+from npusmith.twin.finding import Finding
 
 CHIP = CHIPS["910B2"]
 
@@ -151,6 +152,17 @@ def test_the_ladder_of_a_pass_says_what_nobody_checked(passing: Verdict) -> None
     assert states[Rung.VALUES] is State.REACHED
     assert {states[rung] for rung in (Rung.RACE_FREE, Rung.TIMED, Rung.DEVICE)} == {State.UNCHECKED}
     assert reached(passing) == "values right on the twin; a device was not used"
+
+
+@pytest.mark.parametrize("rung", [Rung.VALUES, Rung.RAN])
+def test_a_race_marks_its_rung_as_failed(passing: Verdict, rung: Rung) -> None:
+    race = Finding(code="gm-race", message="two cores touch the same bytes")
+    raced = passing.model_copy(
+        update={"verdict": "fail", "correct": False, "rung": rung, "findings": [race]}
+    )
+    states = {step.rung: step.state for step in ladder(raced)}
+    assert states[Rung.RACE_FREE] is State.FAILED
+    assert states[Rung.DEVICE] is State.UNCHECKED
 
 
 @given(st.text())

@@ -112,4 +112,4 @@ def exit_for(verdict: str, error: dict[str, object] | None) -> Exit:
     """The exit code of a Verdict: its error decides when there is one."""
     if error is not None:
         return exit_of(str(error["code"]))
-    return Exit.PASS if verdict == "pass" else Exit.FAILED
+    return Exit.PASS if verdict in ("pass", "ran") else Exit.FAILED

@@ -99,7 +99,7 @@ def _reply(done: profiling.Profiled, folder: Path) -> Reply:
     from npusmith.report.ladder import document
 
     if done.profile is None:
-        if done.verdict.error is None and done.verdict.verdict == "pass":
+        if done.verdict.error is None and done.verdict.verdict in ("pass", "ran"):
             raise profiling.no_profile(done.verdict)
         return verdict_reply(done.verdict)
     code = exit_for(done.verdict.verdict, done.verdict.error)
@@ -110,7 +110,7 @@ def _reply(done: profiling.Profiled, folder: Path) -> Reply:
 
 def show_profile(screen: Screen, done: profiling.Profiled, folder: Path) -> None:
     """The answer for a person."""
-    from npusmith.report.ladder import reached
+    from npusmith.report.ladder import answer, reached
 
     made, verdict = done.profile, done.verdict
     assert made is not None
@@ -118,7 +118,7 @@ def show_profile(screen: Screen, done: profiling.Profiled, folder: Path) -> None
     screen.pair("chip", f"{made.chip} at {made.clock_mhz:g} MHz; no chip was used")
     if made.model_error:
         screen.pair("model", made.model_error)
-    screen.pair("correct", f"{'yes' if verdict.correct else 'no'}: {reached(verdict)}")
+    screen.pair("correct", f"{answer(verdict)}: {reached(verdict)}")
     screen.pair("work", f"{made.steps:,} steps, {made.cores} cores, imbalance {made.imbalance:.0%}")
     _show_roofs(screen, made)
     _show_tables(screen, made)

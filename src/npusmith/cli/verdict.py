@@ -8,14 +8,15 @@ from npusmith.cli.exits import exit_for
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
-from npusmith.report.ladder import State, Step, document, ladder, reached
+from npusmith.report.ladder import State, Step, answer, document, ladder, reached
 from npusmith.report.text import REPORT, figure
 from npusmith.task.verdict import Doubt, Trial, Verdict
 from npusmith.twin.finding import Finding
 
-_STYLES = {"pass": "bold green", "fail": "bold red", "error": "bold red"}
+_STYLES = {"pass": "bold green", "ran": "bold yellow", "fail": "bold red", "error": "bold red"}
 _MARKS = {State.REACHED: "[x]", State.FAILED: "[!]", State.UNCHECKED: "[ ]"}
 _LEVELS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
+_LINES = 8  # of what a program printed
 _MOST = 20  # findings shown; result.json holds all
 
 
@@ -32,13 +33,14 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
         screen.pair("task", verdict.task)
     rule = f", tolerance {verdict.tolerance}" if verdict.tolerance else ""
     screen.pair("judged on", f"the CPU twin of {verdict.chip}{rule}")
-    screen.pair("correct", f"{'yes' if verdict.correct else 'no'}: {reached(verdict)}")
+    screen.pair("correct", f"{answer(verdict)}: {reached(verdict)}")
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
     for step in ladder(verdict):
         _show_step(screen, step)
     _show_error(screen, verdict)
+    _show_printed(screen, str(verdict.provenance.get("printed", "")))
     _show_trials(screen, verdict.trials)
     _show_weak(screen, verdict.weak_task)
     _show_doubts(screen, verdict.doubts)
@@ -65,6 +67,17 @@ def _show_error(screen: Screen, verdict: Verdict) -> None:
         screen.line(f"  {spot}")
     legal, hint = error.get("legal") or row.legal, error.get("hint") or row.hint
     screen.line(f"  legal: {legal}      try: {hint}")
+
+
+def _show_printed(screen: Screen, printed: str) -> None:
+    lines = printed.strip().splitlines()
+    if lines:
+        screen.line()
+        screen.line(
+            "the program printed:" if len(lines) <= _LINES else "the program printed at last:"
+        )
+    for line in lines[-_LINES:]:
+        screen.line(f"  {line[:200]}")
 
 
 def _show_trials(screen: Screen, trials: list[Trial]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from npusmith.task.verdict import Rung, Verdict
+from npusmith.task.verdict import UNORDERED, Rung, Verdict
 
 LADDER: tuple[Rung, ...] = tuple(rung for rung in Rung if rung is not Rung.NONE)
 
@@ -37,6 +37,13 @@ def reached(verdict: Verdict) -> str:
     return f"{verdict.rung.value}; a device was not used"
 
 
+def answer(verdict: Verdict) -> str:
+    """Is it correct? A program that compared nothing that was seen here is not said to be."""
+    if verdict.verdict == "ran":
+        return "not known, the program was run and no values were compared"
+    return "yes" if verdict.correct else "no"
+
+
 def document(verdict: Verdict) -> dict[str, object]:
     """The verdict as plain data with its ladder: what --json prints and result.json holds."""
     rungs = {step.rung.value: step.state.value for step in ladder(verdict)}
@@ -46,6 +53,8 @@ def document(verdict: Verdict) -> dict[str, object]:
 def _state(index: int, top: int, verdict: Verdict) -> State:
     if index <= top:
         return State.REACHED
+    if LADDER[index] is Rung.RACE_FREE and UNORDERED & {item.code for item in verdict.findings}:
+        return State.FAILED
     # Past "values right" a rung is missing because nobody looked, not because it failed.
     stopped = index == top + 1 and LADDER.index(Rung.VALUES) >= index
-    return State.FAILED if stopped and verdict.verdict != "pass" else State.UNCHECKED
+    return State.FAILED if stopped and verdict.verdict not in ("pass", "ran") else State.UNCHECKED

@@ -28,7 +28,7 @@ from npusmith.task.ports import check_attrs, deal, share, types
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.verdict import Doubt, Rung, Trial, Verdict
+from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import weak_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
@@ -41,8 +41,6 @@ Array = np.ndarray[Any, Any]
 Binder = Callable[[TrialData], list[Input]]
 
 _WATCH = Watch()
-# Findings that say that some order of execution gives other values.
-_UNORDERED = {"hazard", "hazard-barrier", "gm-race", "gm-line", "gm-cache"}
 PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
 
 
@@ -309,8 +307,7 @@ def conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
         verdict.rung = Rung.RAN
     right = bool(judged) and all(item.trial.passed for item in judged)
     if right and verdict.rung is Rung.RAN:
-        raced = _UNORDERED & {item.code for item in verdict.findings}
-        verdict.rung = Rung.VALUES if raced else Rung.RACE_FREE
+        verdict.rung = right_rung(item.code for item in verdict.findings)
     # values may be right by luck: a broken hardware rule fails the verdict all the same
     verdict.correct = right and not errors
     verdict.verdict = "pass" if verdict.correct else "fail"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from npusmith import __version__
-from npusmith.errors import Level, NpusmithError
+from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.task.judge import Outcome, conclude, empty_verdict, find_doubts, weigh
@@ -24,9 +25,23 @@ from npusmith.twin.direct import (
     run_program,
     tail_of,
 )
+from npusmith.twin.finding import Finding
 from npusmith.twin.watch import Watch
 
 _WATCH = Watch()
+# What a program that checks itself prints when it is not content, and the same words in praise.
+_FAILURE = re.compile(
+    r"\b(fail(s|ed|ure|ures)?|mismatch(es|ed)?|incorrect|wrong|not equal|no such file"
+    r"|(can ?not|can't|could not|unable to) (open|read|load|find))\b"
+    r"|\berror\b(?!\s*[:=]?\s*-?[\d.])",
+    re.IGNORECASE,
+)
+_NONE_FAILED = re.compile(
+    r"\b(0|no|none|without|zero) (\w+ )?(fail\w*|mismatch\w*|wrong\w*|errors?)\b"
+    r"|\b(fail\w*|mismatch\w*|wrong|errors?)(\s+\w+)?\s*[:=]?\s*(0\b(?!\.)|none\b|no\b)"
+    r"|\b(max\w*|mean|abs\w*|rel\w*|average|avg)([ _.-]\w+)*[ _-]error\b",
+    re.IGNORECASE,
+)
 
 
 def judge_source(
@@ -114,7 +129,10 @@ def run_source(
     watch: Watch = _WATCH,
     recording: Recording | None = None,
 ) -> Verdict:
-    """Run the main function of a source; its own checks decide, and the twin's findings."""
+    """Run the main function of a source. No values are compared, so it is never "correct".
+
+    The verdict is "ran", or "fail": by the twin's findings, its status, or what it printed.
+    """
     verdict = Verdict(
         verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",
         chip=chip.name, project=str(source), provenance={"npusmith": __version__},
@@ -132,7 +150,20 @@ def run_source(
     verdict.seconds["run"] = round(result.seconds, 3)
     verdict.provenance["printed"] = result.log[-4000:]
     verdict.provenance["compiler"] = built.toolchain.compiler.version
-    errors = [item for item in result.findings if item.level is Level.ERROR]
-    if result.completed and not errors:
-        verdict.verdict, verdict.rung, verdict.correct = "pass", Rung.RAN, True
+    if line := complaint(result.log):
+        row = CODES["program-complains"]
+        verdict.findings.append(
+            Finding(code=row.name, level=row.level, message=row.meaning, seen=line)
+        )
+    errors = [item for item in verdict.findings if item.level is Level.ERROR]
+    if result.completed:
+        verdict.rung = Rung.RAN
+        verdict.verdict = "fail" if errors else "ran"
     return verdict
+
+
+def complaint(log: str) -> str:
+    """The first line of a program's output that tells of a failure; empty when there is none."""
+    lines = (line.strip() for line in log.splitlines())
+    found = (line for line in lines if _FAILURE.search(_NONE_FAILED.sub("", line)))
+    return next(found, "")[:200]

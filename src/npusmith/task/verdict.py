@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -23,6 +24,15 @@ class Rung(str, Enum):
     RACE_FREE = "race-free on the twin"  # and no hazard, race or cache fault was found
     TIMED = "timed on the twin"
     DEVICE = "right on a device"
+
+
+# Findings that say that some order of execution gives other values.
+UNORDERED = frozenset(("hazard", "hazard-barrier", "gm-race", "gm-line", "gm-cache"))
+
+
+def right_rung(codes: Iterable[str]) -> Rung:
+    """The rung of a kernel whose values were right, by the codes of its findings."""
+    return Rung.VALUES if UNORDERED & set(codes) else Rung.RACE_FREE
 
 
 class Trial(BaseModel):
@@ -65,7 +75,7 @@ class Verdict(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    verdict: str  # "pass", "fail" or "error"
+    verdict: str  # "pass", "fail", "error", or "ran": nothing was compared
     rung: Rung
     compiled: bool
     correct: bool

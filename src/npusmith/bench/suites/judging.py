@@ -32,11 +32,10 @@ from npusmith.device.tensors import array
 from npusmith.errors import CODES, Level, NpusmithError, TaskError
 from npusmith.sandbox.box import remove_tree
 from npusmith.target.chips import find_chip
-from npusmith.task.verdict import Rung
+from npusmith.task.verdict import Rung, right_rung
 from npusmith.task.weak import find_null_kernels
 from npusmith.twin.toolchain import find_toolchain
 
-_UNORDERED = {"hazard", "hazard-barrier", "gm-race", "gm-line", "gm-cache"}
 _CHEATS = ("cheat-compute", "cheat-binding", "cheat-alias")
 _KEPT = 12  # trials and messages in a record
 DISK_BYTES = 4 << 30  # what a unit may write: outputs of all trials, builds, what it likes
@@ -275,8 +274,7 @@ def _name_rung(
     if whole and all("outputs" in answer for answer in answers):
         record.rung = Rung.RAN.value
         if strict and all(strict):
-            raced = _UNORDERED & set(record.findings)
-            record.rung = (Rung.VALUES if raced else Rung.RACE_FREE).value
+            record.rung = right_rung(record.findings).value
 
 
 def _count(record: Record, findings: Sequence[dict[str, Any]]) -> list[str]:

@@ -27,7 +27,7 @@ from npusmith.conformance.suite import Task, read_cases, read_suite
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.sandbox.box import remove_tree
 from npusmith.target.chips import find_chip
-from npusmith.task.verdict import Rung
+from npusmith.task.verdict import Rung, right_rung
 from npusmith.twin import bind
 from npusmith.twin.cache import cache_root
 from npusmith.twin.project import snake
@@ -36,7 +36,6 @@ from npusmith.twin.toolchain import find_toolchain
 RULE = "absolute and relative error above 1e-3, nothing infinite, or the task's own rule; seed 0"
 _CHEATS = ("cheat-compute", "cheat-binding")
 _ENTRY = ("GM_ADDR workspace", "GM_ADDR workspace, GM_ADDR tiling")
-_UNORDERED = {"hazard", "hazard-barrier", "gm-race", "gm-line", "gm-cache"}
 _KEPT = 12
 
 
@@ -360,5 +359,4 @@ def _fill(record: Record, rows: Sequence[Row], wanted: int) -> None:
         ended = whole and all("compare" in row.stages for row in ran)
         record.rung = (Rung.RAN if ended else Rung.COMPILED).value
         if record.strict:
-            raced = _UNORDERED & set(record.findings)
-            record.rung = (Rung.VALUES if raced else Rung.RACE_FREE).value
+            record.rung = right_rung(record.findings).value
