@@ -7,7 +7,6 @@ else.
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ from npusmith.lang import check_all, legal, parse
 from npusmith.lower import lower, plain_spec, read_bindings, write_project
 from npusmith.plan import Plan, write
 from npusmith.report.html import write_report
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
@@ -71,7 +71,7 @@ def generate(
     profile = check_profile(tolerance)
     _named_in_utf8(out, task)
     clock = _Clock()
-    with new_folder(out) as folder, tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+    with new_folder(out) as folder, temporary_folder("npusmith-") as work:
         prepared = _prepare(task, Path(work), progress, clock, seed)
         progress.step("write", f"writer {writer}, {len(prepared.graph.nodes)} graph nodes")
         plan = write(prepared.graph, f"{prepared.name}_custom", chip)
@@ -137,7 +137,7 @@ def run(
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
-    with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+    with temporary_folder("npusmith-") as work:
         recording = Recording(Path(work, "log")) if timed else None
         if task is None:
             verdict = _run_alone(project, chip, progress, watch, recording)
@@ -324,7 +324,7 @@ def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
         verdict.provenance["errors"] = [item.record() for item in wrong]
         return verdict
     verdict.rung = Rung.LEGAL
-    with tempfile.TemporaryDirectory(prefix="npusmith-") as work:
+    with temporary_folder("npusmith-") as work:
         write_project(lower(program, chip), chip, Path(work), plain_spec(program))
         verdict.findings = check_source(Path(work), chip)
     return _compiled(verdict)

@@ -7,7 +7,6 @@ result.json, profile.json, trace.json, timeline.svg, roofline.svg and report.htm
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from npusmith.report.html import Timed, write_report
 from npusmith.report.roofline import roofline
 from npusmith.report.svg import alone
 from npusmith.report.timeline import Lanes
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder, refuse_foreign
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
@@ -72,7 +72,7 @@ def profile(
 ) -> Profiled:
     """Judge, time, write. Raises what pipeline.run raises, and timing-log."""
     refuse_foreign(options.out)
-    with tempfile.TemporaryDirectory(prefix="npusmith-time-") as name:
+    with temporary_folder("npusmith-time-") as name:
         work = Path(name)
         recording = Recording(work / "log", options.sample)
         verdict, prepared = pipeline.judge_once(

@@ -20,7 +20,7 @@ ARROWS: dict[str, set[str]] = {
     "ir": {"errors"},
     "target": {"errors", "ir"},
     "sandbox": {"errors"},
-    "store": {"errors"},
+    "store": {"errors", "sandbox"},
     "lang": _BASE,
     "lower": _BASE,
     "twin": _BASE | {"sandbox"},

@@ -55,6 +55,7 @@ def test_nothing_is_left_when_the_asker_dies_or_is_interrupted(tmp_path, number)
     text = ASKER.format(source=SOURCE, mark=mark, folder=str(tmp_path))
     private = tmp_path / "private"
     private.mkdir()
+    private.chmod(0o1777)  # as the system's own is
     asker = subprocess.Popen(
         [sys.executable, "-c", text],
         stdout=subprocess.PIPE,
@@ -68,6 +69,7 @@ def test_nothing_is_left_when_the_asker_dies_or_is_interrupted(tmp_path, number)
         assert asker.wait(20) != 0
         assert wait_until(lambda: not sleepers(mark))
         assert wait_until(lambda: not list(private.iterdir()))
+        assert private.stat().st_mode & 0o7777 == 0o1777
     finally:
         asker.kill()
         asker.communicate()

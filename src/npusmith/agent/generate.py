@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +29,7 @@ from npusmith.knowledge.seam import Knowledge
 from npusmith.lang import parse
 from npusmith.pipeline import Progress
 from npusmith.report.html import write_report
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import write_result
 from npusmith.store.turns import Journal, open_journal
@@ -112,7 +112,7 @@ def generate(
     setting.budget.checked()
     profile = check_profile(tolerance)
     model = model or open_model(setting.choice)
-    with tempfile.TemporaryDirectory(prefix="npusmith-") as work, open_journal(journal) as store:
+    with temporary_folder("npusmith-") as work, open_journal(journal) as store:
         progress.step("read", str(task))
         opened = open_task(task)
         progress.step("reference", "capture the graph and run PyTorch on every set of inputs")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from npusmith.agent.talk import Answer, Model, Request, Usage
 from npusmith.agent.weighed import Note, Step, Weighed, failed
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Knowledge, Query, Served, Use
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.turns import Journal, Turn
 
 _SEEDS = 1000  # turns of a session that have seeds of their own
@@ -230,7 +230,7 @@ class Session:
         ).hexdigest()
         if known := self._journal.known(key):
             return Weighed.model_validate_json(known)
-        with tempfile.TemporaryDirectory(prefix="npusmith-agent-") as name:
+        with temporary_folder("npusmith-agent-") as name:
             folder = Path(name).resolve() / "candidate"
             folder.mkdir()
             weighed = self._route.weigh(draft, folder)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import ALL, Api
 from npusmith.target.chips import Chip
 from npusmith.twin import scan
@@ -102,7 +102,7 @@ class Signatures:
 def open_signatures(chip: Chip) -> Signatures:
     """Runs the preprocessor over the headers: some tens of milliseconds."""
     chain = find_toolchain(chip)
-    with tempfile.TemporaryDirectory(prefix="npusmith-api-") as name:
+    with temporary_folder("npusmith-api-") as name:
         source = Path(name, "all.cpp")
         source.write_text('#include <math.h>\n#include "kernel_operator.h"\n', encoding="utf-8")
         done = subprocess.run(

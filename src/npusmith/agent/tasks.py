@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from npusmith.bench.plan import judge_digest
 from npusmith.errors import NpusmithError
+from npusmith.sandbox.folder import remove_tree
 from npusmith.task.load import Task, open_task
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.trials import DATA, check_files, prepare, read_manifest
@@ -38,7 +38,7 @@ def _remove(data: Path, lock: int) -> None:
     """Unless another session is at it."""
     with suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(data, ignore_errors=True)
+        remove_tree(data)
 
 
 def _reopen(task: Task, folder: Path) -> Prepared | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from npusmith.errors import CODES, NpusmithError
 from npusmith.knowledge.item import OWN_CODES
 from npusmith.knowledge.seam import Query
 from npusmith.knowledge.tokens import ROUTES
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import write_result
 from npusmith.target.chips import find_chip
@@ -134,7 +134,7 @@ class Tools:
     @contextmanager
     def _desk(self, task: str) -> Iterator[tuple[TileRoute, Path]]:
         """The route to a task, and an empty folder for a candidate."""
-        with tempfile.TemporaryDirectory(prefix="npusmith-try-") as name:
+        with temporary_folder("npusmith-try-") as name:
             prepared = prepare(open_task(self._place(task)), Path(name, "task"))
             shots, profile = read_shots(), check_profile("default")
             folder = Path(name).resolve() / "unit" / "candidate"
@@ -150,7 +150,7 @@ class Tools:
             return _document(pipeline.check(self._place(path), self._chip))
         if len(text) > _MOST_TEXT:
             raise NpusmithError("lang-too-large", f"the text has {len(text):,} characters")
-        with tempfile.TemporaryDirectory(prefix="npusmith-check-") as name:
+        with temporary_folder("npusmith-check-") as name:
             file = Path(name, "program.tile.py")
             file.write_text(text, encoding="utf-8", errors="replace")
             return _document(pipeline.check(file, self._chip), file.parent, {file.name: text})
@@ -165,7 +165,7 @@ class Tools:
         """Estimate the time of a project on the chip: pipes, stalls, roofs, advice. Leaves
         trace.json and report.html in `out` when that is given."""
         place, given = self._place(project), self._place(task) if task else None
-        with tempfile.TemporaryDirectory(prefix="npusmith-profile-") as name:
+        with temporary_folder("npusmith-profile-") as name:
             folder = self._place(out) if out else Path(name, "profile")
             found = profiling.profile(
                 place, given, self._chip, "default", _Quiet(), profiling.Options(out=folder)

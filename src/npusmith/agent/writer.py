@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from npusmith.bench.work import WriterAway
 from npusmith.bench.writers import read_project_files
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Knowledge
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.turns import Journal, open_journal
 from npusmith.target.chips import find_chip
 from npusmith.task.tolerance import check_profile
@@ -120,7 +120,7 @@ class AgentWriter:
             return self._refused(f"agent-none: no reply held a candidate ({ending.why})")
         if isinstance(desk.route, SuiteRoute):
             return desk.route.candidate(best.text, self.name)
-        with tempfile.TemporaryDirectory(prefix="npusmith-agent-") as name:
+        with temporary_folder("npusmith-agent-") as name:
             folder = Path(name)
             try:
                 files_of(best, desk, folder, self._chip)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import tempfile
 import time
 from dataclasses import replace
 from functools import lru_cache
@@ -26,6 +25,7 @@ from npusmith.lang import legal
 from npusmith.lower import lower, write_project
 from npusmith.plan import write
 from npusmith.plan.search import search_plan
+from npusmith.sandbox.folder import files_beneath, temporary_folder
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.compare import difference
 from npusmith.task.graph import Graph
@@ -92,7 +92,7 @@ class PlanWriter:
     def _project(self, brief: Brief) -> dict[str, str]:
         if brief.path is None or "project" not in brief.formats:
             raise NpusmithError("usage", "the item has no task file that could be captured")
-        with tempfile.TemporaryDirectory(prefix="npusmith-plan-") as name:
+        with temporary_folder("npusmith-plan-") as name:
             folder = Path(name).resolve()
             task = open_task(brief.path)
             graph = self._whole(brief, self._graph(task, folder / "capture", brief.training))
@@ -162,7 +162,7 @@ class FolderWriter:
             return "none"
         if place.suffix in _SUFFIXES:
             return f"{place} {_written(place)}"
-        text = "\n".join(f"{part} {_written(part)}" for part in sorted(place.rglob("*")))
+        text = "\n".join(f"{part} {_written(part)}" for part in files_beneath(place))
         return f"{place} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:32]}"
 
     def _place(self, item: Item, sample: int) -> Path | None:
@@ -241,7 +241,7 @@ def read_project_files(folder: Path) -> dict[str, str]:
     """The text files of a project, by relative path."""
     files: dict[str, str] = {}
     total = 0
-    for path in sorted(folder.rglob("*")):
+    for path in files_beneath(folder):
         if path.is_symlink() or not path.is_file():
             continue
         if path.suffix not in _TEXTS and path.name != "CMakeLists.txt":

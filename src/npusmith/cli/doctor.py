@@ -17,6 +17,7 @@ from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import NpusmithError
 from npusmith.report.text import size
+from npusmith.sandbox.folder import folder_bytes
 from npusmith.target.chips import CHIPS, DEFAULT_CHIP
 
 _CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_INSTALL_PATH")
@@ -60,18 +61,6 @@ def examine() -> Reply:
     }
     code = Exit.PASS if ready else Exit.ENVIRONMENT
     return Reply(code, data, lambda screen: _show(screen, checks, ready, cache))
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below it; files that vanish meanwhile count as nothing."""
-    total = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(root, name)).st_size  # noqa: PTH118
-            except OSError:
-                continue
-    return total
 
 
 def _show(screen: Screen, checks: list[Check], ready: bool, cache: Path) -> None:

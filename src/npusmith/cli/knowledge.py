@@ -154,12 +154,11 @@ def audit(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from tempfile import TemporaryDirectory
-
         from npusmith.knowledge.audit import audit_items, sample_items
         from npusmith.knowledge.item import State
+        from npusmith.sandbox.folder import temporary_folder
 
-        with _open(store) as base, TemporaryDirectory(prefix="npusmith-audit-") as folder:
+        with _open(store) as base, temporary_folder("npusmith-audit-") as folder:
             items = [kept.item for kept in base.items(State.VERIFIED)]
             found = []
             for replay in audit_items(sample_items(items, most, seed), row, Path(folder)):
@@ -215,15 +214,14 @@ def import_items(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from tempfile import TemporaryDirectory
-
         from npusmith.knowledge.audit import audit_items
         from npusmith.knowledge.exchange import read_items
         from npusmith.knowledge.item import State
+        from npusmith.sandbox.folder import temporary_folder
 
         items = read_items(path)  # all of them, before anything is kept
         found: list[Replay] = []
-        with _open(store) as base, TemporaryDirectory(prefix="npusmith-import-") as folder:
+        with _open(store) as base, temporary_folder("npusmith-import-") as folder:
             for item in items:
                 steps.step("replay", item.name)
                 replays = list(audit_items([item], row, Path(folder)))
@@ -351,10 +349,9 @@ def settle(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from tempfile import TemporaryDirectory
-
         from npusmith.agent.models import Choice, open_model
         from npusmith.knowledge.arbiter import settle as rule
+        from npusmith.sandbox.folder import temporary_folder
 
         choice = Choice(
             model=model, base_url=base_url, key_name=key_env, silence=silence, attempts=attempts,
@@ -363,7 +360,7 @@ def settle(
         asked = not dry_run and (model or base_url or replay)
         arbiter = _Asked(open_model(choice)) if asked else None
         found = []
-        with _open(store) as base, TemporaryDirectory(prefix="npusmith-settle-") as folder:
+        with _open(store) as base, temporary_folder("npusmith-settle-") as folder:
             for ruling in rule(base, arbiter, row, Path(folder), dry_run):
                 steps.step("settle", f"{ruling.first}, {ruling.second}: {ruling.outcome}")
                 found.append(ruling)
@@ -379,11 +376,10 @@ def restore(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from tempfile import TemporaryDirectory
-
         from npusmith.knowledge.arbiter import restore as take_back
+        from npusmith.sandbox.folder import temporary_folder
 
-        with _open(store) as base, TemporaryDirectory(prefix="npusmith-restore-") as folder:
+        with _open(store) as base, temporary_folder("npusmith-restore-") as folder:
             take_back(base, name, row, Path(folder))
             data = _row(base, base.item(name))
         return Reply(Exit.PASS, data, lambda screen: screen.line(f"{name}: {data['state']}"))

@@ -6,7 +6,6 @@ in JSON, each judged by the suite's own rule (its random sets, allclose within 1
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from npusmith.conformance.rows import Row, RowFile
 from npusmith.errors import Level, NpusmithError, TaskError
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
@@ -105,7 +105,7 @@ def run(root: Path, options: Options, watch: Watch | None = None) -> list[Row]:
 def _run_one(root: Path, item: Example, seconds: float) -> Row:
     start = time.monotonic()
     row = Row(level=0, category=item.category, task=item.name, case=0, precise=False)
-    with tempfile.TemporaryDirectory(prefix="npusmith-suite-") as name:
+    with temporary_folder("npusmith-suite-") as name:
         try:
             task = open_task(_model(root / item.model, Path(name), row))
             prepared = prepare(task, Path(name) / "trials", shapes=False)

@@ -24,7 +24,8 @@ from npusmith.conformance.repairs import repair
 from npusmith.conformance.rows import Row, RowFile
 from npusmith.conformance.suite import Task, read_suite
 from npusmith.errors import NpusmithError
-from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
+from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.twin import bind, cheating, read_project
 from npusmith.twin.cache import cache_root

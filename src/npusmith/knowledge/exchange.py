@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,6 +21,7 @@ from npusmith.knowledge.edit import Edit, Template
 from npusmith.knowledge.item import Item, Proof, Rationale, Trigger
 from npusmith.knowledge.tokens import TILE
 from npusmith.knowledge.trial import Bench, Case
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.refusal import named_errors
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
@@ -198,7 +198,7 @@ def _cases() -> dict[str, Case]:
 
 @cache
 def _kernel(name: str) -> str:
-    with TemporaryDirectory(prefix="npusmith-seed-") as folder:
+    with temporary_folder("npusmith-seed-") as folder:
         return Bench(_cases()[name], find_chip(DEFAULT_CHIP), Path(folder)).kernel
 
 

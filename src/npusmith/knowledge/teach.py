@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from npusmith.errors import NpusmithError, Place
 from npusmith.knowledge.base import Base, learn_item
@@ -15,6 +14,7 @@ from npusmith.knowledge.rewind import Rewound, rewind
 from npusmith.knowledge.seam import Query
 from npusmith.knowledge.tokens import TILE
 from npusmith.knowledge.trial import SLOW, Bench, Case, Judged, Shapes
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 
 _MOST_BYTES = 200_000  # of a kernel
@@ -52,7 +52,7 @@ def teach(
     if not shapes[0] or not shapes[1]:
         return _keep(base, before, after, Query(route=route, aim=REPAIR, text=before), None, None)
     case = _case(program or (after if route == TILE else ""), shapes)
-    with TemporaryDirectory(prefix="npusmith-teach-") as folder:
+    with temporary_folder("npusmith-teach-") as folder:
         bench = Bench(case, chip, Path(folder))
         if not bench.judge(route, after).accepted:
             raise NpusmithError("knowledge-pair", "the second kernel is not accepted itself")
@@ -73,7 +73,7 @@ def unwind(
 ) -> Iterator[Rewound]:
     """Rewinds a kernel on a case made of these shapes."""
     case = _case(program or (kernel if route == TILE else ""), shapes)
-    with TemporaryDirectory(prefix="npusmith-rewind-") as folder:
+    with temporary_folder("npusmith-rewind-") as folder:
         yield from rewind(base, Bench(case, chip, Path(folder)), route, kernel)
 
 

@@ -9,7 +9,6 @@ estimates how long an accepted text takes on the chip, at the case's larger shap
 from __future__ import annotations
 
 import fcntl
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from npusmith.ir.spec import OpSpec, Port
 from npusmith.knowledge.tokens import TILE
 from npusmith.lang import check_all, interpret, parse
 from npusmith.lower import lower, write_project
+from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import Chip
 from npusmith.timing.bottleneck import vector
 from npusmith.timing.rung import time_logs
@@ -121,7 +121,7 @@ class Bench:
             if (self.folder / _KERNEL).is_file():
                 return folder
             for old in (folder, fresh):
-                shutil.rmtree(old, ignore_errors=True)
+                remove_tree(old)
             write_project(lower(self.program, self.chip), self.chip, fresh, self._spec)
             copy = fresh / _KERNEL
             copy.write_bytes((fresh / "op_kernel" / f"{self._spec.name}.cpp").read_bytes())

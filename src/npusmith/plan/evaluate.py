@@ -7,7 +7,6 @@ program gives the same cycles on every machine.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec
 from npusmith.lower import lower, write_project
 from npusmith.plan.shrink import Shrunk
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.timing.model import Timing
 from npusmith.timing.simulate import simulate
@@ -55,7 +55,7 @@ class Evaluator:
         return Estimate(cycles, kernel, kernel + timing.task_us - timing.kernel_us, timing)
 
     def _launch(self, program: Program) -> Timing:
-        with tempfile.TemporaryDirectory(prefix="npusmith-evaluate-") as name:
+        with temporary_folder("npusmith-evaluate-") as name:
             folder = Path(name)
             write_project(lower(program, self.chip), self.chip, folder / "project", self.spec)
             ports = (*self.spec.inputs, *self.spec.outputs)

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from npusmith.report.color import Line, colour, language
 from npusmith.report.text import plain
+from npusmith.sandbox.folder import files_beneath
 
 _KERNEL = ("op_kernel", "op_host")
 _ENDINGS = (".cpp", ".h", ".hpp")
@@ -27,7 +28,7 @@ def read_sources(folder: Path) -> tuple[Source, ...]:
     """Tile programs first, then kernels, then host code."""
     paths = [*sorted(folder.glob("*.tile.py"))]
     for part in _KERNEL:
-        found = (path for path in sorted((folder / part).rglob("*")) if path.suffix in _ENDINGS)
+        found = (path for path in files_beneath(folder / part) if path.suffix in _ENDINGS)
         paths += [path for path in found if path.is_file() and not path.is_symlink()]
     return tuple(
         make_source(f"f{index}", path.relative_to(folder).as_posix(), _text(path))

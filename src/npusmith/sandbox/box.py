@@ -13,16 +13,15 @@ import os
 import selectors
 import shutil
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from npusmith.errors import SandboxError
+from npusmith.sandbox.folder import temporary_folder
 
 OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything longer is dropped
 GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
@@ -89,7 +88,7 @@ def run_boxed(
     Raises SandboxError when the program cannot be started at all.
     """
     program = _find_program(str(argv[0]))
-    with _private_folder() as home:
+    with temporary_folder("npusmith-box-") as home:
         outside = _environment(home)
         spec = _spec(program, argv, policy, {**outside, **(env or {})}, home, cwd)
         return _Run(spec, policy.seconds, stdin, outside, cwd).wait()
@@ -133,31 +132,6 @@ def _spec(
         "processes": policy.processes,
         "network": policy.network,
     }
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="npusmith-box-"))
-    try:
-        yield folder
-    finally:
-        remove_tree(folder)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder even when what ran in it took away its own permissions."""
-
-    def retry(function: Callable[[str], object], path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            Path(path).parent.chmod(stat.S_IRWXU)
-            Path(path).chmod(stat.S_IRWXU)
-        if function is os.unlink or function is os.rmdir:
-            with contextlib.suppress(OSError):
-                function(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-
-    shutil.rmtree(folder, onerror=retry)
 
 
 @dataclass(slots=True)

@@ -59,9 +59,9 @@ def main() -> None:
     os.close(report.fd)
     os.waitpid(keeper, 0)
     if select.select([orders_fd], [], [], 0)[0]:  # whoever asked is gone and cannot clean up
-        import shutil
+        from npusmith.sandbox.folder import remove_tree
 
-        shutil.rmtree(orders["home"], ignore_errors=True)
+        remove_tree(orders["home"])
 
 
 def _read_orders(fd: int) -> dict[str, Any] | None:

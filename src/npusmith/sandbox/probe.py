@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
-import tempfile
 from pathlib import Path
 
 from npusmith.errors import SandboxError
 from npusmith.sandbox import landlock
 from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.sandbox.folder import temporary_folder
 
 LAYERS = (
     "user-namespace",
@@ -24,7 +24,7 @@ LAYERS = (
 def probe() -> dict[str, bool | str]:
     """Start an empty program in the box and say what held: a row per layer, and the versions."""
     facts: dict[str, bool | str] = {"kernel": platform.release(), "machine": platform.machine()}
-    with tempfile.TemporaryDirectory(prefix="npusmith-probe-") as folder:
+    with temporary_folder("npusmith-probe-") as folder:
         policy = Policy(write=(Path(folder),), seconds=10)
         try:
             boxed = run_boxed([sys.executable, "-I", "-S", "-c", ""], policy, cwd=Path(folder))

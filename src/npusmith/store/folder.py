@@ -14,13 +14,13 @@ import errno
 import fcntl
 import glob
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from npusmith.errors import NpusmithError
+from npusmith.sandbox.folder import remove_tree, walk
 from npusmith.store.record import read_result
 from npusmith.store.refusal import named_errors
 
@@ -49,7 +49,7 @@ def new_folder(target: Path) -> Iterator[Path]:
             _flush(tmp)
             _place(tmp, target)
     finally:
-        shutil.rmtree(tmp, ignore_errors=True)
+        remove_tree(tmp)
         os.close(lock)
         with suppress(OSError):  # those that hold something now stay
             for path in missing:
@@ -90,7 +90,7 @@ def _sweep(target: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if (path / _OLD).exists() and not target.exists():
                     (path / _OLD).rename(target)  # killed between the two renames of _swap
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
             finally:
                 os.close(lock)
 
@@ -130,16 +130,14 @@ def _swap(tmp: Path, target: Path) -> None:
         (keep / _OLD).rename(target)
         keep.rmdir()
         raise
-    shutil.rmtree(keep, ignore_errors=True)
+    remove_tree(keep)
 
 
 def _flush(folder: Path) -> None:
-    for root, _, files in os.walk(folder):
-        for name in files:
-            path = Path(root, name)
-            if not path.is_symlink():
-                _sync(path)
-        _sync(Path(root))
+    for entry in walk(folder):
+        if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
+            _sync(Path(entry.path))
+    _sync(folder)
 
 
 def _sync(path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 from npusmith.errors import NpusmithError
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.task.graph import Argument, Graph, Ref
 from npusmith.task.load import open_task
 from npusmith.task.trials import prepare
@@ -15,7 +15,7 @@ from npusmith.task.trials import prepare
 def capture(path: Path | str) -> Graph:
     """The graph that a task's forward computes; TaskError when it cannot be had."""
     task = open_task(Path(path))
-    with tempfile.TemporaryDirectory(prefix="npusmith-capture-") as folder:
+    with temporary_folder("npusmith-capture-") as folder:
         return prepare(task, Path(folder), seeds=(), edges=False, shapes=False).graph
 
 

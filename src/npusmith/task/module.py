@@ -15,7 +15,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from pydantic import ValidationError
 from npusmith.errors import CODES, NpusmithError, Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task import candidatewire as wire
 from npusmith.task.cheat import find_cheats
@@ -84,7 +84,7 @@ def judge_module(
     verdict.provenance["format"] = submission.kind.value
     clock = time.perf_counter()
     step("compile", f"{submission.path}, format {submission.kind.value}")
-    with tempfile.TemporaryDirectory(prefix="npusmith-module-") as name:
+    with temporary_folder("npusmith-module-") as name:
         work = Path(name).resolve()
         try:
             built = build_module(submission, chip, work)

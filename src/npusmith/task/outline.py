@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from npusmith.errors import Place, TaskError
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.task import wire
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task
@@ -31,7 +31,7 @@ def outline(task: Task, *, training: bool = False, limits: Limits | None = None)
 
     Raises TaskError as `prepare` does; of a model that needs values on the way, task-export.
     """
-    with tempfile.TemporaryDirectory(prefix="npusmith-outline-") as name:
+    with temporary_folder("npusmith-outline-") as name:
         folder = Path(name).resolve()
         run_child(task, folder, _orders(task, folder, training), limits or Limits(), _START, _GRAPH)
         try:

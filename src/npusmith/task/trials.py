@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import stat
 import sys
 import tempfile
@@ -18,7 +17,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from npusmith.errors import CODES, Place, TaskError
-from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
+from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.folder import remove_tree
 from npusmith.task import wire
 from npusmith.task.load import Task
 from npusmith.task.prepared import Prepared, TrialData
@@ -71,7 +71,7 @@ def prepare(
         _prune(fresh, manifest)
         data = folder.resolve() / DATA
         if data.exists():
-            shutil.rmtree(data)
+            remove_tree(data)
         fresh.rename(data)
     except BaseException:
         remove_tree(fresh)

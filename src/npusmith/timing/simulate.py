@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from npusmith.errors import NpusmithError, Place
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values
 from npusmith.timing.model import Hinge, Timing
@@ -50,7 +50,7 @@ def simulate(
     if not log.is_file():
         raise NpusmithError("timing-log", "there is no log of a launch", Place(str(log)))
     used = values(chip, costs)
-    with tempfile.TemporaryDirectory(prefix="npusmith-timer-") as folder:
+    with temporary_folder("npusmith-timer-") as folder:
         report = _run(log, chain, used, Path(folder), events, most_events)
         timing = _timing(report, chip, used)
         if hinges:

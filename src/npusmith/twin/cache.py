@@ -10,13 +10,13 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import platformdirs
 
 from npusmith.errors import Place, TwinError
+from npusmith.sandbox.folder import remove_tree
 
 _MARKER = "complete"
 _IN_USE = 8  # entries that processes may be reading
@@ -65,13 +65,13 @@ def fetch(folder: Path, make: Callable[[Path], None]) -> bool:
 
 def _make_whole(folder: Path, make: Callable[[Path], None]) -> None:
     if folder.exists():
-        shutil.rmtree(folder)
+        remove_tree(folder)
     folder.mkdir()
     try:
         make(folder)
         (folder / _MARKER).touch()
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         raise
 
 
@@ -86,7 +86,7 @@ def keep_newest(parent: Path, count: int, keep: Path, most_bytes: int = 0) -> No
     for path in complete[kept:]:
         if path != keep:
             (path / _MARKER).unlink(missing_ok=True)
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
 
 
 def _fitting(folders: Sequence[Path], most_bytes: int) -> int:

@@ -5,11 +5,11 @@ Nothing is run. What is wrong comes back as findings; an empty list means that i
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from npusmith.errors import NpusmithError, Place, TwinError
 from npusmith.ir.dtypes import DType
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.twin import compile, opdef, scan, wrapper
 from npusmith.twin.diagnose import CompileError
@@ -73,7 +73,7 @@ def _check_file(path: Path, chip: Chip) -> None:
         raise TwinError(
             "project-no-entry", f"{path.name} declares no __global__ function", Place(str(path))
         )
-    with tempfile.TemporaryDirectory(prefix="npusmith-check-") as name:
+    with temporary_folder("npusmith-check-") as name:
         unit, kinds = wrapper.file_unit(path, text), file_kinds(path, text)
         compile.compile_file(path, unit, find_toolchain(chip), kinds, Path(name))
 

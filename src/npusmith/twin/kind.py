@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
+from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import scan, tiling
 
 
@@ -121,7 +122,7 @@ def read_kinds(texts: Mapping[Path, str], kernel: Path) -> Kinds:
 def file_kinds(path: Path, text: str) -> Kinds:
     """The same for a source file by itself, with what lies beside it."""
     texts = {path: text}
-    for file in sorted(path.parent.rglob("*.h"))[:_MOST_FILES]:
+    for file in [item for item in files_beneath(path.parent) if item.suffix == ".h"][:_MOST_FILES]:
         with contextlib.suppress(OSError, UnicodeError):
             texts[file.resolve()] = file.read_text()
     return read_kinds(texts, path)

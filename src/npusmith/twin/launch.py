@@ -21,7 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from npusmith.errors import CODES, Place, TwinError
 from npusmith.ir.dtypes import DType
-from npusmith.sandbox.box import Boxed, Policy, remove_tree, run_boxed
+from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.folder import remove_tree
 from npusmith.twin.compile import Build
 from npusmith.twin.finding import Finding
 from npusmith.twin.opdef import OpText, PortText

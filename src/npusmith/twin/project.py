@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
+from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import opdef, scan, template, tiling
 
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
@@ -175,7 +176,7 @@ def _files(folder: Path) -> list[Path]:
         raise _missing(code, folder, f"no folder {folder.name}")
     found = sorted(
         file
-        for file in folder.rglob("*")
+        for file in files_beneath(folder)
         if file.suffix in _SOURCES
         and file.is_file()
         and not any(part in _API_FOLDERS for part in file.relative_to(folder).parts[:-1])

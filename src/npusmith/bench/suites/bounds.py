@@ -6,7 +6,6 @@ Both come from the task's captured graph, once for an item; they say nothing of 
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from npusmith.bench.plan import judge_of
 from npusmith.bench.suites import wire
 from npusmith.errors import NpusmithError, TaskError
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import find_chip
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
@@ -75,7 +75,7 @@ def find_bounds(path: Path, chip: str) -> Bounds:
 
 
 def _capture(task: Task, chip: str) -> Bounds:
-    with tempfile.TemporaryDirectory(prefix="npusmith-bounds-") as name:
+    with temporary_folder("npusmith-bounds-") as name:
         try:
             graph = prepare(task, Path(name).resolve(), seeds=()).graph
         except TaskError as error:

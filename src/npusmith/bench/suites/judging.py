@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import shutil
 import tempfile
 import time
 from collections import Counter
@@ -30,7 +29,7 @@ from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.conformance import rules as ours
 from npusmith.device.tensors import array
 from npusmith.errors import CODES, Level, NpusmithError, TaskError
-from npusmith.sandbox.box import remove_tree
+from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import find_chip
 from npusmith.task.verdict import Rung, right_rung
 from npusmith.task.weak import find_null_kernels
@@ -413,7 +412,7 @@ def _weak(trials: Trials, profile: str) -> list[str]:
     fresh = Path(tempfile.mkdtemp(prefix=".weak-", dir=trials.folder))
     (fresh / "names").write_text(json.dumps(names), encoding="utf-8")
     (fresh / "names").replace(kept)
-    shutil.rmtree(fresh)
+    remove_tree(fresh)
     return names
 
 

@@ -25,7 +25,7 @@ from npusmith.conformance.child import Param, _literal_bytes
 from npusmith.conformance.rows import Row
 from npusmith.conformance.suite import Task, read_cases, read_suite
 from npusmith.errors import NpusmithError, TwinError
-from npusmith.sandbox.box import remove_tree
+from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import find_chip
 from npusmith.task.verdict import Rung, right_rung
 from npusmith.twin import bind

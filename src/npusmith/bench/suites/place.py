@@ -18,7 +18,7 @@ from typing import Any
 from npusmith.bench.model import Candidate
 from npusmith.bench.suites.submit import write_files
 from npusmith.errors import TwinError
-from npusmith.sandbox.box import remove_tree
+from npusmith.sandbox.folder import remove_tree
 from npusmith.twin import cache
 
 _KEPT = 256  # candidates whose files stay

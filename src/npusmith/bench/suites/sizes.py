@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 import npusmith
 from npusmith import __version__
 from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.twin.cache import cache_root, digest
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
@@ -91,7 +91,7 @@ def _write(path: Path, size: Size) -> None:
 
 def _run(tasks: Sequence[Sized], most: int) -> list[Size]:
     """Sizes of the tasks up to the one, if any, that ended the process."""
-    with tempfile.TemporaryDirectory(prefix="npusmith-sizes-") as name:
+    with temporary_folder("npusmith-sizes-") as name:
         folder = Path(name).resolve()
         out = folder / "results"
         orders = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from npusmith.bench.model import Candidate
 from npusmith.errors import Place, TwinError
 from npusmith.lang import legal
 from npusmith.lower import BINDINGS, lower, plain_spec, write_project
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import find_chip
 from npusmith.twin.formats import read_submission, unpack
 
@@ -44,7 +44,7 @@ def write_files(candidate: Candidate, folder: Path, chip: str) -> tuple[str, dic
 def export(candidate: Candidate, folder: Path, chip: str) -> None:
     """Write a candidate into a new folder as the files that its user wants: no answer, no fence."""
     if candidate.format in ("json", "six"):
-        with tempfile.TemporaryDirectory(prefix="npusmith-export-") as name:
+        with temporary_folder("npusmith-export-") as name:
             _, extra = write_files(candidate, Path(name), chip)
             submission = read_submission(Path(name) / extra["submission"])
         folder.mkdir(parents=True)

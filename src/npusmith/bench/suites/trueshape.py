@@ -23,7 +23,7 @@ from npusmith.bench.suites.rules import Rule
 from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.errors import NpusmithError, TaskError
-from npusmith.sandbox.box import remove_tree
+from npusmith.sandbox.folder import remove_tree
 
 RIGHT, WRONG, NOT_RUN = TRUE_SHAPE
 _SPARE = 1 << 30  # of the disk, beside the outputs

@@ -20,6 +20,7 @@ from typing import Any
 
 import npusmith
 from npusmith.errors import NpusmithError
+from npusmith.sandbox.folder import ENDLESS, folder_bytes
 
 _POLL = 0.1
 _MOST_LINES = 12
@@ -83,24 +84,13 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, deadline: float, disk_
         if time.monotonic() > deadline:
             return "the candidate had not ended in time"
         used = folder_bytes(folder)
+        if used == ENDLESS:
+            return "the candidate nested its folders deeper than a path can name"
         if used > disk_bytes:
             return f"the candidate filled the disk: {used >> 20} MB, {disk_bytes >> 20} are allowed"
         status = os.statvfs(folder)
         if used > disk_bytes // 8 and status.f_bavail * status.f_frsize < _FREE_BYTES:
             return f"the disk was full; the candidate had written {used >> 20} MB"
-
-
-def folder_bytes(folder: Path) -> int:
-    """Space that a folder takes; what vanishes meanwhile counts as nothing."""
-    total, left = 0, [str(folder)]
-    while left:
-        with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        left.append(entry.path)
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
-    return total
 
 
 def _reply(folder: Path, code: int, spent: float) -> Ended:
