@@ -68,7 +68,7 @@ class Copies:
 
     def brief(self, item: Item) -> Brief:
         path = self.root / item.name / "task.py"
-        return Brief(item=item, reference=path.read_text(), path=path, operator="task_custom")
+        return Brief(item=item, reference=path.read_text(), path=path, operator="TaskCustom")
 
     def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
         right = LINE in candidate.files.get("task_custom.tile.py", "")

@@ -1109,6 +1109,14 @@ _TWIN_HOST: list[Code] = [
             "define the entry, called like the operator in snake case",
         ),
         (
+            "entry-name",
+            "CANN's build makes the names of the kernel's file and entry from the OpDef type, and "
+            "these are others.",
+            "a capital starts a word, a digit does not: MaxPooling2dCustom is max_pooling2d_custom "
+            "in max_pooling2d_custom.cpp",
+            "rename the file and the entry, or the class in OpDef and OP_ADD",
+        ),
+        (
             "project-json",
             "The operator JSON is broken or describes another operator.",
             'a msopgen JSON whose "op" is the operator of OP_ADD',

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from npusmith.errors import Level, NpusmithError, Place
 from npusmith.ir.nodes import Program
+from npusmith.ir.opname import operator_name
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show
 from npusmith.lang import check_all, legal, parse
@@ -74,7 +75,7 @@ def generate(
     with new_folder(out) as folder, temporary_folder("npusmith-") as work:
         prepared = _prepare(task, Path(work), progress, clock, seed)
         progress.step("write", f"writer {writer}, {len(prepared.graph.nodes)} graph nodes")
-        plan = write(prepared.graph, f"{prepared.name}_custom", chip)
+        plan = write(prepared.graph, operator_name(prepared.name), chip)
         plan, trace = _search(plan, prepared, chip, search, progress)
         spec = replace(plan.spec, task_source=prepared.task.text)
         text = show(plan.program)

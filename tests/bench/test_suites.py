@@ -502,7 +502,7 @@ def test_static_mode_has_an_item_for_each_case_and_dynamic_mode_one(pcl: Path) -
 def test_the_prompt_is_made_of_the_checkouts_own_words(pcl: Path) -> None:
     suite = NpuKernelBench(pcl, SuiteOptions())
     brief = suite.brief(next(suite.items()))
-    assert brief.operator == "add_custom" and brief.formats == ("kernel_only", "project")
+    assert brief.operator == "AddCustom" and brief.formats == ("kernel_only", "project")
     lines = brief.prompt.split("\n")
     assert lines[1:4] == ["Write it.", "1. kernel_only", "E"]
     assert "## Supported Data Types\n- float16\n\n## Function Description" in brief.prompt

@@ -17,6 +17,7 @@ from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.lang import parse
 from npusmith.lower import lower, project_files, write_project
 from npusmith.target.chips import Chip
+from npusmith.twin import read_project
 
 ADD = """
 @host
@@ -64,6 +65,16 @@ def spec(**changes: Any) -> OpSpec:
 
 def files(chip: Chip, **changes: Any) -> dict[str, str]:
     return project_files(lower(parse(ADD), chip), chip, spec(**changes))
+
+
+@pytest.mark.parametrize("name", ["max_pooling_2d_custom", "gelu_01_custom", "X__3d", "a_b", "k"])
+def test_files_and_entry_are_called_as_the_build_looks_for_them(
+    name: str, chip: Chip, tmp_path: Path
+) -> None:
+    write_project(lower(parse(ADD), chip), chip, tmp_path, spec(name=name))
+    project = read_project(tmp_path)
+    assert project.findings == ()
+    assert project.op.files == project.op.entries == (project.name,) == (project.kernel.stem,)
 
 
 def test_the_project_has_the_files_of_the_layout(chip: Chip, tmp_path: Path) -> None:

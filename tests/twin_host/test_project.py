@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from npusmith.errors import TwinError
+from npusmith.errors import Level, TwinError
 from npusmith.twin import read_project
-from npusmith.twin.project import snake
 
 PROJECTS = Path(__file__).parents[1] / "projects"
 Edit = Callable[..., Path]
@@ -142,10 +141,50 @@ def test_an_operator_json_that_is_broken_or_of_another_operator(
     assert refused(edited("add", {"add_custom.json": [(old, new)]})).code == "project-json"
 
 
-def test_names_become_snake_case_as_msopgen_writes_them() -> None:
-    assert snake("AddCustom") == "add_custom"
-    assert snake("ReduceSumD") == "reduce_sum_d"
-    assert snake("Conv2DBackprop") == "conv2_d_backprop"
+def test_an_entry_that_the_build_would_not_find_is_named_and_still_read(edited: Edit) -> None:
+    root = edited("add", {"op_kernel/add_custom.cpp": [("void add_custom(", "void add_2_custom(")]})
+    project = read_project(root)
+    assert project.name == "add_2_custom"
+    (found,) = project.findings
+    assert (found.code, found.level) == ("entry-name", Level.ERROR)
+    assert "kernel entry `add_custom' not implement in `add_custom.cpp'" in found.message
+    assert (found.seen, found.line > 1) == ("add_2_custom in add_custom.cpp", True)
+
+
+def test_a_kernel_file_of_another_name_is_named(edited: Edit) -> None:
+    root = edited("add")
+    kernel = root / "op_kernel" / "add_custom.cpp"
+    kernel.rename(kernel.with_name("kernel.cpp"))
+    (found,) = read_project(root).findings
+    assert (found.code, found.seen) == ("entry-name", "add_custom in kernel.cpp")
+    # the newer build takes the file that its CMake names
+    (root / "op_kernel" / "CMakeLists.txt").write_text(
+        "npu_op_kernel_sources(ascendc_kernels\n  OP_TYPE AddCustom\n  KERNEL_FILE kernel.cpp\n)\n"
+    )
+    assert read_project(root).findings == ()
+
+
+def test_names_that_the_operator_gives_itself_are_the_ones_that_count(edited: Edit) -> None:
+    """ops-nn's PRelu: opFile.value and opInterface.value replace what the type would give."""
+    config = (
+        'this->AICore().AddConfig("ascend910b", OpAICoreConfig()'
+        '.ExtendCfgInfo("opFile.value", "add_apt").ExtendCfgInfo("opInterface.value", "plus"));'
+    )
+    root = edited("add", {"op_kernel/add_custom.cpp": [("void add_custom(", "void plus(")]})
+    kernel = root / "op_kernel" / "add_custom.cpp"
+    kernel.rename(kernel.with_name("add_apt.cpp"))
+    assert len(read_project(root).findings) == 1
+    host = root / "op_host" / "add_custom.cpp"
+    text = host.read_text()
+    host.write_text(
+        text.replace("this->AICore().SetTiling", config + "\n this->AICore().SetTiling")
+    )
+    assert read_project(root).findings == ()
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(PROJECTS.iterdir())])
+def test_projects_with_the_names_of_the_build_have_no_finding(name: str) -> None:
+    assert read_project(PROJECTS / name).findings == ()
 
 
 def test_a_kernel_only_answer_gets_its_tiling_argument(edited: Edit) -> None:

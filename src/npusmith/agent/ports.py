@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from npusmith.errors import LangError, Place
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Program, Size
+from npusmith.ir.opname import entry_name, operator_name
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.plan.names import tensor_name
 from npusmith.task.prepared import Prepared
@@ -29,11 +30,12 @@ Shape = tuple[int, ...]
 class Ports:
     """The tensors of a task. `dynamic`: outputs of other shapes follow from the inputs."""
 
-    operator: str
+    operator: str  # its name
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     dynamic: bool
     source: str  # text of the task
+    type: str = ""  # of the operator, where somebody else's binding has fixed it
 
     def lines(self) -> list[str]:
         """The list for a prompt."""
@@ -72,7 +74,7 @@ class Ports:
         outputs = tuple(_reachable(port, set(names)) for port in self.outputs)
         return OpSpec(
             self.operator, tuple(given[name] for name in names), outputs, self.source,
-            single_output=len(outputs) == 1,
+            single_output=len(outputs) == 1, type=self.type,
         )  # fmt: skip
 
     def serves(self, spec: OpSpec) -> bool:
@@ -97,8 +99,11 @@ def _tensors(expr: Expr) -> set[str]:
             return set()
 
 
-def find_ports(prepared: Prepared, operator: str = "") -> Ports:
-    """The task's tensors: forward's arguments, parameters and outputs under legal names."""
+def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
+    """The task's tensors: forward's arguments, parameters and outputs under legal names.
+
+    `op_type`: of the operator, where the task's own does not do.
+    """
     graph, used = prepared.graph, set[str]()
     inputs = tuple(
         Port(
@@ -122,9 +127,8 @@ def find_ports(prepared: Prepared, operator: str = "") -> Ports:
         for port, row in zip(plain, dims, strict=True)
     )
     dynamic = all(dim is not None for row in dims for dim in row)
-    return Ports(
-        operator or f"{prepared.name}_custom", inputs, outputs, dynamic, prepared.task.text
-    )
+    operator = entry_name(op_type) if op_type else operator_name(prepared.name)
+    return Ports(operator, inputs, outputs, dynamic, prepared.task.text, op_type)
 
 
 @dataclass(frozen=True, slots=True)

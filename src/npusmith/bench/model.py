@@ -145,7 +145,7 @@ class Brief(BaseModel):
     path: Path | None = None  # the task file, for writers that capture it
     original: Path | None = None  # the task file before its shapes were reduced
     training: bool = False  # the suite calls the model in training mode
-    operator: str = ""  # the operator's name in snake case, where the suite's binding calls one
+    operator: str = ""  # the type of the operator, where the suite's binding calls one
     formats: tuple[str, ...] = ("project",)
 
 

@@ -20,6 +20,7 @@ from typing import Literal
 from npusmith import __version__
 from npusmith.bench.model import Brief, Candidate, Item, Writer
 from npusmith.errors import NpusmithError, Place, TaskError
+from npusmith.ir.opname import entry_name, operator_name
 from npusmith.ir.text import show
 from npusmith.lang import legal
 from npusmith.lower import lower, write_project
@@ -96,10 +97,11 @@ class PlanWriter:
             folder = Path(name).resolve()
             task = open_task(brief.path)
             graph = self._whole(brief, self._graph(task, folder / "capture", brief.training))
-            plan = write(graph, brief.operator or f"{task.name}_custom", self.chip)
+            entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
+            plan = write(graph, entry, self.chip)
             if self.search:
                 plan, _ = search_plan(plan, graph, self.chip, self.search)
-            spec = replace(plan.spec, task_source=task.text)
+            spec = replace(plan.spec, task_source=task.text, type=brief.operator)
             text = show(plan.program)
             program = legal(text, f"{spec.name}.tile.py", self.chip)
             project = folder / "project"

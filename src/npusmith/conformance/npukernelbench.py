@@ -24,12 +24,13 @@ from npusmith.conformance.repairs import repair
 from npusmith.conformance.rows import Row, RowFile
 from npusmith.conformance.suite import Task, read_suite
 from npusmith.errors import NpusmithError
+from npusmith.ir.opname import entry_name
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.twin import bind, cheating, read_project
 from npusmith.twin.cache import cache_root
-from npusmith.twin.project import read_text, snake
+from npusmith.twin.project import read_text
 from npusmith.twin.toolchain import find_toolchain
 
 MODULE = "kernel_gen_ops"
@@ -144,7 +145,7 @@ def _prepare(task: Task, answer: Path, folder: Path, chip: str) -> list[str]:
     project = read_project(answer)
     op = task.name.split("_")[0]
     text = read_text(task.validation / "pybind.cpp")
-    text = text.replace("aclnnCustomOp", f"aclnn{op}").replace("custom_pybind_api", snake(op))
+    text = text.replace("aclnnCustomOp", f"aclnn{op}").replace("custom_pybind_api", entry_name(op))
     source = cache_root() / "suite" / task.name / "pybind.cpp"  # a stable name: the binding's key
     source.parent.mkdir(parents=True, exist_ok=True)
     if not source.exists() or source.read_text(encoding="utf-8") != text:

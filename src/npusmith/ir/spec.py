@@ -7,6 +7,7 @@ from enum import Enum
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
+from npusmith.ir.opname import entry_name, operator_type
 
 
 class Source(str, Enum):
@@ -39,8 +40,10 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """An operator: `name` in snake case (`softmax_custom`), its ports in kernel order.
+    """An operator: `name` of its kernel's file and entry (`softmax_custom`), ports in kernel order.
 
+    Whatever name is given, it is put into the form that CANN's build makes out of `op_type`.
+    `type` is given where somebody else's binding has fixed it.
     `task_source` is the text of the task file: model_new.py holds its Model and derives ModelNew.
     """
 
@@ -50,8 +53,12 @@ class OpSpec:
     task_source: str = ""
     single_output: bool = True  # forward returns a tensor, not a tuple of them
     summary: str = ""
+    type: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", entry_name(self.type or operator_type(self.name)))
 
     @property
     def op_type(self) -> str:
         """`softmax_custom` -> `SoftmaxCustom`, the name in OpDef and the msopgen JSON."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
+        return self.type or operator_type(self.name)

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from npusmith.errors import Level, NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Program, TensorRole
+from npusmith.ir.opname import operator_name
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.knowledge.tokens import TILE
 from npusmith.lang import check_all, interpret, parse
@@ -279,7 +280,7 @@ class Bench:
         inputs = zip(self.program.inputs, first.inputs, strict=True)
         outputs = zip(self.program.outputs, first.outputs, strict=True)
         return OpSpec(
-            f"{self.case.name}_custom",
+            operator_name(self.case.name),
             tuple(
                 Port(item.name, item.dtype, shape, position=at)
                 for at, (item, shape) in enumerate(inputs)

@@ -1,6 +1,6 @@
 """`check_source(path, chip)`: does a project, a kernel or a direct-launch source compile?
 
-Nothing is run. What is wrong comes back as findings; an empty list means that it compiles.
+Nothing is run. What is wrong comes back as findings; without one of level error it compiles.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ _BY_GE = {dtype.ge: dtype for dtype in DType}
 
 def check_source(path: Path, chip: Chip) -> list[Finding]:
     """Compile a project folder (for every column of its types) or a single source file."""
+    found: list[Finding] = []
     try:
         path = path.resolve()
         if path.is_dir() or _in_project(path):
             project = read_project(path if path.is_dir() else path.parent.parent)
             for dtypes in type_columns(project):
                 compile.build(project, chip, dtypes)
+            found += project.findings
         else:
             _check_file(path, chip)
     except CompileError as error:
         return _findings(error)
     except TwinError as error:
         return [_finding(error)]
-    return []
+    return found
 
 
 def _in_project(path: Path) -> bool:

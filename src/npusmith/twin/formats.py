@@ -19,9 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from npusmith.errors import Place, TwinError
+from npusmith.ir.opname import entry_name
 from npusmith.twin import scan
 from npusmith.twin.opdef import find_ops
-from npusmith.twin.project import read_text, snake
+from npusmith.twin.project import read_text
 
 STRINGS = (
     "project_json_src",
@@ -106,7 +107,7 @@ def _read_py(path: Path, text: str) -> Submission:
         )  # fmt: skip
     host = values["host_operator_src"]
     ops = find_ops(scan.blank(host))
-    name = snake(ops[0]) if ops else "op"
+    name = entry_name(ops[0]) if ops else "op"
     files = {
         f"{name}.json": values["project_json_src"],
         f"op_host/{_tiling_header(host, name)}": values["host_tiling_src"],

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +137,7 @@ def run(
         for name, value in (attrs or {}).items():
             orders.attr(name, value)
 
-    return call(
+    done = call(
         build.toolchain,
         build.folder,
         fill,
@@ -147,6 +147,7 @@ def run(
         dry=dry,
         most_steps=most_steps,
     )
+    return replace(done, findings=[*build.project.findings, *done.findings])
 
 
 def call(

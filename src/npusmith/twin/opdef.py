@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from npusmith.ir.opname import entry_name
 from npusmith.twin import scan, typelists
 
 _CALL = re.compile(r"\b(?:this\s*->\s*)?(Input|Output|Attr)\s*\(\s*\"([^\"]+)\"\s*\)")
 _MOST_PORTS = 1000  # inputs, outputs and attributes
 _MOST_CHAIN = 1 << 14  # characters of one port's declaration
+_OVERRIDE = re.compile(r"\"(opFile|opInterface)\.value\"\s*,\s*\"(\w+)\"")
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*([A-Za-z_]\w*)")
 
 
@@ -37,6 +39,8 @@ class OpText:
     inputs: tuple[PortText, ...]
     outputs: tuple[PortText, ...]
     attrs: tuple[str, ...]
+    files: tuple[str, ...] = ()  # of the kernel, as the build looks for them: without ending
+    entries: tuple[str, ...] = ()  # names that the build may look for in them
 
     @property
     def ports(self) -> tuple[PortText, ...]:
@@ -71,7 +75,16 @@ def read_op(text: str, type_name: str) -> OpText:
             ports = inputs if role == "Input" else outputs
             auto = "AutoContiguous" in chain
             ports.setdefault(name, PortText(name, _kind(chain), _types(chain, lists), auto))
-    return OpText(type_name, tuple(inputs.values()), tuple(outputs.values()), tuple(attrs))
+    return OpText(
+        type_name, tuple(inputs.values()), tuple(outputs.values()), tuple(attrs),
+        _named(body, "opFile", type_name), _named(body, "opInterface", type_name),
+    )  # fmt: skip
+
+
+def _named(body: str, key: str, type_name: str) -> tuple[str, ...]:
+    """What the type gives, and what the configurations of chips say instead (ExtendCfgInfo)."""
+    found = [name for other, name in _OVERRIDE.findall(body) if other == key]
+    return tuple(dict.fromkeys([entry_name(type_name), *found]))
 
 
 def _class_body(code: str, name: str) -> str:

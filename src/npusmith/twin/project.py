@@ -15,9 +15,11 @@ from pathlib import Path
 from npusmith.errors import Place, TwinError
 from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import opdef, scan, template, tiling
+from npusmith.twin.finding import Finding
 
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
 _MOST_BYTES = 16 << 20  # of one source file
+_KERNEL_FILE = re.compile(r"\bKERNEL_FILE\s+([\w./-]+)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
 _MOST_HEADERS = 200
 _API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
@@ -41,6 +43,7 @@ class Project:
     structs: dict[str, tiling.Struct]  # of the host side
     kernel_structs: dict[str, tiling.Struct]  # of the kernel side
     split: bool = False  # its CMake files put host sources into several libraries
+    findings: tuple[Finding, ...] = ()  # what the vendor's build would refuse
 
     @property
     def kernel_texts(self) -> dict[Path, str]:
@@ -76,7 +79,7 @@ def read_project(root: Path, *, kernel_only: bool = False) -> Project:
     if not hosts:
         raise _missing("project-no-host", base / "op_host", "no host source (*.cpp)")
     op = _read_op(base, hosts, host_texts)
-    kernel, entry = _find_entry(base, op.type, kernel_texts)
+    kernel, entry = _find_entry(base, op, kernel_texts)
     host_code = "\n".join(scan.blank(text) for text in host_texts.values())
     kernel_code = "\n".join(scan.blank(text) for text in kernel_texts.values())
     host_struct = tiling.default_class(host_code, op.type) or tiling.host_type(host_code)
@@ -92,6 +95,7 @@ def read_project(root: Path, *, kernel_only: bool = False) -> Project:
         tiling.find_structs(host_texts),
         tiling.find_structs(kernel_texts),
         _is_split(base),
+        _check_names(base, op, kernel, entry, kernel_texts[kernel]),
     )
 
 
@@ -102,12 +106,6 @@ def _with_tiling(text: str) -> str:
 def _is_split(base: Path) -> bool:
     file = base / "CMakeLists.txt"
     return file.is_file() and "target_sources(optiling" in read_text(file)
-
-
-def snake(name: str) -> str:
-    """`AddCustom` -> `add_custom`, as msopgen names files and entries."""
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
 
 
 def read_texts(files: Iterable[Path]) -> dict[Path, str]:
@@ -244,7 +242,7 @@ def _check_json(base: Path, op: str) -> None:
             )
 
 
-def _find_entry(base: Path, op: str, texts: dict[Path, str]) -> tuple[Path, scan.Entry]:
+def _find_entry(base: Path, op: opdef.OpText, texts: dict[Path, str]) -> tuple[Path, scan.Entry]:
     sources = {file: text for file, text in texts.items() if file.suffix in (".cpp", ".cc", ".asc")}
     if not sources:
         raise _missing("project-no-kernel", base / "op_kernel", "no kernel source (*.cpp)")
@@ -261,15 +259,46 @@ def _find_entry(base: Path, op: str, texts: dict[Path, str]) -> tuple[Path, scan
             "no kernel source defines a __global__ function",
             Place(str(next(iter(sources)))),
         )
-    named = [row for row in found if row[1].name == snake(op)]
+    named = [row for row in found if row[1].name in op.entries]
     if len(named) == 1:
         return named[0]
     if len(found) == 1:
         return found[0]
     raise TwinError(
         "project-no-entry",
-        f"which of {len(found)} __global__ functions belongs to {op} is not clear",
+        f"which of {len(found)} __global__ functions belongs to {op.type} is not clear",
         Place(str(base / "op_kernel")),
         seen=", ".join(entry.name for _, entry in found[:6]),
-        legal=f"one entry, or one called {snake(op)}",
+        legal=f"one entry, or one called {' or '.join(op.entries)}",
     )
+
+
+def _check_names(
+    base: Path, op: opdef.OpText, kernel: Path, entry: scan.Entry, text: str
+) -> tuple[Finding, ...]:
+    """The twin runs the one entry that is there; the vendor's build looks for it by its name."""
+    wanted, files = op.entries, (*op.files, *_kernel_files(base))
+    wrong = []
+    if entry.name not in wanted:
+        wrong.append(f"kernel entry `{wanted[-1]}' not implement in `{kernel.name}'")
+    if kernel.stem not in files:
+        wrong.append(f"operator: {files[-1]} source file does not found")
+    if not wrong:
+        return ()
+    return (
+        Finding(
+            code="entry-name",
+            message=f"the build of {op.type} would end: {'; '.join(wrong)}",
+            file=str(kernel),
+            line=scan.line_of(text, entry.offset),
+            seen=f"{entry.name} in {kernel.name}",
+            legal=f"{' or '.join(wanted)} in {' or '.join(files)}.cpp",
+        ),
+    )
+
+
+def _kernel_files(base: Path) -> list[str]:
+    """Files of kernels that the project's CMake names itself, without ending."""
+    places = [base / "CMakeLists.txt", base / "op_kernel" / "CMakeLists.txt"]
+    texts = [read_text(place) for place in places if place.is_file()]
+    return [Path(name).stem for text in texts for name in _KERNEL_FILE.findall(text)]

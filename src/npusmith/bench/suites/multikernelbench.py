@@ -217,4 +217,5 @@ def _part(
 
 
 def _pascal(name: str) -> str:
+    """The suite's own underscore_to_pascalcase, for the words of its prompt and nothing else."""
     return "".join(part.capitalize() for part in name.split("_"))

@@ -25,12 +25,12 @@ from npusmith.conformance.child import Param, _literal_bytes
 from npusmith.conformance.rows import Row
 from npusmith.conformance.suite import Task, read_cases, read_suite
 from npusmith.errors import NpusmithError, TwinError
+from npusmith.ir.opname import entry_name
 from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import find_chip
 from npusmith.task.verdict import Rung, right_rung
 from npusmith.twin import bind
 from npusmith.twin.cache import cache_root
-from npusmith.twin.project import snake
 from npusmith.twin.toolchain import find_toolchain
 
 RULE = "absolute and relative error above 1e-3, nothing infinite, or the task's own rule; seed 0"
@@ -79,7 +79,7 @@ class NpuKernelBench:
             description=description,
             prompt=build_prompt(self.root, self._question(task, cases), self.options.response),
             path=self._write_task(item, task, cases[0]),
-            operator=_kernel(task),
+            operator=_operator(task),
             formats=(self.options.response, "project"),
         )
 
@@ -316,7 +316,7 @@ def _operator(task: Task) -> str:
 
 
 def _kernel(task: Task) -> str:
-    return snake(_operator(task))
+    return entry_name(_operator(task))
 
 
 def _optional(path: Path) -> str:
