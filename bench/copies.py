@@ -35,6 +35,7 @@ from npusmith.bench.plan import Plan
 from npusmith.bench.pool import Engine, LocalPool
 from npusmith.bench.raypool import RayPool
 from npusmith.bench.runner import run
+from npusmith.cli.writers import OPEN_WRITER
 from npusmith.pipeline import generate
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
@@ -75,7 +76,7 @@ def main() -> None:
         work = Path(name)
         responses = _prepare(work, options.copies)
         plan = Plan(
-            suite="folder", root=work / "suite", writer=f"folder:{responses}",
+            suite="folder", root=work / "suite", writer=f"folder:{responses}", writers=OPEN_WRITER,
             limits=Limits(trials=options.inputs, timing=options.time),
         )  # fmt: skip
         run(plan.model_copy(update={"samples": 4}), work / "warm", LocalPool(options.workers))

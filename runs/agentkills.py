@@ -30,6 +30,7 @@ from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.plan import Plan
 from npusmith.bench.pool import LocalPool
 from npusmith.bench.runner import run
+from npusmith.cli.writers import OPEN_WRITER
 from npusmith.store.turns import open_journal
 
 ROOT = Path(__file__).parents[1]
@@ -110,7 +111,7 @@ def make_plan(work: Path, name: str, url: str, samples: int) -> Plan:
     options = f"model=m,base-url={url},samples=2,rounds=3,journal={journal},max-tokens=2000"
     return Plan(
         suite="copies", root=work / "suite", writer=f"agent:{options},budget-tokens=100000000",
-        samples=samples, suites="agentkills:Copies", limits=Limits(seconds=60),
+        samples=samples, suites="agentkills:Copies", writers=OPEN_WRITER, limits=Limits(seconds=60),
     )  # fmt: skip
 
 

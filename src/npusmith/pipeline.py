@@ -9,24 +9,23 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from npusmith.errors import Level, NpusmithError, Place
+from npusmith.bench.model import Brief, Candidate, Item, Writer
+from npusmith.bench.suites.submit import lay_out
+from npusmith.errors import LangError, Level, NpusmithError, Place
 from npusmith.ir.nodes import Program
-from npusmith.ir.opname import operator_name
-from npusmith.ir.spec import OpSpec
-from npusmith.ir.text import show
-from npusmith.lang import check_all, legal, parse
+from npusmith.ir.spec import OpSpec, Source
+from npusmith.lang import check_all, parse
 from npusmith.lower import lower, plain_spec, read_bindings, write_project
-from npusmith.plan import Plan, write
 from npusmith.report.html import write_report
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
-from npusmith.task.judge import judge
+from npusmith.task.graph import Graph
+from npusmith.task.judge import empty_verdict, judge
 from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
@@ -39,6 +38,7 @@ from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
+from npusmith.writers.plan import PlanWriter
 
 _WATCH = Watch()
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
@@ -58,60 +58,92 @@ def generate(
     tolerance: str,
     progress: Progress,
     *,
-    writer: str = "plan",
+    writer: Writer | None = None,
     seed: int = 0,
     timed: bool = False,
-    search: int = 0,
 ) -> Verdict:
-    """Write an operator for the task, judge it, and leave everything in `out`.
+    """Ask a writer for an operator that solves the task, judge it, and leave everything in `out`.
 
-    `search`: schedules of the kernel that are tried on the timing model before it is judged.
-    Raises TaskError for an unusable task and PlanError for what the writer cannot write; a
-    candidate that is wrong is a Verdict, not an error.
+    `writer`: by default the deterministic one, without a search. Raises TaskError for an unusable
+    task and what the writer raises for one that it refuses; a candidate that is wrong is a Verdict,
+    not an error.
     """
     profile = check_profile(tolerance)
     _named_in_utf8(out, task)
+    asked = writer or PlanWriter(chip)
     clock = _Clock()
     with new_folder(out) as folder, temporary_folder("npusmith-") as work:
         prepared = _prepare(task, Path(work), progress, clock, seed)
-        progress.step("write", f"writer {writer}, {len(prepared.graph.nodes)} graph nodes")
-        plan = write(prepared.graph, operator_name(prepared.name), chip)
-        plan, trace = _search(plan, prepared, chip, search, progress)
-        spec = replace(plan.spec, task_source=prepared.task.text)
-        text = show(plan.program)
-        (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
-        program = legal(text, f"{spec.name}.tile.py", chip)
+        progress.step("write", f"writer {asked.name}, {len(prepared.graph.nodes)} graph nodes")
+        candidate = asked.write(_brief(prepared), 0, seed)
         clock.lap("write")
-        progress.step("lower", "tile program to Ascend C")
-        write_project(lower(program, chip), chip, folder, spec)
-        clock.lap("lower")
         recording = Recording(Path(work, "log")) if timed else None
-        verdict = judge(
-            folder, prepared, chip, profile, spec=spec, step=progress.step, recording=recording
+        verdict, program = _judge_candidate(
+            candidate, folder, prepared, chip, profile, progress, recording
         )
-        _time(verdict, recording, chip, progress)
         verdict = _moved(verdict, folder, out)
-        verdict.program = str(out / f"{spec.name}.tile.py")
         verdict.project = str(out)
         verdict.seconds = {**clock.laps, **verdict.seconds}
-        verdict.provenance |= {"writer": writer, "seed": seed, "notes": list(plan.notes)}
-        verdict.provenance |= {"search": trace} if trace else {}
+        verdict.provenance |= {"writer": candidate.writer, "seed": seed, **candidate.origin}
         progress.step("report", "result.json, report.html")
-        _write_results(folder, verdict, plan, program, prepared, chip)
+        _write_results(folder, verdict, program, prepared, chip)
     return verdict
 
 
-def _search(
-    plan: Plan, prepared: Prepared, chip: Chip, budget: int, progress: Progress
-) -> tuple[Plan, list[dict[str, object]]]:
-    """The plan with the best schedule, and every evaluation; as it is without a budget."""
-    if budget < 1:
-        return plan, []
-    from npusmith.plan.search import search_plan
+def _brief(prepared: Prepared) -> Brief:
+    """What a writer may know of a task: its text and graph, not the sets of inputs."""
+    task = prepared.task
+    item = Item(
+        suite="task", name=task.name, category="", source=str(task.path), digest=task.digest
+    )
+    return Brief(item=item, reference=task.text, path=task.path, graph=prepared.graph)
 
-    progress.step("search", f"at most {budget} schedules on the timing model")
-    better, found = search_plan(plan, prepared.graph, chip, budget)
-    return better, [trial.record() for trial in found.trials]
+
+def _judge_candidate(
+    candidate: Candidate,
+    folder: Path,
+    prepared: Prepared,
+    chip: Chip,
+    profile: str,
+    progress: Progress,
+    recording: Recording | None,
+) -> tuple[Verdict, Program | None]:
+    """Lay the candidate out in the folder and judge it; also its tile program, where it has one."""
+    lay_out(candidate.files, folder)
+    verdict = empty_verdict(folder, prepared, chip, profile)
+    program = None
+    for file in sorted(folder.glob("*.tile.py")):
+        verdict.program = str(file)
+        program = _read_program(file, chip, verdict)
+    if verdict.error is not None:
+        return verdict, None
+    if candidate.format == "program" and program is not None:
+        write_project(lower(program, chip), chip, folder, plain_spec(program))
+    alone = [folder / name for name in candidate.files if name.endswith(SOURCES)]
+    project = alone[0] if len(candidate.files) == 1 and alone else folder
+    judged = _judge_any(
+        project, None, read_bindings(folder), prepared, chip, profile, progress,
+        candidate.dynamic, _WATCH, None, recording,
+    )  # fmt: skip
+    judged.program = verdict.program
+    _time(judged, recording, chip, progress)
+    return judged, program
+
+
+def _read_program(file: Path, chip: Chip, verdict: Verdict) -> Program | None:
+    """The tile program in that file, when it is legal; else the verdict says why it is not."""
+    try:
+        program = parse(_plain_text(file), str(file))
+    except LangError as error:
+        verdict.error = error.record()
+        return None
+    verdict.rung = Rung.PARSED
+    if wrong := check_all(program, chip):
+        verdict.error = wrong[0].record()
+        verdict.provenance["errors"] = [item.record() for item in wrong]
+        return None
+    verdict.rung = Rung.LEGAL
+    return program
 
 
 def run(
@@ -317,14 +349,9 @@ def _prepare(
 
 def _check_program(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
     verdict.program = str(file)
-    program = parse(_plain_text(file), str(file))
-    verdict.rung = Rung.PARSED
-    wrong = check_all(program, chip)
-    if wrong:
-        verdict.error = wrong[0].record()
-        verdict.provenance["errors"] = [item.record() for item in wrong]
+    program = _read_program(file, chip, verdict)
+    if program is None:
         return verdict
-    verdict.rung = Rung.LEGAL
     with temporary_folder("npusmith-") as work:
         write_project(lower(program, chip), chip, Path(work), plain_spec(program))
         verdict.findings = check_source(Path(work), chip)
@@ -381,20 +408,31 @@ def _moved(verdict: Verdict, folder: Path, out: Path) -> Verdict:
 
 
 def _write_results(
-    folder: Path,
-    verdict: Verdict,
-    plan: Plan,
-    program: Program,
-    prepared: Prepared,
-    chip: Chip,
+    folder: Path, verdict: Verdict, program: Program | None, prepared: Prepared, chip: Chip
 ) -> None:
     write_result(folder, verdict.model_dump(mode="json"))
     write_report(
         folder,
         verdict,
         program,
-        notes=plan.notes,
+        notes=verdict.provenance.get("notes", ()),
         task_source=prepared.task.text,
-        spec=plan.spec,
+        shapes=_shapes(folder, program, prepared.graph),
         chip=chip,
     )
+
+
+def _shapes(
+    folder: Path, program: Program | None, graph: Graph
+) -> dict[str, tuple[int, ...]] | None:
+    """The kernel's tensors at the task's first set of inputs; None where they are not known."""
+    spec = read_bindings(folder)
+    if spec is None or program is None or len(program.outputs) != len(graph.outputs):
+        return None
+    given = {item.position if item.kind == "user" else item.target: item for item in graph.inputs}
+    found = {
+        port.name: given[port.position if port.source is Source.USER else port.target].shape
+        for port in spec.inputs
+    }
+    results = zip(program.outputs, graph.outputs, strict=True)
+    return found | {tensor.name: graph.spec(name).shape for tensor, name in results}

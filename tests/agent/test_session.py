@@ -14,8 +14,8 @@ from lightrun import NumberRoute
 
 from npusmith.agent import values
 from npusmith.agent.budget import Budget
+from npusmith.agent.desk import Setting, attend, sit_down
 from npusmith.agent.endpoint import Endpoint, Settings
-from npusmith.agent.generate import Setting, attend, sit_down
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Terms
 from npusmith.agent.route import Aim, fitting, query

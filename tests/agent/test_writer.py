@@ -11,10 +11,11 @@ from agentcases import PROGRAM, fenced
 
 from npusmith.agent import tasks
 from npusmith.agent.writer import AgentWriter
+from npusmith.agent.writer import open_writer as open_agent
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
 from npusmith.bench.plan import judge_digest
 from npusmith.bench.work import WriterAway
-from npusmith.bench.writers import open_writer
+from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
 from npusmith.store.turns import open_journal
 from npusmith.task.prepared import Prepared
@@ -31,7 +32,7 @@ def writer(folder: Path, *texts: str, options: str = "samples=1,rounds=0") -> Ag
     ]
     script = folder / "script.json"
     script.write_text(json.dumps({"rules": rules}))
-    return AgentWriter(f"model=scripted:{script},journal={folder / 'journal'},{options}", "910B2")
+    return open_agent(f"model=scripted:{script},journal={folder / 'journal'},{options}", "910B2")
 
 
 def lay_out(tiny: Prepared, folder: Path) -> None:
@@ -51,8 +52,9 @@ def test_a_candidate_is_a_project_and_a_reply_without_one_is_a_refusal(
     assert (first.refusal, first.seed, first.writer[:6]) == ("", 7, "agent:")
     assert first.tokens > 1000
     assert made.write(brief, 0, 7).digest == first.digest  # from the journal: no script is needed
-    other = writer(tmp_path, "", "", "Prose.").write(brief, 2, 7)
-    assert other.refusal.startswith("agent-none: no reply held a candidate")
+    with pytest.raises(NpusmithError) as caught:
+        writer(tmp_path, "", "", "Prose.").write(brief, 2, 7)
+    assert caught.value.code == "agent-none"
 
 
 HOST = """
@@ -131,10 +133,12 @@ def test_an_item_that_only_its_suite_can_judge_gets_rounds_with_the_suites_findi
     replies = ["Prose.", KERNEL.replace(", 64)", ")"), KERNEL.replace("Abs", "Relu"), KERNEL]
     rules = [{"seeds": [at], "replies": [f"So. {text}"]} for at, text in enumerate(replies)]
     script.write_text(json.dumps({"rules": rules}))
-    made = AgentWriter(
+    made = open_agent(
         f"model=scripted:{script},journal={tmp_path / 'journal'},samples=1,rounds=3", "910B2"
     )
-    assert made.write(brief, 0, 7).refusal.startswith("usage")  # nobody to judge
+    with pytest.raises(NpusmithError) as caught:  # nobody to judge
+        made.write(brief, 0, 7)
+    assert caught.value.code == "usage"
     suite, limits = KernelSuite(), Limits()
     made.meet(suite, limits)
     found = made.write(brief, 0, 7)
@@ -160,7 +164,7 @@ def test_an_endpoint_that_stays_away_and_a_budget_that_is_spent_refuse_nobody(
     cut = tmp_path / "cut.json"  # a call that failed counts with the most that it may take
     cut.write_text(json.dumps({"rules": [{"fault": {"kind": "cut"}}]}))
     options = f"journal={tmp_path / 'journal'},samples=1,max-tokens=100000,budget-tokens=150000"
-    poor = AgentWriter(f"model=scripted:{cut},{options}", "910B2")
+    poor = open_agent(f"model=scripted:{cut},{options}", "910B2")
     with pytest.raises(WriterAway) as caught:
         poor.write(brief, 1, 7)
     assert (caught.value.code, caught.value.message) == (
@@ -168,7 +172,7 @@ def test_an_endpoint_that_stays_away_and_a_budget_that_is_spent_refuse_nobody(
     )  # fmt: skip
     gone = tmp_path / "gone.json"
     gone.write_text(json.dumps({"rules": [{"fault": {"kind": "down"}}]}))
-    away = AgentWriter(f"model=scripted:{gone},journal={tmp_path / 'journal'},samples=1", "910B2")
+    away = open_agent(f"model=scripted:{gone},journal={tmp_path / 'journal'},samples=1", "910B2")
     with pytest.raises(WriterAway) as caught:
         away.write(brief, 0, 7)
     assert caught.value.code == "model-down"
@@ -192,7 +196,7 @@ def test_a_prepared_task_that_was_damaged_is_made_again(
     next(home.rglob("*.bin")).write_bytes(b"")
     made: list[Path] = []
 
-    def again(task: object, folder: Path) -> Prepared:
+    def again(task: object, folder: Path, seeds: object = ()) -> Prepared:
         made.append(folder)
         return tiny
 

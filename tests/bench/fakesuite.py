@@ -15,6 +15,7 @@ from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
 from npusmith.bench.work import WriterAway
+from npusmith.errors import NpusmithError
 
 
 class FakeSuite:
@@ -93,7 +94,7 @@ class FakeWriter:
         lines = brief.reference.splitlines()
         text = lines[sample % len(lines)]
         if text == "refuse":
-            return Candidate(format="project", files={}, writer="fake", refusal="plan-op: no")
+            raise NpusmithError("plan-reshape", "no")
         if text == "trip":
             raise RuntimeError("the writer has a defect")
         if text == "pass" and self._back and not Path(self._back).exists():

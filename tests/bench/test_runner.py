@@ -17,6 +17,7 @@ from npusmith.bench.audit import verify
 from npusmith.bench.model import Record
 from npusmith.bench.pool import LocalPool
 from npusmith.bench.runner import Progress, run
+from npusmith.cli.writers import OPEN_WRITER
 from npusmith.errors import NpusmithError
 from npusmith.store.database import open_store
 
@@ -61,7 +62,7 @@ def test_every_sample_of_every_task_has_one_record(make_plan, tmp_path: Path) ->
 def test_a_refusal_and_a_writer_that_fails_count_as_not_compiled(make_plan, tmp_path: Path) -> None:
     found = go(make_plan(add="refuse", mul="trip"), tmp_path / "run")
     assert [r.compiled for r in found] == [False, False]
-    assert found[0].error == "plan-op: no"
+    assert found[0].error == "plan-reshape: no"
     assert found[1].error == "writer-failed: RuntimeError: the writer has a defect"
 
 
@@ -147,7 +148,7 @@ def test_responses_that_changed_behind_a_run_are_seen_when_it_goes_on(
     kernel.parent.mkdir(parents=True)
     kernel.write_text("pass")
     plan = make_plan(writer=f"folder:{tmp_path / 'responses'}", add="x", mul="x")
-    plan = plan.model_copy(update={"writers": "npusmith.bench.writers:open_writer"})
+    plan = plan.model_copy(update={"writers": OPEN_WRITER})
     first = go(plan, tmp_path / "run")
     assert [(r.item, r.official) for r in first] == [("add", True), ("mul", False)]
     os.utime(kernel, (1, 1))  # the same text, written again
@@ -175,7 +176,7 @@ def test_limits_reach_suite_and_writer(make_plan) -> None:  # type: ignore[no-un
     limits = plan.limits.model_copy(update={"input_mb": 7.5, "chip": "910B3"})
     plan = plan.model_copy(update={"limits": limits, "writer": "plan"})
     assert plan.open_suite().options["input_mb"] == "7.5"
-    plan = plan.model_copy(update={"writers": "npusmith.bench.writers:open_writer"})
+    plan = plan.model_copy(update={"writers": OPEN_WRITER})
     assert plan.open_writer().chip.name == "910B3"
 
 

@@ -12,9 +12,10 @@ import pytest
 from npusmith.bench.model import Candidate, Item, Limits, Record
 from npusmith.bench.suites import judging, open_suite, place
 from npusmith.bench.suites.torchsuite import TorchSuite
-from npusmith.bench.writers import open_writer, read_project_files
+from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
 from npusmith.task.verdict import Rung
+from npusmith.writers.folder import read_project_files
 
 PROJECT = Path(__file__).parents[1] / "projects" / "add"
 TASK = """import torch
@@ -280,10 +281,12 @@ def test_responses_on_disk_are_found_by_item_and_sample(root: Path, tmp_path: Pa
     (tmp_path / "add" / "2.json").write_text('{"sources": []}')
     suite, writer = open_suite("folder", root, {"names": "add"}), open_writer(f"folder:{tmp_path}")
     (item,) = suite.items()
-    found = [writer.write(suite.brief(item), sample, 0) for sample in range(4)]
-    assert [item.format for item in found[:3]] == ["project", "six", "json"]
+    found = [writer.write(suite.brief(item), sample, 0) for sample in range(3)]
+    assert [item.format for item in found] == ["project", "six", "json"]
     assert found[0].digest == project().digest
-    assert found[3].refusal.startswith("file-missing: add has no response number 3")
+    with pytest.raises(NpusmithError, match="add has no response number 3") as caught:
+        writer.write(suite.brief(item), 3, 0)
+    assert caught.value.code == "file-missing"
 
 
 # ---- PCL's NPUKernelBench: the suite's own Python, a candidate in the place of the answer

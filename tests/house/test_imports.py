@@ -27,18 +27,20 @@ ARROWS: dict[str, set[str]] = {
     "task": _TASK,
     "plan": _TASK | {"timing"},
     "report": _TASK | {"timing"},
-    "bench": _TASK | {"store", "device", "conformance", "plan", "pipeline", "timing", "report"},
+    "bench": _TASK | {"store", "device", "conformance", "timing", "report"},
+    "writers": _TASK | {"plan", "bench"},
     "timing": _TASK,
     "device": _BASE | {"twin"},
     "conformance": _TASK | {"store", "device"},
-    "pipeline": _TASK | {"plan", "report", "store", "timing"},
+    "pipeline": _TASK | {"report", "store", "timing", "bench", "writers"},
     "profiling": _TASK | {"timing", "report", "store", "pipeline"},
     "knowledge": _TASK | {"store", "timing"},
     "agent": _TASK
-    | {"plan", "report", "store", "pipeline", "timing", "profiling", "bench", "knowledge"},
+    | {"plan", "report", "store", "pipeline", "timing", "profiling"}
+    | {"bench", "writers", "knowledge"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "conformance", "timing", "profiling"}
-    | {"bench", "agent", "knowledge"},
+    | {"bench", "writers", "agent", "knowledge"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from npusmith.ir.dtypes import DType
-from npusmith.ir.spec import OpSpec, Port
 from npusmith.lang import parse
 from npusmith.report.html import pictures
 from npusmith.target.chips import CHIPS
@@ -20,12 +18,7 @@ CHIP = CHIPS["910B2"]
 @pytest.mark.parametrize("rows", [1, 47, 48, 1024])
 def test_cores_of_the_picture_share_all_rows(rows: int) -> None:
     shape = (rows, 1000)
-    spec = OpSpec(
-        "softmax_custom",
-        (Port("x", DType.FLOAT32, shape),),
-        (Port("y", DType.FLOAT32, shape),),
-    )
-    shown = pictures(parse(TEXT), CHIP, spec)
+    shown = pictures(parse(TEXT), CHIP, {"x": shape, "y": shape})
     assert shown.split is not None
     assert shown.split.unit == "rows"
     assert sum(shown.split.shares) == rows

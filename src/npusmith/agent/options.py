@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from npusmith.agent.budget import Budget, Prices
-from npusmith.agent.generate import Setting
+from npusmith.agent.desk import Setting
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Terms
 from npusmith.errors import NpusmithError

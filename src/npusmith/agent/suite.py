@@ -21,10 +21,10 @@ from npusmith.agent.talk import Answer, Usage
 from npusmith.agent.weighed import Note, Step, Weighed, failed, step_of, weigh_verdict
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
 from npusmith.bench.suites.options import SEEDS
-from npusmith.bench.writers import format_of
 from npusmith.errors import CODES, NpusmithError
 from npusmith.target.chips import Chip
 from npusmith.task.verdict import Rung
+from npusmith.writers.folder import format_of
 
 _OTHER = 7919  # seeds away from those of the record
 _TRIALS = 2

@@ -16,10 +16,12 @@ from typing import Any
 
 from npusmith import __version__, pipeline, profiling
 from npusmith.agent.library import open_library
+from npusmith.agent.options import read_options
 from npusmith.agent.prompt import rules, tile_reference
 from npusmith.agent.shots import read_shots
 from npusmith.agent.tile import TileRoute
 from npusmith.agent.weighed import NO_FILES, Step, render, weigh_verdict
+from npusmith.agent.writer import AgentWriter
 from npusmith.errors import CODES, NpusmithError
 from npusmith.knowledge.item import OWN_CODES
 from npusmith.knowledge.seam import Query
@@ -211,9 +213,6 @@ class Tools:
         if not options:
             found = pipeline.generate(source, folder, self._chip, "default", _Quiet())
             return _document(found, folder)
-        from npusmith.agent.generate import generate
-        from npusmith.agent.options import read_options
-
         setting, journal = read_options(options)
         place = journal or folder.with_name(f"{folder.name}-journal")
         script = setting.choice.model.partition("scripted:")[2]
@@ -221,10 +220,10 @@ class Tools:
         for path in named:
             if path:
                 self._place(Path(path).absolute())
-        found = generate(
-            source, folder, self._chip, "default", _Quiet(), setting, journal=place,
-            resume=True, knowledge=open_library(setting.knowledge or self._knowledge),
-        )  # fmt: skip
+        writer = AgentWriter(
+            setting, self._chip, place, knowledge=open_library(setting.knowledge or self._knowledge)
+        )
+        found = pipeline.generate(source, folder, self._chip, "default", _Quiet(), writer=writer)
         return _document(found, folder)
 
 

@@ -10,27 +10,27 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from npusmith.agent.generate import SUITE, Desk, Setting, attend, files_of, sit_down
+from npusmith.agent.desk import SUITE, Desk, Setting, attend, files_of, serves, sit_down
+from npusmith.agent.library import open_library
 from npusmith.agent.models import open_model
 from npusmith.agent.options import read_options
 from npusmith.agent.session import Ending
 from npusmith.agent.signatures import open_signatures
 from npusmith.agent.suite import Home, SuiteRoute
 from npusmith.agent.tasks import open_prepared
+from npusmith.agent.tile import TileRoute
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Suite
 from npusmith.bench.plan import judge_digest
 from npusmith.bench.work import WriterAway
-from npusmith.bench.writers import read_project_files
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Knowledge
-from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.turns import Journal, open_journal
-from npusmith.target.chips import find_chip
+from npusmith.target.chips import Chip, find_chip
 from npusmith.task.tolerance import check_profile
 
 # What is wrong with the run and not with a task: no unit is refused for it.
@@ -41,15 +41,29 @@ _AWAY = {
 
 
 class AgentWriter:
-    """Proposes the best candidate of a session; a session without one is a refusal."""
+    """Proposes the best candidate of a session; refuses where none came of it.
 
-    def __init__(self, spec: str, chip: str, knowledge: Knowledge | None = None) -> None:
-        self.setting, journal = read_options(spec)
-        self._chip = find_chip(chip)
-        self._model = open_model(self.setting.choice)
-        self._knowledge = knowledge
-        digest = hashlib.sha256(json.dumps(self.setting.frozen).encode()).hexdigest()
-        self.name = f"agent:{self.setting.choice.model or 'replay'}"
+    `journal`: where prompts, replies and verdicts are kept; by default a folder that the setting
+    names. `resume`: go on with a session that the journal holds; False refuses it (run-exists).
+    `step` is told of every turn.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        chip: Chip,
+        journal: Path | None = None,
+        *,
+        knowledge: Knowledge | None = None,
+        tolerance: str = "default",
+        resume: bool = True,
+        step: Callable[[str, str], None] = lambda name, detail: None,
+    ) -> None:
+        self.setting, self._chip, self._knowledge = setting, chip, knowledge
+        self._profile, self._resume, self._step = check_profile(tolerance), resume, step
+        self._model = open_model(setting.choice)
+        digest = hashlib.sha256(json.dumps(setting.frozen).encode()).hexdigest()
+        self.name = f"agent:{setting.choice.model or 'replay'}"
         self.version = digest
         self._journal = journal or Path("out", f"agent-{digest[:12]}")
         self._home: Home | None = None
@@ -60,6 +74,7 @@ class AgentWriter:
         self._home, self._limits = cast(Home, suite), limits
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
+        """Raises WriterAway for what no brief can help; agent-none without a candidate."""
         start = time.monotonic()
         try:
             with open_journal(self._journal) as store:
@@ -67,9 +82,9 @@ class AgentWriter:
         except NpusmithError as error:
             if error.code in _AWAY:
                 raise WriterAway(
-                    error.code, error.message, seen=error.seen, hint=error.hint
+                    error.code, error.message, error.place, seen=error.seen, hint=error.hint
                 ) from error
-            found = self._refused(f"{error.code}: {error.message}")
+            raise
         return found.model_copy(
             update={"sample": sample, "seed": seed, "seconds": round(time.monotonic() - start, 3)}
         )
@@ -87,14 +102,27 @@ class AgentWriter:
         with self._desk(brief, setting) as desk:
             name = f"{brief.item.name}/{sample}"
             ending = attend(
-                desk, setting, self._model, store, name, True, knowledge=self._knowledge
-            )
+                desk, setting, self._model, store, name, self._resume, self._knowledge,
+                lambda text: self._step("agent", text),
+            )  # fmt: skip
             if ending.why == "budget":  # which all sessions share: what it ended is not done
                 raise NpusmithError(
                     "budget-spent", f"the budget does not pay for turn {len(ending.tried) + 1}"
                 )
             tokens = sum(_tokens(turn.reply) for turn in store.turns(name))
-            return self._made(ending, desk).model_copy(update={"tokens": tokens})
+            made = self._made(ending, desk)
+            return made.model_copy(update={"tokens": tokens, "origin": self._origin(ending, store)})
+
+    def _origin(self, ending: Ending, store: Journal) -> dict[str, Any]:
+        return {
+            "model": self.setting.choice.model,
+            "route": self.setting.route,
+            "ended": ending.why,
+            "turns": len(ending.tried),
+            "tokens": store.spent().tokens,
+            "usd": round(store.spent().usd, 6),
+            "journal": str(store.path),
+        }
 
     @contextmanager
     def _desk(self, brief: Brief, setting: Setting) -> Iterator[Desk]:
@@ -102,8 +130,7 @@ class AgentWriter:
             yield self._suite_desk(brief, setting)
             return
         with open_prepared(brief.path, self._journal / "tasks") as prepared:
-            profile = check_profile("default")
-            yield sit_down(prepared, self._chip, profile, setting, brief.operator)
+            yield sit_down(prepared, self._chip, self._profile, setting, brief.operator)
 
     def _suite_desk(self, brief: Brief, setting: Setting) -> Desk:
         if self._home is None:
@@ -117,20 +144,18 @@ class AgentWriter:
     def _made(self, ending: Ending, desk: Desk) -> Candidate:
         best = ending.best
         if best is None or not best.text:
-            return self._refused(f"agent-none: no reply held a candidate ({ending.why})")
+            codes = ", ".join(best.weighed.codes) if best else ""
+            raise NpusmithError(
+                "agent-none", f"no reply held a candidate ({ending.why})", seen=codes
+            )
         if isinstance(desk.route, SuiteRoute):
             return desk.route.candidate(best.text, self.name)
-        with temporary_folder("npusmith-agent-") as name:
-            folder = Path(name)
-            try:
-                files_of(best, desk, folder, self._chip)
-                files = read_project_files(folder)
-            except NpusmithError as error:  # not even lowered: nothing to judge
-                return self._refused(f"{error.code}: {error.message}")
-        return Candidate(format="project", files=files, writer=self.name)
-
-    def _refused(self, why: str) -> Candidate:
-        return Candidate(format="project", files={}, writer=self.name, refusal=why[:500])
+        files = files_of(best, desk)
+        program = isinstance(desk.route, TileRoute) and len(files) == 1
+        return Candidate(
+            format="program" if program else "project", files=files, writer=self.name,
+            dynamic=serves(best, desk),
+        )  # fmt: skip
 
 
 def _tokens(reply: str) -> int:
@@ -141,7 +166,5 @@ def _tokens(reply: str) -> int:
 
 def open_writer(spec: str, chip: str) -> AgentWriter:
     """What a bench's workers call; opens the knowledge store that the options name."""
-    from npusmith.agent.library import open_library
-
-    setting, _ = read_options(spec)
-    return AgentWriter(spec, chip, open_library(setting.knowledge))
+    setting, journal = read_options(spec)
+    return AgentWriter(setting, find_chip(chip), journal, knowledge=open_library(setting.knowledge))

@@ -10,9 +10,11 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from npusmith.task.graph import Graph
 
 TRUE_SHAPE = ("right", "wrong", "not run")  # how Record.true_shape begins
 FORMATS = ("project", "json", "six", "kernel_only", "full", "program")
@@ -47,6 +49,8 @@ class Candidate(BaseModel):
     seconds: float = 0.0  # that the writer took
     tokens: int = 0  # of a model, prompt and answer together
     source: str = ""  # of a candidate that was read from disk: its file, and when that was written
+    dynamic: bool = True  # it means to serve other shapes than the task's own
+    origin: dict[str, Any] = {}  # what the writer says of how it came to be: notes, model, search
 
     @property
     def digest(self) -> str:
@@ -143,6 +147,7 @@ class Brief(BaseModel):
     description: str = ""  # the suite's own words, e.g. api_desc.md
     prompt: str = ""  # the suite's own prompt, where it has one
     path: Path | None = None  # the task file, for writers that capture it
+    graph: Graph | None = None  # of that file, where it has been captured already
     original: Path | None = None  # the task file before its shapes were reduced
     training: bool = False  # the suite calls the model in training mode
     operator: str = ""  # the type of the operator, where the suite's binding calls one
@@ -195,7 +200,7 @@ class Writer(Protocol):
     version: str
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
-        """The candidate number `sample`; a refusal is a candidate without files."""
+        """The candidate number `sample`; raises NpusmithError for a brief that it refuses."""
 
 
 def unit_key(item: Item, candidate: Candidate, trial: int, limits: Limits, judge: str) -> str:

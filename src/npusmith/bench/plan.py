@@ -19,7 +19,6 @@ from npusmith.errors import NpusmithError
 from npusmith.target.chips import find_chip
 
 SUITES = "npusmith.bench.suites:open_suite"
-WRITERS = "npusmith.bench.writers:open_writer"
 # What a verdict depends on; a change of these files makes other units.
 _JUDGE = (
     "errors.py", "ir", "target", "lang", "lower", "twin", "timing", "task", "sandbox", "device",
@@ -47,7 +46,7 @@ class Plan(BaseModel):
     judge: str = ""  # digest of npusmith's version and sources
     versions: dict[str, str] = {}
     suites: str = SUITES  # module:function that opens a suite ...
-    writers: str = WRITERS  # ... and one that opens a writer
+    writers: str = ""  # ... and one that opens a writer; whoever starts a run says which
 
     @property
     def terms(self) -> dict[str, object]:
@@ -78,6 +77,7 @@ class Plan(BaseModel):
         return suite
 
     def open_writer(self) -> Writer:
+        """The writer that the run asks."""
         writer: Writer = _function(self.writers)(self.writer, self.limits.chip)
         return writer
 

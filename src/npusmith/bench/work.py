@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
-from npusmith.bench.model import Candidate, Item, Limits, Record, Suite, Writer, unit_key
+from npusmith.bench.model import Candidate, Item, Limits, Record, Sourced, Suite, Writer, unit_key
 from npusmith.bench.plan import Plan
 from npusmith.errors import NpusmithError
 
@@ -85,14 +85,19 @@ def propose(plan: Plan, suite: Suite, writer: Writer, item: Item, sample: int) -
     """What the writer gives for a sample; one that fails has refused. Raises WriterAway."""
     seed = plan.limits.seed + sample
     clock = perf_counter()
+    source = writer.source(item, sample) if isinstance(writer, Sourced) else ""
     try:
         found = writer.write(suite.brief(item), sample, seed)
     except WriterAway:
         raise
+    except NpusmithError as error:
+        found = refused(writer.name, f"{error.code}: {error.message}"[:500])
     except Exception as error:
         found = refused(writer.name, f"writer-failed: {_words(error)}")
     seconds = found.seconds or perf_counter() - clock
-    return found.model_copy(update={"sample": sample, "seed": seed, "seconds": seconds})
+    return found.model_copy(
+        update={"sample": sample, "seed": seed, "seconds": seconds, "source": source}
+    )
 
 
 def refused(writer: str, why: str) -> Candidate:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from npusmith.bench.model import Writer
 from npusmith.cli.exits import Exit
 from npusmith.cli.options import ChipName, Json
 from npusmith.cli.reply import Job, Reply
@@ -114,32 +115,24 @@ JournalFolder = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help=_PANEL + "go on with the journal's run.")]
 
 
-def generate(
-    task: Path,
-    folder: Path,
+def open_agent(
     chip: Chip,
     tolerance: str,
     asked: Mapping[str, object],
     journal: Path,
     resume: bool,
-    seed: int,
-) -> Job:
-    """`npusmith generate --writer agent`; `asked` are the options by their names."""
+    steps: Steps,
+) -> Writer:
+    """The writer of `npusmith generate --writer agent`; `asked` are the options by their names."""
+    from npusmith.agent.library import open_library
+    from npusmith.agent.options import make_setting
+    from npusmith.agent.writer import AgentWriter
 
-    def job(steps: Steps) -> Reply:
-        from npusmith.agent import generate as agent
-        from npusmith.agent.library import open_library
-        from npusmith.agent.options import make_setting
-        from npusmith.cli.verdict import verdict_reply
-
-        setting = make_setting(asked)
-        verdict = agent.generate(
-            task, folder, chip, tolerance, steps, setting, journal=journal, resume=resume,
-            seed=seed, knowledge=open_library(setting.knowledge),
-        )  # fmt: skip
-        return verdict_reply(verdict)
-
-    return job
+    setting = make_setting(asked)
+    return AgentWriter(
+        setting, chip, journal, knowledge=open_library(setting.knowledge), tolerance=tolerance,
+        resume=resume, step=steps.step,
+    )  # fmt: skip
 
 
 def serve_model(

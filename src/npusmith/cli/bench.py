@@ -153,10 +153,12 @@ def bench(
         from npusmith.bench.pool import Engine, LocalPool
         from npusmith.bench.raypool import RayPool
         from npusmith.bench.runner import run
+        from npusmith.cli.writers import OPEN_WRITER
         from npusmith.store.record import to_json
 
         plan = Plan(
-            suite=suite, root=root, options=options, writer=writer, samples=samples,
+            suite=suite, root=root, options=options, writer=writer, writers=OPEN_WRITER,
+            samples=samples,
             trials=trials, categories=_names(categories), levels=_names(levels),
             names=_names(tasks),
             limits=Limits(

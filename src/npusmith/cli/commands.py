@@ -91,18 +91,20 @@ def generate(
         "attempts": attempts, "record": record, "replay": replay, "time": time,
         "knowledge": "" if knowledge is None else str(knowledge),
     }  # fmt: skip
-    if writer is Writer.AGENT:
-        place = journal or folder.with_name(f"{folder.name}-journal")
-        return agent.generate(task, folder, row, tolerance, asked, place, resume, seed)
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.writers.plan import PlanWriter
 
+        if writer is Writer.AGENT:
+            place = journal or folder.with_name(f"{folder.name}-journal")
+            author = agent.open_agent(row, tolerance, asked, place, resume, steps)
+        else:
+            author = PlanWriter(row, search=0 if no_search else search, step=steps.step)
         verdict = pipeline.generate(
-            task, folder, row, tolerance, steps, writer=writer.value, seed=seed, timed=time,
-            search=0 if no_search else search,
-        )  # fmt: skip
+            task, folder, row, tolerance, steps, writer=author, seed=seed, timed=time or optimise
+        )
         return verdict_reply(verdict)
 
     return job

@@ -18,7 +18,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npusmith.errors import CODES
 from npusmith.ir.nodes import Program
-from npusmith.ir.spec import OpSpec
 from npusmith.report.ladder import ladder, reached
 from npusmith.report.memory import Memory, divide
 from npusmith.report.sources import Source, find_line, make_source, read_sources
@@ -40,15 +39,15 @@ def write_report(
     *,
     notes: Sequence[str] = (),
     task_source: str = "",
-    spec: OpSpec | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
     chip: Chip | None = None,
     timed: Timed | None = None,
     sources: Path | None = None,
 ) -> Path:
     """Writes report.html into the result folder and returns its path.
 
-    `program` is the tile program as written; the pictures show what lowering makes of it. `spec`
-    gives the shapes for the picture of the cores: those of the task's first set of inputs. `chip`:
+    `program` is the tile program as written; the pictures show what lowering makes of it. `shapes`:
+    of its tensors, at the task's first set of inputs, for the picture of the cores. `chip`:
     the verdict's, needed where it is not one of the table. `sources`: the folder whose files are
     shown, when it is not the result folder.
     """
@@ -57,7 +56,7 @@ def write_report(
     page = make_page(
         verdict,
         read_sources(sources or folder),
-        pictures(program, row, spec),
+        pictures(program, row, shapes),
         notes=notes,
         task_source=task_source,
         chip=row,
@@ -84,22 +83,22 @@ class Pictures:
     split: Split | None = None
 
 
-def pictures(program: Program | None, chip: Chip, spec: OpSpec | None) -> Pictures:
+def pictures(
+    program: Program | None, chip: Chip, shapes: Mapping[str, tuple[int, ...]] | None
+) -> Pictures:
     """Lowers the program for its buffers, and runs its host function on the first shapes."""
     if program is None:
         return Pictures()
     from npusmith.lower import lower
 
     memory = divide(lower(program, chip), chip)
-    return Pictures(memory, None if spec is None else _split(program, chip, spec))
+    return Pictures(memory, None if shapes is None else _split(program, chip, shapes))
 
 
-def _split(program: Program, chip: Chip, spec: OpSpec) -> Split:
+def _split(program: Program, chip: Chip, shapes: Mapping[str, tuple[int, ...]]) -> Split:
     from npusmith.lang import run_host
 
-    launched = run_host(
-        program, chip, {port.name: port.shape for port in (*spec.inputs, *spec.outputs)}
-    )
+    launched = run_host(program, chip, dict(shapes))
     values = {
         name: float(value) if isinstance(value, np.floating) else int(value)
         for name, value in launched.args.items()

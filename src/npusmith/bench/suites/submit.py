@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,14 @@ def first_block(text: str) -> str:
     return block
 
 
-def write_tree(files: dict[str, str], folder: Path) -> None:
+def write_tree(files: Mapping[str, str], folder: Path) -> None:
     """Write files below a new folder and nowhere else."""
+    folder.mkdir(parents=True)
+    lay_out(files, folder)
+
+
+def lay_out(files: Mapping[str, str], folder: Path) -> None:
+    """The same in a folder that is there, and empty: nothing in it is a link."""
     if len(files) > _MOST_FILES or sum(map(len, files.values())) > _MOST_BYTES:
         raise TwinError("format-part", "the candidate has too many files", seen=f"{len(files)}")
     for name in files:
@@ -89,11 +96,12 @@ def write_tree(files: dict[str, str], folder: Path) -> None:
                 "format-path", "a file of the candidate has a name that cannot be used",
                 Place(""), seen=ascii(name)[:80],
             )  # fmt: skip
-    folder.mkdir(parents=True)
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        if path.suffix == ".sh":
+            path.chmod(0o755)
 
 
 def _lower(candidate: Candidate, folder: Path, chip_name: str) -> None:

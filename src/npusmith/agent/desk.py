@@ -1,0 +1,164 @@
+"""A task on a model's desk: what it is written under, by which route, and the session about it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from npusmith.agent.budget import Budget
+from npusmith.agent.direct import DirectRoute
+from npusmith.agent.models import Choice
+from npusmith.agent.policy import Terms, Tried
+from npusmith.agent.route import Route
+from npusmith.agent.session import Ending, Session
+from npusmith.agent.shots import read_shots
+from npusmith.agent.signatures import open_signatures
+from npusmith.agent.talk import Model
+from npusmith.agent.tile import TileRoute
+from npusmith.bench.plan import judge_digest
+from npusmith.errors import LangError, NpusmithError, Place
+from npusmith.knowledge.seam import Knowledge
+from npusmith.lang import parse
+from npusmith.sandbox.folder import temporary_folder
+from npusmith.store.turns import Journal
+from npusmith.target.chips import Chip
+from npusmith.task.prepared import Prepared
+from npusmith.writers.folder import read_project_files
+
+ROUTES = ("tile", "kernel", "project")
+SUITE = "suite"  # the route of a bench: agent/suite.py
+
+
+class Setting(BaseModel):
+    """How a task is written by a model: what a resumed run must share, and the budget."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    choice: Choice
+    route: str = "tile"
+    terms: Terms = Terms()
+    budget: Budget = Budget()
+    knowledge: str = ""  # the store's path; "" for none
+    timed: bool = False  # estimate times also where no speed is asked for
+
+    @property
+    def frozen(self) -> dict[str, Any]:
+        """What turns depend on. Budgets may grow, addresses may change; prices may not."""
+        return {
+            "model": self.choice.model,
+            "route": self.route,
+            "terms": self.terms.model_dump(mode="json"),
+            "prices": self.budget.prices.model_dump(mode="json"),
+            "knowledge": bool(self.knowledge),
+            "agent": agent_digest(),
+            "judge": judge_digest(),
+        }
+
+
+@lru_cache(maxsize=1)
+def agent_digest() -> str:
+    """Of what the agent says and decides: its sources and texts."""
+    root, whole = Path(__file__).parent, hashlib.sha256()
+    for file in sorted(root.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            whole.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return whole.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The route to a task."""
+
+    route: Route
+    task: str  # its digest
+    judge: str  # what verdicts depend on, besides the candidate
+
+
+def sit_down(
+    prepared: Prepared, chip: Chip, profile: str, setting: Setting, operator: str = ""
+) -> Desk:
+    """The route to a prepared task; raises usage for one that does not exist."""
+    timed = setting.terms.optimise or setting.timed
+    if setting.route == "tile":
+        route: Route = TileRoute(prepared, chip, profile, read_shots(), timed, operator)
+    elif setting.route in ROUTES:
+        signatures = open_signatures(chip)
+        route = DirectRoute(
+            prepared, chip, profile, signatures, read_shots(), timed, setting.route, operator
+        )
+    else:
+        words = "is for a bench" if setting.route == SUITE else "is not there"
+        raise NpusmithError(
+            "usage", f"the route {setting.route} {words}", seen=setting.route[:80],
+            legal=", ".join(ROUTES),
+        )  # fmt: skip
+    seeds = [trial.seed for trial in prepared.trials]
+    rest = [profile, timed, setting.route, operator, seeds, judge_digest()]
+    terms = [prepared.task.digest, chip.name, *rest]
+    return Desk(route, prepared.task.digest, json.dumps(terms))
+
+
+def attend(
+    desk: Desk,
+    setting: Setting,
+    model: Model,
+    store: Journal,
+    name: str,
+    resume: bool,
+    knowledge: Knowledge | None = None,
+    watch: Callable[[str], None] = lambda text: None,
+) -> Ending:
+    """Runs the session of that name to its end."""
+    frozen = {**setting.frozen, "task": desk.task, "desk": desk.judge}
+    begun = dict(store.sessions())
+    if name in begun and not resume:
+        raise NpusmithError("run-exists", f"{store.path} holds a run", Place(str(store.path)))
+    held = json.loads(store.begin(name, json.dumps(frozen)))
+    differ = [key for key in frozen if held.get(key) != frozen[key]]
+    if differ:
+        message = f"{store.path} was begun with another {', '.join(differ)}"
+        raise NpusmithError("run-changed", message, Place(str(store.path)))
+    session = Session(
+        name, desk.route, model, store, setting.terms, setting.budget, judge=desk.judge,
+        knowledge=knowledge, concurrency=setting.choice.concurrency, watch=watch,
+    )  # fmt: skip
+    with store.alone(name):
+        return session.run()
+
+
+def files_of(best: Tried, desk: Desk) -> dict[str, str]:
+    """The files of a candidate: of a tile program, the project around it where there can be one.
+
+    One that cannot be lowered is its text alone; whoever judges it says what is wrong.
+    """
+    route, text = desk.route, dict(desk.route.edit(best.text).files)
+    if not isinstance(route, TileRoute):
+        return text
+    with temporary_folder("npusmith-agent-") as name:
+        folder = Path(name)
+        try:
+            program = parse(best.text, route.file)
+            route.write(program, route.ports.spec(program), best.text, folder)
+        except NpusmithError:
+            return text
+        return read_project_files(folder)
+
+
+def serves(best: Tried, desk: Desk) -> bool:
+    """Whether a candidate means to serve other shapes than the task's own."""
+    route = desk.route
+    if isinstance(route, DirectRoute):
+        return route.ports.dynamic
+    if not isinstance(route, TileRoute):
+        return False
+    try:
+        return route.ports.serves(route.ports.spec(parse(best.text, route.file)))
+    except LangError:
+        return False

@@ -1,0 +1,41 @@
+"""`open_writer(spec, chip)`: the one place that knows every writer. A run names it in its plan.
+
+- `plan`: the deterministic writer; `plan:N` tries N schedules on the timing model first;
+- `folder:PATH`: responses on disk, PATH/<item>/<sample>.json, .py, .txt or a project's folder;
+- `answers:ROOT`: the reference answers of the suite's own checkout, where it has some;
+- `agent:OPTIONS`: a model, in rounds (docs/agent.md).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from npusmith.bench.model import Writer
+from npusmith.errors import NpusmithError, Place
+from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.writers.folder import AnswerWriter, FolderWriter
+from npusmith.writers.plan import PlanWriter
+
+OPEN_WRITER = f"{__name__}:open_writer"
+
+
+def open_writer(spec: str, chip: str = DEFAULT_CHIP) -> Writer:
+    """Raises usage and file-missing, and what opening a model raises."""
+    kind, _, rest = spec.partition(":")
+    if kind == "plan" and (not rest or rest.isdecimal()):
+        return PlanWriter(find_chip(chip), search=int(rest or 0))
+    if kind in ("folder", "answers") and rest:
+        root = Path(rest)
+        if not root.is_dir():
+            raise NpusmithError(
+                "file-missing", f"{root} is no folder", Place(str(root)), seen=str(root)
+            )
+        return FolderWriter(root) if kind == "folder" else AnswerWriter(root)
+    if kind == "agent" and rest:
+        from npusmith.agent.writer import open_writer as open_agent
+
+        return open_agent(rest, chip)
+    raise NpusmithError(
+        "usage", f"no writer is called {spec}", seen=spec[:80],
+        legal="plan, plan:N, folder:PATH, answers:ROOT, agent:model=NAME,base-url=URL,...",
+    )  # fmt: skip

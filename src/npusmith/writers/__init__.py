@@ -1,0 +1,1 @@
+"""Writers that need no model: the deterministic one, and those that read what others wrote."""

@@ -1,0 +1,98 @@
+"""The deterministic writer: the same brief always gets the same project, or the same refusal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from npusmith import __version__
+from npusmith.bench.model import Brief, Candidate
+from npusmith.errors import NpusmithError, TaskError
+from npusmith.ir.opname import entry_name, operator_name
+from npusmith.ir.text import show
+from npusmith.lang import legal
+from npusmith.lower import lower, write_project
+from npusmith.plan import write
+from npusmith.plan.search import search_plan
+from npusmith.sandbox.folder import temporary_folder
+from npusmith.target.chips import Chip
+from npusmith.task.compare import difference
+from npusmith.task.graph import Graph
+from npusmith.task.load import Task, open_task
+from npusmith.task.outline import outline
+from npusmith.task.trials import Limits, prepare
+from npusmith.writers.folder import read_project_files
+
+
+class PlanWriter:
+    """Captures the task and writes one project; more samples are the same project.
+
+    An item of reduced shapes gets the kernel of the task's own, which is the one that is timed.
+    `search`: schedules of it that are tried on the timing model.
+    """
+
+    version = __version__
+
+    def __init__(
+        self,
+        chip: Chip,
+        *,
+        search: int = 0,
+        seconds: float = 300,
+        step: Callable[[str, str], None] = lambda name, detail: None,
+    ) -> None:
+        self.chip, self.search, self._step = chip, search, step
+        self.limits = Limits(seconds=seconds)
+        self.name = f"plan:{search}" if search else "plan"
+
+    def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
+        """One project. Raises TaskError, and PlanError for what cannot be written."""
+        start = time.monotonic()
+        if brief.path is None or "project" not in brief.formats:
+            raise NpusmithError("usage", "the item has no task file that could be captured")
+        task = open_task(brief.path)
+        graph = brief.graph or self._whole(brief, self._graph(task, brief.training))
+        entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
+        plan = write(graph, entry, self.chip)
+        origin: dict[str, object] = {"notes": list(plan.notes)}
+        if self.search:
+            self._step("search", f"at most {self.search} schedules on the timing model")
+            plan, found = search_plan(plan, graph, self.chip, self.search)
+            origin["search"] = [trial.record() for trial in found.trials]
+        spec, text = (
+            replace(plan.spec, task_source=task.text, type=brief.operator),
+            show(plan.program),
+        )
+        self._step("lower", "tile program to Ascend C")
+        program = legal(text, f"{spec.name}.tile.py", self.chip)
+        with temporary_folder("npusmith-plan-") as name:
+            folder = Path(name).resolve()
+            (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
+            write_project(lower(program, self.chip), self.chip, folder, spec)
+            files = read_project_files(folder)
+        return Candidate(
+            format="project", files=files, writer=self.name, sample=sample, seed=seed,
+            seconds=round(time.monotonic() - start, 3), origin=origin,
+        )  # fmt: skip
+
+    def _whole(self, brief: Brief, graph: Graph) -> Graph:
+        """The graph at the task's own shapes, where it is the same but for sizes."""
+        if brief.original is None:
+            return graph
+        try:
+            whole = outline(open_task(brief.original), training=brief.training, limits=self.limits)
+        except TaskError:
+            return graph  # the text beside it was changed to be read at all
+        return graph if difference(whole, graph) else whole
+
+    def _graph(self, task: Task, training: bool) -> Graph:
+        """In the suite's mode; where that takes values on the way, in eval mode."""
+        try:
+            return outline(task, training=training, limits=self.limits)
+        except TaskError as error:
+            if error.code != "task-export":
+                raise
+        with temporary_folder("npusmith-plan-") as name:
+            return prepare(task, Path(name).resolve(), seeds=(), limits=self.limits).graph
