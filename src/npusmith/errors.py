@@ -1831,6 +1831,59 @@ _AGENT: list[Code] = _rows(
     ),
 )
 
+# --- cann: building with an installed CANN, running on its devices --------------------------------
+_CANN: list[Code] = _rows(
+    "cann",
+    (
+        "cann-missing",
+        "No CANN toolkit is installed, or its variable names no folder.",
+        "a toolkit where ASCEND_HOME_PATH or ASCEND_TOOLKIT_HOME says, or in a default place",
+        "install the CANN toolkit and source its set_env.sh; the twin needs none: npusmith run",
+    ),
+    (
+        "cann-tools",
+        "The installed CANN has no way to build an operator project, or a tool is missing.",
+        "a toolkit with the CMake package ASC or with msopgen, and cmake",
+        "install the whole toolkit, not the runtime alone; install cmake 3.16 or newer",
+    ),
+    (
+        "cann-script",
+        "The project lacks a script that is needed to build it or to call it.",
+        "a project with build.sh, and with setup.py to be called from PyTorch",
+        "write it with npusmith generate, or build it by hand",
+    ),
+    (
+        "cann-build",
+        "The project does not build with CANN.",
+        "a build that ends with build_out/custom_opp_*.run",
+        "read the log that is named; npusmith check names what the twin knows of it",
+    ),
+    (
+        "device-missing",
+        "This machine has no NPU, or its driver does not show one.",
+        "a device node /dev/davinci0 or higher",
+        "run npu-smi info; in a container, pass the device through",
+    ),
+    (
+        "device-torch",
+        "PyTorch on this machine cannot use the NPU.",
+        "torch_npu for the installed torch, in the Python that runs npusmith",
+        "install torch_npu, and check python -c 'import torch, torch_npu; torch.zeros(1).npu()'",
+    ),
+    (
+        "device-run",
+        "The program that calls the operator on the device ended without a result.",
+        "a program that comes to its end within its time",
+        "read what it printed; the twin names the place of a bad access: npusmith run",
+    ),
+    (
+        "device-times",
+        "The profiler left no time of the operator.",
+        "a CSV of msprof with a row of the operator's type and a duration",
+        "check that msprof is in PATH and that its output folder can be written",
+    ),
+)
+
 CODES: dict[str, Code] = {
     row.name: row
     for row in (
@@ -1845,6 +1898,7 @@ CODES: dict[str, Code] = {
         *_KNOWLEDGE,
         *_HOUSE,
         *_AGENT,
+        *_CANN,
     )
 }
 
@@ -1937,3 +1991,7 @@ class SandboxError(NpusmithError):
 
 class TwinError(NpusmithError):
     """A project could not be built or run on the twin."""
+
+
+class CannError(NpusmithError):
+    """A project could not be built with CANN, or not run on a device."""

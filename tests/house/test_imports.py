@@ -40,7 +40,8 @@ ARROWS: dict[str, set[str]] = {
     | {"bench", "writers", "knowledge"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "conformance", "timing", "profiling"}
-    | {"bench", "writers", "agent", "knowledge"},
+    | {"bench", "writers", "agent", "knowledge", "cann"},
+    "cann": _TASK,
     "__main__": {"cli"},
     "__init__": set(),
 }

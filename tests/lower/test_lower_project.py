@@ -87,7 +87,6 @@ def test_the_project_has_the_files_of_the_layout(chip: Chip, tmp_path: Path) -> 
         "op_host/CMakeLists.txt",
         "add_custom.json",
         "CMakeLists.txt",
-        "CMakePresets.json",
         "build.sh",
         "setup.py",
         "README.md",

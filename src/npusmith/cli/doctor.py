@@ -5,13 +5,13 @@ Looks only: nothing is installed, no torch is imported, no device is opened.
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
 from npusmith import __version__
+from npusmith.cann.toolkit import ROUTES, find_devices, find_toolkit
 from npusmith.cli.exits import Exit
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
@@ -19,9 +19,6 @@ from npusmith.errors import NpusmithError
 from npusmith.report.text import size
 from npusmith.sandbox.folder import folder_bytes
 from npusmith.target.chips import CHIPS, DEFAULT_CHIP
-
-_CANN_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_INSTALL_PATH")
-_CANN_PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "~/Ascend/ascend-toolkit/latest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +120,18 @@ _LAYERS = {
 
 
 def _cann() -> Check:
-    unlocks = "building the generated project with the vendor's compiler"
-    places = [os.environ.get(name, "") for name in _CANN_VARIABLES]
-    places += [os.path.expanduser(place) for place in _CANN_PLACES]  # noqa: PTH111
-    for place in places:
-        if place and Path(place).is_dir():
-            return Check("CANN", True, place, unlocks)
-    return Check("CANN", False, "not installed (not needed for the twin)", unlocks)
+    unlocks = "building the generated project with the vendor's compiler: npusmith build"
+    try:
+        toolkit = find_toolkit()
+    except NpusmithError as error:
+        return Check("CANN", False, f"{error.message} (not needed for the twin)", unlocks)
+    return Check("CANN", bool(toolkit.route), f"{toolkit.home}, {ROUTES[toolkit.route]}", unlocks)
 
 
 def _devices() -> Check:
-    unlocks = "measuring on hardware; until then every figure is the twin's"
-    nodes = sorted(path.name for path in Path("/dev").glob("davinci[0-9]*"))
+    unlocks = (
+        "running and measuring on hardware: npusmith device; until then figures are the twin's"
+    )
+    nodes = find_devices()
     found = ", ".join(nodes) if nodes else "no NPU device node"
     return Check("NPU device", bool(nodes), found, unlocks)

@@ -48,6 +48,7 @@ AREA_EXITS: dict[str, Exit] = {
     "knowledge": Exit.TASK,
     "house": Exit.ENVIRONMENT,
     "agent": Exit.ENVIRONMENT,
+    "cann": Exit.ENVIRONMENT,
 }
 
 CODE_EXITS: dict[str, Exit] = {
@@ -61,6 +62,9 @@ CODE_EXITS: dict[str, Exit] = {
     "task-no-trials": Exit.TASK,
     "project-missing": Exit.TASK,
     "compiler-missing": Exit.ENVIRONMENT,
+    "cann-script": Exit.TASK,
+    "cann-build": Exit.FAILED,
+    "device-run": Exit.FAILED,
     "toolchain-failed": Exit.ENVIRONMENT,
     "run-failed": Exit.ENVIRONMENT,
     "task-disk": Exit.ENVIRONMENT,

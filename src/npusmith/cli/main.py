@@ -18,7 +18,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from npusmith import __version__
-from npusmith.cli import agent, bench, commands, conformance, knowledge
+from npusmith.cli import agent, bench, cann, commands, conformance, knowledge
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.profile import profile
 from npusmith.cli.reply import Job, Reply, failure
@@ -41,7 +41,14 @@ def build() -> typer.Typer:
         help="From a PyTorch module to a verified Ascend C operator, on any machine.",
     )
     app.callback()(_top)
-    for command in (*commands.COMMANDS, profile, bench.bench, bench.report, *agent.COMMANDS):
+    for command in (
+        *commands.COMMANDS,
+        profile,
+        *cann.COMMANDS,
+        bench.bench,
+        bench.report,
+        *agent.COMMANDS,
+    ):
         app.command(epilog=_EPILOG)(command)
     suites = typer.Typer(
         no_args_is_help=True, rich_markup_mode=None, help=conformance.__doc__, epilog=_EPILOG

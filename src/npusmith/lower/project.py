@@ -15,11 +15,11 @@ from npusmith.lower.kernel import kernel_file
 from npusmith.lower.model import model_file
 from npusmith.lower.render import render
 from npusmith.lower.tiling import plan_tiling, tiling_file
+from npusmith.target import cann
 from npusmith.target.chips import Chip
 
 _BUILD = (
     ("CMakeLists.txt", "cmake.j2"),
-    ("CMakePresets.json", "presets.json.j2"),
     ("op_host/CMakeLists.txt", "cmake_host.j2"),
     ("op_kernel/CMakeLists.txt", "cmake_kernel.j2"),
     ("direct/CMakeLists.txt", "cmake_direct.j2"),
@@ -63,7 +63,9 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
         BINDINGS: bindings_text(spec),
     }
     for name, template in _BUILD:
-        files[name] = render(template, op=spec, chip=chip, syncs=syncs)
+        files[name] = render(
+            template, op=spec, chip=chip, syncs=syncs, variables=cann.VARIABLES, places=cann.PLACES
+        )
     return files
 
 

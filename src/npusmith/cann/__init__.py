@@ -1,0 +1,1 @@
+"""Building with an installed CANN, and running on its devices."""
