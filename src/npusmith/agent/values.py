@@ -112,7 +112,7 @@ def _count(trial: TrialData) -> int:
 
 
 def _case(trial: TrialData, spec: OpSpec, prepared: Prepared) -> Case:
-    held = prepared.manifest.parameters
+    held = prepared.files_of(trial)
     return Case(
         name=trial.name,
         inputs=tuple(

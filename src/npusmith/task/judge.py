@@ -29,7 +29,7 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
-from npusmith.task.weak import weak_task
+from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Input
@@ -109,7 +109,7 @@ def judge(
     verdict.provenance["candidate_peak_bytes"] = peak
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
-    verdict.weak_task = weak_task(prepared, profile)
+    note_task(verdict, prepared, profile)
     return verdict
 
 
@@ -132,19 +132,15 @@ def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -
 
 def _binder(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
     """How to make the operator's inputs out of a trial's."""
-    held = prepared.parameters
     parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
     if spec is not None:
         _check_binding(prepared, spec, len(op.inputs))
-        return lambda trial: [
-            trial.inputs[port.position] if port.source is Source.USER else held[port.target]
-            for port in spec.inputs
-        ]
+        return partial(_by_name, prepared, spec)
     users = len(prepared.graph.inputs) - len(parameters)
     alone, all_of_them = share(op.inputs, users), share(op.inputs, users + len(parameters))
     if all_of_them is not None and (alone is None or 0 in alone):
-        values, takes = [held[item.target] for item in parameters], all_of_them
-        return lambda trial: deal(op.inputs, takes, [*trial.inputs, *values])
+        names, takes = [item.target for item in parameters], all_of_them
+        return lambda trial: deal(op.inputs, takes, _all_inputs(prepared, trial, names))
     if alone is not None:
         return lambda trial: deal(op.inputs, alone, trial.inputs)
     raise TaskError(
@@ -153,6 +149,19 @@ def _binder(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
         f"{len(parameters)} more",
         seen=", ".join(f"{port.name} {port.kind}" for port in op.inputs)[:200],
     )
+
+
+def _by_name(prepared: Prepared, spec: OpSpec, trial: TrialData) -> list[Input]:
+    given, held = trial.inputs, prepared.held(trial)
+    return [
+        given[port.position] if port.source is Source.USER else held[port.target]
+        for port in spec.inputs
+    ]
+
+
+def _all_inputs(prepared: Prepared, trial: TrialData, names: Sequence[str]) -> list[Array]:
+    held = prepared.held(trial)
+    return [*trial.inputs, *(held[name] for name in names)]
 
 
 def _check_binding(prepared: Prepared, spec: OpSpec, wanted: int) -> None:
@@ -233,7 +242,7 @@ def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
 def _record(trial: TrialData) -> Trial:
     return Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes],
+        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ class Trial(BaseModel):
     kind: str  # "random", "edge" or "shape"
     seed: int
     shapes: list[list[int]]
+    draw: int = 0  # of the parameters' values; 0: the model's own
     passed: bool
     skipped: str = ""  # why this set was not judged, e.g. the reference raises
     max_abs_error: float | None = None
