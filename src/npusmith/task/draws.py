@@ -10,6 +10,7 @@ the drawn one does.
 from __future__ import annotations
 
 import copy
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
@@ -140,8 +141,9 @@ class Draws:
         """Which values a trial has: the model's own in the first, drawn ones in most others."""
         if len(self.models) == 1:
             return 0
-        turn = (0, *range(1, len(self.models))) if len(self.models) > 2 else (0, 1, 1)
-        return turn[trial % len(turn)]
+        if len(self.models) == 2:
+            return int(trial % 3 > 0)
+        return trial % len(self.models)
 
     def _draw(self, names: Sequence[str], count: int) -> None:
         try:
@@ -185,7 +187,4 @@ class Draws:
 
 def hash_of(seed: int, number: int, name: str) -> int:
     """A seed of a tensor's own, the same in every process."""
-    mixed = (seed * 2654435761 + number * 40503) % (1 << 61)
-    for char in name:
-        mixed = (mixed * 31 + ord(char)) % (1 << 61)
-    return mixed
+    return zlib.crc32(f"{seed} {number} {name}".encode(errors="replace"))
