@@ -9,7 +9,6 @@ runs too: a candidate that lies there is caught by its values only.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import shutil
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from npusmith.errors import CODES, NpusmithError, Place, TwinError
+from npusmith.errors import CODES, NpusmithError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import temporary_folder
@@ -35,6 +34,7 @@ from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
 from npusmith.task.tolerance import check_profile, compare
+from npusmith.task.trials import package_paths
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.task.weak import note_task
 from npusmith.task.wire import TensorFile
@@ -46,7 +46,6 @@ from npusmith.twin.module import ModuleBuild, build_module
 Array = np.ndarray[Any, Any]
 
 _OFFICIAL = "multikernelbench"
-_NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")
 _START = (
     "import sys; sys.path += sys.argv[1:]; from npusmith.task import candidate as run; run.main()"
 )
@@ -329,7 +328,7 @@ def _start(
     seconds: float,
     recorded: bool,
 ) -> Boxed:
-    paths = _package_paths()
+    paths = package_paths()
     places = (sys.prefix, sys.base_prefix, *paths)
     policy = Policy(
         write=(folder,),
@@ -351,17 +350,6 @@ def _start(
     argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
     stdin = orders.model_dump_json().encode()
     return run_boxed(argv, policy, stdin=stdin, env=env, cwd=folder)
-
-
-def _package_paths() -> list[str]:
-    """Folders on which the child's packages stand."""
-    found: dict[str, None] = {}
-    for name in _NEEDED:
-        spec = importlib.util.find_spec(name)
-        if spec is None or not spec.submodule_search_locations:
-            raise TwinError("torch-missing", f"the package {name} is not installed")
-        found[str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)] = None
-    return list(found)
 
 
 # ------------------------------------------------------------------------- what the process left

@@ -87,7 +87,7 @@ def prepare(
     )
 
 
-def _package_paths() -> list[str]:
+def package_paths() -> list[str]:
     """Folders on which the child's packages stand; TaskError when torch is not installed."""
     found: list[str] = []
     for name in _NEEDED:
@@ -126,7 +126,7 @@ def run_child(
     result: str = wire.MANIFEST,
 ) -> Boxed:
     """Run the task in the box, by the program `start`; TaskError unless it leaves `result`."""
-    paths = _package_paths()
+    paths = package_paths()
     policy = Policy(
         write=(fresh,),
         read=(*map(Path, (sys.prefix, sys.base_prefix, *paths)), *_neighbours(task.path)),
