@@ -40,7 +40,7 @@ ARROWS: dict[str, set[str]] = {
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "agent", "knowledge", "cann"},
-    "cann": _TASK,
+    "cann": _TASK | {"timing"},
     "__main__": {"cli"},
     "__init__": set(),
 }

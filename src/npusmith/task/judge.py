@@ -83,7 +83,7 @@ def judge(
     try:
         source = read_project(project)
         check_attrs(source.op, attrs or {})
-        bind = _binder(prepared, spec, source.op)
+        bind = bind_inputs(prepared, spec, source.op)
         sample = _sample(prepared)
         results = _share_outputs(source.op, len(sample.references))
         given = [*bind(sample), *deal(source.op.outputs, results, sample.references)]
@@ -130,7 +130,7 @@ def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -
 # --------------------------------------------------------------------------------------- binding
 
 
-def _binder(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
+def bind_inputs(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
     """How to make the operator's inputs out of a trial's."""
     parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
     if spec is not None:
@@ -230,7 +230,7 @@ def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
     head, rest = trials[: first + 1], trials[first + 1 :]
     done = [_run_trial(item, plan, first=True) for item in head]
     if done and any(item.code == "kernel-hang" for item in done[-1].trial.findings):
-        left = [_record(item) for item in rest]
+        left = [start_trial(item) for item in rest]
         for record in left:
             record.message = "not run: the kernel does not end on the first set"
         return done + [Outcome(record, ran=False) for record in left]
@@ -239,7 +239,7 @@ def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
         return done + list(pool.map(lambda item: _run_trial(item, plan), rest))
 
 
-def _record(trial: TrialData) -> Trial:
+def start_trial(trial: TrialData) -> Trial:
     return Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
         shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
@@ -248,7 +248,7 @@ def _record(trial: TrialData) -> Trial:
 
 def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome:
     """The first set that is judged runs twice: the same inputs must give the same bits."""
-    record = _record(trial)
+    record = start_trial(trial)
     if trial.skipped:
         return Outcome(record, ran=False)
     clock = time.perf_counter()
