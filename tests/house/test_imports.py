@@ -24,13 +24,14 @@ ARROWS: dict[str, set[str]] = {
     "lang": _BASE,
     "lower": _BASE,
     "twin": _BASE | {"sandbox"},
-    "task": _TASK | {"device"},
+    "task": _TASK,
     "plan": _TASK | {"timing"},
     "report": _TASK | {"timing"},
-    "bench": _TASK | {"store", "device", "timing", "report"},
+    "bench": _TASK | {"store", "device", "conformance", "timing", "report"},
     "writers": _TASK | {"plan", "bench"},
     "timing": _TASK,
     "device": _BASE | {"twin"},
+    "conformance": _TASK | {"store", "device"},
     "pipeline": _TASK | {"report", "store", "timing", "bench", "writers"},
     "profiling": _TASK | {"timing", "report", "store", "pipeline"},
     "knowledge": _TASK | {"store", "timing"},
@@ -38,9 +39,9 @@ ARROWS: dict[str, set[str]] = {
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "knowledge"},
     "cli": _TASK
-    | {"plan", "report", "store", "pipeline", "timing", "profiling"}
+    | {"plan", "report", "store", "pipeline", "conformance", "timing", "profiling"}
     | {"bench", "writers", "agent", "knowledge", "cann"},
-    "cann": _TASK | {"timing"},
+    "cann": _TASK,
     "__main__": {"cli"},
     "__init__": set(),
 }

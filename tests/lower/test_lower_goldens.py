@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ CHOSEN = ["add", "softmax_online", "mean_all", "first_columns_rows"]
 def test_the_files_of_a_kernel_are_what_they_were(name: str, samples: Any, chip: Chip) -> None:
     program = samples.program(name)
     shapes, out_shapes = samples.shapes(name)[0]
-    spec = samples.spec(program, shapes, out_shapes)
+    spec = replace(samples.spec(program, shapes, out_shapes), legal=())  # ranks are checked
     for path, text in project_files(lower(program, chip), chip, spec).items():
         if not path.endswith((".cpp", ".h", ".asc")) and name != "add":
             continue  # build files and the like differ in names only: one set of them is enough

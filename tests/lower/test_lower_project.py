@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
+import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, For, ScalarFn, Si
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.lang import parse
 from npusmith.lower import lower, project_files, write_project
+from npusmith.target import cann
 from npusmith.target.chips import Chip
 from npusmith.twin import read_project
 
@@ -228,3 +232,80 @@ def test_a_name_that_nothing_assigns_is_refused(chip: Chip, kernel_text: Any) ->
     with pytest.raises(LowerError) as caught:
         lower(parse(kernel_text(body, buffers="yt")), chip)
     assert caught.value.code == "lower-name"
+
+
+@pytest.fixture
+def setup_py(chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """setup.py of a project, on a machine without anything of Ascend's."""
+    for name in (*cann.VARIABLES, "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    path = tmp_path / "setup.py"
+    path.write_text(files(chip)["setup.py"])
+    return path
+
+
+def _place(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    importlib.invalidate_caches()
+
+
+def test_setup_py_says_which_part_of_ascend_is_missing(
+    setup_py: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = setup_py.parent
+    with pytest.raises(SystemExit, match="torch_npu is not installed"):
+        runpy.run_path(str(setup_py))
+    _place(root, "site/torch_npu/__init__.py")
+    monkeypatch.setenv("ASCEND_TOOLKIT_HOME", str(root / "cann"))
+    with pytest.raises(SystemExit, match=f"no CANN in {root / 'cann'}; source its set_env.sh"):
+        runpy.run_path(str(setup_py))
+    _place(root, "cann/include/acl/acl.h")
+    with pytest.raises(SystemExit, match=r"no aclnn_add_custom.h .* install the operator first"):
+        runpy.run_path(str(setup_py))
+
+
+@pytest.mark.parametrize("custom", [False, True])
+def test_setup_py_builds_with_what_the_operator_s_package_installed(
+    setup_py: Path, monkeypatch: pytest.MonkeyPatch, custom: bool
+) -> None:
+    root, given = setup_py.parent, {}
+    vendor = root / ("mine/vendors/customize" if custom else "cann/opp/vendors/customize")
+    _place(root, "site/torch_npu/__init__.py", "cann/include/acl/acl.h")
+    _place(vendor, "op_api/include/aclnn_add_custom.h")
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(root / "cann"))
+    if custom:
+        monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(vendor))
+    monkeypatch.setattr("setuptools.setup", lambda **options: given.update(options))
+    runpy.run_path(str(setup_py))
+    (module,) = given["ext_modules"]
+    wanted = [vendor / "op_api/include", root / "cann/include", root / "site/torch_npu/include"]
+    assert module.include_dirs[:3] == [str(path) for path in wanted]
+    assert str(vendor / "op_api/lib") in module.runtime_library_dirs
+    assert {"cust_opapi", "nnopbase", "torch_npu"} <= set(module.libraries)
+
+
+def test_the_host_says_what_it_serves_and_checks_it_in_both_functions(chip: Chip) -> None:
+    half = Binary(BinOp.EQ, Binary(BinOp.MOD, Dim("x", 1), Const(8)), Const(0))
+    same = Binary(BinOp.EQ, Dim("w", 0), Dim("x", 1))
+    texts = files(chip, legal=(same, half))
+    host = texts["op_host/add_custom.cpp"]
+    assert 'IsLegal(xShape.GetDimNum() == 2, "x", xShape, "rank 2")' in host
+    assert 'IsLegal(wShape.GetDim(0) == xShape.GetDim(1), "w", wShape, "w.shape[0] == x.sh' in host
+    assert "xShape.GetDim(1) % 8 == 0" in host
+    assert host.count("!Serves(xShape, wShape)") == 2  # tiling, shape inference
+    assert 'CheckShape(x.size(1) % 8 == 0, "x", x, "x.shape[1] % 8 == 0");' in texts["pybind.cpp"]
+    assert "CheckShape(x.size(1) % 8 == 0" in texts["direct/pybind.cpp"]
+    assert "- `x.shape[1] % 8 == 0`" in texts["README.md"]
+    unknown = files(chip)["op_host/add_custom.cpp"]
+    assert "Serves" not in unknown  # nothing is known of what this kernel serves
+
+
+def test_what_an_output_divides_by_is_checked_before_it_is_divided_by(chip: Chip) -> None:
+    part = Binary(BinOp.FLOORDIV, Dim("x", 0), Dim("w", 0))
+    out = Port("y", DType.FLOAT32, (2, 3), dims=(part, Const(3)))
+    host = files(chip, outputs=(out,), legal=())["op_host/add_custom.cpp"]
+    assert "wShape.GetDim(0) >= 1" in host

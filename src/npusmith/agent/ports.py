@@ -74,7 +74,7 @@ class Ports:
         outputs = tuple(_reachable(port, set(names)) for port in self.outputs)
         return OpSpec(
             self.operator, tuple(given[name] for name in names), outputs, self.source,
-            single_output=len(outputs) == 1, type=self.type,
+            single_output=len(outputs) == 1, type=self.type, legal=(),
         )  # fmt: skip
 
     def serves(self, spec: OpSpec) -> bool:

@@ -20,7 +20,7 @@ def bind(
     source: Annotated[
         Path,
         typer.Option(
-            "--pybind", metavar="FILE", help="The binding: EXEC_NPU_CMD, PYBIND11_MODULE."
+            "--pybind", metavar="FILE", help="The binding: an aclnn call, PYBIND11_MODULE."
         ),
     ],
     out: Annotated[

@@ -1,6 +1,6 @@
 """An NPU for PyTorch extensions on a machine that has none: the twin.
 
-`call(extension, name, values)` is what EXEC_NPU_CMD of include/bind/pytorch_npu_helper.hpp calls.
+`call(extension, name, values)` is what EXEC_NPU_CMD and the aclnn functions of include/bind call.
 It runs the operator whose project the extension's note names, and writes into the tensors given.
 
 NPUSMITH_FINDINGS names a file that gets one JSON line per call; findings of level error are then

@@ -45,6 +45,9 @@ class OpSpec:
     Whatever name is given, it is put into the form that CANN's build makes out of `op_type`.
     `type` is given where somebody else's binding has fixed it.
     `task_source` is the text of the task file: model_new.py holds its Model and derives ModelNew.
+    `legal`: what holds for every shape that the kernel serves, comparisons over input shapes
+    (`y.shape[0] == x.shape[0]`), besides the ranks of the ports' shapes. Host code, bindings and
+    the README refuse what breaks one of them. None: nothing is known, and nothing is checked.
     """
 
     name: str
@@ -54,6 +57,7 @@ class OpSpec:
     single_output: bool = True  # forward returns a tensor, not a tuple of them
     summary: str = ""
     type: str = ""
+    legal: tuple[Expr, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", entry_name(self.type or operator_type(self.name)))

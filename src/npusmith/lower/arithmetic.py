@@ -35,7 +35,7 @@ from npusmith.lower.facts import Fact, host_facts, prove
 from npusmith.lower.flow import variables
 from npusmith.lower.kinds import Kind, host_kinds, infer
 from npusmith.lower.lines import STEP, code, comment
-from npusmith.lower.names import Scope, camel
+from npusmith.lower.names import Scope, camel, safe
 from npusmith.lower.tiling import Tiling
 from npusmith.target.chips import Chip
 
@@ -54,6 +54,7 @@ class Site:
     tensor: str  # what holds a tensor's shape, e.g. "{}Shape"
     dim: Callable[[str, int], str]
     size: Callable[[str], str]
+    rank: Callable[[str], str]
     tiling: str  # what stands before a member of the tiling struct
     give_up: Callable[[str], list[str]]  # when this condition holds
 
@@ -167,7 +168,7 @@ class _Writer:
         seen = dict.fromkeys(
             show(Binary(op, divisor, Const(bound)), self.dialect)
             for expr in exprs
-            for divisor, op, bound in _divisors(expr)
+            for divisor, op, bound in divisors(expr)
             if self._fact(divisor).low != 1 and not isinstance(divisor, Const)
         )
         return [STEP + line for text in seen for line in self.site.give_up(text)]
@@ -243,13 +244,18 @@ def shape_leaf(expr: Expr, site: Site, holder: Callable[[str], str]) -> str:
 
 def show_dims(port: Port, spec: OpSpec, site: Site) -> list[str]:
     """The dimensions of an output over the shapes of the inputs."""
-    holders = {item.name: site.tensor.format(camel(item.name)) for item in spec.inputs}
-    dialect = host_dialect(
+    dialect = shapes_dialect(spec, site)
+    return [show(dim, dialect) for dim in dims_of(port)]
+
+
+def shapes_dialect(spec: OpSpec, site: Site) -> Dialect:
+    """For expressions over nothing but input shapes."""
+    holders = {item.name: safe(site.tensor.format(camel(item.name))) for item in spec.inputs}
+    return host_dialect(
         lambda expr: shape_leaf(expr, site, holders.__getitem__),
         lambda expr: infer(expr, {}, frozenset()),
         lambda expr: prove(expr, {}),
     )
-    return [show(dim, dialect) for dim in dims_of(port)]
 
 
 def dims_of(port: Port) -> tuple[Expr, ...]:
@@ -259,7 +265,7 @@ def dims_of(port: Port) -> tuple[Expr, ...]:
     return tuple(Const(size) for size in port.shape)
 
 
-def _divisors(expr: Expr) -> Iterator[tuple[Expr, BinOp, int]]:
+def divisors(expr: Expr) -> Iterator[tuple[Expr, BinOp, int]]:
     """What `expr` certainly divides by, and the comparison that tells what it must not be.
 
     The branches of a choice may not be taken.
@@ -270,10 +276,10 @@ def _divisors(expr: Expr) -> Iterator[tuple[Expr, BinOp, int]]:
         case Call(fn, (_, right)) if fn in _ROUNDINGS:
             yield right, BinOp.LT, 1
         case Choice(cond):
-            yield from _divisors(cond)
+            yield from divisors(cond)
             return
         case Binary(BinOp.AND | BinOp.OR, left):
-            yield from _divisors(left)
+            yield from divisors(left)
             return
     for child in children(expr):
-        yield from _divisors(child)
+        yield from divisors(child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from npusmith.ir.dtypes import DType
@@ -9,8 +10,9 @@ from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.lower.arithmetic import Site, helpers_of, show_dims, write_host
 from npusmith.lower.kernel import write_kernel
-from npusmith.lower.names import camel, safe
+from npusmith.lower.names import Scope, safe
 from npusmith.lower.render import render
+from npusmith.lower.served import Condition, input_conditions
 from npusmith.lower.tiling import Tiling
 from npusmith.target.chips import Chip
 
@@ -28,10 +30,25 @@ _SCALAR_TYPES = {
     DType.BOOL: "at::kBool",
 }
 
+_ACL_TYPES = {  # aclDataType
+    DType.FLOAT32: "ACL_FLOAT",
+    DType.FLOAT16: "ACL_FLOAT16",
+    DType.BFLOAT16: "ACL_BF16",
+    DType.INT8: "ACL_INT8",
+    DType.UINT8: "ACL_UINT8",
+    DType.INT16: "ACL_INT16",
+    DType.UINT16: "ACL_UINT16",
+    DType.INT32: "ACL_INT32",
+    DType.UINT32: "ACL_UINT32",
+    DType.INT64: "ACL_INT64",
+    DType.BOOL: "ACL_BOOL",
+}
+
 BINDING = Site(
     "{}",
     lambda tensor, index: f"{tensor}.size({index})",
     lambda tensor: f"{tensor}.numel()",
+    lambda tensor: f"{tensor}.dim()",
     "tiling.",
     lambda condition: [f'TORCH_CHECK(!({condition}), "no tiling for this shape: {condition}");'],
 )
@@ -39,43 +56,49 @@ BINDING = Site(
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """A tensor of the Python call."""
+    """A tensor of the operator, in C++."""
+
+    port: str  # in PyTorch's schema and in messages
+    name: str
+    dense: str  # the same, contiguous
+    argument: str  # the same, as aclnn takes it
+    dims: str  # of an output, as a list for braces
+    type: str
+    acl: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """What both bindings say of an operator."""
 
     name: str
-    dims: str  # of an output, as a braced list
-    type: str
+    about: str
+    schema: str
+    returned: str
+    inputs: list[_Argument]
+    outputs: list[_Argument]
+    served: list[Condition]
+    helpers: list[str]
 
 
 def binding_file(spec: OpSpec) -> str:
     """pybind.cpp: the registered operator through its aclnn function."""
-    inputs, outputs = _arguments(spec)
-    dims = "\n".join(item.dims for item in outputs)
-    return render(
-        "pybind.cpp.j2",
-        op=spec,
-        inputs=inputs,
-        outputs=outputs,
-        given=[f"const at::Tensor &{item.name}" for item in inputs],
-        helpers=helpers_of(dims),
-    )
+    return render("pybind.cpp.j2", op=spec, b=_binding(spec))
 
 
 def direct_binding(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -> str:
     """direct/pybind.cpp: the host function's arithmetic, then a launch on PyTorch's stream."""
-    inputs, outputs = _arguments(spec)
     host = write_host(program, tiling, chip, BINDING)
-    dims = "\n".join(item.dims for item in outputs)
+    b = _binding(spec, host.helpers)
+    inputs = [f"Address({item.dense})" for item in b.inputs]
     return render(
         "direct.cpp.j2",
         op=spec,
-        inputs=inputs,
-        outputs=outputs,
+        b=b,
         tiling=tiling,
         host=host,
-        given=[f"const at::Tensor &{item.name}Given" for item in inputs],
-        addresses=[f"Address({item.name})" for item in (*inputs, *outputs)],
+        addresses=[*inputs, *(f"Address({item.name})" for item in b.outputs)],
         launcher=_launcher(spec, tiling),
-        helpers=dict.fromkeys([*host.helpers, *helpers_of(dims)]),
     )
 
 
@@ -100,19 +123,46 @@ def _launcher(spec: OpSpec, tiling: Tiling) -> str:
     return f'extern "C" void {spec.name}_do(uint32_t blockDim, void *stream, {", ".join(rest)})'
 
 
+def _binding(spec: OpSpec, helpers: Iterable[str] = ()) -> _Binding:
+    inputs, outputs = _arguments(spec)
+    served = input_conditions(spec, BINDING)
+    text = "\n".join([*(item.dims for item in outputs), *(item.holds for item in served)])
+    several, results = len(outputs) > 1, ", ".join(["at::Tensor"] * len(outputs))
+    given = ", ".join(f"Tensor {item.port}" for item in inputs)
+    made = ", ".join(["Tensor"] * len(outputs))
+    return _Binding(
+        name=spec.name,
+        about=spec.summary or spec.op_type,
+        schema=f"{spec.name}({given}) -> {f'({made})' if several else made}",
+        returned=f"std::tuple<{results}>" if several else results,
+        inputs=inputs,
+        outputs=outputs,
+        served=served,
+        helpers=list(dict.fromkeys([*helpers, *helpers_of(text)])),
+    )
+
+
 def _arguments(spec: OpSpec) -> tuple[list[_Argument], list[_Argument]]:
+    scope = Scope()
+    for port in (*spec.inputs, *spec.outputs):
+        scope.add(port.name)
     return (
-        [_Argument(_name(port), "", _SCALAR_TYPES[port.dtype]) for port in spec.inputs],
+        [_argument(port, scope, "") for port in spec.inputs],
         [
-            _Argument(_name(port), ", ".join(show_dims(port, spec, BINDING)), _type(port))
+            _argument(port, scope, ", ".join(show_dims(port, spec, BINDING)))
             for port in spec.outputs
         ],
     )
 
 
-def _name(port: Port) -> str:
-    return safe(camel(port.name))
-
-
-def _type(port: Port) -> str:
-    return _SCALAR_TYPES[port.dtype]
+def _argument(port: Port, scope: Scope, dims: str) -> _Argument:
+    name = scope[port.name]
+    return _Argument(
+        port=safe(port.name),
+        name=name,
+        dense=scope.add(f"{port.name}:dense", f"{name}Dense"),
+        argument=scope.add(f"{port.name}:argument", f"{name}Argument"),
+        dims=dims,
+        type=_SCALAR_TYPES[port.dtype],
+        acl=_ACL_TYPES[port.dtype],
+    )

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from npusmith.errors import LowerError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Dim, Program
+from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.lower.arithmetic import Site, dims_of, helpers_of, show_dims, write_host
+from npusmith.lower.arithmetic import Site, helpers_of, show_dims, write_host
+from npusmith.lower.lines import quoted
 from npusmith.lower.names import camel, safe
 from npusmith.lower.render import render
+from npusmith.lower.served import Condition, input_conditions, output_conditions
 from npusmith.lower.tiling import Tiling
 from npusmith.target.chips import Chip
 
@@ -24,6 +26,7 @@ TILING = Site(
     "{}Shape",
     _dim,
     lambda shape: f"{shape}.GetShapeSize()",
+    lambda shape: f"{shape}.GetDimNum()",
     "tiling->",
     lambda condition: [f"if ({condition}) {{", "    return ge::GRAPH_FAILED;", "}"],
 )
@@ -36,8 +39,8 @@ class _PortText:
     name: str  # in OpDef
     shape: str  # the variable that holds its shape
     ge: str  # DT_FLOAT ...
-    dims: list[str]
-    computed: bool  # are dims more than copies of input dimensions?
+    code: str  # of a log: float32 ...
+    dims: list[str]  # what SetDim gets
 
 
 def host_file(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -> str:
@@ -46,8 +49,10 @@ def host_file(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -> str
     host = write_host(program, tiling, chip, TILING)
     inputs = [_port(port, []) for port in spec.inputs]
     outputs = [_port(port, show_dims(port, spec, TILING)) for port in spec.outputs]
+    served, given = input_conditions(spec, TILING), output_conditions(spec, TILING)
     dims = "\n".join(dim for port in outputs for dim in port.dims)
-    helpers = dict.fromkeys([*host.helpers, *helpers_of(dims)])
+    sizes = "\n".join([dims, *(item.holds for item in (*served, *given))])
+    helpers = dict.fromkeys([*host.helpers, *helpers_of(sizes)])
     return render(
         "host.cpp.j2",
         op=spec,
@@ -56,14 +61,34 @@ def host_file(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -> str
         inputs=inputs,
         outputs=outputs,
         helpers=helpers,
-        dims=dims,
-        uses_std="std::" in "\n".join([*host.body, *host.fill, host.cores, dims]),
+        served=[_test(item) for item in served],
+        tests=_tests(inputs, served, given),
+        shapes=lambda lead="", tail=", ": tail.join(f"{lead}{port.shape}" for port in inputs),
+        unknown="unknown" in dims,
     )
 
 
+def _test(item: Condition) -> str:
+    return f"IsLegal({item.holds}, {quoted(item.name)}, {item.holder}, {quoted(item.legal)})"
+
+
+def _tests(inputs: list[_PortText], served: list[Condition], given: list[Condition]) -> list[str]:
+    """What the tiling function asks before it computes anything."""
+    shapes = ", ".join(port.shape for port in inputs)
+    types = [
+        f"IsType({quoted(port.name)}, context->GetInputDesc({at})->GetDataType(), ge::{port.ge}, "
+        f"{quoted(port.code)})"
+        for at, port in enumerate(inputs)
+    ]
+    whole = [f"Serves({shapes})"] if served else []
+    return [*whole, *map(_test, given), *types] if served or given else []
+
+
 def _port(port: Port, dims: list[str]) -> _PortText:
-    computed = any(not isinstance(dim, Const | Dim) for dim in dims_of(port)) if dims else False
-    return _PortText(safe(port.name), f"{camel(port.name)}Shape", port.dtype.ge, dims, computed)
+    shape = f"{camel(port.name)}Shape"
+    # a dimension that is not known yet is -1, a rank that is not known one dimension of -2
+    known = [dim if dim.isdecimal() else f"unknown ? -1 : {dim}" for dim in dims]
+    return _PortText(safe(port.name), shape, port.dtype.ge, port.dtype.value, known)
 
 
 def check_ports(program: Program, spec: OpSpec) -> None:

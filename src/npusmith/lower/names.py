@@ -22,6 +22,7 @@ _TAKEN_LIST = """
     RowFold FoldRows SpreadRows
     op blockDim stream
     NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main
+    made executor guard workspaceBytes
     userBytes workspaces ubTotal vectorCores ubBytes block_idx block_num
 """
 _RESERVED = frozenset(_KEYWORD_LIST.split()) | frozenset(_TAKEN_LIST.split())

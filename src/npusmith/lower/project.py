@@ -7,6 +7,7 @@ from pathlib import Path
 
 from npusmith.ir.nodes import Program, SyncCores
 from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.text import show_expr
 from npusmith.ir.walk import statements
 from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
 from npusmith.lower.bindings import BINDINGS, bindings_text
@@ -64,9 +65,22 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
     }
     for name, template in _BUILD:
         files[name] = render(
-            template, op=spec, chip=chip, syncs=syncs, variables=cann.VARIABLES, places=cann.PLACES
-        )
+            template, op=spec, chip=chip, syncs=syncs, served=_served(spec),
+            variables=cann.VARIABLES, places=cann.PLACES,
+        )  # fmt: skip
     return files
+
+
+def _served(spec: OpSpec) -> list[str]:
+    """Ranks, types and sizes, as lines of the README; none where nothing is known."""
+    if spec.legal is None:
+        return []
+    ports = [
+        f"`{port.name}`: {f'rank {len(port.shape)}' if port.shape else 'one element'}, "
+        f"{port.dtype.value}"
+        for port in spec.inputs
+    ]
+    return [*ports, *(f"`{show_expr(expr)}`" for expr in spec.legal)]
 
 
 def operator_json(spec: OpSpec) -> str:

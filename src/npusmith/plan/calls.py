@@ -77,6 +77,7 @@ class Text:
     kernel: Sequence[str]
     notes: tuple[str, ...] = ()
     scratch: Mapping[str, str] = field(default_factory=dict)  # float32 workspace: its length
+    legal: tuple[Expr, ...] = ()  # what holds for the shapes that are served, besides ranks
 
 
 def find_call(graph: Graph, words: Sequence[str], before: Sequence[str] = ()) -> Call | None:
@@ -130,7 +131,7 @@ def finish(text: Text, name: str) -> Written:
     )  # fmt: skip
     made = (Port("y", out.dtype, out.shape, dims=text.dims),)
     program = parse("\n".join(lines), f"{name}.tile.py")
-    return program, OpSpec(name, ports, made), text.notes
+    return program, OpSpec(name, ports, made, legal=text.legal), text.notes
 
 
 def room(elements: int, chip: Chip) -> int:

@@ -100,6 +100,7 @@ def _program(graph: Graph, found: Front, name: str, chip: Chip) -> Written:
             ("size", *_SCALARS) if few else ("rows", "rows_per_core", "size"),
             scan.cut() if few else scan.dealt(),
             scratch={"part": "pieces * 8"} if few else {},
+            legal=(Binary(BinOp.GE, dims[0], Const(found.missing)),) if found.missing else (),
         ),
         name,
     )  # fmt: skip

@@ -7,7 +7,7 @@ on chip: the row is loaded, indices become byte offsets, and `gather` takes what
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr
+from npusmith.ir.nodes import Binary, BinOp, Const, Expr
 from npusmith.plan.calls import (
     FLOATS,
     INDICES,
@@ -20,6 +20,7 @@ from npusmith.plan.calls import (
     room,
     size_text,
 )
+from npusmith.plan.scalars import same
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput
 
@@ -118,9 +119,8 @@ def _rows(call: Call, name: str, chip: Chip, x: GraphInput, index: GraphInput, a
     scalars = ("pieces", "pieces_per_core", "blocks", "ids_each", "count", "size", "inner")
     about = f"rows of {name_x} that {name_i} names"
     consts = {"IDS": room(_IDS, chip), "PIECE": piece}
-    return finish(
-        Text(call, about, _order(call, x, index), out, consts, host, scalars, kernel), name
-    )
+    inputs = _order(call, x, index)
+    return finish(Text(call, about, inputs, out, consts, host, scalars, kernel), name)
 
 
 def _elements(
@@ -178,8 +178,12 @@ def _elements(
     about = f"elements of every row of {name_x} that {name_i} names"
     consts = {"IDS": room(_IDS, chip), "ROW": most}
     notes = (f"rows of at most {most} elements",)
-    text = Text(call, about, _order(call, x, index), out, consts, host, scalars, kernel, notes)
-    return finish(text, name)
+    rows = () if shared else map(same, places[:-1], dims[:-1])
+    legal = (Binary(BinOp.LE, dims[-1], Const(most)), *rows)
+    inputs = _order(call, x, index)
+    return finish(
+        Text(call, about, inputs, out, consts, host, scalars, kernel, notes, legal=legal), name
+    )
 
 
 def _order(call: Call, *items: GraphInput) -> list[GraphInput]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr, Program
+from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.text import show_expr
 from npusmith.lang import parse
@@ -82,13 +82,18 @@ def write_pooling(
     text = "\n".join((*_head(form), "", "", *_host(form), "", "", *_kernel(form), ""))
     item, output = pooling.item, pooling.output
     assert output.dtype is not None
+    legal = tuple(
+        Binary(BinOp.GE, size, Const(window.span - 2 * window.padding))
+        for window, size in zip(pooling.windows, pooling.extents, strict=True)
+        if isinstance(size, Dim) and window.span > 2 * window.padding
+    )
     ports = (Port(pooling.name, item.dtype, item.shape, position=item.position),)
     made = (Port("y", output.dtype, output.shape, dims=pooling.dims),)
     notes = (
         "dealt to cores: blocks of rows" + " x tiles" + ("" if form.flat else " x planes"),
         f"a tile is {form.sizes.tile} outputs of a row",
     )
-    return parse(text, f"{name}.tile.py"), OpSpec(name, ports, made), notes
+    return parse(text, f"{name}.tile.py"), OpSpec(name, ports, made, legal=legal), notes
 
 
 def _form(pooling: Pooling, name: str, chip: Chip) -> Form:

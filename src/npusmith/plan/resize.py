@@ -26,8 +26,9 @@ from npusmith.plan.calls import (
     room,
     size_text,
 )
+from npusmith.plan.scalars import same
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Graph
+from npusmith.task.graph import Graph, GraphInput
 
 _KINDS = {
     "upsample_nearest1d": "nearest", "upsample_nearest2d": "nearest",
@@ -155,7 +156,27 @@ def _program(item: Resize, name: str, chip: Chip) -> Written:
     if len(item.axes) > 1:
         consts["LINES"] = room(_LINES, chip)
     about = f"{call.word} of {source}"
-    return finish(Text(call, about, [x], item.dims, consts, host, scalars, kernel, notes), name)
+    return finish(
+        Text(
+            call, about, [x], item.dims, consts, host, scalars, kernel, notes,
+            legal=_legal(item, x, dims, chip),
+        ),
+        name,
+    )  # fmt: skip
+
+
+def _legal(item: Resize, x: GraphInput, dims: tuple[Expr, ...], chip: Chip) -> tuple[Expr, ...]:
+    """Rows and tables that fit their buffers; what the number of taps was worked out for."""
+    legal: list[Expr] = [Binary(BinOp.LE, dims[-1], Const(room(_WIDEST, chip)))]
+    for at, axis in enumerate(item.axes):
+        own, out, size = dims[2 + at], item.dims[2 + at], x.shape[2 + at]
+        if axis.factor is not None and isinstance(out, Const):
+            legal.append(same(own, Const(size)))  # the factor is no whole number
+        elif isinstance(out, Const) and item.kind == "smooth":
+            legal.append(Binary(BinOp.LE, own, Const(size)))  # more would lie under the triangle
+        if axis is not item.axes[-1] and not isinstance(out, Const):
+            legal.append(Binary(BinOp.LE, out, Const(room(_LINES, chip))))
+    return tuple(legal)
 
 
 def _buffers(item: Resize, dtype: str, half: bool) -> list[str]:

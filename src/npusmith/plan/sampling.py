@@ -8,7 +8,7 @@ lies in the band is gathered, the rest has no weight in this turn.
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr
+from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.calls import (
     Call,
     Text,
@@ -20,6 +20,7 @@ from npusmith.plan.calls import (
     room,
     size_text,
 )
+from npusmith.plan.scalars import same
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput
 
@@ -105,8 +106,12 @@ def _program(
     scalars += ["across"] if affine else []
     about = f"bilinear samples of {source} where {places} says"
     consts = {"TILE": room(_TILE, chip), "BAND": room(_BAND, chip)}
+    own = call.dims(grid)
+    legal = [same(own[0], dims[0]), same(own[-1], Const(3 if affine else 2))]
+    legal += [same(own[1], Const(2))] if affine else []
     inputs = [item for item in call.graph.inputs if item in (x, grid)]
-    return finish(Text(call, about, inputs, out, consts, host, scalars, kernel), name)
+    text = Text(call, about, inputs, out, consts, host, scalars, kernel, legal=tuple(legal))
+    return finish(text, name)
 
 
 def _given(places: str) -> list[str]:

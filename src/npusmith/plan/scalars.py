@@ -10,12 +10,15 @@ ZERO, ONE = Const(0), Const(1)
 
 
 def product(items: Iterable[Expr]) -> Expr:
-    """Left to right, factors of 1 left out."""
+    """Left to right, factors of 1 left out; two numbers that meet become one."""
     result: Expr | None = None
     for item in items:
         if item == ONE:
             continue
-        result = item if result is None else Binary(BinOp.MUL, result, item)
+        if isinstance(result, Const) and isinstance(item, Const):
+            result = Const(result.value * item.value)
+        else:
+            result = item if result is None else Binary(BinOp.MUL, result, item)
     return ONE if result is None else result
 
 
@@ -39,6 +42,16 @@ def quotient(a: Expr, b: Expr) -> Expr:
 
 def remainder(a: Expr, b: Expr) -> Expr:
     return Binary(BinOp.MOD, a, b)
+
+
+def same(a: Expr, b: Expr) -> Expr:
+    return Binary(BinOp.EQ, a, b)
+
+
+def divides(a: Expr, b: Expr) -> Expr:
+    """Whether `b` is a whole multiple of `a`, which may be 0."""
+    whole = same(remainder(b, a), ZERO)
+    return whole if isinstance(a, Const) else Binary(BinOp.AND, Binary(BinOp.GT, a, ZERO), whole)
 
 
 def least(a: Expr, b: Expr) -> Expr:

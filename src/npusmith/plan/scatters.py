@@ -21,6 +21,7 @@ from npusmith.plan.calls import (
     size_text,
 )
 from npusmith.plan.picks import read_index
+from npusmith.plan.scalars import same
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Ref
 
@@ -128,7 +129,9 @@ def _rows(
     about = f"{name_x}, with rows of {name_v} {'added' if adds else 'stored'} where {name_i} says"
     consts = {"IDS": room(_IDS, chip), "ROOM": room(_ROOM, chip)}
     inputs = [item for item in call.graph.inputs if item in items]
-    return finish(Text(call, about, inputs, dims, consts, host, scalars, kernel), name)
+    values = (*call.dims(index), *dims[1:])
+    legal = tuple(map(same, call.dims(items[2]), values))
+    return finish(Text(call, about, inputs, dims, consts, host, scalars, kernel, legal=legal), name)
 
 
 def _elements(call: Call, name: str, chip: Chip) -> Written:
@@ -209,4 +212,6 @@ def _elements(call: Call, name: str, chip: Chip) -> Written:
     about = f"{name_x}, with elements of {name_v} {word} where {name_i} says"
     inputs = [item for item in call.graph.inputs if item in (x, index, values)]
     consts = {"IDS": room(_IDS, chip), "ROOM": room(_ROOM, chip)}
-    return finish(Text(call, about, inputs, dims, consts, host, scalars, kernel), name)
+    picked = call.dims(index)
+    legal = (*map(same, picked[:-1], dims[:-1]), *map(same, call.dims(values), picked))
+    return finish(Text(call, about, inputs, dims, consts, host, scalars, kernel, legal=legal), name)

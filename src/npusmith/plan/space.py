@@ -6,7 +6,7 @@ groups of every input and output, and the expressions rewritten over groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NoReturn
@@ -19,7 +19,7 @@ from npusmith.plan.dag import Dag, Value
 from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import refusal
-from npusmith.plan.scalars import product, quotient
+from npusmith.plan.scalars import divides, product, quotient, same
 from npusmith.plan.views import atoms_of
 from npusmith.task.graph import Graph, GraphInput, Node
 
@@ -59,6 +59,7 @@ class Space:
     dag: Dag
     graph: Graph
     notes: tuple[str, ...] = ()
+    legal: tuple[Expr, ...] = ()  # what holds for the input shapes that are served
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     cache: dict[Value, frozenset[int]] = field(default_factory=dict)
     backward: dict[int, bool] = field(default_factory=dict)  # which way scans run along a group
@@ -249,6 +250,26 @@ def _size_notes(used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]
     return notes
 
 
+def _legal(
+    used: Sequence[tuple[GraphInput, Dims]], called: dict[str, str], known: dict[Atom, Expr]
+) -> Iterator[Expr]:
+    """A comparison for every dimension of an input that may not have any size."""
+    for item, dims in used:
+        for i, dim in enumerate(dims):
+            own, row = Dim(called[item.name], i), leaves(dim)
+            if own in (known[leaf] for leaf in row) and len(row) == 1:
+                continue
+            parts = [product(known[leaf] for leaf in row if leaf is not part) for part in row]
+            split = next(
+                (rest for part, rest in zip(row, parts, strict=True)
+                 if known[part] == quotient(own, rest)), None,
+            )  # fmt: skip
+            if split is None:
+                yield same(own, product(known[leaf] for leaf in row))
+            else:
+                yield divides(split, own)
+
+
 _NAMES = {1: ("size",), 2: ("rows", "cols"), 3: ("batch", "rows", "cols")}
 
 
@@ -304,6 +325,7 @@ def _build(
             _refuse(meaning, i, "plan-reshape", "an axis that it differs along is lost")
     space.outputs = tuple(outputs)
     space.notes = tuple(_size_notes(used, known))
+    space.legal = tuple(_legal(used, called, known))
     origin = meaning.reader.origin
     space.origin = {new: origin[old] for old, new in rewriter.done.items() if old in origin}
     return space

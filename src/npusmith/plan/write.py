@@ -168,7 +168,7 @@ def _spec(space: Space, targets: list[Target], name: str) -> OpSpec:
     outputs = tuple(
         Port(t.name, t.output.dtype, t.output.shape, dims=t.output.dims) for t in targets
     )
-    return OpSpec(name, inputs, outputs, single_output=len(outputs) == 1)
+    return OpSpec(name, inputs, outputs, single_output=len(outputs) == 1, legal=space.legal)
 
 
 def _notes(space: Space, w: Writer, packed: Packed) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def prepare(
     )
 
 
-def package_paths() -> list[str]:
+def _package_paths() -> list[str]:
     """Folders on which the child's packages stand; TaskError when torch is not installed."""
     found: list[str] = []
     for name in _NEEDED:
@@ -126,7 +126,7 @@ def run_child(
     result: str = wire.MANIFEST,
 ) -> Boxed:
     """Run the task in the box, by the program `start`; TaskError unless it leaves `result`."""
-    paths = package_paths()
+    paths = _package_paths()
     policy = Policy(
         write=(fresh,),
         read=(*map(Path, (sys.prefix, sys.base_prefix, *paths)), *_neighbours(task.path)),
@@ -219,25 +219,23 @@ def check_files(task: Task, folder: Path, manifest: wire.Manifest) -> None:
     for name, item in manifest.parameters.items():
         if (item.shape, item.dtype) != (held[name].shape, held[name].dtype.value):
             raise _broken(task, f"parameter {name} is not as the graph says")
-    for name, item in (pair for draw in manifest.draws for pair in draw.items()):
-        own = manifest.parameters.get(name)
-        if own is None or (item.shape, item.dtype) != (own.shape, own.dtype):
-            raise _broken(task, f"drawn values of {name} are not as the graph says")
+        _check_file(task, folder, item)
     try:
         outputs = [graph.spec(name) for name in graph.outputs]
     except (KeyError, StopIteration) as error:
         raise _broken(task, "an output of the graph is not one of its nodes") from error
     for trial in manifest.trials:
         _check_trial(task, trial, manifest.arguments, len(outputs))
-        if not 0 <= trial.draw <= len(manifest.draws):
-            raise _broken(task, f"trial {trial.name} has parameters that were not drawn")
-    for item in manifest.files:
-        _check_file(task, folder, item)
+        for item in (*trial.inputs, *trial.references, *trial.goldens):
+            _check_file(task, folder, item)
 
 
 def _prune(folder: Path, manifest: wire.Manifest) -> None:
     """Remove what the task's code left beside the records."""
-    wanted = {wire.MANIFEST, *(item.file for item in manifest.files)}
+    tensors = [item.file for item in manifest.parameters.values()]
+    for trial in manifest.trials:
+        tensors += [item.file for item in (*trial.inputs, *trial.references, *trial.goldens)]
+    wanted = {wire.MANIFEST, *tensors}
     for path in folder.iterdir():
         if path.name in wanted:
             continue

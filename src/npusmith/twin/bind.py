@@ -1,9 +1,10 @@
 """PyTorch bindings on a machine without an NPU: `build_binding(...)` compiles them unmodified.
 
-A source with `EXEC_NPU_CMD(aclnnX, ...)` and PYBIND11_MODULE becomes a CPU extension against our
-own `pytorch_npu_helper.hpp` (include/bind). Beside it lies `<module>.json`, which says where the
-operators' projects are; `npusmith.device` reads it when the extension calls. PyTorch's headers are
-precompiled once per machine, in the cache.
+A source with `EXEC_NPU_CMD(aclnnX, ...)`, or with the two phases of aclnnX, and PYBIND11_MODULE
+becomes a CPU extension against our own headers (include/bind). What it registers for the dispatcher
+under its module's name is registered for the CPU. Beside it lies `<module>.json`, which says where
+the operators' projects are; `npusmith.device` reads it when the extension calls. PyTorch's headers
+are precompiled once per machine, in the cache.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import TwinError
+from npusmith.ir.opname import entry_name
 from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
 from npusmith.twin import cache, scan
+from npusmith.twin.aclnn import aclnn_header
 from npusmith.twin.compile import Unit, compile_units
+from npusmith.twin.opdef import OpText
 from npusmith.twin.project import Project, read_text
 from npusmith.twin.toolchain import INCLUDE, Compiler, find_compiler, named_compiler
 
@@ -61,7 +65,6 @@ _TORCH_HEADERS = (
     "torch/csrc/autograd/custom_function.h",
     "torch/csrc/autograd/function.h",
     "torch/extension.h",
-    "torch/library.h",
     "torch/python.h",
     "torch/script.h",
     "torch/torch.h",
@@ -70,6 +73,8 @@ _TORCH_HEADERS = (
 _LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
 _PRECOMPILED = ("algorithm", "cmath", "iostream", "map", "torch.hpp", "pytorch_npu_helper.hpp")
 _WHOLE = re.compile(r"\btorch\s*::\s*(?:autograd|nn|optim|jit|serialize|data|class_)\b")
+# A binding that registers under its module's own name: two of one operator may then be loaded.
+_OWN_SPACE = re.compile(r"\b(?!PYBIND11_MODULE\b)\w+\s*\(\s*TORCH_EXTENSION_NAME\s*,")
 # A binding that fills what it passes as an output: those contents then count.
 _FILLS = re.compile(
     r"\b(?:zeros|ones|full|zeros_like|ones_like|full_like|new_zeros|new_ones|new_full"
@@ -90,16 +95,21 @@ class Binder:
         folder = self.includes[0].parent / "lib"
         return ["-shared", "-Wl,--hash-style=gnu", f"-L{folder}", *(f"-l{x}" for x in _LIBRARIES)]
 
-    def command(self, module: str, whole: bool) -> list[str]:
-        """The compile of a binding, without its inputs and output."""
+    def command(self, module: str, whole: bool, registers: bool) -> list[str]:
+        """The compile of a binding, without its inputs and output.
+
+        `whole`: with PyTorch's own large headers. `registers`: what it registers for the dispatcher
+        is registered.
+        """
         stubs = [self.folder / "npu", *([] if whole else [self.folder / "torch"])]
         where = [f"-I{path}" for path in (BIND, *stubs, *self.includes)]
         command = [self.compiler.path, *_FLAGS, f"-DTORCH_EXTENSION_NAME={module}", *_abi()]
         if whole:
             return [*command, *where]
+        rest = [] if registers else ["-include", str(BIND / "unregistered.hpp")]
         if self.compiler.clang:
-            return [*command, *where, "-include-pch", str(self.folder / f"{_HEADER}.pch")]
-        return [*command, *where, "-include", str(self.folder / _HEADER)]
+            return [*command, *where, "-include-pch", str(self.folder / f"{_HEADER}.pch"), *rest]
+        return [*command, *where, "-include", str(self.folder / _HEADER), *rest]
 
 
 def build_binding(
@@ -119,7 +129,7 @@ def build_binding(
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     texts = {Path(source).resolve(): read_text(Path(source)) for source in sources}
-    library = compile_binding(texts, module_name)
+    library = compile_binding(texts, module_name, [project.op for project in ops.values()])
     target = folder / f"{module_name}.so"
     _replace(library, target)
     row = chip or find_chip(DEFAULT_CHIP)
@@ -132,16 +142,24 @@ def build_binding(
     return target
 
 
-def compile_binding(texts: Mapping[Path, str], module: str) -> Path:
-    """The shared object of these sources in the cache; it must not be changed there."""
+def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText] = ()) -> Path:
+    """The shared object of these sources in the cache; it must not be changed there.
+
+    `ops`: operators for whose aclnn functions there are headers, as the operators' builds make.
+    """
     binder = find_binder()
-    whole = any(_WHOLE.search(scan.blank(text)) for text in texts.values())
+    whole, registers = (
+        any(pattern.search(scan.blank(text)) for text in texts.values())
+        for pattern in (_WHOLE, _OWN_SPACE)
+    )
     parents = list(dict.fromkeys(path.parent for path in texts))
     files = [file for parent in parents for file in sorted(parent.iterdir())]
     near = [file for file in files if file.suffix in (".h", ".hpp") and file.is_file()]
     everything = {**texts, **{file: read_text(file) for file in near}}
     parts = [f"{path}\0{text}" for path, text in everything.items()]
-    key = cache.digest([binder.folder.name, module, str(whole), *parts])
+    headers = {f"aclnn_{entry_name(op.type)}.h": aclnn_header(op) for op in ops}
+    parts += [f"{name}\0{text}" for name, text in headers.items()]
+    key = cache.digest([binder.folder.name, module, str(whole), str(registers), *parts])
     place = cache.cache_root() / "bindings" / key
 
     def make(folder: Path) -> None:
@@ -150,9 +168,11 @@ def compile_binding(texts: Mapping[Path, str], module: str) -> Path:
             # Away from its folder, where a copy of the vendor's helper often lies: ours is taken.
             files.append(folder / f"source{number}.cpp")
             files[-1].write_text(f"#line 1 {json.dumps(str(path))}\n{text}")
-        beside = [f"-I{parent}" for parent in parents]
+        for name, text in headers.items():
+            (folder / name).write_text(text)
+        beside = [f"-I{folder}", *(f"-I{parent}" for parent in parents)]
         out = ["-o", str(folder / "binding.so"), *binder.link_flags()]
-        command = (*binder.command(module, whole), *beside, *map(str, files), *out)
+        command = (*binder.command(module, whole, registers), *beside, *map(str, files), *out)
         compile_units([Unit("binding", command)], folder, parents[0])
 
     if cache.fetch(place, make):
@@ -235,7 +255,8 @@ def _make_headers(binder: Binder, folder: Path) -> None:
     ending = "pch" if binder.compiler.clang else "gch"
     # The key tells the contents: a header that was only copied again is no reason to refuse.
     untimed = ["-Xclang", "-fno-pch-timestamp"] if binder.compiler.clang else []
-    command = [part for part in binder.command("binding", True) if not part.startswith("-DTORCH_")]
+    whole = binder.command("binding", True, True)
+    command = [part for part in whole if not part.startswith("-DTORCH_")]
     command += [f"-I{folder / 'torch'}", *untimed, "-x", "c++-header", str(header)]
     done = subprocess.run(
         [*command, "-o", f"{header}.{ending}"], capture_output=True, text=True, check=False

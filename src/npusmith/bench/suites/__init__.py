@@ -14,12 +14,11 @@ from npusmith.bench.suites.options import SuiteOptions
 from npusmith.errors import NpusmithError
 
 _CLASSES = {
-    "multikernelbench": ("multikernelbench", "MultiKernelBench"),
-    "multikernelbench-examples": ("examples", "Examples"),
-    "npukernelbench": ("npukernelbench", "NpuKernelBench"),
-    "kernelbench": ("kernelbench", "KernelBench"),
-    "cann-bench": ("cannbench", "CannBench"),
-    "folder": ("folder", "Folder"),
+    "multikernelbench": "MultiKernelBench",
+    "npukernelbench": "NpuKernelBench",
+    "kernelbench": "KernelBench",
+    "cann-bench": "CannBench",
+    "folder": "Folder",
 }
 NAMES = tuple(_CLASSES)
 
@@ -39,9 +38,8 @@ def open_suite(
             "usage", f"no suite is called {name}", seen=name[:80], legal=", ".join(NAMES)
         )
     # each suite imports what it needs of PyTorch; the list of names should not
-    file, kind = _CLASSES[name]
-    module = importlib.import_module(f"npusmith.bench.suites.{file}")
-    return cast(Suite, getattr(module, kind)(Path(root), read_options(options)))
+    module = importlib.import_module(f"npusmith.bench.suites.{name.replace('-', '')}")
+    return cast(Suite, getattr(module, _CLASSES[name])(Path(root), read_options(options)))
 
 
 def read_options(options: SuiteOptions | Mapping[str, str] | None) -> SuiteOptions:

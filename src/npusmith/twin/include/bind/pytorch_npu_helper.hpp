@@ -190,6 +190,8 @@ struct NPUStream {
 inline NPUStream getCurrentNPUStream(int = -1) { return {}; }
 }  // namespace c10_npu
 
+#include "aclnn.hpp"
+
 // The device of torch_npu is this machine's memory here.
 #define PrivateUse1 CPU
 #define kPrivateUse1 kCPU

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from npusmith.task import rules
+from npusmith.conformance import rules
 
 
 def install() -> None:
