@@ -15,6 +15,12 @@ from npusmith.sandbox.box import OUTPUT_BYTES, Policy, run_boxed
 from npusmith.sandbox.probe import LAYERS, probe
 
 FACTS = probe()
+# Not there at all, there but not to be changed, or forbidden: by the layer that is met first.
+REFUSALS = (b"FileNotFoundError", b"Read-only file system", b"PermissionError")
+
+
+def refused(text: bytes) -> bool:
+    return any(word in text for word in REFUSALS)
 
 
 def needs(*layers: str) -> pytest.MarkDecorator:
@@ -57,7 +63,7 @@ def test_the_environment_is_clean(boxed, monkeypatch):
 @needs("landlock")
 def test_the_environment_of_other_processes_cannot_be_read(boxed):
     result = boxed(f"open('/proc/{__import__('os').getpid()}/environ').read()")
-    assert b"PermissionError" in result.stderr
+    assert result.returncode == 1 and refused(result.stderr)
 
 
 def test_the_private_folder_is_writable_and_then_gone(boxed):
@@ -78,7 +84,7 @@ def test_a_named_folder_is_writable(boxed, tmp_path):
 def test_writing_elsewhere_is_denied_with_its_line(boxed):
     outside = Path(tempfile.gettempdir()) / "npusmith-outside"
     result = boxed(f"x = 1\nopen({str(outside)!r}, 'w')")
-    assert b"line 2" in result.stderr and b"PermissionError" in result.stderr
+    assert b"line 2" in result.stderr and refused(result.stderr)
     assert not outside.exists()
 
 
@@ -86,9 +92,9 @@ def test_writing_elsewhere_is_denied_with_its_line(boxed):
 def test_a_file_outside_cannot_be_removed_or_linked(boxed, tmp_path):
     outside = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed by the test's end
     for call in (f"os.unlink({outside.name!r})", f"os.link({outside.name!r}, 'copy')"):
-        assert b"PermissionError" in boxed(f"import os; {call}").stderr or b"OSError" in (
-            boxed(f"import os; {call}").stderr
-        )
+        result = boxed(f"import os; {call}")
+        assert result.returncode == 1
+        assert refused(result.stderr) or b"cross-device link" in result.stderr
     assert Path(outside.name).exists() and not (tmp_path / "copy").exists()
 
 
@@ -99,11 +105,11 @@ def test_reading_can_be_limited_to_what_is_named(boxed, tmp_path_factory):
     homes = (Path(sys.prefix), Path(sys.base_prefix))
     text = f"print(open({str(secret)!r}).read())"
     assert boxed(text).stdout == b"secret\n"
-    assert b"PermissionError" in boxed(text, read=homes).stderr
+    assert refused(boxed(text, read=homes).stderr)
     assert boxed(text, read=(*homes, secret)).stdout == b"secret\n"
     accounts = "print(len(open('/etc/group').read()) > 0)"
     assert boxed(accounts).stdout == b"True\n"
-    assert b"PermissionError" in boxed(accounts, read=homes).stderr
+    assert refused(boxed(accounts, read=homes).stderr)
 
 
 @needs("seccomp")

@@ -42,8 +42,9 @@ def machine(request):
     return request.param
 
 
-def verdict(machine: str, name: str, *args: int, processes=False, network=False) -> int:
-    steps = build(machine, processes=processes, network=network, pid=PID, path_at=PATH_AT)
+def verdict(machine: str, name: str, *args: int, **how: bool) -> int:
+    rules = {"processes": False, "network": False, "tree": True, **how}
+    steps = build(machine, pid=PID, path_at=PATH_AT, **rules)
     arch = ARCHES[machine]
     number = NUMBERS[name][arch.column]
     if number < 0:
@@ -64,19 +65,19 @@ def test_kernel_doors_are_always_denied(machine, name, processes):
 
 
 def test_ordinary_calls_pass(machine):
-    steps = build(machine, processes=False, network=False, pid=PID, path_at=PATH_AT)
+    steps = build(machine, processes=False, network=False, pid=PID, path_at=PATH_AT, tree=True)
     taken = {row[ARCHES[machine].column] for row in NUMBERS.values()}
     free = [number for number in range(300) if number not in taken]
     assert all(run(steps, ARCHES[machine].audit, number) == ALLOW for number in free)
 
 
 def test_another_machine_s_calls_kill(machine):
-    steps = build(machine, processes=True, network=True, pid=PID, path_at=PATH_AT)
+    steps = build(machine, pid=PID, path_at=PATH_AT, processes=True, network=True, tree=True)
     assert run(steps, 0x40000003, 4) == KILL  # i386
 
 
 def test_x32_calls_do_not_exist():
-    steps = build("x86_64", processes=True, network=True, pid=PID, path_at=PATH_AT)
+    steps = build("x86_64", processes=True, network=True, pid=PID, path_at=PATH_AT, tree=True)
     assert run(steps, ARCHES["x86_64"].audit, 0x40000000 | 101) == denied(errno.ENOSYS)
 
 
@@ -123,3 +124,62 @@ def test_numbers_agree_with_the_kernel_s_headers(machine):
         name: known[name] for name in ours if name in known
     }
     assert len(set(ours) & set(known)) > 40
+
+
+def test_no_file_may_lend_the_user_s_rights(machine):
+    create, other = 0o100, 0o1
+    for name, before in (("chmod", (0,)), ("fchmodat", (0, 0)), ("mknodat", (0, 0))):
+        if NUMBERS[name][ARCHES[machine].column] < 0:
+            continue
+        assert verdict(machine, name, *before, 0o4755) == denied()
+        assert verdict(machine, name, *before, 0o2755) == denied()
+        assert verdict(machine, name, *before, 0o755) == ALLOW
+    assert verdict(machine, "openat", 0, 0, create, 0o4755) == denied()
+    assert verdict(machine, "openat", 0, 0, 0x400000, 0o2755) == denied()
+    assert verdict(machine, "openat", 0, 0, create, 0o644) == ALLOW
+    assert verdict(machine, "openat", 0, 0, other, 0o4755) == ALLOW  # the mode is not looked at
+    assert verdict(machine, "openat2") == denied(errno.ENOSYS)  # its mode lies in memory
+
+
+@pytest.mark.parametrize("name", ["fchmod", "fchmodat", "utimensat", "fchmodat2"])
+def test_modes_and_times_need_a_tree_of_the_box_s_own(machine, name):
+    assert verdict(machine, name) == ALLOW
+    assert verdict(machine, name, tree=False) == denied()
+
+
+@pytest.mark.parametrize("name", ["fchown", "fsetxattr", "memfd_create", "shmget", "mq_open"])
+@pytest.mark.parametrize("processes", [False, True])
+def test_owners_attributes_and_hidden_memory_are_always_denied(machine, name, processes):
+    assert verdict(machine, name, processes=processes, network=True) == denied()
+
+
+def test_shared_memory_without_a_file_is_denied(machine):
+    private, shared, anonymous = 2, 1, 0x20
+    assert verdict(machine, "mmap", 0, 0, 0, shared | anonymous) == denied()
+    assert verdict(machine, "mmap", 0, 0, 0, shared | 2 | anonymous) == denied()  # validated
+    assert verdict(machine, "mmap", 0, 0, 0, private | anonymous) == ALLOW
+    assert verdict(machine, "mmap", 0, 0, 0, shared) == ALLOW
+
+
+def test_limits_and_priorities_of_others_stay_theirs(machine):
+    for name in ("prlimit64", "sched_setaffinity", "sched_setattr"):
+        assert verdict(machine, name, 0, 7) == ALLOW
+        assert verdict(machine, name, 1, 7) == denied()
+        assert verdict(machine, name, 1 << 32, 7) == ALLOW  # the kernel reads 32 bits: 0
+    assert verdict(machine, "setpriority", 0, 0, 19) == ALLOW
+    assert verdict(machine, "setpriority", 0, 1, 19) == denied()
+    assert verdict(machine, "setpriority", 2, 0, 19) == denied()
+    assert verdict(machine, "ioprio_set", 1, 0) == ALLOW
+    assert verdict(machine, "ioprio_set", 3, 0) == denied()
+
+
+def test_handles_answer_questions_and_take_no_orders(machine):
+    assert verdict(machine, "ioctl", 0, 0x5401) == ALLOW
+    for order in (0x5412, 0x40086602, 0x541C, 0x4004667E):  # type, attributes, console, ...
+        assert verdict(machine, "ioctl", 0, order) == denied(errno.ENOTTY)
+
+
+def test_calls_that_nobody_has_looked_at_do_not_exist(machine):
+    steps = build(machine, pid=PID, path_at=PATH_AT, processes=True, network=True, tree=True)
+    assert run(steps, ARCHES[machine].audit, 470) == denied(errno.ENOSYS)
+    assert run(steps, ARCHES[machine].audit, 100_000) == denied(errno.ENOSYS)

@@ -19,12 +19,12 @@ OUTSIDE = Path(tempfile.gettempdir()) / "npusmith-task-outside"
 
 # Each deed is tried in one run; its outcome becomes one input value: 1 when it was denied.
 DEEDS = f"""
-import os, socket, subprocess, sys
+import errno, os, socket, subprocess, sys
 def denied(deed):
     try:
         deed()
-    except PermissionError:
-        return 1.0
+    except OSError as error:  # forbidden, not to be changed, or not there at all
+        return float(error.errno in (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT))
     return 0.0
 deeds = [
     lambda: os.fork(),
@@ -77,6 +77,8 @@ def refuse(task, folder: Path, **limits) -> TaskError:
     ("deed", "code"),
     [
         ("os.fork()", "task-denied"),
+        (f"open({__file__!r}).read()", "task-denied"),  # it exists, but not for a task
+        ("open('/usr/bin/none', 'w')", "task-denied"),
         ("os._exit(0)", "task-exited"),
         ("os.abort()", "task-crashed"),
         ("bytearray(64 << 30)", "task-memory"),

@@ -173,7 +173,8 @@ def test_a_model_cannot_read_the_references(six: Judge, prepared: Prepared) -> N
     peek = f"print(open({str(prepared.folder / 'manifest.json')!r}).read())"
     verdict = six(MODEL.replace("import custom_ops_lib", f"import custom_ops_lib\n{peek}"))
     assert codes(verdict) == ["module-failed"]
-    assert "PermissionError" in verdict.findings[0].message
+    message = verdict.findings[0].message  # there is no such file for it, or it may not open it
+    assert "FileNotFoundError" in message or "PermissionError" in message
 
 
 def test_a_kernel_that_does_not_compile_is_told_at_its_line(six: Judge) -> None:

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +42,8 @@ class Policy:
     """What a boxed program may do; everything else is denied.
 
     write: folders it may change (they must exist); a private temporary folder is added.
-    read: None for every file, or only these files and folders besides the system's own.
+    read: None for every file, or only these files and folders besides the system's own; nothing
+    else is there at all for the program.
     memory_bytes: private memory of each process. file_bytes: size of each file it writes.
     processes: may it start other programs (a compiler driver must)? Threads are always allowed.
     """
@@ -82,15 +83,19 @@ def run_boxed(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     cwd: Path,
+    without: Collection[str] = (),
 ) -> Boxed:
     """Run `argv` under `policy` and wait for its end; nothing that it started outlives this call.
 
+    without: layers of sandbox.probe.LAYERS to leave out, as on a machine that lacks them.
     Raises SandboxError when the program cannot be started at all.
     """
     program = _find_program(str(argv[0]))
-    with temporary_folder("npusmith-box-") as home:
+    with temporary_folder("npusmith-box-") as name:
+        home = name.resolve()
         outside = _environment(home)
         spec = _spec(program, argv, policy, {**outside, **(env or {})}, home, cwd)
+        spec["without"] = list(without)
         return _Run(spec, policy.seconds, stdin, outside, cwd).wait()
 
 
@@ -114,7 +119,11 @@ def _spec(
     home: Path,
     cwd: Path,
 ) -> dict[str, object]:
-    reads = None if policy.read is None else [str(path.resolve()) for path in policy.read]
+    reads = None
+    if policy.read is not None:
+        libraries = map(Path, filter(None, env.get("LD_LIBRARY_PATH", "").split(":")))
+        wanted = (*policy.read, Path(program), *libraries)
+        reads = [str(path.absolute()) for path in wanted]
     for folder in (*policy.write, cwd):
         if not folder.exists():
             raise SandboxError("sandbox-folder", f"{folder} does not exist", seen=str(folder))
@@ -124,7 +133,7 @@ def _spec(
         "env": env,
         "cwd": str(cwd.resolve()),
         "home": str(home),
-        "write": [str(path.resolve()) for path in (*policy.write, home)],
+        "write": [str(path.absolute()) for path in (*policy.write, home)],
         "read": reads,
         "seconds": float(policy.seconds),
         "memory": policy.memory_bytes,

@@ -1,8 +1,9 @@
 """The launcher: builds the box from inside and starts the program in it. Standard library only.
 
 Three processes: the launcher enters new namespaces; its child is process 1 of the new process
-namespace, keeps the clock and reaps; its grandchild puts on Landlock, limits and the system-call
-filter and becomes the program. When process 1 ends the kernel kills all that is left.
+namespace, makes the file tree, keeps the clock and reaps; its grandchild puts on Landlock, limits
+and the system-call filter and becomes the program. When process 1 ends the kernel kills all that
+is left.
 Orders come in on one pipe, whose end of file means that whoever gave them is gone; the report goes
 out on another as lines: "missing LAYER", "failed TEXT", "timeout", "end CODE PEAK_BYTES".
 """
@@ -18,7 +19,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from npusmith.sandbox import kernel, landlock, seccomp
+from npusmith.sandbox import kernel, landlock, mounts, seccomp
 
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _LIBRARY_BYTES = 4 << 30  # address space above the memory limit: mapped files and reservations
@@ -27,6 +28,7 @@ _THREADS = 512
 _TICK_MS = 20  # how often process 1 looks for dead children where pidfd is not available
 
 SPACES = (
+    ("user-namespace", kernel.CLONE_NEWUSER),
     ("network-namespace", kernel.CLONE_NEWNET),
     ("pid-namespace", kernel.CLONE_NEWPID),
     ("ipc-namespace", kernel.CLONE_NEWIPC),
@@ -52,7 +54,8 @@ def main() -> None:
     orders = _read_orders(orders_fd)
     if orders is None:
         return
-    spaces = _enter_spaces(report)
+    spaces = _enter_spaces(report, orders["without"])
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # the program may not look into us or process 1
     keeper = os.fork()
     if keeper == 0:
         _keep(orders, orders_fd, report, spaces)
@@ -77,19 +80,17 @@ def _read_orders(fd: int) -> dict[str, Any] | None:
     return None
 
 
-def _enter_spaces(report: Report) -> int:
+def _enter_spaces(report: Report, without: list[str]) -> int:
     """Enter every namespace that can be had; gives the flags of those entered."""
     user, group = os.geteuid(), os.getegid()  # afterwards both read as "nobody" until mapped
-    try:
-        kernel.unshare(kernel.CLONE_NEWUSER)
-        entered = kernel.CLONE_NEWUSER
-        _map_user(user, group)
-    except OSError:
-        entered = 0
-        report.line("missing", "user-namespace")
+    entered = 0
     for name, flag in SPACES:
         try:
+            if name in without:
+                raise OSError("left out")
             kernel.unshare(flag)
+            if flag == kernel.CLONE_NEWUSER:
+                _map_user(user, group)
             entered |= flag
         except OSError:
             report.line("missing", name)
@@ -119,16 +120,37 @@ def _keep(orders: dict[str, Any], orders_fd: int, report: Report, spaces: int) -
             kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         deadline = time.monotonic() + orders["seconds"]
+        tree, alone = _enter_tree(orders, report, spaces)
         program = os.fork()
         if program == 0:
-            _become(orders, report, spaces)
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # the program may not look into this process
+            _become(orders, report, spaces, tree, alone)
         _close_output()
         code = _watch(program, orders_fd, report, deadline)
         if not spaces & kernel.CLONE_NEWPID:
             _kill_descendants()
     finally:
         os._exit(code)
+
+
+def _enter_tree(orders: dict[str, Any], report: Report, spaces: int) -> tuple[bool, bool]:
+    """Enter a file tree of the box's own: was it to be had, and has it a /proc of its own?"""
+    read = orders["read"]
+    alone = bool(spaces & kernel.CLONE_NEWPID)
+    tree = own = False
+    try:
+        if "mount-namespace" in orders["without"]:
+            raise OSError("left out")
+        places = [*landlock.SYSTEM, *(read or ())]
+        devices = landlock.DEVICES
+        own = mounts.enter(
+            orders["home"], orders["write"], places, devices, whole=read is None, alone=alone
+        )
+        tree = True
+    except OSError:
+        report.line("missing", "mount-namespace")
+    if not own:
+        report.line("missing", "private-proc")
+    return tree, own
 
 
 def _close_output() -> None:
@@ -217,7 +239,9 @@ def _status(name: str) -> dict[bytes, list[bytes]]:
     return {row[0]: row[2].split() for row in rows}
 
 
-def _become(orders: dict[str, Any], report: Report, spaces: int) -> NoReturn:
+def _become(
+    orders: dict[str, Any], report: Report, spaces: int, tree: bool, alone: bool
+) -> NoReturn:
     """Put on every layer, then turn into the program."""
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
@@ -226,13 +250,14 @@ def _become(orders: dict[str, Any], report: Report, spaces: int) -> NoReturn:
         _set_limits(orders, spaces)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         kernel.drop_capabilities()
-        _layer(report, "landlock", landlock.restrict, _fs(orders))
+        settings = {name: orders[name] for name in ("write", "read", "network")}
+        _layer(report, "landlock", landlock.restrict, {**settings, "alone": alone}, orders)
         path = ctypes.create_string_buffer(os.fsencode(orders["program"]))
         argv, env = _vector(orders["argv"]), _vector([f"{k}={v}" for k, v in orders["env"].items()])
         _default_signals()
         rules = {"pid": os.getpid(), "path_at": ctypes.addressof(path)}
-        rules |= {"processes": orders["processes"], "network": orders["network"]}
-        _layer(report, "seccomp", seccomp.load, rules)
+        rules |= {"processes": orders["processes"], "network": orders["network"], "tree": tree}
+        _layer(report, "seccomp", seccomp.load, rules, orders)
         kernel.libc.execve(path, argv, env)
         report.line("failed", f"{orders['program']}: {os.strerror(ctypes.get_errno())}")
     except BaseException as error:
@@ -241,12 +266,12 @@ def _become(orders: dict[str, Any], report: Report, spaces: int) -> NoReturn:
         os._exit(127)
 
 
-def _fs(orders: dict[str, Any]) -> dict[str, Any]:
-    return {name: orders[name] for name in ("write", "read", "network")}
-
-
-def _layer(report: Report, name: str, put_on: Any, settings: dict[str, Any]) -> None:
+def _layer(
+    report: Report, name: str, put_on: Any, settings: dict[str, Any], orders: dict[str, Any]
+) -> None:
     try:
+        if name in orders["without"]:
+            raise OSError("left out")
         put_on(**settings)
     except OSError:
         report.line("missing", name)

@@ -24,12 +24,20 @@ _SCOPES = 0b11  # abstract UNIX sockets and signals stay inside
 
 # What programs read to start at all: libraries, loader cache, processor facts, devices.
 SYSTEM = (
-    "/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/proc", "/sys",
+    "/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin",
+    "/sys/devices/system/cpu", "/sys/devices/system/node",
     # of /etc what loaders, compilers' links and time need, not what the machine keeps to itself
     "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-    "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd", "/etc/ssl",
+    "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd",
 )  # fmt: skip
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+# Not /dev/zero: its shared mappings are memory that no limit of a process counts.
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+# Of a /proc that shows other processes, too; /proc/self is the program's own, not its children's.
+_PROC = (
+    "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/self",
+    "/proc/stat", "/proc/sys/kernel/random", "/proc/sys/vm/overcommit_memory", "/proc/uptime",
+    "/proc/version",
+)  # fmt: skip
 
 
 def abi() -> int:
@@ -47,9 +55,10 @@ def _handled(version: int) -> int:
     return rights | (_IOCTL if version >= 5 else 0)
 
 
-def restrict(write: list[str], read: list[str] | None, network: bool) -> None:
+def restrict(write: list[str], read: list[str] | None, network: bool, alone: bool) -> None:
     """From here on: change only what lies beneath `write`; read all, or `read` and the system's.
 
+    alone: /proc shows the box's own processes only.
     Raises OSError where the kernel has no Landlock. The caller has set no-new-privileges.
     """
     version = abi()
@@ -67,7 +76,8 @@ def restrict(write: list[str], read: list[str] | None, network: bool) -> None:
             _allow(ruleset, path, rights)
         for path in DEVICES:
             _allow(ruleset, path, rights & (_READ | WRITE_FILE | _TRUNCATE | _IOCTL))
-        for path in (*SYSTEM, *read) if read is not None else ():
+        proc = ("/proc",) if alone else _PROC
+        for path in (*SYSTEM, *proc, *read) if read is not None else ():
             _allow(ruleset, path, _READ)
         kernel.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:

@@ -13,6 +13,8 @@ from npusmith.sandbox.folder import temporary_folder
 
 LAYERS = (
     "user-namespace",
+    "mount-namespace",
+    "private-proc",
     "network-namespace",
     "pid-namespace",
     "ipc-namespace",

@@ -226,6 +226,7 @@ def _run_once(
 ) -> list[_Answer]:
     folder = built.modules.parent / f"run{attempt}"
     folder.mkdir()
+    _inputs(folder).mkdir()
     (folder / wire.CALLS).touch()
     (folder / wire.LOGS).mkdir()
     _link_cache(built, folder / "cache")
@@ -291,14 +292,18 @@ def _orders(
 
 
 def _copy_in(folder: Path, trial: TrialData, name: str) -> Path:
-    """Inputs lie apart from the references, which the candidate may not see."""
-    target = folder / name
+    """Inputs lie apart from the references, in a folder that the candidate may only read."""
+    target = _inputs(folder) / name
     with contextlib.suppress(FileExistsError):
         try:
             os.link(trial.folder / name, target)
         except OSError:
             target.write_bytes((trial.folder / name).read_bytes())
     return target
+
+
+def _inputs(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-inputs")
 
 
 def _start(
@@ -314,7 +319,8 @@ def _start(
     policy = Policy(
         write=(folder,),
         read=(
-            *map(Path, places), built.root, built.modules, built.toolchain.folder, *built.builds,
+            *map(Path, places), _inputs(folder), built.root, built.modules,
+            built.toolchain.folder, *built.builds,
         ),
         seconds=seconds + 30,
         memory_bytes=_MEMORY,

@@ -6,8 +6,10 @@ record and file size before anything is believed.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -28,6 +30,7 @@ SEEDS = (11, 23, 37, 41, 59)
 MODEL_SEED = 7
 SHAPE_ELEMENTS = 4 << 20
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
+_ABSENT = re.compile(r"No such file or directory: b?'([^'\0]+)'")
 _START = (
     "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; "
     "from npusmith.task import child; child.main()"
@@ -87,6 +90,11 @@ def prepare(
     )
 
 
+def python_places() -> tuple[Path, ...]:
+    """What a boxed Python reads to import what we need; TaskError when torch is not installed."""
+    return tuple(map(Path, (sys.prefix, sys.base_prefix, *_package_paths())))
+
+
 def _package_paths() -> list[str]:
     """Folders on which the child's packages stand; TaskError when torch is not installed."""
     found: list[str] = []
@@ -129,7 +137,7 @@ def run_child(
     paths = _package_paths()
     policy = Policy(
         write=(fresh,),
-        read=(*map(Path, (sys.prefix, sys.base_prefix, *paths)), *_neighbours(task.path)),
+        read=(*python_places(), *_neighbours(task.path)),
         seconds=limits.seconds,
         memory_bytes=limits.memory_bytes,
         file_bytes=limits.file_bytes,
@@ -157,7 +165,8 @@ def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits, result
         raise TaskError("task-timeout", message, place, seen=f"while {stage}")
     if failure := _read_failure(fresh):
         place = Place(str(task.path), failure.line, failure.function)
-        raise TaskError(failure.code, failure.message, place, seen=failure.seen, hint=failure.hint)
+        code = "task-denied" if _is_hidden(failure) else failure.code
+        raise TaskError(code, failure.message, place, seen=failure.seen, hint=failure.hint)
     said = boxed.stderr[-300:].decode(errors="replace").strip().rpartition("\n")[2]
     seen = f"while {stage}; stderr ends: {said}" if said else f"while {stage}"
     if boxed.out_of_memory:
@@ -168,6 +177,14 @@ def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits, result
         raise TaskError("task-crashed", message, place, seen=seen)
     message = f"the task ended its process with exit code {boxed.returncode}"
     raise TaskError("task-exited", message, place, seen=seen)
+
+
+def _is_hidden(failure: wire.Failure) -> bool:
+    """Was a file asked for that exists, but not in the box?"""
+    named = _ABSENT.search(failure.message)
+    with contextlib.suppress(OSError, ValueError):
+        return named is not None and Path(named[1]).is_absolute() and Path(named[1]).exists()
+    return False
 
 
 def _read_failure(fresh: Path) -> wire.Failure | None:

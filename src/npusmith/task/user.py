@@ -70,8 +70,8 @@ def _code_of(error: BaseException, code: str) -> str:
 def _is_denied(error: BaseException) -> bool:
     if type(error).__name__ == "gaierror":  # a name look-up needs the network
         return True
-    too_large = isinstance(error, OSError) and error.errno == errno.EFBIG
-    return isinstance(error, PermissionError) or too_large
+    refused = isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.EROFS)
+    return isinstance(error, PermissionError) or refused
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -29,7 +29,7 @@ from npusmith.twin import cache, scan
 from npusmith.twin.aclnn import aclnn_header
 from npusmith.twin.compile import Unit, compile_units
 from npusmith.twin.opdef import OpText
-from npusmith.twin.project import Project, read_text
+from npusmith.twin.project import Project, beside, read_text
 from npusmith.twin.toolchain import INCLUDE, Compiler, find_compiler, named_compiler
 
 BIND = INCLUDE / "bind"
@@ -92,8 +92,12 @@ class Binder:
 
     def link_flags(self) -> list[str]:
         """PyTorch's libraries by name: whoever imports the binding has loaded them before."""
-        folder = self.includes[0].parent / "lib"
-        return ["-shared", "-Wl,--hash-style=gnu", f"-L{folder}", *(f"-l{x}" for x in _LIBRARIES)]
+        libraries = [f"-l{name}" for name in _LIBRARIES]
+        return ["-shared", "-Wl,--hash-style=gnu", f"-L{self.library}", *libraries]
+
+    @property
+    def library(self) -> Path:
+        return self.includes[0].parent / "lib"
 
     def command(self, module: str, whole: bool, registers: bool) -> list[str]:
         """The compile of a binding, without its inputs and output.
@@ -170,10 +174,12 @@ def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText
             files[-1].write_text(f"#line 1 {json.dumps(str(path))}\n{text}")
         for name, text in headers.items():
             (folder / name).write_text(text)
-        beside = [f"-I{folder}", *(f"-I{parent}" for parent in parents)]
+        where = [f"-I{folder}", *(f"-I{parent}" for parent in parents)]
         out = ["-o", str(folder / "binding.so"), *binder.link_flags()]
-        command = (*binder.command(module, whole, registers), *beside, *map(str, files), *out)
-        compile_units([Unit("binding", command)], folder, parents[0])
+        command = (*binder.command(module, whole, registers), *where, *map(str, files), *out)
+        near = [item for path in texts for item in beside(path)]
+        read = (BIND, INCLUDE, binder.folder, *binder.includes, binder.compiler.home, *near)
+        compile_units([Unit("binding", command)], folder, parents[0], (*read, binder.library))
 
     if cache.fetch(place, make):
         cache.keep_newest(place.parent, _KEPT, place)

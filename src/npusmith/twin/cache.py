@@ -43,8 +43,9 @@ def fetch(folder: Path, make: Callable[[Path], None]) -> bool:
 
     What `make` raises leaves no folder behind; TwinError cache-unusable if nothing can be written.
     """
-    with contextlib.suppress(FileNotFoundError):
-        os.utime(folder / _MARKER)  # used now: keep_newest goes by this
+    if (folder / _MARKER).exists():
+        with contextlib.suppress(OSError):  # in a box it is there to be read only
+            os.utime(folder / _MARKER)  # used now: keep_newest goes by this
         return False
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

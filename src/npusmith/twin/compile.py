@@ -23,7 +23,7 @@ from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, diagnose, forbid, scan, wrapper
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
-from npusmith.twin.project import Project, local_headers, read_text
+from npusmith.twin.project import Project, beside, read_text
 from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
@@ -103,12 +103,11 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
     if not known:
         command = [*chain.host_command(), *project.host_flags]
         units.append(_unit("host", chain, command, list(project.hosts), folder, []))
-    compiler = Path(chain.compiler.path).resolve().parent.parent
-    ours = (project.root, INCLUDE, chain.folder, compiler)
-    compile_units(units, folder, project.root, read=ours)
+    read = (project.root, *chain.places)
+    compile_units(units, folder, project.root, read)
     if not known:
         _keep_host(project, hosts, folder)
-    _check_device(chain, kinds, project.kernel_texts, [wrapper.ENTRY], folder, project.kernel)
+    _check_device(chain, kinds, project.kernel_texts, [wrapper.ENTRY], folder, project.kernel, read)
     _note_extras(project, folder)
 
 
@@ -185,6 +184,7 @@ def _check_device(
     entries: Sequence[str],
     folder: Path,
     kernel: Path,
+    read: Sequence[Path],
 ) -> None:
     """Look for C++ that AI cores do not have; the precise look costs a second compile.
 
@@ -205,7 +205,7 @@ def _check_device(
     graph = ("-fcallgraph-info", "-fno-optimize-sibling-calls", *keep)
     flags = (*graph, f"-I{kernel.parent}", "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))
-    compile_units([unit], folder, kernel.parent)
+    compile_units([unit], folder, kernel.parent, read)
     forbid.check_graph(folder / "graph.ci", entries)
 
 
@@ -236,24 +236,22 @@ def compile_file(
     """
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
-    near = {path.parent, *(header.parent for header in local_headers(path))}
-    ours = (*near, INCLUDE, chain.folder, Path(chain.compiler.path).resolve().parent.parent)
+    read = (*beside(path), *chain.places)
     both = host and kinds.cube
     units = _kernel_units(chain, kinds, text, folder, path.parent, visible=both)
-    compile_units(units, folder, path.parent, read=ours)
+    compile_units(units, folder, path.parent, read)
     entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
-    _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path)
+    _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path, read)
 
 
-def compile_units(
-    units: Sequence[Unit], folder: Path, root: Path, read: tuple[Path, ...] | None = None
-) -> None:
+def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequence[Path]) -> None:
     """Run the compiles side by side in one sandbox; CompileError with the errors of all of them.
 
-    `read`: None for every file, or what the compiler may read besides the system's own.
+    `read`: what the compiler may read besides the system's own. A source can include any file that
+    it names, and the message shows the file's lines.
     """
     policy = Policy(
-        write=(folder,), read=read, seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
+        write=(folder,), read=tuple(read), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
     )
     script = " & ".join(unit.script(folder) for unit in units) + " & wait"
     boxed = run_boxed(["/bin/sh", "-c", script], policy, cwd=folder)

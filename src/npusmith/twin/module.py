@@ -66,7 +66,7 @@ def _build_direct(submission: Submission, chip: Chip, root: Path, modules: Path)
     kernels = {root / name: read_text(root / name) for name in submission.kernels}
     includes = [root / name for name in submission.includes]
     units = {path: wrapper.file_unit(path, text) for path, text in kernels.items()}
-    library = _compile_kernels(chain, units, kernels, includes, modules)
+    library = _compile_kernels(chain, units, kernels, includes, root, modules)
     _make_binding(submission, root, includes, modules)
     memory = compile_binding({BIND / "memory.cpp": read_text(BIND / "memory.cpp")}, MEMORY)
     shutil.copyfile(memory, modules / f"{MEMORY}.so")
@@ -79,6 +79,7 @@ def _compile_kernels(
     units: Mapping[Path, str],
     kernels: Mapping[Path, str],
     includes: list[Path],
+    root: Path,
     folder: Path,
 ) -> Path:
     """One library of all kernel sources, with its functions visible to the binding."""
@@ -96,7 +97,8 @@ def _compile_kernels(
         *where, *map(str, files), "-o", str(out), *chain.link_flags(),
         f"-Wl,-rpath,{chain.folder}",
     )  # fmt: skip
-    compile.compile_units([compile.Unit("kernels", command)], folder, folder.parent)
+    unit = compile.Unit("kernels", command)
+    compile.compile_units([unit], folder, folder.parent, (root, *chain.places))
     forbid.check_text(kernels)
     return out
 

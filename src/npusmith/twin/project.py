@@ -20,6 +20,7 @@ from npusmith.twin.finding import Finding
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
 _MOST_BYTES = 16 << 20  # of one source file
 _KERNEL_FILE = re.compile(r"\bKERNEL_FILE\s+([\w./-]+)")
+_HEADERS = (".h", ".hpp", ".hh", ".hxx", ".inc", ".inl", ".ipp", ".tpp", ".def")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
 _MOST_HEADERS = 200
 _API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
@@ -145,10 +146,19 @@ def local_headers(path: Path) -> list[Path]:
         file = queue.pop()
         for name in _INCLUDE.findall(read_text(file)):
             header = (file.parent / name).resolve()
-            if header.is_file() and header not in found and header.is_relative_to(around):
+            code = header.suffix in (*_SOURCES, *_HEADERS)  # nobody's key or password
+            if code and header.is_file() and header not in found and header.is_relative_to(around):
                 found[header] = None
                 queue.append(header)
     return list(found)
+
+
+def beside(path: Path) -> list[Path]:
+    """What a compile of a source by itself reads: it, the headers of its folder, local_headers."""
+    path = path.resolve()
+    near = [item for item in sorted(path.parent.iterdir()) if item.suffix in _HEADERS]
+    own = [item for item in near if item.is_file() and item.resolve().parent == path.parent]
+    return [path, *own[:_MOST_HEADERS], *local_headers(path)]
 
 
 def _base(root: Path) -> Path:

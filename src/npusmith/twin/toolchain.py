@@ -59,6 +59,13 @@ class Compiler:
     version: str
     clang: bool
 
+    @property
+    def home(self) -> Path:
+        """The folder of its programs and headers; never one that holds a user's files as well."""
+        real = Path(self.path).resolve()
+        prefix = real.parent.parent
+        return real.parent if Path.home().is_relative_to(prefix) else prefix
+
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
@@ -76,6 +83,11 @@ class Toolchain:
     def timer(self) -> Path:
         """The program that says how long a recorded launch would take (timing/simulate.py)."""
         return self.folder / "timer"
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """What a boxed compile reads besides its own sources."""
+        return INCLUDE, self.folder, self.compiler.home
 
     def kernel_command(self) -> list[str]:
         """The compile of a kernel translation unit, without its input and output."""

@@ -21,6 +21,7 @@ import npusmith
 from npusmith import __version__
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.sandbox.folder import temporary_folder
+from npusmith.task.trials import python_places
 from npusmith.twin.cache import cache_root, digest
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
@@ -99,9 +100,15 @@ def _run(tasks: Sequence[Sized], most: int) -> list[Size]:
             "scale_bytes": most,
             "out": str(out),
         }
+        policy = Policy(
+            write=(folder,),
+            read=(*python_places(), *{task.path.parent for task in tasks}),
+            seconds=10 + _SECONDS_EACH * len(tasks),
+            memory_bytes=4 << 30,
+        )
         boxed = run_boxed(
             [sys.executable, "-c", _START],
-            Policy(write=(folder,), seconds=10 + _SECONDS_EACH * len(tasks), memory_bytes=4 << 30),
+            policy,
             stdin=json.dumps(orders).encode(),
             env={"PYTHONPATH": str(Path(npusmith.__file__).parents[1])},
             cwd=folder,

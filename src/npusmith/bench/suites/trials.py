@@ -13,6 +13,7 @@ from npusmith import __version__
 from npusmith.bench.suites import wire
 from npusmith.errors import Place, TaskError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.task.trials import python_places
 from npusmith.twin import cache
 
 _START = "from npusmith.bench.suites.reference import main; main()"
@@ -97,7 +98,8 @@ def _run(order: Order, folder: Path, seconds: float, memory_mb: float) -> None:
 def _child(order: Order, folder: Path, seconds: float, memory_mb: float, start: str) -> Boxed:
     """The boxed process that runs the reference, and leaves its record in the folder."""
     policy = Policy(
-        write=(folder,), seconds=seconds, memory_bytes=int(memory_mb * (1 << 20)),
+        write=(folder,), read=(*python_places(), Path(order.path).parent), seconds=seconds,
+        memory_bytes=int(memory_mb * (1 << 20)),
         file_bytes=4 << 30,
     )  # fmt: skip
     return run_boxed(
