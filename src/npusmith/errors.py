@@ -1421,6 +1421,12 @@ _TWIN_HOST: list[Code] = [
     *_warn(
         "twin",
         (
+            "parameters-fixed",
+            "A class has other parameters than the reference, so it was judged on its own alone.",
+            "parameters and buffers under the names and in the shapes of the task's Model",
+            "name them as Model does, and compute what follows from them in forward",
+        ),
+        (
             "cheat-arithmetic",
             "The Python part uses arithmetic operators; on tensors that is computing with PyTorch.",
             "arithmetic on sizes only",
@@ -1449,6 +1455,15 @@ _TWIN_HOST: list[Code] = [
             "InferDataType does not give the type that the run has.",
             "the element type of each output",
             "correct the InferDataType function",
+        ),
+    ),
+    *_note(
+        "twin",
+        (
+            "input-idle",
+            "No output follows this input or parameter in any set: leaving it out goes unseen.",
+            "a task in which every input and parameter counts",
+            "change the task's values, or leave the input out of it",
         ),
     ),
 ]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from npusmith.bench.model import Item
-from npusmith.bench.suites import NAMES, open_suite, rules, scale, sizes
+from npusmith.bench.suites import NAMES, open_suite, scale, sizes
 from npusmith.bench.suites.cannbench import CannBench, read_proto
 from npusmith.bench.suites.cannvalues import draw
 from npusmith.bench.suites.kernelbench import KernelBench
@@ -21,6 +21,7 @@ from npusmith.bench.suites.submit import first_block, write_tree
 from npusmith.bench.suites.texts import read_facts, strip_imports
 from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
+from npusmith.task import rules
 
 RELU = """import torch
 import torch_npu

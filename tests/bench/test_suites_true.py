@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from npusmith.bench.model import Candidate, Limits, Record
-from npusmith.bench.suites import rules, trueshape
+from npusmith.bench.suites import trueshape
 from npusmith.bench.suites.ends import _Ends
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import TaskError
+from npusmith.task import rules
 
 COPY = Path(__file__).parents[1] / "kernels" / "copy.tile.py"
 TASK = """import torch

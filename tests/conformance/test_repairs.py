@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from npusmith.conformance.repairs import REPAIRS, Repair, repair
+from npusmith.bench.suites.repairs import REPAIRS, Repair, repair
 
 
 @pytest.mark.parametrize("item", REPAIRS, ids=[item.task for item in REPAIRS])
-def test_a_broken_comment_is_repaired_in_a_copy(item: Repair, tmp_path: Path) -> None:
-    answer = tmp_path / "published"
-    file = answer / item.file
-    file.parent.mkdir(parents=True)
-    file.write_text(f"before {item.old} behind")
-    home, notes = repair(item.task, answer, tmp_path / "copy")
-    assert (home / item.file).read_text() == f"before {item.new} behind"
-    assert file.read_text() == f"before {item.old} behind"
+def test_a_broken_comment_is_repaired_in_a_copy(item: Repair) -> None:
+    answer = {item.file: f"before {item.old} behind", "other.h": item.old}
+    files, notes = repair(item.task, answer)
+    assert files == {item.file: f"before {item.new} behind", "other.h": item.old}
+    assert answer[item.file] == f"before {item.old} behind"
     assert notes == [f"{item.file}: {item.note}"]
 
 
-def test_an_answer_without_the_fault_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_an_answer_without_the_fault_is_taken_as_it_is() -> None:
     item = REPAIRS[0]
-    file = tmp_path / item.file
-    file.parent.mkdir(parents=True)
-    file.write_text("sound")
-    assert repair(item.task, tmp_path, tmp_path / "copy") == (tmp_path, [])
-    file.write_text(item.old)
-    assert repair("AnotherTask", tmp_path, tmp_path / "copy") == (tmp_path, [])
+    assert repair(item.task, {item.file: "sound"}) == ({item.file: "sound"}, [])
+    assert repair("AnotherTask", {item.file: item.old}) == ({item.file: item.old}, [])
 
 
 @pytest.mark.parametrize("item", REPAIRS, ids=[item.task for item in REPAIRS])

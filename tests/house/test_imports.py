@@ -24,14 +24,13 @@ ARROWS: dict[str, set[str]] = {
     "lang": _BASE,
     "lower": _BASE,
     "twin": _BASE | {"sandbox"},
-    "task": _TASK,
+    "task": _TASK | {"device"},
     "plan": _TASK | {"timing"},
     "report": _TASK | {"timing"},
-    "bench": _TASK | {"store", "device", "conformance", "timing", "report"},
+    "bench": _TASK | {"store", "device", "timing", "report"},
     "writers": _TASK | {"plan", "bench"},
     "timing": _TASK,
     "device": _BASE | {"twin"},
-    "conformance": _TASK | {"store", "device"},
     "pipeline": _TASK | {"report", "store", "timing", "bench", "writers"},
     "profiling": _TASK | {"timing", "report", "store", "pipeline"},
     "knowledge": _TASK | {"store", "timing"},
@@ -39,9 +38,9 @@ ARROWS: dict[str, set[str]] = {
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "knowledge"},
     "cli": _TASK
-    | {"plan", "report", "store", "pipeline", "conformance", "timing", "profiling"}
+    | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "agent", "knowledge", "cann"},
-    "cann": _TASK,
+    "cann": _TASK | {"timing"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -6,7 +6,6 @@ smallest sets of inputs. A set that is too large for it is left to the twin.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -18,13 +17,13 @@ from npusmith.ir.spec import OpSpec, Source
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.trials import package_paths
 from npusmith.task.wire import TensorFile
 
 SECONDS = 40.0
 _MEMORY = 4 << 30
 _MOST_BYTES = 8 << 20  # of a set's inputs and outputs: some seconds of interpreting
 _SETS = 2
-_NEEDED = ("numpy", "pydantic", "ml_dtypes", "npusmith")
 _START = "import sys; sys.path += sys.argv[1:]; from npusmith.agent import meaning; meaning.main()"
 
 
@@ -70,7 +69,7 @@ def check_values(
         program=text, chip=asdict(chip), folder=str(prepared.folder), tolerance=tolerance,
         cases=cases,
     )  # fmt: skip
-    paths = _package_paths()
+    paths = package_paths()
     policy = Policy(
         read=(prepared.folder, *map(Path, (sys.prefix, sys.base_prefix, *paths))),
         seconds=SECONDS, memory_bytes=_MEMORY,
@@ -112,7 +111,7 @@ def _count(trial: TrialData) -> int:
 
 
 def _case(trial: TrialData, spec: OpSpec, prepared: Prepared) -> Case:
-    held = prepared.manifest.parameters
+    held = prepared.files_of(trial)
     return Case(
         name=trial.name,
         inputs=tuple(
@@ -122,13 +121,3 @@ def _case(trial: TrialData, spec: OpSpec, prepared: Prepared) -> Case:
         references=trial.record.references,
         goldens=trial.record.goldens,
     )
-
-
-def _package_paths() -> list[str]:
-    """Folders on which the child's packages stand."""
-    found: dict[str, None] = {}
-    for name in _NEEDED:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None and spec.submodule_search_locations
-        found[str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)] = None
-    return list(found)

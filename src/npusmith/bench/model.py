@@ -65,7 +65,15 @@ class TrialNote(BaseModel):
 
     name: str
     seed: int = 0
-    passed: bool = False
+    case: str = ""  # of a task with several
+    skipped: str = ""  # why the candidate was not called
+    compiled: bool = True  # as far as this trial asked for
+    ended: bool = False  # outputs were left
+    passed: bool = False  # by the suite's own rule
+    strict: bool = False  # and in form
+    precise: bool = False  # and in values by our strict profile
+    clean: bool = True  # no finding of level error
+    findings: dict[str, int] = {}  # codes, how often
     max_abs_error: float | None = None
     mean_abs_error: float | None = None
     max_rel_error: float | None = None
@@ -125,9 +133,8 @@ class Record(BaseModel):
     true_shape: str = ""  # of a reduced item, its check there: "right: ...", "wrong", "not run"
     accuracy: float | None = None  # share of the item's cases that pass, where it has several
     seconds: dict[str, float] = Field(default_factory=dict)  # wall time by stage
-    trials: list[TrialNote] = Field(
-        default_factory=list
-    )  # at most a dozen; the worst first where there are more
+    # the worst first, at most a dozen; of a task with several cases all of them
+    trials: list[TrialNote] = Field(default_factory=list)
     messages: list[str] = Field(
         default_factory=list
     )  # of the first findings and of the compiler, at most a dozen

@@ -169,7 +169,7 @@ def bench(
         )  # fmt: skip
         engine: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
         steps.step("bench", f"{suite} by {writer}, {engine.name}, {folder}")
-        run(plan, folder, engine, lambda now: steps.tell(_progress(now)), resume=resume)
+        run(plan, folder, engine, lambda now: steps.tell(progress_line(now)), resume=resume)
         steps.step("figures", str(folder))
         with open_run(folder) as done:
             summary = done.summary()
@@ -414,7 +414,7 @@ def _between(low: float | None, high: float | None) -> str:
     return f"{_percent(low)} to {_percent(high)}"
 
 
-def _progress(now: Progress) -> str:
+def progress_line(now: Progress) -> str:
     """One line: how far, how fast, how long still."""
     total = f"{now.total}{'' if now.whole else '+'}"
     text = f"{now.done} of {total}, {now.passed} right here, {now.rate:.2f} units/s"

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from npusmith.cli.exits import Exit
-from npusmith.cli.options import Json
+from npusmith.cli.options import ChipName, Json, Seed, ToleranceName
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
+from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 Project = Annotated[
     Path, typer.Argument(metavar="PROJECT", help="An operator project folder with a build.sh.")
@@ -50,4 +51,48 @@ def build(project: Project, json: Json = False) -> Job:
     return job
 
 
-COMMANDS = (build,)
+def device(
+    project: Project,
+    task: Annotated[Path, typer.Option("--task", metavar="TASK", help="The task it must solve.")],
+    chip: ChipName = DEFAULT_CHIP,
+    tolerance: ToleranceName = "default",
+    seed: Seed = 0,
+    npu: Annotated[int, typer.Option("--npu", metavar="N", min=0, help="Which NPU.")] = 0,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway", help="Also run what is wrong on the twin; it can hang the device."
+        ),
+    ] = False,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibrate",
+            metavar="FILE",
+            help="Append what was measured to this CSV, in the columns of the calibration.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> Job:
+    """Judge a project of npusmith's on the twin, then build it and judge it on this machine's NPU.
+
+    The same sets of inputs, the same rule. The operator is installed below the project's build_out
+    and called through the project's PyTorch binding; msprof times the first set of inputs.
+    """
+    row = find_chip(chip)
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.cann.calibrate import write_row
+        from npusmith.cann.device import find_machine, measure
+        from npusmith.cli.verdict import verdict_reply
+
+        machine = find_machine(npu)
+        verdict = measure(project, task, row, tolerance, steps, machine, seed=seed, anyway=anyway)
+        if calibrate is not None and verdict.correct:
+            write_row(verdict, calibrate)
+        return verdict_reply(verdict)
+
+    return job
+
+
+COMMANDS = (build, device)

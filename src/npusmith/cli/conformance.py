@@ -1,10 +1,14 @@
-"""`npusmith conformance SUITE`: other people's operators against their own references."""
+"""`npusmith conformance SUITE`: other people's operators against their own references.
+
+A benchmark run whose writer is the suite's folder of answers; what is shown are its records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,23 +16,24 @@ from npusmith.cli.exits import Exit
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
+from npusmith.sandbox.folder import remove_tree, temporary_folder
 
 if TYPE_CHECKING:
-    from npusmith.conformance.rows import Row
+    from npusmith.bench.model import Record
 
 Resume = Annotated[
     bool, typer.Option("--resume", help="Keep the rows of the file, and run what is missing.")
 ]
-_HEADS = (
-    "tasks",
-    "cases",
-    "compiled",
-    "official",
-    "strict",
-    "precise",
-    "clean",
-    "skipped",
-)
+Rows = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write a JSON line for each record here, the run beside it, and print a JSON summary.",
+    ),
+]
+_COUNTS = ("compiled", "official", "strict", "precise", "clean")
+_HEADS = ("tasks", "cases", *_COUNTS, "skipped")
 
 
 def npukernelbench(
@@ -61,14 +66,7 @@ def npukernelbench(
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Inputs to draw for each case; the suite: one.")
     ] = 1,
-    json: Annotated[
-        Path | None,
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Write one JSON line per case here, and print a JSON summary.",
-        ),
-    ] = None,
+    json: Rows = None,
     resume: Resume = False,
 ) -> Job:
     """Run the reference answers of PCL's NPUKernelBench on the twin.
@@ -80,31 +78,11 @@ def npukernelbench(
     """
     if cases not in ("0", "all"):
         raise typer.BadParameter("--cases takes 0 or all")
-    if resume and json is None:
-        raise typer.BadParameter("--resume needs --json FILE")
-    try:
-        chosen = tuple(int(level) for level in levels.split(",") if level.strip())
-    except ValueError as error:
-        raise typer.BadParameter("--levels takes numbers with commas") from error
-    names = tuple(name.strip() for name in tasks.split(",") if name.strip())
-
-    def job(steps: Steps) -> Reply:
-        from npusmith.conformance import npukernelbench as suite
-
-        options = suite.Options(
-            every_case=cases == "all",
-            names=names,
-            levels=chosen,
-            jobs=jobs,
-            most_mb=most,
-            case_seconds=seconds,
-            seeds=seeds,
-            rows=json,
-            resume=resume,
-        )
-        return _reply(suite.run(root, options, _watch(steps)))
-
-    return job
+    if not all(level.strip().isdecimal() for level in levels.split(",") if level.strip()):
+        raise typer.BadParameter("--levels takes numbers with commas")
+    limits = {"seconds": seconds, "input_mb": most, "trials": seeds}
+    options = {"shapes": "dynamic", "cases": "0" if cases == "all" else "1", "answered": "true"}
+    return _job("npukernelbench", root, options, (tasks, levels), limits, jobs, json, resume)
 
 
 def multikernelbench(
@@ -118,14 +96,7 @@ def multikernelbench(
     seconds: Annotated[
         float, typer.Option("--seconds", min=1, help="Time limit of the runs of one example.")
     ] = 180,
-    json: Annotated[
-        Path | None,
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Write one JSON line per example here, and print a JSON summary.",
-        ),
-    ] = None,
+    json: Rows = None,
     resume: Resume = False,
 ) -> Job:
     """Run MultiKernelBench's eight bundled Ascend C examples on the twin.
@@ -133,62 +104,131 @@ def multikernelbench(
     Each is judged by the suite's own rule on five random sets, and by our strict one. Inputs of
     several GB are replaced by the suite's earlier shapes, and the row says so.
     """
-    if resume and json is None:
+    limits = {"seconds": seconds, "input_mb": 256}
+    return _job("multikernelbench-examples", root, {}, (tasks, ""), limits, 1, json, resume)
+
+
+def _job(
+    suite: str,
+    root: Path,
+    options: dict[str, str],
+    chosen: tuple[str, str],
+    limits: dict[str, Any],
+    jobs: int,
+    rows: Path | None,
+    resume: bool,
+) -> Job:
+    """`chosen`: names of tasks, and levels."""
+    if resume and rows is None:
         raise typer.BadParameter("--resume needs --json FILE")
-    names = tuple(name.strip() for name in tasks.split(",") if name.strip())
 
     def job(steps: Steps) -> Reply:
-        from npusmith.conformance import multikernelbench as suite
+        from npusmith.bench.model import Limits
+        from npusmith.bench.plan import Plan
+        from npusmith.bench.pool import LocalPool
+        from npusmith.bench.runner import run
+        from npusmith.cli.bench import progress_line
+        from npusmith.cli.writers import OPEN_WRITER
 
-        options = suite.Options(names, seconds, json, resume)
-        return _reply(suite.run(root, options, _watch(steps)))
+        names, levels = (
+            tuple(part.strip() for part in text.split(",") if part.strip()) for text in chosen
+        )
+        plan = Plan(
+            suite=suite, root=root, options=options, writer=f"answers:{root}",
+            writers=OPEN_WRITER, names=names, levels=levels, limits=Limits(**limits),
+        )  # fmt: skip
+        with _folder(rows, resume) as folder:
+            steps.step("conformance", suite)
+            done = 0
+
+            def watch(now: Any) -> None:
+                nonlocal done
+                steps.tell(progress_line(now))
+                if rows is not None and now.done != done:  # a kill leaves what has ended
+                    done = now.done
+                    _write(rows, _records(folder))
+
+            run(plan, folder, LocalPool(jobs), watch, resume=resume)
+            found = _records(folder)
+        if rows is not None:
+            _write(rows, found)
+        return _reply(found)
 
     return job
 
 
-def _watch(steps: Steps) -> Callable[[Row, int, int], None]:
-    def watch(row: Row, done: int, total: int) -> None:
-        steps.step(f"{done} of {total}", f"{row.category}/{row.task} case {row.case}: {_word(row)}")
+@contextmanager
+def _folder(rows: Path | None, resume: bool) -> Iterator[Path]:
+    """Of the run: beside the file of rows, or for this command alone."""
+    if rows is None:
+        with temporary_folder("npusmith-conformance-") as home:
+            yield home / "run"
+        return
+    folder = rows.with_name(f"{rows.name}.run")
+    if folder.is_dir() and not resume:
+        remove_tree(folder)
+    rows.parent.mkdir(parents=True, exist_ok=True)
+    yield folder
 
-    return watch
+
+def _records(folder: Path) -> list[Record]:
+    """One for each case, in the order of the suite."""
+    from npusmith.bench.archive import open_run
+    from npusmith.bench.suites.judging import case_records
+
+    with open_run(folder) as run:
+        return [part for record in run.records() for part in case_records(run.full(record))]
 
 
-def _word(row: Row) -> str:
-    if row.skipped:
-        return f"skipped, {row.skipped}"
-    if not row.compiled:
+def _write(path: Path, records: list[Record]) -> None:
+    fresh = path.with_name(f".{path.name}.fresh")
+    fresh.write_text("".join(record.model_dump_json() + "\n" for record in records))
+    fresh.replace(path)
+
+
+def _word(record: Record) -> str:
+    if record.skipped:
+        return f"skipped, {record.skipped}"
+    if not record.compiled:
         return "not compiled"
-    if row.strict:
-        return "pass" if row.clean else "right, but not clean"
-    return "official rule only" if row.official else "fail"
+    if record.strict:
+        return "pass" if record.clean else "right, but not clean"
+    return "official rule only" if record.official else "fail"
 
 
-def _reply(rows: list[Row]) -> Reply:
-    from npusmith.conformance.rows import count
-
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(f"level{row.level}/{row.category}", []).append(row)
-        groups.setdefault(f"level{row.level}", []).append(row)
-    ordered = {name: groups[name] for name in sorted(groups)} | {"all": rows}
-    figures = {
-        name: {"tasks": len({row.task for row in part}), **count(part)}
-        for name, part in ordered.items()
+def _count(records: list[Record]) -> dict[str, int]:
+    ran = [record for record in records if not record.skipped]
+    return {
+        "tasks": len({record.item.partition("/case")[0] for record in records}),
+        "cases": len(ran),
+        **{name: sum(getattr(record, name) is True for record in ran) for name in _COUNTS},
+        "skipped": len(records) - len(ran),
     }
-    ran = [row for row in rows if not row.skipped]
-    failed = [row for row in ran if not row.strict]
-    unclean = [row for row in ran if row.strict and not row.clean]
+
+
+def _reply(records: list[Record]) -> Reply:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        home = [f"level{record.level}"] if record.level else []
+        for name in (*home, "/".join([*home, record.category])):
+            groups.setdefault(name, []).append(record)
+    ordered = {name: groups[name] for name in sorted(groups)} | {"all": records}
+    figures = {name: _count(part) for name, part in ordered.items()}
+    ran = [record for record in records if not record.skipped]
+    failed = [record for record in ran if not record.strict]
+    unclean = [record for record in ran if record.strict and not record.clean]
 
     def show(screen: Screen) -> None:
-        for row in failed + unclean:
-            screen.line(f"{row.key[0]} case {row.case}: {_word(row)}: {row.error}"[:300])
+        for record in failed + unclean:
+            said = record.error or next(iter(record.messages), "")
+            screen.line(f"{record.item}: {_word(record)}: {said}"[:300])
         table = [(name, *(str(value) for value in part.values())) for name, part in figures.items()]
         screen.table(("", *_HEADS), table, 5)
 
     data = {
         "figures": figures,
-        "failed": [row.model_dump(mode="json") for row in failed],
-        "unclean": [row.model_dump(mode="json") for row in unclean],
+        "failed": [record.model_dump(mode="json") for record in failed],
+        "unclean": [record.model_dump(mode="json") for record in unclean],
     }
     # Values may be right by luck: a broken hardware rule fails the run all the same.
     return Reply(Exit.FAILED if failed or unclean else Exit.PASS, data, show)

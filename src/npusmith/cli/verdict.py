@@ -37,6 +37,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
+    _show_device(screen, verdict)
     for step in ladder(verdict):
         _show_step(screen, step)
     _show_error(screen, verdict)
@@ -46,6 +47,21 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
+
+
+def _show_device(screen: Screen, verdict: Verdict) -> None:
+    held = verdict.device
+    if held is None:
+        return
+    passed = sum(trial.passed for trial in held.trials)
+    said = f"{passed} of {len(held.trials)} sets of inputs right"
+    screen.pair("device", f"{held.device}, built with {held.toolkit} ({held.route}): {said}")
+    if held.median_us is not None:
+        screen.pair("measured", f"{held.median_us:.2f} us, median of {len(held.task_us)} calls")
+    for trial in [trial for trial in held.trials if not trial.passed][:_LINES]:
+        screen.line(f"    on the device, {trial.name}: {trial.message}", "red")
+    for note in held.notes:
+        screen.line(f"    {note}", "dim")
 
 
 def _show_step(screen: Screen, step: Step) -> None:

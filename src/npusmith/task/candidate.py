@@ -20,7 +20,7 @@ import torch
 
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.task import candidatewire as wire
-from npusmith.task import user
+from npusmith.task import draws, user
 
 MEMORY = "npusmith_memory"
 
@@ -75,14 +75,41 @@ def _run(orders: wire.Orders, folder: Path, record: wire.Result) -> None:
     task = user.load_file(orders.task, orders.task_text)
     base = user.call_inputs(_maker(task, orders), orders.task, orders.seed, "get_inputs()")
     model = _build(orders, task)
+    held = _Parameters(model, orders)
+    record.fixed = held.fixed
     for number, trial in enumerate(orders.trials):
         record.started = number
         _save(folder, record)
         tensors = [_load(item) for item in trial]
+        held.take(orders.draw[number] if orders.draw else 0)
         inputs = base.replace(tensors)
         result = user.run_model(model, inputs.args(_fresh), orders.model)
         record.calls.append(_lines(folder / wire.CALLS))
         record.trials.append([_write(folder, number, i, out) for i, out in enumerate(result)])
+
+
+class _Parameters:
+    """The class's own parameters and buffers, and the drawn values that it is given instead."""
+
+    def __init__(self, model: Any, orders: wire.Orders) -> None:
+        self._model, self._draws, self._now = model, orders.draws, 0
+        held = draws.tensors_of(model)
+        wanted = {name: item.shape for draw in orders.draws for name, item in draw.items()}
+        self.fixed = [
+            name
+            for name, shape in wanted.items()
+            if name not in held or tuple(held[name].shape) != shape
+        ]
+        self._own = {name: held[name].detach().clone() for name in wanted if name in held}
+
+    def take(self, number: int) -> None:
+        """The values of a draw; 0 for the class's own."""
+        if number == self._now or self.fixed:
+            return
+        draw = self._draws[number - 1] if number else {}
+        drawn = {name: _load(item) for name, item in draw.items()}
+        draws.put(self._model, self._own | drawn)
+        self._now = number
 
 
 def _lines(path: Path) -> int:

@@ -44,6 +44,8 @@ class Orders(Record):
     seed: int
     seconds: float
     trials: list[list[Tensor]]
+    draws: list[dict[str, Tensor]] = []  # values of parameters and buffers, by attribute path
+    draw: list[int] = []  # of each set of inputs: 0 for the class's own, else the place in `draws`
 
 
 class Error(Record):
@@ -61,5 +63,6 @@ class Result(Record):
 
     started: int = -1  # the set that was begun last
     trials: list[list[Tensor]] = []
+    fixed: list[str] = []  # drawn parameters that the class does not have
     calls: list[int] = []  # lines of CALLS after each of them
     error: Error | None = None

@@ -7,11 +7,14 @@ process, so all that comes out is a claim for the parent to validate; see docs/t
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import errno
 import os
 import sys
 import types
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,8 +24,10 @@ import torch
 from npusmith.errors import Place, TaskError
 from npusmith.task import compare, edges, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
+from npusmith.task.draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.export import export_graph, warm_up
 from npusmith.task.golden import Golden
+from npusmith.task.idle import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
     Tensor,
@@ -102,6 +107,8 @@ class Preparation:
         self.path = orders.path
         self.notes: list[str] = []
         self.trials: list[TrialRecord] = []
+        self.tried: list[Tried] = []
+        self.draw_files: tuple[dict[str, TensorFile], ...] = ()
 
     def run(self) -> Manifest:
         self._stage("running the task file")
@@ -118,7 +125,7 @@ class Preparation:
         self._capture()
         parameters = self._write_parameters()
         if self.orders.seeds:
-            self.golden = Golden(self.model, self.path)
+            self._draw_parameters()
             self.casts = has_casts(self.captured.graph)
             self._random_trials()
             self._group_trials(groups)
@@ -130,6 +137,8 @@ class Preparation:
             trials=tuple(self.trials),
             arguments=len(self.base.tensors),
             parameters=parameters,
+            draws=self.draw_files,
+            idle=tuple(self._idle()) if self.orders.seeds else (),
             notes=tuple(self.notes),
             versions={"torch": str(torch.__version__)},
         )
@@ -170,7 +179,7 @@ class Preparation:
 
     def _capture(self) -> None:
         self._stage("running forward()")
-        references = self._reference(self.base)
+        references = self.base_references = self._reference(self.base)
         self._check_outputs(references)
         self._check_steady(references)
         self._stage("capturing the graph")
@@ -178,8 +187,9 @@ class Preparation:
         self.notes += self.captured.notes
         self._check_capture(references)
 
-    def _reference(self, inputs: Inputs) -> list[Tensor]:
-        return run_model(self.model, inputs.args(), self.path, self.notes)
+    def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
+        model = self.draws.models[draw] if draw else self.model
+        return run_model(model, inputs.args(), self.path, self.notes)
 
     def _check_outputs(self, references: list[Tensor]) -> None:
         for i, tensor in enumerate(references):
@@ -212,6 +222,41 @@ class Preparation:
         return {
             name: self._write(f"parameter_{i}", value) for i, (name, value) in enumerate(values)
         }
+
+    # --- parameters ------------------------------------------------------------------------------
+
+    def _draw_parameters(self) -> None:
+        """Other values for what the graph reads of parameters and buffers."""
+        self._stage("drawing parameters")
+        names = drawn_names(self.model, self.captured.values)
+        self.draws = Draws(self.model, names, self.orders.seeds[0], self._agrees)
+        self.notes += self.draws.notes
+        self.goldens = [Golden(model, self.path) for model in self.draws.models]
+        self.draw_files = tuple(
+            {
+                name: self._write(f"draw_{number}_{i}", value)
+                for i, (name, value) in enumerate(values.items())
+            }
+            for number, values in enumerate(self.draws.values[1:], 1)
+        )
+
+    def _agrees(self, model: Any, names: Sequence[str]) -> bool:
+        """Does the captured graph give what the model gives with these values, and is it finite?
+
+        It does not where a value was read while the graph was captured, or kept by the model.
+        """
+        given = tensors_of(model)
+        try:
+            with user_code(self.path, "the captured graph", "task-export"), quiet():
+                graph = copy.deepcopy(self.captured.program.module())
+            put(graph, {name: given[name] for name in names})
+            found = run_model(graph, self.base.args(), self.path)
+            wanted = run_model(model, self.base.args(), self.path)
+        except TaskError:
+            return False
+        own = self.base_references
+        usual = all(_finite(new) or not _finite(old) for new, old in zip(wanted, own, strict=True))
+        return usual and _all_close(wanted, found, exact=False)
 
     # --- trials ----------------------------------------------------------------------------------
 
@@ -284,10 +329,11 @@ class Preparation:
         """Run one set of inputs and write it down; a reference that raises is a skipped trial."""
         notes = [note] if note else []
         optional = self._mismatch(inputs, kind)
+        draw = self.draws.number(len(self.trials))
         try:
             self._check_types(inputs)
             with Casts() if self.casts and kind == "edge" else nullcontext() as casts:
-                references = self._reference(inputs)
+                references = self._reference(inputs, draw)
         except TaskError as error:
             if kind in ("random", "group"):
                 raise
@@ -296,7 +342,9 @@ class Preparation:
         if casts is not None and casts.undefined:
             self._skip(name, kind, seed, UNDEFINED, notes)
             return
-        goldens, golden_note = self.golden.run(inputs, references)
+        goldens, golden_note = self.goldens[draw].run(inputs, references)
+        if not optional:
+            keep(self.tried, Tried(inputs, references, self.draws.models[draw]))
         stem = f"trial_{len(self.trials)}"
         self.trials.append(
             TrialRecord(
@@ -306,6 +354,7 @@ class Preparation:
                 required=not optional,
                 skipped=f"not required: {optional}" if optional else "",
                 notes=tuple(text for text in (*notes, golden_note) if text),
+                draw=draw,
                 inputs=self._write_all(f"{stem}_input", inputs.tensors),
                 references=self._write_all(f"{stem}_reference", references),
                 goldens=self._write_all(f"{stem}_golden", goldens),
@@ -335,6 +384,13 @@ class Preparation:
             return f"capture fails for these inputs: {error.message}"
         return compare.difference(self.captured.graph, other)
 
+    def _idle(self) -> list[str]:
+        """Inputs and parameters of the graph whose change never changes an output."""
+        self._stage("changing one input after the other")
+        names = drawn_names(self.model, self.captured.values)
+        users = [item.position for item in self.captured.graph.inputs if item.kind == "user"]
+        return find_idle(users, names, self.tried, self.path)
+
     # --- files -----------------------------------------------------------------------------------
 
     def _write_all(self, stem: str, tensors: list[Tensor]) -> tuple[TensorFile, ...]:
@@ -360,6 +416,18 @@ def _apart(tensor: Tensor, generator: torch.Generator) -> Tensor:
         return tensor
     factor = 1.0 - 0.03 * torch.rand(tensor.shape, generator=generator)
     return (tensor * factor).to(tensor.dtype)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Copying a graph warns of what PyTorch itself has deprecated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
 
 
 def _all_close(left: list[Tensor], right: list[Tensor], *, exact: bool) -> bool:

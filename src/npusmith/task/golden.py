@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from npusmith.errors import TaskError
 from npusmith.task.user import Inputs, Tensor, run_model
+from npusmith.task.values import mapped
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -31,6 +34,17 @@ def widen(tensor: Tensor) -> Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor.clone()
 
 
+@contextmanager
+def _wide() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with _Widen():
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 class Golden:
     """Computes goldens; says in words where it could not."""
 
@@ -48,16 +62,22 @@ class Golden:
         wide = [widen(tensor) for tensor in references]
         if self.model is None:
             return wide, self.note
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
         try:
-            with _Widen():
+            with _wide():
                 found = run_model(self.model, inputs.args(widen), self.path)
         except TaskError as error:
             return wide, f"golden is the reference: {error.message}"
-        finally:
-            torch.set_default_dtype(before)
         if [t.shape for t in found] != [t.shape for t in references]:
             return wide, "golden is the reference: float64 gives other shapes"
         pairs = zip(found, wide, strict=True)
         return [a.double() if b.is_floating_point() else b for a, b in pairs], ""
+
+    def call(self, arguments: Sequence[Any]) -> Any:
+        """What the model gives for these arguments; None where it cannot run so."""
+        if self.model is None:
+            return None
+        try:
+            with _wide(), torch.no_grad():
+                return self.model(*mapped(widen, copy.deepcopy(list(arguments))))
+        except Exception:
+            return None

@@ -29,7 +29,7 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
-from npusmith.task.weak import weak_task
+from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Input
@@ -83,7 +83,7 @@ def judge(
     try:
         source = read_project(project)
         check_attrs(source.op, attrs or {})
-        bind = _binder(prepared, spec, source.op)
+        bind = bind_inputs(prepared, spec, source.op)
         sample = _sample(prepared)
         results = _share_outputs(source.op, len(sample.references))
         given = [*bind(sample), *deal(source.op.outputs, results, sample.references)]
@@ -109,7 +109,7 @@ def judge(
     verdict.provenance["candidate_peak_bytes"] = peak
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
-    verdict.weak_task = weak_task(prepared, profile)
+    note_task(verdict, prepared, profile)
     return verdict
 
 
@@ -130,21 +130,17 @@ def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -
 # --------------------------------------------------------------------------------------- binding
 
 
-def _binder(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
+def bind_inputs(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
     """How to make the operator's inputs out of a trial's."""
-    held = prepared.parameters
     parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
     if spec is not None:
         _check_binding(prepared, spec, len(op.inputs))
-        return lambda trial: [
-            trial.inputs[port.position] if port.source is Source.USER else held[port.target]
-            for port in spec.inputs
-        ]
+        return partial(_by_name, prepared, spec)
     users = len(prepared.graph.inputs) - len(parameters)
     alone, all_of_them = share(op.inputs, users), share(op.inputs, users + len(parameters))
     if all_of_them is not None and (alone is None or 0 in alone):
-        values, takes = [held[item.target] for item in parameters], all_of_them
-        return lambda trial: deal(op.inputs, takes, [*trial.inputs, *values])
+        names, takes = [item.target for item in parameters], all_of_them
+        return lambda trial: deal(op.inputs, takes, _all_inputs(prepared, trial, names))
     if alone is not None:
         return lambda trial: deal(op.inputs, alone, trial.inputs)
     raise TaskError(
@@ -153,6 +149,19 @@ def _binder(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
         f"{len(parameters)} more",
         seen=", ".join(f"{port.name} {port.kind}" for port in op.inputs)[:200],
     )
+
+
+def _by_name(prepared: Prepared, spec: OpSpec, trial: TrialData) -> list[Input]:
+    given, held = trial.inputs, prepared.held(trial)
+    return [
+        given[port.position] if port.source is Source.USER else held[port.target]
+        for port in spec.inputs
+    ]
+
+
+def _all_inputs(prepared: Prepared, trial: TrialData, names: Sequence[str]) -> list[Array]:
+    held = prepared.held(trial)
+    return [*trial.inputs, *(held[name] for name in names)]
 
 
 def _check_binding(prepared: Prepared, spec: OpSpec, wanted: int) -> None:
@@ -221,7 +230,7 @@ def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
     head, rest = trials[: first + 1], trials[first + 1 :]
     done = [_run_trial(item, plan, first=True) for item in head]
     if done and any(item.code == "kernel-hang" for item in done[-1].trial.findings):
-        left = [_record(item) for item in rest]
+        left = [start_trial(item) for item in rest]
         for record in left:
             record.message = "not run: the kernel does not end on the first set"
         return done + [Outcome(record, ran=False) for record in left]
@@ -230,16 +239,16 @@ def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
         return done + list(pool.map(lambda item: _run_trial(item, plan), rest))
 
 
-def _record(trial: TrialData) -> Trial:
+def start_trial(trial: TrialData) -> Trial:
     return Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes],
+        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
     )  # fmt: skip
 
 
 def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome:
     """The first set that is judged runs twice: the same inputs must give the same bits."""
-    record = _record(trial)
+    record = start_trial(trial)
     if trial.skipped:
         return Outcome(record, ran=False)
     clock = time.perf_counter()

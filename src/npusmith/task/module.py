@@ -9,7 +9,6 @@ runs too: a candidate that lies there is caught by its values only.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import shutil
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from npusmith.errors import CODES, NpusmithError, Place, TwinError
+from npusmith.errors import CODES, NpusmithError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import temporary_folder
@@ -35,8 +34,10 @@ from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
 from npusmith.task.tolerance import check_profile, compare
+from npusmith.task.trials import package_paths
 from npusmith.task.verdict import Rung, Trial, Verdict
-from npusmith.task.weak import weak_task
+from npusmith.task.weak import note_task
+from npusmith.task.wire import TensorFile
 from npusmith.twin import cheating
 from npusmith.twin.finding import Finding
 from npusmith.twin.formats import Submission
@@ -45,7 +46,6 @@ from npusmith.twin.module import ModuleBuild, build_module
 Array = np.ndarray[Any, Any]
 
 _OFFICIAL = "multikernelbench"
-_NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")
 _START = (
     "import sys; sys.path += sys.argv[1:]; from npusmith.task import candidate as run; run.main()"
 )
@@ -62,6 +62,7 @@ class _Answer:
     findings: list[Finding]
     apis: list[str]
     message: str = ""
+    fixed: tuple[str, ...] = ()  # drawn parameters that the class does not have
 
 
 def judge_module(
@@ -97,7 +98,7 @@ def judge_module(
         verdict.provenance["compiler"] = built.toolchain.compiler.version
         _judge(verdict, built, prepared, profile, dynamic, step, seconds, recording)
     verdict = _renamed(verdict, built.root)
-    verdict.weak_task = weak_task(prepared, profile)
+    note_task(verdict, prepared, profile)
     return verdict
 
 
@@ -122,12 +123,13 @@ def _judge(
     for trial in chosen:
         answer = None if trial.skipped else next(given)
         outcomes.append(_weigh(trial, answer, profile))
-        if answer is not None and trial.kind in ("random", "group"):
+        if answer is not None and trial.kind in ("random", "group") and not trial.draw:
             official.append(_is_official(trial, answer))
     verdict.trials = [item.trial for item in outcomes]
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
     verdict.findings += _cheats(built.submission)
+    verdict.findings += _not_drawn(answers)
     verdict.provenance["official"] = bool(official) and all(official)
     if any(item.code in ("cheat-compute", "cheat-binding") for item in verdict.findings):
         verdict.correct, verdict.verdict = False, "fail"
@@ -138,6 +140,16 @@ def _renamed(verdict: Verdict, root: Path) -> Verdict:
     where = json.dumps(str(root))[1:-1]
     text = verdict.model_dump_json()
     return Verdict.model_validate_json(text.replace(f"{where}/", ""))
+
+
+def _not_drawn(answers: Sequence[_Answer]) -> list[Finding]:
+    """A class that keeps its own parameters was judged on these alone."""
+    fixed = next((answer.fixed for answer in answers if answer.fixed), ())
+    row = CODES["parameters-fixed"]
+    message = "its parameters could not be drawn: sets of inputs with drawn ones were left out"
+    seen = f"ModelNew has no {', '.join(fixed)} of the reference's shape"[:300]
+    finding = Finding(code=row.name, level=row.level, message=message, seen=seen)
+    return [finding] if fixed else []
 
 
 def _cheats(submission: Submission) -> list[Finding]:
@@ -154,9 +166,11 @@ def _cheats(submission: Submission) -> list[Finding]:
 def _weigh(trial: TrialData, answer: _Answer | None, profile: str) -> Outcome:
     record = Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes],
+        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
     )  # fmt: skip
-    if answer is None:
+    if answer is not None and answer.fixed and trial.draw:
+        record.skipped = "parameters could not be drawn: the class has others than the reference"
+    if answer is None or record.skipped:
         return Outcome(record, ran=False)
     record.findings = list(answer.findings)
     record.message = answer.message or _misfit(trial, answer.outputs or [])
@@ -236,7 +250,7 @@ def _run_once(
     if recording is not None:
         _keep_logs(folder / wire.LOGS, recording, result, alone=len(trials) == 1)
     answers = [
-        _Answer(_load_all(folder, row), *_calls(folder, result, index))
+        _Answer(_load_all(folder, row), *_calls(folder, result, index), fixed=tuple(result.fixed))
         for index, row in enumerate(result.trials)
     ]
     findings, apis = _report(folder)
@@ -268,13 +282,11 @@ def _orders(
 ) -> wire.Orders:
     task = prepared.task
     sets = [
-        [
-            wire.Tensor(
-                file=str(_copy_in(folder, trial, item.file)), shape=item.shape, dtype=item.dtype
-            )
-            for item in trial.record.inputs
-        ]
-        for trial in trials
+        [_tensor(folder, trial.folder, item) for item in trial.record.inputs] for trial in trials
+    ]
+    values = [
+        {name: _tensor(folder, prepared.folder, item) for name, item in draw.items()}
+        for draw in prepared.manifest.draws
     ]
     return wire.Orders(
         folder=str(folder),
@@ -288,17 +300,24 @@ def _orders(
         seed=prepared.manifest.model_seed,
         seconds=seconds,
         trials=sets,
+        draws=values,
+        draw=[trial.draw for trial in trials],
     )
 
 
-def _copy_in(folder: Path, trial: TrialData, name: str) -> Path:
+def _tensor(folder: Path, source: Path, item: TensorFile) -> wire.Tensor:
+    file = _copy_in(folder, source, item.file)
+    return wire.Tensor(file=str(file), shape=item.shape, dtype=item.dtype)
+
+
+def _copy_in(folder: Path, source: Path, name: str) -> Path:
     """Inputs lie apart from the references, in a folder that the candidate may only read."""
     target = _inputs(folder) / name
     with contextlib.suppress(FileExistsError):
         try:
-            os.link(trial.folder / name, target)
+            os.link(source / name, target)
         except OSError:
-            target.write_bytes((trial.folder / name).read_bytes())
+            target.write_bytes((source / name).read_bytes())
     return target
 
 
@@ -314,7 +333,7 @@ def _start(
     seconds: float,
     recorded: bool,
 ) -> Boxed:
-    paths = _package_paths()
+    paths = package_paths()
     places = (sys.prefix, sys.base_prefix, *paths)
     policy = Policy(
         write=(folder,),
@@ -337,17 +356,6 @@ def _start(
     argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
     stdin = orders.model_dump_json().encode()
     return run_boxed(argv, policy, stdin=stdin, env=env, cwd=folder)
-
-
-def _package_paths() -> list[str]:
-    """Folders on which the child's packages stand."""
-    found: dict[str, None] = {}
-    for name in _NEEDED:
-        spec = importlib.util.find_spec(name)
-        if spec is None or not spec.submodule_search_locations:
-            raise TwinError("torch-missing", f"the package {name} is not installed")
-        found[str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)] = None
-    return list(found)
 
 
 # ------------------------------------------------------------------------- what the process left

@@ -53,6 +53,11 @@ class TrialData:
         return self.record.notes
 
     @property
+    def draw(self) -> int:
+        """Which values the parameters have: 0 for the model's own, else a draw of the manifest."""
+        return self.record.draw
+
+    @property
     def shapes(self) -> list[tuple[int, ...]]:
         return [item.shape for item in self.record.inputs]
 
@@ -100,9 +105,18 @@ class Prepared:
 
     @property
     def parameters(self) -> dict[str, Array]:
-        """Parameters, buffers and constants by attribute path (GraphInput.target)."""
+        """The model's own parameters, buffers and constants by attribute path."""
         files = self.manifest.parameters
         return {name: map_tensor(self.folder, item) for name, item in files.items()}
+
+    def files_of(self, trial: TrialData) -> dict[str, wire.TensorFile]:
+        """The files of the parameters that one set of inputs has: its draw over the own ones."""
+        draws = self.manifest.draws
+        return self.manifest.parameters | (draws[trial.draw - 1] if trial.draw else {})
+
+    def held(self, trial: TrialData) -> dict[str, Array]:
+        """The parameters, buffers and constants of one set of inputs by attribute path."""
+        return {name: map_tensor(self.folder, item) for name, item in self.files_of(trial).items()}
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -118,7 +132,7 @@ class Prepared:
 
     def arguments(self, trial: TrialData) -> dict[str, Array]:
         """Every graph input of one trial by name, in graph order."""
-        given, held = trial.inputs, self.parameters
+        given, held = trial.inputs, self.held(trial)
         return {
             item.name: given[item.position] if item.kind == "user" else held[item.target]
             for item in self.graph.inputs

@@ -12,15 +12,16 @@ from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.task.judge import Outcome, conclude, empty_verdict, find_doubts, weigh
-from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.prepared import Array, Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile
 from npusmith.task.verdict import Rung, Trial, Verdict
-from npusmith.task.weak import weak_task
+from npusmith.task.weak import note_task
 from npusmith.twin.direct import (
     DirectBuild,
     build_direct,
     build_program,
+    pointers_of,
     run_direct,
     run_program,
     tail_of,
@@ -57,7 +58,8 @@ def judge_source(
 ) -> Verdict:
     """Call the source's launcher on every set of inputs of the task's own shapes.
 
-    Behind blocks (all vector cores) and stream it gets inputs, outputs, and what `tail_of` says.
+    Behind blocks (all vector cores) and stream it gets inputs, the model's parameters where it has
+    pointers for them, outputs, and what `tail_of` says.
     """
     profile = check_profile(tolerance)
     verdict = empty_verdict(source, prepared, chip, profile)
@@ -66,7 +68,8 @@ def judge_source(
     trials = [item for item in prepared.trials if item.kind != "shape"]
     try:
         built = build_direct(source, chip)
-        tails = [_tail(built, trial) for trial in trials]
+        given = [_given(built, prepared, trial) for trial in trials]
+        tails = [_tail(built, *row) for row in zip(trials, given, strict=True)]
     except NpusmithError as error:
         verdict.error = error.record()
         return verdict
@@ -75,25 +78,36 @@ def judge_source(
     step("run on the twin", f"{len(trials)} sets of inputs")
     first = next((at for at, item in enumerate(trials) if not item.skipped), 0)
     outcomes = [
-        _run(built, trial, tail, chip, profile, seconds, watch, recording if at == first else None)
-        for at, (trial, tail) in enumerate(zip(trials, tails, strict=True))
+        _run(built, *row, chip, profile, seconds, watch, recording if at == first else None)
+        for at, row in enumerate(zip(trials, given, tails, strict=True))
     ]
     verdict.trials = [item.trial for item in outcomes]
     conclude(verdict, outcomes)
-    verdict.weak_task = weak_task(prepared, profile)
+    note_task(verdict, prepared, profile)
     return verdict
 
 
-def _tail(built: DirectBuild, trial: TrialData) -> list[int | bytes]:
+def _given(built: DirectBuild, prepared: Prepared, trial: TrialData) -> list[Array]:
+    """The arguments of forward, and the parameters where the launcher takes these too."""
     if trial.skipped:
         return []
-    tensors = len(trial.inputs) + len(trial.references)
+    held = [item.target for item in prepared.graph.inputs if item.kind != "user"]
+    tensors = len(trial.inputs) + len(held) + len(trial.references)
+    values = prepared.held(trial) if pointers_of(built) >= tensors else {}
+    return [*trial.inputs, *(values[name] for name in held if values)]
+
+
+def _tail(built: DirectBuild, trial: TrialData, given: Sequence[Array]) -> list[int | bytes]:
+    if trial.skipped:
+        return []
+    tensors = len(given) + len(trial.references)
     return tail_of(built, tensors, trial.references[0].size)
 
 
 def _run(
     built: DirectBuild,
     trial: TrialData,
+    given: Sequence[Array],
     tail: Sequence[int | bytes],
     chip: Chip,
     profile: str,
@@ -103,13 +117,13 @@ def _run(
 ) -> Outcome:
     record = Trial(
         name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes],
+        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
     )  # fmt: skip
     if trial.skipped:
         return Outcome(record, ran=False)
     wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
     result = run_direct(
-        built, chip.vector_cores, trial.inputs, wanted, tail, seconds=seconds, watch=watch,
+        built, chip.vector_cores, given, wanted, tail, seconds=seconds, watch=watch,
         **(recording.options() if recording else {}),
     )  # fmt: skip
     record.findings = list(result.findings)

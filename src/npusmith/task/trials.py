@@ -92,10 +92,10 @@ def prepare(
 
 def python_places() -> tuple[Path, ...]:
     """What a boxed Python reads to import what we need; TaskError when torch is not installed."""
-    return tuple(map(Path, (sys.prefix, sys.base_prefix, *_package_paths())))
+    return tuple(map(Path, (sys.prefix, sys.base_prefix, *package_paths())))
 
 
-def _package_paths() -> list[str]:
+def package_paths() -> list[str]:
     """Folders on which the child's packages stand; TaskError when torch is not installed."""
     found: list[str] = []
     for name in _NEEDED:
@@ -134,7 +134,7 @@ def run_child(
     result: str = wire.MANIFEST,
 ) -> Boxed:
     """Run the task in the box, by the program `start`; TaskError unless it leaves `result`."""
-    paths = _package_paths()
+    paths = package_paths()
     policy = Policy(
         write=(fresh,),
         read=(*python_places(), *_neighbours(task.path)),
@@ -236,23 +236,25 @@ def check_files(task: Task, folder: Path, manifest: wire.Manifest) -> None:
     for name, item in manifest.parameters.items():
         if (item.shape, item.dtype) != (held[name].shape, held[name].dtype.value):
             raise _broken(task, f"parameter {name} is not as the graph says")
-        _check_file(task, folder, item)
+    for name, item in (pair for draw in manifest.draws for pair in draw.items()):
+        own = manifest.parameters.get(name)
+        if own is None or (item.shape, item.dtype) != (own.shape, own.dtype):
+            raise _broken(task, f"drawn values of {name} are not as the graph says")
     try:
         outputs = [graph.spec(name) for name in graph.outputs]
     except (KeyError, StopIteration) as error:
         raise _broken(task, "an output of the graph is not one of its nodes") from error
     for trial in manifest.trials:
         _check_trial(task, trial, manifest.arguments, len(outputs))
-        for item in (*trial.inputs, *trial.references, *trial.goldens):
-            _check_file(task, folder, item)
+        if not 0 <= trial.draw <= len(manifest.draws):
+            raise _broken(task, f"trial {trial.name} has parameters that were not drawn")
+    for item in manifest.files:
+        _check_file(task, folder, item)
 
 
 def _prune(folder: Path, manifest: wire.Manifest) -> None:
     """Remove what the task's code left beside the records."""
-    tensors = [item.file for item in manifest.parameters.values()]
-    for trial in manifest.trials:
-        tensors += [item.file for item in (*trial.inputs, *trial.references, *trial.goldens)]
-    wanted = {wire.MANIFEST, *tensors}
+    wanted = {wire.MANIFEST, *(item.file for item in manifest.files)}
     for path in folder.iterdir():
         if path.name in wanted:
             continue

@@ -47,6 +47,7 @@ class Trial(BaseModel):
     kind: str  # "random", "edge" or "shape"
     seed: int
     shapes: list[list[int]]
+    draw: int = 0  # of the parameters' values; 0: the model's own
     passed: bool
     skipped: str = ""  # why this set was not judged, e.g. the reference raises
     max_abs_error: float | None = None
@@ -70,6 +71,23 @@ class Doubt(BaseModel):
     note: str = ""
 
 
+class OnDevice(BaseModel):
+    """What the built operator did on an NPU: same sets of inputs, same comparison."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    device: str  # as its driver calls it
+    toolkit: str
+    route: str  # how the package was built: asc or msopgen
+    trials: list[Trial]
+    right: bool
+    task_us: list[float] = []  # of the profiler, each call of the first set that counts
+    median_us: float | None = None
+    cores: int = 0
+    pipes: dict[str, float] = {}  # medians of the profiler's means over the cores, us
+    notes: list[str] = []
+
+
 class Verdict(BaseModel):
     """What one candidate project did on one task."""
 
@@ -86,6 +104,7 @@ class Verdict(BaseModel):
     max_abs_error: float | None = None
     task_us: float | None = None  # with launch and tail; an estimate of the timing model
     kernel_us: float | None = None  # the same without them
+    device: OnDevice | None = None  # `npusmith device` alone
     findings: list[Finding] = []
     doubts: list[Doubt] = []  # what the twin had to infer to judge this kernel
     weak_task: list[str] = []  # do-nothing kernels that would pass this task's check

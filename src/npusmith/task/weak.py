@@ -13,8 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from npusmith.errors import CODES
 from npusmith.task.prepared import Prepared
 from npusmith.task.tolerance import compare
+from npusmith.task.verdict import Verdict
+from npusmith.twin.finding import Finding
 
 Array = np.ndarray[Any, Any]
 
@@ -28,6 +31,16 @@ class Sample(Protocol):
     def references(self) -> Sequence[Array]: ...
     @property
     def goldens(self) -> Sequence[Array | None]: ...
+
+
+def note_task(verdict: Verdict, prepared: Prepared, profile: str) -> None:
+    """What the task itself does not tell: kernels that would pass, inputs that do not count."""
+    verdict.weak_task = weak_task(prepared, profile)
+    row = CODES["input-idle"]
+    verdict.findings += [
+        Finding(code=row.name, level=row.level, message=f"{name}: no output follows it")
+        for name in prepared.manifest.idle
+    ]
 
 
 def weak_task(prepared: Prepared, profile: str) -> list[str]:

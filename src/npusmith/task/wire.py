@@ -65,6 +65,7 @@ class TrialRecord(Record):
     required: bool = True
     skipped: str = ""
     notes: tuple[str, ...] = ()
+    draw: int = 0  # which values the parameters have; 0: the model's own
     inputs: tuple[TensorFile, ...] = ()
     references: tuple[TensorFile, ...] = ()
     goldens: tuple[TensorFile, ...] = ()
@@ -73,12 +74,21 @@ class TrialRecord(Record):
 class Manifest(Record):
     """Everything about a prepared task except the numbers themselves."""
 
+    @property
+    def files(self) -> tuple[TensorFile, ...]:
+        """Every tensor on disk."""
+        drawn = [item for draw in self.draws for item in draw.values()]
+        rows = [(*row.inputs, *row.references, *row.goldens) for row in self.trials]
+        return (*self.parameters.values(), *drawn, *(item for row in rows for item in row))
+
     version: Literal[1] = 1
     graph: Graph
     model_seed: int
     trials: tuple[TrialRecord, ...]
     arguments: int  # tensor arguments of forward
     parameters: dict[str, TensorFile]  # by GraphInput.target
+    draws: tuple[dict[str, TensorFile], ...] = ()  # draw 1, 2, ...: what differs from these
+    idle: tuple[str, ...] = ()  # inputs and parameters whose change never changes an output
     notes: tuple[str, ...] = ()
     versions: dict[str, str] = {}
 

@@ -135,6 +135,11 @@ def has_main(text: str) -> bool:
     )
 
 
+def pointers_of(build: DirectBuild) -> int:
+    """How many pointers the launcher takes behind blocks and stream."""
+    return sum(_POINTER.search(param) is not None for param in _parameters(build)[2:])
+
+
 def tail_of(build: DirectBuild, tensors: int, elements: int) -> list[int | bytes]:
     """What to pass behind the tensors of a launcher that a task calls.
 

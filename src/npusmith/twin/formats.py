@@ -2,7 +2,8 @@
 
 - `ascendc`: Python text with six strings: project_json_src, host_tiling_src, host_operator_src,
   kernel_src, python_bind_src and model_src;
-- `ascendc_direct_launch`: one JSON object with sources, of which one .py has the model.
+- `ascendc_direct_launch`: one JSON object with sources, of which one .py has the model. With
+  `"backend": "ascendc"` the sources are an operator project and its binding instead.
 
 Nothing of a submission is executed here. `unpack` writes its files below a folder and nowhere else.
 """
@@ -179,13 +180,14 @@ def _read_json(path: Path, text: str) -> Submission:
     )
     if not bindings:
         raise _part(path, "no source has a PYBIND11_MODULE", files)
+    kind = Kind.MSOPGEN if root.get("backend") == Kind.MSOPGEN.value else Kind.DIRECT
     kernels = _listed(path, build, "kernel_sources", files) or tuple(
         file for file in files if file.endswith(_CPP) and file not in bindings
     )
     if not kernels:
         raise _part(path, "no kernel source beside the binding", files)
     return Submission(
-        Kind.DIRECT, path, files, model, name or _MODEL, bindings, kernels,
+        kind, path, files, model, name or _MODEL, bindings, kernels,
         _includes(path, build, files), _module(path, build, files, bindings),
     )  # fmt: skip
 

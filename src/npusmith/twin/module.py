@@ -41,24 +41,32 @@ class ModuleBuild:
         return self.root / self.submission.model
 
 
-def build_module(submission: Submission, chip: Chip, folder: Path) -> ModuleBuild:
-    """Unpack and compile into `folder`, which must exist; TwinError of every kind."""
+def build_module(
+    submission: Submission, chip: Chip, folder: Path, *, ahead: bool = True
+) -> ModuleBuild:
+    """Unpack and compile into `folder`, which must exist; TwinError of every kind.
+
+    `ahead`: an operator is compiled for all types that it declares, not for those that are called.
+    """
     root, modules = folder / "candidate", folder / "modules"
     root.mkdir()
     modules.mkdir()
     unpack(submission, root)
     if submission.kind is Kind.MSOPGEN:
-        return _build_operator(submission, chip, root, modules)
+        return _build_operator(submission, chip, root, modules, ahead)
     return _build_direct(submission, chip, root, modules)
 
 
-def _build_operator(submission: Submission, chip: Chip, root: Path, modules: Path) -> ModuleBuild:
+def _build_operator(
+    submission: Submission, chip: Chip, root: Path, modules: Path, ahead: bool
+) -> ModuleBuild:
     project = read_project(root)
-    built = [compile.build(project, chip, dtypes) for dtypes in type_columns(project)]
+    columns = type_columns(project) if ahead else ()
+    built = [compile.build(project, chip, dtypes) for dtypes in columns]
     sources = [root / name for name in submission.bindings]
     build_binding(sources, {project.op.type: project}, modules, submission.module, chip=chip)
     builds = tuple(item.folder for item in built)
-    return ModuleBuild(submission, root, modules, (), builds, built[0].toolchain)
+    return ModuleBuild(submission, root, modules, (), builds, find_toolchain(chip))
 
 
 def _build_direct(submission: Submission, chip: Chip, root: Path, modules: Path) -> ModuleBuild:

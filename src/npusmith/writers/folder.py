@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Literal
 
 from npusmith.bench.model import Brief, Candidate, Item
+from npusmith.bench.suites.repairs import repair
 from npusmith.errors import NpusmithError, Place
 from npusmith.sandbox.folder import files_beneath
 
 _TEXTS = (".cpp", ".cc", ".asc", ".h", ".hpp", ".py", ".json", ".txt", ".cmake", ".sh", ".md")
 _SUFFIXES = (".json", ".py", ".txt")  # of responses
 _MOST_BYTES = 16 << 20
+# MultiKernelBench's examples, an operator project before a direct launch
+_EXAMPLES = (
+    "prompts/ascendc_new_model_{}.py",
+    "prompts/ascendc_direct_launch_model_{}.json",
+)
 Format = Literal["project", "json", "six", "kernel_only", "full", "program"]
 
 
@@ -96,25 +102,24 @@ class AnswerWriter:
         self.root = root.resolve()
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
-        """The checkout's answer; raises file-missing where there is none."""
-        kind, files = self._answer(brief.item)
-        return Candidate(format=kind, files=files, writer=self.name, sample=sample, seed=seed)
-
-    def _answer(self, item: Item) -> tuple[Format, dict[str, str]]:
-        if item.suite == "npukernelbench":
-            folder = self.root / item.source / "answer" / "0"
-            if folder.is_dir():
-                return "project", read_project_files(folder)
-        if item.suite == "multikernelbench":
-            name = Path(item.source).stem
-            for kind, file in (
-                ("six", f"ascendc_new_model_{name}.py"),
-                ("json", f"ascendc_direct_launch_model_{name}.json"),
-            ):
-                path = self.root / "prompts" / file
-                if path.is_file():
-                    return ("six" if kind == "six" else "json"), {file: _read_text(path)}
-        raise NpusmithError("file-missing", f"the checkout has no answer for {item.name}")
+        """The checkout's answer, repaired where it must be; raises file-missing."""
+        item, notes = brief.item, list[str]()
+        name = item.name.partition("@")[0].rpartition("/")[2]
+        shown = [path for path in (self.root / text.format(name) for text in _EXAMPLES)
+                 if path.is_file()]  # fmt: skip
+        folder = self.root / item.source / "answer" / "0"
+        if item.suite == "npukernelbench" and folder.is_dir():
+            kind: Format = "project"
+            files, notes = repair(folder.parents[1].name, read_project_files(folder))
+        elif item.suite.startswith("multikernelbench") and shown:
+            path = shown[-1] if item.category.endswith("direct_launch") else shown[0]
+            kind, files = "six" if path.suffix == ".py" else "json", {path.name: _read_text(path)}
+        else:
+            raise NpusmithError("file-missing", f"the checkout has no answer for {item.name}")
+        return Candidate(
+            format=kind, files=files, writer=self.name, sample=sample, seed=seed,
+            origin={"repairs": notes} if notes else {},
+        )  # fmt: skip
 
 
 def read_project_files(folder: Path) -> dict[str, str]:

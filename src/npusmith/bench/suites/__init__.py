@@ -14,11 +14,12 @@ from npusmith.bench.suites.options import SuiteOptions
 from npusmith.errors import NpusmithError
 
 _CLASSES = {
-    "multikernelbench": "MultiKernelBench",
-    "npukernelbench": "NpuKernelBench",
-    "kernelbench": "KernelBench",
-    "cann-bench": "CannBench",
-    "folder": "Folder",
+    "multikernelbench": ("multikernelbench", "MultiKernelBench"),
+    "multikernelbench-examples": ("examples", "Examples"),
+    "npukernelbench": ("npukernelbench", "NpuKernelBench"),
+    "kernelbench": ("kernelbench", "KernelBench"),
+    "cann-bench": ("cannbench", "CannBench"),
+    "folder": ("folder", "Folder"),
 }
 NAMES = tuple(_CLASSES)
 
@@ -38,8 +39,9 @@ def open_suite(
             "usage", f"no suite is called {name}", seen=name[:80], legal=", ".join(NAMES)
         )
     # each suite imports what it needs of PyTorch; the list of names should not
-    module = importlib.import_module(f"npusmith.bench.suites.{name.replace('-', '')}")
-    return cast(Suite, getattr(module, _CLASSES[name])(Path(root), read_options(options)))
+    file, kind = _CLASSES[name]
+    module = importlib.import_module(f"npusmith.bench.suites.{file}")
+    return cast(Suite, getattr(module, kind)(Path(root), read_options(options)))
 
 
 def read_options(options: SuiteOptions | Mapping[str, str] | None) -> SuiteOptions:

@@ -16,13 +16,14 @@ from typing import Any
 
 import torch
 
-from npusmith.bench.suites import alias, wire
-from npusmith.conformance import stubs
+from npusmith.bench.suites import wire
 from npusmith.errors import NpusmithError
 from npusmith.task import candidatewire as names
-from npusmith.task import user
+from npusmith.task import stubs, user, values
 from npusmith.task.candidate import MEMORY
 from npusmith.twin.cache import cache_root
+
+_ANY_ERROR = (Exception,)
 
 
 def main() -> None:
@@ -59,20 +60,33 @@ def _save(folder: Path, record: dict[str, Any]) -> None:
 
 def _run(orders: dict[str, Any], folder: Path, record: dict[str, Any]) -> None:
     _prepare(orders, folder)
-    given = Path(orders["given"])
-    settings = wire.get(orders["init"], given)
-    model = _build(orders, settings)
-    for at, tree in enumerate(orders["trials"]):
+    kind = _load(orders)
+    built: list[Any] = [None, None]  # settings, and the class made with them
+    for at, trial in enumerate(orders["trials"]):
         record["started"] = at
         _save(folder, record)
-        plain = wire.get(tree, given)
-        inputs = _known(plain)
-        with torch.no_grad(), user.user_code(orders["model"], "forward()"):
-            outputs = model(*inputs)
-        record["alias"].append(alias.shared(outputs, inputs))
-        record["writes"].append(alias.changed(plain, inputs))
-        record["outputs"].append(wire.put(outputs, folder, f"out{at}"))
+        try:
+            found = _call(kind, orders, trial, built, f"out{at}")
+        except _ANY_ERROR as error:  # costs this trial alone
+            found = {"error": _words(error, orders)}, [], False
+        for name, value in zip(("outputs", "alias", "writes"), found, strict=True):
+            record[name].append(value)
         record["calls"].append(_lines(folder / names.CALLS))
+
+
+def _call(
+    kind: Any, orders: dict[str, Any], trial: dict[str, Any], built: list[Any], stem: str
+) -> tuple[wire.Tree, list[int], bool]:
+    """The outputs of a trial, which of them are inputs, and whether inputs were written to."""
+    given = Path(orders["given"])
+    if trial["init"] != built[0]:
+        built[:] = trial["init"], _build(kind, orders, wire.get(trial["init"], given))
+    plain = wire.get(trial["inputs"], given)
+    inputs = values.mapped(_known, plain)
+    with torch.no_grad(), user.user_code(orders["model"], "forward()"):
+        outputs = built[1](*inputs)
+    tree = wire.put(outputs, Path(orders["out"]), stem)
+    return tree, values.shared(outputs, inputs), values.changed(plain, inputs)
 
 
 def _prepare(orders: dict[str, Any], folder: Path) -> None:
@@ -86,7 +100,7 @@ def _prepare(orders: dict[str, Any], folder: Path) -> None:
     cache_root().mkdir(parents=True, exist_ok=True)
 
 
-def _build(orders: dict[str, Any], settings: list[Any]) -> Any:
+def _load(orders: dict[str, Any]) -> Any:
     spec = importlib.util.spec_from_file_location("npusmith_candidate", orders["model"])
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -96,19 +110,19 @@ def _build(orders: dict[str, Any], settings: list[Any]) -> Any:
     kind = getattr(module, orders["entry"], None)
     if kind is None:
         raise NpusmithError("module-failed", f"the candidate has no class {orders['entry']}")
+    return kind
+
+
+def _build(kind: Any, orders: dict[str, Any], settings: list[Any]) -> Any:
     user.set_seed(orders["seed"])
     with user.user_code(orders["model"], f"{orders['entry']}()"):
         model = kind(*settings)
     return model if orders["training"] else model.eval()
 
 
-def _known(item: Any) -> Any:
-    """Tensors in memory that the twin knows."""
-    if isinstance(item, torch.Tensor):
-        return torch.empty(item.shape, dtype=item.dtype).copy_(item)
-    if isinstance(item, (list, tuple)):
-        return type(item)(_known(part) for part in item)
-    return item
+def _known(tensor: Any) -> Any:
+    """A copy in memory that the twin knows."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
 
 
 def _lines(path: Path) -> int:

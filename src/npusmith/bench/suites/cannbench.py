@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from npusmith.bench.model import Candidate, Item, Limits, Record
-from npusmith.bench.suites import judging, rules, sizes
+from npusmith.bench.suites import judging, sizes
 from npusmith.bench.suites.torchsuite import Entry, TorchSuite, read_text, refuse_root
 from npusmith.bench.suites.trials import Order
 from npusmith.bench.suites.wire import WIDTHS
 from npusmith.errors import NpusmithError, Place
 from npusmith.target.chips import find_chip
+from npusmith.task import rules
 
 _HARDWARE = "910b2.json"  # of the suite's published times
 _MEASURED_ON = "910B2"

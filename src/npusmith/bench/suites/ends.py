@@ -21,9 +21,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from npusmith.bench.suites import wire
-from npusmith.bench.suites.reference import _Reference
-from npusmith.conformance import stubs
+from npusmith.bench.suites.reference import Reference
 from npusmith.errors import TaskError
+from npusmith.task import stubs
+from npusmith.task.golden import Golden
 from npusmith.task.user import load_file, set_seed, user_code
 
 RECORD = "ends.json"
@@ -67,7 +68,7 @@ class _Cut:
     chosen: frozenset[int]
 
 
-class _Ends(_Reference):
+class _Ends(Reference):
     """A model at its true shapes, and what it gives at both ends."""
 
     why = "its slices depend on each other along every dimension"
@@ -155,7 +156,8 @@ class _Ends(_Reference):
         """The outputs in float64, piece by piece; only rules for 16-bit types look at them."""
         if cut.dim or all(item.dtype not in _HALVES for item in both):
             return None
-        found = self._golden(self._arguments(self._leaves(cut, [(values, 0), (values, 1)])))
+        arguments = self._arguments(self._leaves(cut, [(values, 0), (values, 1)]))
+        found = Golden(self.model, self.path).call(arguments)
         wide = pytree.tree_leaves(found)
         if [item.shape for item in wide if _is_tensor(item)] != [item.shape for item in both]:
             return None
@@ -167,7 +169,7 @@ class _Ends(_Reference):
         leaves = self._leaves(cut, slices)
         firsts = [end * (cut.size - cut.filled) for _, end in slices]
         places = [first + at for first in firsts for at in range(cut.filled)]
-        found = self._call(_narrowed(self.model, cut, places), self._arguments(leaves))
+        found = self._call(self._arguments(leaves), _narrowed(self.model, cut, places))
         outputs: list[torch.Tensor] = pytree.tree_leaves(found)
         if not outputs or not all(map(_is_tensor, outputs)):
             raise TaskError("task-outputs", "forward() gives more than tensors")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from npusmith.bench.suites import rules
 from npusmith.bench.suites.torchsuite import Entry, TorchSuite, refuse_root
+from npusmith.task import rules
 
 
 class Folder(TorchSuite):

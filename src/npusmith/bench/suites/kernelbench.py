@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from npusmith.bench.suites import rules
 from npusmith.bench.suites.torchsuite import Entry, TorchSuite, refuse_root
+from npusmith.task import rules
 
 LEVELS = (1, 2, 3)
 

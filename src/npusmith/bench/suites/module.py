@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import shutil
@@ -23,11 +22,11 @@ from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.target.chips import find_chip
 from npusmith.task import candidatewire as names
 from npusmith.task.cheat import find_cheats
+from npusmith.task.trials import package_paths
 from npusmith.twin import cheating
 from npusmith.twin.formats import Submission, read_submission
 from npusmith.twin.module import ModuleBuild, build_module
 
-_NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")
 _START = (
     "import sys; sys.path += sys.argv[1:]; "
     "from npusmith.bench.suites import candidate as run; run.main()"
@@ -49,9 +48,9 @@ def main() -> None:
 
 def _judge(orders: dict[str, Any], work: Path, folder: Path, reply: dict[str, Any]) -> None:
     submission = read_submission(Path(orders["place"]) / orders["submission"])
-    reply["cheats"] = _cheats(submission)
+    reply["cheats"] = _cheats(submission, own=not orders["given_class"])
     start = time.monotonic()
-    built = build_module(submission, find_chip(orders["chip"]), work)
+    built = build_module(submission, find_chip(orders["chip"]), work, ahead=orders["ahead"])
     reply["compiled"] = True
     reply["compiler"] = built.toolchain.compiler.version
     reply["seconds"]["compile"] = round(time.monotonic() - start, 3)
@@ -61,8 +60,9 @@ def _judge(orders: dict[str, Any], work: Path, folder: Path, reply: dict[str, An
     reply["seconds"]["run"] = round(time.monotonic() - start, 3)
 
 
-def _cheats(submission: Submission) -> list[dict[str, Any]]:
-    found = find_cheats(submission.model_text, submission.entry, submission.model)
+def _cheats(submission: Submission, *, own: bool) -> list[dict[str, Any]]:
+    """`own`: the class is the candidate's, not the suite's."""
+    found = find_cheats(submission.model_text, submission.entry, submission.model) if own else []
     for name in submission.bindings:
         found += cheating.find_cheats(submission.files[name], Path(name))
     return [item.model_dump(mode="json") for item in found]
@@ -72,8 +72,8 @@ def _share_inputs(orders: dict[str, Any], folder: Path) -> Path:
     """Inputs lie apart from the reference's outputs, which the candidate may not see."""
     given, apart = Path(orders["given"]), folder / "inputs"
     apart.mkdir()
-    for tree in (orders["init"], *orders["trials"]):
-        for leaf in wire.leaves(tree):
+    for leaf in wire.leaves({"list": [{"dict": row} for row in orders["trials"]]}):
+        if not (apart / leaf["tensor"]).exists():
             try:
                 os.link(given / leaf["tensor"], apart / leaf["tensor"])
             except OSError:
@@ -102,7 +102,7 @@ def record_once(orders: dict[str, Any], folder: Path) -> Path:
     orders = {**orders, "trials": orders["trials"][:1], "logs": str(out / names.LOGS)}
     orders["given"] = str(_share_inputs(orders, folder))
     with slot() as work:
-        built = build_module(submission, find_chip(orders["chip"]), work)
+        built = build_module(submission, find_chip(orders["chip"]), work, ahead=orders["ahead"])
         answers = _run_once(built, orders, out)
     if "outputs" not in answers[0]:
         raise TwinError("timing-log", "the recorded run did not come to its end")
@@ -123,7 +123,9 @@ def _run_once(built: ModuleBuild, orders: dict[str, Any], out: Path) -> list[dic
     for at, tree in enumerate(record["outputs"][: len(ends)]):
         mine = calls[ends[at - 1] if at else 0 : ends[at]]
         touched = {name: _at(record[name], at) for name in ("alias", "writes")}
-        answers.append({"folder": str(out), "outputs": tree, **touched, **_told(mine)})
+        error = tree.get("error") if isinstance(tree, dict) else None
+        found = {"folder": str(out), "outputs": tree} if error is None else {"error": _words(error)}
+        answers.append({**found, **touched, **_told(mine)})
     if answers and launches:  # of the whole process
         told = _told(launches)
         answers[0]["findings"] += told["findings"]
@@ -146,19 +148,19 @@ def _link_cache(built: ModuleBuild, cache: Path) -> None:
 
 
 def _start(built: ModuleBuild, orders: dict[str, Any], out: Path) -> Boxed:
-    paths = _package_paths()
+    paths = package_paths()
     policy = Policy(
         write=(out,),
         read=(
             *map(Path, (sys.prefix, sys.base_prefix, *paths, orders["given"])),
             built.root, built.modules, built.toolchain.folder, *built.builds,
         ),
-        seconds=orders["seconds"],
+        seconds=orders["whole_seconds"],
         memory_bytes=int(orders["memory_mb"] * (1 << 20)),
         file_bytes=int(orders["disk_bytes"]),
         processes=True,  # operators run in the twin's runner
     )  # fmt: skip
-    wanted = ("given", "init", "trials", "seed", "training", "seconds")
+    wanted = ("given", "trials", "seed", "training", "seconds")
     told = {name: orders[name] for name in wanted} | {
         "out": str(out),
         "modules": str(built.modules),
@@ -174,16 +176,6 @@ def _start(built: ModuleBuild, orders: dict[str, Any], out: Path) -> Boxed:
     }
     argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
     return run_boxed(argv, policy, stdin=json.dumps(told).encode(), env=env, cwd=out)
-
-
-def _package_paths() -> list[str]:
-    found: dict[str, None] = {}
-    for name in _NEEDED:
-        spec = importlib.util.find_spec(name)
-        if spec is None or not spec.submodule_search_locations:
-            raise NpusmithError("torch-missing", f"the package {name} is not installed")
-        found[str(Path(next(iter(spec.submodule_search_locations))).resolve().parent)] = None
-    return list(found)
 
 
 def _record(out: Path) -> dict[str, Any]:
@@ -216,11 +208,16 @@ def _told(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {"findings": findings, "apis": sorted(set(apis)), "ran": [len(rows)]}
 
 
+def _words(error: Any) -> dict[str, str]:
+    """What the candidate's process says of an error."""
+    said = error if isinstance(error, dict) else {}
+    return {name: str(said.get(name, ""))[:2000] for name in ("code", "message", "seen")}
+
+
 def _ended(record: dict[str, Any], boxed: Boxed, seconds: float) -> dict[str, Any]:
     """Why a trial has no outputs."""
-    error = record.get("error")
-    if isinstance(error, dict):
-        return {name: str(error.get(name, ""))[:2000] for name in ("code", "message", "seen")}
+    if record.get("error") is not None:
+        return _words(record["error"])
     log = boxed.stderr.decode(errors="replace").strip()[-500:]
     if boxed.timed_out:
         code, message = "kernel-hang", f"the candidate had not ended after {seconds:g} s"

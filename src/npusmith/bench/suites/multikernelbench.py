@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from npusmith.bench.model import Candidate, Item, Limits, Record
-from npusmith.bench.suites import rules
 from npusmith.bench.suites.judging import Plan
 from npusmith.bench.suites.options import SuiteOptions
 from npusmith.bench.suites.torchsuite import Entry, TorchSuite, read_text, refuse_root
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
+from npusmith.task import rules
 
 _GROUPED = "npukernelbench_level"
 ORIGINAL = "6254b8d"  # 2025-12-15; "Update task shapes" follows it on 2026-01-22

@@ -1,42 +1,39 @@
 """PCL's NPUKernelBench: tasks/level<N>/<Category>/<Operator>, levels 1 to 3.
 
 A candidate takes the place of the suite's answer: its operator is built on the twin, the suite's
-own binding calls it, and the suite's rule for the task decides. conformance/ does all of that.
+own binding and class call it, and the suite's rule for the task decides.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
 from npusmith.bench.suites import judging, submit, texts
+from npusmith.bench.suites.npucases import Task, literal_bytes, read_cases, read_suite
+from npusmith.bench.suites.npucheck import npu_rule
 from npusmith.bench.suites.npuprompt import Question, build_prompt
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
-from npusmith.bench.suites.times import add_times, wants_time
 from npusmith.bench.suites.torchsuite import read_text, refuse_root, write_once
-from npusmith.bench.suites.watch import Ended, run_watched
-from npusmith.conformance.child import Param, _literal_bytes
-from npusmith.conformance.rows import Row
-from npusmith.conformance.suite import Task, read_cases, read_suite
+from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.ir.opname import entry_name
-from npusmith.sandbox.folder import remove_tree
-from npusmith.target.chips import find_chip
-from npusmith.task.verdict import Rung, right_rung
+from npusmith.task import rules
 from npusmith.twin import bind
 from npusmith.twin.cache import cache_root
-from npusmith.twin.toolchain import find_toolchain
+from npusmith.twin.formats import Kind
 
-RULE = "absolute and relative error above 1e-3, nothing infinite, or the task's own rule; seed 0"
-_CHEATS = ("cheat-compute", "cheat-binding")
+RULE = f"{rules.NPUKERNELBENCH}; seed 0"
+MODULE = "kernel_gen_ops"  # what the suite's classes import
+_HOME = "of_the_suite"  # beside a candidate's files
 _ENTRY = ("GM_ADDR workspace", "GM_ADDR workspace, GM_ADDR tiling")
-_KEPT = 12
+_TOGETHER = 256e6  # bytes of the inputs of cases that are judged at a time
 
 
 class NpuKernelBench:
@@ -47,7 +44,8 @@ class NpuKernelBench:
     def __init__(self, root: Path, options: SuiteOptions) -> None:
         self.root = Path(root).resolve()
         self.options = options
-        wanted = ("tasks", "kernel_generator", "framework")
+        # answers alone want no prompt
+        wanted = ("tasks",) if options.answered else ("tasks", "kernel_generator", "framework")
         missing = [name for name in wanted if not (self.root / name).is_dir()]
         if missing:
             raise refuse_root(self.root, "PCL's NPUKernelBench", missing)
@@ -58,10 +56,11 @@ class NpuKernelBench:
     def items(self) -> Iterator[Item]:
         options = self.options
         levels = [int(level) for level in options.levels if level.isdecimal()]
-        for task in read_suite(self.root, (), levels, answered=False):
+        for task in read_suite(self.root, (), levels, answered=options.answered):
             if options.categories and task.category not in options.categories:
                 continue
-            if options.names and not {task.name, _stem(task)} & set(options.names):
+            names = {task.name, task.category, f"{task.category}/{task.name}", _stem(task)}
+            if options.names and not names & set(options.names):
                 continue
             cases = task.cases[: options.cases or None]
             if options.shapes == "dynamic":
@@ -77,7 +76,7 @@ class NpuKernelBench:
             item=item,
             reference=reference,
             description=description,
-            prompt=build_prompt(self.root, self._question(task, cases), self.options.response),
+            prompt=self._prompt(task, cases),
             path=self._write_task(item, task, cases[0]),
             operator=_operator(task),
             formats=(self.options.response, "project"),
@@ -93,16 +92,23 @@ class NpuKernelBench:
             return record
         if candidate.refusal:
             return judging.refused(record, candidate)
-        find_toolchain(find_chip(limits.chip))  # once for a machine, and not in a unit's time
-        bind.find_binder()
-        work = Path(tempfile.mkdtemp(prefix="npusmith-unit-")).resolve()
+        bind.find_binder()  # once for a machine, and not in a unit's time
+        task, cases = self._task(item)
         try:
-            self._judge(item, candidate, limits, record, work)
+            placed = self._placed(task, candidate)
         except NpusmithError as error:
             judging.fail(record, f"{error.code}: {error.message}")
-        finally:
-            remove_tree(work)
-        return record
+            return record
+        parts = []
+        for batch in self._batches(task, cases):
+            plan = self._plan(item, task, batch, limits)
+            parts.append(judging.judge(plan, item, placed, limits))
+            limits = limits.model_copy(update={"timing": False})  # the first case's time is enough
+            if not parts[-1].trials and not parts[-1].skipped:  # it was not built
+                parts[-1].trials = [_unbuilt(parts[-1], row["case_id"]) for row in batch]
+        if "repairs" in candidate.origin:
+            record.provenance["repairs"] = "; ".join(candidate.origin["repairs"])[:500]
+        return _joined(record, parts, cases)
 
     def export(self, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
         """Write the candidate as a ready operator project; `folder` is new."""
@@ -146,7 +152,7 @@ class NpuKernelBench:
                 found = texts.read_facts(text, name).why
                 if found and "scipy" not in found:  # conformance/stubs.py has what is used of it
                     return rows, found
-        size = max((_literal_bytes(Param(row)) for row in rows), default=0)
+        size = min((literal_bytes(row) for row in rows), default=0)
         if size > self.options.input_mb * 1e6:
             return rows, f"{size / 1e6:.0f} MB of inputs"
         return rows, ""
@@ -161,6 +167,11 @@ class NpuKernelBench:
         options = (self.options.shapes, self.options.response, *map(str, cases))
         total.update(json.dumps(options).encode())
         return total.hexdigest()
+
+    def _prompt(self, task: Task, cases: Sequence[int]) -> str:
+        if self.options.answered:
+            return ""
+        return build_prompt(self.root, self._question(task, cases), self.options.response)
 
     def _question(self, task: Task, cases: Sequence[int]) -> Question:
         kernel, static = _kernel(task), self.options.shapes == "static"
@@ -178,70 +189,64 @@ class NpuKernelBench:
     def _write_task(self, item: Item, task: Task, case: int) -> Path | None:
         """The first case as a task in KernelBench's format, for writers that capture it."""
         row = next((row for row in read_cases(task.folder) if row.get("case_id") == case), None)
-        path = task.validation / "prepare_inputs.py"
         if row is None:
             return None
-        parts = [
-            texts.strip_imports(read_text(task.validation / "module.py")),
-            texts.strip_imports(read_text(path)) if path.is_file() else "",
-            _TASK.format(param=_plain_row(row)),
-        ]
         copy = cache_root() / "suites" / "tasks" / item.digest[:24] / f"{_kernel(task)}.py"
-        write_once(copy, "\n\n".join(parts).encode())
+        write_once(copy, (_text(task) + _TASK.format(param=_plain_row(row))).encode())
         return copy
 
-    def _judge(
-        self, item: Item, candidate: Candidate, limits: Limits, record: Record, work: Path
-    ) -> None:
-        task, cases = self._task(item)
-        orders = {
-            "root": str(self.root),
-            "task": f"{task.category}/{task.name}",
-            "level": task.level,
-            "cases": cases,
-            "most_mb": self.options.input_mb,
-            "seconds": limits.seconds,
-            "memory_mb": limits.memory_mb,
-            "seeds": max(1, limits.trials),
-            "seed": _first_seed(limits),
-            "chip": limits.chip,
-            "nulls": True,
+    def _batches(self, task: Task, cases: Sequence[int]) -> Iterator[list[dict[str, Any]]]:
+        """Rows of cases whose tensors are on the disk at the same time."""
+        batch: list[dict[str, Any]] = []
+        total = 0.0
+        for row in read_cases(task.folder):
+            if row.get("case_id") in cases:
+                size = literal_bytes(row)
+                size = 0 if size > self.options.input_mb * 1e6 else size  # it is skipped
+                if batch and total + size > _TOGETHER:
+                    yield batch
+                    batch, total = [], 0.0
+                batch.append(row)
+                total += size
+        if batch:
+            yield batch
+
+    def _plan(
+        self, item: Item, task: Task, rows: Sequence[dict[str, Any]], limits: Limits
+    ) -> judging.Plan:
+        """The reference of these cases, and the suite's rule."""
+        first = _first_seed(limits)
+        lines = [f"    ({literal_bytes(row)}, {_plain_row(row)})," for row in rows]
+        order = Order(
+            path=str(self._write_task(item, task, rows[0]["case_id"])),
+            text=_text(task) + _CASES.format(rows="\n".join(lines)),
+            seed=first, seeds=tuple(range(first, first + max(1, limits.trials))), training=True,
+            most_bytes=int(self.options.input_mb * 1e6),
+        )  # fmt: skip
+        check = npu_rule(task.validation / "prepare_inputs.py", rows, limits)
+        return judging.Plan(
+            order, rules.npukernelbench, RULE, profile="npukernelbench", given_class=True,
+            rules=check,
+        )  # fmt: skip
+
+    def _placed(self, task: Task, candidate: Candidate) -> Candidate:
+        """The operator project with the suite's own binding and class beside it."""
+        op = task.name.split("_")[0]
+        binding = read_text(task.validation / "pybind.cpp").replace("aclnnCustomOp", f"aclnn{op}")
+        model = _without_model(read_text(task.validation / "module.py"))
+        files = {
+            **self._files(task, candidate),
+            f"{_HOME}/pybind.cpp": binding.replace("custom_pybind_api", entry_name(op)),
+            f"{_HOME}/module.py": model,
         }
-        files = self._files(task, candidate)
-        ended = _start(files, orders, work)
-        rows = [Row.model_validate(row) for row in ended.reply.get("rows", ())]
-        _fill(record, rows, len(cases))
-        if ended.error or "error" in ended.reply:
-            record.seconds.setdefault("run", ended.seconds)
-            said = ended.reply.get("error", {})
-            judging.fail(record, ended.error or f"{said['code']}: {said['message']}")
-        if wants_time(record, limits):
-            self._time(item, files, orders, record, limits, work)
-
-    def _time(
-        self,
-        item: Item,
-        files: dict[str, str],
-        orders: dict[str, Any],
-        record: Record,
-        limits: Limits,
-        work: Path,
-    ) -> None:
-        """The first case once more, through the suite's binding, with a log of each call."""
-        task, cases = self._task(item)
-        once = {**orders, "cases": cases[:1], "seeds": 1, "nulls": False}
-
-        def start(folder: Path) -> Ended:
-            logs = folder.with_name("logs")
-            logs.mkdir()
-            return _start(files, {**once, "logs": str(logs)}, folder)
-
-        remove_tree(work)  # what the judged run left; the disk may be small
-        work.mkdir()
-        path = self._write_task(item, task, cases[0])
-        add_times(record, limits, work / "time", task=path, inputs=None, start=start)
-        if len(cases) > 1 and record.time_us is not None:
-            record.time_note = f"case {cases[0]} of {len(cases)}; {record.time_note}".strip("; ")
+        whole = {
+            "backend": Kind.MSOPGEN.value,
+            "sources": [{"path": name, "content": text} for name, text in files.items()],
+            "build": {"binding_sources": [f"{_HOME}/pybind.cpp"], "module_name": MODULE},
+            "entry": {"model": f"{_HOME}/module.py::ModelNew"},
+        }
+        update = {"format": "json", "files": {"submission.json": json.dumps(whole)}}
+        return candidate.model_copy(update=update)
 
     def _files(self, task: Task, candidate: Candidate) -> dict[str, str]:
         """The operator project that a response stands for, by the suite's own reading."""
@@ -263,13 +268,6 @@ class NpuKernelBench:
         )  # fmt: skip
 
 
-def _start(files: dict[str, str], orders: dict[str, Any], folder: Path) -> Ended:
-    """The project in the place of the answer, in a watched process."""
-    submit.write_tree(files, folder / "project")
-    seconds = float(orders["seconds"]) * len(orders["cases"]) + 60
-    return run_watched("answer", orders, folder, seconds=seconds, disk_bytes=judging.DISK_BYTES)
-
-
 def _first_seed(limits: Limits) -> int:
     """The suite's own seed 0, shifted as far as the run's seed is from its default."""
     return (limits.seed - Limits().seed) % SEEDS
@@ -289,6 +287,66 @@ def get_inputs():
 def get_init_inputs():
     return list(_prepare_init(_param, device="cpu"))
 """
+_CASES = """
+_rows = [
+{rows}
+]
+
+
+def _draw(row):
+    def draw(device):
+        settings = list(get_init_inputs(dict(row), device=device))
+        return settings, list(get_inputs(dict(row), device=device))
+
+    return draw
+
+
+def get_cases():
+    return [(f"case {{row['case_id']}}", size, _draw(row)) for size, row in _rows]
+"""
+
+
+def _text(task: Task) -> str:
+    """The suite's class and its inputs, in one text."""
+    path = task.validation / "prepare_inputs.py"
+    files = [task.validation / "module.py", *([path] if path.is_file() else [])]
+    return "\n\n".join(texts.strip_imports(read_text(file)) for file in files) + "\n\n"
+
+
+def _without_model(text: str) -> str:
+    """The suite's file without the reference, unless the other class is made of it."""
+    body = ast.parse(text).body
+    models = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+    rest = (inner for node in body if node not in models for inner in ast.walk(node))
+    if any(isinstance(node, ast.Name) and node.id == "Model" for node in rest):
+        return text
+    lines = text.splitlines(keepends=True)
+    for node in models:
+        for at in range(node.lineno - 1, node.end_lineno or node.lineno):
+            lines[at] = "\n"
+    return "".join(lines)
+
+
+def _unbuilt(record: Record, case: object) -> TrialNote:
+    name, built = f"case {case}", bool(record.compiled)
+    return TrialNote(name=name, case=name, compiled=built, clean=False, message=record.error)
+
+
+def _joined(record: Record, parts: Sequence[Record], cases: Sequence[int]) -> Record:
+    """The record of all cases, of those of a few."""
+    first, *rest = parts
+    for part in rest:
+        first.messages = list(dict.fromkeys([*first.messages, *part.messages]))
+        first.cheating = list(dict.fromkeys([*first.cheating, *part.cheating]))
+        for name, seconds in part.seconds.items():
+            first.seconds[name] = round(first.seconds.get(name, 0) + seconds, 3)
+    first.provenance |= record.provenance
+    if len(parts) > 1 and all(part.trials or part.skipped for part in parts):
+        first.weak_task = sorted(set.intersection(*(set(part.weak_task) for part in parts)))
+        judging.fold(first, [note for part in parts for note in part.trials])
+    if len(cases) > 1 and first.time_us is not None:
+        first.time_note = f"case {cases[0]} of {len(cases)}; {first.time_note}".strip("; ")
+    return first
 
 
 def _between(text: str, pattern: str, what: str) -> str:
@@ -321,42 +379,3 @@ def _kernel(task: Task) -> str:
 
 def _optional(path: Path) -> str:
     return read_text(path) if path.is_file() else ""
-
-
-def _fill(record: Record, rows: Sequence[Row], wanted: int) -> None:
-    """What the rows of all cases say together."""
-    if rows and all(row.skipped for row in rows):
-        record.skipped = rows[0].skipped
-        return
-    ran = [row for row in rows if not row.skipped]
-    whole = len(rows) == wanted and len(ran) == len(rows)
-    record.compiled = bool(ran) and all(row.compiled for row in ran)
-    record.official = whole and all(row.official is True for row in ran)
-    record.strict = whole and all(row.strict is True for row in ran)
-    record.precise = whole and all(row.precise is True for row in ran)
-    record.clean = whole and all(row.clean is True for row in ran)
-    codes = [code for row in ran for code in (*row.findings, *row.warnings)]
-    record.findings = {code: codes.count(code) for code in dict.fromkeys(codes)}
-    said = (text for row in ran for text in row.said)
-    record.messages = list(dict.fromkeys(said))[:_KEPT]
-    record.cheating = [code for code in record.findings if code in _CHEATS]
-    record.weak_task = sorted(set.intersection(*(set(row.weak) for row in ran))) if ran else []
-    record.accuracy = round(sum(row.official is True for row in ran) / wanted, 6)
-    for row in ran:
-        for stage, seconds in row.stages.items():
-            record.seconds[stage] = round(record.seconds.get(stage, 0) + seconds, 3)
-    notes = [
-        TrialNote(
-            name=f"case {row.case}", passed=row.official is True,
-            message=(row.skipped or row.error)[:400],
-        )
-        for row in rows
-    ]  # fmt: skip
-    record.trials = sorted(notes, key=lambda note: note.passed)[:_KEPT]
-    failed = [f"case {row.case}: {row.error}" for row in ran if row.error and not row.strict]
-    record.error = "; ".join(failed[:3])[:700]
-    if record.compiled:
-        ended = whole and all("compare" in row.stages for row in ran)
-        record.rung = (Rung.RAN if ended else Rung.COMPILED).value
-        if record.strict:
-            record.rung = right_rung(record.findings).value

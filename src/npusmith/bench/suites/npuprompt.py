@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from npusmith.bench.suites.npucases import Cell
 from npusmith.bench.suites.torchsuite import read_text
-from npusmith.conformance.suite import Cell
 from npusmith.errors import NpusmithError, Place
 
 _HOME = "kernel_generator"

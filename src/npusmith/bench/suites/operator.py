@@ -89,7 +89,7 @@ def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict
             "ran": [1],
         }
         if result.completed:
-            answer["folder"] = str(folder)
+            answer |= {"folder": str(folder), "flat": True}
             answer["outputs"] = _leave(result.outputs, folder, at)
         else:
             answer["error"] = {"code": "", "message": "the kernel did not run to its end"}

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from npusmith.bench.suites import scale
 from npusmith.bench.suites.wire import WIDTHS
-from npusmith.conformance import stubs
+from npusmith.task import stubs
 
 _ANY_ERROR = (Exception,)
 

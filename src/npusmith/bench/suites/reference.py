@@ -2,7 +2,9 @@
 
 Orders come on stdin. The model is built under `seed`; trial i is drawn under `seeds[i]`, or is
 group i of get_input_groups(). It is called as the suite calls it: in training mode, unless its
-outputs then differ from call to call (dropout), or the orders say otherwise.
+outputs then differ from call to call (dropout), or the orders say otherwise. A text with
+get_cases() has a model for each case: its rows (name, draw), where draw(device) gives the settings
+and the arguments; a case that cannot be drawn or called is skipped.
 """
 
 from __future__ import annotations
@@ -10,22 +12,25 @@ from __future__ import annotations
 import copy
 import json
 import os
+import random
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from npusmith.bench.suites import alias, wire
+from npusmith.bench.suites import wire
 from npusmith.bench.suites.edges import MORE, changed
-from npusmith.conformance import rules, stubs
 from npusmith.errors import TaskError
-from npusmith.task import lacking
-from npusmith.task.golden import Golden, _Widen, widen
+from npusmith.task import lacking, stubs, values
+from npusmith.task.golden import Golden
 from npusmith.task.user import load_file, set_seed, user_code
 
 _GOLDEN_BYTES = 64 << 20  # of inputs; above this float64 costs more than it tells
+_MARGIN = 8  # inputs are at most so many times what a case's table says
 _ANY_ERROR = (Exception,)
 
 
@@ -38,7 +43,7 @@ def main() -> None:
     stubs.install()
     folder = Path(orders["out"])
     try:
-        reply = _Reference(orders, folder).run()
+        reply = Reference(orders, folder).run()
     except TaskError as error:
         where = f" (line {error.place.line})" if error.place.line else ""
         reply = {"code": error.code, "error": f"{error.message}{where}"}
@@ -50,7 +55,7 @@ def main() -> None:
     os._exit(0)
 
 
-class _Reference:
+class Reference:
     """A model, and what is written about it."""
 
     def __init__(self, orders: dict[str, Any], folder: Path) -> None:
@@ -61,17 +66,23 @@ class _Reference:
 
     def run(self) -> dict[str, Any]:
         module = load_file(self.path, self.orders["text"])
-        self.init = self._settings(module)
-        self.model = self._build(module)
-        mode = self._mode(next(self._inputs(module)))
-        trials = [self._trial(at, *given) for at, given in enumerate(self._inputs(module))]
+        self.mode = "training" if self.orders["training"] else "eval"
+        parameters: dict[str, wire.Tree] = {}
+        if hasattr(module, "get_cases"):
+            trials = list(self._cases(module))
+        else:
+            self.init = self._settings(module)
+            self.model = self._build(module).train(self.orders["training"])
+            init = wire.put(self.init, self.folder, "init")
+            rows = enumerate(self._inputs(module))
+            trials = [{"init": init, **self._trial(at, *given)} for at, given in rows]
+            parameters = self._parameters()
         if not trials:
             raise TaskError("task-inputs", "the task has no set of inputs")
         return {
-            "init": wire.put(self.init, self.folder, "init"),
-            "parameters": self._parameters(),
+            "parameters": parameters,
             "trials": trials,
-            "mode": mode,
+            "mode": self.mode,
             "notes": self.notes,
             "torch": str(torch.__version__),
         }
@@ -79,94 +90,108 @@ class _Reference:
     def _settings(self, module: types.ModuleType) -> list[Any]:
         set_seed(self.orders["seed"])
         with user_code(self.path, "get_init_inputs()"):
-            settings = module.get_init_inputs()
-        if not isinstance(settings, (list, tuple)):
-            kind = type(settings).__name__
-            raise TaskError("task-inputs", f"get_init_inputs() returned a {kind}")
-        return list(settings)
+            return _sequence(module.get_init_inputs(), "get_init_inputs()")
 
     def _build(self, module: types.ModuleType) -> Any:
         set_seed(self.orders["seed"])
         with user_code(self.path, "Model()"):
             return module.Model(*copy.deepcopy(self.init))
 
-    def _inputs(self, module: types.ModuleType) -> Any:
+    def _inputs(self, module: types.ModuleType) -> Iterator[tuple[str, str, int, list[Any]]]:
         """(name, kind, seed, arguments) of each trial."""
+        first = seed = self.orders["seeds"][0]
         if hasattr(module, "get_input_groups"):
-            seed = self.orders["seeds"][0]
             set_seed(seed)
             with user_code(self.path, "get_input_groups()"):
                 groups = list(module.get_input_groups())
             for at, group in enumerate(groups):
                 yield f"group {at}", "group", seed, list(group)
             return
+        kept: list[Any] = []
         for at, seed in enumerate(self.orders["seeds"]):
             set_seed(seed)
             with user_code(self.path, "get_inputs()"):
-                made = module.get_inputs()
-            if not isinstance(made, (list, tuple)):
-                raise TaskError("task-inputs", f"get_inputs() returned a {type(made).__name__}")
-            yield f"random {at}", "random", seed, list(made)
-            if at == 0:
-                first = list(made)
-        if self.orders["more"]:
-            seed = self.orders["seeds"][0]
-            for name, change in MORE:
-                yield name, "more", seed, [changed(item, change, seed) for item in first]
+                made = _sequence(module.get_inputs(), "get_inputs()")
+            kept = kept or made
+            yield f"random {at}", "random", seed, made
+        for name, change in MORE if self.orders["more"] else ():
+            yield name, "more", first, [changed(item, change, first) for item in kept]
 
-    def _mode(self, given: tuple[str, str, int, list[Any]]) -> str:
-        """Training mode gives the same twice, or it says nothing about a kernel."""
-        if not self.orders["training"]:
-            self.model.eval()
-            return "eval"
-        model = copy.deepcopy(self.model)
-        found = []
-        for seed in (1, 2):
+    def _cases(self, module: types.ModuleType) -> Iterator[dict[str, Any]]:
+        first = self.orders["seeds"][0]
+        for seed in self.orders["seeds"]:
+            for number, (name, size, draw) in enumerate(module.get_cases()):
+                said = name if seed == first else f"{name}, seed {seed}"
+                row = {"name": said, "kind": "case", "case": number, "seed": seed}
+                try:
+                    yield row | self._case(module, f"{seed}_{number}", said, size, seed, draw)
+                except TaskError as error:
+                    yield row | {"skipped": f"{error.code}: {error.message}"[:400]}
+
+    def _case(
+        self, module: types.ModuleType, at: str, name: str, size: int, seed: int, draw: Any
+    ) -> dict[str, Any]:
+        """A trial with a model of its own; `size`: bytes of the inputs, as the table says."""
+        size, most = self._size(size, seed, draw), self.orders["most_bytes"]
+        if size > most:
+            return {"skipped": f"{size / 1e6:.0f} MB of inputs"}
+        set_seed(seed)
+        with user_code(self.path, name):
+            init, inputs = draw("cpu")
+            self.model = module.Model(*copy.deepcopy(init)).train(self.orders["training"])
+        init = wire.put(list(init), self.folder, f"t{at}_init")
+        return {"init": init, **self._trial(at, name, "case", seed, list(inputs))}
+
+    def _size(self, guess: int, seed: int, draw: Any) -> int:
+        """Bytes of the inputs, by what is drawn without memory where the table may be wrong."""
+        if 0 < guess * _MARGIN <= self.orders["most_bytes"]:
+            return guess
+        try:
             set_seed(seed)
-            found.append(self._call(model, copy.deepcopy(given[3])))
-        first, second = map(rules.listed, found)
-        same = len(first) == len(second) and all(map(_same, first, second))
-        if same:
-            return "training"
-        self.notes.append("eval mode: in training mode two calls give different outputs")
-        self.model.eval()
-        return "eval"
+            return sum(item.numel() * item.element_size() for item in values.tensors(draw("meta")))
+        except _ANY_ERROR:
+            return guess
 
-    def _call(self, model: Any, inputs: list[Any]) -> Any:
+    def _call(self, inputs: list[Any], model: Any = None) -> Any:
         with torch.no_grad(), user_code(self.path, "forward()"):
-            return lacking.call(model, inputs, self.notes)
+            return lacking.call(model or self.model, inputs, self.notes)
 
-    def _trial(self, at: int, name: str, kind: str, seed: int, inputs: list[Any]) -> dict[str, Any]:
+    def _settle(self, inputs: list[Any]) -> None:
+        """Training mode gives the same twice, or it says nothing about a kernel."""
+        model = copy.deepcopy(self.model)
+        set_seed(1)
+        before = _random_state()
+        first = self._call(copy.deepcopy(inputs), model)
+        if _random_state() == before:  # a call that draws nothing gives the same twice
+            return
+        set_seed(2)
+        if not _same(first, self._call(copy.deepcopy(inputs), model)):
+            self.notes.append("eval mode: in training mode two calls give different outputs")
+            self.mode = "eval"
+            self.model.eval()
+
+    def _trial(
+        self, at: int | str, name: str, kind: str, seed: int, inputs: list[Any]
+    ) -> dict[str, Any]:
+        if at == 0 and self.mode == "training":
+            self._settle(inputs)
         tree = wire.put(inputs, self.folder, f"t{at}_in")
-        golden = self._golden(inputs) if wire.size_of(tree) <= _GOLDEN_BYTES else None
+        golden = None
+        if wire.size_of(tree) <= _GOLDEN_BYTES:
+            golden = Golden(self.model, self.path).call(inputs)
         # the same object for all trials, as in the suites: running statistics go on
         given = copy.deepcopy(inputs)
-        outputs = self._call(self.model, given)
+        outputs = self._call(given)
         return {
             "name": name,
             "kind": kind,
             "seed": seed,
             "inputs": tree,
             "outputs": wire.put(outputs, self.folder, f"t{at}_out"),
-            "alias": alias.shared(outputs, given),
-            "writes": alias.changed(inputs, given),
+            "alias": values.shared(outputs, given),
+            "writes": values.changed(inputs, given),
             "golden": None if golden is None else wire.put(golden, self.folder, f"t{at}_wide"),
         }
-
-    def _golden(self, inputs: list[Any]) -> Any:
-        """The outputs in float64; None where the model cannot run so."""
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        try:
-            model = Golden(self.model, self.path).model
-            if model is None:
-                return None
-            with _Widen(), torch.no_grad():
-                return model(*_wide(copy.deepcopy(inputs)))
-        except _ANY_ERROR:
-            return None
-        finally:
-            torch.set_default_dtype(before)
 
     def _parameters(self) -> dict[str, wire.Tree]:
         """What an operator may take besides forward's arguments, by attribute path."""
@@ -179,23 +204,25 @@ class _Reference:
         return {name: wire.put(value, self.folder, f"p{at}") for at, (name, value) in rows}
 
 
-def _wide(item: Any) -> Any:
-    if isinstance(item, torch.Tensor):
-        return widen(item)
-    if isinstance(item, (list, tuple)):
-        return type(item)(_wide(part) for part in item)
-    return item
+def _sequence(made: Any, what: str) -> list[Any]:
+    if not isinstance(made, (list, tuple)):
+        raise TaskError("task-inputs", f"{what} returned a {type(made).__name__}")
+    return list(made)
+
+
+def _random_state() -> tuple[Any, ...]:
+    drawn: Any = np.random.get_state()
+    return torch.get_rng_state().tolist(), random.getstate(), drawn[1].tolist(), drawn[2]
 
 
 def _same(first: Any, second: Any) -> bool:
-    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
-        return type(first) is type(second)
-    if first.shape != second.shape or first.dtype != second.dtype:
+    """The same but for rounding."""
+    one, other = values.tensors(first), values.tensors(second)
+    if [(item.shape, item.dtype) for item in one] != [(item.shape, item.dtype) for item in other]:
         return False
-    if not first.is_floating_point():
-        return bool(torch.equal(first, second))
-    return bool(
-        torch.allclose(first.double(), second.double(), rtol=1e-4, atol=1e-4, equal_nan=True)
+    close = {"rtol": 1e-4, "atol": 1e-4, "equal_nan": True}
+    return all(
+        torch.allclose(a.double(), b.double(), **close) for a, b in zip(one, other, strict=True)
     )
 
 

@@ -26,7 +26,8 @@ def write_files(candidate: Candidate, folder: Path, chip: str) -> tuple[str, dic
     Raises NpusmithError for names that lead out of the folder, and for texts that are no program.
     """
     if candidate.format in ("json", "six"):
-        text = first_block(only_text(candidate))
+        text = only_text(candidate)
+        text = text if text.startswith("{") else first_block(text)  # JSON may hold fences
         name = "submission.json" if candidate.format == "json" else "submission.py"
         (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
         return "module", {"submission": name}

@@ -15,9 +15,9 @@ from pathlib import Path
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.suites import judging, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
-from npusmith.bench.suites.rules import Rule
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
+from npusmith.task.rules import Rule
 from npusmith.twin.cache import cache_root
 
 _TEXT_BYTES = 1 << 20

@@ -35,6 +35,7 @@ class Order:
     seeds: tuple[int, ...]  # of the trials
     training: bool
     beside: str = ""  # digest of what the text reads
+    most_bytes: int = 0  # of the inputs of a case; larger ones are skipped
     more: bool = False  # also signed values and those that kernels get wrong (edges.py)
 
 

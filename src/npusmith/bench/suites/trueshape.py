@@ -19,11 +19,11 @@ import torch
 from npusmith.bench.model import TRUE_SHAPE, Candidate, Limits, Record
 from npusmith.bench.suites import place, wire
 from npusmith.bench.suites.ends import WAYS
-from npusmith.bench.suites.rules import Rule
 from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.sandbox.folder import remove_tree
+from npusmith.task.rules import Rule
 
 RIGHT, WRONG, NOT_RUN = TRUE_SHAPE
 _SPARE = 1 << 30  # of the disk, beside the outputs

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from npusmith.conformance import rules
+from npusmith.task import rules
 
 
 def install() -> None:

@@ -1,14 +1,13 @@
 """Published text of NPUKernelBench that no compiler takes, and the least that makes it compile.
 
 A sweep over the checkout replaced comments and took more than the comments with it. Only comments
-are touched here; docs/conformance.md lists each case, and the rows of the task say it.
+are touched here; docs/conformance.md lists each case, and the records of the task say it.
 """
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +39,12 @@ REPAIRS = (
 )
 
 
-def repair(task: str, answer: Path, home: Path) -> tuple[Path, list[str]]:
-    """The answer's folder and no notes; or a repaired copy in `home`, and what was changed."""
-    changes: dict[str, str] = {}
-    notes = []
+def repair(task: str, files: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The answer's files, some of them repaired, and what was changed."""
+    changed, notes = dict(files), []
     for item in REPAIRS:
-        file = answer / item.file
-        if item.task != task or not file.is_file():
-            continue
-        text = changes.get(item.file) or file.read_text(encoding="utf-8", errors="replace")
-        if text.count(item.old) == 1:
-            changes[item.file] = text.replace(item.old, item.new)
+        text = changed.get(item.file, "")
+        if item.task == task and text.count(item.old) == 1:
+            changed[item.file] = text.replace(item.old, item.new)
             notes.append(f"{item.file}: {item.note}")
-    if not notes:
-        return answer, []
-    shutil.copytree(answer, home)
-    for name, text in changes.items():
-        (home / name).write_text(text, encoding="utf-8")
-    return home, notes
+    return changed, notes

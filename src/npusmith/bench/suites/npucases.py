@@ -6,12 +6,15 @@ test_cases.csv) and, for most tasks, answer/0 with op_host and op_kernel.
 
 from __future__ import annotations
 
+import ast
 import csv
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from npusmith.bench.suites.wire import WIDTHS
 from npusmith.errors import NpusmithError, Place
 
 Cell = int | float | bool | str
@@ -129,3 +132,24 @@ def _is_int(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def literal_bytes(row: Mapping[str, Cell]) -> int:
+    """Bytes of the inputs of a case, by the shapes that stand in its row."""
+    width = WIDTHS.get(str(row.get("dtype", "")), 4)
+    total = 0
+    for value in row.values():
+        try:
+            total += _elements(ast.literal_eval(value)) if isinstance(value, str) else 0
+        except (ValueError, SyntaxError):
+            continue
+    m, k, n = (row.get(name) for name in ("m", "k", "n"))
+    if isinstance(m, int) and isinstance(k, int) and isinstance(n, int):
+        total += m * k + k * n + m * n
+    return total * width
+
+
+def _elements(shape: Any) -> int:
+    if isinstance(shape, (list, tuple)) and shape and all(isinstance(n, int) for n in shape):
+        return math.prod(shape)
+    return sum(map(_elements, shape)) if isinstance(shape, (list, tuple)) else 0

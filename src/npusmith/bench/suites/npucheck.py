@@ -1,0 +1,97 @@
+"""NPUKernelBench's rule for the cases of a task: the common one, or the task's own in a box.
+
+The task's own `custom_check_precision` is the checkout's Python. `main()` is the boxed process that
+calls it, with orders on stdin; it leaves what it says of each trial in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from npusmith.bench.model import Limits
+from npusmith.bench.suites import wire
+from npusmith.bench.suites.judging import Pair
+from npusmith.bench.suites.trials import Trials
+from npusmith.errors import NpusmithError
+from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.sandbox.folder import temporary_folder
+from npusmith.task import rules, stubs
+from npusmith.task.trials import package_paths
+from npusmith.task.user import load_file
+
+_CHECK = "custom_check_precision"
+_START = (
+    "import sys; sys.path += sys.argv[1:]; "
+    "from npusmith.bench.suites import npucheck as run; run.main()"
+)
+_SAID = "said.json"
+_ANY_ERROR = (Exception,)
+
+
+def npu_rule(
+    path: Path, rows: Sequence[dict[str, Any]], limits: Limits
+) -> Callable[[Trials, Sequence[Pair]], list[str]]:
+    """The rule of the task whose inputs are prepared by the file at `path`, for these cases."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+
+    def check(trials: Trials, pairs: Sequence[Pair]) -> list[str]:
+        if not pairs or _CHECK not in text:
+            return [_said(rules.npukernelbench, pair.wanted, pair.found) for pair in pairs]
+        with temporary_folder("npusmith-check-") as folder:
+            return _boxed(text, rows, pairs, folder.resolve(), limits)
+
+    return check
+
+
+def _said(rule: Callable[..., str], *values: Any) -> str:
+    try:
+        return rule(*values)
+    except _ANY_ERROR as error:
+        return f"{type(error).__name__}: {error}"[:300]
+
+
+def _boxed(
+    text: str, rows: Sequence[dict[str, Any]], pairs: Sequence[Pair], folder: Path, limits: Limits
+) -> list[str]:
+    trials = [
+        {
+            "param": rows[pair.row["case"]],
+            "wanted": wire.put(pair.wanted, folder, f"want{at}"),
+            "found": wire.put(pair.found, folder, f"got{at}"),
+        }
+        for at, pair in enumerate(pairs)
+    ]
+    orders = {"text": text, "folder": str(folder), "trials": trials}
+    paths = package_paths()
+    policy = Policy(
+        write=(folder,), read=tuple(map(Path, (sys.prefix, sys.base_prefix, *paths))),
+        seconds=limits.seconds * len(pairs) + 30, memory_bytes=int(limits.memory_mb * (1 << 20)),
+        file_bytes=1 << 20,
+    )  # fmt: skip
+    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
+    run_boxed(argv, policy, stdin=json.dumps(orders).encode(), cwd=folder)
+    data = wire.read_plain(folder / _SAID, 1 << 20)
+    if not data:
+        raise NpusmithError("task-result", "the task's own rule did not come to its end")
+    said = [str(words) for words in json.loads(data)]
+    return said + ["the task's own rule says nothing"] * (len(pairs) - len(said))
+
+
+def main() -> None:
+    orders = json.loads(sys.stdin.read())
+    stubs.install()
+    folder = Path(orders["folder"])
+    check = getattr(load_file("prepare_inputs.py", orders["text"]), _CHECK)
+
+    def rule(param: dict[str, Any], wanted: Any, found: Any) -> str:
+        return "" if check(param, wanted, found)[0] else "the task's own rule says no"
+
+    said = []
+    for trial in orders["trials"]:
+        wanted, found = (wire.get(trial[name], folder) for name in ("wanted", "found"))
+        said.append(_said(rule, trial["param"], wanted, found))
+    (folder / _SAID).write_text(json.dumps(said), encoding="utf-8")

@@ -1,0 +1,307 @@
+"""When are results right? The published rules of the suites by name, and two of ours.
+
+A rule takes (wanted, found, golden, inputs) and gives what is wrong, "" when nothing. Each
+published one is as its suite has it and no more; several compare neither shapes nor types nor the
+lengths of lists, and some accept NaN. `form` wants all of these; `precise` compares the values by
+the strict profile of tolerance.py as well. What bindings cannot do otherwise passes both: a list of
+one for a tensor, [1] for [], a float of another width than the reference gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from npusmith.device.tensors import array
+from npusmith.errors import NpusmithError
+from npusmith.ir.dtypes import DType
+from npusmith.task import tolerance
+from npusmith.task.tolerance import CANN_LIMITS
+
+Rule = Callable[[Any, Any, Any, Any], str]  # wanted, found, golden, inputs
+
+MULTIKERNELBENCH = "shape, allclose within 1e-4 + 1e-4 |reference|, bool exactly"
+KERNELBENCH = "shape, allclose within 1e-4 (float32) or 1e-2 (float16, bfloat16), both ways"
+NARROW = "CANN-bench's limits of the type against float64, or twice what PyTorch is off by"
+CANNBENCH = "mean relative error below t and largest below 10 t by dtype, against float64"
+NPUKERNELBENCH = "absolute and relative error above 1e-3, nothing infinite, or the task's own rule"
+LIMIT = 1e-3
+_TINY = 1e-7
+_HALVES = (torch.float16, torch.bfloat16)
+_NARROW = {torch.float64: (torch.float32, *_HALVES), torch.float32: _HALVES}
+
+
+def listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+# -------------------------------------------------------------------------------- MultiKernelBench
+
+
+def multikernelbench(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """MultiKernelBench since 2026-01-22."""
+    if _are(torch.Tensor, wanted, found):
+        if torch.bool in (wanted.dtype, found.dtype) and wanted.shape == found.shape:
+            return "" if torch.equal(wanted, found) else "outputs differ"
+        return _close(wanted, found, 1e-4)
+    if _are((list, tuple), wanted, found):
+        return _each(wanted, found, multikernelbench)
+    same = type(wanted) is type(found) and wanted == found
+    return "" if same else f"{type(found).__name__}, the reference gives {type(wanted).__name__}"
+
+
+def kernelbench(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """KernelBench compares one tensor; more of them are compared one by one here."""
+    if _are((list, tuple), wanted, found):
+        return _each(wanted, found, kernelbench)
+    if not _are(torch.Tensor, wanted, found):
+        return "" if type(wanted) is type(found) and wanted == found else "no tensor"
+    return _close(wanted, found, 1e-2 if wanted.dtype in _HALVES else 1e-4)
+
+
+def narrow(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """Suites of float32 tasks, in a 16-bit type: they have no tolerance for that themselves.
+
+    What PyTorch loses in the type and float64 does not is left out (1e-8 is 0 in half).
+    """
+    return precise(wanted, found, golden)
+
+
+def _are(kind: Any, wanted: Any, found: Any) -> bool:
+    return isinstance(wanted, kind) and isinstance(found, kind)
+
+
+def _each(wanted: Any, found: Any, rule: Callable[[Any, Any], str]) -> str:
+    if len(wanted) != len(found):
+        return f"{len(found)} outputs, the reference has {len(wanted)}"
+    return next(filter(None, map(rule, wanted, found)), "")
+
+
+def _close(wanted: torch.Tensor, found: torch.Tensor, limit: float) -> str:
+    if wanted.shape != found.shape:
+        return f"shape {list(found.shape)}, the reference has {list(wanted.shape)}"
+    if wanted.dtype != found.dtype:  # allclose raises, and the suites count that as wrong
+        return f"{found.dtype}, the reference has {wanted.dtype}".replace("torch.", "")
+    if torch.allclose(wanted, found, atol=limit, rtol=limit):
+        return ""
+    if not wanted.is_floating_point():
+        return f"{int((wanted != found).sum())} elements differ"
+    gap = (wanted.double() - found.double()).abs()
+    worst = float(gap.nan_to_num(posinf=float("inf"), nan=float("inf")).max())
+    return f"off by up to {worst:.3g}, more than {limit:g} allows"
+
+
+# ---------------------------------------------------------------------------------- NPUKernelBench
+
+
+def check_precision(
+    wanted: Any, found: Any, max_abs_error: float, max_rel_error: float
+) -> tuple[int, Any, Any]:
+    """The suite's comparison: (1 or 0, absolute differences, relative differences).
+
+    An element fails when it differs by more than both; anything that is not finite fails.
+    """
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    found = found if isinstance(found, list) else [found]
+    passed = True
+    absolute, relative = [], []
+    for want, got in zip(wanted, found, strict=False):  # a short list passes there too
+        if got.dtype == torch.bool:
+            want, got = want.int(), got.int()
+        distance = (want - got).abs()
+        share = distance / (want.abs() + _TINY)
+        finite = all(bool(torch.isfinite(part).all()) for part in (want, got, distance, share))
+        far = (distance > max_abs_error) & (share > max_rel_error)
+        passed = passed and finite and not bool(far.any())
+        absolute.append(distance.reshape(-1))
+        relative.append(share.reshape(-1))
+    return int(passed), torch.cat(absolute), torch.cat(relative)
+
+
+def npukernelbench(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """PCL's NPUKernelBench, for tasks without a rule of their own."""
+    if check_precision(wanted, found, LIMIT, LIMIT)[0]:
+        return ""
+    return f"an element is off by more than {LIMIT:g} and {LIMIT:g} of the reference, or infinite"
+
+
+# --------------------------------------------------------------------------------------------- ours
+
+
+def form(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """What is wrong with the form of the results, whatever the tolerance.
+
+    With float64 results: a NaN of the reference that float64 does not have is left out.
+    """
+    return _outputs(wanted, found, golden, _form)
+
+
+def precise(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
+    """What the strict profile objects to, against float64 where it is given and fits."""
+    return _outputs(wanted, found, golden, _values)
+
+
+def _outputs(wanted: Any, found: Any, golden: Any, compare: Callable[[Any, Any, Any], str]) -> str:
+    wanted, found = listed(wanted), listed(found)
+    wide = [] if golden is None else listed(golden)
+    if [getattr(item, "shape", None) for item in wide] != [
+        getattr(item, "shape", None) for item in wanted
+    ]:
+        wide = [None] * len(wanted)
+    if len(wanted) != len(found):
+        return f"returns {len(found)} tensors, the reference {len(wanted)}"
+    for at, row in enumerate(zip(wanted, found, wide, strict=True)):
+        if said := compare(*row):
+            return f"output {at}: {said}"
+    return ""
+
+
+def _form(want: Any, got: Any, golden: Any) -> str:
+    """Kind, shape, element type, and where values are not numbers."""
+    if not _are(torch.Tensor, want, got):
+        if type(want) is not type(got):
+            return f"{type(got).__name__} instead of {type(want).__name__}"
+        return "" if want == got else f"{got!r} instead of {want!r}"[:200]
+    if want.numel() == 1 and want.dim() + got.dim() == 1:  # [] and [1]
+        want, got = want.reshape(1), got.reshape(1)
+    alike = want.dtype == got.dtype or _narrower(got, want) or _narrower(want, got)
+    if want.shape != got.shape or not alike:
+        return _instead(want, got)
+    odd = torch.isnan(want) != torch.isnan(got)
+    if golden is not None and golden.shape == want.shape:  # as tolerance.py leaves them out
+        odd &= torch.isnan(want) == torch.isnan(golden)
+    return f"{int(odd.sum())} elements are NaN on one side alone" if bool(odd.any()) else ""
+
+
+def _instead(want: torch.Tensor, got: torch.Tensor) -> str:
+    return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}".replace(
+        "torch.", ""
+    )
+
+
+def _narrower(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dtype in _NARROW.get(other.dtype, ())
+
+
+def _values(want: Any, got: Any, golden: Any) -> str:
+    said = _form(want, got, golden)
+    if said or not isinstance(want, torch.Tensor):
+        return said
+    if want.numel() == 1:  # [] and [1]
+        want, got = want.reshape(1), got.reshape(1)
+        golden = None if golden is None else golden.reshape(1)
+    if _narrower(got, want):  # the wide reference is its own golden
+        golden, want = want, want.to(got.dtype)
+    elif _narrower(want, got):
+        got = got.to(want.dtype)
+    if want.is_complex():
+        wide = None if golden is None else torch.view_as_real(golden)
+        return _values(torch.view_as_real(want), torch.view_as_real(got), wide)
+    return _profile(want, got, golden, "strict")
+
+
+def _profile(want: torch.Tensor, got: torch.Tensor, golden: Any, profile: str) -> str:
+    """One tensor by a profile of tolerance.py; types that the chip lacks must be equal."""
+    wide = isinstance(golden, torch.Tensor) and golden.shape == want.shape
+    try:
+        exact = golden.double().numpy() if wide else None
+        seen = tolerance.compare(array(got), array(want), exact, profile)
+    except NpusmithError:
+        return "" if torch.equal(want, got) else "values differ"
+    return "" if seen.passed else seen.message
+
+
+# --------------------------------------------------------------------------------------- CANN-bench
+
+
+def cannbench(
+    thresholds: Mapping[str, float],
+    outputs: Sequence[Mapping[str, str]],
+    inputs: Sequence[str],
+    attrs: Mapping[str, Any],
+) -> Rule:
+    """CANN-bench's rule with an operator's own thresholds; `outputs` are the rows of proto.yaml.
+
+    An output with `compare: false` is not compared; where it holds indices into an input, the
+    values that they point at must be those that the reference's point at.
+    """
+
+    def rule(wanted: Any, found: Any, golden: Any, given: Any) -> str:
+        wanted, found = listed(wanted), listed(found)
+        wide = listed(golden) if golden is not None else []
+        wide = wide if len(wide) == len(wanted) else [None] * len(wanted)
+        if len(wanted) != len(found):
+            return f"{len(found)} outputs, the reference has {len(wanted)}"
+        for at, (want, got) in enumerate(zip(wanted, found, strict=True)):
+            row = outputs[at] if at < len(outputs) else {}
+            if row.get("compare") == "false":
+                source = given[inputs.index(row["input"])] if row.get("input") in inputs else None
+                said = _pointed(want, got, source, attrs.get(row.get("dim_attr", ""), -1))
+            else:
+                said = _cann(want, got, wide[at], thresholds)
+            if said:
+                return f"output {at}: {said}"
+        return ""
+
+    return rule
+
+
+def _pointed(want: Any, got: Any, source: Any, dim: Any) -> str:
+    """Indices are right where they point at the same values; ties may be broken either way."""
+    if source is None:
+        return ""
+    if want.shape != got.shape or got.is_floating_point():
+        return _instead(want, got)
+    size = source.shape[int(dim)]
+    if got.numel() and not bool(((got >= 0) & (got < size)).all()):
+        return "an index lies outside of the input"
+    keep = want.dim() == source.dim()
+    one, other = (item.long() if keep else item.long().unsqueeze(int(dim)) for item in (want, got))
+    first, second = (source.gather(int(dim), item) for item in (one, other))
+    same = (first == second) | (first.isnan() & second.isnan())
+    return "" if bool(same.all()) else f"{int((~same).sum())} indices point at other values"
+
+
+def _cann(want: Any, got: Any, golden: Any, thresholds: Mapping[str, float]) -> str:
+    if _are((list, tuple), want, got):
+        if len(want) != len(got):
+            return f"{len(got)} tensors instead of {len(want)}"
+        wider = listed(golden) if golden is not None else [None] * len(want)
+        rows = zip(want, got, wider, strict=True)
+        return next((said for row in rows if (said := _cann(*row, thresholds))), "")
+    if not _are(torch.Tensor, want, got):
+        return "" if type(want) is type(got) and want == got else "no tensor"
+    if want.shape != got.shape or want.dtype != got.dtype:
+        return _instead(want, got)
+    limit = thresholds.get(str(want.dtype).removeprefix("torch."))
+    if limit == 0:
+        return "" if torch.equal(want, got) else "must be equal bit for bit"
+    if not want.is_floating_point():
+        far = (want.double() - got.double()).abs() > (limit or 0)
+        return f"{int(far.sum())} elements differ" if bool(far.any()) else ""
+    said = _profile(want, got, golden, "cann-bench")
+    if not said or limit is None:
+        return said
+    wide = golden if isinstance(golden, torch.Tensor) and golden.shape == want.shape else want
+    return _relaxed(wide, got, limit)
+
+
+def _relaxed(want: torch.Tensor, got: torch.Tensor, limit: float) -> str:
+    """An operator's own threshold: mean relative error below it, the largest below ten times."""
+    one, other = want.double(), got.double()
+    usual = one.isfinite() & other.isfinite()
+    odd = ~usual & ~((one == other) | (one.isnan() & other.isnan()))
+    if bool(odd.any()):
+        return f"{int(odd.sum())} elements differ in being NaN or infinite"
+    small = CANN_LIMITS[DType(str(got.dtype).removeprefix("torch."))].small
+    error = (one - other).abs()[usual] / (one.abs()[usual].clamp(min=small) + 1e-7)
+    if not error.numel():
+        return ""
+    mean, largest = float(error.mean()), float(error.max())
+    if mean < limit and largest < 10 * limit:
+        return ""
+    return (
+        f"relative error {mean:.3g} on average, {largest:.3g} at most; {limit:g} is the threshold"
+    )
