@@ -182,6 +182,15 @@ def test_names_that_the_operator_gives_itself_are_the_ones_that_count(edited: Ed
     assert read_project(root).findings == ()
 
 
+def test_of_variants_for_several_chips_the_file_called_like_the_operator_counts(
+    edited: Edit,
+) -> None:
+    root = edited("add")
+    kernel = root / "op_kernel" / "add_custom.cpp"
+    (root / "op_kernel" / "add_custom_apt.cpp").write_text(kernel.read_text())
+    assert read_project(root).kernel == kernel
+
+
 @pytest.mark.parametrize("name", [path.name for path in sorted(PROJECTS.iterdir())])
 def test_projects_with_the_names_of_the_build_have_no_finding(name: str) -> None:
     assert read_project(PROJECTS / name).findings == ()

@@ -106,6 +106,12 @@ CHECKLIST: tuple[Item, ...] = (
     ),
     Item("H02", "workspace", ("gm-bounds", "workspace-size", "mix-workspace")),
     Item("H03", "TCubeTiling", ("cube-tiling", "tiling-shape")),
+    Item(
+        "H04",
+        "file and entry of the kernel as the build makes them out of the OpDef type",
+        ("entry-name", "project-no-entry"),
+        "which file a chip's configuration names, where several are given",
+    ),
     Item("P01", "small copies", ("slow-copy",), "starts that are no multiple of 512 B"),
     Item("P02", "UB bank conflicts", (), "as a number: `npusmith profile`"),
     Item("P03", "scalar loops", ("slow-scalar",)),

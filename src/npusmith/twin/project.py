@@ -270,10 +270,11 @@ def _find_entry(base: Path, op: opdef.OpText, texts: dict[Path, str]) -> tuple[P
             Place(str(next(iter(sources)))),
         )
     named = [row for row in found if row[1].name in op.entries]
-    if len(named) == 1:
-        return named[0]
-    if len(found) == 1:
-        return found[0]
+    # variants for other chips have files of their own names (opFile.value) and the same entry
+    filed = [row for row in named if row[0].stem == op.files[0]]
+    for rows in (filed, named, found):
+        if len(rows) == 1:
+            return rows[0]
     raise TwinError(
         "project-no-entry",
         f"which of {len(found)} __global__ functions belongs to {op.type} is not clear",
