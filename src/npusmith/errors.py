@@ -1632,6 +1632,12 @@ _HOUSE: list[Code] = _rows(
         "check the path",
     ),
     (
+        "option-denied",
+        "A call to the server named an endpoint or a key that it was not started with.",
+        "the base-url, the key-env and a litellm model of npusmith mcp --options",
+        "leave it out, or start the server with it",
+    ),
+    (
         "file-denied",
         "The system refused to read or write a file or folder.",
         "a path that this user may read, and write where results go",

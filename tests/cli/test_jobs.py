@@ -34,6 +34,11 @@ def get_init_inputs():
 ENDLESS = TASK.replace("    return [torch", "    while True:\n        pass\n    return [torch")
 
 
+def listen() -> None:
+    """A job in the background of a script starts with SIGINT ignored, and would stay so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def call(*args: str, cwd: Path, **more: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *args], cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
@@ -158,8 +163,9 @@ def test_an_interrupt_in_the_middle_leaves_no_result_and_one_document(
     (tmp_path / "endless.py").write_text(ENDLESS)
     argv = [*COMMAND, "generate", "endless.py", "--json"]
     with subprocess.Popen(
-        argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as running:
+        argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=listen,
+    ) as running:  # fmt: skip
         assert running.stderr
         for line in running.stderr:
             if " read" in line:  # that step has ended, the endless one has begun

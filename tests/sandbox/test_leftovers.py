@@ -61,6 +61,8 @@ def test_nothing_is_left_when_the_asker_dies_or_is_interrupted(tmp_path, number)
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(private)},
+        # A job in the background of a script starts with SIGINT ignored, and would stay so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert wait_until(lambda: len(sleepers(mark)) >= 2)

@@ -177,7 +177,11 @@ def test_a_writer_that_dies_in_the_middle_leaves_the_earlier_result(
 ) -> None:
     fill(tmp_path / "r", "old")
     argv = [sys.executable, "-c", WRITER, str(tmp_path / "r")]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        # A job in the background of a script starts with SIGINT ignored, and would stay so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as writer:  # fmt: skip
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
         writer.send_signal(number)

@@ -30,6 +30,11 @@ NAMES = (*_CHOICE, *_TERMS, *_BUDGET, *_PRICES, *_OTHER)
 
 def read_options(text: str) -> tuple[Setting, Path | None]:
     """The setting, and the journal's folder where one is named; raises usage and budget-zero."""
+    return settle(split_options(text))
+
+
+def split_options(text: str) -> dict[str, str]:
+    """The options by their names; raises usage for one that there is not, or that comes twice."""
     given: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         name, sign, value = part.partition("=")
@@ -39,6 +44,11 @@ def read_options(text: str) -> tuple[Setting, Path | None]:
                 legal=", ".join(NAMES),
             )  # fmt: skip
         given[name] = value
+    return given
+
+
+def settle(given: Mapping[str, str]) -> tuple[Setting, Path | None]:
+    """What read_options gives, out of options by their names."""
     journal = Path(given["journal"]) if "journal" in given else None
     return make_setting(given), journal
 

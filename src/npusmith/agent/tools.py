@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from npusmith import __version__, pipeline, profiling
+from npusmith.agent.desk import Setting
 from npusmith.agent.library import open_library
-from npusmith.agent.options import read_options
+from npusmith.agent.options import settle, split_options
 from npusmith.agent.prompt import rules, tile_reference
 from npusmith.agent.shots import read_shots
 from npusmith.agent.tile import TileRoute
@@ -32,8 +33,9 @@ from npusmith.store.record import write_result
 from npusmith.target.chips import find_chip
 from npusmith.task.load import open_task
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import prepare
+from npusmith.task.trials import prepare, readable_beside
 from npusmith.task.verdict import Verdict
+from npusmith.twin.project import beside
 
 Answer = dict[str, Any]
 _ABOUT = (
@@ -52,13 +54,13 @@ class _Quiet:
         return None
 
 
-def serve(chip: str, knowledge: str, root: Path | None = None) -> None:
+def serve(chip: str, knowledge: str, root: Path | None = None, options: str = "") -> None:
     """Until the client closes the pipe; raises extra-missing without the mcp package."""
-    make_server(chip, knowledge, root).run("stdio")
+    make_server(chip, knowledge, root, options).run("stdio")
 
 
-def make_server(chip: str, knowledge: str, root: Path | None = None) -> Any:
-    """The server with its tools."""
+def make_server(chip: str, knowledge: str, root: Path | None = None, options: str = "") -> Any:
+    """The server with its tools. `options`: the writer's, of every call."""
     try:
         from mcp.server import MCPServer
     except ImportError as error:
@@ -66,7 +68,7 @@ def make_server(chip: str, knowledge: str, root: Path | None = None) -> Any:
             "extra-missing", "the package mcp is not installed", hint='pip install "npusmith[mcp]"'
         ) from error
     server = MCPServer("npusmith", version=__version__, instructions=_ABOUT, log_level="ERROR")
-    tools = Tools(chip, knowledge, root)
+    tools = Tools(chip, knowledge, root, options)
     for name, tool in tools.named().items():
         server.add_tool(_answering(tool), name=name, description=tool.__doc__)
     return server
@@ -75,8 +77,11 @@ def make_server(chip: str, knowledge: str, root: Path | None = None) -> Any:
 class Tools:
     """The tools as plain functions. `root`: the folder that all paths must lie in."""
 
-    def __init__(self, chip: str, knowledge: str, root: Path | None = None) -> None:
+    def __init__(
+        self, chip: str, knowledge: str, root: Path | None = None, options: str = ""
+    ) -> None:
         self._chip, self._knowledge = find_chip(chip), knowledge
+        self._options = split_options(options)
         self._root = root.resolve() if root else None
 
     def _place(self, path: str | Path) -> Path:
@@ -92,6 +97,37 @@ class Tools:
                 legal=f"paths in {self._root}", hint="copy the file there, or change --root",
             )  # fmt: skip
         return place
+
+    def _task(self, path: str) -> Path:
+        """The place of a task; what its code may read beside it lies in the root as well."""
+        place = self._place(path)
+        for file in readable_beside(place) if self._root else ():
+            self._place(file)
+        return place
+
+    def _source(self, path: str) -> Path:
+        """The place of a project or source; what its compile reads lies in the root as well."""
+        place = self._place(path)
+        if self._root and place.is_file() and place.suffix != ".py":
+            for file in beside(place):
+                self._place(file)
+        return place
+
+    def _settled(self, text: str) -> tuple[Setting, Path | None]:
+        """The server's options and a call's; only the server's say where keys and texts go."""
+        given = split_options(text)
+        model = given.get("model", "")
+        where: dict[str, str] = {
+            name: given[name] for name in ("base-url", "key-env") if name in given
+        }
+        where |= {"model": model} if model.startswith("litellm:") else {}
+        for name, value in where.items():
+            if value != self._options.get(name):
+                raise NpusmithError(
+                    "option-denied", f"{name} is not what this server was started with",
+                    seen=f"{name}={value}"[:80],
+                )  # fmt: skip
+        return settle({**self._options, **given})
 
     def named(self) -> dict[str, Callable[..., Answer]]:
         return {
@@ -137,7 +173,7 @@ class Tools:
     def _desk(self, task: str) -> Iterator[tuple[TileRoute, Path]]:
         """The route to a task, and an empty folder for a candidate."""
         with temporary_folder("npusmith-try-") as name:
-            prepared = prepare(open_task(self._place(task)), Path(name, "task"))
+            prepared = prepare(open_task(self._task(task)), Path(name, "task"))
             shots, profile = read_shots(), check_profile("default")
             folder = Path(name).resolve() / "unit" / "candidate"
             folder.mkdir(parents=True)
@@ -149,7 +185,7 @@ class Tools:
         if bool(path) is bool(text):
             raise NpusmithError("usage", "check takes either a path or a text")
         if path:
-            return _document(pipeline.check(self._place(path), self._chip))
+            return _document(pipeline.check(self._source(path), self._chip))
         if len(text) > _MOST_TEXT:
             raise NpusmithError("lang-too-large", f"the text has {len(text):,} characters")
         with temporary_folder("npusmith-check-") as name:
@@ -160,13 +196,13 @@ class Tools:
     def run(self, project: str, task: str = "", tolerance: str = "default") -> Answer:
         """Judge a project folder, a direct-launch source or a submission against a task file
         (Model, get_inputs, get_init_inputs), on the CPU twin."""
-        place, given = self._place(project), self._place(task) if task else None
+        place, given = self._source(project), self._task(task) if task else None
         return _document(pipeline.run(place, given, self._chip, tolerance, _Quiet()), place)
 
     def profile(self, project: str, task: str = "", out: str = "") -> Answer:
         """Estimate the time of a project on the chip: pipes, stalls, roofs, advice. Leaves
         trace.json and report.html in `out` when that is given."""
-        place, given = self._place(project), self._place(task) if task else None
+        place, given = self._source(project), self._task(task) if task else None
         with temporary_folder("npusmith-profile-") as name:
             folder = self._place(out) if out else Path(name, "profile")
             found = profiling.profile(
@@ -208,17 +244,19 @@ class Tools:
 
     def generate(self, task: str, out: str, options: str = "") -> Answer:
         """Write an operator for a task file into the folder `out`. Without options the
-        deterministic writer; with options a model: "model=NAME,base-url=URL,samples=4"."""
-        source, folder = self._place(task), self._place(out)
+        deterministic writer; with options a model: "model=NAME,samples=4". Where it is asked, and
+        with which key, the server was told at its start."""
+        source, folder = self._task(task), self._place(out)
         if not options:
             found = pipeline.generate(source, folder, self._chip, "default", _Quiet())
             return _document(found, folder)
-        setting, journal = read_options(options)
+        setting, journal = self._settled(options)
         place = journal or folder.with_name(f"{folder.name}-journal")
         script = setting.choice.model.partition("scripted:")[2]
         named = (place, setting.choice.record, setting.choice.replay, setting.knowledge, script)
+        own = {*self._options.values(), self._options.get("model", "").partition("scripted:")[2]}
         for path in named:
-            if path:
+            if path and str(path) not in own:
                 self._place(Path(path).absolute())
         writer = AgentWriter(
             setting, self._chip, place, knowledge=open_library(setting.knowledge or self._knowledge)

@@ -196,6 +196,14 @@ def mcp(
             help="Serve paths in this folder only; default: what you may read and write.",
         ),
     ] = None,
+    options: Annotated[
+        str,
+        typer.Option(
+            "--options", metavar="NAME=VALUE,...",
+            help="Of the model that generate asks: base-url, key-env, model, ...; a call cannot "
+            "name another endpoint or key.",
+        ),
+    ] = "",
     json: Json = False,
 ) -> Job:  # fmt: skip
     """Serve check, run, profile, search-knowledge and generate to a coding agent, over stdio.
@@ -207,7 +215,7 @@ def mcp(
     def job(steps: Steps) -> Reply:
         from npusmith.agent.tools import serve
 
-        serve(row.name, "" if knowledge is None else str(knowledge), root)
+        serve(row.name, "" if knowledge is None else str(knowledge), root, options)
         return Reply(Exit.PASS, {"served": True}, lambda screen: None)
 
     return job

@@ -137,7 +137,7 @@ def run_child(
     paths = package_paths()
     policy = Policy(
         write=(fresh,),
-        read=(*python_places(), *_neighbours(task.path)),
+        read=(*python_places(), *readable_beside(task.path)),
         seconds=limits.seconds,
         memory_bytes=limits.memory_bytes,
         file_bytes=limits.file_bytes,
@@ -149,7 +149,7 @@ def run_child(
     return boxed
 
 
-def _neighbours(path: Path) -> list[Path]:
+def readable_beside(path: Path) -> list[Path]:
     """The task file, and data files of the same name: get_input_groups() often reads one."""
     return sorted(item for item in path.parent.glob(f"{path.stem}.*") if item.is_file())
 
