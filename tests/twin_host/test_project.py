@@ -149,6 +149,7 @@ def test_an_entry_that_the_build_would_not_find_is_named_and_still_read(edited: 
     assert (found.code, found.level) == ("entry-name", Level.ERROR)
     assert "kernel entry `add_custom' not implement in `add_custom.cpp'" in found.message
     assert (found.seen, found.line > 1) == ("add_2_custom in add_custom.cpp", True)
+    assert found.legal == "add_custom in add_custom.cpp"
 
 
 def test_a_kernel_file_of_another_name_is_named(edited: Edit) -> None:

@@ -288,7 +288,7 @@ def _check_names(
     base: Path, op: opdef.OpText, kernel: Path, entry: scan.Entry, text: str
 ) -> tuple[Finding, ...]:
     """The twin runs the one entry that is there; the vendor's build looks for it by its name."""
-    wanted, files = op.entries, (*op.files, *_kernel_files(base))
+    wanted, files = op.entries, tuple(dict.fromkeys([*op.files, *_kernel_files(base)]))
     wrong = []
     if entry.name not in wanted:
         wrong.append(f"kernel entry `{wanted[-1]}' not implement in `{kernel.name}'")
@@ -303,7 +303,7 @@ def _check_names(
             file=str(kernel),
             line=scan.line_of(text, entry.offset),
             seen=f"{entry.name} in {kernel.name}",
-            legal=f"{' or '.join(wanted)} in {' or '.join(files)}.cpp",
+            legal=f"{' or '.join(wanted)} in {' or '.join(f'{name}.cpp' for name in files)}",
         ),
     )
 
