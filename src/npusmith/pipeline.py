@@ -30,9 +30,10 @@ from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
+from npusmith.task.references import open_references
 from npusmith.task.source import judge_source, run_source
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import SEEDS, prepare
+from npusmith.task.trials import SEEDS
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
@@ -331,7 +332,7 @@ class _Clock:
 def _prepare(
     task: Path, work: Path, progress: Progress, clock: _Clock, seed: int, *, once: bool = False
 ) -> Prepared:
-    """`once`: the first random set of inputs alone."""
+    """What earlier runs left, or a fresh one. `once`: the first random set of inputs alone."""
     progress.step("read", str(task))
     opened = open_task(task)
     sets = "one set" if once else "every set"
@@ -339,9 +340,9 @@ def _prepare(
     # the CLI's seed shifts the five seeds of the random sets; 0 leaves them as documented
     seeds = tuple(base + seed * len(SEEDS) for base in SEEDS)
     prepared = (
-        prepare(opened, work, seeds=seeds[:1], edges=False, shapes=False)
+        open_references(opened, work, seeds=seeds[:1], edges=False, shapes=False)
         if once
-        else prepare(opened, work, seeds=seeds)
+        else open_references(opened, work, seeds=seeds)
     )
     clock.lap("reference")
     return prepared

@@ -67,6 +67,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "same.py").write_text(TASK.replace("a + b", "a + b * 0"))
     (root / "view.py").write_text(TASK.replace("a + b", "a[:]"))
     (root / "raises.py").write_text(TASK.replace("a + b", "a + b[:3]"))
+    (root / "scaled.py").write_text(
+        TASK.replace("    def forward", """    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(70))
+    def forward""").replace("a + b", "(a + b) * self.scale")
+    )  # fmt: skip
     drop = TASK.replace("a + b", "torch.nn.functional.dropout(a, 0.5, self.training) + b")
     (root / "drop.py").write_text(drop)
     return root
@@ -116,7 +122,7 @@ def test_a_right_project_passes_every_rule(judge: Judge) -> None:
     assert record.error == "" and record.skipped == ""
     assert (record.compiled, record.official, record.strict, record.precise) == (True,) * 4
     assert record.clean and record.rung == Rung.RACE_FREE.value
-    assert [note.passed for note in record.trials] == [True, True]
+    assert [note.passed for note in record.trials if note.own] == [True, True]
     assert record.trials[0].elements == 560 and record.trials[0].max_abs_error == 0
     assert {"reference", "compile", "run", "compare"} <= set(record.seconds)
     assert record.provenance["trial_seeds"] == "1024,1025" and record.provenance["torch"]
@@ -127,6 +133,36 @@ def test_a_right_class_passes_and_is_no_cheat(judge: Judge) -> None:
     record = judge(six())
     assert (record.error, record.official, record.strict) == ("", True, True)
     assert record.cheating == [] and record.clean
+
+
+def test_a_kernel_without_the_weight_of_one_passes_the_suite_and_not_us(judge: Judge) -> None:
+    record = judge(project(), "scaled")
+    assert (record.official, record.strict) == (True, False)
+    assert record.error.startswith("drawn 1: off by up to")
+
+
+def test_a_class_without_the_parameters_is_judged_on_its_own_alone(judge: Judge) -> None:
+    record = judge(six(), "scaled")
+    assert (record.official, record.strict) == (True, True)
+    assert record.findings["parameters-fixed"] >= 1
+
+
+def test_two_runs_must_give_the_same_bits(judge: Judge) -> None:
+    count = "static int calls = 0;\nat::Tensor add_custom"
+    often = BINDING.replace("at::Tensor add_custom", count, 1)
+    often = often.replace(
+        "return result;", "if (calls++ % 2) result.mul_(1.0000003); return result;"
+    )
+    record = judge(six(binding=often))
+    said = "two runs on the same inputs gave different outputs"
+    assert said in [note.message for note in record.trials]
+    assert record.official and not record.strict
+
+
+def test_edge_values_count_for_precision_alone(judge: Judge) -> None:
+    record = judge(project())
+    kinds = {note.kind for note in record.trials}
+    assert kinds == {"random", "more"} and record.precise
 
 
 def test_wrong_values_say_how_far_off_they_are(judge: Judge) -> None:

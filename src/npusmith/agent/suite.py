@@ -130,8 +130,8 @@ class SuiteRoute:
 def weigh_record(record: Record) -> Weighed:
     """What a suite says of a candidate, in the form of this package."""
     right = bool(record.official and record.strict) and not record.cheating
-    passed = sum(note.passed for note in record.trials)
-    share = passed / len(record.trials) if record.trials else 0.0
+    own = [note for note in record.trials if note.own]
+    share = sum(note.passed for note in own) / len(own) if own else 0.0
     notes = [_note(text) for text in record.messages]
     if not right:
         told = {note.code for note in notes}

@@ -32,8 +32,9 @@ from npusmith.store.folder import new_folder
 from npusmith.store.record import write_result
 from npusmith.target.chips import find_chip
 from npusmith.task.load import open_task
+from npusmith.task.references import open_references
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import prepare, readable_beside
+from npusmith.task.trials import readable_beside
 from npusmith.task.verdict import Verdict
 from npusmith.twin.project import beside
 
@@ -173,7 +174,7 @@ class Tools:
     def _desk(self, task: str) -> Iterator[tuple[TileRoute, Path]]:
         """The route to a task, and an empty folder for a candidate."""
         with temporary_folder("npusmith-try-") as name:
-            prepared = prepare(open_task(self._task(task)), Path(name, "task"))
+            prepared = open_references(open_task(self._task(task)), Path(name, "task"))
             shots, profile = read_shots(), check_profile("default")
             folder = Path(name).resolve() / "unit" / "candidate"
             folder.mkdir(parents=True)

@@ -65,6 +65,7 @@ class TrialNote(BaseModel):
 
     name: str
     seed: int = 0
+    kind: str = ""  # "random", "group", "case"; "more" (edge values) and "drawn" (parameters)
     case: str = ""  # of a task with several
     skipped: str = ""  # why the candidate was not called
     compiled: bool = True  # as far as this trial asked for
@@ -80,6 +81,11 @@ class TrialNote(BaseModel):
     mismatched: int = 0
     elements: int = 0
     message: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether the suite has this set, too."""
+        return self.kind not in ("more", "drawn")
 
 
 class Span(BaseModel):

@@ -12,8 +12,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from npusmith.errors import TaskError
+from npusmith.task.alias import mapped
 from npusmith.task.user import Inputs, Tensor, run_model
-from npusmith.task.values import mapped
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from npusmith import __version__
-from npusmith.errors import Level, NpusmithError, TaskError, TwinError
+from npusmith.errors import Level, NpusmithError, TaskError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.spec import OpSpec, Source
+from npusmith.ir.spec import OpSpec
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
-from npusmith.task.ports import check_attrs, deal, share, types
+from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
@@ -85,7 +85,7 @@ def judge(
         check_attrs(source.op, attrs or {})
         bind = bind_inputs(prepared, spec, source.op)
         sample = _sample(prepared)
-        results = _share_outputs(source.op, len(sample.references))
+        results = share_outputs(source.op, len(sample.references))
         given = [*bind(sample), *deal(source.op.outputs, results, sample.references)]
         built = build(source, chip, types(source.op, given))
     except NpusmithError as error:
@@ -132,59 +132,17 @@ def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -
 
 def bind_inputs(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
     """How to make the operator's inputs out of a trial's."""
-    parameters = [item for item in prepared.graph.inputs if item.kind != "user"]
-    if spec is not None:
-        _check_binding(prepared, spec, len(op.inputs))
-        return partial(_by_name, prepared, spec)
-    users = len(prepared.graph.inputs) - len(parameters)
-    alone, all_of_them = share(op.inputs, users), share(op.inputs, users + len(parameters))
-    if all_of_them is not None and (alone is None or 0 in alone):
-        names, takes = [item.target for item in parameters], all_of_them
-        return lambda trial: deal(op.inputs, takes, _all_inputs(prepared, trial, names))
-    if alone is not None:
-        return lambda trial: deal(op.inputs, alone, trial.inputs)
-    raise TaskError(
-        "binding-unknown",
-        f"the operator takes {len(op.inputs)} inputs, the task has {users} and "
-        f"{len(parameters)} more",
-        seen=", ".join(f"{port.name} {port.kind}" for port in op.inputs)[:200],
-    )
+    return partial(_bind, prepared, spec, op)
 
 
-def _by_name(prepared: Prepared, spec: OpSpec, trial: TrialData) -> list[Input]:
+def _bind(prepared: Prepared, spec: OpSpec | None, op: OpText, trial: TrialData) -> list[Input]:
+    """The operator's inputs out of a trial's."""
     given, held = trial.inputs, prepared.held(trial)
-    return [
-        given[port.position] if port.source is Source.USER else held[port.target]
-        for port in spec.inputs
-    ]
-
-
-def _all_inputs(prepared: Prepared, trial: TrialData, names: Sequence[str]) -> list[Array]:
-    held = prepared.held(trial)
-    return [*trial.inputs, *(held[name] for name in names)]
-
-
-def _check_binding(prepared: Prepared, spec: OpSpec, wanted: int) -> None:
-    """A project's own bindings may have come with it from anywhere."""
-    if len(spec.inputs) != wanted:
-        raise TaskError(
-            "binding-unknown",
-            f"the operator takes {wanted} inputs, its bindings name {len(spec.inputs)}",
-        )
-    arguments = prepared.manifest.arguments
-    for port in spec.inputs:
-        if port.source is Source.USER and not 0 <= port.position < arguments:
-            seen, legal = f"argument {port.position}", f"0 to {arguments - 1}"
-        elif port.source is not Source.USER and port.target not in prepared.manifest.parameters:
-            seen, legal = port.target, ", ".join(sorted(prepared.manifest.parameters)[:20])
-        else:
-            continue
-        raise TaskError(
-            "binding-unknown",
-            f"the task has nothing for input {port.name}",
-            seen=seen[:200],
-            legal=legal or "no parameters",
-        )
+    if spec is None:  # somebody else's operator takes what the graph reads, and no more
+        read = prepared.graph.inputs
+        given = [given[item.position] for item in read if item.kind == "user"]
+        held = {item.target: held[item.target] for item in read if item.kind != "user"}
+    return take_inputs(op, spec, given, held)
 
 
 def _sample(prepared: Prepared) -> TrialData:
@@ -193,18 +151,6 @@ def _sample(prepared: Prepared) -> TrialData:
     if sample is None:
         raise TaskError("task-no-trials", "the reference ran on no set of inputs")
     return sample
-
-
-def _share_outputs(op: OpText, wanted: int) -> tuple[int, ...]:
-    """How many of the reference's outputs each of the operator's holds."""
-    takes = share(op.outputs, wanted)
-    if takes is None:
-        raise TwinError(
-            "output-count",
-            f"the operator has {len(op.outputs)} outputs, the reference has {wanted}",
-            seen=f"{len(op.outputs)} outputs in OpDef",
-        )
-    return takes
 
 
 # --------------------------------------------------------------------------------------- running
@@ -262,7 +208,7 @@ def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome
     again = once() if first and result.completed else None
     record.findings = list(result.findings)
     _fill(record, result, trial, plan.profile)
-    same = again is None or _same_bits(result.outputs, again.outputs)
+    same = again is None or same_bits(result.outputs, again.outputs)
     if not same:
         record.passed = False
         record.message = "two runs on the same inputs gave different outputs"
@@ -296,7 +242,7 @@ def weigh(record: Trial, outputs: Sequence[Array], trial: TrialData, profile: st
     record.passed = all(item.passed for item in results)
 
 
-def _same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:
+def same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 

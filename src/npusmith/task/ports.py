@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from npusmith.errors import TaskError
+from npusmith.errors import TaskError, TwinError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.spec import OpSpec, Source
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Attr, Sparse
 
@@ -49,6 +50,65 @@ def deal(ports: Sequence[PortText], takes: Sequence[int], items: Sequence[Any]) 
         part if port.kind == "DYNAMIC" else next(iter(part), None)
         for port, part in zip(ports, dealt, strict=True)
     ]
+
+
+def take_inputs(
+    op: OpText, spec: OpSpec | None, given: Sequence[Any], held: Mapping[str, Any]
+) -> list[Any]:
+    """What each input port takes: as the project's bindings say, or by number.
+
+    `given`: the tensors of forward's arguments; `held`: parameters and buffers by attribute path.
+    Raises TaskError binding-unknown.
+    """
+    if spec is not None:
+        _check_bindings(op, spec, len(given), held)
+        return [
+            given[port.position] if port.source is Source.USER else held[port.target]
+            for port in spec.inputs
+        ]
+    alone, whole = share(op.inputs, len(given)), share(op.inputs, len(given) + len(held))
+    if whole is not None and (alone is None or 0 in alone):
+        return deal(op.inputs, whole, [*given, *held.values()])
+    if alone is not None:
+        return deal(op.inputs, alone, given)
+    raise TaskError(
+        "binding-unknown",
+        f"the operator takes {len(op.inputs)} inputs, the task has {len(given)} and "
+        f"{len(held)} more",
+        seen=", ".join(f"{port.name} {port.kind}" for port in op.inputs)[:200],
+    )
+
+
+def _check_bindings(op: OpText, spec: OpSpec, arguments: int, held: Mapping[str, Any]) -> None:
+    """A project's own bindings may have come with it from anywhere."""
+    if len(spec.inputs) != len(op.inputs):
+        raise TaskError(
+            "binding-unknown",
+            f"the operator takes {len(op.inputs)} inputs, its bindings name {len(spec.inputs)}",
+        )
+    for port in spec.inputs:
+        if port.source is Source.USER and not 0 <= port.position < arguments:
+            seen, legal = f"argument {port.position}", f"0 to {arguments - 1}"
+        elif port.source is not Source.USER and port.target not in held:
+            seen, legal = port.target, ", ".join(sorted(held)[:20])
+        else:
+            continue
+        raise TaskError(
+            "binding-unknown", f"the task has nothing for input {port.name}",
+            seen=seen[:200], legal=legal or "no parameters",
+        )  # fmt: skip
+
+
+def share_outputs(op: OpText, wanted: int) -> tuple[int, ...]:
+    """How many of the reference's outputs each of the operator's holds; TwinError output-count."""
+    takes = share(op.outputs, wanted)
+    if takes is None:
+        raise TwinError(
+            "output-count",
+            f"the operator has {len(op.outputs)} outputs, the reference has {wanted}",
+            seen=f"{len(op.outputs)} outputs in OpDef",
+        )
+    return takes
 
 
 def types(op: OpText, given: Sequence[Any]) -> tuple[DType, ...]:

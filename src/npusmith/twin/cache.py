@@ -16,7 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from npusmith.errors import Place, TwinError
-from npusmith.sandbox.folder import remove_tree
+from npusmith.sandbox.folder import folder_bytes, remove_tree
 
 _MARKER = "complete"
 _IN_USE = 8  # entries that processes may be reading
@@ -95,7 +95,7 @@ def _fitting(folders: Sequence[Path], most_bytes: int) -> int:
     total = 0
     for at, folder in enumerate(folders):
         with contextlib.suppress(OSError):
-            total += sum(path.stat().st_size for path in folder.iterdir())
+            total += folder_bytes(folder)
         if total > most_bytes:
             return max(at, _IN_USE)
     return len(folders)

@@ -18,11 +18,12 @@ import torch
 
 from npusmith.bench.suites import wire
 from npusmith.errors import NpusmithError
+from npusmith.task import alias, draws, stubs, user
 from npusmith.task import candidatewire as names
-from npusmith.task import stubs, user, values
 from npusmith.task.candidate import MEMORY
 from npusmith.twin.cache import cache_root
 
+_TOLD = ("outputs", "alias", "writes", "unsteady")
 _ANY_ERROR = (Exception,)
 
 
@@ -30,7 +31,7 @@ def main() -> None:
     orders = json.loads(sys.stdin.buffer.read())
     torch.set_num_threads(2)
     folder = Path(orders["out"])
-    record: dict[str, Any] = {"outputs": [], "calls": [], "alias": [], "writes": [], "started": -1}
+    record: dict[str, Any] = {"calls": [], "started": -1, **{name: [] for name in _TOLD}}
     try:
         _run(orders, folder, record)
     except BaseException as error:
@@ -61,32 +62,38 @@ def _save(folder: Path, record: dict[str, Any]) -> None:
 def _run(orders: dict[str, Any], folder: Path, record: dict[str, Any]) -> None:
     _prepare(orders, folder)
     kind = _load(orders)
-    built: list[Any] = [None, None]  # settings, and the class made with them
+    built: list[Any] = [None, None]  # settings and parameters, and the class made with them
     for at, trial in enumerate(orders["trials"]):
         record["started"] = at
         _save(folder, record)
         try:
             found = _call(kind, orders, trial, built, f"out{at}")
         except _ANY_ERROR as error:  # costs this trial alone
-            found = {"error": _words(error, orders)}, [], False
-        for name, value in zip(("outputs", "alias", "writes"), found, strict=True):
+            found = {"error": _words(error, orders)}, [], False, False
+        for name, value in zip(_TOLD, found, strict=True):
             record[name].append(value)
         record["calls"].append(_lines(folder / names.CALLS))
 
 
 def _call(
     kind: Any, orders: dict[str, Any], trial: dict[str, Any], built: list[Any], stem: str
-) -> tuple[wire.Tree, list[int], bool]:
-    """The outputs of a trial, which of them are inputs, and whether inputs were written to."""
+) -> tuple[wire.Tree, list[int], bool, bool]:
+    """A trial's outputs; which of them are inputs; were inputs written to; do bits differ?"""
     given = Path(orders["given"])
-    if trial["init"] != built[0]:
-        built[:] = trial["init"], _build(kind, orders, wire.get(trial["init"], given))
+    made = trial["init"], trial.get("drawn", {})
+    first = built[0] is None
+    if made != built[0]:
+        built[:] = made, _build(kind, orders, *made)
     plain = wire.get(trial["inputs"], given)
-    inputs = values.mapped(_known, plain)
+    inputs = alias.mapped(_known, plain)
     with torch.no_grad(), user.user_code(orders["model"], "forward()"):
         outputs = built[1](*inputs)
+        again = outputs
+        if first:  # the same inputs must give the same bits
+            again = _build(kind, orders, *made)(*alias.mapped(_known, plain))
     tree = wire.put(outputs, Path(orders["out"]), stem)
-    return tree, values.shared(outputs, inputs), values.changed(plain, inputs)
+    shared, writes = alias.shared(outputs, inputs), alias.changed(plain, inputs)
+    return tree, shared, writes, alias.changed(outputs, again)
 
 
 def _prepare(orders: dict[str, Any], folder: Path) -> None:
@@ -113,10 +120,18 @@ def _load(orders: dict[str, Any]) -> Any:
     return kind
 
 
-def _build(kind: Any, orders: dict[str, Any], settings: list[Any]) -> Any:
+def _build(kind: Any, orders: dict[str, Any], init: wire.Tree, drawn: dict[str, Any]) -> Any:
+    given = Path(orders["given"])
     user.set_seed(orders["seed"])
     with user.user_code(orders["model"], f"{orders['entry']}()"):
-        model = kind(*settings)
+        model = kind(*wire.get(init, given))
+    held = draws.tensors_of(model) if drawn else {}
+    if any(
+        name not in held or [*held[name].shape] != leaf["shape"] for name, leaf in drawn.items()
+    ):
+        raise NpusmithError("parameters-fixed", "the class has other parameters than the reference")
+    if drawn:
+        draws.put(model, {name: wire.get(leaf, given) for name, leaf in drawn.items()})
     return model if orders["training"] else model.eval()
 
 

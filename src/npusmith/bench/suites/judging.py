@@ -31,8 +31,8 @@ from npusmith.errors import CODES, Level, NpusmithError, TaskError
 from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import find_chip
 from npusmith.task import rules
+from npusmith.task.alias import mapped, tensors
 from npusmith.task.rules import Rule
-from npusmith.task.values import mapped, tensors
 from npusmith.task.verdict import Rung, right_rung
 from npusmith.task.weak import find_null_kernels
 from npusmith.twin.toolchain import find_toolchain
@@ -40,6 +40,8 @@ from npusmith.twin.toolchain import find_toolchain
 _CHEATS = ("cheat-compute", "cheat-binding", "cheat-alias")
 # codes of what ends before there is a kernel
 _NOT_BUILT = ("compile-", "project-", "tiling-", "dtypes-", "device-cpp", "kind-")
+_FIXED = "parameters-fixed"
+_OURS_ALONE = ("more", "drawn")  # kinds of trials that the suite does not have
 _KEPT = 12  # trials and messages in a record
 DISK_BYTES = 4 << 30  # what a unit may write: outputs of all trials, builds, what it likes
 # What this machine lacks is nobody's failure: the unit has no verdict then.
@@ -109,7 +111,8 @@ def judge(plan: Plan, item: Item, candidate: Candidate, limits: Limits) -> Recor
     finally:
         record.seconds["reference"] = round(time.monotonic() - start, 3)
     record.provenance["mode"] = str(trials.record["mode"])
-    record.provenance["trial_seeds"] = ",".join(str(row["seed"]) for row in trials.rows)[:200]
+    seeds = [str(row["seed"]) for row in trials.rows if row["kind"] not in _OURS_ALONE]
+    record.provenance["trial_seeds"] = ",".join(seeds)[:200]
     record.provenance |= {
         f"note_{at}": str(note)[:300] for at, note in enumerate(trials.record["notes"][:5])
     }
@@ -118,7 +121,7 @@ def judge(plan: Plan, item: Item, candidate: Candidate, limits: Limits) -> Recor
         return record
     record.weak_task = _weak(trials, plan.profile)
     if record.weak_task and trials.rows[0]["kind"] != "case":
-        plan, trials = _more(plan, trials, record, limits)
+        trials = _more(plan, trials, record, limits)
     work = Path(tempfile.mkdtemp(prefix="npusmith-unit-")).resolve()
     try:
         _judge(plan, trials, record, candidate, limits, work)
@@ -137,19 +140,23 @@ def _skipped(trials: Trials) -> str:
     return why[0] if all(why) else ""
 
 
-def _more(plan: Plan, trials: Trials, record: Record, limits: Limits) -> tuple[Plan, Trials]:
+def _more(plan: Plan, trials: Trials, record: Record, limits: Limits) -> Trials:
     """The trials with values that tell kernels apart; the suite's verdict is on its own alone."""
-    order = replace(plan.order, more=True)
-    try:
-        found = make_trials(order, seconds=limits.seconds, memory_mb=limits.memory_mb)
-    except TaskError as error:
-        record.provenance["more"] = f"no further values: {error.code}: {error.message}"[:300]
-        return plan, trials
-    names = [str(row["name"]) for row in found.rows[len(trials.rows) :]]
-    if names:
+    found = trials
+    if not _names_of(trials, "more"):
+        order = replace(plan.order, more=True)
+        try:
+            found = make_trials(order, seconds=limits.seconds, memory_mb=limits.memory_mb)
+        except TaskError as error:
+            record.provenance["more"] = f"no further values: {error.code}: {error.message}"[:300]
+    if names := _names_of(found, "more"):
         said = "a do-nothing kernel passes the task's own values; judged on these as well"
         record.provenance["more"] = f"{said}: {', '.join(names)}"
-    return replace(plan, official=plan.official or len(trials.rows)), found
+    return found
+
+
+def _names_of(trials: Trials, kind: str) -> list[str]:
+    return [str(row["name"]) for row in trials.rows if row["kind"] == kind]
 
 
 def refused(record: Record, candidate: Candidate) -> Record:
@@ -190,8 +197,8 @@ def _judge(
         **extra,
     }
     # a Python class sees inputs only; an operator project has no code that could look
-    seen = ("init", "inputs", "outputs") if kind == "operator" else ("init", "inputs")
-    orders["trials"] = [{name: row[name] for name in seen} for row in rows]
+    seen = ("init", "inputs", "drawn", *(("outputs",) if kind == "operator" else ()))
+    orders["trials"] = [{name: row[name] for name in seen if name in row} for row in rows]
     ended = run_watched(kind, orders, work, seconds=2 * seconds + 30, disk_bytes=plan.disk_bytes)
     start = time.monotonic()
     _take(plan, trials, record, ended)
@@ -261,8 +268,9 @@ def _weigh(plan: Plan, trials: Trials, record: Record, answers: Sequence[dict[st
         record.cheating = list(dict.fromkeys([*record.cheating, "cheat-alias"]))
         record.messages.append(handed)
     live = [met for met in pairs if not met.note.skipped]
-    idle = bool(live) and not any(sum(met.answer.get("ran", [0])) for met in live)
-    if idle and all(met.note.passed for met in live):  # neither an operator nor a launch was seen
+    own = [met for met in live if met.note.own]
+    idle = bool(own) and not any(sum(met.answer.get("ran", [0])) for met in live)
+    if idle and all(met.note.passed for met in own):  # neither an operator nor a launch was seen
         record.cheating = list(dict.fromkeys([*record.cheating, "cheat-compute"]))
         record.messages.append("no operator ran: the outputs were computed elsewhere")
     record.messages += _messages(live)
@@ -275,20 +283,23 @@ def fold(record: Record, notes: Sequence[TrialNote], looked: int = 0) -> None:
     if notes and not live:
         record.skipped = notes[0].skipped
         return
+    own = [note for note in notes if note.own]
     first = notes[0].seed if notes else 0  # of cases the suite draws one set of inputs each
     official = [
         note
-        for note in notes[: looked or len(notes)]
+        for note in own[: looked or len(own)]
         if not note.skipped and (not note.case or note.seed == first)
     ]
-    whole = bool(live) and len(live) == len(notes)
+    whole = bool(own) and not any(note.skipped for note in own)
+    # edge values count where the task's own values say too little
+    told = [note for note in live if note.kind != "more" or record.weak_task]
     cheated = any(code in _CHEATS for code in record.cheating)
     record.compiled = bool(record.compiled) and all(note.compiled for note in live)
     record.official = whole and bool(official) and all(note.passed for note in official)
-    record.strict = whole and all(note.strict for note in live) and not cheated
+    record.strict = whole and all(note.strict for note in told) and not cheated
     record.precise = record.strict and all(note.precise for note in live)
     counts: Counter[str] = Counter()
-    for note in live:
+    for note in notes:
         counts.update(note.findings)
     record.findings = dict(counts)
     record.clean = record.compiled and all(note.clean for note in live) and not cheated
@@ -298,9 +309,9 @@ def fold(record: Record, notes: Sequence[TrialNote], looked: int = 0) -> None:
         record.rung = Rung.COMPILED.value
         if whole and all(note.ended for note in live):
             record.rung = Rung.RAN.value
-            if all(note.strict for note in live):
+            if all(note.strict for note in told):
                 record.rung = right_rung(record.findings).value
-    failed = [note for note in notes if note.message]
+    failed = [note for note in told if note.message]
     if not (record.official and record.strict):
         record.error = "; ".join(f"{note.name}: {note.message}" for note in failed[:3])[:700]
     notes = sorted(notes, key=lambda note: note.passed)
@@ -347,7 +358,7 @@ class _Met:
         case = str(self.row["name"]).partition(",")[0] if "case" in self.row else ""
         self.note = TrialNote(
             name=str(self.row["name"]), seed=int(self.row["seed"]), case=case,
-            skipped=str(self.row.get("skipped", "")),
+            kind=str(self.row["kind"]), skipped=str(self.row.get("skipped", "")),
         )  # fmt: skip
 
     def read(self, trials: Trials) -> None:
@@ -358,6 +369,9 @@ class _Met:
         if "outputs" not in self.answer:
             error = self.answer.get("error", {})
             code = str(error.get("code", ""))
+            if code == _FIXED:
+                self.note.skipped, self.note.findings = str(error["message"]), {code: 1}
+                return
             self.note.compiled = not code.startswith(_NOT_BUILT)
             self.note.message = ": ".join(filter(None, [code, str(error.get("message", ""))]))[:400]
             return
@@ -398,7 +412,7 @@ def _compare(plan: Plan, trials: Trials, met: _Met, said: str) -> None:
     try:
         golden = trials.value(met.row["golden"])
         form = rules.form(met.wanted, met.found, golden if plan.rule is rules.narrow else None)
-        form = form or _overwrites(met)
+        form = form or _misdeed(met)
         values = "" if said or form else _precise(met.wanted, met.found, golden)
         _figures(note, met.wanted, met.found)
     except _ANY_ERROR as error:
@@ -424,8 +438,10 @@ def _handed_back(pairs: Sequence[_Met]) -> str:
     return ""
 
 
-def _overwrites(met: _Met) -> str:
+def _misdeed(met: _Met) -> str:
     """The caller's tensors are not the candidate's to write to, where the reference does not."""
+    if met.answer.get("unsteady"):
+        return "two runs on the same inputs gave different outputs"
     wrong = met.answer.get("writes") and not met.row.get("writes")
     return "an input was overwritten" if wrong else ""
 
@@ -499,7 +515,8 @@ def _weak(trials: Trials, profile: str) -> list[str]:
     if kept.exists():
         return [str(name) for name in json.loads(kept.read_text(encoding="utf-8"))]
     try:
-        samples = [_sample(trials, row) for row in trials.rows if not row.get("skipped")]
+        own = [row for row in trials.rows if row["kind"] not in _OURS_ALONE]
+        samples = [_sample(trials, row) for row in own if not row.get("skipped")]
         names = find_null_kernels(samples, profile)
     except NpusmithError:  # types that the chip does not have
         names = []

@@ -122,7 +122,7 @@ def _run_once(built: ModuleBuild, orders: dict[str, Any], out: Path) -> list[dic
     answers = []
     for at, tree in enumerate(record["outputs"][: len(ends)]):
         mine = calls[ends[at - 1] if at else 0 : ends[at]]
-        touched = {name: _at(record[name], at) for name in ("alias", "writes")}
+        touched = {name: _at(record[name], at) for name in ("alias", "writes", "unsteady")}
         error = tree.get("error") if isinstance(tree, dict) else None
         found = {"folder": str(out), "outputs": tree} if error is None else {"error": _words(error)}
         answers.append({**found, **touched, **_told(mine)})
@@ -180,7 +180,8 @@ def _start(built: ModuleBuild, orders: dict[str, Any], out: Path) -> Boxed:
 
 def _record(out: Path) -> dict[str, Any]:
     """The candidate's own account, in the form that it should have."""
-    empty: dict[str, Any] = {"outputs": [], "calls": [], "started": -1, "alias": [], "writes": []}
+    names_of = ("outputs", "calls", "alias", "writes", "unsteady")
+    empty: dict[str, Any] = {"started": -1, **{name: [] for name in names_of}}
     with contextlib.suppress(ValueError):
         found = json.loads(wire.read_plain(out / names.RESULT, 16 << 20))
         found = {**empty, **found} if isinstance(found, dict) else empty

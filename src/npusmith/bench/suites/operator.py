@@ -5,7 +5,6 @@ No Python of the candidate is involved; its kernel and host code run in the twin
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,13 +17,14 @@ from npusmith.bench.suites import wire
 from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.ir.dtypes import DType
+from npusmith.lower import read_bindings
 from npusmith.target.chips import find_chip
-from npusmith.task.ports import deal, share, types
+from npusmith.task.judge import same_bits
+from npusmith.task.ports import deal, share_outputs, take_inputs, types
 from npusmith.twin import Build, Project, build, read_project, run
 
 Array = np.ndarray[Any, Any]
 Load = Callable[[wire.Tree, Path], Any]
-_BINDINGS = "bindings.json"
 
 
 def main() -> None:
@@ -55,17 +55,22 @@ def prepare(
 
     `load`: how a leaf of the trial becomes a tensor, where its file does not hold all of it.
     """
-    inputs = _inputs(project, orders, trial, load or _load)
+    held = orders["parameters"] | trial.get("drawn", {})
+    takes = take_inputs(
+        project.op, read_bindings(project.root), [*wire.leaves(trial["inputs"])], held
+    )
+
+    def loaded(item: Any) -> Any:
+        if isinstance(item, list):
+            return [loaded(part) for part in item]
+        return None if item is None else (load or _load)(item, Path(orders["given"]))
+
+    inputs = [loaded(item) for item in takes]
     wanted = [(tuple(leaf["shape"]), dtype_of(leaf)) for leaf in wire.leaves(trial["outputs"])]
-    takes = share(project.op.outputs, len(wanted))
-    if takes is None:
-        raise TwinError(
-            "output-count",
-            f"the operator has {len(project.op.outputs)} outputs, the reference {len(wanted)}",
-        )
+    shared = share_outputs(project.op, len(wanted))
     samples = [np.empty(0, dtype.numpy) for _, dtype in wanted]
-    kinds = types(project.op, [*inputs, *deal(project.op.outputs, takes, samples)])
-    return Call(kinds, inputs, deal(project.op.outputs, takes, wanted))
+    kinds = types(project.op, [*inputs, *deal(project.op.outputs, shared, samples)])
+    return Call(kinds, inputs, deal(project.op.outputs, shared, wanted))
 
 
 def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict[str, Any]) -> None:
@@ -89,46 +94,18 @@ def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict
             "ran": [1],
         }
         if result.completed:
-            answer |= {"folder": str(folder), "flat": True}
+            again = None
+            if at == 0:  # the same inputs must give the same bits
+                again = run(
+                    builds[call.kinds], call.inputs, call.outputs, seconds=orders["seconds"]
+                )
+            same = again is None or same_bits(result.outputs, again.outputs)
+            answer |= {"folder": str(folder), "flat": True, "unsteady": not same}
             answer["outputs"] = _leave(result.outputs, folder, at)
         else:
             answer["error"] = {"code": "", "message": "the kernel did not run to its end"}
         reply["answers"].append(answer)
         seconds["run"] = round(seconds.get("run", 0) + time.monotonic() - start, 3)
-
-
-def _inputs(
-    project: Project, orders: dict[str, Any], trial: dict[str, Any], load: Load
-) -> list[Any]:
-    """What each input port takes: by the project's bindings, or by number."""
-    given = Path(orders["given"])
-    users = list(wire.leaves(trial["inputs"]))
-    held = orders["parameters"]
-    path = project.root / _BINDINGS
-    if path.is_file():
-        rows = json.loads(path.read_text(encoding="utf-8"))["inputs"]
-        try:
-            return [
-                load(
-                    users[row["position"]] if row["source"] == "user" else held[row["target"]],
-                    given,
-                )
-                for row in rows
-            ]
-        except (KeyError, IndexError, TypeError) as error:
-            raise TwinError(
-                "binding-unknown", "the task has not what an input of the project is bound to",
-                seen=str(error)[:200],
-            ) from error  # fmt: skip
-    for tensors in (users, [*users, *held.values()]):
-        takes = share(project.op.inputs, len(tensors))
-        if takes is not None:
-            return deal(project.op.inputs, takes, [load(leaf, given) for leaf in tensors])
-    raise TwinError(
-        "binding-unknown",
-        f"the operator takes {len(project.op.inputs)} inputs, the task has {len(users)} "
-        f"and {len(held)} more",
-    )
 
 
 def dtype_of(leaf: wire.Tree) -> DType:

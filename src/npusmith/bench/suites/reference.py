@@ -2,7 +2,8 @@
 
 Orders come on stdin. The model is built under `seed`; trial i is drawn under `seeds[i]`, or is
 group i of get_input_groups(). It is called as the suite calls it: in training mode, unless its
-outputs then differ from call to call (dropout), or the orders say otherwise. A text with
+outputs then differ from call to call (dropout), or the orders say otherwise. Behind the suite's own
+sets come those with values that kernels get wrong ("more") and with drawn parameters. A text with
 get_cases() has a model for each case: its rows (name, draw), where draw(device) gives the settings
 and the arguments; a case that cannot be drawn or called is skipped.
 """
@@ -15,7 +16,7 @@ import os
 import random
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ import torch
 from npusmith.bench.suites import wire
 from npusmith.bench.suites.edges import MORE, changed
 from npusmith.errors import TaskError
-from npusmith.task import lacking, stubs, values
+from npusmith.task import alias, draws, lacking, stubs
 from npusmith.task.golden import Golden
 from npusmith.task.user import load_file, set_seed, user_code
 
 _GOLDEN_BYTES = 64 << 20  # of inputs; above this float64 costs more than it tells
+_EDGE_BYTES = 8 << 20  # of inputs that are also changed to values that kernels get wrong
 _MARGIN = 8  # inputs are at most so many times what a case's table says
 _ANY_ERROR = (Exception,)
 
@@ -75,8 +77,10 @@ class Reference:
             self.model = self._build(module).train(self.orders["training"])
             init = wire.put(self.init, self.folder, "init")
             rows = enumerate(self._inputs(module))
-            trials = [{"init": init, **self._trial(at, *given)} for at, given in rows]
+            trials = [self._trial(at, *given) for at, given in rows]
             parameters = self._parameters()
+            trials += self._drawn(trials)
+            trials = [{"init": init, **row} for row in trials]
         if not trials:
             raise TaskError("task-inputs", "the task has no set of inputs")
         return {
@@ -114,8 +118,30 @@ class Reference:
                 made = _sequence(module.get_inputs(), "get_inputs()")
             kept = kept or made
             yield f"random {at}", "random", seed, made
-        for name, change in MORE if self.orders["more"] else ():
+        small = sum(item.nbytes for item in alias.tensors(kept)) <= _EDGE_BYTES
+        for name, change in MORE if small or self.orders["more"] else ():
             yield name, "more", first, [changed(item, change, first) for item in kept]
+
+    def _drawn(self, trials: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The first set of inputs again, with other values in parameters and buffers."""
+        if not trials or not self.orders["seeds"]:
+            return
+        inputs = wire.get(trials[0]["inputs"], self.folder)
+        own = alias.tensors(self._call(copy.deepcopy(inputs), copy.deepcopy(self.model)))
+
+        def agrees(model: Any, names: Sequence[str]) -> bool:
+            found = alias.tensors(self._call(copy.deepcopy(inputs), copy.deepcopy(model)))
+            pairs = zip(found, own, strict=True)
+            return all(_finite(new) or not _finite(old) for new, old in pairs)
+
+        made = draws.Draws(self.model, draws.drawn_names(self.model), self.orders["seed"], agrees)
+        self.notes += made.notes
+        for number, held in enumerate(made.values):
+            if number:
+                self.model = made.models[number]
+                stem = f"drawn{number}"
+                row = self._trial(stem, f"drawn {number}", "drawn", trials[0]["seed"], inputs)
+                yield row | {"drawn": self._put(held, f"{stem}_p")}
 
     def _cases(self, module: types.ModuleType) -> Iterator[dict[str, Any]]:
         first = self.orders["seeds"][0]
@@ -148,7 +174,7 @@ class Reference:
             return guess
         try:
             set_seed(seed)
-            return sum(item.numel() * item.element_size() for item in values.tensors(draw("meta")))
+            return sum(item.numel() * item.element_size() for item in alias.tensors(draw("meta")))
         except _ANY_ERROR:
             return guess
 
@@ -188,8 +214,8 @@ class Reference:
             "seed": seed,
             "inputs": tree,
             "outputs": wire.put(outputs, self.folder, f"t{at}_out"),
-            "alias": values.shared(outputs, given),
-            "writes": values.changed(inputs, given),
+            "alias": alias.shared(outputs, given),
+            "writes": alias.changed(inputs, given),
             "golden": None if golden is None else wire.put(golden, self.folder, f"t{at}_wide"),
         }
 
@@ -200,8 +226,15 @@ class Reference:
             for name, value in vars(module).items():
                 if isinstance(value, torch.Tensor):
                     found[f"{path}.{name}".lstrip(".")] = value
-        rows = enumerate(found.items())
-        return {name: wire.put(value, self.folder, f"p{at}") for at, (name, value) in rows}
+        return self._put(found, "p")
+
+    def _put(self, held: dict[str, Any], stem: str) -> dict[str, wire.Tree]:
+        rows = enumerate(held.items())
+        return {name: wire.put(value, self.folder, f"{stem}{at}") for at, (name, value) in rows}
+
+
+def _finite(tensor: torch.Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
 
 
 def _sequence(made: Any, what: str) -> list[Any]:
@@ -217,7 +250,7 @@ def _random_state() -> tuple[Any, ...]:
 
 def _same(first: Any, second: Any) -> bool:
     """The same but for rounding."""
-    one, other = values.tensors(first), values.tensors(second)
+    one, other = alias.tensors(first), alias.tensors(second)
     if [(item.shape, item.dtype) for item in one] != [(item.shape, item.dtype) for item in other]:
         return False
     close = {"rtol": 1e-4, "atol": 1e-4, "equal_nan": True}

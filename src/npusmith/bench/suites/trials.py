@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import npusmith
-from npusmith import __version__
 from npusmith.bench.suites import wire
 from npusmith.errors import Place, TaskError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.task.references import code_digest
 from npusmith.task.trials import python_places
 from npusmith.twin import cache
 
 _START = "from npusmith.bench.suites.reference import main; main()"
 _START_ENDS = "from npusmith.bench.suites.ends import main; main()"
 _ENDS = "ends.json"
-_ENDS_RULE = "1"  # of ends.py: what is kept in the cache is of this rule
 _KEPT = 64  # items whose trials stay on the disk ...
 _KEPT_BYTES = 8 << 30  # ... as far as they fit into this
 _RECORD_BYTES = 64 << 20
@@ -36,7 +35,7 @@ class Order:
     training: bool
     beside: str = ""  # digest of what the text reads
     most_bytes: int = 0  # of the inputs of a case; larger ones are skipped
-    more: bool = False  # also signed values and those that kernels get wrong (edges.py)
+    more: bool = False  # values that kernels get wrong (edges.py), however large the inputs are
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def make_trials(order: Order, *, seconds: float, memory_mb: float) -> Trials:
     Raises TaskError: the task's own failure, or how its process ended.
     """
     parts = json.dumps(asdict(order), sort_keys=True)
-    folder = cache.cache_root() / "suites" / "trials" / cache.digest([__version__, parts])
+    folder = cache.cache_root() / "suites" / "trials" / cache.digest([code_digest(), parts])
     cache.fetch(folder, lambda fresh: _run(order, fresh, seconds, memory_mb))
     cache.keep_newest(folder.parent, _KEPT, folder, _KEPT_BYTES)
     with (folder / "trials.json").open("rb") as file:
@@ -74,7 +73,7 @@ def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, 
     Raises TaskError as make_trials does; what the reference itself does not allow is in the record.
     """
     parts = json.dumps(asdict(order), sort_keys=True)
-    folder = cache.cache_root() / "suites" / "ends" / cache.digest([__version__, _ENDS_RULE, parts])
+    folder = cache.cache_root() / "suites" / "ends" / cache.digest([code_digest(), parts])
 
     def make(fresh: Path) -> None:
         boxed = _child(order, fresh, seconds, memory_mb, _START_ENDS)
