@@ -11,8 +11,8 @@ import torch
 
 from npusmith.bench.model import Candidate, Limits
 from npusmith.bench.suites import multikernelbench, open_suite
-from npusmith.bench.suites.edges import near_one, signed
 from npusmith.errors import NpusmithError
+from npusmith.task.edges import near_one, signed
 
 COPY = Path(__file__).parents[1] / "kernels" / "copy.tile.py"
 TASK = """import torch

@@ -6,25 +6,22 @@ smallest sets of inputs. A set that is too large for it is left to the twin.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from npusmith.agent.weighed import Note
 from npusmith.ir.spec import OpSpec, Source
-from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.box import Boxed, Policy
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared, TrialData
-from npusmith.task.trials import package_paths
+from npusmith.task.trials import run_python
 from npusmith.task.wire import TensorFile
 
 SECONDS = 40.0
 _MEMORY = 4 << 30
 _MOST_BYTES = 8 << 20  # of a set's inputs and outputs: some seconds of interpreting
 _SETS = 2
-_START = "import sys; sys.path += sys.argv[1:]; from npusmith.agent import meaning; meaning.main()"
 
 
 class Case(BaseModel):
@@ -69,15 +66,9 @@ def check_values(
         program=text, chip=asdict(chip), folder=str(prepared.folder), tolerance=tolerance,
         cases=cases,
     )  # fmt: skip
-    paths = package_paths()
-    policy = Policy(
-        read=(prepared.folder, *map(Path, (sys.prefix, sys.base_prefix, *paths))),
-        seconds=SECONDS, memory_bytes=_MEMORY,
-    )  # fmt: skip
-    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
-    return _notes(
-        run_boxed(argv, policy, stdin=orders.model_dump_json().encode(), cwd=prepared.folder)
-    )
+    policy = Policy(read=(prepared.folder,), seconds=SECONDS, memory_bytes=_MEMORY)
+    module = "npusmith.agent.meaning"
+    return _notes(run_python(module, orders.model_dump_json(), policy, prepared.folder))
 
 
 def _notes(boxed: Boxed) -> tuple[Note, ...]:

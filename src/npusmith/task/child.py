@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import errno
+import gc
 import os
 import sys
 import types
@@ -61,6 +62,7 @@ _MODES = ("Dropout", "BatchNorm", "InstanceNorm", "RReLU")  # modules that train
 
 def main() -> None:
     """Entry of the child process; ends with 0 when the manifest is complete."""
+    gc.disable()  # nothing here lives long enough
     orders = Orders.model_validate_json(sys.stdin.buffer.read())
     torch.set_num_threads(THREADS)
     torch.set_num_interop_threads(1)

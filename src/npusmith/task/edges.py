@@ -6,6 +6,7 @@ Only floating-point inputs are changed; masks, indices and counts stay as they w
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -52,6 +53,40 @@ EDGES: tuple[tuple[str, Callable[[Tensor, int], Tensor]], ...] = (
     ("inf", infinities),
     ("nan", nans),
 )
+
+
+def signed(tensor: Tensor, seed: int) -> Tensor:
+    """Of mean 0 and spread 1."""
+    wide = tensor.double()
+    spread = wide.std(unbiased=False) if wide.numel() else wide.sum()
+    return ((wide - wide.mean()) / spread.clamp_min(1e-6)).to(tensor.dtype)
+
+
+def near_one(tensor: Tensor, seed: int) -> Tensor:
+    """Close to 1 or to -1: a product of thousands stays in range."""
+    generator = torch.Generator().manual_seed(seed)
+    normal = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+    sign = torch.where(torch.rand(tensor.shape, generator=generator) < 0.5, -1.0, 1.0)
+    return (sign * torch.exp(0.05 * normal)).to(tensor.dtype)
+
+
+# Of suites' tasks: on inputs from 0 to 1 a relu is the identity and a product of thousands is 0.
+MORE: tuple[tuple[str, Callable[[Tensor, int], Tensor]], ...] = (
+    ("signed", signed),
+    ("near one", near_one),
+    ("negatives", negatives),
+    ("inf", infinities),
+    ("nan", nans),
+)
+
+
+def changed(item: Any, edge: Callable[[Tensor, int], Tensor], seed: int) -> Any:
+    """`item` with its floating-point tensors changed; masks, indices and numbers stay."""
+    if isinstance(item, torch.Tensor):
+        return edge(item, seed) if item.is_floating_point() and item.numel() else item
+    if isinstance(item, (list, tuple)):
+        return type(item)(changed(part, edge, seed + 1) for part in item)
+    return item
 
 
 def change(inputs: Inputs, edge: Callable[[Tensor, int], Tensor], seed: int) -> Inputs:

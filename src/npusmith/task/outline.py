@@ -20,10 +20,6 @@ from npusmith.task.load import Task
 from npusmith.task.trials import MODEL_SEED, Limits, run_child
 
 _GRAPH = "graph.json"
-_START = (
-    "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; "
-    "from npusmith.task import outline; outline.main()"
-)
 
 
 def outline(task: Task, *, training: bool = False, limits: Limits | None = None) -> Graph:
@@ -33,7 +29,9 @@ def outline(task: Task, *, training: bool = False, limits: Limits | None = None)
     """
     with temporary_folder("npusmith-outline-") as name:
         folder = Path(name).resolve()
-        run_child(task, folder, _orders(task, folder, training), limits or Limits(), _START, _GRAPH)
+        run_child(
+            task, folder, _orders(task, folder, training), limits or Limits(), __name__, _GRAPH
+        )
         try:
             return Graph.model_validate_json((folder / _GRAPH).read_bytes())
         except (OSError, ValidationError) as error:

@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -32,8 +32,8 @@ SHAPE_ELEMENTS = 4 << 20
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
 _ABSENT = re.compile(r"No such file or directory: b?'([^'\0]+)'")
 _START = (
-    "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; "
-    "from npusmith.task import child; child.main()"
+    "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; import {} as work; "
+    "gc.enable(); work.main()"
 )
 
 
@@ -125,26 +125,32 @@ def _orders(
     )
 
 
+def run_python(module: str, orders: str, policy: Policy, folder: Path) -> Boxed:
+    """`module`.main() in the box, with orders on its standard input.
+
+    Where the policy names what may be read, our own packages are read besides.
+    """
+    paths = package_paths()
+    if policy.read is not None:
+        policy = replace(policy, read=(*python_places(), *policy.read))
+    argv = [sys.executable, "-I", "-B", "-c", _START.format(module), *paths]
+    return run_boxed(argv, policy, stdin=orders.encode(), cwd=folder)
+
+
 def run_child(
     task: Task,
     fresh: Path,
     orders: wire.Orders,
     limits: Limits,
-    start: str = _START,
+    module: str = "npusmith.task.child",
     result: str = wire.MANIFEST,
 ) -> Boxed:
-    """Run the task in the box, by the program `start`; TaskError unless it leaves `result`."""
-    paths = package_paths()
+    """Run the task in the box, by the main of `module`; TaskError unless it leaves `result`."""
     policy = Policy(
-        write=(fresh,),
-        read=(*python_places(), *readable_beside(task.path)),
-        seconds=limits.seconds,
-        memory_bytes=limits.memory_bytes,
-        file_bytes=limits.file_bytes,
-        processes=False,
-    )
-    argv = [sys.executable, "-I", "-B", "-c", start, *paths]
-    boxed = run_boxed(argv, policy, stdin=orders.model_dump_json().encode(), cwd=fresh)
+        write=(fresh,), read=tuple(readable_beside(task.path)), seconds=limits.seconds,
+        memory_bytes=limits.memory_bytes, file_bytes=limits.file_bytes,
+    )  # fmt: skip
+    boxed = run_python(module, orders.model_dump_json(), policy, fresh)
     _raise_failure(task, fresh, boxed, limits, result)
     return boxed
 

@@ -8,12 +8,14 @@ nothing about any other kernel, and every report says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from npusmith.errors import CODES
+from npusmith.errors import CODES, TwinError
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.task.prepared import Prepared
 from npusmith.task.tolerance import compare
 from npusmith.task.verdict import Verdict
@@ -44,16 +46,27 @@ def note_task(verdict: Verdict, prepared: Prepared, profile: str) -> None:
 
 
 def weak_task(prepared: Prepared, profile: str) -> list[str]:
-    """The do-nothing kernels that pass the task's own random inputs; found once per task.
+    """The do-nothing kernels that pass the task's own random inputs."""
+    own = [item for item in prepared.trials if item.kind in ("random", "group")]
+    return kept_names(prepared.folder, profile, lambda: [item for item in own if not item.skipped])
 
-    The answer is kept beside the task's tensors: it does not depend on the candidate.
+
+def kept_names(folder: Path, profile: str, samples: Callable[[], Sequence[Sample]]) -> list[str]:
+    """The do-nothing kernels that pass the samples of a task; found once per task.
+
+    The answer lies beside the task's tensors: it does not depend on the candidate. Others may be
+    reading there.
     """
-    kept = prepared.folder / f"weak-{profile}.json"
+    kept = folder / f"weak-{profile}.json"
     if kept.exists():
         return [str(name) for name in json.loads(kept.read_text(encoding="utf-8"))]
-    own = [item for item in prepared.trials if item.kind in ("random", "group")]
-    names = find_null_kernels([item for item in own if not item.skipped], profile)
-    kept.write_text(json.dumps(names), encoding="utf-8")
+    try:
+        names = find_null_kernels(samples(), profile)
+    except TwinError:  # types that the chip does not have
+        names = []
+    with temporary_folder(".weak-", within=folder) as fresh:
+        (fresh / "names").write_text(json.dumps(names), encoding="utf-8")
+        (fresh / "names").replace(kept)
     return names
 
 

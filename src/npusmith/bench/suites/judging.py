@@ -6,7 +6,6 @@ The reference's trials come from trials.py; the candidate is built and run in a 
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 import re
@@ -34,7 +33,7 @@ from npusmith.task import rules
 from npusmith.task.alias import mapped, tensors
 from npusmith.task.rules import Rule
 from npusmith.task.verdict import Rung, right_rung
-from npusmith.task.weak import find_null_kernels
+from npusmith.task.weak import kept_names
 from npusmith.twin.toolchain import find_toolchain
 
 _CHEATS = ("cheat-compute", "cheat-binding", "cheat-alias")
@@ -194,6 +193,7 @@ def _judge(
         "chip": limits.chip,
         "given_class": plan.given_class,
         "ahead": not plan.given_class,
+        "twice": True,
         **extra,
     }
     # a Python class sees inputs only; an operator project has no code that could look
@@ -510,21 +510,9 @@ class _Sample:
 
 
 def _weak(trials: Trials, profile: str) -> list[str]:
-    """The do-nothing kernels that pass every trial; found once, and kept beside the trials."""
-    kept = trials.folder / f"weak-{profile}.json"
-    if kept.exists():
-        return [str(name) for name in json.loads(kept.read_text(encoding="utf-8"))]
-    try:
-        own = [row for row in trials.rows if row["kind"] not in _OURS_ALONE]
-        samples = [_sample(trials, row) for row in own if not row.get("skipped")]
-        names = find_null_kernels(samples, profile)
-    except NpusmithError:  # types that the chip does not have
-        names = []
-    fresh = Path(tempfile.mkdtemp(prefix=".weak-", dir=trials.folder))
-    (fresh / "names").write_text(json.dumps(names), encoding="utf-8")
-    (fresh / "names").replace(kept)
-    remove_tree(fresh)
-    return names
+    """The do-nothing kernels that pass every trial of the suite's own."""
+    own = [row for row in trials.rows if row["kind"] not in _OURS_ALONE and "outputs" in row]
+    return kept_names(trials.folder, profile, lambda: [_sample(trials, row) for row in own])
 
 
 def _sample(trials: Trials, row: dict[str, Any]) -> _Sample:

@@ -99,7 +99,8 @@ def record_once(orders: dict[str, Any], folder: Path) -> Path:
     Launches inside the process leave logs in the order of launches, which only one trial tells.
     """
     submission, out = read_submission(Path(orders["place"]) / orders["submission"]), folder / "run"
-    orders = {**orders, "trials": orders["trials"][:1], "logs": str(out / names.LOGS)}
+    once = {"trials": orders["trials"][:1], "twice": False, "logs": str(out / names.LOGS)}
+    orders = {**orders, **once}
     orders["given"] = str(_share_inputs(orders, folder))
     with slot() as work:
         built = build_module(submission, find_chip(orders["chip"]), work, ahead=orders["ahead"])
@@ -160,7 +161,7 @@ def _start(built: ModuleBuild, orders: dict[str, Any], out: Path) -> Boxed:
         file_bytes=int(orders["disk_bytes"]),
         processes=True,  # operators run in the twin's runner
     )  # fmt: skip
-    wanted = ("given", "trials", "seed", "training", "seconds")
+    wanted = ("given", "trials", "seed", "training", "seconds", "twice")
     told = {name: orders[name] for name in wanted} | {
         "out": str(out),
         "modules": str(built.modules),

@@ -17,17 +17,13 @@ from npusmith.bench.suites import wire
 from npusmith.bench.suites.judging import Pair
 from npusmith.bench.suites.trials import Trials
 from npusmith.errors import NpusmithError
-from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.sandbox.box import Policy
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.task import rules, stubs
-from npusmith.task.trials import package_paths
+from npusmith.task.trials import run_python
 from npusmith.task.user import load_file
 
 _CHECK = "custom_check_precision"
-_START = (
-    "import sys; sys.path += sys.argv[1:]; "
-    "from npusmith.bench.suites import npucheck as run; run.main()"
-)
 _SAID = "said.json"
 _ANY_ERROR = (Exception,)
 
@@ -66,14 +62,11 @@ def _boxed(
         for at, pair in enumerate(pairs)
     ]
     orders = {"text": text, "folder": str(folder), "trials": trials}
-    paths = package_paths()
     policy = Policy(
-        write=(folder,), read=tuple(map(Path, (sys.prefix, sys.base_prefix, *paths))),
-        seconds=limits.seconds * len(pairs) + 30, memory_bytes=int(limits.memory_mb * (1 << 20)),
-        file_bytes=1 << 20,
+        write=(folder,), read=(), seconds=limits.seconds * len(pairs) + 30,
+        memory_bytes=int(limits.memory_mb * (1 << 20)), file_bytes=1 << 20,
     )  # fmt: skip
-    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
-    run_boxed(argv, policy, stdin=json.dumps(orders).encode(), cwd=folder)
+    run_python(__name__, json.dumps(orders), policy, folder)
     data = wire.read_plain(folder / _SAID, 1 << 20)
     if not data:
         raise NpusmithError("task-result", "the task's own rule did not come to its end")

@@ -24,9 +24,9 @@ import numpy as np
 import torch
 
 from npusmith.bench.suites import wire
-from npusmith.bench.suites.edges import MORE, changed
 from npusmith.errors import TaskError
 from npusmith.task import alias, draws, lacking, stubs
+from npusmith.task.edges import MORE, changed
 from npusmith.task.golden import Golden
 from npusmith.task.user import load_file, set_seed, user_code
 
@@ -180,7 +180,7 @@ class Reference:
 
     def _call(self, inputs: list[Any], model: Any = None) -> Any:
         with torch.no_grad(), user_code(self.path, "forward()"):
-            return lacking.call(model or self.model, inputs, self.notes)
+            return lacking.call(self.model if model is None else model, inputs, self.notes)
 
     def _settle(self, inputs: list[Any]) -> None:
         """Training mode gives the same twice, or it says nothing about a kernel."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +16,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-import npusmith
 from npusmith import __version__
-from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.sandbox.box import Policy
 from npusmith.sandbox.folder import temporary_folder
-from npusmith.task.trials import python_places
+from npusmith.task.trials import run_python
 from npusmith.twin.cache import cache_root, digest
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
 _RULE = "2"  # of scale.py: what is kept in the cache is of this rule
 _SECONDS_EACH = 30.0
-_START = "from npusmith.bench.suites.probe import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +98,10 @@ def _run(tasks: Sequence[Sized], most: int) -> list[Size]:
             "out": str(out),
         }
         policy = Policy(
-            write=(folder,),
-            read=(*python_places(), *{task.path.parent for task in tasks}),
-            seconds=10 + _SECONDS_EACH * len(tasks),
-            memory_bytes=4 << 30,
-        )
-        boxed = run_boxed(
-            [sys.executable, "-c", _START],
-            policy,
-            stdin=json.dumps(orders).encode(),
-            env={"PYTHONPATH": str(Path(npusmith.__file__).parents[1])},
-            cwd=folder,
-        )
+            write=(folder,), read=tuple({task.path.parent for task in tasks}),
+            seconds=10 + _SECONDS_EACH * len(tasks), memory_bytes=4 << 30,
+        )  # fmt: skip
+        boxed = run_python("npusmith.bench.suites.probe", json.dumps(orders), policy, folder)
         lines = _lines(out)
     sizes = [Size.model_validate(line) for line in lines if "at" in line]
     if len(sizes) < len(tasks):

@@ -81,12 +81,24 @@ def first_block(text: str) -> str:
 
 def write_tree(files: Mapping[str, str], folder: Path) -> None:
     """Write files below a new folder and nowhere else."""
+    _check_names(files)
     folder.mkdir(parents=True)
     lay_out(files, folder)
 
 
 def lay_out(files: Mapping[str, str], folder: Path) -> None:
     """The same in a folder that is there, and empty: nothing in it is a link."""
+    _check_names(files)
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+
+
+def _check_names(files: Mapping[str, str]) -> None:
+    """Nothing is written, not even the folder, where one name will not do."""
     if len(files) > _MOST_FILES or sum(map(len, files.values())) > _MOST_BYTES:
         raise TwinError("format-part", "the candidate has too many files", seen=f"{len(files)}")
     for name in files:
@@ -97,12 +109,6 @@ def lay_out(files: Mapping[str, str], folder: Path) -> None:
                 "format-path", "a file of the candidate has a name that cannot be used",
                 Place(""), seen=ascii(name)[:80],
             )  # fmt: skip
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-        if path.suffix == ".sh":
-            path.chmod(0o755)
 
 
 def _lower(candidate: Candidate, folder: Path, chip_name: str) -> None:

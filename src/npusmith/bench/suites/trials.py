@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import npusmith
 from npusmith.bench.suites import wire
 from npusmith.errors import Place, TaskError
-from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.box import Boxed, Policy
 from npusmith.task.references import code_digest
-from npusmith.task.trials import python_places
+from npusmith.task.trials import run_python
 from npusmith.twin import cache
 
-_START = "from npusmith.bench.suites.reference import main; main()"
-_START_ENDS = "from npusmith.bench.suites.ends import main; main()"
+_REFERENCE = "npusmith.bench.suites.reference"
+_REFERENCE_ENDS = "npusmith.bench.suites.ends"
 _ENDS = "ends.json"
 _KEPT = 64  # items whose trials stay on the disk ...
 _KEPT_BYTES = 8 << 30  # ... as far as they fit into this
@@ -76,7 +74,7 @@ def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, 
     folder = cache.cache_root() / "suites" / "ends" / cache.digest([code_digest(), parts])
 
     def make(fresh: Path) -> None:
-        boxed = _child(order, fresh, seconds, memory_mb, _START_ENDS)
+        boxed = _child(order, fresh, seconds, memory_mb, _REFERENCE_ENDS)
         if not (fresh / _ENDS).exists():
             raise _ended(order, boxed, seconds, memory_mb)
 
@@ -86,7 +84,7 @@ def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, 
 
 
 def _run(order: Order, folder: Path, seconds: float, memory_mb: float) -> None:
-    boxed = _child(order, folder, seconds, memory_mb, _START)
+    boxed = _child(order, folder, seconds, memory_mb, _REFERENCE)
     record = folder / "trials.json"
     if not record.exists():
         raise _ended(order, boxed, seconds, memory_mb)
@@ -95,20 +93,13 @@ def _run(order: Order, folder: Path, seconds: float, memory_mb: float) -> None:
         raise TaskError(found["code"], found["error"], Place(Path(order.path).name))
 
 
-def _child(order: Order, folder: Path, seconds: float, memory_mb: float, start: str) -> Boxed:
+def _child(order: Order, folder: Path, seconds: float, memory_mb: float, module: str) -> Boxed:
     """The boxed process that runs the reference, and leaves its record in the folder."""
     policy = Policy(
-        write=(folder,), read=(*python_places(), Path(order.path).parent), seconds=seconds,
-        memory_bytes=int(memory_mb * (1 << 20)),
-        file_bytes=4 << 30,
+        write=(folder,), read=(Path(order.path).parent,), seconds=seconds,
+        memory_bytes=int(memory_mb * (1 << 20)), file_bytes=4 << 30,
     )  # fmt: skip
-    return run_boxed(
-        [sys.executable, "-c", start],
-        policy,
-        stdin=json.dumps({**asdict(order), "out": str(folder)}).encode(),
-        env={"PYTHONPATH": str(Path(npusmith.__file__).parents[1])},
-        cwd=folder,
-    )
+    return run_python(module, json.dumps({**asdict(order), "out": str(folder)}), policy, folder)
 
 
 def _ended(order: Order, boxed: Boxed, seconds: float, memory_mb: float) -> TaskError:
