@@ -29,6 +29,7 @@ from calibration.cases import (
     micro_cases,
     predict_all,
 )
+from calibration.device import device_cases
 from calibration.fit import mean, row_loss, search
 from calibration.report import Result, brief, constants, errors, text, wrong_steps
 
@@ -156,6 +157,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="keeps logs between calls")
     parser.add_argument("--asc-devkit", type=Path, help="a checkout of asc-devkit")
+    parser.add_argument("--device", type=Path, help="what npusmith device --calibrate wrote")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--write", action="store_true", help="write fitted.json")
     parser.add_argument("--out", type=Path, help="the report as Markdown")
@@ -175,6 +177,8 @@ def _cases(options: argparse.Namespace) -> tuple[list[Case], list[Absent]]:
     found = [*micro_cases(options.work), *matmul_cases(options.work, options.most_steps)]
     if options.asc_devkit:
         found += example_cases(options.work, options.asc_devkit, options.only)
+    if options.device:
+        found += device_cases(options.device)
     cases = [one for one in found if isinstance(one, Case)]
     return cases, [one for one in found if isinstance(one, Absent)]
 

@@ -24,6 +24,12 @@ from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import SEEDS, prepare
 from npusmith.task.verdict import Rung, Verdict
+from npusmith.timing.rung import time_logs
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
+
+from calibration.cases import Case
+from calibration.device import device_cases
 
 TASK = """import torch
 
@@ -92,9 +98,16 @@ def run(
 def test_the_whole_way_ends_at_the_last_rung_with_times(work: Path) -> None:
     machine = make_machine(work, TABLE)
     bind_stub(work / "project", "exp_task_custom", "return torch.exp(x)")
-    verdict = measure(work / "project", work / "exp_task.py", CHIP, "default", Quiet(), machine)
+    verdict = measure(
+        work / "project", work / "exp_task.py", CHIP, "default", Quiet(), machine,
+        calibrate=work / "rows.csv",
+    )  # fmt: skip
     held = verdict.device
     assert held is not None and held.right and verdict.correct
+    (case,) = device_cases(work / "rows.csv")
+    assert isinstance(case, Case) and case.steps > 0
+    (timed,) = time_logs(case.logs, CHIP)  # the log that was kept is the launch's
+    assert round(timed.task_us, 3) == verdict.task_us
     assert (verdict.rung, reached(verdict)) == (Rung.DEVICE, "right on a device")
     assert [trial.name for trial in held.trials] == [
         trial.name for trial in verdict.trials if not trial.skipped
@@ -139,7 +152,7 @@ def test_without_msprof_the_values_stand_and_a_note_says_so(judged: Judged, work
     assert held is not None and verdict.rung is Rung.DEVICE and held.median_us is None
     assert "device-times: msprof is not installed" in held.notes[0]
     with pytest.raises(CannError, match="nothing was measured"):
-        write_row(verdict, work / "rows.csv")
+        write_row(verdict, work / "rows.csv", work / "exp_task.py")
 
 
 def test_a_kernel_that_is_wrong_on_the_twin_does_not_come_near_the_device(work: Path) -> None:
@@ -161,13 +174,19 @@ def test_what_is_wrong_on_the_twin_never_reaches_the_last_rung(judged: Judged, w
 
 def test_a_measured_kernel_becomes_a_row_of_the_calibration(judged: Judged, work: Path) -> None:
     verdict, table = run(judged, work, "return torch.exp(x)"), work / "rows.csv"
-    write_row(verdict, table)
-    write_row(verdict, table)
+    log = work / "log"
+    log.write_bytes(b"0" * 96)
+    write_row(verdict, table, log)
+    write_row(verdict, table, log)
     with table.open() as file:
         first, second = csv.DictReader(file)
     assert first == second
     assert (first["name"], first["chip"], first["cores"]) == ("exp_task/64", "910B2", "2")
     assert (first["task_us"], first["mte2_us"], first["mac_us"]) == ("3.215", "0.455", "")
+    (work / "rows.logs" / "exp_task_64.log").read_bytes()
+    (case, _) = device_cases(table)
+    assert isinstance(case, Case)
+    assert (case.chip, case.published["task"], case.steps, case.cold) == ("910B2", 3.215, 2, False)
     published = Path(__file__).parents[2] / "runs" / "calibration" / "kernels.csv"
     assert table.read_text().splitlines()[0] == published.read_text().splitlines()[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 from npusmith.cann.msprof import PIPES
@@ -14,8 +15,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def write_row(verdict: Verdict, path: Path) -> None:
-    """Appends the row, behind the head of the table where there is none; CannError device-times."""
+def write_row(verdict: Verdict, path: Path, log: Path) -> None:
+    """Appends the row, behind the head of the table where there is none, and keeps its log.
+
+    `log`: of the twin's launch on the same set of inputs. CannError device-times.
+    """
     held, operator = verdict.device, verdict.task
     if held is None or held.median_us is None:
         raise CannError("device-times", f"nothing was measured of {operator}", seen=str(path))
@@ -36,6 +40,14 @@ def write_row(verdict: Verdict, path: Path) -> None:
         if new:
             writer.writeheader()
         writer.writerow(row)
+    kept = log_of(path, str(row["name"]))
+    kept.parent.mkdir(exist_ok=True)
+    shutil.copyfile(log, kept)
+
+
+def log_of(path: Path, name: str) -> Path:
+    """Where the log of a row lies."""
+    return path.with_suffix(".logs") / f"{name.replace('/', '_')}.log"
 
 
 def _sizes(shapes: list[list[int]]) -> str:

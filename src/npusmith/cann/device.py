@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from npusmith.cann.build import BuildError, Package, build_package, read_errors
+from npusmith.cann.calibrate import write_row
 from npusmith.cann.caller import Caller, Machine, read_output, tail, write_inputs
 from npusmith.cann.process import call
 from npusmith.cann.toolkit import Toolkit, find_devices, find_toolkit
@@ -86,10 +87,12 @@ def measure(
     *,
     seed: int = 0,
     anyway: bool = False,
+    calibrate: Path | None = None,
 ) -> Verdict:
     """Judge on the twin, then on the device; the last rung is for what is right on both.
 
     `anyway`: also where the twin says that it is wrong, which can hang or crash a device.
+    `calibrate`: the table that gets a row of what was measured (calibrate.py).
     """
     profile = check_profile(tolerance)
     project = project.resolve()
@@ -111,6 +114,11 @@ def measure(
         if not verdict.compiled or not (verdict.correct or anyway):
             return verdict
         add_device(verdict, prepared, spec, machine, progress, work, device)
+        if calibrate is not None and verdict.rung is Rung.DEVICE and verdict.device is not None:
+            if verdict.device.median_us is not None and logs:
+                write_row(verdict, calibrate, logs[0])
+            else:
+                verdict.device.notes.append(f"nothing was measured for {calibrate}")
     return verdict
 
 

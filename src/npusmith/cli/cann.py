@@ -82,14 +82,14 @@ def device(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from npusmith.cann.calibrate import write_row
         from npusmith.cann.device import find_machine, measure
         from npusmith.cli.verdict import verdict_reply
 
         machine = find_machine(npu)
-        verdict = measure(project, task, row, tolerance, steps, machine, seed=seed, anyway=anyway)
-        if calibrate is not None and verdict.correct:
-            write_row(verdict, calibrate)
+        verdict = measure(
+            project, task, row, tolerance, steps, machine, seed=seed, anyway=anyway,
+            calibrate=calibrate,
+        )  # fmt: skip
         return verdict_reply(verdict)
 
     return job
