@@ -124,6 +124,24 @@ def test_the_command_gives_the_package(project: Path, tmp_path: Path) -> None:
     assert (failed.returncode, "error[cann-build]" in failed.stderr) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("asc", "msopgen", "found"),
+    [
+        (True, True, "with the CMake package ASC"),
+        (False, True, "with msopgen, without the CMake package ASC"),
+        (False, False, "is it the whole toolkit?"),
+    ],
+)
+def test_doctor_says_what_a_toolkit_is_good_for(
+    asc: bool, msopgen: bool, found: str, tmp_path: Path
+) -> None:
+    home = make_toolkit(tmp_path, asc=asc, msopgen=msopgen)
+    done = command("doctor", "--json", **environment(home, tmp_path / "calls"))
+    (check,) = [row for row in json.loads(done.stdout)["checks"] if row["name"] == "CANN"]
+    assert check["found"].startswith(f"{home}, ") and found in check["found"]
+    assert check["ok"] is (asc or msopgen)
+
+
 def test_ctrl_c_ends_the_compilers_too(project: Path, tmp_path: Path) -> None:
     (project / "build.sh").write_text(f"sleep 600 & echo $! > '{tmp_path}/pid'\nwait\n")
     given = environment(make_toolkit(tmp_path, asc=True), tmp_path / "calls")

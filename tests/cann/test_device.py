@@ -224,6 +224,8 @@ def test_the_environment_comes_from_the_toolkits_script(tmp_path: Path) -> None:
     machine = find_machine(3, given, tmp_path)
     assert machine.environment["LD_LIBRARY_PATH"] == "/a b"
     assert machine.environment["ASCEND_HOME_PATH"] == "/there"
+    (home / "set_env.sh").write_text("exit 1\n")
+    assert find_machine(3, given, tmp_path).environment["ASCEND_HOME_PATH"] == str(home)
 
 
 def test_the_command_ends_with_a_code_without_a_device(work: Path) -> None:

@@ -74,7 +74,8 @@ def _with_toolkit(toolkit: Toolkit, given: dict[str, str]) -> dict[str, str]:
         env=given, capture_output=True, timeout=60,
     )  # fmt: skip
     pairs = (text.partition("=") for text in done.stdout.decode(errors="replace").split("\0"))
-    return {**given, **{name: value for name, _, value in pairs if name}}
+    said = {name: value for name, _, value in pairs if name}
+    return {"ASCEND_HOME_PATH": str(toolkit.home), **given, **said}
 
 
 def measure(

@@ -24,6 +24,7 @@ def build(project: Project, json: Json = False) -> Job:
 
     Calls the project's build.sh, which uses CANN's CMake package or msopgen, whatever is there.
     What the compilers print goes to build.log in the project; its errors are named as elsewhere.
+    The script runs as it is, outside of the sandbox: build only what you trust.
     """
 
     def job(steps: Steps) -> Reply:
@@ -77,7 +78,8 @@ def device(
     """Judge a project of npusmith's on the twin, then build it and judge it on this machine's NPU.
 
     The same sets of inputs, the same rule. The operator is installed below the project's build_out
-    and called through the project's PyTorch binding; msprof times the first set of inputs.
+    and called through the project's PyTorch binding; msprof times the first set of inputs. Its
+    scripts and its kernel run as they are, outside of the sandbox.
     """
     row = find_chip(chip)
 
