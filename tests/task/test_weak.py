@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from npusmith.task.weak import find_null_kernels
@@ -50,3 +51,36 @@ def test_a_product_that_underflows_is_weak() -> None:
 
 def test_an_ordinary_task_is_not_weak() -> None:
     assert find_null_kernels([_Sample([X], [np.exp(X)])], "strict") == []
+
+
+def test_a_task_whose_answer_is_a_number_is_weak() -> None:
+    half = _Sample([X], [np.full(64, 0.5, np.float32)])
+    names = find_null_kernels([half, _Sample([X * 2], [np.full(64, 0.5, np.float32)])], "strict")
+    assert "a kernel that returns one number" in names
+    ones = [_Sample([X * at], [np.ones(64, np.float32)]) for at in (1, 2)]
+    assert "a kernel that returns ones" in find_null_kernels(ones, "strict")
+    counts = [_Sample([X * at], [np.full(3, 7, np.int32)]) for at in (1, 2)]
+    assert "a kernel that returns one number" in find_null_kernels(counts, "strict")
+
+
+def test_a_mean_of_thousands_that_hardly_moves_is_weak() -> None:
+    means = [_Sample([X], [np.full(8, 0.5 + at * 1e-6, np.float32)]) for at in range(3)]
+    assert "a kernel that returns one number" in find_null_kernels(means, "multikernelbench")
+
+
+def test_an_answer_that_no_seed_changes_is_weak() -> None:
+    same = [_Sample([X * at], [np.exp(X)]) for at in (1, 2, 3)]
+    names = find_null_kernels(same, "strict")
+    assert names == ["a kernel that returns the first set's answer"]
+    assert find_null_kernels(same[:1], "strict") == []  # nothing to tell it by
+
+
+def test_outputs_of_other_shapes_are_not_the_first_ones() -> None:
+    samples = [_Sample([X], [np.exp(X)]), _Sample([X[:9]], [np.exp(X[:9])])]
+    assert find_null_kernels(samples, "strict") == []
+
+
+def test_bool_and_half_outputs_have_constants_too() -> None:
+    for kind in (np.bool_, np.float16, ml_dtypes.bfloat16):
+        ones = [_Sample([X * at], [np.ones(8, kind)]) for at in (1, 2)]
+        assert "a kernel that returns ones" in find_null_kernels(ones, "strict")
