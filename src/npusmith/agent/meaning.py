@@ -37,6 +37,8 @@ def _try(program: Program, chip: Chip, case: Case, folder: Path, tolerance: str)
     inputs = [map_tensor(folder, item) for item in case.inputs]
     natives = [map_tensor(folder, item) for item in case.references]
     goldens = [map_tensor(folder, item) for item in case.goldens]
+    bounds: list[Any] = [map_tensor(folder, item) for item in case.bounds]
+    bounds = bounds or [None] * len(natives)
     shapes = [(array.shape, DType.of(array.dtype)) for array in natives]
     try:
         outputs = interpret(program, chip, inputs, shapes)
@@ -44,8 +46,8 @@ def _try(program: Program, chip: Chip, case: Case, folder: Path, tolerance: str)
         return list(notes_of(error.record()))
     sizes = ", ".join("x".join(map(str, item.shape)) or "scalar" for item in case.inputs)
     notes = []
-    for index, row in enumerate(zip(outputs, natives, goldens, strict=True)):
-        found = compare(*row, tolerance)
+    for index, row in enumerate(zip(outputs, natives, goldens, bounds, strict=True)):
+        found = compare(*row[:3], tolerance, row[3])
         if not found.passed:
             name = program.outputs[index].name
             message = f"in NumPy, set of inputs {case.name!r}, output {name}: {found.message}"

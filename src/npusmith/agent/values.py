@@ -33,6 +33,7 @@ class Case(BaseModel):
     inputs: tuple[TensorFile, ...]
     references: tuple[TensorFile, ...]
     goldens: tuple[TensorFile, ...]
+    bounds: tuple[TensorFile, ...] = ()
 
 
 class Orders(BaseModel):
@@ -111,4 +112,5 @@ def _case(trial: TrialData, spec: OpSpec, prepared: Prepared) -> Case:
         ),
         references=trial.record.references,
         goldens=trial.record.goldens,
+        bounds=trial.record.bounds,
     )

@@ -24,6 +24,7 @@ import torch
 
 from npusmith.errors import Place, TaskError
 from npusmith.task import compare, edges, shapes
+from npusmith.task.bound import find_bounds
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.export import export_graph, warm_up
@@ -345,6 +346,7 @@ class Preparation:
             self._skip(name, kind, seed, UNDEFINED, notes)
             return
         goldens, golden_note = self.goldens[draw].run(inputs, references)
+        bounds = [] if optional else self._bounds(inputs, draw, references, goldens)
         if not optional:
             keep(self.tried, Tried(inputs, references, self.draws.models[draw]))
         stem = f"trial_{len(self.trials)}"
@@ -360,8 +362,16 @@ class Preparation:
                 inputs=self._write_all(f"{stem}_input", inputs.tensors),
                 references=self._write_all(f"{stem}_reference", references),
                 goldens=self._write_all(f"{stem}_golden", goldens),
+                bounds=self._write_all(f"{stem}_bound", bounds),
             )
         )
+
+    def _bounds(
+        self, inputs: Inputs, draw: int, references: list[Tensor], goldens: list[Tensor]
+    ) -> list[Tensor]:
+        """Error bounds, where the operation may lose more digits than the rules allow."""
+        model = self.draws.models[draw]
+        return find_bounds(model, inputs, references, goldens, self.path)
 
     def _skip(self, name: str, kind: Kind, seed: int, why: str, notes: Sequence[str] = ()) -> None:
         record = TrialRecord(name=name, kind=kind, seed=seed, skipped=why, notes=tuple(notes))

@@ -78,6 +78,12 @@ class TrialData:
     def goldens(self) -> list[Array]:
         return [map_tensor(self.folder, item) for item in self.record.goldens]
 
+    @property
+    def bounds(self) -> list[Array | None]:
+        """Per output how far right answers lie apart; None where no bound was needed."""
+        found = [map_tensor(self.folder, item) for item in self.record.bounds]
+        return [*found] if found else [None] * len(self.record.references)
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

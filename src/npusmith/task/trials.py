@@ -279,6 +279,9 @@ def _check_trial(task: Task, trial: wire.TrialRecord, inputs: int, outputs: int)
     pairs = zip(trial.references, trial.goldens, strict=True)
     if any(reference.shape != golden.shape for reference, golden in pairs):
         raise _broken(task, f"trial {trial.name}: golden and reference differ in shape")
+    shapes = [(item.shape, item.dtype) for item in trial.bounds]
+    if shapes and shapes != [(item.shape, "float32") for item in trial.references]:
+        raise _broken(task, f"trial {trial.name}: bounds are not as the references")
 
 
 def _check_file(task: Task, folder: Path, item: wire.TensorFile) -> None:

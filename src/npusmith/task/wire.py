@@ -69,6 +69,7 @@ class TrialRecord(Record):
     inputs: tuple[TensorFile, ...] = ()
     references: tuple[TensorFile, ...] = ()
     goldens: tuple[TensorFile, ...] = ()
+    bounds: tuple[TensorFile, ...] = ()  # per output how far right answers lie apart, or none
 
 
 class Manifest(Record):
@@ -78,7 +79,7 @@ class Manifest(Record):
     def files(self) -> tuple[TensorFile, ...]:
         """Every tensor on disk."""
         drawn = [item for draw in self.draws for item in draw.values()]
-        rows = [(*row.inputs, *row.references, *row.goldens) for row in self.trials]
+        rows = [(*row.inputs, *row.references, *row.goldens, *row.bounds) for row in self.trials]
         return (*self.parameters.values(), *drawn, *(item for row in rows for item in row))
 
     version: Literal[1] = 1

@@ -1,0 +1,191 @@
+"""How far right answers lie apart: `Bound(...).find(model, inputs, references, goldens)`.
+
+Where terms cancel, the order of a sum decides how many digits are left, and PyTorch's own order is
+but one. So the model runs a few times in its own types with noise behind every operation: one
+rounding of the result, and for sums one rounding of the sum of their terms' magnitudes, which is
+what some order of summation may lose. The largest move of an element is its bound.
+(Stochastic arithmetic: J. Vignes, CESTAC; the term for sums: N. Higham, 2002, section 4.2.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch._decomp import get_decompositions
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from npusmith.errors import TaskError
+from npusmith.ir.dtypes import DType
+from npusmith.task.tolerance import CANN_LIMITS
+from npusmith.task.user import Inputs, Tensor, run_model
+
+RUNS = 3
+MOST_ELEMENTS = 16 << 20  # of outputs; beyond this a bound costs more than it tells
+FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
+NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed
+_POOL = 1 << 18
+_PIECE = 1 << 15  # elements at a time, which stay in the cache
+aten = torch.ops.aten
+_UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+# Sums of products of their arguments: applied to magnitudes they give the sum of the terms'.
+_SUMS = """
+sum mean mm bmm addmm baddbmm mv dot addmv convolution cumsum avg_pool1d avg_pool2d avg_pool3d
+_adaptive_avg_pool2d _adaptive_avg_pool3d scatter_add index_add linear matmul einsum trace
+upsample_linear1d upsample_bilinear2d upsample_trilinear3d mkldnn_convolution
+"""
+# What rounds nothing: it moves values, picks them or changes their sign.
+_EXACT = """
+clone copy_ _to_copy neg abs maximum minimum max min amax amin relu relu_ clamp clamp_min clamp_max
+clamp_ where cat stack gather index index_select constant_pad_nd flip roll sort topk masked_fill
+masked_fill_ fill fill_ zero_ tril triu sign floor ceil round trunc repeat scatter index_put
+index_put_ _index_put_impl_ hardtanh max_pool2d_with_indices max_pool3d_with_indices lift_fresh
+lift_fresh_copy embedding _unsafe_view unsafe_split unsafe_chunk alias detach
+reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+zeros ones zeros_like ones_like full full_like arange eye empty empty_like new_zeros new_ones
+new_full new_empty scalar_tensor heaviside sgn cummax cummin fmax fmin median kthvalue
+"""
+_SUMMING, _ROUNDLESS = frozenset(_SUMS.split()), frozenset(_EXACT.split())
+# Operations of several steps, between which a kernel rounds as well.
+_STEPS = (
+    aten.native_layer_norm, aten.native_group_norm, aten.native_batch_norm,
+    aten._native_batch_norm_legit_no_training, aten._native_batch_norm_legit,
+    aten._softmax, aten._log_softmax, aten.var, aten.std, aten.var_mean, aten.logsumexp,
+)  # fmt: skip
+
+
+@cache
+def _steps() -> dict[Any, Callable[..., Any]]:
+    return dict(get_decompositions(_STEPS))
+
+
+class _Noise(TorchDispatchMode):  # type: ignore[misc]
+    """While it is on, every operation that rounds moves its result by about one rounding."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        size = torch.rand(_POOL, generator=generator) + 0.5
+        sign = torch.rand(_POOL, generator=generator) < 0.5
+        self._pool = torch.where(sign, -size, size).repeat(2)
+        self._at = 0
+        self._table = _steps()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in self._table:
+            with self:
+                return self._table[func](*args, **kwargs)
+        name = func._schema.name.partition("::")[2]
+        weights = self._weights(func, name, args, kwargs)
+        result = func(*args, **kwargs)
+        if name in _ROUNDLESS or func.is_view:
+            return result
+        moved = pytree.tree_map(lambda item: self._move(item, weights), result)
+        if func._schema.is_mutable and isinstance(result, torch.Tensor):
+            return result.copy_(moved)
+        return moved
+
+    def _weights(self, func: Any, name: str, args: Any, kwargs: Any) -> Tensor | None:
+        """The sum of the terms' magnitudes, for a sum."""
+        if name not in _SUMMING or func._schema.is_mutable:
+            return None
+        sizes = pytree.tree_map(_magnitude, (args, kwargs))
+        try:
+            return func(*sizes[0], **sizes[1])
+        except RuntimeError:
+            return None
+
+    def _move(self, item: Any, weights: Tensor | None) -> Any:
+        if not isinstance(item, torch.Tensor) or item.dtype not in _UNIT or not item.numel():
+            return item
+        wide = item.float()
+        step = wide.abs().mul_(_UNIT[item.dtype])
+        if weights is not None and weights.shape == item.shape:
+            # sums of 16-bit types are kept in float32
+            step.add_(weights.float(), alpha=_UNIT[torch.float32])
+        moved = step.mul_(self._signs(item)).nan_to_num_(0.0, 0.0, 0.0).add_(wide)
+        return moved.to(item.dtype)
+
+    def _signs(self, like: Tensor) -> Tensor:
+        """Numbers of both signs and of about one, other ones each time."""
+        self._at = (self._at * 5 + 7919) % (_POOL - 1)
+        count = like.numel()
+        if count <= _POOL:  # the pool is stored twice
+            return self._pool[self._at : self._at + count].reshape(like.shape)
+        return (
+            self._pool[:_POOL].roll(self._at).repeat(-(-count // _POOL))[:count].reshape(like.shape)
+        )
+
+
+def _magnitude(item: Any) -> Any:
+    real = isinstance(item, torch.Tensor) and item.is_floating_point()
+    return item.abs() if real else item
+
+
+def is_near(native: Tensor, golden: Tensor) -> bool:
+    """Is PyTorch so near to the truth that every other order of evaluation is near enough?"""
+    if native.dtype not in _UNIT:
+        return True
+    if native.numel() <= FEW_ELEMENTS:
+        return False
+    pieces = zip(native.reshape(-1).split(_PIECE), golden.reshape(-1).split(_PIECE), strict=True)
+    return all(_is_near(*pair) for pair in pieces)
+
+
+def _is_near(native: Tensor, golden: Tensor) -> bool:
+    limits = CANN_LIMITS[DType(str(native.dtype).removeprefix("torch."))]
+    gap = (native.double() - golden).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    if float(gap.max()) <= min(limits.small_error, 10 * NEAR * limits.mean * limits.small):
+        return True
+    size = golden.abs()
+    allowed = torch.where(size < limits.small, limits.small_error, 10 * NEAR * limits.mean * size)
+    if native.dtype == torch.float32:
+        allowed = allowed.minimum(NEAR * (1e-4 + 1e-4 * size))
+    return not bool((gap > allowed).any())
+
+
+def find_bounds(
+    model: Any,
+    inputs: Inputs,
+    references: Sequence[Tensor],
+    goldens: Sequence[Tensor],
+    path: str,
+    run: Callable[..., list[Tensor]] = run_model,
+) -> list[Tensor]:
+    """For each output how far its elements move, in float32; nothing where none is needed."""
+    pairs = list(zip(references, goldens, strict=True))
+    elements = sum(item.numel() for item in references)
+    if elements > MOST_ELEMENTS or all(is_near(*pair) for pair in pairs):
+        return []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # many short calls: a second thread would mostly wait
+    try:
+        return _moves(model, inputs, references, path, run)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _moves(
+    model: Any,
+    inputs: Inputs,
+    references: Sequence[Tensor],
+    path: str,
+    run: Callable[..., list[Tensor]],
+) -> list[Tensor]:
+    largest = [torch.zeros(item.shape) for item in references]
+    for seed in range(RUNS):
+        try:
+            with _Noise(seed):
+                moved = run(model, inputs.args(), path)
+        except TaskError:
+            return []  # noise breaks what it checks
+        for most, one, other in zip(largest, moved, references, strict=True):
+            if one.shape != other.shape or one.dtype not in _UNIT:
+                continue
+            gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+            torch.maximum(most, gap, out=most)
+    return largest

@@ -1,0 +1,192 @@
+"""Error bounds: every order of summation passes, on every seed, and a missing term does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from npusmith.task.bound import find_bounds
+from npusmith.task.golden import Golden
+from npusmith.task.tolerance import compare
+from npusmith.task.user import check_inputs
+
+Array = np.ndarray
+FLOAT = np.float32
+
+
+def by_one(x: Array) -> Array:
+    return np.cumsum(x, axis=1, dtype=FLOAT)[:, -1]
+
+
+def by_pairs(x: Array) -> Array:
+    while x.shape[1] > 1:
+        x = np.pad(x, ((0, 0), (0, x.shape[1] % 2)))
+        x = x[:, ::2] + x[:, 1::2]
+    return x[:, 0]
+
+
+def by_lanes(x: Array, lanes: int) -> Array:
+    parts = np.pad(x, ((0, 0), (0, -x.shape[1] % lanes))).reshape(x.shape[0], -1, lanes)
+    total = np.zeros((x.shape[0], lanes), FLOAT)
+    for at in range(parts.shape[1]):
+        total = total + parts[:, at]
+    return by_pairs(total)
+
+
+def shuffled(x: Array, seed: int) -> Array:
+    return x[:, np.random.default_rng(seed).permutation(x.shape[1])]
+
+
+ORDERS: dict[str, Callable[[Array], Array]] = {
+    "pairs": by_pairs,
+    "one by one": by_one,
+    "backwards": lambda x: by_one(x[:, ::-1]),
+    "8 lanes": lambda x: by_lanes(x, 8),
+    "64 lanes": lambda x: by_lanes(x, 64),
+    "512 lanes": lambda x: by_lanes(x, 512),
+    "shuffled": lambda x: by_one(shuffled(x, 1)),
+    "shuffled lanes": lambda x: by_lanes(shuffled(x, 2), 64),
+    "largest first": lambda x: by_one(np.take_along_axis(x, np.argsort(-np.abs(x), 1), 1)),
+}
+
+
+class Call(torch.nn.Module):
+    def __init__(self, function: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: torch.Tensor) -> torch.Tensor:
+        return self.function(*args)
+
+
+class Case:
+    """A function on inputs: what the judge knows of it."""
+
+    def __init__(self, function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> None:
+        model = Call(function)
+        given = check_inputs(list(inputs), "task.py", "inputs")
+        native = [function(*inputs)]
+        golden, said = Golden(model, "task.py").run(given, native)
+        assert not said
+        bounds = find_bounds(model, given, native, golden, "task.py")
+        self.native, self.golden = native[0].numpy(), golden[0].numpy()
+        self.bound = bounds[0].numpy() if bounds else None
+
+    def message(self, answer: Array) -> str:
+        answer = np.asarray(answer, self.native.dtype).reshape(self.native.shape)
+        return compare(answer, self.native, self.golden, "strict", self.bound).message
+
+
+def large(seed: int, *shape: int) -> torch.Tensor:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return x * (1e15 / x.abs().max())
+
+
+def rows_sum(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(dim=1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nine_orders_of_summation_pass_where_terms_cancel(seed: int) -> None:
+    x = large(seed, 4000, 600)
+    case, values = Case(rows_sum, x), x.numpy()
+    for name, order in ORDERS.items():
+        assert case.message(order(values)) == "", name
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_they_pass_for_a_single_sum_too(seed: int) -> None:
+    x = large(seed, 1, 20_000)
+    case, values = Case(lambda x: x.sum(), x), x.numpy()
+    for name, order in ORDERS.items():
+        assert case.message(order(values)) == "", name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_missing_a_double_and_a_rounded_term_fail(seed: int) -> None:
+    x = large(seed, 4000, 600)
+    case, values = Case(rows_sum, x), x.numpy()
+    assert case.message(by_pairs(values[:, 1:]))
+    assert case.message(by_one(np.concatenate([values, values[:, -1:]], axis=1)))
+    assert case.message(by_pairs(x.bfloat16().float().numpy()))
+    one = by_pairs(values)
+    one[1234] = by_pairs(values[1234:1235, :-1])[0]  # in one row of thousands
+    assert "flat index 1234" in case.message(one)
+
+
+def test_halves_may_not_be_added_up_in_halves() -> None:
+    x = torch.randn(64, 4096, generator=torch.Generator().manual_seed(1)).half()
+    case = Case(rows_sum, x)
+    assert case.message(by_lanes(x.float().numpy(), 64)) == ""
+    assert case.message(np.cumsum(x.numpy(), axis=1, dtype=np.float16)[:, -1])
+
+
+def test_a_product_of_matrices_may_be_added_up_in_pieces() -> None:
+    a, b = large(1, 32, 700) / 1e10, large(2, 700, 40) / 1e10
+    case = Case(torch.mm, a, b)
+    pieces = [a.numpy()[:, at : at + 64] @ b.numpy()[at : at + 64] for at in range(0, 700, 64)]
+    assert case.message(np.sum(np.stack(pieces), axis=0, dtype=FLOAT)) == ""
+    assert case.message(np.sum(np.stack(pieces[:-1]), axis=0, dtype=FLOAT))
+    short = a.bfloat16().float().numpy() @ b.numpy()
+    assert case.message(short)
+
+
+def norm(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],), eps=1e-5)
+
+
+def by_moments(x: Array, count: int, eps: float) -> Array:
+    mean = by_lanes(x, 64)[:, None] / FLOAT(x.shape[1])
+    square = by_lanes((x - mean) ** 2, 64)[:, None] / FLOAT(count)
+    return (x - mean) / np.sqrt(square + FLOAT(eps))
+
+
+def test_a_norm_by_lanes_passes_and_one_with_another_count_or_eps_does_not() -> None:
+    x = torch.randn(64, 500, generator=torch.Generator().manual_seed(3))
+    case, values = Case(norm, x), x.numpy()
+    assert case.message(by_moments(values, 500, 1e-5)) == ""
+    assert case.message(by_moments(values, 499, 1e-5))
+    small = x * 1e-3
+    case, values = Case(norm, small), small.numpy()
+    assert case.message(by_moments(values, 500, 1e-5)) == ""
+    assert case.message(by_moments(values, 500, 0.0))
+
+
+def test_where_nothing_cancels_there_is_no_bound() -> None:
+    x = torch.rand(64, 256, generator=torch.Generator().manual_seed(3)) + 0.5
+    assert Case(lambda x: torch.softmax(x, -1), x).bound is None
+    assert Case(lambda x: x * 2, x).bound is None
+
+
+@pytest.mark.parametrize("profile", ["multikernelbench", "npukernelbench", "cann-bench"])
+def test_published_rules_forgive_nothing(profile: str) -> None:
+    native = np.full(1000, 100.0, FLOAT)
+    answer, bound = native * FLOAT(1.01), np.full(1000, 10.0, FLOAT)
+    wide = native.astype(np.float64)
+    assert compare(answer, native, wide, "strict", bound).passed
+    assert not compare(answer, native, wide, profile, bound).passed
+
+
+def test_the_element_that_is_named_is_the_one_that_failed() -> None:
+    native = np.full(1000, 100.0, FLOAT)
+    answer = native.copy()
+    answer[10] += 0.02  # within its bound, though no published rule allows it
+    answer[700] += 3
+    bound = np.zeros(1000, FLOAT)
+    bound[10] = 0.1
+    found = compare(answer, native, native.astype(np.float64), "strict", bound)
+    assert "1 of 1000" in found.message and "flat index 700: 103.0" in found.message
+
+
+def test_noise_goes_through_writes_in_place_views_and_parameters(write_task, prepare_here):
+    task = write_task(
+        init="self.norm = nn.BatchNorm1d(8); self.line = nn.Linear(8, 8)",
+        forward="y = self.line(self.norm(x)).t().contiguous()\ny.add_(1).mul_(2)\nreturn y.sum()",
+        inputs="[torch.randn(16, 8)]",
+    )
+    manifest = prepare_here(task, seeds=(1, 2), edges=True)
+    assert all(len(item.bounds) == 1 for item in manifest.trials)
+    assert manifest.trials[0].bounds[0].dtype == "float32"
