@@ -111,6 +111,7 @@ class Preparation:
         self.notes: list[str] = []
         self.trials: list[TrialRecord] = []
         self.tried: list[Tried] = []
+        self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
         self.draw_files: tuple[dict[str, TensorFile], ...] = ()
 
     def run(self) -> Manifest:
@@ -299,12 +300,27 @@ class Preparation:
         self._stage("finding sizes that may change")
         free, notes = shapes.find_classes(self.base.shapes, self._refusal)
         self.notes += notes
-        sets = shapes.plan_sets(self.base.shapes, free, self.orders.shape_elements)
+        first, limit = self.orders.seeds[0], self.orders.shape_elements
+        sets = shapes.plan_sets(self.base.shapes, free, limit, first)
         for i, (pattern, sized) in enumerate(sets):
             self._stage(f"shape set {pattern}")
-            seed = self.orders.seeds[0] + i + 1
-            text = ", ".join("x".join(map(str, shape)) or "scalar" for shape in sized)
-            self._try(f"shape {text}", "shape", seed, self._resized(sized, seed), pattern)
+            inputs = self._resized(sized, first + i + 1)
+            self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
+        if self.orders.edges and edges.applies(self.base):
+            self._edges_at([sized for pattern, sized in sets if pattern in shapes.EDGED])
+
+    def _edges_at(self, sets: list[list[shapes.Shape]]) -> None:
+        """Edge values at other shapes, where rows end within a block and other branches are taken.
+
+        Each value at one of the sets: all of them at all would say little more.
+        """
+        seed = self.orders.seeds[0]
+        chosen = [item for item in edges.EDGES if sets and item[0] not in edges.PLAIN]
+        for i, (name, edge) in enumerate(chosen):
+            sized = sets[i % len(sets)]
+            self._stage(f"edge set {name} at another shape")
+            inputs = edges.change(self._resized(sized, seed + i + 1), edge, seed)
+            self._try(f"{name} at {_sizes(sized)}", "shape", seed, inputs, edged=True)
 
     def _refusal(self, sized: list[shapes.Shape]) -> str:
         """Why the reference does not take these shapes; empty when it does."""
@@ -328,14 +344,23 @@ class Preparation:
             tensors.append(_apart(tensor, generator))
         return self.base.replace(tensors)
 
-    def _try(self, name: str, kind: Kind, seed: int, inputs: Inputs, note: str = "") -> None:
+    def _try(
+        self,
+        name: str,
+        kind: Kind,
+        seed: int,
+        inputs: Inputs,
+        note: str = "",
+        *,
+        edged: bool = False,
+    ) -> None:
         """Run one set of inputs and write it down; a reference that raises is a skipped trial."""
         notes = [note] if note else []
         optional = self._mismatch(inputs, kind)
         draw = self.draws.number(len(self.trials))
         try:
             self._check_types(inputs)
-            with Casts() if self.casts and kind == "edge" else nullcontext() as casts:
+            with Casts() if self.casts and (edged or kind == "edge") else nullcontext() as casts:
                 references = self._reference(inputs, draw)
         except TaskError as error:
             if kind in ("random", "group"):
@@ -390,6 +415,13 @@ class Preparation:
         same_types = [t.dtype for t in inputs.tensors] == [t.dtype for t in self.base.tensors]
         if same_types and inputs.shapes == self.base.shapes:
             return ""
+        key = str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
+        if key not in self.compared:
+            self.compared[key] = self._difference(inputs)
+        return self.compared[key]
+
+    def _difference(self, inputs: Inputs) -> str:
+        """How the graph captured on these inputs differs from the first one."""
         try:
             other = export_graph(self.model, inputs, self.path).graph
         except TaskError as error:
@@ -416,6 +448,10 @@ class Preparation:
         if known_dtype(tensor) is None and kind != "float64":
             shape, kind = tuple(raw.shape), "uint8"  # an unused argument of a foreign type
         return TensorFile.model_validate({"file": name, "shape": shape, "dtype": kind})
+
+
+def _sizes(sized: Sequence[shapes.Shape]) -> str:
+    return ", ".join("x".join(map(str, shape)) or "scalar" for shape in sized)
 
 
 def _apart(tensor: Tensor, generator: torch.Generator) -> Tensor:

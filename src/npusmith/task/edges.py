@@ -55,6 +55,9 @@ EDGES: tuple[tuple[str, Callable[[Tensor, int], Tensor]], ...] = (
 )
 
 
+PLAIN = ("negatives",)  # at the task's own shapes alone: no branch of a kernel asks for the sign
+
+
 def signed(tensor: Tensor, seed: int) -> Tensor:
     """Of mean 0 and spread 1."""
     wide = tensor.double()

@@ -1,5 +1,8 @@
 """Shape sets: which other sizes a kernel for dynamic shapes has to get right. Plans only.
 
+Each set has a purpose, and its sizes are drawn for it from the seed: sizes that everybody knows can
+be written for.
+
 Dimensions that must change together form a class. First guess: axes of equal size at the same place
 counted from the right (so operands that broadcast go together). When the reference refuses that,
 all axes of that size; when it refuses this too, only multiples of some step; else it is fixed.
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
 
 Shape = tuple[int, ...]
 Axis = tuple[int, int]  # tensor index, axis counted from the left
@@ -16,11 +20,14 @@ Axis = tuple[int, int]  # tensor index, axis counted from the left
 MAX_SETS = 8
 PROBES = (7, 11)  # a size that nobody baked in; the second when a class has that size already
 STEPS = (2, 4, 8, 16, 32, 64)
-TILE = 4097  # one past a tile of 4096 elements
-LONG = 65537  # a float32 row of this length is longer than the on-chip buffer
-RAGGED = 33  # not a multiple of 32 bytes at 1, 2 or 4 bytes per element
-CORES = 49  # one past the vector cores of the default chip
-PRIMES = (7, 11, 13, 3, 5)
+TILE = range(4097, 4096 + 64, 2)  # past a tile of 4096 elements
+LONG = range(65537, 65536 + 2048, 2)  # a float32 row of this length is longer than the buffer
+RAGGED = range(33, 96, 2)  # not a multiple of 32 bytes at 1, 2 or 4 bytes per element
+CORES = range(49, 72)  # past the vector cores of the default chip, by less than half of them
+NARROW = range(18, 31)
+PRIMES = (3, 5, 7, 11, 13, 17, 19, 23)
+LAST_PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
+EDGED = ("primes", "past the cores, rows off 32 bytes")  # sets that are tried with edge values too
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One shape set: the last axis' size, the leading axis', and that of those between.
+    """One shape set: what the last axis' size, the leading one's and the others' are drawn from.
 
     None keeps the size that get_inputs() has. `about` names the axes without which the pattern
     makes no point: "last", "lead", "both", or "any" of them.
@@ -46,20 +53,21 @@ class Pattern:
 
     name: str
     about: str
-    last: int | None
-    lead: int | None
-    middle: int | None
+    last: Sequence[int] | None
+    lead: Sequence[int] | None
+    middle: Sequence[int] | None
 
 
+ONE = (1,)
 PATTERNS = (
-    Pattern("one row", "lead", None, 1, 1),
-    Pattern("one column", "last", 1, None, None),
-    Pattern("one element", "both", 1, 1, 1),
-    Pattern("primes", "any", 131, 7, 5),
-    Pattern("past the cores, rows off 32 bytes", "any", RAGGED, CORES, 3),
-    Pattern("one past a tile", "last", TILE, 3, 2),
-    Pattern("more rows than a tile", "lead", 24, TILE, 2),
-    Pattern("a row longer than the buffer", "last", LONG, 2, 1),
+    Pattern("one row", "lead", None, ONE, ONE),
+    Pattern("one column", "last", ONE, None, None),
+    Pattern("one element", "both", ONE, ONE, ONE),
+    Pattern("primes", "any", LAST_PRIMES, PRIMES, PRIMES),
+    Pattern("past the cores, rows off 32 bytes", "any", RAGGED, CORES, (2, 3)),
+    Pattern("past a tile", "last", TILE, (2, 3, 5), (2, 3)),
+    Pattern("more rows than a tile", "lead", NARROW, TILE, (2, 3)),
+    Pattern("a row longer than the buffer", "last", LONG, (2, 3), ONE),
 )
 
 
@@ -129,13 +137,16 @@ def resize(shapes: Sequence[Shape], sizes: dict[Class, int]) -> list[Shape]:
 
 
 def plan_sets(
-    shapes: Sequence[Shape], free: list[Class], limit: int
+    shapes: Sequence[Shape], free: list[Class], limit: int, seed: int
 ) -> list[tuple[str, list[Shape]]]:
-    """Up to MAX_SETS named lists of shapes, none twice, none with more than `limit` elements."""
+    """Up to MAX_SETS named lists of shapes, none twice, none with more than `limit` elements.
+
+    The same seed gives the same sizes in every process.
+    """
     found: list[tuple[str, list[Shape]]] = []
     seen = [list(shapes)]
     for pattern in (item for item in PATTERNS if _makes_point(item, free)):
-        sized = _fitted(shapes, _sizes(pattern, free), limit)
+        sized = _fitted(shapes, _sizes(pattern, free, Random(f"{seed} {pattern.name}")), limit)
         if sized is not None and sized not in seen:
             seen.append(sized)
             found.append((pattern.name, sized))
@@ -148,18 +159,19 @@ def _makes_point(pattern: Pattern, free: list[Class]) -> bool:
     return bool(places) if pattern.about == "any" else wanted[pattern.about] <= places
 
 
-def _sizes(pattern: Pattern, free: list[Class]) -> dict[Class, int]:
-    """A size for each free class; distinct primes where the pattern asks for primes."""
+def _sizes(pattern: Pattern, free: list[Class], random: Random) -> dict[Class, int]:
+    """A size for each free class; primes are distinct as long as there are some left."""
     sizes: dict[Class, int] = {}
     leading = [item for item in free if not item.is_last]
+    primes = random.sample(PRIMES, len(PRIMES))
     for i, item in enumerate(leading):
-        size = pattern.lead if i == 0 else pattern.middle
-        if pattern.name == "primes":
-            size = PRIMES[i % len(PRIMES)]
-        sizes[item] = item.size if size is None else item.fit(size)
+        choice = pattern.lead if i == 0 else pattern.middle
+        choice = (primes[i % len(primes)],) if pattern.name == "primes" else choice
+        sizes[item] = item.size if choice is None else item.fit(random.choice(choice))
     for item in free:
         if item.is_last:
-            sizes[item] = item.size if pattern.last is None else item.fit(pattern.last)
+            choice = pattern.last
+            sizes[item] = item.size if choice is None else item.fit(random.choice(choice))
     return sizes
 
 
