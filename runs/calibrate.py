@@ -28,6 +28,7 @@ from calibration.cases import (
     matmul_cases,
     micro_cases,
     predict_all,
+    short_cases,
 )
 from calibration.device import device_cases
 from calibration.fit import mean, row_loss, search
@@ -37,6 +38,7 @@ from npusmith.target.costs import COSTS, FITTED
 
 _MOST_STEPS = 300_000  # of a matmul record; --most-steps
 _FIT_STEPS = 250_000  # of a case that takes part in a fit, unless it is named
+_FIT_SHORT_US = 8.0  # of a row that tells start and tail
 _FIT_MATMUL_STEPS = 20_000
 _FIT_DOUBLE_STEPS = (
     60_000  # of one whose buffers are all double: what a record leaves open matters less
@@ -63,6 +65,8 @@ class Group:
         """Is this a row of the group, of the calibration part and of a size for many runs?"""
         if case.left_out or case.name in self.rows:
             return not case.left_out
+        if case.family in ("short", "vendor") and case.published["task"] >= _FIT_SHORT_US:
+            return False
         most = _FIT_STEPS
         if case.family == "bank":
             most = _FIT_DOUBLE_STEPS if case.double else _FIT_MATMUL_STEPS
@@ -89,7 +93,7 @@ GROUPS = (
         (
             "path.gm_l1.rate", "path.gm_l1.request", "path.gm_l1.nz_row", "path.gm_l1.start",
             "path.gm_l1.issue", "path.gm_l1.miss", "path.l1_l0a.gap", "path.l1_l0b.gap",
-            "path.l0c_gm.row", "gm.pieces", "launch.prologue",
+            "path.l0c_gm.row", "gm.pieces", "launch.prologue_cube",
         ),
         ("bank", "l1", "matmul/1"),
         ("core", "mte1", "mte2"),
@@ -104,11 +108,16 @@ GROUPS = (
         ("ub", "l1", "add"),
         ("task", "core", "mte2"),
     ),
+    Group("start", ("launch.prologue",), ("short", "vendor"), ("core",)),
+    Group("launch", ("launch.core", "launch.task"), ("short", "vendor"), ("lag",)),
+    Group("first start", ("launch.first_prologue",), ("add",), ("scalar",)),
+    Group("first", ("launch.first_core",), ("add", "ub"), ("lag",)),
+    Group("early", ("hbm.early_back",), ("eager",), ("task",)),
     Group(
-        "launch",
-        ("launch.core", "launch.core_cube", "launch.task"),
-        ("add", "ub", "l1"),
-        ("lag",),
+        "by row",
+        ("scalar.read_use",),
+        ("by row", "short/div/ascendc/b32", "row"),
+        ("core", "cycles"),
     ),
     Group("cold", ("launch.cold",), ("ub", "l1"), ("rest",)),
     Group(
@@ -174,7 +183,8 @@ def _options() -> argparse.Namespace:
 
 
 def _cases(options: argparse.Namespace) -> tuple[list[Case], list[Absent]]:
-    found = [*micro_cases(options.work), *matmul_cases(options.work, options.most_steps)]
+    found = [*micro_cases(options.work), *short_cases(options.work)]
+    found += matmul_cases(options.work, options.most_steps)
     if options.asc_devkit:
         found += example_cases(options.work, options.asc_devkit, options.only)
     if options.device:

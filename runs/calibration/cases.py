@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 
-from calibration import bank, logs, micro, tables
+from calibration import bank, logs, micro, streams, tables
 from calibration.examples import SMALLER
-from npusmith.target.chips import find_chip
+from npusmith.target.chips import Chip, find_chip
+from npusmith.target.costs import values
 from npusmith.timing.model import CoreTime, Timing, UnitTime
-from npusmith.timing.simulate import simulate
+from npusmith.timing.simulate import LAUNCH, launch_us, simulate
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 
 # Unit of the model for each column of kernels.csv; the cube's for the units that both kinds have.
@@ -45,7 +46,10 @@ class Case:
     end_to_end: bool = True
     double: bool = False  # a matmul whose buffers are all double
     steps: int = 0
-    cold: bool = False  # launched once: L2 held nothing of it before
+    cold: bool = False  # L2 held nothing of its data before
+    first: bool = False  # launched once: nor did any cache hold the kernel
+    clock_mhz: int = 0  # other than the chip's
+    evidence: str = ""  # of a short row
 
     def tells(self, metric: str) -> bool:
         """Is this a time of its own, and more than a trace of the whole?"""
@@ -93,6 +97,7 @@ def example_cases(work: Path, checkout: Path, names: Iterable[str] = ()) -> list
                 left_out=tables.left_out(tables.key_of("kernels", row)),
                 steps=made.log.stat().st_size // 48,
                 cold=True,  # the examples' programs launch their kernel once
+                first=True,
             )
         )
     return found
@@ -148,6 +153,8 @@ def micro_cases(work: Path) -> list[Case | Absent]:
                 left_out=tables.left_out(one.name),
                 end_to_end=False,
                 cold=one.cold,
+                first=one.cold,
+                clock_mhz=one.clock_mhz,
             )
         )
     return found
@@ -163,6 +170,45 @@ def _differences(times: Mapping[str, float]) -> dict[str, float]:
     }
 
 
+def _family(name: str) -> str:
+    """Whose kernel a short row is of, and whether each of its rows has a scalar of its own."""
+    if name.startswith("eager/"):
+        return "eager"
+    if "/div/" in name:
+        return "by row"
+    return "vendor" if "/torch/" in name else "short"
+
+
+def short_cases(work: Path) -> list[Case | Absent]:
+    """Kernels of a few microseconds, which stream over global memory."""
+    found: list[Case | Absent] = []
+    for row in tables.read("short"):
+        made = logs.short_log(work, row["name"], streams.stream_of(row), row["chip"])
+        if made.log is None:
+            found.append(Absent(row["name"], made.why))
+            continue
+        published = {
+            metric: float(row[f"{metric}_us"])
+            for metric in ("task", "core", "vec", "scalar", "mte2", "mte3")
+            if row[f"{metric}_us"]
+        }
+        found.append(
+            Case(
+                row["name"],
+                _family(row["name"]),
+                row["chip"],
+                (made.log,),
+                published | _differences(published),
+                left_out=tables.left_out(row["name"]),
+                steps=made.log.stat().st_size // 48,
+                cold=row["state"] == "flushed",
+                clock_mhz=int(row["clock_mhz"]),
+                evidence=row["evidence"],
+            )
+        )
+    return found
+
+
 @cache
 def _chain(chip: str) -> Toolchain:
     return find_toolchain(find_chip(chip))
@@ -171,9 +217,16 @@ def _chain(chip: str) -> Toolchain:
 def predict(case: Case, costs: Mapping[str, float]) -> dict[str, float]:
     """Our times for what was published of a case."""
     chip = find_chip(case.chip)
+    if case.clock_mhz:
+        chip = replace(chip, clock_mhz=case.clock_mhz)
     chain = _chain(case.chip)
-    used = {**costs, "l2.warm": 0.0 if case.cold else 1.0}
-    found = [simulate(log, chain, chip, used) for log in case.logs]
+    state = {
+        "l2.warm": float(not case.cold),
+        "l2.full": float(not case.first),
+        "launch.warm": float(not case.first),
+    }
+    used = {**costs, **state}
+    found = [_timed(log, chain, chip, used) for log in case.logs]
     if len(found) == 2:
         few, many = (_cycles(timing, case.pipe) for timing in found)
         return {"cycles": (many - few) / case.more}
@@ -183,6 +236,21 @@ def predict(case: Case, costs: Mapping[str, float]) -> dict[str, float]:
         if metric not in ("lag", "rest") and _has(found[0], metric)
     }
     return times | _differences(times)
+
+
+def _timed(log: Path, chain: Toolchain, chip: Chip, used: Mapping[str, float]) -> Timing:
+    """The timing of a log: what a launch has on top of its kernel needs no other simulation."""
+    kernel = tuple(sorted((name, value) for name, value in used.items() if name not in LAUNCH))
+    timing = _simulated(log, chain, chip, kernel)
+    whole = timing.kernel_us + launch_us(timing, values(chip, used))
+    return timing.model_copy(update={"task_us": whole})
+
+
+@lru_cache(maxsize=1024)
+def _simulated(
+    log: Path, chain: Toolchain, chip: Chip, kernel: tuple[tuple[str, float], ...]
+) -> Timing:
+    return simulate(log, chain, chip, dict(kernel))
 
 
 def predict_all(cases: list[Case], costs: Mapping[str, float]) -> list[dict[str, float]]:

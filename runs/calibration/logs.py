@@ -12,6 +12,7 @@ from pathlib import Path
 from calibration.bank import Plan
 from calibration.examples import prepare
 from calibration.micro import Micro
+from calibration.streams import Stream
 from npusmith.errors import Level, NpusmithError
 from npusmith.target.chips import find_chip
 from npusmith.twin.direct import build_direct, build_program, run_direct, run_program
@@ -55,6 +56,18 @@ def matmul_log(work: Path, name: str, plan: Plan, chip: str) -> Made:
 
     text = (KERNELS / "matmul.asc").read_bytes() + plan.packed()
     return _keep(work, name, text, launch)
+
+
+def short_log(work: Path, name: str, stream: Stream, chip: str) -> Made:
+    """The launch of a short kernel."""
+    build = build_direct(KERNELS / stream.kernel, find_chip(chip), stream.launcher)
+
+    def launch(log: Path) -> Run:
+        rest = [*stream.areas, stream.packed()]
+        return run_direct(build, stream.blocks, [], [], rest, record=log, dry=True)
+
+    text = (KERNELS / stream.kernel).read_bytes() + stream.launcher.encode()
+    return _keep(work, name, text + stream.packed() + bytes([stream.blocks]), launch)
 
 
 def micro_log(work: Path, micro: Micro, case: bytes) -> Made:

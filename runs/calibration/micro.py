@@ -14,6 +14,7 @@ from calibration import tables
 
 _TICK_NS = 20.0  # GetSystemCycle counts at 50 MHz
 _CONFLICT_MHZ = 1800.0  # the clock that these rows fit: 86.0 and 150.0 cycles are whole repeats
+_ROWS_MHZ = 1650
 _ADD = {  # scenario: addresses of destination and sources, strides of the first source
     "1": (0x20000, 0x0, 0x10100, 1, 8),
     "2": (0x10000, 0x0, 0x4000, 1, 8),
@@ -52,6 +53,7 @@ class Micro:
     pipe: str
     cycles: float
     cold: bool = False  # L2 does not have the data
+    clock_mhz: int = 0  # other than the chip's
 
 
 def conflicts() -> Iterator[Micro]:
@@ -105,6 +107,18 @@ def products() -> Iterator[Micro]:
         )  # fmt: skip
 
 
+def rows() -> Iterator[Micro]:
+    """One more row of kernels that go row by row, on one core of any chip."""
+    for row in tables.read("rows"):
+        what, length, few, many = (int(row[name]) for name in ("what", "length", "few", "many"))
+        cases = struct.pack("<3i", what, few, length), struct.pack("<3i", what, many, length)
+        area = many * length * 2
+        yield Micro(
+            f"row/{row['name']}", "row", "rows.asc", "rows_do", cases, many - few, (area, area),
+            "910B2", "", float(row["cycles"]), clock_mhz=_ROWS_MHZ,
+        )  # fmt: skip
+
+
 def all_micro() -> list[Micro]:
     """Every microbenchmark that is launched."""
-    return [*conflicts(), *transfers(), *products()]
+    return [*conflicts(), *transfers(), *products(), *rows()]

@@ -12,6 +12,13 @@ from calibration.fit import mean, median, spearman
 from npusmith.target.costs import COSTS
 
 _PIPES = ("vec", "scalar", "mte1", "mte2", "mte3", "mac", "fixpipe")
+SHORT = {  # families of short.csv
+    "short": "kernels of known structure",
+    "vendor": "torch_npu's kernels, data in L2",
+    "by row": "a scalar read for each row",
+    "eager": "torch_npu's kernels, L2 flushed",
+}
+SHORT_US = 30.0
 _LADDERS = ("add", "matmul")
 
 
@@ -35,24 +42,31 @@ class Result:
 
 def errors(results: list[Result]) -> dict[str, dict[str, float]]:
     """Both parts, end-to-end kernel times: rows, median and mean of the absolute error."""
-    found = {}
-    for part, out in (("calibration", False), ("left_out", True)):
-        sizes = [
-            abs(result.error())
-            for result in results
-            if result.case.end_to_end and result.case.left_out == out
-        ]
-        found[part] = {
-            "rows": len(sizes),
-            "median": _round(median(sizes)),
-            "mean": _round(mean(sizes)),
-        }
-    return found
+    whole = [r for r in results if r.case.end_to_end]
+    long = [r for r in whole if r.case.family not in SHORT]
+    below = [r for r in whole if r.case.family in SHORT and r.case.published["task"] < SHORT_US]
+    return {
+        "calibration": _errors([r for r in long if not r.case.left_out]),
+        "left_out": _errors([r for r in long if r.case.left_out]),
+        "short": _errors([r for r in below if not r.case.left_out]),
+        "short_left_out": _errors([r for r in below if r.case.left_out]),
+    }
+
+
+def _errors(results: list[Result]) -> dict[str, float]:
+    sizes = [abs(result.error()) for result in results]
+    return {"rows": len(sizes), "median": _round(median(sizes)), "mean": _round(mean(sizes))}
 
 
 def brief(results: list[Result]) -> str:
     """The tables of docs/calibration.md."""
-    return "\n\n".join((_summary(results), _ladders(results), _pipes(results)))
+    examples = [r for r in results if r.case.family not in SHORT]
+    known = [r for r in results if r.case.family in ("short", "by row")]
+    parts = (
+        _summary(results), _short(results), _ladders(results), _pipes(examples, "examples"),
+        _pipes(known, SHORT["short"]),
+    )  # fmt: skip
+    return "\n\n".join(parts)
 
 
 def constants(fitted: Mapping[str, float]) -> str:
@@ -69,7 +83,11 @@ def text(results: list[Result], absent: list[Absent]) -> str:
     parts = [
         brief(results),
         _micro(results),
-        _rows("Examples", [r for r in results if r.case.end_to_end and r.case.family != "bank"]),
+        _rows("Short kernels", [r for r in results if r.case.family in SHORT]),
+        _rows(
+            "Examples",
+            [r for r in results if r.case.end_to_end and r.case.family not in (*SHORT, "bank")],
+        ),
         _rows("Matmul records", [r for r in results if r.case.family == "bank"]),
         _absent(absent),
     ]
@@ -81,12 +99,12 @@ def _summary(results: list[Result]) -> str:
         "| End-to-end kernel times | rows | median | mean | ratio, median |",
         "|---|---|---|---|---|",
     ]
-    chosen = [r for r in results if r.case.end_to_end]
+    chosen = [r for r in results if r.case.end_to_end and r.case.family not in SHORT]
     for part, out in (("calibration", False), ("left out", True)):
         mine = [r for r in chosen if r.case.left_out == out]
         groups = {
             f"{part}: all": mine,
-            f"{part}: examples": [r for r in mine if r.case.family != "bank"],
+            f"{part}: examples": [r for r in mine if r.case.family not in (*SHORT, "bank")],
             f"{part}: matmul records": [r for r in mine if r.case.family == "bank"],
             f"{part}: matmul records, all buffers double": [r for r in mine if r.case.double],
             f"{part}: matmul records, others": [
@@ -95,6 +113,33 @@ def _summary(results: list[Result]) -> str:
         }
         lines += [_line(name, group) for name, group in groups.items() if group]
     return "\n".join(lines)
+
+
+def _short(results: list[Result]) -> str:
+    """Kernels below SHORT_US, and those of the same tables above it."""
+    lines = [
+        f"| Published times below {SHORT_US:g} us, and longer ones of the same tables | part "
+        "| rows | median | mean | ratio, median | ratio, geometric mean |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    mine = [r for r in results if r.case.family in SHORT]
+    below = [r for r in mine if r.case.published["task"] < SHORT_US]
+    groups = {"below, all": below}
+    groups |= {
+        f"below, {SHORT[name]}": [r for r in below if r.case.family == name] for name in SHORT
+    }
+    groups["longer"] = [r for r in mine if r not in below]
+    for name, group in groups.items():
+        for part, out in (("calibration", False), ("left out", True)):
+            rows = [r for r in group if r.case.left_out == out]
+            if rows:
+                lines.append(_short_line(f"{name} | {part}", rows))
+    return "\n".join(lines)
+
+
+def _short_line(name: str, rows: list[Result]) -> str:
+    logs = [math.log(result.error() + 1) for result in rows]
+    return f"{_line(name, rows)} {math.exp(mean(logs)):.2f} |"
 
 
 def _line(name: str, group: list[Result]) -> str:
@@ -116,7 +161,7 @@ def _ladders(results: list[Result]) -> str:
             continue
         ours = [r.predicted[r.metric] for r in mine]
         theirs = [r.case.published[r.metric] for r in mine]
-        wrong = "" if family == "bank" else ", ".join(_wrong(mine))
+        wrong = "" if family in (*SHORT, "bank") else ", ".join(_wrong(mine))
         lines.append(
             f"| {family} | {len(mine)} | {spearman(ours, theirs):.3f} | {wrong or 'none'} |"
         )
@@ -141,9 +186,9 @@ def wrong_steps(results: list[Result]) -> list[str]:
     ]
 
 
-def _pipes(results: list[Result]) -> str:
+def _pipes(results: list[Result], title: str) -> str:
     lines = [
-        "| Busy time of a pipe, examples | rows | median error | ratio, median |",
+        f"| Busy time of a pipe, {title} | rows | median error | ratio, median |",
         "|---|---|---|---|",
     ]
     everything: list[float] = []

@@ -7,7 +7,9 @@ import hashlib
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TABLES = ("kernels", "matmul", "vector", "isolated", "transfer", "mmad", "conflict")
+TABLES = (
+    "kernels", "matmul", "vector", "isolated", "transfer", "mmad", "conflict", "short", "rows",
+)  # fmt: skip
 
 Row = dict[str, str]
 

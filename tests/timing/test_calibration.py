@@ -28,6 +28,8 @@ NUMBERS = {
     "transfer": ("bytes", "cycles"),
     "mmad": ("m", "k", "n", "cycles"),
     "conflict": ("ticks",),
+    "short": ("inputs", "elements", "per_core", "tile", "blocks", "task_us"),
+    "rows": ("length", "few", "many", "cycles"),
 }
 SMALL = bank.Plan(
     batch=2, m=5, k=6, n=7, trans_a=0, trans_b=0, nz=0, out_nd=1, out_float=1,

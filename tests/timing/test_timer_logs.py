@@ -235,7 +235,7 @@ def test_hinges_name_what_a_memory_bound_kernel_depends_on(
             core.copy("gm_ub", 65536, at=(i * 20 + j) * 65536)
     log = write_log(tmp_path / "log", cores, (1 << 26,))
     plain = {name: row.value for name, row in COSTS.items()}  # before any fit
-    costs = {**plain, "l2.warm": 0, "launch.cold": 0, "gm.knee": 0}
+    costs = {**plain, "gm.knee": 0}
     timing = simulate(log, chain, CHIP, costs, hinges=True)
     assert len(timing.hinges) <= 12
     assert timing.hinges[0].name == "hbm.rate"

@@ -28,6 +28,8 @@ PLAIN = {
     "hbm.transfer_bytes": 0.0,
     "hbm.write_back": 1.0,
     "l2.warm": 0.0,
+    "l2.full": 0.0,
+    "launch.warm": 1.0,
     "gm.knee": 0.0,
     "ub.hold": 0.0,
     "path.gm_l1.request": 0.0,
@@ -631,12 +633,50 @@ def test_cores_start_one_after_the_other_and_the_launch_is_on_top(run: Run) -> N
 def test_a_first_launch_takes_longer_to_come_to_its_first_step(run: Run) -> None:
     core = Core()
     core.scalar("read")
-    costs = {"scalar__read": 5, "launch__prologue": 100, "launch__cold": 1000}
-    assert run(core, **costs, l2__warm=1)[0].cycles == 105
-    cold, _ = run(core, **costs, l2__warm=0)
-    assert cold.cycles == 1105
-    scalar = cold.cores[0].units["S"]
-    assert (scalar.busy, scalar.waits["memory"]) == (105, 1000)  # caches are filled meanwhile
+    costs = {
+        "scalar__read": 5, "launch__prologue": 100, "launch__first_prologue": 50,
+        "launch__cold": 1000, "launch__first": 3, "launch__first_core": 0.5,
+    }  # fmt: skip
+    again, _ = run(core, **costs)
+    assert again.cycles == 105
+    assert again.task_us == pytest.approx(again.kernel_us)
+    first, _ = run(core, **costs, launch__warm=0)
+    assert first.cycles == 1155
+    assert first.task_us == pytest.approx(first.kernel_us + 3.5)
+    scalar = first.cores[0].units["S"]
+    assert (scalar.busy, scalar.waits["memory"]) == (155, 1000)  # caches are filled meanwhile
+
+
+def test_cube_cores_have_a_start_of_their_own(run: Run) -> None:
+    cores = [Core(0), Core(1, cube=True)]
+    for core in cores:
+        core.scalar("read")
+    timing, _ = run(*cores, launch__prologue=100, launch__prologue_cube=300)
+    assert [core.end for core in timing.cores] == [100, 300]
+
+
+def test_an_instruction_waits_for_the_value_that_was_read_for_it(run: Run) -> None:
+    costs = {"scalar__read": 5, "scalar__issue": 2, "scalar__read_use": 60, "vector__adds": 1}
+    core = Core()
+    core.scalar("read")
+    core.vector("adds", 1)
+    core.vector("adds", 1)  # needs nothing new
+    assert run(core, **costs)[0].cores[0].units["S"].busy == 5 + 60 + 2 + 2
+    core = Core()
+    core.scalar("read")
+    core.scalar("write")  # the scalar unit has used it itself: in the cost of both
+    core.vector("adds", 1)
+    assert run(core, **costs, scalar__write=7)[0].cores[0].units["S"].busy == 5 + 7 + 2
+
+
+def test_a_full_l2_passes_on_a_part_of_what_is_written(run: Run) -> None:
+    core = Core()
+    core.copy("ub_gm", 512 * 1024, unit="MTE3")
+    slow = {**_GM, "hbm__rate": 16, "hbm__early_back": 0.5}
+    kept = run(core, **slow, l2__full=0)[0].cycles
+    passed = run(core, **slow, l2__full=1)[0].cycles
+    assert run(core, **slow, l2__full=1, l2__warm=1)[0].cycles == kept
+    assert passed == pytest.approx(100 + 0.5 * 512 * 1024 / 16, rel=0.05) and passed > 1.5 * kept
 
 
 def test_a_mixed_kernel_takes_longer_to_launch(run: Run) -> None:

@@ -17,6 +17,7 @@ from npusmith.lower import lower, write_project
 from npusmith.plan.shrink import Shrunk
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
+from npusmith.target.costs import values
 from npusmith.timing.model import Timing
 from npusmith.timing.simulate import simulate
 from npusmith.twin import build, read_project, run
@@ -24,7 +25,7 @@ from npusmith.twin.orders import Virtual
 
 SAMPLE = 20_000  # steps of a core that are recorded; the rest is extrapolated
 _SECONDS = 120.0
-_FIXED = 2_000.0  # cycles of a launch that do not grow with its work: starts, first tiles
+_FIRST = 800.0  # cycles of first tiles; with starts and ends, what does not grow with the work
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ class Evaluator:
     def time(self, program: Program) -> Estimate:
         """One evaluation. Raises what lowering and compiling raise, and plan-time."""
         timing = self._launch(program)
-        fixed = min(_FIXED, timing.cycles)
+        used = values(self.chip)
+        still = used["launch.prologue"] + used["launch.epilogue"] + _FIRST
+        fixed = min(still, timing.cycles)
         cycles = fixed + (timing.cycles - fixed) * self.shapes.share
         kernel = cycles / self.chip.clock_mhz
         return Estimate(cycles, kernel, kernel + timing.task_us - timing.kernel_us, timing)

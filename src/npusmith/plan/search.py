@@ -23,6 +23,7 @@ from npusmith.plan.write import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.timing.roof import roof
+from npusmith.timing.simulate import core_start_us
 
 DEFAULT = 16  # evaluations: at most about 30 s on two cores
 _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
@@ -32,7 +33,7 @@ _MORE = (2.0, 1.75, 1.5, 1.25)  # with less double-buffering
 _LINES = (0.5, 0.25)  # of the most rows of a tile
 _UNITS = (128, 512, 1024)  # elements: 512 bytes of float32 up to 4 KB
 _CORES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the chip's
-_SHORT_US = 100.0  # beyond that the start of a core costs next to nothing
+_STARTS = 0.02  # of a time: starts of cores that take less are not worth trying fewer cores
 _WORTH = 0.998  # times the best: what is less of a gain is none
 _NEAR = 1.02  # times the least time possible: not worth a further evaluation
 
@@ -227,7 +228,7 @@ def _dealing(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
 
 def _core_counts(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
     """Fewer cores: each one takes time to start, which a short kernel does not earn back."""
-    if walk.best_us <= _SHORT_US:
+    if core_start_us(walk.chip) * walk.chip.vector_cores >= _STARTS * walk.best_us:
         yield [replace(at, cores=int(walk.chip.vector_cores * share)) for share in _CORES]
 
 

@@ -68,6 +68,7 @@ class Timing(BaseModel):
     cycles: float  # from the first core's start to the last one's end
     kernel_us: float  # the same, in microseconds
     task_us: float  # with launch and tail: what a profiler calls task duration
+    mixed: bool = False  # cube and vector cores work together
     finished: bool  # false: a deadlock; times are those up to it
     sampled: bool = False  # some of the work was extrapolated
     sample_error: float = 0  # share of the time by which the pace still changed at the end of it

@@ -20,15 +20,19 @@ from npusmith.timing.model import Hinge, Timing
 from npusmith.twin.toolchain import Toolchain
 
 _LOG, _COSTS = 2, 3  # exit statuses of the timer
-_HINGES = 12  # constants that are tried
+_HINGES = 8  # constants of the kernel that are tried, besides those of the launch
 _STEP = 0.01  # by how much each is raised
-_SWITCHES = ("l2.on", "l2.warm")  # no quantities
-_LAUNCH = (
+_SWITCHES = ("l2.on", "l2.warm", "l2.full", "launch.warm")  # no quantities
+LAUNCH = (
     "launch.task",
     "launch.core",
     "launch.core_cube",
+    "launch.first",
+    "launch.first_core",
+    "launch.first_core_cube",
     "launch.mix",
 )  # us on top of the kernel
+_FIRST = ("launch.first", "launch.first_core", "launch.first_core_cube")
 
 
 def simulate(
@@ -68,7 +72,10 @@ def _run(
 ) -> dict[str, Any]:
     """One run of the timer; what it reports."""
     given, report = folder / "costs", folder / "report"
-    given.write_text("".join(f"{name} {value!r}\n" for name, value in sorted(used.items())))
+    starts = dict(used)
+    if not used["launch.warm"] > 0:
+        starts["launch.prologue"] += used["launch.first_prologue"]
+    given.write_text("".join(f"{name} {value!r}\n" for name, value in sorted(starts.items())))
     command = [str(chain.timer), str(log), str(given), str(report)]
     command += [str(events), str(max(0, most))] if events else []
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -90,22 +97,33 @@ def _refusal(status: int, said: str, log: Path) -> NpusmithError:
 def _timing(report: dict[str, Any], chip: Chip, used: Mapping[str, float]) -> Timing:
     known = {key: value for key, value in report.items() if key in Timing.model_fields}
     kernel = report["cycles"] / chip.clock_mhz
-    return Timing(
+    timing = Timing(
         **known,
         chip=chip.name,
         clock_mhz=chip.clock_mhz,
         kernel_us=kernel,
-        task_us=kernel + _launch_us(report, used),
+        task_us=kernel,
     )
+    timing.task_us += launch_us(timing, used)
+    return timing
 
 
-def _launch_us(report: dict[str, Any], used: Mapping[str, float]) -> float:
+def core_start_us(chip: Chip) -> float:
+    """What one more vector core costs a task, in microseconds: its part of start and tail."""
+    used = values(chip)
+    return used["launch.core"] + used["launch.stagger"] / chip.clock_mhz
+
+
+def launch_us(timing: Timing, used: Mapping[str, float]) -> float:
     """What a profiler's task duration has on top of the kernel."""
-    mixed = used["launch.mix"] if report["mixed"] else 0.0
-    cubes: int = sum(core["cube"] for core in report["cores"])
-    vectors = len(report["cores"]) - cubes
-    cores = used["launch.core"] * vectors + used["launch.core_cube"] * cubes
-    return used["launch.task"] + cores + mixed
+    cubes = sum(core.cube for core in timing.cores)
+    vectors = len(timing.cores) - cubes
+    found = used["launch.task"] + (used["launch.mix"] if timing.mixed else 0.0)
+    found += used["launch.core"] * vectors + used["launch.core_cube"] * cubes
+    if used["launch.warm"] > 0:
+        return found
+    first = used["launch.first_core"] * vectors + used["launch.first_core_cube"] * cubes
+    return found + used["launch.first"] + first
 
 
 def _hinges(
@@ -119,13 +137,14 @@ def _hinges(
     """Percent of task time for one percent of a constant, the largest first."""
     base = _timing(report, chip, used).task_us
     charged = {name: cycles for name, cycles in report["charged"].items() if used[name] > 0}
-    most = sorted(charged, key=lambda name: (-charged[name], name))[: _HINGES - len(_LAUNCH)]
+    most = sorted(charged, key=lambda name: (-charged[name], name))[:_HINGES]
     found = []
-    for name in (*most, *_LAUNCH):
-        if name in _SWITCHES:
+    first = not used["launch.warm"] > 0
+    for name in (*most, *LAUNCH):
+        if name in _SWITCHES or (name in _FIRST and not first):
             continue
         raised = {**used, name: used[name] * (1 + _STEP)}
-        again = report if name in _LAUNCH else _run(log, chain, raised, folder)
+        again = report if name in LAUNCH else _run(log, chain, raised, folder)
         change = _timing(again, chip, raised).task_us / base - 1
         found.append(Hinge(name=name, share=change / _STEP))
     return sorted(found, key=lambda hinge: (-abs(hinge.share), hinge.name))

@@ -98,7 +98,7 @@ void Cache::Row(Demand &demand, std::uint64_t from, std::uint64_t to, std::uint8
       const std::uint64_t count = (to - from) / kLine;
       const double moved = Whole(from / kLine, count, write);
       demand.hbm += moved;
-      demand.missed += moved;
+      if (!write) demand.missed += moved;
       demand.bytes += static_cast<double>(count * kLine);
       demand.requests += static_cast<double>(count);
       from += count * kLine;
@@ -125,16 +125,24 @@ void Cache::Row(Demand &demand, std::uint64_t from, std::uint64_t to, std::uint8
 
 // Lines from end to end where nobody has to go for them: most of what kernels move.
 double Cache::Whole(std::uint64_t line, std::uint64_t count, bool write) {
-  std::uint64_t missing = 0;
+  std::uint64_t missing = 0, early = 0;
   for (std::uint64_t i = line; i < line + count; ++i) {
     Node &node = nodes_[i];
-    if (write)
-      node.dirty = kWhole;
-    else
+    if (write) {
+      early += GoesEarly(i) ? 1 : 0;
+      node.dirty = GoesEarly(i) ? 0 : kWhole;
+    } else {
       missing += Count(~unsigned{node.valid});
+    }
     node.valid = kWhole;
   }
-  return static_cast<double>(missing * kSector);
+  return static_cast<double>(missing * kSector) +
+         static_cast<double>(early * kLine) * rules_.writeBack;
+}
+
+// Lines that L2 does not keep until it needs their room, spread evenly over memory.
+bool Cache::GoesEarly(std::uint64_t line) const {
+  return static_cast<double>(line * 2654435761u >> 16 & 0xFF) < rules_.earlyBack * 256;
 }
 
 // Bytes over the HBM interface. What the line that had to go had not yet written back is paid by
@@ -156,6 +164,7 @@ double Cache::Store(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags
   }
   const double back = Use(line);
   node.valid |= sectors;
+  if (GoesEarly(line)) return back + Sectors(sectors) * rules_.writeBack;
   if (node.dirty == 0 && !roomy_) written_.push_back(static_cast<std::uint32_t>(line));
   node.dirty |= sectors;
   return back;

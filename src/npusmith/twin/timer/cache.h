@@ -26,6 +26,7 @@ struct CacheRules {
   double pieceBytes = 0;   // the least that a piece of a ragged row takes from HBM
   double bypassBytes = 0;  // the least that a request past the cache takes from HBM
   double writeBack = 1;    // a byte written to HBM takes as long as so many read from it
+  double earlyBack = 0;    // share of the lines that go back to HBM as they are written
   double window = 512;     // bytes in which reads past the cache are in each other's way
 };
 
@@ -63,6 +64,7 @@ class Cache {
   double Store(std::uint64_t line, std::uint8_t sectors, std::uint8_t flags);
   double Use(std::uint64_t line);
   double Clean(std::uint64_t line);
+  bool GoesEarly(std::uint64_t line) const;
   void Unlink(std::uint64_t line);
   void Link(std::uint64_t line);
 };

@@ -78,6 +78,7 @@ struct CoreRun {
   std::array<Unit, kLogUnits> units;
   std::uint64_t at = 0, dep = 0, join = 0;  // where the scalar unit is
   double begin = 0, now = 0, end = 0;       // now: of the scalar unit
+  bool fresh = false;                       // it has read a value that no instruction used yet
   bool joins = false;                       // the scalar unit waits for a tick of another core:
   std::size_t joinCore = 0, joinUnit = 0;
   std::uint64_t joinTick = 0;

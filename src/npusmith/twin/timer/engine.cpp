@@ -16,6 +16,7 @@ CacheRules RulesOf(const Costs &costs) {
   rules.pieceBytes = value("gm.piece_bytes");
   rules.bypassBytes = value("gm.bypass_bytes");
   rules.writeBack = value("hbm.write_back");
+  rules.earlyBack = value("l2.warm") > 0 || value("l2.full") == 0 ? 0 : value("hbm.early_back");
   rules.window = value("l2.same_window");
   return rules;
 }
@@ -46,9 +47,12 @@ Engine::Engine(const Log &log, Costs &costs, Events *events)
     CoreRun &core = cores_[i];
     core.log = log.cores[i];
     core.begin = static_cast<double>(i) * costs[table_.stagger];
-    core.now = core.begin + Prologue();
-    core.units[kS].busy = costs_[table_.prologue];
-    core.units[kS].waits[kForMemory] = Prologue() - costs_[table_.prologue];
+    const bool cube = core.log.head->cube != 0;
+    const double prologue = costs_[cube ? table_.prologueCube : table_.prologue];
+    const double fetch = costs_[table_.warm] > 0 ? 0 : costs_[table_.cold];
+    core.now = core.begin + prologue + fetch;
+    core.units[kS].busy = prologue;
+    core.units[kS].waits[kForMemory] = fetch;
     for (Unit &unit : core.units) {
       unit.busyUntil = core.begin;
       unit.begins.resize(depth);
@@ -58,12 +62,6 @@ Engine::Engine(const Log &log, Costs &costs, Events *events)
     if (number >= byNumber_.size()) byNumber_.resize(number + 1, UINT32_MAX);
     byNumber_[number] = static_cast<std::uint32_t>(i);
   }
-}
-
-// Cycles before a core's first step: more when nothing of the launch is in any cache yet.
-double Engine::Prologue() const {
-  const bool warm = costs_[costs_.Find("l2.warm")] > 0;
-  return costs_[table_.prologue] + (warm ? 0 : costs_[table_.cold]);
 }
 
 void Engine::Run() {
@@ -172,6 +170,8 @@ void Engine::Land(const Stream &ended, double time) {
   const Flight flight = unit.flights.front();
   unit.flights.pop_front();
   const Step &step = core.log.steps[flight.step];
+  // Given while others were under way, which were over before it began.
+  unit.waits[kForIssue] += std::max(0.0, flight.begin - unit.busyUntil);
   const double used = time - std::max(unit.busyUntil, flight.begin);
   const double excess = std::clamp(time - flight.streams - ended.alone, 0.0, used);
   unit.busy += used - excess;

@@ -82,7 +82,6 @@ class Engine {
   void Warm();
   void Push(double time, const CoreRun &core, std::size_t unit, bool streams);
   void Begin(CoreRun &core, std::size_t unit, double time);
-  double Prologue() const;
   double Overhead(const Demand &demand) const;
   void Land(const Stream &ended, double time);
   void Advance(CoreRun &core);
@@ -95,6 +94,7 @@ class Engine {
   bool Issue(CoreRun &core);
   static void CheckDeps(const CoreRun &core, const Step &step);
   bool GiveStep(CoreRun &core, const Step &step);
+  void Spend(CoreRun &core, Cost cost);
   bool DoScalar(CoreRun &core, const Step &step);
   When JoinTime(CoreRun &core, const Step &step);
 

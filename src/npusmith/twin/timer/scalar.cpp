@@ -42,6 +42,13 @@ bool Engine::Issue(CoreRun &core) {
   return true;
 }
 
+// The scalar unit is busy for the cycles of one constant.
+void Engine::Spend(CoreRun &core, Cost cost) {
+  core.now += costs_[cost];
+  core.units[kS].busy += costs_[cost];
+  costs_.Charge(cost, costs_[cost]);
+}
+
 // A full queue lets the next step in when its oldest one begins.
 bool Engine::GiveStep(CoreRun &core, const Step &step) {
   Unit &unit = core.units[step.unit];
@@ -57,9 +64,9 @@ bool Engine::GiveStep(CoreRun &core, const Step &step) {
     }
   }
   if (step.kind != StepKind::kScalar) {
-    core.now += costs_[table_.issue];
-    scalar.busy += costs_[table_.issue];
-    costs_.Charge(table_.issue, costs_[table_.issue]);
+    Spend(core, table_.issue);
+    if (core.fresh) Spend(core, table_.readUse);
+    core.fresh = false;
   }
   AddTicks(unit, step.count);
   unit.queue.push_back({core.at, core.dep, core.now});
@@ -87,6 +94,7 @@ bool Engine::DoScalar(CoreRun &core, const Step &step) {
   const double start = core.now;
   const bool join = step.kind == StepKind::kJoin;
   const Cost cost = join ? table_.Join(step.what) : table_.Scalar(step.what);
+  if (cost == table_.read || cost == table_.write) core.fresh = cost == table_.read;
   const double cycles = costs_[cost] * (join ? 1 : std::max(step.count, step.other.times));
   costs_.Charge(cost, cycles);
   if (join)

@@ -75,8 +75,13 @@ Table::Table(Costs &all, const Log &log) : costs(all) {
   hbmShare = all.Find("hbm.transfer_share");
   l2 = all.FindRate("l2.rate");
   sameLine = all.Find("l2.same_line");
+  read = all.Find("scalar.read");
+  write = all.Find("scalar.write");
+  readUse = all.Find("scalar.read_use");
   stagger = all.Find("launch.stagger");
   prologue = all.Find("launch.prologue");
+  prologueCube = all.Find("launch.prologue_cube");
+  warm = all.Find("launch.warm");
   cold = all.Find("launch.cold");
   epilogue = all.Find("launch.epilogue");
   for (const std::string &name : log.names) {

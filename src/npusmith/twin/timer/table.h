@@ -43,7 +43,8 @@ class Table {
   Cost cubeHead, cubeGap, cubeTile, cubeFloat;          // of M
   Cost hold, missLatency, atomic, l2, sameLine;         // of global memory
   Cost hbm, hbmTransfer, hbmShare;
-  Cost stagger, prologue, cold, epilogue;  // of a core
+  Cost read, write, readUse;            // of S
+  Cost stagger, prologue, prologueCube, warm, cold, epilogue;  // of a core
 
  private:
   std::vector<Cost> scalar_, join_, library_;
