@@ -25,7 +25,8 @@ from statistics import mean, median
 
 from npusmith.target.chips import find_chip
 from npusmith.timing.eager import FIT, Fit, chip_rates
-from npusmith.timing.measured import Measured, measured_rows
+from npusmith.timing.measured import Measured, is_held_out, measured_rows
+from npusmith.timing.support import DISTANCES, FEW, MANY, SURE_ROWS, distance, place_of
 from npusmith.timing.work import (
     FAMILY,
     OTHER,
@@ -49,6 +50,9 @@ OTHER_STARTS: tuple[Steps, ...] = (
 )
 MOVES = (60, 20, 6, 2, 1)  # in steps; coarse first
 SWEEPS = 12
+ONE_ROW_TRIES = 4  # rows of an operation from which alone the others are told
+NEAR = 10.0  # times the work of the nearest row
+LEAST_REACHED = 8  # errors of a class of distances to have an interval of its own
 LEAST_ROWS = 2  # of an operation to have constants of its own
 START: dict[str, int] = {"start": 30, "drag": 0, "tick": -60, "row": -180, "share": -15, "skew": 6}
 # An empty kernel of all cores takes about 20 us at most; 90 steps are 32 us.
@@ -76,12 +80,6 @@ Model = Callable[[Work], Constants]
 def value(step: int) -> float:
     """Four digits: what the file holds is what was fitted."""
     return float(f"{10 ** (step / STEPS):.4g}")
-
-
-def is_held_out(row: Measured) -> bool:
-    """A quarter of cann-bench, by its calls: nothing of the measured time enters."""
-    digest = hashlib.sha256("; ".join(row.text).encode()).digest()
-    return row.table == "cann_bench" and digest[0] % 4 == 0
 
 
 def load_points() -> list[Point]:
@@ -174,6 +172,14 @@ class Fitting:
         self.families = kept
         return found
 
+    def fit_row(self, point: Point, family: str, base: Steps) -> Steps:
+        """Constants of an operation that was measured once, pulled towards `base`."""
+        kept = self.families, self.keys
+        self.families, self.keys = {**self.families, family: base}, {}
+        found = self._fit([point], family, point.works[0].key)
+        self.families, self.keys = kept
+        return found
+
     def fit_keys(self) -> None:
         counts = defaultdict(list)
         for point in self.points:
@@ -247,6 +253,67 @@ def fit_generic(fitting: Fitting) -> None:
     """Constants for an operation of no family."""
     single = [p for p in fitting.points if len(p.works) == 1]
     fitting.families[OTHER] = fitting.fit_points(single, OTHER)
+
+
+Reached = tuple[float, float]  # distance from the rows of the fit, error
+
+
+def from_one_row(points: list[Point], fitting: Fitting) -> list[Reached]:
+    """Each operation from one of its rows alone, by the constants of its family without it."""
+    found: list[Reached] = []
+    single = [p for p in points if len(p.works) == 1]
+    for key in sorted({p.works[0].key for p in single}):
+        mine = [p for p in single if p.works[0].key == key]
+        family = mine[0].works[0].family
+        others = [p for p in single if family_of(p) == family and p.works[0].key != key]
+        if len(mine) < 2 or not others:
+            continue
+        known = sorted(mine, key=lambda p: (p.works[0].bytes, p.row.name))
+        base = fitting.fit_points(others, family)
+        for only in known[:: max(1, len(known) // ONE_ROW_TRIES)]:
+            model = partial(same_constants, constants(fitting.fit_row(only, family, base)))
+            found += [
+                (distance(p.works[0], only.works), error(p, model, fitting.chip()))
+                for p in known
+                if p is not only
+            ]
+    return found
+
+
+def from_many_rows(points: list[Point], errors: dict[str, float]) -> list[Reached]:
+    """Rows that were left out, by their distance from those of their operation that were not."""
+    found: list[Reached] = []
+    for p in points:
+        kept = [
+            other.works[0]
+            for other in points
+            if other.works[-1].key == p.works[-1].key
+            and not other.held_out
+            and len(other.works) == 1
+            and (p.held_out or fold_of(other.row) != fold_of(p.row))
+        ]
+        if len(p.works) == 1 and len(kept) >= SURE_ROWS and p.row.name in errors:
+            found.append((distance(p.works[0], kept), errors[p.row.name]))
+    return found
+
+
+def reach_of(found: list[Reached]) -> list[list[float]]:
+    """Of each class of distances the interval; no narrower than that of the class before.
+
+    Beyond NEAR times it is all that was seen: the worst cases are what an extrapolation is asked
+    about.
+    """
+    table: list[list[float]] = []
+    for place in range(len(DISTANCES)):
+        mine = [wrong for reached, wrong in found if place_of(reached) == place]
+        low, high = 1.0, 1.0
+        if DISTANCES[place] > NEAR and mine:
+            low, high = (round(math.exp(-item), 3) for item in (max(mine), min(mine)))
+        elif len(mine) >= LEAST_REACHED:
+            low, high = quantiles(mine)
+        before = table[-1] if table else [0.95, 1.05]
+        table.append([min(low, before[0]), max(high, before[1])])
+    return table
 
 
 def folded(points: list[Point]) -> dict[str, float]:
@@ -345,7 +412,13 @@ def main(argv: list[str]) -> None:
         print(f"{name:38} {summary(items)}")
     fit_generic(fitting)
     outside = folds | {p.row.name: errors[p.row.name] for p in points if p.held_out}
-    text = written(points, outside, fitting, alone, {n: summary(i) for n, i in parts.items()})
+    found = {FEW: from_one_row(kept, fitting), MANY: from_many_rows(points, outside)}
+    for name, items in found.items():
+        lines = [line_of(items, place) for place in range(len(DISTANCES))]
+        print(f"{name} rows, by distance:", *lines)
+    reach = {name: reach_of(items) for name, items in found.items()}
+    summaries = {name: summary(items) for name, items in parts.items()}
+    text = written(points, outside, fitting, alone, summaries, reach)
     if "--check" in argv:
         print("same as the committed file" if FIT.read_text() == text else "DIFFERS from the file")
         return
@@ -358,6 +431,7 @@ def written(
     fitting: Fitting,
     alone: dict[str, list[float]],
     parts: dict[str, dict[str, float]],
+    reach: dict[str, list[list[float]]],
 ) -> str:
     own: dict[str, list[float]] = defaultdict(list)
     for point in points:
@@ -382,8 +456,15 @@ def written(
             for name, items in sorted(alone.items())
         },
         errors=parts,
+        reach=reach,
     )
     return json.dumps(fit_file.model_dump(), indent=1) + "\n"
+
+
+def line_of(found: list[Reached], place: int) -> str:
+    mine = sorted(math.exp(abs(wrong)) for reached, wrong in found if place_of(reached) == place)
+    worst = f"median x{median(mine):.2f}, worst x{mine[-1]:.0f}" if mine else "none"
+    return f"[up to {DISTANCES[place]:g}: {len(mine)} errors, {worst}]"
 
 
 def print_rows(points: list[Point], errors: dict[str, float]) -> None:

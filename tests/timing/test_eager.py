@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +16,7 @@ from npusmith.task.export import export_graph
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 from npusmith.task.user import build_model, call_inputs, load_file
 from npusmith.timing.calls import graph_calls, op_name, parse_call
-from npusmith.timing.eager import Eager, call_us, estimate, read_fit
+from npusmith.timing.eager import Eager, Ratio, call_us, estimate, geometric_mean, read_fit
 from npusmith.timing.measured import measured_rows
 from npusmith.timing.work import FAMILY, PARAMETERS, work_of
 
@@ -133,6 +134,36 @@ def test_the_interval_contains_the_point_and_an_unknown_operation_has_a_wide_one
     assert any("bessel_j0" in note for note in unknown.notes)
     assert unknown.high_us / unknown.low_us > known.high_us / known.low_us
     assert unknown.high_us / unknown.low_us > 3
+
+
+def test_an_estimate_says_on_how_many_rows_it_rests() -> None:
+    read = estimate(unary("aten.softmax.int", 16, 16384, dim=-1), CHIP)
+    assert read.sure and read.rests() == "all of it was published for these shapes"
+    often = estimate(unary("aten.sigmoid.default", 1024, 1000), CHIP)
+    assert often.sure and often.rows == read_fit().rows["sigmoid"] >= 3
+    once = estimate(unary("aten.elu.default", 16, 16000), CHIP)
+    assert (once.rows, once.sure) == (1, False)
+    assert "too few for a headline figure" in once.rests()
+    assert any("elu on 1" in note for note in once.notes)
+    never = estimate(unary("aten.asinh.default", 16, 16000), CHIP)
+    assert (never.rows, never.sure) == (0, False)
+
+
+def test_the_interval_of_one_row_grows_with_the_distance_from_it() -> None:
+    widths = []
+    for rows in (16, 160, 1600, 160000):
+        found = estimate(unary("aten.elu.default", rows, 16001), CHIP).ops[0]
+        widths.append(found.high_us / found.low_us)
+    assert all(far > 0.99 * near for near, far in pairwise(widths))
+    assert widths[-1] > 5 * widths[0]
+    far = estimate(unary("aten.elu.default", 1600, 16384), CHIP).ops[0]
+    assert far.reach == 100 and "the nearest with 100 times more or less work" in far.source
+
+
+def test_a_geometric_mean_comes_with_the_range_of_its_intervals() -> None:
+    mean = geometric_mean([Ratio(value=1, low=0.5, high=2), Ratio(value=4, low=2, high=32)])
+    assert (mean.value, mean.low, mean.high) == pytest.approx((2, 1, 8))
+    assert str(mean) == "2 (1 to 8)"
 
 
 def test_the_file_of_constants_is_whole() -> None:

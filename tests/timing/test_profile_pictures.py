@@ -13,6 +13,7 @@ from npusmith.report.roofline import roofline
 from npusmith.report.svg import STYLE, alone, short, ticks
 from npusmith.report.timeline import choose, timeline
 from npusmith.target.chips import CHIPS
+from npusmith.timing.eager import Eager
 from npusmith.timing.model import Timing
 from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.trace import Event
@@ -112,9 +113,7 @@ def test_colours_are_classes_of_the_style_sheet_and_no_attribute_holds_style(
     xml.fromstring(whole)
 
 
-class Estimate:
-    us, low_us, high_us = 26.0, 20.0, 40.0
-    ops: tuple[object, ...] = ()
+EAGER = Eager(chip="910B2", us=26.0, low_us=20.0, high_us=40.0, ops=[])
 
 
 def profile(timing: Timing, limits: Any = None, eager: Any = None) -> Profile:
@@ -124,7 +123,7 @@ def profile(timing: Timing, limits: Any = None, eager: Any = None) -> Profile:
 def test_the_kernel_stands_below_the_roof_at_the_bytes_that_it_moves(
     timing: Timing, limits: Any
 ) -> None:
-    picture = roofline(profile(timing, limits, Estimate()))
+    picture = roofline(profile(timing, limits, EAGER))
     root = xml.fromstring(picture)
     points = {css.get("class"): css for css in root.iter(f"{SVG}circle")}
     best, here = points["t-store"], points["t-load"]
@@ -137,7 +136,7 @@ def test_the_kernel_stands_below_the_roof_at_the_bytes_that_it_moves(
 
 
 def test_without_arithmetic_or_traffic_times_are_bars(made: Make, limits: Any) -> None:
-    assert "PyTorch eager" in words(roofline(profile(made(), None, Estimate())))
+    assert "PyTorch eager" in words(roofline(profile(made(), None, EAGER)))
     limits.vector_ops = {}
     assert "memory roof" in words(roofline(profile(made(), limits)))
     limits.vector_ops, limits.gm_bytes, limits.memory_us = {"float32": 1.0}, 0.0, 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from npusmith.report.roofline import roofline
 from npusmith.report.timeline import timeline
 from npusmith.target.chips import CHIPS
 from npusmith.task.verdict import Rung, Verdict
+from npusmith.timing.eager import Eager, OpTime
 from npusmith.timing.model import Hinge, PathTime, Timing
 from npusmith.timing.profile import Profile, make_profile
 
@@ -23,22 +23,15 @@ CHIP = CHIPS["910B2"]
 Make = Callable[..., Timing]
 
 
-@dataclass
-class Call:
-    op: str = "aten.add"
-    us: float = 26.0
-    low_us: float = 20.0
-    high_us: float = 39.0
-    basis: str = "measured"
-    source: str = "KernelBench level 1 <b>"
-
-
-@dataclass
-class Calls:
-    us: float = 26.0
-    low_us: float = 20.0
-    high_us: float = 39.0
-    ops: tuple[Call, ...] = (Call(),)
+EAGER = Eager(
+    chip="910B2", us=26.0, low_us=20.0, high_us=39.0, rows=1,
+    ops=[
+        OpTime(
+            op="aten.add", shape="", dtype="float32", us=26.0, low_us=20.0, high_us=39.0,
+            basis="model", source="KernelBench level 1 <b>", rows=1, reach=7.0,
+        )
+    ],
+)  # fmt: skip
 
 
 def verdict(**more: object) -> Verdict:
@@ -52,7 +45,7 @@ def verdict(**more: object) -> Verdict:
 def test_a_profile_is_called_an_estimate_and_has_the_ratio_to_eager(
     timing: Timing, limits: Any
 ) -> None:
-    made = make_profile([timing], CHIP, roof=limits, eager=Calls())
+    made = make_profile([timing], CHIP, roof=limits, eager=EAGER)
     assert "estimate" in made.headline
     assert made.estimate is True
     assert made.eager is not None
@@ -98,7 +91,7 @@ def test_a_deadlock_and_a_kernel_without_traffic_are_noted(made: Make) -> None:
 
 def test_an_empty_launch_has_a_profile(made: Make, limits: Any) -> None:
     empty = made(cores=[], paths={}, cycles=0, kernel_us=0, task_us=0, steps=0)
-    profile = make_profile([empty], CHIP, roof=limits, eager=Calls())
+    profile = make_profile([empty], CHIP, roof=limits, eager=EAGER)
     assert profile.eager is None
     assert profile.advice == []
     json.loads(profile.model_dump_json())
@@ -109,7 +102,7 @@ def test_the_page_shows_the_time_and_stays_without_script_and_style(
 ) -> None:
     profile = make_profile(
         [made(places=[("<script>x</script>", 1, "<b>")], hinges=[Hinge(name="gm", share=0.6)])],
-        CHIP, roof=limits, eager=Calls(), model_error="error of the model: 9 %",
+        CHIP, roof=limits, eager=EAGER, model_error="error of the model: 9 %",
     )  # fmt: skip
     page = make_page(
         verdict(), (), Pictures(), timed=Timed(profile, timeline([], timing), roofline(profile))
@@ -137,7 +130,7 @@ def test_the_screen_says_estimate_roofs_pipes_paths_advice_and_eager(
     from npusmith.profiling import Profiled
     from npusmith.timing.trace import Written
 
-    profile = make_profile([timing], CHIP, roof=limits, eager=Calls())
+    profile = make_profile([timing], CHIP, roof=limits, eager=EAGER)
     stream = io.StringIO()
     done = Profiled(verdict(), profile, Written(Path("out/trace.json"), 5, 0))
     show_profile(Screen(stream), done, Path("out"))
@@ -145,7 +138,8 @@ def test_the_screen_says_estimate_roofs_pipes_paths_advice_and_eager(
     for words in (
         "13.00 us (kernel 10.00 us), an estimate", "timed on the twin",
         "memory 5 us (50% reached; 2.5 us when L2",
-        "26.00 us (20.00 to 39.00), an estimate", "MTE2", "60.0%", "gm_ub", "25,165,824", "0%",
-        "1. ", "source: ", "out/trace.json",
+        "26.00 us (20.00 to 39.00), an estimate",
+        "rests on 1 published row, up to 7 times away in work: too few for a headline figure",
+        "MTE2", "60.0%", "gm_ub", "25,165,824", "0%", "1. ", "source: ", "out/trace.json",
     ):  # fmt: skip
         assert words in text

@@ -159,6 +159,7 @@ def _show_roofs(screen: Screen, made: Profile) -> None:
         )
         bases = sorted({str(op["basis"]) for op in eager.ops})
         screen.pair("", f"{len(eager.ops)} ops, each {' or '.join(bases)}; see profile.json")
+        screen.pair("", eager.rests)
 
 
 def _show_tables(screen: Screen, made: Profile) -> None:

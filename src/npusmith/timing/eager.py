@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from pydantic import BaseModel, ConfigDict
@@ -18,11 +19,12 @@ from npusmith.target.chips import Chip, find_chip
 from npusmith.task.graph import Graph
 from npusmith.timing.calls import Call, graph_calls
 from npusmith.timing.measured import FOLDER, Measured, measured_rows
+from npusmith.timing.support import FITTED_ON, SURE_ROWS, nearest, widened
 from npusmith.timing.work import OTHER, Constants, Rates, Work, time_us, work_of
 
 FIT = FOLDER / "eager_fit.json"
-FITTED_ON = "910B2"
-SURE_ROWS = 3  # an operation measured less often has the interval of an unmeasured one
+SHARE = 0.1  # of an estimate: calls that take less do not decide what it rests on
+_FAR = 2.0  # times the work of the nearest row: from there on it is said
 # Published repeats of stable kernels agree within 2-5 %.
 REPEAT = 0.05
 
@@ -40,6 +42,8 @@ class OpTime(BaseModel):
     high_us: float
     basis: str  # "measured" or "model"
     source: str
+    rows: int  # published rows that it rests on, 1 for one that was measured itself
+    reach: float = 1.0  # how many times more or less work than in the nearest of them
 
 
 class Eager(BaseModel):
@@ -52,7 +56,47 @@ class Eager(BaseModel):
     low_us: float
     high_us: float
     ops: list[OpTime]
+    rows: int = 0  # published rows behind the least supported call that counts
+    sure: bool = False  # every call that counts was measured, or rests on SURE_ROWS rows
     notes: list[str] = []
+
+    def rests(self) -> str:
+        """What it rests on and how far it reaches, in words."""
+        modelled = [item for item in self.ops if item.basis == "model"]
+        if not modelled:
+            return "all of it was published for these shapes"
+        far = max(item.reach for item in modelled)
+        text = f"rests on {self.rows} published row{'s' * (self.rows != 1)}"
+        if self.rows and far > _FAR:
+            text += f", up to {far:.3g} times away in work"
+        return text if self.sure else f"{text}: too few for a headline figure"
+
+
+class Ratio(BaseModel):
+    """Eager's time over a kernel's, with the ends that eager's interval gives."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2g} ({self.low:.2g} to {self.high:.2g})"
+
+
+def ratio(eager: Eager, task_us: float) -> Ratio:
+    """How many times faster than eager a kernel is."""
+    return Ratio(value=eager.us / task_us, low=eager.low_us / task_us, high=eager.high_us / task_us)
+
+
+def geometric_mean(ratios: Sequence[Ratio]) -> Ratio:
+    """Of the values, of the low ends and of the high ends: the range is a wide one."""
+    return Ratio(
+        value=statistics.geometric_mean(item.value for item in ratios),
+        low=statistics.geometric_mean(item.low for item in ratios),
+        high=statistics.geometric_mean(item.high for item in ratios),
+    )
 
 
 class Fit(BaseModel):
@@ -68,6 +112,8 @@ class Fit(BaseModel):
     spread: dict[str, list[float]]  # operations that were measured
     unknown: dict[str, list[float]]  # operations left out of the fit
     errors: dict[str, dict[str, float]]
+    # by "few" or "many" rows, the same percentiles for each class of distances (timing/support.py):
+    reach: dict[str, list[list[float]]] = {}
 
 
 @cache
@@ -99,14 +145,28 @@ def estimate(graph: Graph, chip: Chip) -> Eager:
         run = calls[start : start + count]
         ops.append(_measured(found, run) if found else _modelled(run[0], chip))
         start += count
+    counted = _counted(ops)
     return Eager(
         chip=chip.name,
         us=_sum(item.us for item in ops),
         low_us=_sum(item.low_us for item in ops),
         high_us=_sum(item.high_us for item in ops),
         ops=ops,
+        rows=min((item.rows for item in counted), default=0),
+        sure=bool(counted) and not any(map(is_weak, counted)),
         notes=_notes(graph, chip, ops),
     )
+
+
+def is_weak(item: OpTime) -> bool:
+    """Does it rest on too few published rows for a headline figure?"""
+    return item.basis == "model" and item.rows < SURE_ROWS
+
+
+def _counted(ops: list[OpTime]) -> list[OpTime]:
+    """The calls that take more than a trace of the whole."""
+    least = SHARE * math.fsum(item.us for item in ops)
+    return [item for item in ops if item.us >= least]
 
 
 def call_us(call: Call, chip: Chip) -> float:
@@ -159,15 +219,17 @@ def _measured(row: Measured, calls: tuple[Call, ...]) -> OpTime:
         high_us=round(row.us * (1 + REPEAT), 3),
         basis="measured",
         source=f"{row.source} {row.case} ({row.name})",
+        rows=1,
     )
 
 
 def _modelled(call: Call, chip: Chip) -> OpTime:
     work, fit = work_of(call), read_fit()
     us = call_us(call, chip)
-    own = fit.rows.get(work.key, 0) > 0
-    sure = fit.rows.get(work.key, 0) >= SURE_ROWS
-    low, high = (fit.spread if sure else fit.unknown).get(work.family) or fit.unknown[OTHER]
+    rows, reached = fit.rows.get(work.key, 0), nearest(work)
+    seen = fit.spread if rows >= SURE_ROWS else fit.unknown
+    low, high = seen.get(work.family) or fit.unknown[OTHER]
+    low, high = widened((low, high), fit.reach, rows, reached)
     if chip.name != FITTED_ON:  # how well times carry over was never measured
         low, high = low * 0.8, high * 1.25
     return OpTime(
@@ -178,13 +240,17 @@ def _modelled(call: Call, chip: Chip) -> OpTime:
         low_us=round(us * low, 3),
         high_us=round(us * high, 3),
         basis="model",
-        source=_model_source(work, own, chip),
+        source=_model_source(work, rows, reached, chip),
+        rows=rows,
+        reach=round(min(reached, 1e9), 2),
     )
 
 
-def _model_source(work: Work, own: bool, chip: Chip) -> str:
-    if own:
-        text = f"fit of {work.key} on {read_fit().rows[work.key]} rows of {FITTED_ON}"
+def _model_source(work: Work, rows: int, reached: float, chip: Chip) -> str:
+    if rows:
+        text = f"fit of {work.key} on {rows} row{'s' * (rows > 1)} of {FITTED_ON}"
+        if reached > _FAR:
+            text += f", the nearest with {reached:.0f} times more or less work"
     elif work.family == OTHER:
         text = "generic: nothing was published of this operation"
     else:
@@ -210,6 +276,10 @@ def _notes(graph: Graph, chip: Chip, ops: list[OpTime]) -> list[str]:
     generic = sorted({item.op for item in ops if item.source.startswith("generic")})
     if generic:
         notes.append(f"nothing was published of {', '.join(generic)}: a wide guess")
+    weak = sorted({f"{item.op} on {item.rows}" for item in ops if is_weak(item)})
+    if weak:
+        text = f"rests on fewer than {SURE_ROWS} published rows: {', '.join(weak)}"
+        notes.append(f"{text}; kept out of headline figures")
     if chip.name != FITTED_ON:
         notes.append(f"the model was fitted on {FITTED_ON} and carried over to {chip.name}")
     return notes

@@ -87,6 +87,9 @@ class EagerShare(_Record):
     ratio: float
     low_ratio: float
     high_ratio: float
+    rows: int  # published rows behind the least supported call that counts
+    sure: bool  # false: too few for a headline figure
+    rests: str  # that in words, with how far it reaches
     ops: list[dict[str, object]]
 
 
@@ -255,10 +258,14 @@ def _eager(eager: Eager | None, task_us: float) -> EagerShare | None:
         ratio=eager.us / task_us,
         low_ratio=eager.low_us / task_us,
         high_ratio=eager.high_us / task_us,
+        rows=eager.rows,
+        sure=eager.sure,
+        rests=eager.rests(),
         ops=[
             {
                 "op": item.op, "us": item.us, "low_us": item.low_us, "high_us": item.high_us,
-                "basis": item.basis, "source": item.source,
+                "basis": item.basis, "source": item.source, "rows": item.rows,
+                "reach": item.reach,
             }
             for item in eager.ops
         ],
