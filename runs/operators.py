@@ -1,12 +1,17 @@
 """What the deterministic writer's kernels for MultiKernelBench would take at the tasks' own shapes.
 
-    python runs/operators.py --root CHECKOUT [--json FILE] [--search N] [TASK...]
+    python runs/operators.py --root CHECKOUT [--json FILE] [--search N] [--published] [TASK...]
 
 One row a task: estimated time, eager estimate and their ratio, share of the memory roof reached,
 what is busy, evaluations, and how long writing took (search included, capture not) by the clock and
 in seconds of processors, which a busy machine does not change much. TASK is `category` or
 `category/name`; without one, the 52 operators of the seven categories. No kernel is judged here and
 no values are computed: `npusmith bench` does that. All times are estimates of the timing model.
+
+Eager's time says on how many published rows it rests; "*" marks fewer than three, and those are
+left out of the headline. --published takes the tasks at the shapes that eager was measured with
+(their last revision before the shapes grew, out of the checkout's history); the line of those that
+were published is then a ratio without a model of eager.
 """
 
 from __future__ import annotations
@@ -15,10 +20,12 @@ import argparse
 import json
 import os
 import statistics
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from npusmith.bench.suites.multikernelbench import text_before
 from npusmith.errors import NpusmithError
 from npusmith.plan import write
 from npusmith.plan.evaluate import Evaluator
@@ -30,7 +37,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import open_task
 from npusmith.task.outline import outline
 from npusmith.timing.bottleneck import imbalance, share
-from npusmith.timing.eager import estimate
+from npusmith.timing.eager import Ratio, estimate, geometric_mean, ratio
 from npusmith.timing.roof import roof
 
 CATEGORIES = ("activation", "loss", "math", "normalization", "optimizer", "pooling", "reduce")
@@ -38,11 +45,16 @@ _UNITS = ("S", "V", "MTE2", "MTE3")
 Row = dict[str, Any]
 
 
-def measure(path: Path, chip: Chip, budget: int) -> Row:
-    """One task's row; `refused` says why there is none."""
+def measure(path: Path, chip: Chip, budget: int, root: Path | None = None) -> Row:
+    """One task's row; `refused` says why there is none. `root`: at its shapes of before."""
     name = f"{path.parent.name}/{path.stem}"
     try:
-        return row_of(name, outline(open_task(path), training=True), chip, budget)
+        if root is None:
+            return row_of(name, outline(open_task(path), training=True), chip, budget)
+        with tempfile.TemporaryDirectory(prefix="npusmith-operators-") as folder:
+            before = Path(folder) / path.name
+            before.write_text(text_before(root, path), encoding="utf-8")
+            return row_of(name, outline(open_task(before), training=True), chip, budget)
     except NpusmithError as error:
         return {"task": name, "refused": f"{error.code}: {error.message}"}
 
@@ -66,7 +78,10 @@ def row_of(name: str, graph: Graph, chip: Chip, budget: int) -> Row:
         "us": found.task_us,
         "kernel_us": found.kernel_us,
         "eager_us": eager.us,
-        "ratio": eager.us / found.task_us,
+        "ratio": ratio(eager, found.task_us).model_dump(),
+        "rows": eager.rows,
+        "sure": eager.sure,
+        "published": all(item.basis == "measured" for item in eager.ops),
         "memory": limits.memory_us / found.kernel_us,
         "compute": limits.compute_us / found.kernel_us,
         "busy": {unit: round(share(found.timing, unit), 3) for unit in _UNITS},
@@ -93,26 +108,39 @@ def paths(root: Path, names: list[str]) -> Iterator[Path]:
 
 def line(row: Mapping[str, Any]) -> str:
     if "refused" in row:
-        return f"| {row['task']} | {row['refused'][:80]} | | | | | | | | |"
+        return f"| {row['task']} | {row['refused'][:80]} | | | | | | | | | |"
     busy = ", ".join(f"{unit} {part:.0%}" for unit, part in row["busy"].items() if part >= 0.2)
+    rests = "published" if row["published"] else f"{row['rows']}{'' if row['sure'] else ' *'}"
     return (
-        f"| {row['task']} | {row['us']:.1f} | {row['eager_us']:.1f} | {row['ratio']:.2f} "
-        f"| {row['memory']:.2f} | {busy} | {row['imbalance']:.2f} | {row['evaluations']} "
+        f"| {row['task']} | {row['us']:.1f} | {row['eager_us']:.1f} | {Ratio(**row['ratio'])} "
+        f"| {rests} | {row['memory']:.2f} | {busy} | {row['imbalance']:.2f} | {row['evaluations']} "
         f"| {row['wall_s']:.1f} | {row['cpu_s']:.1f} |"
     )
 
 
 def totals(rows: list[Row]) -> str:
     timed = [row for row in rows if "us" in row]
-    ratios = [row["ratio"] for row in timed]
-    fast = {limit: sum(ratio >= limit for ratio in ratios) for limit in (0.8, 1.0)}
-    return (
-        f"{len(timed)} of {len(rows)} timed; at least 0.8 x eager {fast[0.8]}, 1.0 x {fast[1.0]}; "
-        f"geometric mean {statistics.geometric_mean(ratios):.2f}; memory roof median "
-        f"{statistics.median(row['memory'] for row in timed):.2f}; written in "
+    parts = {
+        "headline, eager on three rows or more, or published": [r for r in timed if r["sure"]],
+        "all, also eager on 0 to 2 rows (*)": timed,
+        "eager published at these shapes": [r for r in timed if r["published"]],
+    }
+    lines = [f"{len(timed)} of {len(rows)} timed"]
+    lines += [f"{name}: {of(mine)}" for name, mine in parts.items() if mine]
+    lines.append(
+        f"memory roof median {statistics.median(row['memory'] for row in timed):.2f}; written in "
         f"{statistics.median(row['wall_s'] for row in timed):.1f} s, "
         f"{statistics.median(row['cpu_s'] for row in timed):.1f} s of processors (medians)"
     )
+    return "\n".join(lines)
+
+
+def of(rows: list[Row]) -> str:
+    """Geometric mean of the ratios with its range, and how many reach eager."""
+    ratios = [Ratio(**row["ratio"]) for row in rows]
+    fast = {limit: sum(item.value >= limit for item in ratios) for limit in (0.8, 1.0)}
+    mean = geometric_mean(ratios)
+    return f"{len(rows)}: {mean}; at least 0.8 x eager {fast[0.8]}, 1.0 x {fast[1.0]}"
 
 
 def main() -> None:
@@ -121,15 +149,17 @@ def main() -> None:
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--json", type=Path, help="rows as JSON lines, appended")
     parser.add_argument("--search", type=int, default=0, help="schedules to try; 0: none")
+    parser.add_argument("--published", action="store_true", help="at the shapes of before")
     parser.add_argument("--chip", default="910B2")
     options = parser.parse_args()
     chip, rows = find_chip(options.chip), []
-    head = "Task | us | eager us | eager / us | memory roof | busy | imbalance | evaluations"
-    head += " | s | cpu s"
+    head = "Task | us | eager us | eager / us | eager's rows | memory roof | busy | imbalance"
+    head += " | evaluations | s | cpu s"
     print(f"| {head} |")
-    print("|---" * 10 + "|")
+    print("|---" * 11 + "|")
     for path in paths(options.root, options.tasks):
-        rows.append(measure(path, chip, options.search))
+        before = options.root if options.published else None
+        rows.append(measure(path, chip, options.search, before))
         print(line(rows[-1]), flush=True)
         if options.json is not None:
             with options.json.open("a", encoding="utf-8") as file:

@@ -298,3 +298,21 @@ def test_what_was_checked_at_the_true_shape_is_counted_by_task() -> None:
     ]
     found = summarize([make_item(item) for item in words], records).overall.true_shape
     assert found == {"right": 1, "not run": 1}
+
+
+def test_an_eager_time_from_too_few_rows_stays_out_of_the_geometric_mean() -> None:
+    ends = {"time_us": 10.0, "roof_us": 5.0}
+    items = [make_item("a"), make_item("b"), make_item("c")]
+    records = [
+        make_record("a", 0, eager_us=20.0, eager_low_us=10.0, eager_high_us=80.0, **ends),
+        make_record("b", 0, eager_us=80.0, eager_low_us=40.0, eager_high_us=90.0, **ends),
+        make_record(
+            "c", 0, eager_us=1e6, eager_low_us=1.0, eager_high_us=1e8, eager_weak=True, **ends
+        ),
+    ]
+    group = summarize(items, records).overall
+    assert (group.rates["geomean"].value, group.rates["geomean"].n) == (pytest.approx(4.0), 2)
+    assert group.rates["geomean_least"].value == pytest.approx(2.0)
+    assert group.rates["geomean_most"].value == pytest.approx(math.sqrt(72))
+    assert group.few_rows == 1
+    assert group.fast["strict"]["1"] == 3  # the shares are of all tasks

@@ -26,6 +26,8 @@ COLUMNS: dict[str, str] = {
     "rung": "string", "cheating": "string", "weak_task": "string", "findings": "string",
     "error": "string",
     "skipped": "string", "time_us": "float64", "eager_us": "float64", "eager_basis": "string",
+    "eager_low_us": "float64", "eager_high_us": "float64", "eager_rows": "int64",
+    "eager_weak": "bool",
     "roof_us": "float64", "time_note": "string", "true_shape": "string", "accuracy": "float64",
     "seconds": "float64",
     "candidate": "string",

@@ -9,7 +9,9 @@ Definitions, each over the tasks for which it could be measured (docs/bench.md h
   conventions: "strict" (speedup > p, KernelBench) and "at_least" (speedup >= p, AscendCraft). For
   several samples of a task it is event@1.
 - best@k: the expected best speedup among k samples; one that is not correct counts as 0.
-- geomean: geometric mean of the speedups of correct kernels, over samples and then over tasks.
+- geomean: geometric mean of the speedups of correct kernels, over samples, then over tasks. Tasks
+  whose eager time is estimated from fewer than three published rows are counted apart (`few_rows`)
+  and left out. geomean_least and geomean_most: the same with the ends of the estimates' intervals.
 - score: CANN-bench's, 0 to 100 and more: 20 for compiling, 30 for the share of right cases, 50 for
   how near the time of the right cases comes to what the hardware allows.
 
@@ -74,6 +76,7 @@ class Group(BaseModel):
     trusted: int  # correct, strict, and without a finding of level error
     cheating: int
     weak: int  # tasks whose check a do-nothing kernel passes
+    few_rows: int = 0  # timed tasks whose eager estimate rests on too few rows: not in geomean
     untimed: int  # tasks with a correct kernel and no time
     true_shape: dict[str, int] = {}  # of reduced tasks: what a check at the true shape said
     fast: dict[str, dict[str, int | None]]  # convention -> threshold -> tasks; None: no times
@@ -178,6 +181,8 @@ class Sample:
     events: dict[str, bool | None]
     speedup: float | None = None
     score: float | None = None
+    least: float | None = None  # the speedup over the ends of the eager estimate's interval
+    most: float | None = None
 
 
 @dataclass(slots=True)
@@ -193,7 +198,10 @@ class Task:
     right: int = 0  # correct ones
     known: list[int] = field(default_factory=lambda: [0] * len(_PLACES))  # say yes or no
     seen: list[int] = field(default_factory=lambda: [0] * len(_PLACES))  # say yes
+    few_rows: bool = False  # its eager time is estimated from too few published ones
     speedups: list[float] = field(default_factory=list)  # of correct samples
+    least: list[float] = field(default_factory=list)  # the same, by the ends of the interval
+    most: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
 
     def add(self, sample: Sample) -> None:
@@ -208,6 +216,9 @@ class Task:
             self.seen[place] += 1
         if sample.speedup is not None and sample.events["correct"]:
             self.speedups.append(sample.speedup)
+            if sample.least is not None and sample.most is not None:
+                self.least.append(sample.least)
+                self.most.append(sample.most)
         if sample.score is not None:
             self.scores.append(sample.score)
 
@@ -215,14 +226,18 @@ class Task:
 def sample_of(records: Sequence[Record]) -> Sample:
     """All trials of one sample: an event holds when it holds in each of them."""
     if len(records) == 1:  # nearly all samples are
-        return Sample(_events(records[0]), _speedup(records[0]), _score(records[0]))
+        return Sample(
+            _events(records[0]), _speedup(records[0]), _score(records[0]), *_ends(records[0])
+        )
     parts = [_events(record) for record in records]
     events = {name: _all([part[name] for part in parts]) for name in EVENTS}
     if events["compiled"] is not None:
         events["cheating"] = any(record.cheating for record in records)
     speedups = [_speedup(record) for record in records]
     scores = [_score(record) for record in records]
-    return Sample(events, _middle(speedups), _middle(scores))
+    ends = [_ends(record) for record in records]
+    least, most = _middle([low for low, _ in ends]), _middle([high for _, high in ends])
+    return Sample(events, _middle(speedups), _middle(scores), least, most)
 
 
 def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task]:
@@ -235,6 +250,7 @@ def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task
     for record in records:
         task = tasks[record.item]
         task.weak |= bool(record.weak_task)
+        task.few_rows |= record.eager_weak
         task.true_shape = _better(task.true_shape, record.true_shape.partition(":")[0])
         if record.trial == 0 and _trials(record) == 1:
             task.add(sample_of([record]))
@@ -286,6 +302,15 @@ def _speedup(record: Record) -> float | None:
     if record.time_us is None or record.eager_us is None or record.time_us <= 0:
         return None
     return record.eager_us / record.time_us
+
+
+def _ends(record: Record) -> tuple[float | None, float | None]:
+    """The speedup if eager took as little, and as long, as its interval says."""
+    if _speedup(record) is None or not record.time_us:
+        return None, None
+    ends = record.eager_low_us, record.eager_high_us
+    low, high = (None if end is None else end / record.time_us for end in ends)
+    return low, high
 
 
 def _score(record: Record) -> float | None:
@@ -397,6 +422,7 @@ def _group(rows: Sequence[Task], columns: _Columns, places: _Places) -> Group:
         trusted=having("trusted"),
         cheating=having("cheating"),
         weak=sum(task.weak for task in tasks),
+        few_rows=sum(task.few_rows and bool(task.speedups) for task in tasks),
         untimed=sum(task.right > 0 and not task.speedups for task in tasks),
         true_shape=dict(Counter(task.true_shape for task in tasks if task.true_shape)),
         fast={
@@ -414,7 +440,7 @@ def _rates(tasks: Sequence[Task], columns: _Columns, places: _Places) -> dict[st
     if not any(task.speedups for task in tasks):  # points for compiling say nothing alone
         part["score"] = np.full(len(tasks), np.nan)
     figures = _figures(part)
-    return {**figures, "geomean": _exp(figures["geomean"])}
+    return figures | {name: _exp(figures[name]) for name in _GEOMETRIC}
 
 
 def _has_times(tasks: Sequence[Task]) -> bool:
@@ -426,6 +452,7 @@ def _is_timed(name: str) -> bool:
     return name.startswith(("fast_", "speedup_", "best@"))
 
 
+_GEOMETRIC = ("geomean", "geomean_least", "geomean_most")
 _RATED = {"compile": "compiled", "pass": "correct"} | {
     name: name for name in ("official", "strict", "precise", "trusted")
 }
@@ -448,7 +475,8 @@ def _columns(rows: Sequence[Task]) -> _Columns:
             columns[f"speedup_{p:g}@{k}"] = at(fast_name(p, "at_least"), k)
         columns[f"best@{k}"] = np.array([_best(task, k) for task in rows])
     columns |= {name: at(name, 1) for name in _FAST}
-    columns["geomean"] = np.array([_mean([math.log(x) for x in task.speedups]) for task in rows])
+    for name, ends in zip(_GEOMETRIC, ("speedups", "least", "most"), strict=True):
+        columns[name] = np.array([_log_mean(task, getattr(task, ends)) for task in rows])
     columns["score"] = np.array([_mean(task.scores) for task in rows])
     return columns
 
@@ -466,6 +494,11 @@ def _best(task: Task, k: int) -> float:
     if n < k or len(task.speedups) != task.right:
         return math.nan
     return expected_best([*task.speedups, *[0.0] * (n - task.right)], k)
+
+
+def _log_mean(task: Task, ratios: Sequence[float]) -> float:
+    """NaN, which is left out, for a task whose eager time rests on too little."""
+    return math.nan if task.few_rows else _mean([math.log(ratio) for ratio in ratios])
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -133,7 +133,11 @@ class Record(BaseModel):
     skipped: str = ""
     time_us: float | None = None  # of the kernel, as estimated on the twin
     eager_us: float | None = None
+    eager_low_us: float | None = None  # of its interval
+    eager_high_us: float | None = None
     eager_basis: str = ""  # "measured", "model", or both
+    eager_rows: int | None = None  # published rows that the estimate rests on
+    eager_weak: bool = False  # too few for a headline figure
     roof_us: float | None = None  # the chip's own bound for this work (CANN-bench's hardware time)
     time_note: str = ""  # why a right kernel has no time, or that it was extrapolated
     true_shape: str = ""  # of a reduced item, its check there: "right: ...", "wrong", "not run"

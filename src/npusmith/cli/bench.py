@@ -368,6 +368,11 @@ def _show(
         (f"a do-nothing kernel passes the check of {every.weak} tasks", every.weak),
         (f"{every.cheating} tasks have a sample that computes outside the kernel", every.cheating),
         (f"{every.untimed} correct tasks have no time", every.untimed),
+        (
+            f"{every.few_rows} timed tasks have an eager time estimated from fewer than three "
+            "published rows: left out of geomean",
+            every.few_rows,
+        ),
     ):
         if count:
             screen.line(f"  {text}", "yellow")

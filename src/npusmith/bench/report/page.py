@@ -135,6 +135,8 @@ _BY_K = (
 _CONVENTIONS = ("strict: faster than p", "at least p times as fast")
 _SINGLE = (
     ("geomean", "geometric mean speedup of correct kernels", "times"),
+    ("geomean_least", "... by the low ends of the eager estimates", "times"),
+    ("geomean_most", "... by the high ends", "times"),
     ("score", "CANN-bench's score, mean of tasks", "points"),
 )
 OUTCOMES = (

@@ -36,7 +36,11 @@ class Bounds(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     eager_us: float | None = None
+    eager_low_us: float | None = None
+    eager_high_us: float | None = None
     eager_basis: str = ""  # "measured", "model", or "measured and model" for a graph with both
+    eager_rows: int | None = None  # published rows behind it (timing/eager.py)
+    eager_weak: bool = False
     roof_us: float | None = None  # CANN-bench's hardware time
     shapes: list[list[int]] = []  # of the tensors that forward takes
     why: str = ""
@@ -89,7 +93,11 @@ def _capture(task: Task, chip: str) -> Bounds:
         return Bounds(why=f"no estimate: {type(error).__name__}: {error}"[:300])
     return Bounds(
         eager_us=eager.us if eager.us > 0 else None,
+        eager_low_us=eager.low_us if eager.us > 0 else None,
+        eager_high_us=eager.high_us if eager.us > 0 else None,
         eager_basis=_basis(eager),
+        eager_rows=eager.rows if eager.us > 0 else None,
+        eager_weak=eager.us > 0 and not eager.sure,
         roof_us=least.hardware_us if least.hardware_us > 0 else None,
         shapes=_shapes(graph),
         note=_EVAL if _TRAINED.search(task.text) else "",

@@ -91,7 +91,7 @@ class MultiKernelBench(TorchSuite):
     def text_of(self, path: Path, name: str) -> str:
         """The reference, of the revision and in the type that the options ask for."""
         original = self.options.shapes == "original"
-        text = _text_before(self.root, path) if original else read_text(path)
+        text = text_before(self.root, path) if original else read_text(path)
         dtype = self.options.dtype
         grouped = "def get_input_groups" in text  # its files of shapes name types of their own
         return text + _NARROWED.format(dtype=dtype) if dtype and not grouped else text
@@ -139,7 +139,7 @@ class MultiKernelBench(TorchSuite):
         return _prompt(read_text(pieces), (reference, read_text(shown), read_text(answer)), names)
 
 
-def _text_before(root: Path, path: Path) -> str:
+def text_before(root: Path, path: Path) -> str:
     """A file as it was before the shapes grew, out of the checkout's history."""
     name = path.relative_to(root).as_posix()
     command = ["git", "-C", str(root), "show", f"{ORIGINAL}:{name}"]

@@ -51,7 +51,9 @@ def add_times(
         notes.append(f"no eager time: {why}")
     else:
         record.eager_us, record.roof_us = bounds.eager_us, bounds.roof_us
-        record.eager_basis = bounds.eager_basis
+        record.eager_low_us, record.eager_high_us = bounds.eager_low_us, bounds.eager_high_us
+        record.eager_basis, record.eager_rows = bounds.eager_basis, bounds.eager_rows
+        record.eager_weak = bounds.eager_weak
         if record.provenance.get("mode") == "training":
             notes.append(bounds.note)
     folder.mkdir()
