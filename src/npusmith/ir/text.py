@@ -52,7 +52,7 @@ from npusmith.ir.nodes import (
 )
 
 # How tightly an operator binds, as in Python.
-_CHOICE, _OR, _AND, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(8)
+_CHOICE, _OR, _AND, _COMPARE, _SUM, _PRODUCT, UNARY, ATOM = range(8)
 
 _LEVELS: dict[BinOp, int] = {
     BinOp.OR: _OR,
@@ -94,49 +94,62 @@ def show_number(value: float) -> str:
 def _expr(expr: Expr) -> tuple[str, int]:
     match expr:
         case Const(value):
-            text = show_number(value)
-            return text, _UNARY if text.startswith("-") else _ATOM
+            return number(value)
         case Name(name):
-            return name, _ATOM
+            return name, ATOM
         case Binary():
-            return _binary(expr)
+            return infix(expr.op, _expr(expr.left), _expr(expr.right))
         case Negate(value):
-            return _negate(value), _UNARY
+            return _negate(value), UNARY
         case Call(fn, args):
-            return f"{fn.value}({_list(args)})", _ATOM
+            return f"{fn.value}({_list(args)})", ATOM
         case Choice(cond, then, other):
             parts = (_inside(then, _OR), _inside(cond, _OR), _inside(other, _CHOICE))
             return "{} if {} else {}".format(*parts), _CHOICE
         case Dim(tensor, index):
-            return f"{tensor}.shape[{index}]", _ATOM
+            return f"{tensor}.shape[{index}]", ATOM
         case Size(tensor):
-            return f"{tensor}.size", _ATOM
+            return f"{tensor}.size", ATOM
         case ChipFact(name):
-            return f"chip.{name}", _ATOM
+            return f"chip.{name}", ATOM
         case CoreId():
-            return "core_id()", _ATOM
+            return "core_id()", ATOM
         case CoreCount():
-            return "core_count()", _ATOM
+            return "core_count()", ATOM
         case Value(source):
-            return f"value({show_view(source)})", _ATOM
+            return f"value({show_view(source)})", ATOM
 
 
-def _binary(expr: Binary) -> tuple[str, int]:
-    level = _LEVELS[expr.op]
+def infix(op: BinOp, left: tuple[str, int], right: tuple[str, int]) -> tuple[str, int]:
+    """Two texts with how tightly each binds, joined by an operator; the one place for parentheses.
+
+    `a - (b - c)`, `a / (b * c)`: operators associate to the left.
+    """
+    level = _LEVELS[op]
     # comparisons do not associate: a < b < c would be read as a chain
-    left = _inside(expr.left, level + (level == _COMPARE))
-    return f"{left} {expr.op.value} {_inside(expr.right, level + 1)}", level
+    first = _held(left, level + (level == _COMPARE))
+    return f"{first} {op.value} {_held(right, level + 1)}", level
+
+
+def number(value: float) -> tuple[str, int]:
+    """A literal with how tightly it binds."""
+    text = show_number(value)
+    return text, UNARY if text.startswith("-") else ATOM
 
 
 def _negate(value: Expr) -> str:
     # a minus glued to a number belongs to the number, so -(3) is what negates the number 3
-    if isinstance(value, Const) and _expr(value)[1] == _ATOM:
+    if isinstance(value, Const) and _expr(value)[1] == ATOM:
         return f"-({_expr(value)[0]})"
-    return "-" + _inside(value, _UNARY)
+    return "-" + _inside(value, UNARY)
 
 
 def _inside(expr: Expr, least: int) -> str:
-    text, level = _expr(expr)
+    return _held(_expr(expr), least)
+
+
+def _held(part: tuple[str, int], least: int) -> str:
+    text, level = part
     return text if level >= least else f"({text})"
 
 

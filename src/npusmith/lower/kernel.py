@@ -8,7 +8,7 @@ from math import isinf
 
 from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, SyncCores, TensorRole
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import Block, bodies, names_read, statements, values
+from npusmith.ir.walk import Block, bodies, names, names_read, statements, values
 from npusmith.lower.cpp import real
 from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
@@ -121,6 +121,7 @@ def _constants(program: Program, spell: Spelling, body: str) -> list[str]:
     """Module constants that the kernel uses."""
     lines = []
     read = names_read(program.kernel.body)
+    read |= {item for buffer in program.kernel.buffers for item in names(buffer.named or Const(0))}
     for name, value in program.consts:
         if name not in read or isinf(value):  # an infinity is written out where it is used
             continue
@@ -158,7 +159,7 @@ def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> lis
 
 def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
     assert isinstance(buffer.length, Const)  # normalize has run
-    size = f"{buffer.length.value} * sizeof({buffer.dtype.cpp})"
+    size = f"{spell.factor(buffer.named or buffer.length)} * sizeof({buffer.dtype.cpp})"
     count = "" if buffer.role is Role.VECCALC else f"{buffer.depth}, "
     return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
 

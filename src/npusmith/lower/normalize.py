@@ -73,4 +73,4 @@ def _with_length(buffer: Buffer, consts: Mapping[str, int | float]) -> Buffer:
             Place(line=buffer.line),
             seen=str(buffer.length),
         )
-    return replace(buffer, length=Const(length))
+    return replace(buffer, length=Const(length), named=buffer.named or buffer.length)

@@ -62,6 +62,7 @@ class Space:
     legal: tuple[Expr, ...] = ()  # what holds for the input shapes that are served
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     cache: dict[Value, frozenset[int]] = field(default_factory=dict)
+    named: dict[Value, tuple[str, str]] = field(default_factory=dict)  # names in formulas
     backward: dict[int, bool] = field(default_factory=dict)  # which way scans run along a group
 
     def axes(self, value: Value) -> frozenset[int]:

@@ -15,7 +15,7 @@ from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.block import Block, staged
-from npusmith.plan.formula import formula
+from npusmith.plan.formula import explained, formula
 from npusmith.plan.fronts import write_front
 from npusmith.plan.host import Sizes
 from npusmith.plan.names import tensor_name
@@ -147,7 +147,7 @@ def _program(
 def _doc(space: Space, name: str, targets: list[Target]) -> str:
     formulas = [f"{t.name} = {formula(space, t.output.value)}" for t in targets]
     sizes = " x ".join(group.name for group in space.groups) or "one number"
-    return "\n".join([f"{name} over {sizes}", *formulas])
+    return "\n".join([f"{name} over {sizes}", *formulas, *explained(space)])
 
 
 # -------------------------------------------------------------------------------------------- spec
