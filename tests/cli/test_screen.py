@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 
 from npusmith.cli.exits import Exit, exit_for
+from npusmith.cli.main import call
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
 from npusmith.cli.verdict import show_verdict, verdict_reply
 from npusmith.errors import Level
+from npusmith.store.record import to_json
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.twin.finding import Finding
 
-HOSTILE = "[bold red]\x1b[2J\x1b]0;owned\x07\u202e"
+HOSTILE = "[bold red]\x1b[2J\x1b]0;owned\x07\u202e\x9b2J\u061c\u2028"
 
 
 def make(rung: Rung = Rung.VALUES, verdict: str = "pass", **more: object) -> Verdict:
@@ -173,3 +176,20 @@ def test_progress_names_each_step_once_and_where_it_stopped() -> None:
     assert [line.split(" s  ")[1][:10].strip() for line in lines] == ["read  a.py", "judge  [bo"]
     assert lines[1].endswith("(stopped)")
     assert "\x1b" not in stream.getvalue()
+
+
+def test_no_way_to_a_terminal_lets_strangers_text_command_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People, --json, and the traceback of a defect: each has its own way out."""
+
+    def job(steps: Steps) -> object:
+        raise RuntimeError(HOSTILE)
+
+    monkeypatch.setattr("npusmith.cli.main.build", lambda: lambda **_: job)
+    for args in ((), ("--json",)):
+        assert call(args) == Exit.ENVIRONMENT
+        said = "".join(capsys.readouterr())
+        assert "owned" in said and "RuntimeError" in said
+        assert not [mark for mark in "\x1b\x07\x9b\u202e\u061c\u2028" if mark in said]
+    assert json.loads(to_json({"a": HOSTILE})) == {"a": HOSTILE}

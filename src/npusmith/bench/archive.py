@@ -10,14 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from npusmith.bench.metrics import Summary, Task, summarize_tasks, tasks_of
 from npusmith.bench.model import Candidate, Item, Record
 from npusmith.bench.plan import Plan
 from npusmith.bench.runner import read_candidate, read_plan
-from npusmith.errors import NpusmithError, Place
-from npusmith.store.database import Kept, Store, open_store
+from npusmith.store.database import Kept, Store, open_store, whole
 
 
 class Run:
@@ -28,19 +25,26 @@ class Run:
         self.plan: Plan = read_plan(store)
 
     def items(self) -> Iterator[Item]:
-        return (Item.model_validate_json(text) for text in self.store.items())
+        for text in self.store.items():
+            with whole(self.store.path, "an item"):
+                item = Item.model_validate_json(text)
+            yield item
 
     def records(self, item: str = "") -> Iterator[Record]:
         """Without trials, messages and timeline; `full` adds them."""
         return (self._read(kept) for kept in self.store.records(item))
 
     def full(self, record: Record) -> Record:
-        return record.model_copy(update=_detail(self.store.detail(record.key)))
+        text = self.store.detail(record.key)
+        with whole(self.store.path, f"the detail of a record of {record.item}"):
+            return record.model_copy(update=_detail(text))
 
     def candidate(self, record: Record) -> Candidate:
         """What was judged."""
         found = read_candidate(self.store, record.item, record.sample)
-        assert found is not None  # a record has one: see Store.finish
+        with whole(self.store.path, f"a response of {record.item}"):
+            if found is None:
+                raise ValueError("it is not there")  # a record has one: see Store.finish
         return found
 
     def tasks(self) -> dict[str, Task]:
@@ -63,11 +67,8 @@ class Run:
         }
 
     def _read(self, kept: Kept) -> Record:
-        try:
+        with whole(self.store.path, f"the record of {kept.item}"):
             return Record.model_validate_json(kept.data)
-        except ValidationError as error:
-            message = f"{self.store.path}: the record of {kept.item} cannot be read: {error}"
-            raise NpusmithError("store-damaged", message, Place(str(self.store.path))) from error
 
 
 @contextmanager

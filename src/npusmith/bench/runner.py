@@ -20,7 +20,7 @@ from npusmith.bench.plan import Plan, freeze
 from npusmith.bench.pool import Away, Engine, Event, Judged, Lost, Proposed
 from npusmith.bench.work import DETAILS, Job, WriterAway, blank, propose, refused, signed
 from npusmith.errors import NpusmithError, Place
-from npusmith.store.database import LEASE, Store, Unit, myself, open_store
+from npusmith.store.database import LEASE, Store, Unit, myself, open_store, whole
 
 ATTEMPTS = 2  # of a unit whose worker dies
 _TICK = 0.5  # seconds to wait for an event
@@ -71,7 +71,12 @@ def read_plan(store: Store) -> Plan:
     text = store.setting(_PLAN)
     if not text:
         raise NpusmithError("run-missing", f"{store.path} has no plan yet", Place(str(store.path)))
-    return Plan.model_validate_json(text)
+    return _plan(store, text)
+
+
+def _plan(store: Store, text: str) -> Plan:
+    with whole(store.path, "the plan"):
+        return Plan.model_validate_json(text)
 
 
 def _settle(store: Store, plan: Plan, folder: Path, resume: bool) -> None:
@@ -81,7 +86,7 @@ def _settle(store: Store, plan: Plan, folder: Path, resume: bool) -> None:
             raise NpusmithError("run-exists", f"{folder} holds a run", Place(str(folder)))
         store.replace(_PLAN, plan.model_dump_json())
     text = store.settle(_PLAN, plan.model_dump_json())
-    old = Plan.model_validate_json(text)
+    old = _plan(store, text)
     differ = [name for name, value in plan.terms.items() if old.terms[name] != value]
     if differ:
         raise NpusmithError(
@@ -144,7 +149,9 @@ class _Run:
         if not isinstance(self._writer, Sourced):
             return
         for sample, digest, data in self._store.proposals(item.name):
-            if json.loads(data).get("source", "") == self._writer.source(item, sample):
+            with whole(self._store.path, f"a response of {item.name}"):
+                source = json.loads(data).get("source", "")
+            if source == self._writer.source(item, sample):
                 continue
             now = propose(self._plan, self._suite, self._writer, item, sample)
             if now.digest != digest:
@@ -160,7 +167,9 @@ class _Run:
         return len(units) < free
 
     def _give(self, unit: Unit) -> None:
-        item = Item.model_validate_json(self._store.item(unit.item))
+        text = self._store.item(unit.item)
+        with whole(self._store.path, f"item {unit.item}"):
+            item = Item.model_validate_json(text)
         candidate = read_candidate(self._store, unit.item, unit.sample)
         job = Job(
             unit=unit.id, item=item, sample=unit.sample, trial=unit.trial, candidate=candidate
@@ -225,8 +234,10 @@ def read_candidate(store: Store, item: str, sample: int) -> Candidate | None:
     if row is None:
         return None
     digest, rest = row
-    form, files = json.loads(store.candidate(digest))
-    return Candidate.model_validate(json.loads(rest) | {"format": form, "files": files})
+    body = store.candidate(digest)
+    with whole(store.path, f"a response of {item}"):
+        form, files = json.loads(body)
+        return Candidate.model_validate(json.loads(rest) | {"format": form, "files": files})
 
 
 def _word(record: Record) -> str:

@@ -113,7 +113,9 @@ def _caught(error: BaseException) -> Reply:
         return _failure("interrupted", "stopped before the end")
     if isinstance(error, OSError) and (code := refusal(error)):
         return _failure(code, str(error))
-    traceback.print_exception(error, file=sys.stderr)
+    from npusmith.report.text import plain
+
+    sys.stderr.write(plain("".join(traceback.format_exception(error))))
     return _failure("internal", f"{type(error).__name__}: {error}")
 
 

@@ -6,7 +6,7 @@ import re
 
 REPORT = "report.html"  # its name in a result folder
 # C0 without newline and tab, DEL, C1, and the marks that reorder text on a screen
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def plain(text: str) -> str:

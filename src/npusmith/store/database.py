@@ -72,6 +72,7 @@ class Layout:
 
 
 _RUN = Layout()
+_BROKEN = (ValueError, TypeError, KeyError, AttributeError, zlib.error)
 
 
 def open_store(folder: Path, *, create: bool = False) -> Store:
@@ -84,6 +85,8 @@ def open_store(folder: Path, *, create: bool = False) -> Store:
 
 def open_file(path: Path, layout: Layout = _RUN) -> sqlite3.Connection:
     """A SQLite file of ours, made where there is none, with the newest layout."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be read for ever
+        raise NpusmithError("file-unusable", f"{path} is not a plain file", Place(str(path)))
     with named_file(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         link = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
@@ -262,10 +265,8 @@ class Store(File):
         rows = self._rows("SELECT body FROM candidates WHERE digest = ?", digest)
         if not rows:
             raise _damaged(self.path, f"candidate {digest[:12]} is not there")
-        try:
+        with whole(self.path, f"candidate {digest[:12]}"):
             return unpack(rows[0][0])
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise _damaged(self.path, f"candidate {digest[:12]}: {error}") from error
 
     def finish(self, unit: int, key: str, candidate: str, data: str, detail: str) -> bool:
         """Writes the record of a unit, once.
@@ -311,7 +312,8 @@ class Store(File):
     def detail(self, key: str) -> str:
         """The second half of a record."""
         rows = self._rows("SELECT detail FROM records WHERE key = ?", key)
-        return unpack(rows[0][0]) if rows else "{}"
+        with whole(self.path, f"the detail of record {key[:12]}"):
+            return unpack(rows[0][0]) if rows else "{}"
 
     # ---- trust
 
@@ -328,7 +330,7 @@ class Store(File):
             ):
                 try:
                     same = _digest(data, unpack(detail)) == digest
-                except (zlib.error, UnicodeDecodeError):
+                except _BROKEN:
                     same = False
                 if not same:
                     wrong.append(f"record {key[:12]}: its text is not what was written")
@@ -361,7 +363,9 @@ class Store(File):
 
     def _each(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with named_file(self.path):
-            yield from self._link.execute(query, values)
+            # Not `yield from`: an iterator left behind would close a cursor of a closed file.
+            for row in self._link.execute(query, values):  # noqa: UP028
+                yield row
 
 
 _RULES = {
@@ -499,6 +503,18 @@ def _damaged(path: Path, what: str) -> NpusmithError:
 
 
 @contextmanager
+def whole(path: Path, what: str) -> Iterator[None]:
+    """Raises store-damaged for a value of a store that is not of the form in which it was kept.
+
+    Inside stand only the lines that read the value: a ValueError there is the value's.
+    """
+    try:
+        yield
+    except _BROKEN as error:  # pydantic's and JSON's errors are ValueErrors
+        raise _damaged(path, f"{what}: {str(error)[:300]}") from error
+
+
+@contextmanager
 def named_file(path: Path) -> Iterator[None]:
     """Raises what SQLite refuses as an error with a code."""
     try:
@@ -507,17 +523,25 @@ def named_file(path: Path) -> Iterator[None]:
         code = _code(error, path)
         if not code:
             raise
-        raise NpusmithError(code, f"{path}: {error}", Place(str(path))) from error
+        raise NpusmithError(code, f"{path}: {str(error)[:300]}", Place(str(path))) from error
+    except UnicodeDecodeError as error:  # of a name in the file
+        raise _damaged(path, str(error)) from error
 
 
 def _code(error: sqlite3.Error, path: Path) -> str:
     number = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the family
+    if number == 0 and isinstance(error, sqlite3.OperationalError):
+        return "store-damaged"  # Python's own: a text that is no text
     if number == sqlite3.SQLITE_FULL or (number == sqlite3.SQLITE_IOERR and _crowded(path)):
         return "disk-full"
     return {
         sqlite3.SQLITE_BUSY: "store-busy",
         sqlite3.SQLITE_LOCKED: "store-busy",
         sqlite3.SQLITE_CORRUPT: "store-damaged",
+        # Our statements fit our layout: a table or column that lacks, or a key that is there twice
+        sqlite3.SQLITE_ERROR: "store-damaged",
+        sqlite3.SQLITE_CONSTRAINT: "store-damaged",
+        sqlite3.SQLITE_MISMATCH: "store-damaged",
         sqlite3.SQLITE_NOTADB: "store-damaged",
         sqlite3.SQLITE_IOERR: "store-damaged",
         sqlite3.SQLITE_READONLY: "file-denied",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,11 +13,17 @@ from npusmith import __version__
 RESULT = "result.json"
 _MARK = "made_by"
 _MOST_BYTES = 64 << 20  # of a result.json; whatever is larger is not ours
+# DEL, C1 and the marks that reorder text, as in report/text.py; JSON escapes what is below a space
+_OBEYED = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def to_json(data: object, *, indent: int | None = 2) -> str:
-    """JSON text of plain data; strict: figures that JSON has no number for become strings."""
-    return json.dumps(_strict(data), indent=indent, allow_nan=False, ensure_ascii=False)
+    """JSON text of plain data; strict: figures that JSON has no number for become strings.
+
+    What a terminal would obey is escaped: such a document is often read on one.
+    """
+    text = json.dumps(_strict(data), indent=indent, allow_nan=False, ensure_ascii=False)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def write_result(folder: Path, data: Mapping[str, object]) -> Path:

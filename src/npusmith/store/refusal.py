@@ -20,6 +20,10 @@ _CODES: dict[int, str] = {
     errno.EEXIST: "file-denied",
     errno.ENAMETOOLONG: "file-denied",
     errno.ENOENT: "file-missing",
+    errno.EISDIR: "file-unusable",
+    errno.ELOOP: "file-unusable",
+    errno.ENXIO: "file-unusable",
+    errno.EIO: "file-unusable",
 }
 
 

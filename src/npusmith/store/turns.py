@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import NpusmithError, Place
-from npusmith.store.database import Store, open_store, pack, unpack
+from npusmith.store.database import Store, open_store, pack, unpack, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,11 @@ class Journal(Store):
             "SELECT number, data, request, reply, outcome FROM turns WHERE session = ?"
             " ORDER BY number", session,
         )  # fmt: skip
-        return [
-            Turn(row[0], row[1], *(unpack(part) if part else "" for part in row[2:]))
-            for row in rows
-        ]
+        with whole(self.path, f"the turns of {session}"):
+            return [
+                Turn(row[0], row[1], *(unpack(part) if part else "" for part in row[2:]))
+                for row in rows
+            ]
 
     def spent(self) -> Spent:
         ((turns, tokens, usd),) = self._rows(
@@ -137,7 +138,8 @@ class Journal(Store):
     def known(self, key: str) -> str:
         """What was found of the same candidate before; "" when it is new."""
         rows = self._rows("SELECT data FROM judged WHERE key = ?", key)
-        return unpack(rows[0][0]) if rows else ""
+        with whole(self.path, "a judged candidate"):
+            return unpack(rows[0][0]) if rows else ""
 
     def learn(self, key: str, data: str) -> None:
         with self._writing() as link:
