@@ -976,6 +976,24 @@ _TWIN_ORDER: list[Code] = [
     *_rows(
         "twin",
         (
+            "wild-pointer",
+            "Device code touches, or jumps to, memory that is not the kernel's.",
+            "its own stack and on-chip memory, its tensors, constants and functions",
+            "use LocalTensor and GlobalTensor; look for an index or a pointer that runs away",
+        ),
+        (
+            "global-write",
+            "Device code writes a global or static variable.",
+            "members of the kernel's class, local variables, workspace",
+            "make it a member; what cores share goes into workspace",
+        ),
+        (
+            "raw-pointer",
+            "A kernel moves data through raw pointers instead of by copies and instructions.",
+            "a few scalars; more than that by DataCopy and vector instructions",
+            "DataCopy to UB, compute there, DataCopy back; the scalar unit takes one word a time",
+        ),
+        (
             "hazard",
             "Two pipes of a core touch the same bytes, and nothing makes the second wait.",
             "an event, a queue or a barrier between the two",
@@ -1328,6 +1346,12 @@ _TWIN_HOST: list[Code] = [
             "use templates and plain loops; take memory from TPipe",
         ),
         (
+            "cheat-platform",
+            "The kernel asks what it is compiled with or on, or steps around the twin's checks.",
+            "plain Ascend C, the same on the twin and on the chip",
+            "remove the attribute, the builtin, the assembly or the macro of the compiler",
+        ),
+        (
             "format-syntax",
             "A submission is neither the Python nor the JSON that its format asks for.",
             "one Python file with six strings, or one JSON object with sources",
@@ -1420,6 +1444,12 @@ _TWIN_HOST: list[Code] = [
     ),
     *_warn(
         "twin",
+        (
+            "roof-beaten",
+            "The kernel's time is below what any kernel for the task needs on this chip.",
+            "times not below the memory's and the arithmetic's least, within the model's error",
+            "look for work that is skipped, or done where the timing model does not see it",
+        ),
         (
             "parameters-fixed",
             "A class has other parameters than the reference, so it was judged on its own alone.",

@@ -140,8 +140,9 @@ def test_more_ub_than_exists_is_a_finding(edited: Edit, chip: Chip) -> None:
     assert any("UB" in finding.message or "ub" in finding.code for finding in result.findings)
 
 
-def test_a_kernel_that_allocates_without_end_is_out_of_memory(edited: Edit, chip: Chip) -> None:
-    # In a function that is not marked for the device: one that is does not compile.
+def test_a_function_that_allocates_is_refused_though_nothing_marks_it_for_the_device(
+    edited: Edit, chip: Chip
+) -> None:
     greedy = (
         "static void Greedy() { for (;;) { volatile char *p = new char[64 << 20]; p[0] = 1; } }"
     )
@@ -154,21 +155,20 @@ def test_a_kernel_that_allocates_without_end_is_out_of_memory(edited: Edit, chip
             ]
         },
     )
-    x = np.ones(64, np.float32)
-    result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
-    assert codes(result) == ["kernel-memory"]
+    with pytest.raises(TwinError, match="allocates memory") as caught:
+        build(read_project(root), chip, (F32, F32, F32))
+    assert caught.value.code == "device-cpp"
 
 
-def test_an_exception_says_what_it_said(edited: Edit, chip: Chip) -> None:
+def test_a_function_that_throws_is_refused(edited: Edit, chip: Chip) -> None:
     throws = "using namespace AscendC;\n#include <stdexcept>\n"
     throws += 'static void Fail() { throw std::runtime_error("too wide"); }\n'
     root = edited(
         "add", {KERNEL: [("using namespace AscendC;\n", throws), ("op.Process();", "Fail();")]}
     )
-    x = np.ones(64, np.float32)
-    result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
-    assert codes(result) == ["kernel-crash"]
-    assert "too wide" in result.findings[0].message
+    with pytest.raises(TwinError) as caught:
+        build(read_project(root), chip, (F32, F32, F32))
+    assert caught.value.code == "device-cpp"
 
 
 def test_a_kernel_that_ends_the_process_does_not_compile(edited: Edit, chip: Chip) -> None:
@@ -231,32 +231,57 @@ def test_too_few_kernel_parameters_are_a_finding(edited: Edit, chip: Chip) -> No
 
 
 HOSTILE = [
-    ('FILE *f = fopen("report", "w"); fputs("{}", f); fclose(f); _Exit(0);', "kernel-crash"),
-    ('remove("report"); mkfifo("report", 0600); _Exit(0);', "kernel-crash"),
-    ('symlink("/etc/passwd", "report"); _Exit(0);', "kernel-crash"),
-    ('truncate("out0", 0); _Exit(0);', "kernel-crash"),
+    'FILE *f = fopen("report", "w"); fputs("{}", f); fclose(f); _Exit(0);',
+    'remove("report"); mkfifo("report", 0600); _Exit(0);',
+    'symlink("/etc/passwd", "report"); _Exit(0);',
+    'truncate("out0", 0); _Exit(0);',
+    'for (int file = 3; file < 99; ++file) write(file, "{}", 2); _Exit(0);',
+    "kill(getppid(), 9); _Exit(0);",
+    "std::exit(0);",
 ]
 
 
-@pytest.mark.parametrize(("code", "finding"), HOSTILE)
-def test_a_kernel_that_tampers_with_the_run_gains_nothing(
-    edited: Edit, chip: Chip, code: str, finding: str
+@pytest.mark.parametrize("code", HOSTILE)
+def test_host_code_that_tampers_with_the_run_gains_nothing(
+    edited: Edit, chip: Chip, code: str
 ) -> None:
-    includes = "#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
-    root = edited(
-        "add",
-        {KERNEL: [("using namespace AscendC;\n", includes + "using namespace AscendC;\n")]},
+    includes = (
+        "#include <signal.h>\n#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n"
     )
-    text = (root / KERNEL).read_text().replace("  op.Process();", "  Tamper();")
-    text = text.replace(
-        "class KernelAdd {", f"static void Tamper() {{ {code} }}\n\nclass KernelAdd {{"
-    )
-    (root / KERNEL).write_text(text)
+    used = "uint32_t used = 0;"
+    root = edited("add", {HOST: [(used, f"{used} {code}")]})
+    text = (root / HOST).read_text()
+    (root / HOST).write_text(includes + text)
     built = build(read_project(root), chip, (F32, F32, F32))
     x = np.ones(64, np.float32)
     result = run(built, [x, x], [(x.shape, F32)])
-    assert codes(result) == [finding]
+    assert codes(result) == ["host-crash"]
     assert not result.completed
+
+
+def test_host_code_finds_neither_inputs_nor_outputs(edited: Edit, chip: Chip) -> None:
+    used = "uint32_t used = 0;"
+    look = 'for (auto name : {"in0", "in1", "out0", "report", "orders"}) '
+    look += "if (access(name, F_OK) == 0) return ge::GRAPH_FAILED; "
+    look += "for (int file = 5; file < 4096; ++file) "
+    look += "if (fcntl(file, F_GETFD) != -1) return ge::GRAPH_FAILED;"
+    root = edited("add", {HOST: [(used, f"{used} {look}")]})
+    text = (root / HOST).read_text()
+    (root / HOST).write_text("#include <fcntl.h>\n#include <unistd.h>\n" + text)
+    x = np.ones(64, np.float32)
+    result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
+    assert codes(result) == []
+
+
+def test_a_process_that_host_code_leaves_behind_is_not_there(edited: Edit, chip: Chip) -> None:
+    used = "uint32_t used = 0;"
+    code = 'if (fork() >= 0 || system("true") == 0) return ge::GRAPH_FAILED;'
+    root = edited("add", {HOST: [(used, f"{used} {code}")]})
+    text = (root / HOST).read_text()
+    (root / HOST).write_text("#include <cstdlib>\n#include <unistd.h>\n" + text)
+    x = np.ones(64, np.float32)
+    result = run(build(read_project(root), chip, (F32, F32, F32)), [x, x], [(x.shape, F32)])
+    assert codes(result) == []
 
 
 def test_a_core_that_waits_for_a_flag_that_nobody_sets_is_a_deadlock(
@@ -279,7 +304,7 @@ def test_an_assembler_directive_reads_nothing_from_outside(
     )
     with pytest.raises(TwinError) as caught:
         build(read_project(root), chip, (F32, F32, F32))
-    assert caught.value.code == "compile-failed"
+    assert caught.value.code == "cheat-platform"
     assert "the word" not in str(caught.value)
 
 

@@ -7,6 +7,7 @@ from enum import Enum
 
 from npusmith.task.verdict import UNORDERED, Rung, Verdict
 
+_NAMED = 4  # of the functions that never ran
 LADDER: tuple[Rung, ...] = tuple(rung for rung in Rung if rung is not Rung.NONE)
 
 
@@ -33,8 +34,15 @@ def reached(verdict: Verdict) -> str:
     if verdict.rung is Rung.NONE:
         return "nothing was reached"
     if verdict.rung is Rung.DEVICE:
-        return str(verdict.rung.value)
-    return f"{verdict.rung.value}; a device was not used"
+        return f"{verdict.rung.value}{_unreached(verdict)}"
+    return f"{verdict.rung.value}{_unreached(verdict)}; a device was not used"
+
+
+def _unreached(verdict: Verdict) -> str:
+    """What of the kernel the rung does not stand for."""
+    names = verdict.unreached
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f" except {', '.join(names[:_NAMED])}{more}, which never ran" if names else ""
 
 
 def answer(verdict: Verdict) -> str:

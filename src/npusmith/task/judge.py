@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,13 @@ from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.reach import unreached
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run
+from npusmith.twin.coverage import Ran
 from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Input
 from npusmith.twin.opdef import OpText
@@ -52,6 +54,7 @@ class Outcome:
     ran: bool
     peak_bytes: int = 0
     apis: tuple[str, ...] = ()  # that the kernel called
+    reached: Ran = field(default_factory=dict)  # blocks of its code
 
 
 def judge(
@@ -109,6 +112,7 @@ def judge(
     verdict.provenance["candidate_peak_bytes"] = peak
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
+    verdict.unreached = unreached(built, (item.reached for item in outcomes))
     note_task(verdict, prepared, profile)
     return verdict
 
@@ -213,7 +217,7 @@ def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome
         record.passed = False
         record.message = "two runs on the same inputs gave different outputs"
     record.seconds = round(time.perf_counter() - clock, 4)
-    return Outcome(record, ran=result.completed, peak_bytes=result.peak_bytes, apis=result.apis)
+    return Outcome(record, result.completed, result.peak_bytes, result.apis, result.ran)
 
 
 def _fill(record: Trial, result: Run, trial: TrialData, profile: str) -> None:

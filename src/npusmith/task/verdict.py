@@ -107,6 +107,8 @@ class Verdict(BaseModel):
     device: OnDevice | None = None  # `npusmith device` alone
     findings: list[Finding] = []
     doubts: list[Doubt] = []  # what the twin had to infer to judge this kernel
+    # functions of the kernel that no set of inputs made run: nothing is known of them
+    unreached: list[str] = []
     weak_task: list[str] = []  # do-nothing kernels that would pass this task's check
     error: dict[str, object] | None = None
     project: str = ""

@@ -58,6 +58,12 @@ CHECKLIST: tuple[Item, ...] = (
         "layouts of fractals are not tracked",
     ),
     Item(
+        "A18",
+        "accesses without an API: wild, to globals, or in number",
+        ("wild-pointer", "global-write", "raw-pointer"),
+        "locals: a kernel may compute in plain C++ on its own stack",
+    ),
+    Item(
         "I01",
         "reads of what was never written",
         ("uninit-read", "padding-read"),

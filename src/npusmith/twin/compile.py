@@ -7,6 +7,7 @@ build is kept in the cache under the contents of everything that went into it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -21,7 +22,7 @@ from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, diagnose, forbid, scan, wrapper
+from npusmith.twin import cache, diagnose, dialect, forbid, imports, scan, wrapper
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
 from npusmith.twin.project import Project, beside, read_text
 from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
@@ -73,6 +74,18 @@ class Unit:
         line = " ".join(map(shlex.quote, self.command))
         return f"({line} >{shlex.quote(str(log))} 2>&1; echo $? >{shlex.quote(str(status))})"
 
+    def preprocessed(self) -> Unit:
+        """The same source through the preprocessor alone, into `<name>_text.i`."""
+        words = list(self.command)
+        out = words.index("-o")
+        name = f"{self.name}_text"
+        words[out + 1] = str(Path(words[out + 1]).with_name(f"{name}.i"))
+        words = [word for word in words[: out + 2] if word != "-MD"]
+        if "-MF" in words:
+            at = words.index("-MF")
+            del words[at : at + 2]
+        return Unit(name, (*words, "-E", "-fpch-preprocess"))
+
 
 def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     """Compile a project for the types of its inputs and outputs, in OpDef order.
@@ -85,7 +98,7 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     text = wrapper.kernel_unit(project, tuple(dtypes))
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
-    key = cache.digest([chain.folder.name, repr(kinds), text, *texts])
+    key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
         (folder / "complete").unlink(missing_ok=True)
@@ -96,18 +109,31 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     return Build(project, chip, tuple(dtypes), chain, folder, seconds, not made, kinds)
 
 
+@functools.cache
+def _rules() -> bytes:
+    """What is refused: a build that was kept passed the rules of its day."""
+    modules = (dialect, forbid, imports)
+    return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
+
+
 def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
     units = _kernel_units(chain, kinds, text, folder, project.kernel.parent)
     hosts = _host_folder(project, chain)
     known = _take_host(hosts, folder)
     if not known:
         command = [*chain.host_command(), *project.host_flags]
-        units.append(_unit("host", chain, command, list(project.hosts), folder, []))
+        link = chain.link_flags()
+        units.append(_unit("host", chain, command, list(project.hosts), folder, [], link))
     read = (project.root, *chain.places)
-    compile_units(units, folder, project.root, read)
+    dialect.check(project.kernel_texts)
+    compile_units([*units, *_texts(units)], folder, project.root, read)
+    for unit in _texts(units):
+        dialect.check_preprocessed(folder / f"{unit.name}.i", project.root, (str(chain.folder),))
     if not known:
         _keep_host(project, hosts, folder)
-    _check_device(chain, kinds, project.kernel_texts, [wrapper.ENTRY], folder, project.kernel, read)
+    wrong = [name for unit in ("kernel", "cube") for name in _refused(folder / f"{unit}.so")]
+    entries, texts = [wrapper.ENTRY], project.kernel_texts
+    _check_device(chain, kinds, texts, entries, folder, project.kernel, read, wrong)
     _note_extras(project, folder)
 
 
@@ -151,19 +177,27 @@ def _kernel_units(
     folder: Path,
     beside: Path,
     *,
-    visible: bool = False,
+    host: bool = False,
 ) -> list[Unit]:
     """The kernel's text, once for each kind of core that it runs on.
 
-    `visible`: every function is, so that a launch finds its kernel in the other library by name.
+    `host`: host code is in it too; where both kinds of cores run it, every function is visible, so
+    that a launch finds its kernel in the other library by name.
     """
     source = folder / "kernel.cpp"
     source.write_text(text)
     wanted = [("kernel", chain.kernel_command())] if kinds.vector else []
     wanted += [("cube", chain.cube_command())] if kinds.cube else []
-    if visible:
+    if host and kinds.cube:
         wanted = [(name, _visible(name, command, folder)) for name, command in wanted]
-    return [_unit(name, chain, command, [source], folder, [beside]) for name, command in wanted]
+    link = chain.kernel_link_flags(sealed=not host)
+    return [_unit(name, chain, line, [source], folder, [beside], link) for name, line in wanted]
+
+
+def _texts(units: Sequence[Unit]) -> list[Unit]:
+    """What the preprocessor makes of each kernel unit, for dialect.py; g++ can do it in passing."""
+    kernels = [unit for unit in units if unit.name in ("kernel", "cube")]
+    return [unit.preprocessed() for unit in kernels if "-include" in unit.command]
 
 
 def _visible(name: str, command: list[str], folder: Path) -> list[str]:
@@ -185,14 +219,32 @@ def _check_device(
     folder: Path,
     kernel: Path,
     read: Sequence[Path],
+    wrong: Sequence[str] = (),
 ) -> None:
     """Look for C++ that AI cores do not have; the precise look costs a second compile.
 
-    g++ fails on its own call graph of what a precompiled header defines: it gets the plain one.
+    `wrong`: what the kernel's library asks for and may not have.
     """
     forbid.check_text(texts)
-    if chain.compiler.clang or not forbid.suspicious(texts):
-        return
+    if not chain.compiler.clang and (wrong or forbid.suspicious(texts)):
+        _check_calls(chain, kinds, entries, folder, kernel, read)
+    if wrong:
+        said = "device code uses what AI cores do not have"
+        raise TwinError("device-cpp", said, Place(str(kernel)), seen=", ".join(wrong[:4]))
+
+
+def _check_calls(
+    chain: Toolchain,
+    kinds: Kinds,
+    entries: Sequence[str],
+    folder: Path,
+    kernel: Path,
+    read: Sequence[Path],
+) -> None:
+    """TwinError device-cpp with the line of a call that the device does not have.
+
+    g++ fails on its own call graph of what a precompiled header defines: it gets the plain one.
+    """
     command = chain.kernel_command() if kinds.vector else chain.cube_command()
     header = command.index("-include") + 1
     plain = folder / "plain.h"
@@ -209,6 +261,10 @@ def _check_device(
     forbid.check_graph(folder / "graph.ci", entries)
 
 
+def _refused(library: Path) -> tuple[str, ...]:
+    return imports.refused(library) if library.exists() else ()
+
+
 def _unit(
     name: str,
     chain: Toolchain,
@@ -216,6 +272,7 @@ def _unit(
     sources: Sequence[Path],
     folder: Path,
     quotes: Sequence[Path],
+    link: Sequence[str],
 ) -> Unit:
     where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in quotes]
     # Several sources share one command: then the compiler names a .d for each, in this folder.
@@ -224,7 +281,7 @@ def _unit(
     out = ["-o", str(folder / f"{name}.so")]
     limit = ["-fdiagnostics-color=never"]
     limit += ["-ferror-limit=30"] if chain.compiler.clang else ["-fmax-errors=30"]
-    return Unit(name, (*command, *limit, *where, *deps, *files, *out, *chain.link_flags()))
+    return Unit(name, (*command, *limit, *where, *deps, *files, *out, *link))
 
 
 def compile_file(
@@ -237,8 +294,7 @@ def compile_file(
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
     read = (*beside(path), *chain.places)
-    both = host and kinds.cube
-    units = _kernel_units(chain, kinds, text, folder, path.parent, visible=both)
+    units = _kernel_units(chain, kinds, text, folder, path.parent, host=host)
     compile_units(units, folder, path.parent, read)
     entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
     _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path, read)

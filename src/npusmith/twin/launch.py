@@ -27,6 +27,7 @@ from npusmith.twin.compile import Build
 from npusmith.twin.finding import Finding
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Array, Attr, Orders, Output, Sparse, Virtual
+from npusmith.twin.places import Spot, first_places
 from npusmith.twin.toolchain import Toolchain
 from npusmith.twin.watch import Watch
 
@@ -38,12 +39,15 @@ _GRACE = 10.0  # seconds that the sandbox allows beyond the runner's own alarm
 _BASE_MEMORY = 1 << 30  # of a run, beside workspace: UB images, stacks, libraries
 _WORKSPACE_CAP = 4 << 30
 _LOG_CHARS = 2000
+_REPORT = "report"  # in the folder of the run: the runner takes the name away
 _LOG = "log"  # in the folder of the run
 _REPORT_BYTES = 16 << 20
 _LOG_BYTES = 1 << 30  # record.cpp keeps less
 _MOST_LOGS = 1000  # of one run
 MOST_STEPS = 4_000_000  # of the log, for each core: what comes after them is only counted
 _WATCH = Watch()
+_CODE = {"@kernel": "kernel.so", "@cube": "cube.so"}  # runtime/fence.h
+_NOWHERE = Spot("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Run:
     peak_bytes: int = 0  # largest resident size of the process that ran the kernel
     inputs: list[Array] = field(default_factory=list)  # the tensors of the writable inputs
     logs: tuple[Path, ...] = ()  # of the launches in their order, where the caller asked for them
+    # Blocks of code that ran, as offsets in kernel.so, cube.so and host.so: coverage.py reads them
+    ran: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 class _Report(BaseModel):
@@ -81,6 +87,7 @@ class _Report(BaseModel):
     kernel_seconds: float
     findings: list[Finding]
     apis: list[str] = []
+    ran: dict[str, list[int]] = {}
 
 
 def run(
@@ -169,6 +176,7 @@ def call(
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
     orders = Orders(folder, dry)
+    slot = os.open(folder / _REPORT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fill(orders)
         orders.say("seconds", seconds)
@@ -177,7 +185,7 @@ def call(
         room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
         boxed = _start(chain, (library, folder), folder, seconds, room)
         logs = () if record is None else _take_logs(folder, record)
-        report = _read_report(folder, boxed, seconds)
+        report = _read_report(slot, folder, boxed, seconds)
         arrays = [slot.array() for slot in orders.slots]
         changed = [slot.array() for slot in orders.changed]
     except OSError as error:
@@ -188,6 +196,7 @@ def call(
             seen=str(error),
         ) from error
     finally:
+        os.close(slot)
         orders.close()
         remove_tree(folder)
     log = _log(boxed)
@@ -197,7 +206,7 @@ def call(
         report = _nothing(_cut_short())
     return Run(
         whole,
-        [_explain(finding, log) for finding in report.findings],
+        [_explain(finding, log) for finding in _place(library, report.findings)],
         report.blocks,
         report.tiling_key,
         report.workspace_bytes,
@@ -212,6 +221,7 @@ def call(
         boxed.peak_bytes,
         kept,
         logs,
+        {part: frozenset(blocks) for part, blocks in report.ran.items()},
     )
 
 
@@ -261,14 +271,18 @@ def _start(
         read=(*read, chain.folder),
         seconds=seconds + _GRACE,
         memory_bytes=_BASE_MEMORY + extra,
+        processes=True,  # the host side gets one, then the runner allows none (host/cage.cpp)
     )
-    argv = [str(chain.runner), str(folder / "orders"), str(folder / "report")]
+    argv = [str(chain.runner), str(folder / "orders"), str(folder / _REPORT)]
     return run_boxed(argv, policy, cwd=folder)
 
 
-def _read_report(folder: Path, boxed: Boxed, seconds: float) -> _Report:
-    """The runner's report. The candidate can write there too: what is odd is as good as nothing."""
-    text = _read_plain(folder / "report")
+def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Report:
+    """The runner's report, in the file that was open before the run: its name says nothing.
+
+    What is odd is as good as nothing.
+    """
+    text = os.pread(slot, _REPORT_BYTES, 0)
     with contextlib.suppress(ValidationError, ValueError):
         report = _Report.model_validate_json(text)
         bytes.fromhex(report.tiling)
@@ -363,6 +377,19 @@ def _number(word: str) -> int:
 def _ended(boxed: Boxed, number: str) -> str:
     first = _number(number) or boxed.signal
     return signal.strsignal(first) or str(first) if first else f"exit status {boxed.returncode}"
+
+
+def _place(library: Path, findings: Sequence[Finding]) -> list[Finding]:
+    """Findings of accesses without an API know an offset in the kernel's code: here its line."""
+    placed = list(findings)
+    for code, name in _CODE.items():
+        at = [number for number, finding in enumerate(placed) if finding.file == code]
+        spots = first_places(library / name, [placed[number].line for number in at]) if at else {}
+        for number in at:
+            spot = spots.get(placed[number].line, _NOWHERE)
+            where = {"file": spot.file, "line": spot.line}
+            placed[number] = placed[number].model_copy(update=where)
+    return placed
 
 
 def _log(boxed: Boxed) -> str:

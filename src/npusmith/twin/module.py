@@ -102,7 +102,7 @@ def _compile_kernels(
     # The binding calls launch functions of any name.
     command = (
         *chain.kernel_command(), "-fvisibility=default", "-fdiagnostics-color=never",
-        *where, *map(str, files), "-o", str(out), *chain.link_flags(),
+        *where, *map(str, files), "-o", str(out), *chain.kernel_link_flags(sealed=False),
         f"-Wl,-rpath,{chain.folder}",
     )  # fmt: skip
     unit = compile.Unit("kernels", command)

@@ -34,13 +34,28 @@ TIMER = HERE / "timer"
 _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
 # The loops over elements are in libtwin. Large frames touch each page: an overflow is seen as one.
 _KERNEL = ("-O1", "-fvisibility=hidden", "-fstack-clash-protection")
+# The fence around a kernel (runtime/fence.h): every access of its own code asks the runtime first,
+# every return and call through a pointer goes by a thunk, every block of code says that it ran; and
+# a line table for those who read which ones did.
+_FENCE = (
+    "-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0",
+    "--param=asan-stack=0", "-fsanitize-coverage=trace-pc", "-g1",
+)  # fmt: skip
+_THUNKS = (
+    "-mindirect-branch=thunk-extern",
+    "-mfunction-return=thunk-extern",
+    "-fcf-protection=none",
+)
+_WRAPPED = ("memcpy", "memmove", "memset", "memcmp", "snprintf")  # the fence checks their ranges
+_EXPORTS = "exports.map"  # what a kernel's library shows: its entry
 _CUBE = (*_KERNEL, "-DTWIN_CUBE")  # the same kernel as a cube core runs it
-_HOST = ("-O0", "-fvisibility=hidden")  # runs once for each call
+_HOST = ("-O0", "-fvisibility=hidden", "-fsanitize-coverage=trace-pc", "-g1")  # runs once a call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
 _SUPPORT = ("-O1", "-pthread")  # the host side of the runtime runs once for each call
 _TIMER = ("-O2",)  # no -march: the same cycles on every machine
 
 _KERNEL_HEADER = '#include <math.h>\n#include "kernel_operator.h"\n#include "twin/entry.h"\n'
+_EXPORTED = "{ global: twin_entry; twin_params; local: *; };\n"
 _HOST_HEADER = """#include "register/op_def_registry.h"
 #include "register/tilingdata_base.h"
 #include "tiling/platform/platform_ascendc.h"
@@ -91,11 +106,11 @@ class Toolchain:
 
     def kernel_command(self) -> list[str]:
         """The compile of a kernel translation unit, without its input and output."""
-        return self._command("kernel.h", _KERNEL)
+        return self._command("kernel.h", (*_KERNEL, *fence(self.compiler)))
 
     def cube_command(self) -> list[str]:
         """The same unit as cube cores run it."""
-        return self._command("cube.h", _CUBE)
+        return self._command("cube.h", (*_CUBE, *fence(self.compiler)))
 
     def host_command(self) -> list[str]:
         """The same for host code."""
@@ -104,8 +119,21 @@ class Toolchain:
     def link_flags(self) -> list[str]:
         return ["-shared", f"-L{self.folder}", "-ltwin", "-Wl,-z,defs", "-Wl,--hash-style=gnu"]
 
+    def kernel_link_flags(self, *, sealed: bool) -> list[str]:
+        """For the library of a kernel; `sealed`: nothing of it but the entry can be seen."""
+        wraps = [f"-Wl,--wrap={name}" for name in _WRAPPED] if fence(self.compiler) else []
+        exports = [f"-Wl,--version-script={self.folder / _EXPORTS}"] if sealed else []
+        return [*self.link_flags(), *wraps, *exports, "-Wl,-z,now", "-Wl,-z,relro"]
+
     def _command(self, header: str, flags: Sequence[str]) -> list[str]:
         return [*_base_command(self.compiler, self.folder, flags), *_use_header(self, header)]
+
+
+def fence(compiler: Compiler) -> tuple[str, ...]:
+    """The flags that put the fence around a kernel; only g++ has them all."""
+    if compiler.clang:
+        return ()
+    return (*_FENCE, *(_THUNKS if platform.machine() == "x86_64" else ()))
 
 
 def find_compiler() -> Compiler:
@@ -168,8 +196,8 @@ def _texts() -> list[bytes]:
     )
     flags = " ".join(
         (
-            *_COMMON, *_KERNEL, *_CUBE, *_HOST, *_RUNTIME, *_SUPPORT, *_TIMER, _KERNEL_HEADER,
-            _HOST_HEADER,
+            *_COMMON, *_KERNEL, *_FENCE, *_THUNKS, *_CUBE, *_HOST, *_RUNTIME, *_SUPPORT, *_TIMER,
+            _KERNEL_HEADER, _HOST_HEADER,
         )
     )  # fmt: skip
     return [flags.encode(), str(INCLUDE).encode(), *(path.read_bytes() for path in files)]
@@ -197,7 +225,9 @@ def _make(chain: Toolchain, folder: Path) -> None:
         key=lambda path: -path.stat().st_size,
     )
     given = _given(chain)
-    headers = (("kernel.h", _KERNEL), ("cube.h", _CUBE), ("host.h", _HOST))
+    (folder / _EXPORTS).write_text(_EXPORTED)
+    fenced = fence(chain.compiler)
+    headers = (("kernel.h", (*_KERNEL, *fenced)), ("cube.h", (*_CUBE, *fenced)), ("host.h", _HOST))
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         made = pool.map(lambda source: _object(chain, source, given), sources)
         precompiled = pool.map(lambda job: _run(_precompile(chain, *job)), headers)

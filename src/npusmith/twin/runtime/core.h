@@ -112,6 +112,7 @@ struct Core {
 
   Call spot{"", {}};
   std::int64_t calls = 0;  // API calls so far
+  std::int64_t raw = 0;    // accesses to tensors and on-chip memory without an API
   // open-addressed table of (file, line) -> how often it ran
   struct Lines {
     struct Slot {

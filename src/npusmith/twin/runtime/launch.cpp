@@ -10,6 +10,7 @@
 
 #include "core.h"
 #include "divide.h"
+#include "fence.h"
 #include "record.h"
 #include "text.h"
 
@@ -33,6 +34,7 @@ class Stack {
   Stack(const Stack &) = delete;
   Stack &operator=(const Stack &) = delete;
   void *bottom() const { return static_cast<char *>(base_) + page_; }
+  void *top() const { return static_cast<char *>(bottom()) + kStackBytes; }
 
  private:
   std::size_t page_;
@@ -59,7 +61,7 @@ Core &IdleCore() {
 void RunFibre() {
   Fibre *self = starting;
   const LaunchSpec *spec = ThisLaunch().spec;
-  (self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry)(spec->args);
+  twin_enter(self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry, spec->args);
   OrderSettle();
   CheckEnd(*self->core);
   self->core->done = true;
@@ -78,7 +80,9 @@ void Start(Fibre &fibre) {
 void Resume(Fibre &fibre) {
   running = fibre.core.get();
   RecordResume(*running);
+  FenceRaise(fibre.stack.bottom(), fibre.stack.top());
   swapcontext(&scheduler, &fibre.context);
+  FenceLower();
   if (running->done) RecordCoreEnd(*running, !running->stopped);
   running = nullptr;
 }
@@ -401,6 +405,9 @@ bool Launch(const LaunchSpec &spec) {
   session.vectors = crew.vectors;
   OrderLaunch();
   RecordLaunch();
+  if (spec.ready != nullptr) spec.ready();
+  if (spec.entry != nullptr) FenceCode(reinterpret_cast<void *>(spec.entry), false);
+  if (spec.cube != nullptr) FenceCode(reinterpret_cast<void *>(spec.cube), true);
   const DivideWatch divisions;
   Roster pool;
   fibres = &pool.table;

@@ -1,6 +1,9 @@
 // Runs one operator of a compiled project: tiling on the host side, then the kernel on every core.
 // runner ORDERS REPORT: reads the orders (host/request.h), writes the report (host/report.h).
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,9 +11,13 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <stdexcept>
 
+#include "host/cage.h"
 #include "host/guard.h"
-#include "host/prepare.h"
+#include "fence.h"
+#include "host/hostside.h"
+#include "host/memory.h"
 #include "twin/chip.h"
 #include "twin/direct.h"
 #include "twin/launch.h"
@@ -20,7 +27,6 @@ namespace twin::host {
 namespace {
 
 constexpr std::uint64_t kShapeWords = 9;  // of an output's shape: its rank and eight sizes
-constexpr std::uint32_t kMostBlocks = 65535;  // doc: SetBlockDim takes 1..65535
 
 using Clock = std::chrono::steady_clock;
 double Since(Clock::time_point start) {
@@ -35,9 +41,8 @@ struct Memory {
 struct Job {
   Request request;
   Report report;
-  const ops::OpDef *op = nullptr;
-  Functions functions;
-  Node node;
+  bool isOp = false;  // with ports; a direct launch has none
+  std::vector<Port> inputs, outputs;
   Memory memory;
   std::size_t params = 0;
 };
@@ -94,118 +99,16 @@ void ReportOutcome(Job &job, const Outcome &outcome, const char *crash, const ch
   finding.core = spot.core;
 }
 
-void *Load(Job &job, const std::string &path) {
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) job.report.Add("load-failed", "error", "a compiled project does not load", dlerror());
-  return library;
-}
-
-// ---- host side
-
-bool LoadHost(Job &job) {
-  bool loaded = false;
-  const Outcome outcome =
-      Guarded("loading", [&] { loaded = Load(job, job.request.host) != nullptr; });
-  if (outcome.end != End::kReturned) {
-    ReportOutcome(job, outcome, "host-crash", "host-hang", "a static initialiser of the host code");
-    return false;
-  }
-  if (!loaded) return false;
-  job.op = ChooseOp(job.report);
-  if (job.op == nullptr) return false;
-  job.report.op = job.op->Type();
-  job.functions = ChooseFunctions(*job.op);
-  return CheckOrders(*job.op, job.request, job.report);
-}
-
-bool GuardHost(Job &job, const std::string &who, const std::function<void()> &step) {
-  const Outcome outcome = Guarded("tiling", step);
-  if (outcome.end == End::kReturned) return true;
-  ReportOutcome(job, outcome, "host-crash", "host-hang", who);
-  return false;
-}
-
-bool RunParse(Job &job) {
-  if (job.functions.parse == nullptr) return true;
-  ge::graphStatus status = ge::GRAPH_SUCCESS;
-  const bool returned = GuardHost(job, "TilingParse", [&] {
-    job.node.compileInfo = job.functions.makeInfo();
-    gert::TilingParseContext context(&job.node);
-    status = reinterpret_cast<gert::OpImplRegisterV2::ParseFunc>(job.functions.parse)(&context);
-  });
-  if (!returned) return false;
-  if (status == ge::GRAPH_SUCCESS) return true;
-  job.report.Add("tiling-failed", "error", "TilingParse of " + job.op->Type() + " failed",
-                 "status " + std::to_string(status));
-  return false;
-}
-
-bool RunTiling(Job &job) {
-  if (job.functions.tiling == nullptr) {
-    const bool cube = !job.request.cube.empty();
-    job.node.blocks = cube ? TWIN_CUBE_CORES : TWIN_VECTOR_CORES;
-    job.report.Add("tiling-missing", "warning", job.op->Type() + " registers no tiling function",
-                   "it runs on all " + std::to_string(job.node.blocks) + " cores");
-    return true;
-  }
-  if (!RunParse(job)) return false;
-  ge::graphStatus status = ge::GRAPH_SUCCESS;
-  const bool returned = GuardHost(job, "the tiling function", [&] {
-    gert::TilingContext context(&job.node);
-    status = job.functions.tiling(&context);
-  });
-  if (!returned) return false;
-  if (status == ge::GRAPH_SUCCESS) return true;
-  job.report.Add("tiling-failed", "error", "the tiling function of " + job.op->Type() + " failed",
-                 "status " + std::to_string(status));
-  return false;
-}
-
-bool CheckDecisions(Job &job) {
-  Report &report = job.report;
-  report.blocks = job.node.blocks;
-  report.tilingKey = job.node.tilingKey;
-  for (const std::size_t bytes : job.node.workspaces) report.workspaceBytes += bytes;
-  const auto *data = static_cast<const std::uint8_t *>(job.node.tiling.GetData());
-  const std::size_t size = job.node.tiling.GetDataSize();
-  if (size > job.node.tiling.GetCapacity()) {
-    report.Add("tiling-overflow", "error", "tiling data of " + std::to_string(size) + " bytes",
-               "the buffer has " + std::to_string(job.node.tiling.GetCapacity()));
-    return false;
-  }
-  report.tiling.assign(data, data + size);
-  if (report.blocks == 0 || report.blocks > kMostBlocks) {
-    report.Add("block-dim", "error", "the kernel was to run on " + std::to_string(report.blocks) + " blocks",
-               job.node.blocksSet || job.functions.tiling == nullptr ? "" : "tiling never calls SetBlockDim");
-    return false;
-  }
-  if (report.workspaceBytes > job.request.cap) {
-    report.Add("workspace-size", "error",
-               "tiling asks for " + std::to_string(report.workspaceBytes) + " bytes of workspace",
-               "this run may have " + std::to_string(job.request.cap));
-    return false;
-  }
-  return true;
-}
-
-bool RunHost(Job &job) {
-  FillNode(*job.op, job.functions, job.request, job.memory.inputs, job.node);
-  if (!RunTiling(job) || !CheckDecisions(job)) return false;
-  return GuardHost(job, "InferShape or InferDataType", [&] {
-    CheckInference(*job.op, job.functions, job.request, job.node, job.report);
-  });
-}
-
 // ---- memory and arguments
 
 std::string NameOf(const Job &job, bool output, const TensorOrder &order) {
   const std::string role = output ? "output " : "input ";
-  if (job.op == nullptr) return role + std::to_string(order.port);
-  return role + (output ? job.op->Outputs() : job.op->Inputs())[order.port].Name();
+  if (!job.isOp) return role + std::to_string(order.port);
+  return role + (output ? job.outputs : job.inputs).at(order.port).name;
 }
 
 bool StartsAtZero(const Job &job, const TensorOrder &order) {
-  return job.op != nullptr && job.op->Outputs()[order.port].HasInitValue();
+  return job.isOp && job.outputs.at(order.port).startsAtZero;
 }
 
 // Whoever called filled this output: it adds to what is there.
@@ -229,23 +132,15 @@ void MapTensors(Job &job) {
   for (const std::size_t position : request.writes) shared.at(position) = true;
   for (std::size_t at = 0; at < request.inputs.size(); ++at) {
     const TensorOrder &order = request.inputs[at];
-    job.memory.inputs.push_back(Area::OfFile(NameOf(job, false, order), order.path, order.bytes, shared[at]));
+    job.memory.inputs.push_back(Area::OfFile(NameOf(job, false, order), order.file, order.bytes, shared[at]));
   }
   for (const TensorOrder &order : request.outputs) {
     if (order.ref >= 0) {
       job.memory.outputs.push_back(job.memory.inputs[static_cast<std::size_t>(order.ref)]);
       continue;
     }
-    job.memory.outputs.push_back(Area::OfFile(NameOf(job, true, order), order.path, order.bytes, true));
+    job.memory.outputs.push_back(Area::OfFile(NameOf(job, true, order), order.file, order.bytes, true));
     if (!HoldsData(job, job.memory.outputs.size() - 1)) Blank(job, order, job.memory.outputs.back());
-  }
-}
-
-// Once more when the host code has run: what it left in an output is not the kernel's work.
-void BlankOutputs(Job &job) {
-  for (std::size_t at = 0; at < job.memory.outputs.size(); ++at) {
-    const TensorOrder &order = job.request.outputs[at];
-    if (order.ref < 0 && !HoldsData(job, at)) Blank(job, order, job.memory.outputs[at]);
   }
 }
 
@@ -265,12 +160,12 @@ Area ListOf(const std::string &name, const std::vector<TensorOrder> &orders,
   return Area::OfBytes(name + " (list)", words.data(), words.size() * 8);
 }
 
-void AddArgs(Job &job, const std::vector<ops::OpParamDef> &ports,
+void AddArgs(Job &job, const std::vector<Port> &ports,
              const std::vector<TensorOrder> &orders, const std::vector<Area> &areas,
              std::vector<void *> &args) {
   for (std::size_t port = 0; port < ports.size(); ++port) {
-    if (ports[port].Kind() == ops::DYNAMIC) {
-      job.memory.lists.push_back(ListOf(ports[port].Name(), orders, areas, port));
+    if (ports[port].list) {
+      job.memory.lists.push_back(ListOf(ports[port].name, orders, areas, port));
       args.push_back(job.memory.lists.back().Base());
       continue;
     }
@@ -284,13 +179,13 @@ void AddArgs(Job &job, const std::vector<ops::OpParamDef> &ports,
 
 std::vector<void *> MakeArgs(Job &job) {
   std::vector<void *> args;
-  AddArgs(job, job.op->Inputs(), job.request.inputs, job.memory.inputs, args);
-  AddArgs(job, job.op->Outputs(), job.request.outputs, job.memory.outputs, args);
+  AddArgs(job, job.inputs, job.request.inputs, job.memory.inputs, args);
+  AddArgs(job, job.outputs, job.request.outputs, job.memory.outputs, args);
   const Report &report = job.report;
   // Kernels that find out the shape of an output write it behind the outputs: rank, then sizes.
-  const auto &outputs = job.op->Outputs();
+  const auto &outputs = job.outputs;
   const auto dependent = std::count_if(outputs.begin(), outputs.end(),
-                                       [](const auto &port) { return port.ShapeFromKernel(); });
+                                       [](const auto &port) { return port.shapeFromKernel; });
   if (dependent > 0) {
     const std::uint64_t bytes = outputs.size() * kShapeWords * sizeof(std::uint64_t);
     job.memory.rest.push_back(Area::OfPoison("the outputs' shapes", bytes));
@@ -303,10 +198,11 @@ std::vector<void *> MakeArgs(Job &job) {
 
 std::vector<Region> MakeRegions(const Job &job) {
   std::vector<Region> regions;
-  const auto add = [&](const Area &area, bool blank = false, bool scratch = false) {
+  const auto add = [&](const Area &area, bool blank = false, bool scratch = false,
+                       bool table = false) {
     regions.push_back(
         {area.Base(), area.Bytes(), area.Name(), area.Writable(), area.Padding(), blank,
-         scratch});
+         scratch, table});
   };
   for (const Area &area : job.memory.inputs) add(area);
   for (std::size_t at = 0; at < job.memory.outputs.size(); ++at) {
@@ -314,10 +210,10 @@ std::vector<Region> MakeRegions(const Job &job) {
     const bool blank = !HoldsData(job, at) && !StartsAtZero(job, order);
     if (order.ref < 0) add(job.memory.outputs[at], blank);
   }
-  for (const Area &area : job.memory.lists) add(area);
+  for (const Area &area : job.memory.lists) add(area, false, false, true);
   for (const Area &area : job.memory.rest) {
     const bool workspace = area.Name() == "workspace";
-    add(area, workspace, workspace);
+    add(area, workspace, workspace, area.Name() == "tiling");
   }
   return regions;
 }
@@ -350,7 +246,7 @@ void CheckOverruns(Job &job) {
 // The kernel's library with `name` in it; null after a finding.
 void *LoadKernel(Job &job, const std::string &path, const char *name) {
   void *library = nullptr;
-  const Outcome outcome = Guarded("loading", [&] { library = Load(job, path); });
+  const Outcome outcome = Guarded("loading", [&] { library = Load(job.report, path); });
   if (outcome.end != End::kReturned) {
     ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "a static initialiser of the kernel");
     return nullptr;
@@ -375,13 +271,19 @@ bool CountFits(Job &job, std::size_t given, const char *what) {
   return false;
 }
 
+void TakeReached(Report &report) {
+  report.apis = TakeApis();
+  report.ran[kVectorCode] = TakeBlocks(false);
+  report.ran[kCubeCode] = TakeBlocks(true);
+}
+
 // Runs what launches the kernel, then takes stock.
 bool Watch(Job &job, const std::function<bool()> &launch) {
   bool completed = false;
   const Outcome outcome = Guarded("kernel", [&] { completed = launch(); });
   for (FindingRecord &finding : TakeFindings()) job.report.findings.push_back(finding);
   for (const FindingRecord &finding : Directs().findings) job.report.findings.push_back(finding);
-  job.report.apis = TakeApis();
+  TakeReached(job.report);
   if (outcome.end != End::kReturned) {
     ReportOutcome(job, outcome, "kernel-crash", "kernel-hang", "the kernel");
     completed = false;
@@ -405,7 +307,6 @@ bool RunKernel(Job &job) {
   const bool lacks = (entry == nullptr) != job.request.kernel.empty() ||
                      (cube == nullptr) != job.request.cube.empty();
   if (lacks) return false;
-  BlankOutputs(job);
   std::vector<void *> args = MakeArgs(job);
   if (!CountFits(job, args.size(), "inputs, outputs, workspace, tiling")) return false;
   LaunchSpec spec{};
@@ -413,6 +314,7 @@ bool RunKernel(Job &job) {
   spec.cube = cube;
   spec.type = TypeOf(job);
   spec.args = args.data();
+  spec.argCount = args.size();
   spec.blocks = job.report.blocks;
   spec.tilingKey = job.report.tilingKey;
   spec.saturate = job.request.saturate;
@@ -424,6 +326,7 @@ bool RunKernel(Job &job) {
   spec.mostSteps = job.request.mostSteps;
   spec.dry = job.request.dry;
   spec.ends = job.request.ends;
+  spec.ready = [] { Close(Cage::kKernel); };
   return Watch(job, [&] { return Launch(spec); });
 }
 
@@ -438,18 +341,33 @@ void FillDirects(Job &job) {
   state.mostSteps = job.request.mostSteps;
   state.dry = job.request.dry;
   if (job.request.cube.empty()) return;
-  Guarded("loading", [&] { state.cube = Load(job, job.request.cube); });
+  Guarded("loading", [&] { state.cube = Load(job.report, job.request.cube); });
   state.type = static_cast<KernelType>(job.request.type);
   for (const auto &[name, type] : job.request.entryTypes) {
     state.types.emplace_back(name, static_cast<KernelType>(type));
   }
 }
 
+// The host side's word is checked again: its code ran in the process that gave it.
+void TakeDecisions(Job &job, Decisions decisions) {
+  const Report &said = decisions.report;
+  if (decisions.decided && said.workspaceBytes > job.request.cap) {
+    decisions.report.Add("workspace-size", "error",
+                         "tiling asks for " + std::to_string(said.workspaceBytes) + " bytes of workspace",
+                         "this run may have " + std::to_string(job.request.cap));
+    decisions.decided = false;
+  }
+  job.report = std::move(decisions.report);
+  job.inputs = std::move(decisions.inputs);
+  job.outputs = std::move(decisions.outputs);
+  job.isOp = decisions.decided;
+}
+
 void RunOperator(Job &job) {
   const Clock::time_point start = Clock::now();
-  if (!LoadHost(job)) return;
+  TakeDecisions(job, DecideApart(job.request));
+  if (!job.isOp) return;
   MapTensors(job);
-  if (!RunHost(job)) return;
   job.report.hostSeconds = Since(start);
   const Clock::time_point launched = Clock::now();
   job.report.completed = RunKernel(job);
@@ -493,7 +411,7 @@ void RunDirect(Job &job) {
 // ---- programs with a main function, which launch kernels through acl.h
 
 Job *program = nullptr;  // while it runs; its exit() comes back to OnExit
-std::string reportPath;
+int reportFile = -1;
 
 bool Succeeded(Job &job, int status) {
   job.report.blocks = Directs().blocks;
@@ -505,9 +423,9 @@ bool Succeeded(Job &job, int status) {
 void OnExit(int status, void *) {
   if (program == nullptr) return;
   for (FindingRecord &finding : TakeFindings()) program->report.findings.push_back(finding);
-  program->report.apis = TakeApis();
+  TakeReached(program->report);
   program->report.completed = Succeeded(*program, status);
-  WriteReport(program->report, reportPath);
+  SendReport(program->report, reportFile);
   std::fflush(nullptr);
   _Exit(0);
 }
@@ -527,6 +445,7 @@ void RunProgram(Job &job) {
 }
 
 void Run(Job &job) {
+  if (job.request.program || job.request.direct > 0) Close(Cage::kHost);
   if (job.request.program) RunProgram(job);
   else if (job.request.direct > 0) RunDirect(job);
   else RunOperator(job);
@@ -534,21 +453,43 @@ void Run(Job &job) {
 
 }  // namespace
 
+// Opens a file and takes its name away: what runs later finds nothing to open.
+int OpenOnly(const std::string &path, int how) {
+  const int file = open(path.c_str(), how | O_CLOEXEC);
+  if (file < 0) throw std::runtime_error("cannot open " + path);
+  return file;
+}
+
+void OpenTensors(Request &request) {
+  for (TensorOrder &order : request.inputs) order.file = OpenOnly(order.path, O_RDWR);
+  for (TensorOrder &order : request.outputs) {
+    if (order.ref < 0) order.file = OpenOnly(order.path, O_RDWR);
+  }
+  for (const auto *orders : {&request.inputs, &request.outputs}) {
+    for (const TensorOrder &order : *orders) unlink(order.path.c_str());
+  }
+}
+
 int Main(int argc, char **argv) {
   if (argc != 3) {
     std::fprintf(stderr, "usage: runner ORDERS REPORT\n");
     return 2;
   }
-  const std::string path = reportPath = argv[2];
+  const std::string path = argv[2];
   static Job job;  // outlives the jumps out of guarded steps
   try {
+    reportFile = OpenOnly(path, O_WRONLY);
+    unlink(path.c_str());
     job.request = ReadRequest(argv[1]);
+    unlink(argv[1]);
+    prctl(PR_SET_DUMPABLE, 0);  // the host side's process cannot look into this one
+    OpenTensors(job.request);
     Arm(job.request.seconds, path + ".note");
     Run(job);
   } catch (const std::exception &error) {
     job.report.Add("run-failed", "error", "the run could not be set up", error.what());
   }
-  WriteReport(job.report, path);
+  SendReport(job.report, reportFile);
   std::fflush(nullptr);
   _Exit(0);  // the project's destructors are not ours to run
 }

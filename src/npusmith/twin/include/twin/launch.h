@@ -16,6 +16,7 @@ struct Region {
   std::uint64_t pad = 0;  // bytes behind it that belong to its allocation
   bool blank = false;    // holds poison: reading it before writing is an error
   bool scratch = false;  // nobody looks at it after the launch
+  bool table = false;    // tiling data and lists of tensors: kernels read them through pointers
 };
 
 enum class KernelType { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMixAic12 };
@@ -23,6 +24,7 @@ enum class KernelType { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMi
 struct LaunchSpec {
   void (*entry)(void **args);  // calls the user's kernel with its pointer arguments
   void **args;
+  std::size_t argCount = 0;
   std::uint32_t blocks;
   std::uint64_t tilingKey;
   std::vector<Region> regions;
@@ -36,6 +38,7 @@ struct LaunchSpec {
   std::string log;                      // file for the timing model (runtime/log.h); empty: none
   std::uint64_t mostSteps = 4000000;    // of the log, for each core; more are counted only
   bool dry = false;  // values are neither moved nor computed nor checked; all the rest happens
+  void (*ready)() = nullptr;  // called when the files of the launch are open, before its code runs
   std::uint32_t ends = 0;  // only so many blocks at either end run; 0: all of them
 };
 

@@ -9,6 +9,7 @@
 
 #include "memory.h"
 #include "twin/chip.h"
+#include "fence.h"
 #include "twin/direct.h"
 #include "twin/half.h"
 #include "twin/launch.h"
@@ -90,6 +91,7 @@ Twins TwinsOf(void *kernel) {
     const bool same = name == info.dli_sname || std::strstr(info.dli_sname, mangled.c_str());
     if (same) twins.type = type;
   }
+  if (twins.cube != nullptr) FenceCode(twins.cube, true);
   const bool vector = twins.type == KernelType::kAivOnly || twins.type == KernelType::kMixAiv10;
   return twins.cube == nullptr || vector ? Twins{} : twins;
 }
@@ -103,6 +105,7 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
   spec.cube = cube;
   spec.type = type;
   spec.args = args;
+  spec.argCount = 3;  // of Direct's closure
   spec.blocks = blocks;
   spec.regions = state.regions;
   spec.autoSync = state.autoSync;

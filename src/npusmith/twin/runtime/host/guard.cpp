@@ -28,7 +28,7 @@ struct State {
   volatile sig_atomic_t active = 0;
   const char *phase = "";
   Outcome outcome;
-  std::string notePath;
+  int note = -1;  // open from the start: a kernel's process opens nothing
 };
 State state;
 
@@ -54,13 +54,11 @@ void SetAlarm(double seconds) {
 
 // A short note with plain system calls: it survives when the jump back ends in a second crash.
 void LeaveNote(int signal, const Spot &spot) {
-  const int fd = open(state.notePath.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return;
+  if (state.note < 0) return;
   char text[512];
   const int length = std::snprintf(text, sizeof text, "%s\n%d\n%s\n%d\n%d\n%s\n", state.phase,
                                    signal, spot.file, spot.line, spot.core, spot.api);
-  if (length > 0 && write(fd, text, static_cast<std::size_t>(length)) < 0) _exit(3);
-  close(fd);
+  if (length > 0 && pwrite(state.note, text, static_cast<std::size_t>(length), 0) < 0) _exit(3);
 }
 
 void OnSignal(int signal, siginfo_t *info, void *context) {
@@ -109,7 +107,10 @@ void OnTerminate() {
 }  // namespace
 
 void Arm(double seconds, const std::string &notePath) {
-  state.notePath = notePath;
+  state.note = -1;  // another process may have set it
+  if (!notePath.empty()) {
+    state.note = open(notePath.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  }
   void *memory = mmap(nullptr, kSignalStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                       -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("no memory for the signal stack");

@@ -63,16 +63,12 @@ Area::Area(const std::string &name, std::uint64_t bytes, bool writable)
   base_ = static_cast<std::uint8_t *>(space) + kGuard;
 }
 
-Area Area::OfFile(const std::string &name, const std::string &path, std::uint64_t bytes,
-                  bool writable) {
+Area Area::OfFile(const std::string &name, int file, std::uint64_t bytes, bool writable) {
   Area area(name, bytes, writable);
   if (bytes == 0) return area;
-  const int fd = open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-  if (fd < 0) Fail(name + ": " + path);
   const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void *at = mmap(area.base_, area.span_, access, MAP_SHARED | MAP_FIXED, fd, 0);
-  close(fd);
-  if (at == MAP_FAILED) Fail(name + ": mapping " + path);
+  void *at = mmap(area.base_, area.span_, access, MAP_SHARED | MAP_FIXED, file, 0);
+  if (at == MAP_FAILED) Fail("mapping " + name);
   if (writable) area.Protect();
   return area;
 }

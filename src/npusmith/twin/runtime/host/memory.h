@@ -10,8 +10,8 @@ namespace twin::host {
 class Area {
  public:
   // Throws std::runtime_error when the file or the memory cannot be had.
-  static Area OfFile(const std::string &name, const std::string &path, std::uint64_t bytes,
-                     bool writable);
+  // Of an open file, which may be closed then.
+  static Area OfFile(const std::string &name, int file, std::uint64_t bytes, bool writable);
   static Area OfPoison(const std::string &name, std::uint64_t bytes);  // as uninitialised memory
   static Area OfBytes(const std::string &name, const void *from, std::uint64_t bytes);
 

@@ -1,6 +1,8 @@
 // The report as JSON.
 #include "report.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -62,7 +64,9 @@ std::string Hex(const std::vector<std::uint8_t> &bytes) {
 
 }  // namespace
 
-void WriteReport(const Report &report, const std::string &path) {
+namespace {
+
+std::string Text(const Report &report) {
   std::ostringstream out;
   out.precision(9);
   out << "{\"completed\":" << (report.completed ? "true" : "false")
@@ -80,10 +84,34 @@ void WriteReport(const Report &report, const std::string &path) {
   for (std::size_t at = 0; at < report.apis.size(); ++at) {
     out << (at > 0 ? "," : "") << Quote(report.apis[at]);
   }
-  out << "]}\n";
+  out << "],\"ran\":{";
+  constexpr const char *kParts[] = {"kernel", "cube", "host"};
+  for (std::size_t part = 0; part < kCodeParts; ++part) {
+    out << (part > 0 ? "," : "") << "\"" << kParts[part] << "\":[";
+    for (std::size_t at = 0; at < report.ran[part].size(); ++at) {
+      out << (at > 0 ? "," : "") << report.ran[part][at];
+    }
+    out << "]";
+  }
+  out << "}}\n";
+  return out.str();
+}
+
+}  // namespace
+
+void SendReport(const Report &report, int file) {
+  const std::string text = Text(report);
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t written = write(file, text.data() + at, text.size() - at);
+    if (written <= 0) throw std::runtime_error("cannot write the report");
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+void WriteReport(const Report &report, const std::string &path) {
   const std::string draft = path + ".new";
   std::ofstream file(draft, std::ios::binary);
-  file << out.str();
+  file << Text(report);
   file.close();
   if (!file || std::rename(draft.c_str(), path.c_str()) != 0) {
     throw std::runtime_error("cannot write " + path);

@@ -1,6 +1,7 @@
 // What a run reports: findings, decisions of tiling, times. Written once, as JSON.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "twin/launch.h"
 
 namespace twin::host {
+
+// The three pieces of code of a project, by which blocks that ran are told.
+enum CodePart { kVectorCode, kCubeCode, kHostCode, kCodeParts };
 
 struct Report {
   bool completed = false;
@@ -20,6 +24,7 @@ struct Report {
   double kernelSeconds = 0;
   std::vector<FindingRecord> findings;
   std::vector<std::string> apis;  // that the kernel called
+  std::array<std::vector<std::uint32_t>, kCodeParts> ran;  // offsets of blocks of code (fence.h)
 
   void Add(const char *code, const char *level, const std::string &message,
            const std::string &seen = "", const std::string &legal = "",
@@ -28,6 +33,8 @@ struct Report {
 
 // Writes beside the path and renames, so that a half-written report is never read.
 void WriteReport(const Report &report, const std::string &path);
+// The same to a file that is open.
+void SendReport(const Report &report, int file);
 std::string Quote(const std::string &text);
 
 }  // namespace twin::host

@@ -27,6 +27,7 @@ struct TensorOrder {
   int dtype;  // ge::DataType
   std::uint64_t bytes;
   std::string path;
+  int file = -1;  // of that path, once it is open
   int ref = -1;
   std::vector<std::int64_t> dims;
 };

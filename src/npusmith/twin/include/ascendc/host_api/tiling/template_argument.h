@@ -2,8 +2,9 @@
 // Our own encoding: each argument's value in its declared width, the first in the lowest bits.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <vector>
+#include <initializer_list>
 
 // Kinds of arguments, widths, and how values of an unsigned argument are listed.
 #define ASCENDC_TPL_DTYPE 0
@@ -50,26 +51,22 @@
 
 namespace AscendC {
 
+// Constants: a kernel's file has them too, and nothing may run there before the launch.
 struct ParamStruct {
   const char *name;
   std::uint32_t paramType;
   std::uint8_t bitWidth;
-  std::vector<std::uint64_t> vals;
-  const char *macroType;
 };
-using TilingDeclareParams = std::vector<ParamStruct>;
-using TilingSelectParams = std::vector<std::vector<ParamStruct>>;
 
-inline std::uint64_t EncodeTilingKey(const TilingDeclareParams &declared,
-                                     const TilingSelectParams &,
-                                     const std::vector<std::uint64_t> &values) {
+template <std::size_t count, typename Values>
+std::uint64_t EncodeTilingKey(const ParamStruct (&declared)[count], const Values &values) {
   std::uint64_t key = 0;
   unsigned shift = 0;
   std::size_t at = 0;
   for (const ParamStruct &param : declared) {
     if (param.paramType == ASCENDC_TPL_SHARED_KERNEL_TYPE || at >= values.size()) continue;
     const std::uint64_t mask = param.bitWidth >= 64 ? ~0ULL : (1ULL << param.bitWidth) - 1;
-    if (shift < 64) key |= (values[at] & mask) << shift;
+    if (shift < 64) key |= (values.begin()[at] & mask) << shift;
     shift += param.bitWidth;
     ++at;
   }
@@ -78,33 +75,31 @@ inline std::uint64_t EncodeTilingKey(const TilingDeclareParams &declared,
 
 }  // namespace AscendC
 
-#define TWIN_TPL(name, kind, width, said, ...) \
-  ::AscendC::ParamStruct { #name, kind, width, {__VA_ARGS__}, said }
-#define ASCENDC_TPL_DTYPE_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_DTYPE, 8, "DECL", __VA_ARGS__)
-#define ASCENDC_TPL_DATATYPE_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_DTYPE, 8, "DECL", __VA_ARGS__)
-#define ASCENDC_TPL_FORMAT_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_FORMAT, 8, "DECL", __VA_ARGS__)
+#define TWIN_TPL(name, kind, width, ...) \
+  ::AscendC::ParamStruct { #name, kind, width }
+#define ASCENDC_TPL_DTYPE_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_DTYPE, 8, __VA_ARGS__)
+#define ASCENDC_TPL_DATATYPE_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_DTYPE, 8, __VA_ARGS__)
+#define ASCENDC_TPL_FORMAT_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_FORMAT, 8, __VA_ARGS__)
 #define ASCENDC_TPL_UINT_DECL(x, width, ...) \
-  TWIN_TPL(x, ASCENDC_TPL_UINT, width, "DECL", __VA_ARGS__)
-#define ASCENDC_TPL_BOOL_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_BOOL, 1, "DECL", __VA_ARGS__)
+  TWIN_TPL(x, ASCENDC_TPL_UINT, width, __VA_ARGS__)
+#define ASCENDC_TPL_BOOL_DECL(x, ...) TWIN_TPL(x, ASCENDC_TPL_BOOL, 1, __VA_ARGS__)
 #define ASCENDC_TPL_KERNEL_TYPE_DECL(x, ...) \
-  TWIN_TPL(x, ASCENDC_TPL_SHARED_KERNEL_TYPE, 8, "DECL", __VA_ARGS__)
-#define ASCENDC_TPL_DTYPE_SEL(x, ...) TWIN_TPL(x, ASCENDC_TPL_DTYPE, 8, "SEL", __VA_ARGS__)
-#define ASCENDC_TPL_DATATYPE_SEL(x, ...) TWIN_TPL(x, ASCENDC_TPL_DTYPE, 8, "SEL", __VA_ARGS__)
-#define ASCENDC_TPL_FORMAT_SEL(x, ...) TWIN_TPL(x, ASCENDC_TPL_FORMAT, 8, "SEL", __VA_ARGS__)
-#define ASCENDC_TPL_UINT_SEL(x, ...) TWIN_TPL(x, ASCENDC_TPL_UINT, 0, "SEL", __VA_ARGS__)
-#define ASCENDC_TPL_BOOL_SEL(x, ...) TWIN_TPL(x, ASCENDC_TPL_BOOL, 1, "SEL", __VA_ARGS__)
-#define ASCENDC_TPL_KERNEL_TYPE_SEL(x) \
-  TWIN_TPL(kernel_type, ASCENDC_TPL_SHARED_KERNEL_TYPE, 8, "SEL", x)
-#define ASCENDC_TPL_TILING_STRUCT_SEL(x) TWIN_TPL(x, ASCENDC_TPL_TILING_STRUCT, 0, "SEL", 0)
-#define ASCENDC_TPL_ARGS_SEL(...) {__VA_ARGS__}
+  TWIN_TPL(x, ASCENDC_TPL_SHARED_KERNEL_TYPE, 8, __VA_ARGS__)
+// Which combinations exist is read from the text (twin/template.py).
+#define ASCENDC_TPL_DTYPE_SEL(x, ...) 0
+#define ASCENDC_TPL_DATATYPE_SEL(x, ...) 0
+#define ASCENDC_TPL_FORMAT_SEL(x, ...) 0
+#define ASCENDC_TPL_UINT_SEL(x, ...) 0
+#define ASCENDC_TPL_BOOL_SEL(x, ...) 0
+#define ASCENDC_TPL_KERNEL_TYPE_SEL(x) 0
+#define ASCENDC_TPL_TILING_STRUCT_SEL(x) 0
+#define ASCENDC_TPL_ARGS_SEL(...) 0
 #define ASCENDC_TPL_ARGS_DECL(op, ...) \
-  static const ::AscendC::TilingDeclareParams g_tilingDeclareParams{__VA_ARGS__}
-#define ASCENDC_TPL_SEL(...) \
-  [[maybe_unused]] static const ::AscendC::TilingSelectParams g_tilingSelectParams{__VA_ARGS__}
+  static constexpr ::AscendC::ParamStruct g_tilingDeclareParams[] = {__VA_ARGS__}
+#define ASCENDC_TPL_SEL(...) static_assert(true, "")
 
 #define GET_TPL_TILING_KEY(...) \
-  ::AscendC::EncodeTilingKey(g_tilingDeclareParams, g_tilingSelectParams, \
-                             ::AscendC::TwinValues(__VA_ARGS__))
+  ::AscendC::EncodeTilingKey(g_tilingDeclareParams, ::AscendC::TwinValues(__VA_ARGS__))
 #define ASCENDC_TPL_SEL_PARAM(context, ...)                        \
   do {                                                             \
     (context)->SetTilingKey(GET_TPL_TILING_KEY(__VA_ARGS__));      \
@@ -114,10 +109,10 @@ namespace AscendC {
 
 // Values as numbers, whatever integer or enumeration they come as; a braced list works as well.
 template <typename... Ts>
-std::vector<std::uint64_t> TwinValues(Ts... values) {
+std::array<std::uint64_t, sizeof...(Ts)> TwinValues(Ts... values) {
   return {static_cast<std::uint64_t>(values)...};
 }
-inline std::vector<std::uint64_t> TwinValues(std::initializer_list<std::uint64_t> values) {
+inline std::initializer_list<std::uint64_t> TwinValues(std::initializer_list<std::uint64_t> values) {
   return values;
 }
 

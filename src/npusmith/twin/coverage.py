@@ -1,0 +1,124 @@
+"""Which code of a project ran: `measure(build, runs) -> Coverage`, `merge(parts) -> Coverage`.
+
+`Run.ran` holds the blocks of code that ran (runtime/fence.h); here they become the user's functions
+and lines, beside those of all blocks that the compiler kept. What it kept of host code is in
+host.so, whose blocks the host's own process counts: that part rests on the candidate's word.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from npusmith.twin.compile import Build
+from npusmith.twin.places import Spot, block_offsets, places
+
+_PARTS = ("kernel", "cube", "host")
+_DEVICE = _PARTS[:2]
+_NOTE = "coverage.json"  # in the build's folder: the places of all blocks
+_ARGUMENTS = re.compile(r"<[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Places of the user's code that blocks begin in: those that ran, and all there are."""
+
+    reached: frozenset[Spot] = frozenset()
+    known: frozenset[Spot] = frozenset()
+
+    @property
+    def unreached(self) -> tuple[tuple[str, int], ...]:
+        """Lines of which no block ran, in order."""
+        ran = {(spot.file, spot.line) for spot in self.reached}
+        return tuple(sorted({(spot.file, spot.line) for spot in self.known} - ran))
+
+    @property
+    def unreached_functions(self) -> tuple[str, ...]:
+        """Functions of which no block ran, by their plain names, in the order of their lines."""
+        ran = {(spot.file, plain(spot.function)) for spot in self.reached}
+        named = [spot for spot in sorted(self.known) if spot.function.strip("?")]
+        missing = (spot for spot in named if (spot.file, plain(spot.function)) not in ran)
+        return tuple(dict.fromkeys(plain(spot.function) for spot in missing))
+
+    @property
+    def share(self) -> float:
+        """Of the lines; 1 where none are known."""
+        lines = {(spot.file, spot.line) for spot in self.known}
+        return 1 - len(self.unreached) / len(lines) if lines else 1.0
+
+
+Ran = Mapping[str, Collection[int]]  # as Run.ran
+
+
+def measure(build: Build, runs: Iterable[Ran], *, host: bool = False) -> Coverage:
+    """What these runs of one build reached of its device code; `host`: of its host code too."""
+    taken = list(runs)
+    known = _all_places(build)
+    parts = _PARTS if host else _DEVICE
+    everything = {part: known.get(part, {}) for part in parts}
+    ran: set[Spot] = set()
+    for part in parts:
+        blocks = frozenset[int]().union(*(run.get(part, ()) for run in taken))
+        for block in blocks:
+            ran.update(everything[part].get(block, ()))
+    spots = (spots for blocks in everything.values() for spots in blocks.values())
+    return Coverage(frozenset(ran), frozenset(spot for group in spots for spot in group))
+
+
+def merge(parts: Iterable[Coverage]) -> Coverage:
+    """Over builds, as for several element types: what any of them reached."""
+    listed = list(parts)
+    return Coverage(
+        frozenset[Spot]().union(*(part.reached for part in listed)),
+        frozenset[Spot]().union(*(part.known for part in listed)),
+    )
+
+
+def plain(function: str) -> str:
+    """The name without the arguments of templates: `Kernel<float>::Run` is Kernel::Run."""
+    while (shorter := _ARGUMENTS.sub("", function)) != function:
+        function = shorter
+    return function.partition("(")[0].split(" ")[-1]
+
+
+_Known = dict[str, dict[int, tuple[Spot, ...]]]
+
+
+def _all_places(build: Build) -> _Known:
+    """By part and block; read from the libraries once, then kept beside them."""
+    note = build.folder / _NOTE
+    if not note.exists():
+        found = {part: _block_places(build.folder / f"{part}.so") for part in _PARTS}
+        draft = note.with_name(f"{_NOTE}.{os.getpid()}")
+        draft.write_text(json.dumps({part: _rows(blocks) for part, blocks in found.items()}))
+        draft.replace(note)
+        return found
+    rows = json.loads(note.read_text())
+    return {part: _unrows(rows.get(part, {})) for part in _PARTS}
+
+
+def _block_places(library: Path) -> dict[int, tuple[Spot, ...]]:
+    if not library.exists():
+        return {}
+    # A block is known by the address behind its call; the call itself has the block's place.
+    blocks = block_offsets(library)
+    spots = places(library, [block - 1 for block in blocks])
+    return {block: spots.get(block - 1, ()) for block in blocks}
+
+
+def _rows(blocks: Mapping[int, Sequence[Spot]]) -> dict[str, list[list[str | int]]]:
+    return {
+        str(block): [[spot.file, spot.line, spot.function] for spot in spots]
+        for block, spots in blocks.items()
+    }
+
+
+def _unrows(rows: Mapping[str, Sequence[Sequence[str | int]]]) -> dict[int, tuple[Spot, ...]]:
+    return {
+        int(block): tuple(Spot(str(row[0]), int(row[1]), str(row[2])) for row in spots)
+        for block, spots in rows.items()
+    }
