@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from npusmith import pipeline
-from npusmith.errors import NpusmithError
+from npusmith.errors import Level, NpusmithError
 from npusmith.report.html import Timed, write_report
 from npusmith.report.roofline import roofline
 from npusmith.report.svg import alone
@@ -28,9 +28,10 @@ from npusmith.task.verdict import Verdict
 from npusmith.timing.eager import Eager, estimate
 from npusmith.timing.model import Timing
 from npusmith.timing.profile import Profile, make_profile
-from npusmith.timing.roof import Roof, roof
+from npusmith.timing.roof import Roof, beaten, roof
 from npusmith.timing.rung import give_rung, time_logs
 from npusmith.timing.trace import MOST_EVENTS, Written, read_events, write_trace
+from npusmith.twin.finding import Finding
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
@@ -100,6 +101,12 @@ def _weigh(
     eager: Eager | None = None
     if prepared is not None:
         limits, eager = roof(prepared.graph, chip), estimate(prepared.graph, chip)
+        said = beaten(limits, sum(timing.kernel_us for timing in timings))
+        if said:
+            message = "the kernel beats the roof of its task"
+            verdict.findings.append(
+                Finding(code="roof-beaten", level=Level.WARNING, message=message, seen=said)
+            )
     return make_profile(
         timings, chip, roof=limits, eager=eager, findings=verdict.findings,
         model_error=model_error(_FITTED),

@@ -8,7 +8,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 from npusmith.timing.measured import measured_rows
-from npusmith.timing.roof import Roof, roof
+from npusmith.timing.roof import MODEL_ERROR, Roof, beaten, roof
 
 CHIP = find_chip("910B2")
 F32, F16, I8 = DType.FLOAT32, DType.FLOAT16, DType.INT8
@@ -152,3 +152,12 @@ def test_a_slower_memory_moves_the_roof() -> None:
     task = graph([source("x", *shape)], [y], "y")
     ratio = roof(task, half).memory_us / roof(task, CHIP).memory_us
     assert ratio == pytest.approx(CHIP.hbm_gbps / half.hbm_gbps)
+
+
+def test_a_time_below_the_least_by_more_than_the_models_error_is_too_good() -> None:
+    limits = add(4096)
+    least = max(limits.memory_l2_us, limits.compute_us)
+    assert beaten(limits, least) == ""
+    assert beaten(limits, least * (1 - MODEL_ERROR) * 1.001) == ""
+    assert "memory" in beaten(limits, least * (1 - MODEL_ERROR) * 0.999)
+    assert beaten(limits, 0.0) == ""

@@ -27,6 +27,8 @@ L2_BYTES_PER_CYCLE = 67.1
 # cann-bench's hardware time moves reads and writes apart, at this rate each. Derived: the rooflines
 # that it publishes for 910B2 (sigmoid of 8192 x 8192 fp16: 69.91 us for 134 MB each way).
 BENCH_BYTES_PER_US = 1.92e6
+# The timing model's median error on kernels that it was not fitted to is 13.5 % (docs/status.md).
+MODEL_ERROR = 0.15
 BENCH_LEAST_US = 1.0  # the smallest roofline in its tables
 
 # Vector cycles for 256 B of operand; where documents give two figures, the smaller one. Composite
@@ -75,6 +77,18 @@ class Roof:
 def roof(graph: Graph, chip: Chip) -> Roof:
     """The roof of `graph` on `chip`."""
     return _Count(graph, chip).roof()
+
+
+def beaten(roof: Roof, kernel_us: float) -> str:
+    """By what a time is too good to be true, in words; empty for one within the model's error.
+
+    What fits L2 may lie there already.
+    """
+    bounds = {"memory": roof.memory_l2_us, "arithmetic": roof.compute_us}
+    name, least = max(bounds.items(), key=lambda item: item[1])
+    if kernel_us <= 0 or kernel_us >= least * (1 - MODEL_ERROR):
+        return ""
+    return f"{kernel_us:.2f} us, the least for the task's {name} is {least:.2f} us"
 
 
 class _Count:

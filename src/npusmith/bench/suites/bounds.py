@@ -19,7 +19,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.trials import prepare
 from npusmith.timing.eager import Eager, estimate
-from npusmith.timing.roof import roof
+from npusmith.timing.roof import Roof, roof
 from npusmith.twin import cache
 
 _FILE = "bounds.json"
@@ -42,6 +42,7 @@ class Bounds(BaseModel):
     eager_rows: int | None = None  # published rows behind it (timing/eager.py)
     eager_weak: bool = False
     roof_us: float | None = None  # CANN-bench's hardware time
+    least: Roof | None = None  # what no kernel for the graph can beat
     shapes: list[list[int]] = []  # of the tensors that forward takes
     why: str = ""
     note: str = ""
@@ -99,6 +100,7 @@ def _capture(task: Task, chip: str) -> Bounds:
         eager_rows=eager.rows if eager.us > 0 else None,
         eager_weak=eager.us > 0 and not eager.sure,
         roof_us=least.hardware_us if least.hardware_us > 0 else None,
+        least=least,
         shapes=_shapes(graph),
         note=_EVAL if _TRAINED.search(task.text) else "",
         why="" if eager.us > 0 else "the graph has no call that would take time in eager PyTorch",

@@ -17,6 +17,7 @@ from npusmith.bench.model import Limits, Record, Span
 from npusmith.bench.suites.bounds import Bounds, find_bounds
 from npusmith.bench.suites.watch import Ended
 from npusmith.errors import NpusmithError
+from npusmith.timing.roof import beaten
 
 UNTIMED = "not measured: "
 
@@ -61,6 +62,10 @@ def add_times(
         notes.insert(0, _take(record, start(folder)))
     except NpusmithError as error:
         notes.insert(0, f"{UNTIMED}{error.code}: {error.message}")
+    said = beaten(bounds.least, record.time_us or 0.0) if bounds.least and not why else ""
+    if said:
+        record.findings["roof-beaten"] = record.findings.get("roof-beaten", 0) + 1
+        notes.append(f"beats the roof: {said}")
     record.time_note = "; ".join(filter(None, notes))[:500]
     record.seconds["time"] = round(time.monotonic() - clock, 3)
 
