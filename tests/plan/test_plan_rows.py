@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from modules import agrees, plan
 from torch import nn
 
+from npusmith.ir.text import show
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROOMY = replace(modules.CHIP, ub_total_bytes=96 * 1024)  # 8 rows of 101 elements fit
@@ -97,3 +99,10 @@ def test_few_rows_long_rows_and_axes_of_other_orders_are_written_as_before() -> 
         assert "LINES" not in dict(plan(lambda x: x.softmax(-1), values(*shape)).program.consts)
     other = plan(lambda x: x.softmax(-2), values(3000, 24).reshape(100, 30, 24))
     assert "LINES" not in dict(other.program.consts)
+
+
+def test_each_of_two_programs_says_which_shapes_it_serves() -> None:
+    text = show(plan(lambda x: F.softmax(x, -1), values(131, 24)).program)
+    quick, _, other = text.partition('"all other shapes"')
+    assert '"shapes with cols > 0 and ' in quick and "if brief == 1:" in quick
+    assert other

@@ -16,17 +16,20 @@ from npusmith.ir.nodes import (
     BinOp,
     Buffer,
     Call,
+    Choice,
     Const,
     Expr,
     Host,
     If,
     Load,
     Name,
+    Note,
     Program,
     ScalarFn,
     Stmt,
     Store,
 )
+from npusmith.ir.text import show_expr
 from npusmith.ir.walk import names, statements
 from npusmith.plan.block import Part
 from npusmith.plan.pack import rename
@@ -56,10 +59,24 @@ def either(test: str, quick: Program, other: Program) -> Program:
         tensors=(*other.kernel.tensors, *work),
         scalars=tuple(dict.fromkeys((*quick.kernel.scalars, *other.kernel.scalars))),
         buffers=(*quick.kernel.buffers, *extra),
-        body=(If(Binary(BinOp.EQ, Name(test), Const(1)), quick.kernel.body, slow),),
+        body=(
+            If(
+                Binary(BinOp.EQ, Name(test), Const(1)),
+                (Note(_served(test, quick.host)), *quick.kernel.body),
+                (Note("all other shapes"), *slow),
+            ),
+        ),
     )
     consts = tuple(dict([*quick.consts, *other.consts]).items())
     return Program(consts, _host(quick.host, other.host), merged, other.doc)
+
+
+def _served(test: str, host: Host) -> str:
+    """Which shapes the quick program is for: the test as the host function makes it."""
+    value = _values(host.body)[test]
+    if isinstance(value, Choice):
+        value = value.cond
+    return f"shapes with {show_expr(value)}"
 
 
 # ----------------------------------------------------------------------------------------- buffers
