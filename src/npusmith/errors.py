@@ -1376,6 +1376,24 @@ _TWIN_HOST: list[Code] = [
             "move the computation into the kernel",
         ),
         (
+            "cheat-origin",
+            "An output of the module is not what its launches wrote: it was computed beside them.",
+            "outputs of launches, or views, slices, joins and casts of them",
+            "return what the kernel writes; let the kernel do the rest of the work",
+        ),
+        (
+            "cheat-input",
+            "What goes into a launch was computed from the inputs outside of any launch.",
+            "inputs, weights, results of earlier launches, and views and casts of these",
+            "move the computation into the kernel; compute on weights in __init__ only",
+        ),
+        (
+            "cheat-hidden",
+            "The Python part uses what hides a computation: exec, hooks, a replaced forward.",
+            "plain classes and functions, imports of torch and of the compiled module",
+            "write the call of the compiled module out in forward",
+        ),
+        (
             "cheat-binding",
             "The binding computes with PyTorch instead of calling its kernel.",
             "allocation, views, shapes and EXEC_NPU_CMD",
@@ -1455,6 +1473,12 @@ _TWIN_HOST: list[Code] = [
             "A class has other parameters than the reference, so it was judged on its own alone.",
             "parameters and buffers under the names and in the shapes of the task's Model",
             "name them as Model does, and compute what follows from them in forward",
+        ),
+        (
+            "cheat-moved",
+            "An output holds elements of an input that went through no launch.",
+            "outputs that a launch has written",
+            "let the kernel write the whole output",
         ),
         (
             "cheat-arithmetic",

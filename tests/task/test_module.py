@@ -139,7 +139,7 @@ def test_an_answer_of_six_strings_passes(six: Judge) -> None:
 def test_a_model_that_computes_by_itself_fails_though_its_values_are_right(six: Judge) -> None:
     verdict = six(MODEL.replace("custom_ops_lib.add_custom(a, b)", "torch.add(a, b)"))
     assert verdict.verdict == "fail"
-    assert codes(verdict) == ["cheat-compute"]
+    assert codes(verdict) == ["cheat-compute", "cheat-origin"]
     assert verdict.provenance["official"] is True
 
 
@@ -147,8 +147,8 @@ def test_a_binding_that_computes_fails_though_its_values_are_right(six: Judge) -
     call = "EXEC_NPU_CMD(aclnnAddCustom, a, b, result);"
     verdict = six(binding=BINDING.replace(call, "result = at::add(a, b);"))
     assert verdict.verdict == "fail"
-    assert codes(verdict) == ["cheat-binding"]
-    assert (verdict.findings[-1].file, verdict.findings[-1].line) == ("csrc/op.cpp", 5)
+    assert codes(verdict) == ["cheat-binding", "cheat-origin"]
+    assert (verdict.findings[0].file, verdict.findings[0].line) == ("csrc/op.cpp", 5)
 
 
 def test_outputs_of_another_shape_or_type_fail(six: Judge) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from npusmith.device.call import _recording
-from npusmith.task import candidatewire as wire
 from npusmith.task.module import _keep_logs
 from npusmith.task.recording import MOST_LAUNCHES, Recording
 
@@ -26,8 +25,8 @@ def kept(recording: Recording) -> list[str]:
 def test_the_calls_of_the_first_set_are_kept_in_their_order(tmp_path: Path) -> None:
     logs = write(tmp_path / "logs", "0", "1", "2")
     recording = Recording(tmp_path / "log")
-    _keep_logs(logs, recording, wire.Result(calls=[2, 3]), alone=False)
-    assert kept(recording) == ["0", "1"]
+    _keep_logs(logs, tmp_path, recording, alone=False)
+    assert kept(recording) == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize(("alone", "found"), [(True, ["direct", "direct.1"]), (False, [])])
@@ -36,18 +35,18 @@ def test_launches_inside_the_process_count_when_there_is_one_set(
 ) -> None:
     logs = write(tmp_path / "logs", "direct", "direct.1", "direct.3")
     recording = Recording(tmp_path / "log")
-    _keep_logs(logs, recording, wire.Result(), alone=alone)
+    _keep_logs(tmp_path, logs, recording, alone=alone)
     assert kept(recording) == found
 
 
 def test_a_link_that_the_candidate_left_is_not_followed(tmp_path: Path) -> None:
-    logs = write(tmp_path / "logs", "1")
+    logs = write(tmp_path / "logs", "direct.1")
     (tmp_path / "secret").write_text("secret")
-    (logs / "0").symlink_to(tmp_path / "secret")
+    (logs / "direct").symlink_to(tmp_path / "secret")
     recording = Recording(tmp_path / "log")
-    _keep_logs(logs, recording, wire.Result(), alone=True)
-    assert kept(recording) == ["1"]
-    recording.path.unlink()
+    _keep_logs(tmp_path, logs, recording, alone=True)
+    assert kept(recording) == []
+    recording.path.unlink(missing_ok=True)
     recording.path.symlink_to(tmp_path / "secret")
     assert recording.logs() == []
 

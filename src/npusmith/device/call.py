@@ -16,6 +16,7 @@ from npusmith.device.adapters import ADAPTERS, Finish
 from npusmith.errors import Level, TwinError
 from npusmith.target.chips import DEFAULT_CHIP, Chip, of_record
 from npusmith.twin import Finding, Project, Run, build, read_project, run
+from npusmith.twin.remote import Request, ask, remote
 
 _RECORD = "NPUSMITH_FINDINGS"
 _SECONDS = "NPUSMITH_SECONDS"
@@ -46,24 +47,41 @@ def call(extension: str, name: str, values: Sequence[object]) -> None:
         tensors.given(port, value, dtype)
         for port, value, dtype in zip(project.op.inputs, bound.inputs, chosen.inputs, strict=True)
     ]
-    start = time.monotonic()
-    built = build(project, note.chip, chosen.all)
-    compiled = time.monotonic()
     outputs = arguments.outputs(project.op, bound)
-    result = run(
-        built,
+    request = Request(
+        project.op.type,
+        chosen.all,
         inputs,
         [tensors.wanted(value) for value in outputs],
         bound.attrs,
-        seconds=float(os.environ.get(_SECONDS, "60")),
-        writable=() if project.op.outputs else range(len(inputs)),
-        initial=_initial(project, outputs) if note.fills else {},
-        **_recording(),
+        () if project.op.outputs else range(len(inputs)),
+        _initial(project, outputs) if note.fills else {},
+    )
+    pipes = remote()
+    result, recorded = (
+        _launch(project, note, request) if pipes is None else (ask(request, pipes), True)
     )
     _write(project, bound, outputs, result)
     finish()
-    recorded = _record(project, result, compiled - start, time.monotonic() - compiled)
     _raise(result, recorded)
+
+
+def _launch(project: Project, note: Note, request: Request) -> tuple[Run, bool]:
+    """Build and run in this process; whether the run was recorded."""
+    start = time.monotonic()
+    built = build(project, note.chip, request.dtypes)
+    compiled = time.monotonic()
+    result = run(
+        built,
+        request.inputs,
+        request.outputs,
+        request.attrs,
+        seconds=float(os.environ.get(_SECONDS, "60")),
+        writable=request.writable,
+        initial=request.initial,
+        **_recording(),
+    )
+    return result, _record(project, result, compiled - start, time.monotonic() - compiled)
 
 
 def read_note(path: Path) -> Note:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from npusmith.errors import Place, TaskError
 from npusmith.task import compare, edges, shapes
@@ -30,6 +31,7 @@ from npusmith.task.draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.export import export_graph, warm_up
 from npusmith.task.golden import Golden
 from npusmith.task.idle import Tried, find_idle, keep
+from npusmith.task.isolated import arrays, values
 from npusmith.task.user import (
     Inputs,
     Tensor,
@@ -47,6 +49,7 @@ from npusmith.task.wire import (
     ERROR,
     MANIFEST,
     STAGE,
+    Arguments,
     Failure,
     Kind,
     Manifest,
@@ -128,6 +131,7 @@ class Preparation:
         self.notes += self.base.notes
         self._capture()
         parameters = self._write_parameters()
+        init, random_state = self._write_init()
         if self.orders.seeds:
             self._draw_parameters()
             self.casts = has_casts(self.captured.graph)
@@ -143,6 +147,9 @@ class Preparation:
             parameters=parameters,
             draws=self.draw_files,
             idle=tuple(self._idle()) if self.orders.seeds else (),
+            init=init,
+            random_state=random_state,
+            call=values.pack(self.base.args(_whole)).tree,
             notes=tuple(self.notes),
             versions={"torch": str(torch.__version__)},
         )
@@ -261,6 +268,21 @@ class Preparation:
         own = self.base_references
         usual = all(_finite(new) or not _finite(old) for new, old in zip(wanted, own, strict=True))
         return usual and _all_close(wanted, found, exact=False)
+
+    # --- arguments -------------------------------------------------------------------------------
+
+    def _write_init(self) -> tuple[Arguments, TensorFile | None]:
+        """What a candidate's class is built with; it never sees the task's file itself."""
+        set_seed(self.orders.model_seed)
+        before = torch.get_rng_state()
+        with user_code(self.path, "get_init_inputs()"):
+            settings = self.module.get_init_inputs()
+        after = torch.get_rng_state()
+        packed = values.pack(tree_map_only(torch.Tensor, _whole, list(settings)))
+        tensors = [values.unpack(leaf, packed.pieces) for leaf in arrays.leaves(packed.tree)]
+        files = self._write_all("init", tensors)
+        state = None if torch.equal(before, after) else self._write("random_state", after)
+        return Arguments(tree=packed.tree, tensors=files), state
 
     # --- trials ----------------------------------------------------------------------------------
 
@@ -452,6 +474,11 @@ class Preparation:
 
 def _sizes(sized: Sequence[shapes.Shape]) -> str:
     return ", ".join("x".join(map(str, shape)) or "scalar" for shape in sized)
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """A contiguous copy in memory of its own."""
+    return tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
 
 
 def _apart(tensor: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,68 +1,65 @@
 """The judge for candidates that are Python modules: `judge_module(submission, prepared, ...)`.
 
-The same verdict as for an operator project. The candidate's Python runs in the sandbox, on the same
-sets of inputs; each operator call in it goes to the twin, each direct launch runs in its process.
-What that process writes about findings comes from a process in which the candidate's own Python
-runs too: a candidate that lies there is caught by its values only.
+The same verdict as for an operator project. The candidate's Python runs in processes of its own
+(task/isolated) and gets the task as data, one call at a time; the launches that it causes are made
+here. Nothing that its process says is believed but the tensors that it returns, and those must come
+out of the launches (task/isolated/origin).
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
-import stat
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from npusmith.errors import CODES, NpusmithError, Place
-from npusmith.ir.dtypes import DType
-from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
-from npusmith.task import candidatewire as wire
 from npusmith.task.cheat import find_cheats
+from npusmith.task.isolated import arrays, origin
+from npusmith.task.isolated.attempt import Answer, Attempt, Candidate, Limits, Value, init_value
 from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
-from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.trials import package_paths
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.task.weak import note_task
-from npusmith.task.wire import TensorFile
 from npusmith.twin import cheating
 from npusmith.twin.finding import Finding
 from npusmith.twin.formats import Submission
 from npusmith.twin.module import ModuleBuild, build_module
+from npusmith.twin.remote import Launch
 
 Array = np.ndarray[Any, Any]
 
 _OFFICIAL = "multikernelbench"
-_START = (
-    "import sys; sys.path += sys.argv[1:]; from npusmith.task import candidate as run; run.main()"
-)
 _RESTARTS = 3  # after a crash the other sets of inputs still get their turn
-_MEMORY = 16 << 30
-_LOG_CHARS = 2000
+CHEATS = ("cheat-compute", "cheat-hidden", "cheat-binding", "cheat-origin", "cheat-input")
+_INSIDE = "direct"  # the log of the first launch inside the candidate's process
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the process gave for one set of inputs."""
+    """What the processes gave for one set of inputs, as it is judged."""
 
     outputs: list[Array] | None
-    findings: list[Finding]
-    apis: list[str]
+    findings: tuple[Finding, ...] = ()
+    apis: tuple[str, ...] = ()
     message: str = ""
+    launches: tuple[Launch, ...] = ()
     fixed: tuple[str, ...] = ()  # drawn parameters that the class does not have
+
+
+_LOST = _Answer(None, message="not run: the candidate's process ended too often before")
+_NO_TENSORS = "forward() did not return tensors"
 
 
 def judge_module(
@@ -96,7 +93,7 @@ def judge_module(
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
-        _judge(verdict, built, prepared, profile, dynamic, step, seconds, recording)
+        _judge(verdict, built, prepared, chip, profile, dynamic, step, seconds, recording)
     verdict = _renamed(verdict, built.root)
     note_task(verdict, prepared, profile)
     return verdict
@@ -106,6 +103,7 @@ def _judge(
     verdict: Verdict,
     built: ModuleBuild,
     prepared: Prepared,
+    chip: Chip,
     profile: str,
     dynamic: bool,
     step: Callable[[str, str], None],
@@ -116,7 +114,7 @@ def _judge(
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
     live = [item for item in chosen if not item.skipped]
     step("run on the twin", f"{len(live)} sets of inputs")
-    answers = _run_all(built, prepared, live, seconds, recording)
+    answers, extra = _run_all(built, prepared, live, chip, seconds, recording)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     given = iter(answers)
     outcomes, official = [], []
@@ -130,8 +128,14 @@ def _judge(
     conclude(verdict, outcomes)
     verdict.findings += _cheats(built.submission)
     verdict.findings += _not_drawn(answers)
+    calls = [
+        origin.Call(_sources(prepared, trial), answer.launches, answer.outputs)
+        for trial, answer in zip(live, answers, strict=True)
+        if answer.outputs is not None
+    ]
+    verdict.findings += origin.trace(calls + extra, built.submission.model)
     verdict.provenance["official"] = bool(official) and all(official)
-    if any(item.code in ("cheat-compute", "cheat-binding") for item in verdict.findings):
+    if any(item.code in CHEATS and item.level is Level.ERROR for item in verdict.findings):
         verdict.correct, verdict.verdict = False, "fail"
 
 
@@ -213,255 +217,153 @@ def _run_all(
     built: ModuleBuild,
     prepared: Prepared,
     trials: Sequence[TrialData],
+    chip: Chip,
     seconds: float,
     recording: Recording | None,
-) -> list[_Answer]:
-    """An answer for each set of inputs, in order; a crash costs only the set that caused it."""
-    answers: list[_Answer] = []
-    for attempt in range(_RESTARTS + 1):
-        rest = trials[len(answers) :]
-        if not rest:
-            break
-        found = _run_once(built, prepared, rest, seconds, attempt, recording)
-        recording = None  # the first set is behind
-        answers += found
-    missing = len(trials) - len(answers)
-    lost = _Answer(None, [], [], "not run: the candidate's process ended too often before")
-    return answers + [lost] * missing
+) -> tuple[list[_Answer], list[origin.Call]]:
+    """An answer for each set of inputs, in order; a crash costs only the set that caused it.
 
-
-def _run_once(
-    built: ModuleBuild,
-    prepared: Prepared,
-    trials: Sequence[TrialData],
-    seconds: float,
-    attempt: int,
-    recording: Recording | None,
-) -> list[_Answer]:
-    folder = built.modules.parent / f"run{attempt}"
+    The sets are called in an order that nobody can know, but for the one that is recorded. A set
+    that is the only one of its shapes is called again with its values in another order; those
+    calls come second.
+    """
+    folder, logs = built.modules.parent / "run", built.modules.parent / "logs"
     folder.mkdir()
-    _inputs(folder).mkdir()
-    (folder / wire.CALLS).touch()
-    (folder / wire.LOGS).mkdir()
-    _link_cache(built, folder / "cache")
-    orders = _orders(built, prepared, trials, folder, seconds)
-    boxed = _start(built, prepared, folder, orders, seconds, recording is not None)
-    result = _read_result(folder)
+    logs.mkdir()
+    rest = list(range(len(trials)))
+    SystemRandom().shuffle(rest)
+    rest.sort(key=lambda at: recording is not None and at > 0)
+    found: dict[int, _Answer] = {}
+    extra: list[origin.Call] = []
+    named = logs if recording is not None else None
+    with Candidate(built, chip, folder, Limits(seconds), logs=named) as candidate:
+        for _ in range(_RESTARTS + 1):
+            if not rest or candidate.boxed is not None:
+                break
+            with candidate.start(
+                built.model, built.submission.entry, prepared.manifest.model_seed,
+                _settings(prepared),
+            ) as attempt:  # fmt: skip
+                _call_all(attempt, prepared, trials, rest, found)
+                if not rest:
+                    extra = _call_again(attempt, prepared, trials, found)
     if recording is not None:
-        _keep_logs(folder / wire.LOGS, recording, result, alone=len(trials) == 1)
-    answers = [
-        _Answer(_load_all(folder, row), *_calls(folder, result, index), fixed=tuple(result.fixed))
-        for index, row in enumerate(result.trials)
-    ]
-    findings, apis = _report(folder)
-    if answers and (findings or apis):
-        answers[0].findings += findings
-        answers[0].apis += apis
-    if len(answers) < len(trials):
-        answers.append(_failed(result, boxed, findings if not answers else [], seconds))
-        error = result.error
-        if error is not None and result.started < 0:  # before the first set: no other will do
-            answers += [answers[-1]] * (len(trials) - len(answers))
-    return answers
+        _keep_logs(logs, folder, recording, alone=len(trials) == 1)
+    return [found.get(at, _LOST) for at in range(len(trials))], extra
 
 
-def _link_cache(built: ModuleBuild, cache: Path) -> None:
-    """A cache of the run's own, in which what has been built already is found."""
-    for part, folders in (("twin", (built.toolchain.folder,)), ("build", built.builds)):
-        (cache / part).mkdir(parents=True)
-        for folder in folders:
-            (cache / part / folder.name).symlink_to(folder)
-
-
-def _orders(
-    built: ModuleBuild,
+def _call_all(
+    attempt: Attempt,
     prepared: Prepared,
     trials: Sequence[TrialData],
-    folder: Path,
-    seconds: float,
-) -> wire.Orders:
-    task = prepared.task
-    sets = [
-        [_tensor(folder, trial.folder, item) for item in trial.record.inputs] for trial in trials
-    ]
-    values = [
-        {name: _tensor(folder, prepared.folder, item) for name, item in draw.items()}
-        for draw in prepared.manifest.draws
-    ]
-    return wire.Orders(
-        folder=str(folder),
-        modules=str(built.modules),
-        libraries=[str(path) for path in built.libraries],
-        model=str(built.model),
-        entry=built.submission.entry,
-        task=str(task.path),
-        task_text=task.text,
-        has_inputs=task.has_inputs,
-        seed=prepared.manifest.model_seed,
-        seconds=seconds,
-        trials=sets,
-        draws=values,
-        draw=[trial.draw for trial in trials],
-    )
+    rest: list[int],
+    found: dict[int, _Answer],
+) -> None:
+    """Take sets off `rest` until there is none or the processes have failed."""
+    while rest:
+        at = rest.pop(0)
+        trial = trials[at]
+        answer = attempt.call(_arguments(prepared, trial.inputs), _drawn(prepared, trial))
+        attempt.candidate.launcher.logs = None  # the first set is behind
+        found[at] = _read(answer)
+        if answer.over:
+            found |= dict.fromkeys(rest, found[at])
+            rest.clear()
+        if answer.error is not None:
+            return
 
 
-def _tensor(folder: Path, source: Path, item: TensorFile) -> wire.Tensor:
-    file = _copy_in(folder, source, item.file)
-    return wire.Tensor(file=str(file), shape=item.shape, dtype=item.dtype)
-
-
-def _copy_in(folder: Path, source: Path, name: str) -> Path:
-    """Inputs lie apart from the references, in a folder that the candidate may only read."""
-    target = _inputs(folder) / name
-    with contextlib.suppress(FileExistsError):
-        try:
-            os.link(source / name, target)
-        except OSError:
-            target.write_bytes((source / name).read_bytes())
-    return target
-
-
-def _inputs(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}-inputs")
-
-
-def _start(
-    built: ModuleBuild,
+def _call_again(
+    attempt: Attempt,
     prepared: Prepared,
-    folder: Path,
-    orders: wire.Orders,
-    seconds: float,
-    recorded: bool,
-) -> Boxed:
-    paths = package_paths()
-    places = (sys.prefix, sys.base_prefix, *paths)
-    policy = Policy(
-        write=(folder,),
-        read=(
-            *map(Path, places), _inputs(folder), built.root, built.modules,
-            built.toolchain.folder, *built.builds,
-        ),
-        seconds=seconds + 30,
-        memory_bytes=_MEMORY,
-        file_bytes=8 << 30,
-        processes=True,  # operators run in the twin's runner
-    )  # fmt: skip
-    env = {
-        "NPUSMITH_CACHE": str(folder / "cache"),
-        "NPUSMITH_FINDINGS": str(folder / wire.CALLS),
-        "NPUSMITH_SECONDS": str(seconds),
-    }
-    if recorded:
-        env["NPUSMITH_LOGS"] = str(folder / wire.LOGS)
-    argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
-    stdin = orders.model_dump_json().encode()
-    return run_boxed(argv, policy, stdin=stdin, env=env, cwd=folder)
+    trials: Sequence[TrialData],
+    found: dict[int, _Answer],
+) -> list[origin.Call]:
+    """Other values for each set that is alone with its shapes: where do the outputs come from?"""
+    shapes = Counter(tuple(trial.shapes) for trial in trials)
+    draw = np.random.default_rng()
+    calls = []
+    for at, trial in enumerate(trials):
+        if shapes[tuple(trial.shapes)] > 1 or found[at].outputs is None:
+            continue
+        tensors = [_shuffled(tensor, draw) for tensor in trial.inputs]
+        answer = attempt.call(_arguments(prepared, tensors), _drawn(prepared, trial))
+        if answer.error is not None:
+            break
+        taken = _sources(prepared, trial, tensors)
+        calls.append(origin.Call(taken, answer.launches, answer.outputs))
+    return calls
 
 
-# ------------------------------------------------------------------------- what the process left
+def _shuffled(tensor: Array, draw: np.random.Generator) -> Array:
+    return draw.permutation(tensor.reshape(-1)).reshape(tensor.shape)
 
 
-def _read_result(folder: Path) -> wire.Result:
-    with contextlib.suppress(ValidationError):
-        return wire.Result.model_validate_json(_plain(folder / wire.RESULT))
-    return wire.Result()
+def _read(answer: Answer) -> _Answer:
+    findings, apis = list(answer.findings), tuple(answer.apis)
+    error = answer.error
+    if error is None and not _is_flat(answer.tree):
+        error = Finding(code="module-failed", message=_NO_TENSORS)
+    if error is None:
+        made = tuple(answer.launches)
+        return _Answer(answer.outputs, tuple(findings), apis, "", made, answer.fixed)
+    message = error.message
+    if error.code == "kernel-crash" and findings:
+        message = "the kernel did not run to its end"  # its findings say why
+    elif error.code not in {item.code for item in findings}:
+        findings.append(error)
+    return _Answer(None, tuple(findings), apis, message)
 
 
-def _plain(path: Path, most: int = wire.RESULT_BYTES) -> bytes:
-    """The beginning of a plain file; empty for anything else that the candidate may have left."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    with os.fdopen(handle, "rb") as file:
-        return file.read(most) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+def _is_flat(tree: Any) -> bool:
+    """A tensor, or lists and tuples of them with one at least."""
+    if not isinstance(tree, dict):
+        return False
+    parts = tree.get("list", tree.get("tuple"))
+    if isinstance(parts, list):
+        return bool(parts) and all(map(_is_flat, parts))
+    return "tensor" in tree
 
 
-def _keep_logs(logs: Path, recording: Recording, result: wire.Result, *, alone: bool) -> None:
+def _settings(prepared: Prepared) -> Value:
+    """What the class is built with."""
+    manifest = prepared.manifest
+    tensors = [map_tensor(prepared.folder, item) for item in manifest.init.tensors]
+    state = manifest.random_state
+    known = None if state is None else map_tensor(prepared.folder, state)
+    return init_value(Value(manifest.init.tree, tensors), known)
+
+
+def _arguments(prepared: Prepared, tensors: Sequence[Array]) -> Value:
+    """What forward is called with."""
+    return Value(arrays.fill(prepared.manifest.call, tensors), tensors)
+
+
+def _drawn(prepared: Prepared, trial: TrialData) -> dict[str, Array]:
+    """Parameters and buffers by path that are drawn for this set; none: the class's own."""
+    draw = prepared.manifest.draws[trial.draw - 1] if trial.draw else {}
+    return {name: map_tensor(prepared.folder, item) for name, item in draw.items()}
+
+
+def _sources(
+    prepared: Prepared, trial: TrialData, inputs: Sequence[Array] | None = None
+) -> list[Array]:
+    """What a candidate's launches may take: inputs, and parameters that differ between sets."""
+    manifest = prepared.manifest
+    names = dict.fromkeys(name for draw in manifest.draws for name in draw)
+    own = {name: map_tensor(prepared.folder, manifest.parameters[name]) for name in names}
+    held = own | _drawn(prepared, trial)
+    return [*(trial.inputs if inputs is None else inputs), *held.values()]
+
+
+def _keep_logs(logs: Path, inside: Path, recording: Recording, *, alone: bool) -> None:
     """Moves the logs of the first set to where they were asked for.
 
-    Operator calls are told apart by set; launches inside the process are not, so theirs are kept
-    only when there is one set.
+    `logs`: of the launches made here. Launches in the candidate's process leave theirs in `inside`;
+    they are not told apart by set, so they are kept only when there is one set.
     """
-    calls = result.calls[0] if result.calls else MOST_LAUNCHES
-    names = [logs / str(at) for at in range(min(calls, MOST_LAUNCHES))]
-    plain = [path for path in names if path.is_file() and not path.is_symlink()]
-    inside = find_logs(logs / wire.INSIDE) if alone else []
-    for at, log in enumerate(plain or inside):
+    made = [path for at in range(MOST_LAUNCHES) if (path := logs / str(at)).is_file()]
+    own = find_logs(inside / _INSIDE) if alone else []
+    for at, log in enumerate(made or own):
         name = f"{recording.path.name}.{at}" if at else recording.path.name
         shutil.move(log, recording.path.with_name(name))
-
-
-def _load_all(folder: Path, row: Sequence[wire.Tensor]) -> list[Array] | None:
-    loaded = [_load(folder, item) for item in row]
-    whole = [item for item in loaded if item is not None]
-    return whole if len(whole) == len(loaded) else None
-
-
-def _load(folder: Path, item: wire.Tensor) -> Array | None:
-    try:
-        dtype = np.dtype(np.float64) if item.dtype == "float64" else DType(item.dtype).numpy
-    except ValueError:
-        return None
-    path = folder / Path(item.file).name
-    data = _plain(path, dtype.itemsize * item.count + 1)
-    if len(data) != dtype.itemsize * item.count:
-        return None
-    return np.frombuffer(data, dtype).reshape(item.shape)
-
-
-def _calls(folder: Path, result: wire.Result, index: int) -> tuple[list[Finding], list[str]]:
-    """Findings and APIs of the operator calls of one set of inputs."""
-    before = result.calls[index - 1] if index and index <= len(result.calls) else 0
-    after = result.calls[index] if index < len(result.calls) else before
-    lines = _plain(folder / wire.CALLS, 64 << 20).splitlines()[before:after]
-    findings: list[Finding] = []
-    apis: list[str] = []
-    for row in _rows(lines):
-        findings += _findings(row)
-        apis += [str(name) for name in row.get("apis", [])]
-    return findings, apis
-
-
-def _report(folder: Path) -> tuple[list[Finding], list[str]]:
-    """The same of launches inside the process."""
-    rows = list(_rows([_plain(folder / wire.REPORT, 16 << 20)]))
-    findings = [item for row in rows for item in _findings(row)]
-    return findings, [str(name) for row in rows for name in row.get("apis", [])]
-
-
-def _rows(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            row = json.loads(line)
-            if isinstance(row, dict):
-                yield row
-
-
-def _findings(row: dict[str, Any]) -> list[Finding]:
-    with contextlib.suppress(ValidationError, TypeError):
-        found = [Finding.model_validate(item) for item in row.get("findings", [])]
-        return [item for item in found if item.code in CODES]
-    return []
-
-
-def _failed(result: wire.Result, boxed: Boxed, findings: list[Finding], seconds: float) -> _Answer:
-    """The set of inputs on which the process came to grief."""
-    error = result.error
-    if error is not None and error.code in CODES:
-        place = Place(error.file, error.line)
-        finding = Finding(
-            code=error.code, message=error.message, file=place.file, line=place.line,
-            seen=error.seen,
-        )  # fmt: skip
-        return _Answer(None, [*findings, finding], [], error.message)
-    if findings:
-        return _Answer(None, findings, [], "the kernel did not run to its end")
-    log = boxed.stderr.decode(errors="replace").strip()[-_LOG_CHARS:]
-    if boxed.timed_out:
-        code, message = "kernel-hang", f"the candidate had not ended after {seconds:g} s"
-    elif boxed.out_of_memory:
-        code, message = "kernel-memory", "the candidate used more memory than it may"
-    else:
-        code, message = "kernel-crash", f"the candidate's process ended ({boxed.returncode})"
-    return _Answer(None, [Finding(code=code, message=message, seen=log)], [], message)

@@ -6,7 +6,7 @@ itself. Nothing here is ever unpickled.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -72,15 +72,28 @@ class TrialRecord(Record):
     bounds: tuple[TensorFile, ...] = ()  # per output how far right answers lie apart, or none
 
 
+class Arguments(Record):
+    """Nested arguments as data: a tree of task.isolated.values, whose tensors these files are."""
+
+    tree: dict[str, Any] = {"list": []}
+    tensors: tuple[TensorFile, ...] = ()
+
+
 class Manifest(Record):
-    """Everything about a prepared task except the numbers themselves."""
+    """Everything about a prepared task except the numbers themselves.
+
+    init: what get_init_inputs() gives; random_state: torch's behind it, where it drew anything.
+    call: the tree of forward's arguments, whose tensors are the inputs of each trial.
+    """
 
     @property
     def files(self) -> tuple[TensorFile, ...]:
         """Every tensor on disk."""
         drawn = [item for draw in self.draws for item in draw.values()]
+        state = () if self.random_state is None else (self.random_state,)
         rows = [(*row.inputs, *row.references, *row.goldens, *row.bounds) for row in self.trials]
-        return (*self.parameters.values(), *drawn, *(item for row in rows for item in row))
+        held = (*self.parameters.values(), *drawn, *self.init.tensors, *state)
+        return (*held, *(item for row in rows for item in row))
 
     version: Literal[1] = 1
     graph: Graph
@@ -90,6 +103,9 @@ class Manifest(Record):
     parameters: dict[str, TensorFile]  # by GraphInput.target
     draws: tuple[dict[str, TensorFile], ...] = ()  # draw 1, 2, ...: what differs from these
     idle: tuple[str, ...] = ()  # inputs and parameters whose change never changes an output
+    init: Arguments = Arguments()
+    random_state: TensorFile | None = None
+    call: dict[str, Any] = {"list": []}
     notes: tuple[str, ...] = ()
     versions: dict[str, str] = {}
 

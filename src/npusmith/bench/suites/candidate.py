@@ -20,8 +20,8 @@ from npusmith.bench.suites import wire
 from npusmith.errors import NpusmithError
 from npusmith.task import alias, draws, stubs, user
 from npusmith.task import candidatewire as names
-from npusmith.task.candidate import MEMORY
 from npusmith.twin.cache import cache_root
+from npusmith.twin.module import MEMORY
 
 _TOLD = ("outputs", "alias", "writes", "unsteady")
 _ANY_ERROR = (Exception,)

@@ -1,0 +1,198 @@
+"""Values on their way between processes: tensors as raw memory, all around them as JSON.
+
+`pack(value)` gives a tree and the memory that its tensors lie in, each piece once; `unpack` makes
+the value again in other memory. A tree is {"tensor": number of the piece, "at": byte, "shape",
+"stride", "dtype"}, {"list": [...]}, {"tuple": [...]}, {"dict": [[key, tree], ...]},
+{"plain": value}, {"complex": [re, im]}, {"torch": name} or {"other": words}. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Tree = dict[str, Any]
+_DEEP = 32
+_ALIGN = 16
+
+
+@dataclass(slots=True)
+class Piece:
+    """Bytes `low` to `high` of a storage."""
+
+    storage: Any
+    low: int
+    high: int
+
+    def view(self) -> Any:
+        """The bytes themselves, not a copy."""
+        raw = torch.empty(0, dtype=torch.uint8)
+        raw.set_(self.storage, self.low, (self.high - self.low,), (1,))
+        return raw.numpy().data
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Other bytes in the same place."""
+        if len(data) != self.high - self.low:
+            raise ValueError("another size")
+        if data:
+            raw = torch.empty(0, dtype=torch.uint8)
+            raw.set_(self.storage, self.low, (self.high - self.low,), (1,))
+            raw.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+
+
+@dataclass(slots=True)
+class Packed:
+    tree: Tree
+    pieces: list[Piece]
+
+    def blobs(self, first: int = 0) -> list[Any]:
+        return [piece.view() for piece in self.pieces[first:]]
+
+
+@dataclass(slots=True)
+class _Packer:
+    """`pieces`: those of the other side that are known already come first."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    known: dict[int, int] = field(default_factory=dict)  # storage's address -> piece
+
+    def piece(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        low = tensor.storage_offset() * tensor.element_size()
+        spans = zip(tensor.shape, tensor.stride(), strict=True)
+        high = low + (1 + sum((n - 1) * step for n, step in spans)) * tensor.element_size()
+        low, high = (low, high) if tensor.numel() else (0, 0)
+        address = storage.data_ptr()
+        if not tensor.numel() or address not in self.known:
+            self.pieces.append(Piece(storage, low, high))
+            if tensor.numel():
+                self.known[address] = len(self.pieces) - 1
+            return len(self.pieces) - 1
+        at = self.known[address]
+        self.widen(at, low, high)
+        return at
+
+    def widen(self, at: int, low: int, high: int) -> None:
+        piece = self.pieces[at]
+        if low < piece.low:  # of another element type, perhaps: keep both aligned
+            piece.low = min(piece.low, low) // _ALIGN * _ALIGN
+        piece.high = max(piece.high, high)
+
+    def tree(self, value: Any, depth: int = 0) -> Tree:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if depth > _DEEP:
+            raise ValueError("a value nested too deeply")
+        if isinstance(value, (list, tuple)):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return {kind: [self.tree(item, depth + 1) for item in value]}
+        if isinstance(value, dict):
+            return {"dict": [[self._key(key), self.tree(item, depth + 1)]
+                             for key, item in value.items()]}  # fmt: skip
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return {"plain": value}
+        if isinstance(value, complex):
+            return {"complex": [value.real, value.imag]}
+        if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
+            return {"torch": str(value)}
+        return {"other": f"{type(value).__name__} {value!r}"[:200]}
+
+    def _key(self, key: Any) -> Any:
+        return key if isinstance(key, (bool, int, float, str)) else str(key)
+
+    def _tensor(self, value: torch.Tensor) -> Tree:
+        if value.device.type != "cpu" or value.layout != torch.strided or value.is_quantized:
+            return {"other": f"{value.layout} tensor on {value.device}"}
+        plain = value.detach().resolve_conj().resolve_neg()
+        at = self.piece(plain)
+        return {
+            "tensor": at,
+            "at": plain.storage_offset() * plain.element_size() if plain.numel() else 0,
+            "shape": list(plain.shape),
+            "stride": list(plain.stride()),
+            "dtype": str(plain.dtype).removeprefix("torch."),
+        }
+
+
+def pack(value: Any, known: Sequence[Piece] = ()) -> Packed:
+    """The tree of a value, and its memory: that of `known` pieces first, whether used or not."""
+    packer = _Packer(list(known))
+    packer.known = {piece.storage.data_ptr(): at for at, piece in enumerate(known) if piece.high}
+    spans = [(piece.low, piece.high) for piece in known]
+    tree = packer.tree(value)
+    for piece, (low, high) in zip(packer.pieces, spans, strict=False):
+        piece.low, piece.high = low, high  # the other side has these bytes and no more
+    _rebase(tree, [piece.low for piece in packer.pieces])
+    return Packed(tree, packer.pieces)
+
+
+def _rebase(tree: Tree, lows: list[int]) -> None:
+    """Bytes counted from the beginning of the piece."""
+    if "tensor" in tree:
+        tree["at"] -= lows[tree["tensor"]] if tree["at"] else 0
+    for key in ("list", "tuple"):
+        for item in tree.get(key, ()):
+            _rebase(item, lows)
+    for _, item in tree.get("dict", ()):
+        _rebase(item, lows)
+
+
+def hold(blobs: Sequence[bytearray], *, copy: bool) -> list[Piece]:
+    """Memory with these bytes; `copy`: in memory that PyTorch's allocator gives."""
+    pieces = []
+    for blob in blobs:
+        if blob:
+            raw = torch.frombuffer(blob, dtype=torch.uint8)
+            raw = torch.empty(len(blob), dtype=torch.uint8).copy_(raw) if copy else raw
+        else:
+            raw = torch.empty(0, dtype=torch.uint8)
+        pieces.append(Piece(raw.untyped_storage(), 0, len(blob)))
+    return pieces
+
+
+def unpack(tree: Any, pieces: Sequence[Piece], depth: int = 0) -> Any:
+    """The value of a tree that anybody may have written; ValueError for what is none."""
+    if not isinstance(tree, dict) or depth > _DEEP:
+        raise ValueError("a record that is no value")
+    if "tensor" in tree:
+        return _tensor(tree, pieces)
+    for key, made in (("list", list), ("tuple", tuple)):
+        if isinstance(tree.get(key), list):
+            return made(unpack(item, pieces, depth + 1) for item in tree[key])
+    if isinstance(tree.get("dict"), list):
+        return {key: unpack(item, pieces, depth + 1) for key, item in tree["dict"]}
+    if "complex" in tree:
+        return complex(*tree["complex"])
+    if "torch" in tree:
+        return _named(str(tree["torch"]))
+    if "other" in tree:
+        raise ValueError(f"a value that cannot be handed over: {tree['other']}")
+    return tree.get("plain")
+
+
+def _tensor(tree: Tree, pieces: Sequence[Piece]) -> torch.Tensor:
+    kind = getattr(torch, str(tree["dtype"]), None)
+    if not isinstance(kind, torch.dtype):
+        raise ValueError(f"a tensor of {str(tree['dtype'])[:20]}")
+    piece, shape = pieces[tree["tensor"]], [int(size) for size in tree["shape"]]
+    empty = torch.empty(0, dtype=kind)
+    if 0 in shape:
+        return torch.empty(shape, dtype=kind)
+    start, rest = divmod(piece.low + int(tree["at"]), empty.element_size())
+    if rest or int(tree["at"]) < 0:
+        raise ValueError("a tensor between elements")
+    stride = [int(step) for step in tree["stride"]]
+    spans = sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    last = (start + spans + 1) * empty.element_size()
+    if min([*shape, *stride, 0]) < 0 or last > piece.storage.nbytes():
+        raise ValueError("a tensor that ends behind its memory")
+    return empty.set_(piece.storage, start, shape, stride)
+
+
+def _named(name: str) -> Any:
+    if name.startswith("torch."):
+        return getattr(torch, name.removeprefix("torch."))
+    return torch.device(name)
