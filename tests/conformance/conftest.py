@@ -28,6 +28,7 @@ class Model(nn.Module):
 class ModelNew(nn.Module):
     def __init__(self, offset):
         super().__init__()
+        assert isinstance(offset, int), "a number of NumPy's is a number"
 
     def forward(self, x, y):
         import kernel_gen_ops
@@ -35,6 +36,7 @@ class ModelNew(nn.Module):
 """
 
 INPUTS = """
+import numpy as np
 import torch
 
 
@@ -45,7 +47,7 @@ def get_inputs(param, device=None):
 
 
 def get_init_inputs(param, device=None):
-    return [param.get('offset', 0)]
+    return [np.int64(param.get('offset', 0))]
 """
 
 CASES = """case_id;shape;dtype;offset

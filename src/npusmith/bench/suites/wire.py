@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 Tree = dict[str, Any]
 
 WIDTHS = {
@@ -38,6 +40,8 @@ def put(value: Any, folder: Path, stem: str) -> Tree:
     if isinstance(value, dict):
         rows = enumerate(value.items())
         return {"dict": {str(key): put(item, folder, f"{stem}_{at}") for at, (key, item) in rows}}
+    if isinstance(value, np.generic):  # a number of NumPy's is a number
+        value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"plain": value}
     if isinstance(value, (torch.dtype, torch.device)):
