@@ -231,3 +231,12 @@ def test_an_infinite_constant_is_written_out_where_it_is_used(chip: Chip) -> Non
     assert kernel.constants == ["constexpr float TOP = 2.5f;"]
     assert kernel.helpers == ["Infinity"]
     assert "        Duplicate(ytLocal, -Infinity(), 8);" in kernel.stages[0]
+
+
+def test_a_string_literal_stays_whole_where_a_line_is_broken() -> None:
+    legal = ", ".join(f'x.shape[{at}] + 2 * "k"' for at in range(12))
+    text = f"Check(holds, more, {quoted(legal)}, shape);"
+    lines = code(text, 1)
+    assert " ".join(line.strip() for line in lines) == text
+    assert len(lines) > 1
+    assert all(line.replace(r"\"", "").count('"') % 2 == 0 for line in lines)

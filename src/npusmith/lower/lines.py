@@ -48,7 +48,9 @@ def code(text: str, indent: int = 0) -> list[str]:
 def _break(line: str, start: int) -> int | None:
     """The best place to break within the width: a comma as far out and right as possible."""
     depth, best = 0, None
-    for at, char in enumerate(line[: WIDTH + 1]):
+    outside = _outside_strings(line)
+    for at in outside:
+        char = line[at]
         if char in "({<[":
             depth += 1
         elif char in ")}>]":
@@ -62,5 +64,19 @@ def _break(line: str, start: int) -> int | None:
             best = (depth, at)
     if best is not None:
         return best[1]
-    spots = [at for at in range(start + 1, WIDTH) if line[at] == " " and line[at + 1] in "+-*/?:&|"]
-    return spots[-1] if spots else None
+    spots = [at for at in outside if start < at < WIDTH and line[at] == " "]
+    return next((at for at in reversed(spots) if line[at + 1] in "+-*/?:&|"), None)
+
+
+def _outside_strings(line: str) -> list[int]:
+    """Where a line may be looked at within the width: a string literal must stay whole."""
+    found, inside, at = [], False, 0
+    while at <= min(WIDTH, len(line) - 1):
+        if line[at] == "\\" and inside:
+            at += 1
+        elif line[at] == '"':
+            inside = not inside
+        elif not inside:
+            found.append(at)
+        at += 1
+    return found
