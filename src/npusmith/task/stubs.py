@@ -14,7 +14,10 @@ from npusmith.task import rules
 
 def install() -> None:
     """Put the stand-ins into sys.modules, and let torch draw integers as an NPU does."""
-    npu = _module("torch_npu.npu", synchronize=_nothing, set_device=_nothing, device_count=_one)
+    npu = _module(
+        "torch_npu.npu", synchronize=_nothing, set_device=_nothing, device_count=_one,
+        is_available=_no,
+    )  # fmt: skip
     contrib = _module("torch_npu.contrib")
     _module("torch_npu", npu=npu, contrib=contrib, __path__=[])
     contrib.transfer_to_npu = _module("torch_npu.contrib.transfer_to_npu")  # type: ignore[attr-defined]
@@ -40,6 +43,10 @@ def _module(name: str, **members: Any) -> ModuleType:
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
     return None
+
+
+def _no(*args: Any, **kwargs: Any) -> bool:
+    return False
 
 
 def _one(*args: Any, **kwargs: Any) -> int:

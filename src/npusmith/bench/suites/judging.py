@@ -31,12 +31,13 @@ from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import find_chip
 from npusmith.task import rules
 from npusmith.task.alias import mapped, tensors
+from npusmith.task.module import CHEATS
 from npusmith.task.rules import Rule
 from npusmith.task.verdict import Rung, right_rung
 from npusmith.task.weak import kept_names
 from npusmith.twin.toolchain import find_toolchain
 
-_CHEATS = ("cheat-compute", "cheat-binding", "cheat-alias")
+_CHEATS = (*CHEATS, "cheat-alias")
 # codes of what ends before there is a kernel
 _NOT_BUILT = ("compile-", "project-", "tiling-", "dtypes-", "device-cpp", "kind-")
 _FIXED = "parameters-fixed"
@@ -234,8 +235,11 @@ def _take(plan: Plan, trials: Trials, record: Record, ended: Ended) -> None:
     reply = ended.reply
     record.compiled = bool(reply.get("compiled"))
     record.seconds |= {name: float(value) for name, value in reply.get("seconds", {}).items()}
-    cheats = [str(item["code"]) for item in reply.get("cheats", ())]
-    record.cheating = list(dict.fromkeys(code for code in cheats if code in CODES))
+    # a trace that is not sure of itself is a warning, and a word in the messages
+    cheats = [item for item in reply.get("cheats", ()) if item["code"] in CODES]
+    sure = [item["code"] for item in cheats if item["code"] not in CHEATS or _is_error(item)]
+    record.cheating = list(dict.fromkeys(sure))
+    record.messages += [f"{item['code']}: {item['message']}"[:300] for item in cheats][:_KEPT]
     if "compiler" in reply:
         record.provenance["compiler"] = str(reply["compiler"])
     if ended.error:
@@ -446,6 +450,10 @@ def _misdeed(met: _Met) -> str:
     return "an input was overwritten" if wrong else ""
 
 
+def _is_error(item: dict[str, Any]) -> bool:
+    return bool(item.get("level", CODES[item["code"]].level.value) == Level.ERROR.value)
+
+
 def _count(findings: Sequence[dict[str, Any]]) -> tuple[dict[str, int], bool]:
     """Codes, how often; whether none is of level error."""
     counts: Counter[str] = Counter()
@@ -454,7 +462,7 @@ def _count(findings: Sequence[dict[str, Any]]) -> tuple[dict[str, int], bool]:
         code = str(item.get("code", ""))
         if code in CODES:
             counts[code] += int(item.get("count", 1) or 1)
-            clean &= item.get("level", CODES[code].level.value) != Level.ERROR.value
+            clean &= not _is_error(item)
     return dict(counts), clean
 
 

@@ -16,8 +16,7 @@ from npusmith.bench.suites.operator import prepare
 from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.target.chips import Chip, find_chip
-from npusmith.task import candidatewire as names
-from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
+from npusmith.task.recording import MOST_LAUNCHES, Recording
 from npusmith.timing.model import UNITS, CoreTime, Timing
 from npusmith.timing.simulate import simulate
 from npusmith.timing.trace import Event, read_events
@@ -149,20 +148,7 @@ def _operator(orders: dict[str, Any], folder: Path) -> list[Path]:
 
 def _module(orders: dict[str, Any], folder: Path) -> list[Path]:
     """One call of a candidate's class: its operator calls, or the launches in its process."""
-    out = module.record_once(orders, folder)
-    logs = out / names.LOGS
-    return numbered(logs) or find_logs(logs / names.INSIDE)
-
-
-def numbered(logs: Path) -> list[Path]:
-    """Logs of operator calls in their order, as far as they are plain files."""
-    found = []
-    for at in range(MOST_LAUNCHES):
-        path = logs / str(at)
-        if path.is_symlink() or not path.is_file():
-            break
-        found.append(path)
-    return found
+    return module.record_once(orders, folder)
 
 
 RECORDERS = {"operator": _operator, "module": _module}

@@ -102,7 +102,7 @@ class Candidate:
         folder: Path,
         limits: Limits,
         *,
-        stubs: Sequence[str] = ("npusmith.task.isolated.npu",),
+        stubs: Sequence[str] = ("npusmith.task.stubs",),
         logs: Path | None = None,
     ) -> None:
         self.built = built
