@@ -185,7 +185,7 @@ def test_a_project_with_another_number_of_outputs_fails(judge: Judge) -> None:
 def test_values_computed_by_pytorch_are_officially_right_and_never_strictly(judge: Judge) -> None:
     record = judge(six(MODEL.replace("custom_ops_lib.add_custom(a, b)", "torch.add(a, b)")))
     assert (record.official, record.strict) == (True, False)
-    assert record.cheating == ["cheat-compute"]
+    assert "cheat-compute" in record.cheating
     hidden = MODEL.replace("custom_ops_lib.add_custom(a, b)", "eval('a' + chr(43) + 'b')")
     record = judge(six(hidden))
     assert (record.official, record.strict) == (True, False)
@@ -201,7 +201,8 @@ def test_an_input_handed_back_is_a_cheat_in_python_and_in_the_binding(judge: Jud
     back = MODEL.replace(f"return {call}", f"{call}\n        return a.view(a.shape)")
     for model in (back, MODEL.replace("add_custom(", "hand_back(")):
         record = judge(six(model), task="same")
-        assert (record.official, record.strict, record.cheating) == (True, False, ["cheat-alias"])
+        assert (record.official, record.strict) == (True, False)
+        assert "cheat-alias" in record.cheating
         assert "output 0 is an input, as it came" in " ".join(record.messages)
     record = judge(six(back), task="view")  # here the reference hands its input back, too
     assert (record.strict, record.cheating) == (True, [])
@@ -462,18 +463,11 @@ def test_endless_and_greedy_candidates_fail(judge: Judge) -> None:
     assert not record.official and "memory" in record.error.lower()
 
 
-def test_a_candidate_that_lies_about_its_outputs_fails(judge: Judge) -> None:
-    lie = "open('result.json', 'w').write('{\"outputs\": 7}')\nos._exit(0)"
-    record = judge(hostile(lie))
+def test_a_candidate_that_ends_early_or_writes_a_record_fails(judge: Judge) -> None:
+    record = judge(hostile("os._exit(0)"))
     assert not record.official and "kernel-crash" in record.error
-    lie = (
-        "import json\n"
-        "tree = {'tensor': '../../../etc/passwd', 'shape': [8, 70], 'dtype': 'float32'}\n"
-        "json.dump({'outputs': [tree] * 2, 'calls': [0, 0], 'started': 1}, "
-        "open('result.json', 'w'))\nos._exit(0)"
-    )
-    record = judge(hostile(lie))
-    assert not record.official and "a tensor of 0 bytes" in record.error
+    record = judge(hostile("open('result.json', 'w').write('{}')"))  # there is nothing to write to
+    assert not record.official and "PermissionError" in record.error
 
 
 def test_files_with_bad_names_and_odd_formats_are_records(judge: Judge) -> None:
