@@ -1274,6 +1274,12 @@ _TWIN_HOST: list[Code] = [
             "read what it printed; check nulls and shapes in the tiling function",
         ),
         (
+            "rank-answered",
+            "Inputs of another rank, which the model takes, were answered wrongly, not refused.",
+            "a failure of the tiling function for a rank that is not served, or the right values",
+            "check GetDimNum() of every input in the tiling function, or read GetShapeSize()",
+        ),
+        (
             "tiling-overflow",
             "The tiling data is larger than its buffer.",
             "at most 64 KB",

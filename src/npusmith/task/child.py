@@ -113,6 +113,8 @@ class Preparation:
         self.path = orders.path
         self.notes: list[str] = []
         self.trials: list[TrialRecord] = []
+        self.ranks: list[TrialRecord] = []
+        self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.tried: list[Tried] = []
         self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
         self.draw_files: tuple[dict[str, TensorFile], ...] = ()
@@ -139,10 +141,12 @@ class Preparation:
             self._group_trials(groups)
             self._edge_trials()
             self._shape_trials()
+            self._rank_trials()
         return Manifest(
             graph=self.captured.graph,
             model_seed=self.orders.model_seed,
             trials=tuple(self.trials),
+            ranks=tuple(self.ranks),
             arguments=len(self.base.tensors),
             parameters=parameters,
             draws=self.draw_files,
@@ -328,6 +332,8 @@ class Preparation:
             self._stage(f"shape set {pattern}")
             inputs = self._resized(sized, first + i + 1)
             self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
+            if not self.trials[-1].skipped:
+                self.sized.append(sized)
         if self.orders.edges and edges.applies(self.base):
             self._edges_at([sized for pattern, sized in sets if pattern in shapes.EDGED])
 
@@ -343,6 +349,57 @@ class Preparation:
             self._stage(f"edge set {name} at another shape")
             inputs = edges.change(self._resized(sized, seed + i + 1), edge, seed)
             self._try(f"{name} at {_sizes(sized)}", "shape", seed, inputs, edged=True)
+
+    def _rank_trials(self) -> None:
+        """Inputs with an axis more and with one fewer, where the model takes them."""
+        if not self.orders.shapes:
+            return
+        self._stage("trying other ranks")
+        seed = self.orders.seeds[0]
+        sized = shapes.smallest(self.base.shapes, self.sized)
+        inputs = self._resized(sized, seed)
+        for name, choices in (
+            ("an axis more", shapes.raise_rank(sized, seed)),
+            ("an axis fewer", shapes.lower_rank(sized)),
+        ):
+            any(self._try_rank(f"{name}: {_sizes(choice)}", inputs, choice) for choice in choices)
+
+    def _try_rank(self, name: str, inputs: Inputs, sized: list[shapes.Shape]) -> bool:
+        """Does the model take the inputs with these shapes? Then that set is written down."""
+        seed = self.orders.seeds[0]
+        generator = torch.Generator().manual_seed(seed)
+        other = inputs.replace(
+            [
+                _reranked(tensor, shape, generator)
+                for tensor, shape in zip(inputs.tensors, sized, strict=True)
+            ]
+        )
+        try:
+            references = self._reference(other)
+        except TaskError:
+            return False
+        if not all(tensor.numel() for tensor in references) or _types(references) != _types(
+            self.base_references
+        ):
+            return False
+        goldens, note = self.goldens[0].run(other, references)
+        stem = f"rank_{len(self.ranks)}"
+        self.ranks.append(
+            TrialRecord(
+                name=name,
+                kind="rank",
+                seed=seed,
+                required=False,
+                notes=(note,) if note else (),
+                inputs=self._write_all(f"{stem}_input", other.tensors),
+                references=self._write_all(f"{stem}_reference", references),
+                goldens=self._write_all(f"{stem}_golden", goldens),
+                bounds=self._write_all(
+                    f"{stem}_bound", self._bounds(other, 0, references, goldens)
+                ),
+            )
+        )
+        return True
 
     def _refusal(self, sized: list[shapes.Shape]) -> str:
         """Why the reference does not take these shapes; empty when it does."""
@@ -479,6 +536,19 @@ def _sizes(sized: Sequence[shapes.Shape]) -> str:
 def _whole(tensor: Tensor) -> Tensor:
     """A contiguous copy in memory of its own."""
     return tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+
+
+def _reranked(tensor: Tensor, shape: shapes.Shape, generator: torch.Generator) -> Tensor:
+    """The tensor repeated along a new leading axis, or the first part of it without that axis."""
+    if tensor.dim() > len(shape):
+        return tensor[0].contiguous()
+    if tensor.dim() == len(shape):
+        return tensor
+    return _apart(tensor.expand(shape).contiguous(), generator)
+
+
+def _types(tensors: Sequence[Tensor]) -> list[Any]:
+    return [tensor.dtype for tensor in tensors]
 
 
 def _apart(tensor: Tensor, generator: torch.Generator) -> Tensor:

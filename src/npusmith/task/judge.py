@@ -26,6 +26,7 @@ from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.ranks import find_answered
 from npusmith.task.reach import unreached
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
@@ -113,8 +114,19 @@ def judge(
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
     verdict.unreached = unreached(built, (item.reached for item in outcomes))
+    if dynamic and verdict.correct:
+        _try_ranks(verdict, prepared, plan)
     note_task(verdict, prepared, profile)
     return verdict
+
+
+def _try_ranks(verdict: Verdict, prepared: Prepared, plan: _Plan) -> None:
+    """What serves other shapes refuses other ranks, or serves them too."""
+    tried = [_run_trial(item, plan).trial for item in prepared.ranks]
+    found = find_answered(tried, {item.code for item in verdict.findings})
+    verdict.findings += found
+    if found:
+        verdict.correct, verdict.verdict = False, "fail"
 
 
 def empty_verdict(project: Path, prepared: Prepared, chip: Chip, profile: str) -> Verdict:

@@ -110,6 +110,11 @@ class Prepared:
         return self.manifest.notes
 
     @property
+    def ranks(self) -> tuple[TrialData, ...]:
+        """Inputs of another rank that the model takes; a kernel may refuse them (ranks.py)."""
+        return tuple(TrialData(record, self.folder) for record in self.manifest.ranks)
+
+    @property
     def parameters(self) -> dict[str, Array]:
         """The model's own parameters, buffers and constants by attribute path."""
         files = self.manifest.parameters

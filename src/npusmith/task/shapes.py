@@ -188,6 +188,49 @@ def _fitted(shapes: Sequence[Shape], sizes: dict[Class, int], limit: int) -> lis
         sizes[largest] = max(largest.step, half // largest.step * largest.step)
 
 
+def raise_rank(shapes: Sequence[Shape], seed: int) -> list[list[Shape]]:
+    """Inputs with a leading axis more, the likelier ones first.
+
+    Those of the largest rank get it; in the first list also all that lead with the same size.
+    """
+    largest = max(map(len, shapes), default=0)
+    size = Random(f"{seed} rank").randrange(2, 9)
+    leads = {shape[0] for shape in shapes if shape and len(shape) == largest}
+    both = [
+        [(size, *s) if len(s) == largest or (s and s[0] in leads) else s for s in shapes],
+        [(size, *s) if len(s) == largest else s for s in shapes],
+    ]
+    return both if both[0] != both[1] else both[:1]
+
+
+def lower_rank(shapes: Sequence[Shape]) -> list[list[Shape]]:
+    """Inputs without their leading axis, as in raise_rank; none where a scalar would be left."""
+    largest = max(map(len, shapes), default=0)
+    if largest < 2:
+        return []
+    leads = {shape[0] for shape in shapes if len(shape) == largest}
+    both = [
+        [s[1:] if len(s) == largest or (len(s) > 1 and s[0] in leads) else s for s in shapes],
+        [s[1:] if len(s) == largest else s for s in shapes],
+    ]
+    return both if both[0] != both[1] else both[:1]
+
+
+def smallest(own: Sequence[Shape], sets: Sequence[Sequence[Shape]]) -> list[Shape]:
+    """Of the own shapes and these sets the one with the fewest elements.
+
+    A set in which an axis shrank to 1 does not count: two ranks look alike there.
+    """
+    whole = [list(sized) for sized in sets if _is_whole(own, sized)]
+    return min([*whole, list(own)], key=lambda sized: sum(map(_count, sized)))
+
+
+def _is_whole(own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
+    """Did no axis shrink to 1?"""
+    pairs = zip(own, sized, strict=True)
+    return all(new > 1 or old < 2 for pair in pairs for old, new in zip(*pair, strict=True))
+
+
 def _count(shape: Shape) -> int:
     count = 1
     for dim in shape:

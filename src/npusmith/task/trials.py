@@ -250,7 +250,7 @@ def check_files(task: Task, folder: Path, manifest: wire.Manifest) -> None:
         outputs = [graph.spec(name) for name in graph.outputs]
     except (KeyError, StopIteration) as error:
         raise _broken(task, "an output of the graph is not one of its nodes") from error
-    for trial in manifest.trials:
+    for trial in (*manifest.trials, *manifest.ranks):
         _check_trial(task, trial, manifest.arguments, len(outputs))
         if not 0 <= trial.draw <= len(manifest.draws):
             raise _broken(task, f"trial {trial.name} has parameters that were not drawn")

@@ -24,7 +24,7 @@ Stored = Literal[
     "float64", "float32", "float16", "bfloat16", "bool",
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
 ]  # fmt: skip
-Kind = Literal["random", "group", "edge", "shape"]
+Kind = Literal["random", "group", "edge", "shape", "rank"]
 
 
 class Record(BaseModel):
@@ -91,7 +91,8 @@ class Manifest(Record):
         """Every tensor on disk."""
         drawn = [item for draw in self.draws for item in draw.values()]
         state = () if self.random_state is None else (self.random_state,)
-        rows = [(*row.inputs, *row.references, *row.goldens, *row.bounds) for row in self.trials]
+        sets = (*self.trials, *self.ranks)
+        rows = [(*row.inputs, *row.references, *row.goldens, *row.bounds) for row in sets]
         held = (*self.parameters.values(), *drawn, *self.init.tensors, *state)
         return (*held, *(item for row in rows for item in row))
 
@@ -99,6 +100,7 @@ class Manifest(Record):
     graph: Graph
     model_seed: int
     trials: tuple[TrialRecord, ...]
+    ranks: tuple[TrialRecord, ...] = ()  # inputs of another rank: a kernel may refuse them
     arguments: int  # tensor arguments of forward
     parameters: dict[str, TensorFile]  # by GraphInput.target
     draws: tuple[dict[str, TensorFile], ...] = ()  # draw 1, 2, ...: what differs from these
