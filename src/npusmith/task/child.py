@@ -51,6 +51,7 @@ from npusmith.task.wire import (
     STAGE,
     Arguments,
     Failure,
+    FreeAxes,
     Kind,
     Manifest,
     Orders,
@@ -114,6 +115,7 @@ class Preparation:
         self.notes: list[str] = []
         self.trials: list[TrialRecord] = []
         self.ranks: list[TrialRecord] = []
+        self.free: tuple[FreeAxes, ...] = ()
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.tried: list[Tried] = []
         self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
@@ -137,16 +139,20 @@ class Preparation:
         if self.orders.seeds:
             self._draw_parameters()
             self.casts = has_casts(self.captured.graph)
-            self._random_trials()
-            self._group_trials(groups)
-            self._edge_trials()
-            self._shape_trials()
-            self._rank_trials()
+            if self.orders.given:
+                self._given_trials()
+            else:
+                self._random_trials()
+                self._group_trials(groups)
+                self._edge_trials()
+                self._shape_trials()
+                self._rank_trials()
         return Manifest(
             graph=self.captured.graph,
             model_seed=self.orders.model_seed,
             trials=tuple(self.trials),
             ranks=tuple(self.ranks),
+            free=self.free,
             arguments=len(self.base.tensors),
             parameters=parameters,
             draws=self.draw_files,
@@ -326,6 +332,9 @@ class Preparation:
         self._stage("finding sizes that may change")
         free, notes = shapes.find_classes(self.base.shapes, self._refusal)
         self.notes += notes
+        self.free = tuple(
+            FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
+        )
         first, limit = self.orders.seeds[0], self.orders.shape_elements
         sets = shapes.plan_sets(self.base.shapes, free, limit, first)
         for i, (pattern, sized) in enumerate(sets):
@@ -349,6 +358,13 @@ class Preparation:
             self._stage(f"edge set {name} at another shape")
             inputs = edges.change(self._resized(sized, seed + i + 1), edge, seed)
             self._try(f"{name} at {_sizes(sized)}", "shape", seed, inputs, edged=True)
+
+    def _given_trials(self) -> None:
+        """Shapes that the parent asks for, because they take a kernel's other branches."""
+        for i, sized in enumerate(map(list, self.orders.given)):
+            self._stage(f"shapes {_sizes(sized)}")
+            seed = self.orders.seeds[0] + i + 1
+            self._try(f"branch {_sizes(sized)}", "shape", seed, self._resized(sized, seed))
 
     def _rank_trials(self) -> None:
         """Inputs with an axis more and with one fewer, where the model takes them."""

@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,22 +22,25 @@ from npusmith import __version__
 from npusmith.errors import Level, NpusmithError, TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
+from npusmith.task.branches import Blocks, find_shapes, find_sizes, task_sizes
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.ranks import find_answered
 from npusmith.task.reach import unreached
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
+from npusmith.task.trials import SHAPE_ELEMENTS, prepare
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run
-from npusmith.twin.coverage import Ran
+from npusmith.twin.coverage import Ran, open_places, user_blocks
 from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Input
 from npusmith.twin.opdef import OpText
-from npusmith.twin.orders import Attr
+from npusmith.twin.orders import Attr, Virtual
 from npusmith.twin.watch import Watch
 
 Array = np.ndarray[Any, Any]
@@ -108,16 +111,78 @@ def judge(
     plan = _Plan(built, bind, results, attrs or {}, profile, seconds, watch, recording)
     outcomes = _run_all(chosen, plan)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
-    verdict.trials = [item.trial for item in outcomes]
     peak = max((item.peak_bytes for item in outcomes), default=0)
     verdict.provenance["candidate_peak_bytes"] = peak
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
+    if dynamic and verdict.correct:
+        try:
+            outcomes += _try_branches(prepared, spec, plan, outcomes, step)
+        except TaskError as error:  # the task ran before: what is lost is said, not hidden
+            verdict.provenance["branches_not_tried"] = error.message
+        conclude(verdict, outcomes)
+    verdict.trials = [item.trial for item in outcomes]
     verdict.unreached = unreached(built, (item.reached for item in outcomes))
     if dynamic and verdict.correct:
         _try_ranks(verdict, prepared, plan)
     note_task(verdict, prepared, profile)
     return verdict
+
+
+def _try_branches(
+    prepared: Prepared,
+    spec: OpSpec | None,
+    plan: _Plan,
+    outcomes: Sequence[Outcome],
+    step: Callable[[str, str], None],
+) -> list[Outcome]:
+    """Runs at shapes that take branches of host code and kernel which none of the runs took."""
+    built, sizes = plan.built, task_sizes(prepared)
+    reached = frozenset[tuple[str, int]]().union(
+        *(user_blocks(built, item.reached) for item in outcomes)
+    )
+    wanted = find_sizes(built.project.texts, open_places(built, reached))
+    if sizes is None or not wanted:
+        return []
+    step("look for branches", f"{len(wanted)} sizes out of conditions")
+    taken = partial(_dry, prepared, spec, plan)
+    found = find_shapes(sizes, wanted, reached, taken, SHAPE_ELEMENTS)
+    if not found:
+        return []
+    step("reference", f"{len(found)} shapes that take other branches")
+    with temporary_folder("npusmith-branches-") as name:
+        seeds = tuple(item.seed for item in prepared.trials if item.kind == "random")[:1]
+        more = prepare(
+            prepared.task, Path(name), seeds=seeds, edges=False, shapes=False, given=found
+        )
+        there = replace(plan, bind=bind_inputs(more, spec, built.project.op), recording=None)
+        return [_run_trial(item, there) for item in more.trials]
+
+
+def _dry(
+    prepared: Prepared,
+    spec: OpSpec | None,
+    plan: _Plan,
+    inputs: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+) -> Blocks | None:
+    """What of the user's code inputs of these shapes take; None where they are refused."""
+    sample, op = _sample(prepared), plan.built.project.op
+    given = [
+        Virtual(shape, DType.FLOAT32 if item.dtype == "float64" else DType(item.dtype))
+        for shape, item in zip(inputs, sample.record.inputs, strict=True)
+    ]
+    wanted = [
+        (shape, DType.of(array.dtype))
+        for shape, array in zip(outputs, sample.references, strict=True)
+    ]
+    ports = take(prepared, spec, op, given, prepared.held(sample))
+    result = run(
+        plan.built, ports, deal(op.outputs, plan.results, wanted), plan.attrs,
+        seconds=plan.seconds, watch=plan.watch, dry=True, ends=1,
+    )  # fmt: skip
+    refused = any(item.code == "tiling-failed" for item in result.findings)
+    return None if refused else user_blocks(plan.built, result.ran)
 
 
 def _try_ranks(verdict: Verdict, prepared: Prepared, plan: _Plan) -> None:
@@ -153,7 +218,13 @@ def bind_inputs(prepared: Prepared, spec: OpSpec | None, op: OpText) -> Binder:
 
 def _bind(prepared: Prepared, spec: OpSpec | None, op: OpText, trial: TrialData) -> list[Input]:
     """The operator's inputs out of a trial's."""
-    given, held = trial.inputs, prepared.held(trial)
+    return take(prepared, spec, op, trial.inputs, prepared.held(trial))
+
+
+def take(
+    prepared: Prepared, spec: OpSpec | None, op: OpText, given: list[Any], held: dict[str, Any]
+) -> list[Input]:
+    """The operator's inputs out of the arguments of forward and what the model holds."""
     if spec is None:  # somebody else's operator takes what the graph reads, and no more
         read = prepared.graph.inputs
         given = [given[item.position] for item in read if item.kind == "user"]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from npusmith.twin import Build
-from npusmith.twin.coverage import Ran, measure
+from npusmith.twin.coverage import Ran, measure, plain
 
 
 def unreached(build: Build, ran: Iterable[Ran]) -> list[str]:
-    """Their plain names, in the order of their lines; none where nothing can be known."""
+    """Their plain names with the line, in the order of lines; none where nothing can be known."""
     taken = [blocks for blocks in ran if blocks]
-    return list(measure(build, taken).unreached_functions) if taken else []
+    if not taken:
+        return []
+    coverage = measure(build, taken)
+    lines = {plain(spot.function): spot.line for spot in sorted(coverage.known, reverse=True)}
+    return [f"{name} (line {lines[name]})" for name in coverage.unreached_functions]

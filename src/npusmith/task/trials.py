@@ -13,6 +13,7 @@ import re
 import stat
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -59,15 +60,19 @@ def prepare(
     edges: bool = True,
     shapes: bool = True,
     limits: Limits | None = None,
+    given: Sequence[Sequence[tuple[int, ...]]] = (),
 ) -> Prepared:
     """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
 
-    Without seeds only the graph is captured. Raises TaskError; nothing half-written is left then.
+    Without seeds only the graph is captured. `given`: shapes of the sets, instead of all others.
+    Raises TaskError; nothing half-written is left then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".data-", dir=folder.resolve()))
     try:
-        orders = _orders(task, fresh, seeds, edges, shapes)
+        orders = _orders(task, fresh, seeds, edges, shapes).model_copy(
+            update={"given": tuple(map(tuple, given))}
+        )
         boxed = run_child(task, fresh, orders, limits or Limits())
         manifest = read_manifest(task, fresh)
         check_files(task, fresh, manifest)

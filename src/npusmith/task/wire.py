@@ -79,6 +79,14 @@ class Arguments(Record):
     tensors: tuple[TensorFile, ...] = ()
 
 
+class FreeAxes(Record):
+    """Axes (tensor, axis from the left) that change together, to multiples of `step`."""
+
+    size: int
+    axes: tuple[tuple[int, int], ...]
+    step: int = 1
+
+
 class Manifest(Record):
     """Everything about a prepared task except the numbers themselves.
 
@@ -101,6 +109,7 @@ class Manifest(Record):
     model_seed: int
     trials: tuple[TrialRecord, ...]
     ranks: tuple[TrialRecord, ...] = ()  # inputs of another rank: a kernel may refuse them
+    free: tuple[FreeAxes, ...] = ()  # what other sizes may be asked for, where that was tried
     arguments: int  # tensor arguments of forward
     parameters: dict[str, TensorFile]  # by GraphInput.target
     draws: tuple[dict[str, TensorFile], ...] = ()  # draw 1, 2, ...: what differs from these
@@ -125,6 +134,7 @@ class Orders(Record):
     edges: bool
     shapes: bool
     shape_elements: int  # most input elements of one shape set
+    given: tuple[tuple[tuple[int, ...], ...], ...] = ()  # shapes to try, and nothing else
     training: bool = False  # capture the model in training mode; only outline.py does
 
 

@@ -69,6 +69,47 @@ def measure(build: Build, runs: Iterable[Ran], *, host: bool = False) -> Coverag
     return Coverage(frozenset(ran), frozenset(spot for group in spots for spot in group))
 
 
+def user_blocks(build: Build, ran: Ran) -> frozenset[tuple[str, int]]:
+    """Part and block of what ran of the user's code, host code too.
+
+    Finer than lines: `if (a) b();` is one line of two blocks.
+    """
+    everything = all_user_blocks(build)
+    return frozenset((part, at) for part in ran for at in ran[part] if (part, at) in everything)
+
+
+def all_user_blocks(build: Build) -> frozenset[tuple[str, int]]:
+    """All that the compiler kept."""
+    known = _all_places(build)
+    return frozenset(
+        (part, at)
+        for part, blocks in known.items()
+        for at, spots in blocks.items()
+        if any(spot.line for spot in spots)
+    )
+
+
+def open_places(build: Build, reached: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    """File and line of blocks that are not among these, in functions that began.
+
+    Host code that only the registration runs is none that a call could reach.
+    """
+    known = _all_places(build)
+    blocks = {(part, at): spots for part in known for at, spots in known[part].items()}
+    began = {(part, _function(blocks[part, at])) for part, at in reached}
+    return {
+        (spot.file, spot.line)
+        for (part, at), spots in blocks.items()
+        if (part, at) not in reached and (part, _function(spots)) in began
+        for spot in spots[:1]
+        if spot.line
+    }
+
+
+def _function(spots: Sequence[Spot]) -> tuple[str, str]:
+    return (spots[0].file, plain(spots[0].function)) if spots else ("", "")
+
+
 def merge(parts: Iterable[Coverage]) -> Coverage:
     """Over builds, as for several element types: what any of them reached."""
     listed = list(parts)
