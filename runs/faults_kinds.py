@@ -498,15 +498,15 @@ DIRECT = (
         "buffer too short",
         "memory",
         "direct",
-        r"(InitBuffer\((?:\w+, \d|\w+), )\d{3,}( \* sizeof)",
+        r"(InitBuffer\((?:\w+, \d|\w+), )(?:\d{3,}|[A-Z]\w*)( \* sizeof)",
         _fixed(r"\g<1>64\2"),
     ),
     Kind(
         "buffer beyond UB",
         "memory",
         "direct",
-        r"(InitBuffer\((?:\w+, \d|\w+), )(\d{3,})( \* sizeof)",
-        lambda m, r: f"{m.group(1)}{int(m.group(2)) * 16}{m.group(3)}",
+        r"(InitBuffer\((?:\w+, \d|\w+), )(\d{3,}|[A-Z]\w*)( \* sizeof)",
+        lambda m, r: f"{m.group(1)}{m.group(2)} * 16{m.group(3)}",
     ),
     Kind(
         "misaligned tensor", "memory", "direct", rf"^([ \t]*{_OPS}\(\w+Local), ", _fixed(r"\1[1], ")

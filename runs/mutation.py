@@ -189,8 +189,8 @@ FAULTS = (
     Fault(
         "small buffer",
         # buffers of 64 hold one number: there is nothing smaller than the block it needs
-        r"(InitBuffer\((?:\w+, \d+|\w+), )(\d{3,})( \* sizeof)",
-        lambda m: f"{m.group(1)}{max(int(m.group(2)) // 64, 8)}{m.group(3)}",
+        r"(InitBuffer\((?:\w+, \d+|\w+), )(\d{3,}|[A-Z]\w*)( \* sizeof)",
+        lambda m: f"{m.group(1)}{m.group(2)} / 64{m.group(3)}",
     ),
     Fault(
         "too many buffers",

@@ -211,12 +211,12 @@ CHEATS = {
     ),
     "files emptied": (
         "", "",
-        "r = K(a, b)\n"
+        "K(a, a)\n"
         "for base, _, names in os.walk(os.getcwd()):\n"
         "    for n in names:\n"
         "        try:\n            open(os.path.join(base, n), 'w').close()\n"
         "        except OSError:\n            pass\n"
-        "return r + 0.0",
+        "return a + b",
     ),
     "the judge's pipes by name": (
         "", "",

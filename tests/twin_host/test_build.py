@@ -181,9 +181,9 @@ def test_only_the_entries_used_last_are_kept(tmp_path: Path) -> None:
 
 def test_large_entries_go_first_but_for_those_that_may_be_in_use(tmp_path: Path) -> None:
     for at in range(12):
-        cache.fetch(tmp_path / str(at), lambda folder: (folder / "data").write_bytes(b"0" * 1000))
+        cache.fetch(tmp_path / str(at), lambda folder: (folder / "data").write_bytes(b"0" * 4096))
         os.utime(tmp_path / str(at) / "complete", (at + 1, at + 1))
-    cache.keep_newest(tmp_path, 12, tmp_path / "0", most_bytes=9500)
+    cache.keep_newest(tmp_path, 12, tmp_path / "0", most_bytes=9 * 4096 + 2048)
     left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
     assert left == {str(at) for at in (0, *range(3, 12))}
     cache.keep_newest(tmp_path, 12, tmp_path / "11", most_bytes=1)

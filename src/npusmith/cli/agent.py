@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npusmith.bench.model import Writer
 from npusmith.cli.exits import Exit
 from npusmith.cli.options import ChipName, Json
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
+
+if TYPE_CHECKING:
+    from npusmith.bench.model import Writer
 
 _PANEL = "Agent: "
 

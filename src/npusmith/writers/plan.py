@@ -56,15 +56,14 @@ class PlanWriter:
         graph = brief.graph or self._whole(brief, self._graph(task, brief.training))
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
         plan = write(graph, entry, self.chip)
-        origin: dict[str, object] = {"notes": list(plan.notes)}
+        origin: dict[str, object] = {}
         if self.search:
             self._step("search", f"at most {self.search} schedules on the timing model")
             plan, found = search_plan(plan, graph, self.chip, self.search)
             origin["search"] = [trial.record() for trial in found.trials]
-        spec, text = (
-            replace(plan.spec, task_source=task.text, type=brief.operator),
-            show(plan.program),
-        )
+        origin["notes"] = list(plan.notes)
+        spec = replace(plan.spec, task_source=task.text, type=brief.operator)
+        text = show(plan.program)
         self._step("lower", "tile program to Ascend C")
         program = legal(text, f"{spec.name}.tile.py", self.chip)
         with temporary_folder("npusmith-plan-") as name:

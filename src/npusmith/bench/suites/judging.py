@@ -175,6 +175,11 @@ def fail(record: Record, error: str) -> None:
         record.clean = False
 
 
+def _handed(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Numbers of the outputs that the reference hands back on every trial."""
+    return sorted(set.intersection(*(set(row.get("alias", ())) for row in rows))) if rows else []
+
+
 def _judge(
     plan: Plan, trials: Trials, record: Record, candidate: Candidate, limits: Limits, work: Path
 ) -> None:
@@ -195,6 +200,7 @@ def _judge(
         "given_class": plan.given_class,
         "ahead": not plan.given_class,
         "twice": True,
+        "handed": _handed(rows),
         **extra,
     }
     # a Python class sees inputs only; an operator project has no code that could look

@@ -57,7 +57,7 @@ def _judge(orders: dict[str, Any], work: Path, folder: Path, reply: dict[str, An
     run = _Run(orders, folder / "run")
     reply["answers"] = run.all(built)
     if not orders["given_class"]:
-        traced = origin.trace(run.calls, submission.model)
+        traced = origin.trace(run.calls, submission.model, orders["handed"])
         reply["cheats"] += [item.model_dump(mode="json") for item in traced]
     reply["seconds"]["run"] = round(time.monotonic() - start, 3)
 
