@@ -112,8 +112,19 @@ template <typename... Ts>
 std::array<std::uint64_t, sizeof...(Ts)> TwinValues(Ts... values) {
   return {static_cast<std::uint64_t>(values)...};
 }
-inline std::initializer_list<std::uint64_t> TwinValues(std::initializer_list<std::uint64_t> values) {
-  return values;
+// A copy: the list itself lives no longer than the call. A key has 64 bits, and so 64 values at most.
+struct TwinListed {
+  std::uint64_t values[64];
+  std::size_t count;
+  std::size_t size() const { return count; }
+  const std::uint64_t *begin() const { return values; }
+};
+inline TwinListed TwinValues(std::initializer_list<std::uint64_t> values) {
+  TwinListed listed{};
+  for (std::uint64_t value : values) {
+    if (listed.count < 64) listed.values[listed.count++] = value;
+  }
+  return listed;
 }
 
 }  // namespace AscendC
