@@ -6,6 +6,7 @@ error: either it does not compile, or the run says what it did.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import Run, build, read_project, run
 
 F32 = DType.FLOAT32
+RUNTIME = Path(__file__).parents[2] / "src" / "npusmith" / "twin" / "runtime"
 Edit = Callable[..., Path]
 KERNEL, HOST = "op_kernel/add_custom.cpp", "op_host/add_custom.cpp"
 TOP = "class KernelAdd {"
@@ -251,3 +253,35 @@ def test_a_kernel_does_not_get_around_the_chip(edited: Edit, chip: Chip, name: s
     changes = {KERNEL: [(TOP, f"{top}\n\n{TOP}"), (PROCESS, f"{PROCESS}    {line}\n")]}
     codes, _ = attempt(edited, chip, changes)
     assert code in codes
+
+
+# near twins of attempts: what stands at the top, and at the start of Process()
+FAIR: dict[str, tuple[str, str]] = {
+    "a few scalars of global memory by pointer": (
+        "",
+        "auto from = (const volatile float *)xGm.GetPhyAddr(); length += from[3] > 1e30f;",
+    ),
+    "a table of constants that is read": (
+        "static const float table[4] = {1, 2, 3, 4};",
+        "length += table[length & 3] > 5;",
+    ),
+    "an array of the function's own": (
+        "",
+        "volatile long a[4] = {}; a[length & 3] = 1; length += a[0] > 1;",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAIR)
+def test_a_near_twin_passes(edited: Edit, chip: Chip, name: str) -> None:
+    top, line = FAIR[name]
+    changes = {KERNEL: [(TOP, f"{top}\n\n{TOP}"), (PROCESS, f"{PROCESS}    {line}\n")]}
+    codes, done = attempt(edited, chip, changes)
+    assert codes == [] and done is not None and done.completed
+
+
+def test_every_code_of_the_fence_is_attempted() -> None:
+    text = (RUNTIME / "fence.cpp").read_text()
+    reported = set(re.findall(r'Report\(\s*[^"]*?"([a-z-]+)"', text))
+    # a kernel with a variable of its own is refused when it is built, before it could write there
+    assert reported == {code for _, _, code in ATTEMPTS.values()} & reported | {"global-write"}

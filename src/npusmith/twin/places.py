@@ -9,12 +9,12 @@ import itertools
 import re
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.sandbox.box import Policy, run_boxed
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.twin.toolchain import INCLUDE
 
 _SECONDS = 30.0
@@ -59,8 +59,8 @@ def block_offsets(library: Path) -> list[int]:
 
 def _run(command: Sequence[str], library: Path, stdin: str = "") -> list[str]:
     """The lines that a tool says about a library that nobody trusts."""
-    with tempfile.TemporaryDirectory(prefix="npusmith-places-") as name:
-        out = Path(name) / "said"
+    with temporary_folder("npusmith-places-") as folder:
+        out = folder / "said"
         policy = Policy(
             write=(out.parent,),
             read=(library.parent,),
