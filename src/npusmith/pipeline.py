@@ -33,7 +33,7 @@ from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.source import judge_source, run_source
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import SEEDS
+from npusmith.task.trials import seeds_for
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
@@ -337,8 +337,7 @@ def _prepare(
     opened = open_task(task)
     sets = "one set" if once else "every set"
     progress.step("reference", f"capture the graph and run PyTorch on {sets} of inputs")
-    # the CLI's seed shifts the five seeds of the random sets; 0 leaves them as documented
-    seeds = tuple(base + seed * len(SEEDS) for base in SEEDS)
+    seeds = seeds_for(seed)
     prepared = (
         open_references(opened, work, seeds=seeds[:1], edges=False, shapes=False)
         if once

@@ -8,11 +8,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from npusmith.bench.plan import judge_digest
-from npusmith.errors import NpusmithError
 from npusmith.sandbox.folder import remove_tree
-from npusmith.task.load import Task, open_task
-from npusmith.task.prepared import Prepared, TrialData
-from npusmith.task.trials import DATA, SEEDS, check_files, prepare, read_manifest
+from npusmith.task.load import open_task
+from npusmith.task.prepared import Prepared
+from npusmith.task.trials import DATA, SEEDS, prepare, reopen
 
 _SEEDS = tuple(seed + 7919 for seed in SEEDS)  # away from those that a verdict is made on
 _MOST_BYTES = 64 << 20  # kept on disk for one task
@@ -26,7 +25,7 @@ def open_prepared(path: Path, home: Path) -> Iterator[Prepared]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the other samples of a task wait for the first
-        kept = _reopen(task, folder) or prepare(task, folder, seeds=_SEEDS)
+        kept = reopen(task, folder / DATA) or prepare(task, folder, seeds=_SEEDS)
         fcntl.flock(lock, fcntl.LOCK_SH)
         try:
             yield kept
@@ -40,20 +39,6 @@ def _remove(data: Path, lock: int) -> None:
     with suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         remove_tree(data)
-
-
-def _reopen(task: Task, folder: Path) -> Prepared | None:
-    """What an earlier session left; None when there is nothing whole."""
-    data = folder / DATA
-    if not data.is_dir():
-        return None
-    try:
-        manifest = read_manifest(task, data)
-        check_files(task, data, manifest)
-    except NpusmithError:
-        return None
-    trials = tuple(TrialData(record, data) for record in manifest.trials)
-    return Prepared(task=task, folder=data, manifest=manifest, trials=trials)
 
 
 def _bytes(prepared: Prepared) -> int:

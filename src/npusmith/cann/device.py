@@ -32,7 +32,7 @@ from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import SEEDS, prepare
+from npusmith.task.trials import prepare, seeds_for
 from npusmith.task.verdict import OnDevice, Rung, Trial, Verdict
 from npusmith.timing.rung import give_rung, time_logs
 from npusmith.twin import read_project
@@ -103,8 +103,7 @@ def measure(
         progress.step("look", f"device {machine.number}")
         device = Caller(machine, work).name()
         progress.step("reference", "PyTorch on every set of inputs")
-        seeds = tuple(base + seed * len(SEEDS) for base in SEEDS)
-        prepared = prepare(open_task(task), work, seeds=seeds)
+        prepared = prepare(open_task(task), work, seeds=seeds_for(seed))
         recording = Recording(work / "log")
         verdict = judge(
             project, prepared, chip, profile, spec=spec, step=progress.step, recording=recording

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ Blocks = frozenset[tuple[str, int]]
 Taken = Callable[[Sequence[Shape], Sequence[Shape]], Blocks | None]
 
 MOST = 4  # shapes that get a reference
-_RUNS, _SECONDS = 96, 6.0  # of the search
+_RUNS = 96  # of the search; no clock ends it, or the verdict would depend on the machine
 _LARGEST = 1 << 20  # size of one axis
 _ABOVE, _ABOVE_ELSE = 3, 12  # lines above a branch in which its condition stands
 _DEEP = 3  # definitions that a condition's names are followed through
@@ -201,13 +200,12 @@ def find_shapes(
     """Input shapes that take what neither `reached` holds nor a dry run at known shapes takes."""
     seen = set(reached)
     found: list[list[Shape]] = []
-    end = time.monotonic() + _SECONDS
     plans = itertools.islice(sizes.combinations(wanted, limit), _RUNS)
     pairs = ((sizes.inputs(plan), sizes.outputs(plan)) for plan in plans)
     with ThreadPoolExecutor(2) as pool:
         for blocks in pool.map(lambda pair: taken(*pair), sizes.known):
             seen |= blocks or frozenset()
-        while time.monotonic() < end and len(found) < MOST:
+        while len(found) < MOST:
             part = list(itertools.islice(pairs, 8))
             if not part:
                 break

@@ -31,8 +31,9 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.ranks import find_answered
 from npusmith.task.reach import unreached
 from npusmith.task.recording import Recording
+from npusmith.task.references import open_references
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.trials import SHAPE_ELEMENTS, prepare
+from npusmith.task.trials import SHAPE_ELEMENTS
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run
@@ -152,7 +153,7 @@ def _try_branches(
     step("reference", f"{len(found)} shapes that take other branches")
     with temporary_folder("npusmith-branches-") as name:
         seeds = tuple(item.seed for item in prepared.trials if item.kind == "random")[:1]
-        more = prepare(
+        more = open_references(
             prepared.task, Path(name), seeds=seeds, edges=False, shapes=False, given=found
         )
         there = replace(plan, bind=bind_inputs(more, spec, built.project.op), recording=None)

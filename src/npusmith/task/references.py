@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from npusmith import __version__
-from npusmith.errors import TaskError, TwinError
+from npusmith.errors import TwinError
 from npusmith.task.load import Task
-from npusmith.task.prepared import Prepared, TrialData
-from npusmith.task.trials import (
-    DATA,
-    SEEDS,
-    Limits,
-    check_files,
-    prepare,
-    read_manifest,
-    readable_beside,
-)
+from npusmith.task.prepared import Prepared
+from npusmith.task.trials import DATA, SEEDS, Limits, prepare, readable_beside, reopen
 from npusmith.twin import cache
 
 _KEPT, _KEPT_BYTES = 64, 8 << 30  # tasks, as far as they fit into that
@@ -48,17 +42,22 @@ def open_references(
     edges: bool = True,
     shapes: bool = True,
     limits: Limits | None = None,
+    given: Sequence[Sequence[tuple[int, ...]]] = (),
 ) -> Prepared:
     """As `prepare`, from the cache where they are; `folder` is used where nothing can be kept."""
-    chosen = {"seeds": seeds, "edges": edges, "shapes": shapes}
+    chosen = {"seeds": seeds, "edges": edges, "shapes": shapes, "given": [list(s) for s in given]}
     beside = [
         part for path in readable_beside(task.path) for part in (path.name, path.read_bytes())
     ]
     parts = [code_digest(), str(task.path), task.text, repr(chosen), *beside]
     place = cache.cache_root() / "references" / cache.digest(parts)
 
+    anew = functools.partial(
+        prepare, task, seeds=seeds, edges=edges, shapes=shapes, limits=limits, given=given
+    )
+
     def make(fresh: Path) -> None:
-        made = prepare(task, fresh, seeds=seeds, edges=edges, shapes=shapes, limits=limits)
+        made = anew(folder=fresh)
         how = _How(missing=made.missing, seconds=made.seconds, peak_bytes=made.peak_bytes)
         (fresh / _HOW).write_text(how.model_dump_json(), encoding="utf-8")
 
@@ -70,20 +69,17 @@ def open_references(
         if error.code != "cache-unusable":
             raise
         found = None
-    return found or prepare(task, folder, seeds=seeds, edges=edges, shapes=shapes, limits=limits)
+    return found or anew(folder=folder)
 
 
 def _read(task: Task, place: Path) -> Prepared | None:
     """What lies there; None where it is not whole any more."""
-    data = place / DATA
     try:
         how = _How.model_validate_json((place / _HOW).read_bytes())
-        manifest = read_manifest(task, data)
-        check_files(task, data, manifest)
-    except (TaskError, OSError, ValidationError):
+    except (OSError, ValidationError):
         return None
-    trials = tuple(TrialData(record, data) for record in manifest.trials)
-    return Prepared(task, data, manifest, trials, how.missing, how.seconds, how.peak_bytes)
+    kept = reopen(task, place / DATA)
+    return None if kept is None else replace(kept, **how.model_dump())
 
 
 @functools.cache

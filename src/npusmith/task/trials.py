@@ -52,6 +52,24 @@ class Limits:
     file_bytes: int = 8 << 30
 
 
+def seeds_for(seed: int) -> tuple[int, ...]:
+    """Of the random sets: a user's seed shifts the five documented ones, 0 leaves them."""
+    return tuple(base + seed * len(SEEDS) for base in SEEDS)
+
+
+def reopen(task: Task, data: Path) -> Prepared | None:
+    """What `prepare` left in that folder earlier; None where it is not whole any more."""
+    if not data.is_dir():
+        return None
+    try:
+        manifest = read_manifest(task, data)
+        check_files(task, data, manifest)
+    except (TaskError, OSError):
+        return None
+    trials = tuple(TrialData(record, data) for record in manifest.trials)
+    return Prepared(task=task, folder=data, manifest=manifest, trials=trials)
+
+
 def prepare(
     task: Task,
     folder: Path,
