@@ -14,7 +14,6 @@ from lightrun import NumberRoute
 
 from npusmith.agent import values
 from npusmith.agent.budget import Budget
-from npusmith.agent.desk import Setting, attend, sit_down
 from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Terms
@@ -22,6 +21,7 @@ from npusmith.agent.route import Aim, fitting, query
 from npusmith.agent.scripted import Script, Scripted
 from npusmith.agent.session import Ending
 from npusmith.agent.talk import Answer, Model, Request
+from npusmith.agent.task_session import Setting, attend, sit_down
 from npusmith.agent.weighed import Note, Step, Weighed
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Outcome, Query, Served, Use

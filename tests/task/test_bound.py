@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from npusmith.task.bound import find_bounds
+from npusmith.task.error_bounds import find_bounds
 from npusmith.task.golden import Golden
 from npusmith.task.tolerance import compare
 from npusmith.task.user import check_inputs

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from npusmith.target.chips import find_chip
-from npusmith.task.draws import Draws, Style, draw, drawn_names, put, tensors_of
 from npusmith.task.judge import judge
 from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
+from npusmith.task.parameter_draws import Draws, Style, draw, drawn_names, put, tensors_of
 from npusmith.task.prepared import Prepared
 from npusmith.task.source import judge_source
 from npusmith.task.tolerance import compare

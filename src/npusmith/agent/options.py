@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from npusmith.agent.budget import Budget, Prices
-from npusmith.agent.desk import Setting
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Terms
+from npusmith.agent.task_session import Setting
 from npusmith.errors import NpusmithError
 
 _CHOICE = {

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from npusmith import __version__, pipeline, profiling
-from npusmith.agent.desk import Setting
 from npusmith.agent.library import open_library
 from npusmith.agent.options import settle, split_options
 from npusmith.agent.prompt import rules, tile_reference
 from npusmith.agent.shots import read_shots
+from npusmith.agent.task_session import Setting
 from npusmith.agent.tile import TileRoute
 from npusmith.agent.weighed import NO_FILES, Step, render, weigh_verdict
 from npusmith.agent.writer import AgentWriter

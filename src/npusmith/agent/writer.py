@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from npusmith.agent.desk import SUITE, Desk, Setting, attend, files_of, serves, sit_down
 from npusmith.agent.library import open_library
 from npusmith.agent.models import open_model
 from npusmith.agent.options import read_options
 from npusmith.agent.session import Ending
 from npusmith.agent.signatures import open_signatures
 from npusmith.agent.suite import Home, SuiteRoute
+from npusmith.agent.task_session import SUITE, Desk, Setting, attend, files_of, serves, sit_down
 from npusmith.agent.tasks import open_prepared
 from npusmith.agent.tile import TileRoute
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Suite

@@ -25,13 +25,13 @@ from torch.utils._pytree import tree_map_only
 
 from npusmith.errors import Place, TaskError
 from npusmith.task import compare, edges, shapes
-from npusmith.task.bound import find_bounds
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
-from npusmith.task.draws import Draws, drawn_names, put, tensors_of
+from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph, warm_up
 from npusmith.task.golden import Golden
-from npusmith.task.idle import Tried, find_idle, keep
 from npusmith.task.isolated import arrays, values
+from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
+from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
     Tensor,

@@ -29,11 +29,11 @@ from npusmith.task.branches import Blocks, find_shapes, find_sizes, task_sizes
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.ranks import find_answered
-from npusmith.task.reach import unreached
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.trials import SHAPE_ELEMENTS
+from npusmith.task.unreached import unreached
 from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run

@@ -14,7 +14,7 @@ does not define the element and it is left out. All else is the profile's rule:
 - `cann-bench`: against golden, by dtype: mean relative error below t and largest below 10 t, with
   the published separate counts for small values and for cancellation (CANN-bench design document).
 - `strict` (the default): all of these that apply to the output's dtype must hold. An element that
-  breaks one is excused within MARGIN times its error bound (bound.py): so far apart lie right
+  breaks one is excused within MARGIN times its bound (error_bounds.py): so far apart lie right
   answers that add up in other orders. Where a set of inputs has no bounds and PyTorch's own result
   breaks a rule against golden, the candidate may be off by up to twice what PyTorch is off by.
 """

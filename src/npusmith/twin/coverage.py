@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.twin.compile import Build
-from npusmith.twin.places import Spot, block_offsets, places
+from npusmith.twin.debug_lines import Spot, block_offsets, places
 
 _PARTS = ("kernel", "cube", "host")
 _DEVICE = _PARTS[:2]

@@ -24,10 +24,10 @@ from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
 from npusmith.twin.compile import Build
+from npusmith.twin.debug_lines import Spot, first_places
 from npusmith.twin.finding import Finding
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Array, Attr, Orders, Output, Sparse, Virtual
-from npusmith.twin.places import Spot, first_places
 from npusmith.twin.toolchain import Toolchain
 from npusmith.twin.watch import Watch
 

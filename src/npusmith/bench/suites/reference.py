@@ -25,7 +25,8 @@ import torch
 
 from npusmith.bench.suites import wire
 from npusmith.errors import TaskError
-from npusmith.task import alias, draws, lacking, stubs
+from npusmith.task import alias, lacking, stubs
+from npusmith.task import parameter_draws as draws
 from npusmith.task.edges import MORE, changed
 from npusmith.task.golden import Golden
 from npusmith.task.user import load_file, set_seed, user_code

@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from npusmith.errors import NpusmithError, Place, TaskError
-from npusmith.task import alias, draws, user
+from npusmith.task import alias, user
+from npusmith.task import parameter_draws as draws
 from npusmith.task.isolated import values
 from npusmith.twin import frames
 

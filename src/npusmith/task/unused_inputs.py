@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from npusmith.errors import TaskError
-from npusmith.task.draws import put, tensors_of
+from npusmith.task.parameter_draws import put, tensors_of
 from npusmith.task.user import Inputs, Tensor, run_model
 
 KEPT_BYTES = 256 << 20  # of sets of inputs that are tried again
