@@ -10,26 +10,24 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import select
 import selectors
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from npusmith.errors import SandboxError
+from npusmith.sandbox import enter
 from npusmith.sandbox.folder import temporary_folder
+from npusmith.sandbox.server import start_launcher
 
 OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything longer is dropped
 GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
 _CHUNK = 1 << 16
 _PATHS = ("PATH", "LD_LIBRARY_PATH")  # where programs are is passed on; nothing else is
-_START = (
-    "import sys; sys.path.append(sys.argv[1]); import npusmith.sandbox.enter as box; box.main()"
-)
 # What a shortage of memory looks like on stderr when the program itself noticed it.
 _SHORT = (
     b"MemoryError", b"bad_alloc", b"not enough memory", b"annot allocate memory",
@@ -93,10 +91,9 @@ def run_boxed(
     program = _find_program(str(argv[0]))
     with temporary_folder("npusmith-box-") as name:
         home = name.resolve()
-        outside = _environment(home)
-        spec = _spec(program, argv, policy, {**outside, **(env or {})}, home, cwd)
+        spec = _spec(program, argv, policy, {**_environment(home), **(env or {})}, home, cwd)
         spec["without"] = list(without)
-        return _Run(spec, policy.seconds, stdin, outside, cwd).wait()
+        return _Run(spec, policy.seconds, stdin).wait()
 
 
 def _find_program(name: str) -> str:
@@ -167,41 +164,17 @@ class _Tap:
 
 
 class _Run:
-    """One boxed program while it runs: the launcher, and the pipes between it and us."""
+    """One boxed program while it runs: our ends of the pipes between it, its launcher and us."""
 
-    def __init__(
-        self, spec: dict[str, object], seconds: float, stdin: bytes, env: dict[str, str], cwd: Path
-    ) -> None:
+    def __init__(self, spec: dict[str, object], seconds: float, stdin: bytes) -> None:
         self.seconds = seconds
         self.stdin = memoryview(stdin)
+        self.orders = memoryview(marshal.dumps(spec))
         self.out, self.err, self.status = _Tap(OUTPUT_BYTES), _Tap(OUTPUT_BYTES), _Tap(_CHUNK)
         self.started = time.monotonic()
+        self.ends = _start_launcher()
         # The launcher reads its orders from the lifeline; its end of file means that we are gone.
-        order_fd, self.lifeline = os.pipe()
-        status_fd, report_fd = os.pipe()
-        self.status_fd = status_fd
-        root = str(Path(__file__).parents[2])
-        command = [sys.executable, "-I", "-S", "-c", _START, root, str(order_fd), str(report_fd)]
-        try:
-            self.launcher = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(order_fd, report_fd),
-                start_new_session=True,
-                env=env,
-                cwd=cwd,
-                bufsize=0,
-            )
-        except BaseException:
-            os.close(self.lifeline)
-            os.close(self.status_fd)
-            raise
-        finally:
-            os.close(order_fd)
-            os.close(report_fd)
-        self.orders = memoryview(marshal.dumps(spec))
+        self.lifeline = self.ends[enter.ORDERS]
 
     def wait(self) -> Boxed:
         """Feed and drain the pipes until all of them are closed or time is up."""
@@ -225,15 +198,12 @@ class _Run:
         return False
 
     def _watch(self, selector: selectors.BaseSelector) -> None:
-        pipes = ((self.launcher.stdout, self.out), (self.launcher.stderr, self.err))
-        for pipe, tap in (*pipes, (self.status_fd, self.status)):
-            assert pipe is not None
-            selector.register(pipe, selectors.EVENT_READ, tap)
-        os.set_blocking(self.lifeline, False)
-        selector.register(self.lifeline, selectors.EVENT_WRITE)
-        if self.launcher.stdin:
-            os.set_blocking(self.launcher.stdin.fileno(), False)
-            selector.register(self.launcher.stdin.fileno(), selectors.EVENT_WRITE)
+        taps = {enter.STDOUT: self.out, enter.STDERR: self.err, enter.REPORT: self.status}
+        for name, tap in taps.items():
+            selector.register(self.ends[name], selectors.EVENT_READ, tap)
+        for name in (enter.ORDERS, enter.STDIN):
+            os.set_blocking(self.ends[name], False)
+            selector.register(self.ends[name], selectors.EVENT_WRITE)
 
     def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
         """Move one chunk; 1 when a stream that we read has ended."""
@@ -251,24 +221,27 @@ class _Run:
             done = not self.stdin
         if done:
             selector.unregister(key.fd)
-            if key.fd != self.lifeline and self.launcher.stdin:
-                self.launcher.stdin.close()
+            if key.fd != self.lifeline:
+                os.close(self.ends.pop(enter.STDIN))
         return 0
 
     def _end(self) -> None:
         """Leave nothing running: the box ends itself when the lifeline closes."""
-        os.close(self.lifeline)
-        try:
-            self.launcher.wait(timeout=GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
+        os.close(self.ends.pop(enter.ORDERS))
+        end = self.ends[enter.END]
+        if not _ended(end):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.launcher.pid, signal.SIGKILL)
-            self.launcher.wait()
-        finally:
-            os.close(self.status_fd)
-            for pipe in (self.launcher.stdin, self.launcher.stdout, self.launcher.stderr):
-                if pipe:
-                    pipe.close()
+                os.killpg(self._launcher(), signal.SIGKILL)
+            _ended(end)
+        for handle in self.ends.values():
+            os.close(handle)
+
+    def _launcher(self) -> int:
+        """Its process, which leads a group of its own, by its own word."""
+        words = self.status.text().decode().split()
+        if words[:1] != ["launcher"]:
+            raise ProcessLookupError
+        return int(words[1])
 
     def _result(self, late: bool) -> Boxed:
         lines = [line.split(" ") for line in self.status.text().decode().splitlines()]
@@ -300,6 +273,34 @@ class _Run:
 
     def _tail(self) -> str:
         return self.err.text()[-500:].decode(errors="replace").strip()
+
+
+def _start_launcher() -> dict[int, int]:
+    """Our ends of its pipes, by their numbers in enter.HANDLES."""
+    ours: dict[int, int] = {}
+    theirs: list[int] = []
+    try:
+        for name in enter.HANDLES:
+            reader, writer = os.pipe()
+            we_write = name in (enter.STDIN, enter.ORDERS)
+            ours[name] = writer if we_write else reader
+            theirs.append(reader if we_write else writer)
+        start_launcher(theirs)
+    except BaseException:
+        for handle in ours.values():
+            os.close(handle)
+        raise
+    finally:
+        for handle in theirs:
+            os.close(handle)
+    return ours
+
+
+def _ended(fd: int) -> bool:
+    """Does that pipe come to its end soon?"""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(GRACE_SECONDS * 1000))
 
 
 def _write(fd: int, data: memoryview) -> int:

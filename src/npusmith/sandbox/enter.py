@@ -1,11 +1,13 @@
 """The launcher: builds the box from inside and starts the program in it. Standard library only.
 
-Three processes: the launcher enters new namespaces; its child is process 1 of the new process
-namespace, makes the file tree, keeps the clock and reaps; its grandchild puts on Landlock, limits
-and the system-call filter and becomes the program. When process 1 ends the kernel kills all that
-is left.
+`serve` forks a launcher for each box that is asked for, and sees nothing but the handles of its
+pipes. Three processes make a box: the launcher enters new namespaces; its child is process 1 of the
+new process namespace, makes the file tree, keeps the clock and reaps; its grandchild puts on
+Landlock, limits and the system-call filter and becomes the program. When process 1 ends the kernel
+kills all that is left.
 Orders come in on one pipe, whose end of file means that whoever gave them is gone; the report goes
-out on another as lines: "missing LAYER", "failed TEXT", "timeout", "end CODE PEAK_BYTES".
+out on another as lines: "launcher PID", "missing LAYER", "failed TEXT", "timeout",
+"end CODE PEAK_BYTES". A third pipe is held by the launcher alone and ends with it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import marshal
 import os
 import resource
 import select
+import socket
 import sys
 import time
 from typing import Any, NoReturn
@@ -25,6 +28,7 @@ _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _LIBRARY_BYTES = 4 << 30  # address space above the memory limit: mapped files and reservations
 _OPEN_FILES = 1024
 _THREADS = 512
+STDIN, STDOUT, STDERR, ORDERS, REPORT, END = HANDLES = tuple(range(6))  # the pipes of a box
 _TICK_MS = 20  # how often process 1 looks for dead children where pidfd is not available
 
 SPACES = (
@@ -47,10 +51,52 @@ class Report:
         os.write(self.fd, text.encode())
 
 
-def main() -> None:
-    """Called as `main SRC ORDER_FD REPORT_FD`."""
-    orders_fd, report = int(sys.argv[2]), Report(int(sys.argv[3]))
-    os.set_inheritable(orders_fd, False)
+def serve() -> NoReturn:
+    """Called as `serve SRC SOCKET_FD`: a launcher for each message, until whoever asks is gone."""
+    asker = socket.socket(fileno=int(sys.argv[2]))
+    asker.set_inheritable(False)
+    while True:
+        _, handles, _, _ = socket.recv_fds(asker, 1, len(HANDLES))
+        for handle in handles:
+            os.set_inheritable(handle, False)  # recv_fds does not, whatever its flags say
+        if len(handles) < len(HANDLES):
+            _reap(0)  # whoever counts our time counts theirs
+            os._exit(0)
+        if os.fork() == 0:
+            asker.close()
+            _launch(handles)
+        for handle in handles:
+            os.close(handle)
+        _reap(os.WNOHANG)
+
+
+def _reap(how: int) -> None:
+    """Take leave of the launchers: of those that have ended, or of all."""
+    try:
+        while os.waitpid(-1, how)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def _launch(handles: list[int]) -> NoReturn:
+    """In a process and a session of its own."""
+    report = Report(handles[REPORT])
+    try:
+        os.setsid()
+        for target in (STDIN, STDOUT, STDERR):
+            os.dup2(handles[target], target)
+            os.close(handles[target])
+        launch(handles[ORDERS], report, handles[END])
+    except OSError as error:
+        report.line("failed", f"the launcher: {error}")
+    finally:
+        os._exit(0)
+
+
+def launch(orders_fd: int, report: Report, end_fd: int) -> None:
+    """Make one box, and wait until it is empty."""
+    report.line("launcher", os.getpid())
     orders = _read_orders(orders_fd)
     if orders is None:
         return
@@ -58,6 +104,7 @@ def main() -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # the program may not look into us or process 1
     keeper = os.fork()
     if keeper == 0:
+        os.close(end_fd)
         _keep(orders, orders_fd, report, spaces)
     os.close(report.fd)
     os.waitpid(keeper, 0)
@@ -252,13 +299,13 @@ def _become(
         kernel.drop_capabilities()
         settings = {name: orders[name] for name in ("write", "read", "network")}
         _layer(report, "landlock", landlock.restrict, {**settings, "alone": alone}, orders)
-        path = ctypes.create_string_buffer(os.fsencode(orders["program"]))
+        path_at = kernel.put_somewhere(os.fsencode(orders["program"]))
         argv, env = _vector(orders["argv"]), _vector([f"{k}={v}" for k, v in orders["env"].items()])
         _default_signals()
-        rules = {"pid": os.getpid(), "path_at": ctypes.addressof(path)}
+        rules = {"pid": os.getpid(), "path_at": path_at}
         rules |= {"processes": orders["processes"], "network": orders["network"], "tree": tree}
         _layer(report, "seccomp", seccomp.load, rules, orders)
-        kernel.libc.execve(path, argv, env)
+        kernel.libc.execve(ctypes.c_void_p(path_at), argv, env)
         report.line("failed", f"{orders['program']}: {os.strerror(ctypes.get_errno())}")
     except BaseException as error:
         report.line("failed", f"{type(error).__name__}: {error}")

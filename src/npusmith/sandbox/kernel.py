@@ -20,8 +20,12 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION = 0x20080522  # version 3: two 32-bit words for each set
 
+_READ_WRITE, _PRIVATE_ANONYMOUS = 3, 0x22  # PROT_ and MAP_ flags
+_PAGE_BITS, _PLACE_BITS = 12, 46  # user addresses have 47 bits
+
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
+libc.mmap.restype = ctypes.c_void_p
 
 
 def check(result: int, what: str) -> int:
@@ -35,6 +39,24 @@ def check(result: int, what: str) -> int:
 def prctl(option: int, value: int) -> None:
     zero = ctypes.c_ulong(0)
     check(libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero), f"prctl {option}")
+
+
+def put_somewhere(text: bytes) -> int:
+    """The address of a copy that lies where nobody guesses it.
+
+    Launchers are forks of one process: what they allocate lies at the same place in all of them.
+    """
+    drawn = int.from_bytes(os.urandom(8), "little") % (1 << _PLACE_BITS)
+    inside = drawn % (1 << _PAGE_BITS)
+    hint, size = drawn - inside, inside + len(text) + 1
+    at = libc.mmap(
+        ctypes.c_void_p(hint), ctypes.c_size_t(size), _READ_WRITE, _PRIVATE_ANONYMOUS, -1,
+        ctypes.c_long(0),
+    )  # fmt: skip
+    if at is None or at == ctypes.c_void_p(-1).value:
+        check(-1, "mmap")
+    ctypes.memmove(at + inside, text + b"\0", len(text) + 1)
+    return int(at) + inside
 
 
 def unshare(flags: int) -> None:
