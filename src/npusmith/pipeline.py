@@ -1,7 +1,7 @@
 """The main jobs, from files to a verdict: generate, run, check.
 
 Each is a straight line of steps over the parts below it; the CLI and Python callers use nothing
-else.
+else. What only `generate` needs, writers and reports, is imported there: `run` has no use for it.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from npusmith.bench.model import Brief, Candidate, Item, Writer
-from npusmith.bench.suites.submit import lay_out
 from npusmith.errors import LangError, Level, NpusmithError, Place
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.lang import check_all, parse
 from npusmith.lower import lower, plain_spec, read_bindings, write_project
-from npusmith.report.html import write_report
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
@@ -39,7 +36,9 @@ from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
-from npusmith.writers.plan import PlanWriter
+
+if TYPE_CHECKING:
+    from npusmith.bench.model import Brief, Candidate, Writer
 
 _WATCH = Watch()
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
@@ -69,6 +68,8 @@ def generate(
     task and what the writer raises for one that it refuses; a candidate that is wrong is a Verdict,
     not an error.
     """
+    from npusmith.writers.plan import PlanWriter
+
     profile = check_profile(tolerance)
     _named_in_utf8(out, task)
     asked = writer or PlanWriter(chip)
@@ -93,6 +94,8 @@ def generate(
 
 def _brief(prepared: Prepared) -> Brief:
     """What a writer may know of a task: its text and graph, not the sets of inputs."""
+    from npusmith.bench.model import Brief, Item
+
     task = prepared.task
     item = Item(
         suite="task", name=task.name, category="", source=str(task.path), digest=task.digest
@@ -110,6 +113,8 @@ def _judge_candidate(
     recording: Recording | None,
 ) -> tuple[Verdict, Program | None]:
     """Lay the candidate out in the folder and judge it; also its tile program, where it has one."""
+    from npusmith.bench.suites.submit import lay_out
+
     lay_out(candidate.files, folder)
     verdict = empty_verdict(folder, prepared, chip, profile)
     program = None
@@ -410,6 +415,8 @@ def _moved(verdict: Verdict, folder: Path, out: Path) -> Verdict:
 def _write_results(
     folder: Path, verdict: Verdict, program: Program | None, prepared: Prepared, chip: Chip
 ) -> None:
+    from npusmith.report.html import write_report
+
     write_result(folder, verdict.model_dump(mode="json"))
     write_report(
         folder,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from npusmith.lower.lines import code, quoted
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def _wrapped(text: str, indent: int = 0) -> str:
@@ -15,6 +17,8 @@ def _wrapped(text: str, indent: int = 0) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # reading bindings needs none
+
     environment = Environment(
         loader=PackageLoader("npusmith.lower", "templates"),
         undefined=StrictUndefined,
