@@ -77,7 +77,7 @@ def program_of(*body: object, consts: tuple[tuple[str, int | float], ...] = ()) 
         Tensor("y", DType.FLOAT32, TensorRole.OUTPUT),
     )
     kernel = Kernel("k", tensors, (Scalar("n"),), (), tuple(body))  # type: ignore[arg-type]
-    return Program(consts, Host("host", ("x", "y"), (), Launch("k", Const(1), ())), kernel)
+    return Program(consts, Host("host", ("x", "y"), (), (Launch("k", Const(1), ()),)), (kernel,))
 
 
 def assert_same(program: Program) -> None:
@@ -184,11 +184,11 @@ def programs(draw: st.DrawFn) -> Program:
         tuple(
             draw(st.lists(st.one_of(TEXTS.map(Note), st.builds(Assign, NAMES, EXPRS)), max_size=3))
         ),
-        Launch(draw(NAMES), draw(EXPRS), tuple((name, draw(EXPRS)) for name in draw(names))),
+        (Launch(draw(NAMES), draw(EXPRS), tuple((name, draw(EXPRS)) for name in draw(names))),),
         draw(TEXTS),
     )
     consts = tuple((name, draw(st.one_of(INTS, FLOATS))) for name in draw(names))
-    return Program(consts, host, kernel, draw(TEXTS))
+    return Program(consts, host, (kernel,), draw(TEXTS))
 
 
 # ----------------------------------------------------------------------------------------- tests
@@ -294,7 +294,7 @@ def test_a_shorthand_means_its_long_form(text: str, expr: Expr) -> None:
 def test_notes_and_docstrings_keep_their_text(text: str) -> None:
     program = program_of(Note(text), Note(text))
     assert_same(program)
-    assert_same(Program((), program.host, program.kernel, text))
+    assert_same(Program((), program.host, program.kernels, text))
 
 
 def test_a_note_in_the_place_of_a_docstring_stays_a_note() -> None:
@@ -348,7 +348,7 @@ def test_what_passes_write_is_printed_and_not_parsed(stmt: object, text: str) ->
 def test_the_role_and_depth_of_a_buffer_are_printed() -> None:
     item = Buffer("xt", DType.FLOAT32, Const(8), Role.VECIN, 2)
     kernel = Kernel("k", (), (), (item,), ())
-    shown = show(Program((), program_of().host, kernel))
+    shown = show(Program((), program_of().host, (kernel,)))
     assert "    xt = ub(8, float32, VECIN, depth=2)\n" in shown
 
 

@@ -230,7 +230,7 @@ CASES: tuple[Bad, ...] = (
     bad("lang-host", RELU, line("a = chip.ub_bytes  # !") + RELU),
     bad("lang-launch", LAUNCH, ""),
     bad("lang-launch", LAUNCH, LAUNCH + line("size = 2  ", 4)),
-    bad("lang-launch", LAUNCH, LAUNCH.rstrip() + "  # !\n" + LAUNCH),
+    bad("lang-launch", LAUNCH, LAUNCH + LAUNCH.rstrip() + "  # !\n"),
     bad("lang-launch", LAUNCH, line("launch(k, n=size)  # !", 4)),
     bad("lang-launch", LAUNCH, line("launch(k, 1, **size)  # !", 4)),
     bad("lang-launch", LAUNCH, line("launch(other, 1, n=size)  # !", 4)),
@@ -538,7 +538,7 @@ QUEUE_CALLS = (
     type(call).__name__ for call in calls))  # fmt: skip
 def test_a_queue_in_the_wrong_state_is_an_error(calls: tuple[Alloc, ...]) -> None:
     program = parse(BASE)
-    program = replace(program, kernel=replace(program.kernel, body=calls))
+    program = replace(program, kernels=(replace(program.kernel, body=calls),))
     with pytest.raises(LangError) as caught:
         _execute(program, 4)
     assert caught.value.code == "lang-queue"

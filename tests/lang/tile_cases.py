@@ -169,7 +169,17 @@ def _near_one(size: int) -> Callable[..., list[Array]]:
     return lambda rng: [(1 + rng.standard_normal(size) / 100).astype(np.float32)]
 
 
+def _turned(x: Array) -> Array:
+    """exp, in tiles of 1,024 from the last to the first."""
+    blocks = [x[at : at + 1024] for at in range(0, x.size, 1024)]
+    return np.exp(np.concatenate(blocks[::-1]) if blocks else x)
+
+
 CASES: tuple[Case, ...] = (
+    *(
+        Case("two_kernels", str(n), _floats((n,)), _turned, _same, F32, rtol=1e-6)
+        for n in (0, 1, 1024, 4096)
+    ),
     *_flat("copy", lambda x: x, 1, F32),
     *_flat("add", lambda x, y: x + y, 2, F32),
     *_flat("scaled_relu_fp16", _scaled, 1, F16),

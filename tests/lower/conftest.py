@@ -49,6 +49,7 @@ SHAPES: dict[str, list[tuple[list[Shape], list[Shape]]]] = {
     "short_rows": [([(600, 5)], [(600, 5)]), ([(70, 64)], [(70, 64)]), ([(30, 197)], [(30, 197)])],
     "softmax_online": [([(5, 4099)], [(5, 4099)]), ([(3, 1)], [(3, 1)])],
     "softmax_three_pass": [([(5, 4099)], [(5, 4099)])],
+    "two_kernels": [([(5003,)], [(5003,)]), ([(9,)], [(9,)])],
     "where_bool": [([(2, 3001)] * 3, [(2, 3001)])],
 }
 
@@ -85,7 +86,7 @@ class Samples:
         ports_in = zip(program.inputs, inputs, strict=True)
         ports_out = zip(program.outputs, outputs, strict=True)
         return OpSpec(
-            f"{program.kernel.name}_custom",
+            f"{program.kernels[0].name}_custom",
             tuple(
                 Port(item.name, item.dtype, shape, position=at)
                 for at, (item, shape) in enumerate(ports_in)

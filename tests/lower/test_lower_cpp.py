@@ -230,7 +230,7 @@ def test_an_infinite_constant_is_written_out_where_it_is_used(chip: Chip) -> Non
     # device code may not start with a global that has to be worked out first
     assert kernel.constants == ["constexpr float TOP = 2.5f;"]
     assert kernel.helpers == ["Infinity"]
-    assert "        Duplicate(ytLocal, -Infinity(), 8);" in kernel.stages[0]
+    assert "        Duplicate(ytLocal, -Infinity(), 8);" in kernel.classes[0].stages[0]
 
 
 def test_a_string_literal_stays_whole_where_a_line_is_broken() -> None:

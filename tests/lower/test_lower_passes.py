@@ -48,7 +48,8 @@ def after(text: str, chip: Chip, last: str) -> Program:
 
 
 def flat(program: Program, *kinds: type[Stmt]) -> list[Stmt]:
-    return [stmt for stmt in statements(program.kernel.body) if isinstance(stmt, kinds)]
+    everything = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    return [stmt for stmt in everything if isinstance(stmt, kinds)]
 
 
 # ------------------------------------------------------------------------- the whole pipeline

@@ -42,7 +42,8 @@ def compare(
 def _adds_in_any_order(program: Program) -> bool:
     return any(
         isinstance(item, Store) and item.atomic is Atomic.ADD
-        for item in statements(program.kernel.body)
+        for kernel in program.kernels
+        for item in statements(kernel.body)
     )
 
 

@@ -137,7 +137,7 @@ def lowered() -> Program:
         ),
         body=(),
     )
-    return Program((), Host("host", ("x", "y"), (), Launch("softmax", Const(1), ())), kernel)
+    return Program((), Host("host", ("x", "y"), (), (Launch("softmax", Const(1), ()),)), (kernel,))
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ CHIP = CHIPS["910B2"]
 def page(verdict: Verdict, lowered: Program, folder: Path) -> str:
     """A page with every part in it."""
     shown = Pictures(
-        divide(lowered, CHIP),
+        (divide(lowered, CHIP),),
         split(47, {"rows": 1024, "cols": 1024, "rows_per_core": 22}, CHIP.vector_cores),
     )
     task = f'"""{HOSTILE}"""\nimport torch\n' + "x = 1  # a long line " + "y" * 400

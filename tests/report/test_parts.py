@@ -86,7 +86,7 @@ def test_buffers_beyond_the_end_are_shown_as_such(lowered: Program) -> None:
     from dataclasses import replace
 
     big = replace(lowered.kernel.buffers[0], length=Const(40_000))
-    memory = divide(replace(lowered, kernel=replace(lowered.kernel, buffers=(big,))), CHIP)
+    memory = divide(replace(lowered, kernels=(replace(lowered.kernel, buffers=(big,)),)), CHIP)
     assert [piece.kind for piece in memory.pieces] == [Kind.IN, Kind.OVER, Kind.RESERVED]
     assert memory.free == 0
     assert memory.span == 320_000 + CHIP.ub_reserved_bytes
@@ -98,7 +98,7 @@ def test_a_length_that_is_no_number_yet_is_refused(lowered: Program) -> None:
     open_ended = replace(lowered.kernel.buffers[0], length=Name("TILE"))
     kernel = replace(lowered.kernel, buffers=(open_ended,))
     with pytest.raises(ValueError, match="lower the program first"):
-        divide(replace(lowered, kernel=kernel), CHIP)
+        divide(replace(lowered, kernels=(kernel,)), CHIP)
 
 
 def test_shares_of_the_cores_add_up_to_the_whole() -> None:

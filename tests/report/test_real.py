@@ -28,8 +28,8 @@ def test_cores_of_the_picture_share_all_rows(rows: int) -> None:
 def test_memory_of_the_picture_is_that_of_the_lowered_program() -> None:
     shown = pictures(parse(TEXT), CHIP, None)
     assert shown.split is None
-    assert shown.memory is not None
-    rows = {row.name: row for row in shown.memory.rows}
+    (memory,) = shown.memories
+    rows = {row.name: row for row in memory.rows}
     assert (rows["xt"].copies, rows["xt"].role) == (2, "loaded")
     assert (rows["yt"].copies, rows["yt"].role) == (2, "stored")
-    assert shown.memory.used <= CHIP.ub_bytes
+    assert memory.used <= CHIP.ub_bytes

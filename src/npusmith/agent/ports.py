@@ -54,7 +54,8 @@ class Ports:
         names = [item.name for item in program.inputs]
         wanted = [port.name for port in self.inputs if port.name in names]
         legal = "; ".join(line.removeprefix("- ") for line in self.lines())
-        place = Place(f"{self.operator}.tile.py", program.kernel.line, program.kernel.name)
+        first = program.kernels[0]
+        place = Place(f"{self.operator}.tile.py", first.line, first.name)
         if names != wanted:
             seen = f"inputs {', '.join(names) or 'none'}"
             raise LangError(

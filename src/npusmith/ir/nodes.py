@@ -8,7 +8,7 @@ meaning, given by lang/interp.py. `line` is the line in the text and takes no pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from npusmith.ir.dtypes import DType
@@ -435,14 +435,24 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """`@host def name(x, y):` straight-line assignments over shapes and chip facts, then launch."""
+    """`@host def name(x, y):` straight-line assignments over shapes and chip facts, then launches.
+
+    Kernels run in the order of their launches, on equally many cores; what one has stored, the next
+    one loads.
+    """
 
     name: str
-    tensors: tuple[str, ...]  # inputs then outputs, as in the kernel
+    tensors: tuple[str, ...]  # inputs then outputs, as in the kernels
     body: tuple[Stmt, ...]
-    launch: Launch
+    launches: tuple[Launch, ...]
     doc: str = ""
     line: int = field(default=0, compare=False)
+
+    @property
+    def launch(self) -> Launch:
+        """The launch of a program of one kernel."""
+        (only,) = self.launches
+        return only
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,17 +479,47 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole tile program. `consts` are module-level `NAME = literal` lines, in order."""
+    """A whole tile program. `consts` are module-level `NAME = literal` lines, in order.
+
+    Several kernels share tensors by name: inputs, outputs and scratch tensors.
+    """
 
     consts: tuple[tuple[str, int | float], ...]
     host: Host
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]
     doc: str = ""
 
     @property
+    def kernel(self) -> Kernel:
+        """The kernel of a program that has one."""
+        (only,) = self.kernels
+        return only
+
+    def parts(self) -> tuple[Program, ...]:
+        """A program of one kernel for each launch, in their order."""
+        if len(self.kernels) == 1:
+            return (self,)
+        named = {kernel.name: kernel for kernel in self.kernels}
+        return tuple(
+            replace(
+                self, host=replace(self.host, launches=(launch,)), kernels=(named[launch.kernel],)
+            )
+            for launch in self.host.launches
+        )
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Of all kernels, each once: inputs and outputs in the host's order, then scratch."""
+        found = {item.name: item for kernel in self.kernels for item in kernel.tensors}
+        if len(self.kernels) == 1:
+            return tuple(found.values())
+        order = {name: at for at, name in enumerate(self.host.tensors)}
+        return tuple(sorted(found.values(), key=lambda item: order.get(item.name, len(order))))
+
+    @property
     def inputs(self) -> tuple[Tensor, ...]:
-        return tuple(t for t in self.kernel.tensors if t.role is TensorRole.INPUT)
+        return tuple(t for t in self.tensors if t.role is TensorRole.INPUT)
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        return tuple(t for t in self.kernel.tensors if t.role is TensorRole.OUTPUT)
+        return tuple(t for t in self.tensors if t.role is TensorRole.OUTPUT)

@@ -68,7 +68,8 @@ def show(program: Program) -> str:
     lines = [_string(program.doc, '"""')] if program.doc else []
     lines += [f"{name} = {show_number(value)}" for name, value in program.consts]
     blocks = ["\n".join(lines)] if lines else []
-    blocks += ["\n".join(_host(program.host)), "\n".join(_kernel(program.kernel))]
+    blocks.append("\n".join(_host(program.host)))
+    blocks += ["\n".join(_kernel(kernel)) for kernel in program.kernels]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -284,7 +285,8 @@ def _host(host: Host) -> list[str]:
     head = ["@host", f"def {host.name}({', '.join(host.tensors)}):"]
     first = host.body[0] if host.body else None
     body = _block(host.body) if host.body else []
-    return [*head, *_doc(host.doc, first), *body, "    " + _launch(host.launch)]
+    launches = ["    " + _launch(launch) for launch in host.launches]
+    return [*head, *_doc(host.doc, first), *body, *launches]
 
 
 def _launch(launch: Launch) -> str:

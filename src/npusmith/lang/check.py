@@ -41,8 +41,8 @@ def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
     """
     groups: tuple[Callable[[], list[Log]], ...] = (
         lambda: [check_names(program, file)],
-        lambda: [check_kinds(program, file), check_lengths(program, file)],
-        lambda: [check_operands(program, file), check_stages(program, file)],
+        lambda: [check_kinds(program, file), *_each(program, check_lengths, file)],
+        lambda: [*_each(program, check_operands, file), *_each(program, check_stages, file)],
         lambda: _buffers(program, chip, file),
     )
     for group in groups:
@@ -52,10 +52,15 @@ def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
     return []
 
 
+def _each(program: Program, check: Callable[[Program, str], Log], file: str) -> list[Log]:
+    """A check of every kernel by itself."""
+    return [check(part, file) for part in program.parts()]
+
+
 def _buffers(program: Program, chip: Chip, file: str) -> list[Log]:
     return [
-        check_ranges(program, file),
-        check_lifetimes(program, file),
+        *_each(program, check_ranges, file),
+        *_each(program, check_lifetimes, file),
         check_usage(program, file),
-        check_budget(program, chip, file),
+        *(check_budget(part, chip, file) for part in program.parts()),
     ]

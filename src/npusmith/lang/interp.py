@@ -67,9 +67,13 @@ def interpret(
             **{item.name: array.shape for item, array in zip(program.inputs, inputs, strict=True)},
             **{item.name: part[0] for item, part in zip(program.outputs, outputs, strict=True)},
         }
-        launched = run_host(program, chip, shapes)
-        tensors = _tensors(program, launched, inputs, shapes)
-        _run_cores(program, launched, tensors)
+        tensors = _given(program, inputs, shapes)
+        clock = Clock()
+        for part in program.parts():
+            launched = run_host(part, chip, shapes)
+            _add_scratch(part, launched, tensors)
+            _run_cores(part, launched, tensors, clock)
+            clock.epoch += 1  # the next kernel sees what this one has stored
         return [
             _result(program, tensors[item.name], item, shapes[item.name])
             for item in program.outputs
@@ -80,7 +84,7 @@ def interpret(
 
 
 def run_host(program: Program, chip: Chip, shapes: Mapping[str, Shape]) -> Launched:
-    """Run the host function for tensors of these shapes."""
+    """Run the host function of a program of one kernel for tensors of these shapes."""
     host = program.host
     current: list[Stmt | int] = [host.line]
 
@@ -142,34 +146,40 @@ def _check_arrays(
             raise LangError("lang-inputs", message, legal=names or "none")
 
 
-def _tensors(
-    program: Program, launched: Launched, inputs: Sequence[Array], shapes: Mapping[str, Shape]
+def _given(
+    program: Program, inputs: Sequence[Array], shapes: Mapping[str, Shape]
 ) -> dict[str, GlobalTensor]:
+    """Inputs and outputs."""
     found: dict[str, GlobalTensor] = {}
     for item, array in zip(program.inputs, inputs, strict=True):
         flat = np.ascontiguousarray(array).reshape(-1)
         data = flat.view(on_chip(item.dtype).numpy)
         found[item.name] = GlobalTensor(item.name, data, defined=True)
-    for item in program.kernel.tensors:
-        if item.role is not TensorRole.INPUT:
-            size = _size(program, item, launched, shapes)
-            data = np.zeros(size, on_chip(item.dtype).numpy)
-            found[item.name] = GlobalTensor(item.name, data, defined=False)
+    for item in program.outputs:
+        size = int(np.prod(shapes[item.name], dtype=np.int64))
+        found[item.name] = _undefined(item, size)
     return found
 
 
-def _size(program: Program, item: Tensor, launched: Launched, shapes: Mapping[str, Shape]) -> int:
-    if item.role is TensorRole.OUTPUT:
-        return int(np.prod(shapes[item.name], dtype=np.int64))
-    length = int(launched.args[item.name])
-    if length < 0:
-        place = Place("", program.host.launch.line, program.host.name)
-        raise LangError("lang-range", f"the length of {item.name!r} is {length}", place)
-    return length
+def _undefined(item: Tensor, size: int) -> GlobalTensor:
+    return GlobalTensor(item.name, np.zeros(size, on_chip(item.dtype).numpy), defined=False)
+
+
+def _add_scratch(program: Program, launched: Launched, tensors: dict[str, GlobalTensor]) -> None:
+    """Scratch tensors that no earlier kernel had."""
+    for item in program.kernel.tensors:
+        if item.role is not TensorRole.SCRATCH or item.name in tensors:
+            continue
+        length = int(launched.args[item.name])
+        if length < 0:
+            place = Place("", program.host.launch.line, program.host.name)
+            raise LangError("lang-range", f"the length of {item.name!r} is {length}", place)
+        tensors[item.name] = _undefined(item, length)
 
 
 def _result(program: Program, tensor: GlobalTensor, item: Tensor, shape: Shape) -> Array:
-    place = Place("", program.kernel.line, program.kernel.name)
+    last = program.kernels[-1]
+    place = Place("", last.line, last.name)
     if not tensor.defined.all():
         first = int(np.argmin(tensor.defined))
         missing = int(np.count_nonzero(~tensor.defined))
@@ -186,8 +196,9 @@ def _result(program: Program, tensor: GlobalTensor, item: Tensor, shape: Shape) 
 # ------------------------------------------------------------------------------------------ cores
 
 
-def _run_cores(program: Program, launched: Launched, tensors: Mapping[str, GlobalTensor]) -> None:
-    clock = Clock()
+def _run_cores(
+    program: Program, launched: Launched, tensors: Mapping[str, GlobalTensor], clock: Clock
+) -> None:
     consts = dict(program.consts)
     facts = Facts(program.kernel)
     lengths = {item.name: length_of(item, consts) or 0 for item in program.kernel.buffers}

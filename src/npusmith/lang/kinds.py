@@ -20,7 +20,10 @@ from npusmith.ir.nodes import (
     Dim,
     Expr,
     For,
+    Host,
     If,
+    Kernel,
+    Launch,
     Load,
     Name,
     Negate,
@@ -396,8 +399,11 @@ def _convert(expr: Expr, want: Kind, found: Kind) -> str:
 
 def check_kinds(program: Program, file: str) -> Log:
     """Names and types of both functions."""
-    log = Log(file, program.kernel.name)
-    _kernel_typist(program, log).block(program.kernel.body, {})
+    log = Log(file, program.kernels[0].name)
+    for kernel in program.kernels:
+        own = Log(file, kernel.name)
+        _kernel_typist(program, kernel, own).block(kernel.body, {})
+        log.errors += own.errors
     host = Log(file, program.host.name)
     _check_host(program, host)
     log.errors += host.errors
@@ -408,8 +414,7 @@ def _const_kinds(program: Program) -> dict[str, Kind]:
     return {name: _kind_of(value) for name, value in program.consts}
 
 
-def _kernel_typist(program: Program, log: Log) -> Typist:
-    kernel = program.kernel
+def _kernel_typist(program: Program, kernel: Kernel, log: Log) -> Typist:
     params = {item.name: Kind.FLOAT if item.is_float else Kind.INT for item in kernel.scalars}
     tensors = {item.name: item.dtype for item in kernel.tensors}
     buffers = {item.name: item.dtype for item in kernel.buffers}
@@ -417,18 +422,59 @@ def _kernel_typist(program: Program, log: Log) -> Typist:
 
 
 def _check_host(program: Program, log: Log) -> None:
-    host, kernel = program.host, program.kernel
-    own = {item.name: item.dtype for item in kernel.tensors if item.name in host.tensors}
+    host = program.host
+    own = {item.name: item.dtype for item in program.tensors if item.name in host.tensors}
     typist = Typist(log, False, _const_kinds(program), {}, own, {})
     visible: dict[str, Kind | None] = {}
     for stmt in host.body:
         if isinstance(stmt, For | If | Stage | Load | Store | Op | Combine):
             log.add("lang-host", "a host function is a straight line of assignments", stmt)
         typist.stmt(stmt, visible)
-    launch = host.launch
-    if launch.kernel != kernel.name:
-        message = f"launch() starts {launch.kernel!r}, and the kernel is {kernel.name!r}"
-        log.add("lang-launch", message, launch.line, hint=f"launch({kernel.name}, ...)")
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    once = "one launch() for each kernel"
+    launched: set[str] = set()
+    for launch in host.launches:
+        if launch.kernel in launched:
+            message = f"{launch.kernel!r} is launched twice"
+            log.add("lang-launch", message, launch.line, legal=once)
+        launched.add(launch.kernel)
+        if launch.kernel not in kernels:
+            message = f"launch() starts {launch.kernel!r}, and no kernel is called that"
+            hint = mean(launch.kernel, list(kernels))
+            log.add("lang-launch", message, launch.line, hint=hint)
+        else:
+            _check_launch(launch, kernels[launch.kernel], typist, visible)
+    for name, kernel in kernels.items():
+        if name not in launched:
+            hint = f"launch({name}, ...)"
+            log.add("lang-launch", f"{name!r} is not launched", kernel.line, legal=once, hint=hint)
+    _check_alike(host, program, log)
+
+
+def _check_alike(host: Host, program: Program, log: Log) -> None:
+    """What launches have in common is the same: the cores, and the length of a scratch tensor."""
+    scratch = {item.name for item in program.tensors if item.role is TensorRole.SCRATCH}
+    first, lengths = host.launches[0], dict[str, Expr]()
+    for launch in host.launches:
+        if launch.cores != first.cores:
+            log.add(
+                "lang-launch",
+                f"{launch.kernel!r} starts on {show_expr(launch.cores)} cores, {first.kernel!r} on "
+                f"{show_expr(first.cores)}", launch.line, legal="as many cores for each launch",
+                hint="cores without work have nothing to do: guard with core_id()",
+            )  # fmt: skip
+        for name, value in launch.args:
+            if name in scratch and lengths.setdefault(name, value) != value:
+                log.add(
+                    "lang-launch", f"scratch tensor {name!r} has two lengths", launch.line,
+                    legal=show_expr(lengths[name]),
+                )  # fmt: skip
+
+
+def _check_launch(
+    launch: Launch, kernel: Kernel, typist: Typist, visible: dict[str, Kind | None]
+) -> None:
+    log = typist.log
     typist.expect(launch.cores, Kind.INT, visible, launch.line, "the number of cores")
     want = {item.name: Kind.FLOAT if item.is_float else Kind.INT for item in kernel.scalars}
     scratch = [item.name for item in kernel.tensors if item.role is TensorRole.SCRATCH]

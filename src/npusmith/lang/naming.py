@@ -12,7 +12,10 @@ from npusmith.ir.nodes import (
     Event,
     For,
     Free,
+    Kernel,
     Program,
+    Stmt,
+    Tensor,
     TensorRole,
 )
 from npusmith.ir.walk import statements
@@ -25,18 +28,29 @@ _ORDER = (TensorRole.INPUT, TensorRole.OUTPUT, TensorRole.SCRATCH)
 
 def check_names(program: Program, file: str) -> Log:
     """Everything that is declared has a name of its own, and the two functions agree."""
-    log = Log(file, program.kernel.name)
-    _check_declared(program, log)
-    _check_variables(program, log)
+    log = Log(file, program.host.name)
+    _check_variables(program.host.body, log)
     _check_tensors(program, log)
-    for stmt in statements(program.kernel.body):
-        if isinstance(stmt, Alloc | Enque | Deque | Free | Barrier | Event):
-            log.add("lang-lowered", "a pass has been at this program", stmt)
+    for kernel in program.kernels:
+        own = Log(file, kernel.name)
+        _check_kernel(program, kernel, own)
+        log.errors += own.errors
     return log
 
 
-def _declared(program: Program) -> list[tuple[str, str, At]]:
-    kernel = program.kernel
+def _check_kernel(program: Program, kernel: Kernel, log: Log) -> None:
+    _check_declared(program, kernel, log)
+    _check_variables(tuple(statements(kernel.body)), log)
+    order = [_ORDER.index(item.role) for item in kernel.tensors]
+    if order != sorted(order):
+        message = "tensors come in the order inputs, outputs, scratch"
+        log.add("lang-tensor", message, kernel.line, legal="inputs, outputs, scratch")
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, Alloc | Enque | Deque | Free | Barrier | Event):
+            log.add("lang-lowered", "a pass has been at this program", stmt)
+
+
+def _declared(program: Program, kernel: Kernel) -> list[tuple[str, str, At]]:
     found: list[tuple[str, str, At]] = [(name, "constant", 0) for name, _ in program.consts]
     found += [(item.name, "tensor", kernel.line) for item in kernel.tensors]
     found += [(item.name, "parameter", kernel.line) for item in kernel.scalars]
@@ -44,17 +58,17 @@ def _declared(program: Program) -> list[tuple[str, str, At]]:
     return found
 
 
-def _check_declared(program: Program, log: Log) -> None:
+def _check_declared(program: Program, kernel: Kernel, log: Log) -> None:
     seen: dict[str, str] = {}
-    for name, what, at in _declared(program):
+    for name, what, at in _declared(program, kernel):
         _check_reserved(name, at, log)
         if name in seen:
             message = f"{name!r} is the name of a {seen[name]} and of a {what}"
             log.add("lang-name", message, at)
         seen.setdefault(name, what)
-    for function in (program.host, program.kernel):
+    for function in (program.host, kernel):
         _check_reserved(function.name, function.line, log, function=True)
-    for item in program.kernel.buffers:
+    for item in kernel.buffers:
         if item.dtype is DType.BOOL:
             log.add("lang-dtype", "a buffer of bools", item, hint="uint8, one byte per element")
 
@@ -67,9 +81,9 @@ def _check_reserved(name: str, at: At, log: Log, *, function: bool = False) -> N
         log.add("lang-name", message, at, hint=f"for example {hint}" if hint else "")
 
 
-def _check_variables(program: Program, log: Log) -> None:
+def _check_variables(body: tuple[Stmt, ...], log: Log) -> None:
     seen: set[str] = set()
-    for stmt in (*program.host.body, *statements(program.kernel.body)):
+    for stmt in body:
         name = stmt.target if isinstance(stmt, Assign) else ""
         name = stmt.var if isinstance(stmt, For) else name
         if name and name not in seen:
@@ -78,17 +92,24 @@ def _check_variables(program: Program, log: Log) -> None:
 
 
 def _check_tensors(program: Program, log: Log) -> None:
-    kernel, host = program.kernel, program.host
-    order = [_ORDER.index(item.role) for item in kernel.tensors]
-    if order != sorted(order):
-        message = "tensors come in the order inputs, outputs, scratch"
-        log.add("lang-tensor", message, kernel.line, legal="inputs, outputs, scratch")
+    host, first = program.host, program.kernels[0]
+    known: dict[str, Tensor] = {}
+    for kernel in program.kernels:
+        for item in kernel.tensors:
+            if known.setdefault(item.name, item) != item:
+                other = known[item.name]
+                log.add(
+                    "lang-tensor",
+                    f"{item.name!r} is {other.role.value}({other.dtype.value}) in one kernel and "
+                    f"{item.role.value}({item.dtype.value}) in another", kernel.line,
+                    legal="tensors of one name are one tensor, with one role and element type",
+                )  # fmt: skip
     if not program.outputs:
-        log.add("lang-tensor", "the kernel has no output", kernel.line, hint="y: output(float32)")
+        log.add("lang-tensor", "the kernel has no output", first.line, hint="y: output(float32)")
     shared = tuple(item.name for item in (*program.inputs, *program.outputs))
     if host.tensors != shared:
         log.add(
             "lang-param", f"the host's parameters are ({', '.join(map(short, host.tensors))})",
-            host.line, legal=f"the kernel's inputs and outputs: ({', '.join(shared)})",
+            host.line, legal=f"the kernels' inputs and outputs: ({', '.join(shared)})",
             hint=f"def {host.name}({', '.join(shared)}):",
         )  # fmt: skip

@@ -39,7 +39,7 @@ def parse(text: str, file: str = "") -> Program:
     source, tree = read_tree(text, file)
     doc, body = _docstring(tree.body, source)
     consts: dict[str, int | float] = {}
-    functions: dict[str, ast.FunctionDef] = {}
+    functions: dict[str, list[ast.FunctionDef]] = {"host": [], "kernel": []}
     for node in body:
         if isinstance(node, ast.FunctionDef):
             _add_function(functions, node, source)
@@ -47,12 +47,13 @@ def parse(text: str, file: str = "") -> Program:
             _add_const(consts, node, source)
         elif not _ignored(node):
             raise _not_module(node, source)
-    for role in ("host", "kernel"):
-        if role not in functions:
+    for role, found in functions.items():
+        if not found:
             raise source.error("lang-functions", f"there is no @{role} function", 0)
-    kernel = _kernel(functions["kernel"], replace(source, function=functions["kernel"].name))
-    host = _host(functions["host"], replace(source, function=functions["host"].name))
-    return Program(tuple(consts.items()), host, kernel, doc)
+    kernels = [_kernel(node, replace(source, function=node.name)) for node in functions["kernel"]]
+    (first,) = functions["host"]
+    host = _host(first, replace(source, function=first.name))
+    return Program(tuple(consts.items()), host, tuple(kernels), doc)
 
 
 # ----------------------------------------------------------------------------------- module level
@@ -98,7 +99,7 @@ def _add_const(consts: dict[str, int | float], node: ast.Assign, source: Source)
 
 
 def _add_function(
-    functions: dict[str, ast.FunctionDef], node: ast.FunctionDef, source: Source
+    functions: dict[str, list[ast.FunctionDef]], node: ast.FunctionDef, source: Source
 ) -> None:
     marks = [item.id if isinstance(item, ast.Name) else "" for item in node.decorator_list]
     if len(marks) != 1 or marks[0] not in ("host", "kernel"):
@@ -106,9 +107,11 @@ def _add_function(
             "lang-functions", f"{short(node.name)} is neither @host nor @kernel", node,
             hint="put @host or @kernel, without parentheses, on the line above",
         )  # fmt: skip
-    if marks[0] in functions:
-        raise source.error("lang-functions", f"there is a second @{marks[0]} function", node)
-    functions[marks[0]] = node
+    if marks[0] == "host" and functions["host"]:
+        raise source.error("lang-functions", "there is a second @host function", node)
+    if any(other.name == node.name for other in functions["kernel"]):
+        raise source.error("lang-functions", f"there is a second {short(node.name)}()", node)
+    functions[marks[0]].append(node)
 
 
 # ------------------------------------------------------------------------------------- functions
@@ -134,14 +137,16 @@ def _host(node: ast.FunctionDef, source: Source) -> Host:
     doc, nodes = _docstring(node.body, source)
     if not nodes or not _is_launch(nodes[-1]):
         raise source.error("lang-launch", "the host function does not end with launch()", node)
-    body = tuple(_host_stmt(item, source) for item in nodes[:-1] if not isinstance(item, ast.Pass))
-    launch = _launch(nodes[-1], source)
-    return Host(node.name, tensors, body, launch, doc, node.lineno)
+    count = next((i for i, item in enumerate(reversed(nodes)) if not _is_launch(item)), len(nodes))
+    head, tail = nodes[: len(nodes) - count], nodes[len(nodes) - count :]
+    body = tuple(_host_stmt(item, source) for item in head if not isinstance(item, ast.Pass))
+    launches = tuple(_launch(item, source) for item in tail)
+    return Host(node.name, tensors, body, launches, doc, node.lineno)
 
 
 def _host_stmt(node: ast.stmt, source: Source) -> Stmt:
     if _is_launch(node):
-        raise source.error("lang-launch", "there is one launch(), and nothing after it", node)
+        raise source.error("lang-launch", "nothing but launch() stands after a launch()", node)
     stmt = read_stmt(node, source)
     if not isinstance(stmt, Assign | Note):
         raise source.error(

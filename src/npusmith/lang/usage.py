@@ -10,9 +10,19 @@ from npusmith.lang.log import Log
 
 def check_usage(program: Program, file: str) -> Log:
     """Unused declarations, unwritten outputs, buffers that are read and never written."""
-    log = Log(file, program.kernel.name)
+    log = Log(file, program.host.name)
+    stored: set[str] = set()
+    for part in program.parts():
+        own = Log(file, part.kernel.name)
+        stored |= _check_kernel(part, stored, own)
+        log.errors += own.errors
+    return log
+
+
+def _check_kernel(program: Program, before: set[str], log: Log) -> set[str]:
+    """`before`: tensors that earlier kernels have stored; returns those that this one stores."""
     _check_buffers(program, log)
-    _check_tensors(program, log)
+    stored = _check_tensors(program, before, log)
     used = {
         name
         for stmt in statements(program.kernel.body)
@@ -23,7 +33,7 @@ def check_usage(program: Program, file: str) -> Log:
         if item.name not in used:
             message = f"the parameter {item.name!r} is never used"
             log.add("lang-unused", message, program.kernel.line)
-    return log
+    return stored
 
 
 def _check_buffers(program: Program, log: Log) -> None:
@@ -46,7 +56,8 @@ def _check_buffers(program: Program, log: Log) -> None:
 def _host_tensors(program: Program) -> set[str]:
     host = program.host
     exprs = [stmt.value for stmt in host.body if isinstance(stmt, Assign)]
-    exprs += [host.launch.cores, *(value for _, value in host.launch.args)]
+    for launch in host.launches:
+        exprs += [launch.cores, *(value for _, value in launch.args)]
     return {
         item.tensor
         for expr in exprs
@@ -55,7 +66,7 @@ def _host_tensors(program: Program) -> set[str]:
     }
 
 
-def _check_tensors(program: Program, log: Log) -> None:
+def _check_tensors(program: Program, before: set[str], log: Log) -> set[str]:
     kernel = program.kernel
     everything = list(statements(kernel.body))
     combined = {stmt.scratch for stmt in everything if isinstance(stmt, Combine)}
@@ -65,8 +76,13 @@ def _check_tensors(program: Program, log: Log) -> None:
     for item in kernel.tensors:
         if item.role is TensorRole.OUTPUT and item.name not in stored:
             log.add("lang-unwritten", f"nothing is stored to {item.name!r}", kernel.line)
-        elif item.role is TensorRole.SCRATCH and item.name in loaded and item.name not in stored:
+        elif (
+            item.role is TensorRole.SCRATCH
+            and item.name in loaded
+            and item.name not in stored | before
+        ):
             message = f"{item.name!r} is loaded, and nothing is stored to it"
             log.add("lang-unwritten", message, kernel.line)
         elif item.name not in used:
             log.add("lang-unused", f"the tensor {item.name!r} is never used", kernel.line)
+    return stored

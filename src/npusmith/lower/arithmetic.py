@@ -25,11 +25,10 @@ from npusmith.ir.nodes import (
     ScalarFn,
     Size,
     Stmt,
-    SyncCores,
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.ir.walk import children, names, operands, statements
+from npusmith.ir.walk import children, names, operands
 from npusmith.lower.cpp import Dialect, real, show, show_as
 from npusmith.lower.facts import Fact, host_facts, prove
 from npusmith.lower.flow import variables
@@ -37,6 +36,7 @@ from npusmith.lower.kinds import Kind, host_kinds, infer
 from npusmith.lower.lines import STEP, code, comment
 from npusmith.lower.names import Scope, camel, safe
 from npusmith.lower.tiling import Tiling
+from npusmith.lower.usage import waits
 from npusmith.target.chips import Chip
 
 INFINITY = "std::numeric_limits<float>::infinity()"
@@ -80,13 +80,13 @@ def write_host(program: Program, tiling: Tiling, chip: Chip, site: Site) -> Host
     """The host function of a program, for one site."""
     writer = _Writer(program, tiling, site)
     body = [line for stmt in program.host.body for line in writer.statement(stmt)]
-    launch = program.host.launch
-    syncs = any(isinstance(item, SyncCores) for item in statements(program.kernel.body))
-    given = dict(launch.args)
-    fill = writer.fill(given)
-    scratch = writer.scratch(given)
-    guards = writer.guards((launch.cores, *given.values()))
-    cores = show_as(launch.cores, Kind.INT, writer.dialect)
+    launches = program.host.launches
+    syncs = waits(program)
+    values = [value for launch in launches for _, value in launch.args]
+    fill = writer.fill()
+    scratch = writer.scratch({name: value for launch in launches for name, value in launch.args})
+    guards = writer.guards((launches[0].cores, *values))
+    cores = show_as(launches[0].cores, Kind.INT, writer.dialect)
     text = "\n".join([*body, *fill, *scratch, cores])
     return HostText(
         constants=writer.constants(),
@@ -101,7 +101,7 @@ def write_host(program: Program, tiling: Tiling, chip: Chip, site: Site) -> Host
         syncs=syncs,
         tensors={
             tensor.name: writer.scope[tensor.name]
-            for tensor in program.kernel.tensors
+            for tensor in program.tensors
             if tensor.role is not TensorRole.SCRATCH
         },
     )
@@ -119,7 +119,7 @@ class _Writer:
         self.program, self.tiling, self.site = program, tiling, site
         self.kinds, self.facts = host_kinds(program), host_facts(program)
         self.scope = Scope()
-        for tensor in program.kernel.tensors:
+        for tensor in program.tensors:
             self.scope.add(tensor.name, site.tensor.format(camel(tensor.name)))
         for name, _ in program.consts:
             self.scope.add(name)
@@ -173,15 +173,11 @@ class _Writer:
         )
         return [STEP + line for text in seen for line in self.site.give_up(text)]
 
-    def fill(self, given: dict[str, Expr]) -> list[str]:
+    def fill(self) -> list[str]:
         lines: list[str] = []
-        for scalar in self.program.kernel.scalars:
-            if scalar.name not in given:
-                raise LowerError("lower-name", f"launch gives no value for {scalar.name!r}")
-            kind = Kind.FLOAT if scalar.is_float else Kind.INT
-            value = show_as(given[scalar.name], kind, self.dialect)
-            lines += self._member(scalar.name, value)
-        for tensor in self.program.kernel.tensors:
+        for part in self.program.parts():
+            lines += self._scalars(part)
+        for tensor in self.program.tensors:
             if tensor.role is not TensorRole.SCRATCH:
                 lines += self._member(
                     f"{tensor.name}:size", self.site.size(self.scope[tensor.name])
@@ -190,9 +186,21 @@ class _Writer:
             lines += code(f"{self.site.tiling}padding = 0.0f;", 1)
         return lines
 
+    def _scalars(self, part: Program) -> list[str]:
+        """The parameters of one kernel."""
+        lines: list[str] = []
+        given = dict(part.host.launch.args)
+        for scalar in part.kernel.scalars:
+            if scalar.name not in given:
+                raise LowerError("lower-name", f"launch gives no value for {scalar.name!r}")
+            kind = Kind.FLOAT if scalar.is_float else Kind.INT
+            value = show_as(given[scalar.name], kind, self.dialect)
+            lines += self._member(f"{part.kernel.name}:{scalar.name}", value)
+        return lines
+
     def scratch(self, given: dict[str, Expr]) -> list[str]:
         lines: list[str] = []
-        for tensor in self.program.kernel.tensors:
+        for tensor in self.program.tensors:
             if tensor.role is TensorRole.SCRATCH:
                 size = self.site.tiling + self.tiling.field(f"{tensor.name}:size")
                 lines += self._member(
@@ -210,7 +218,8 @@ class _Writer:
     def constants(self) -> list[str]:
         """Module constants that the host function reads."""
         host = self.program.host
-        exprs = [host.launch.cores, *(value for _, value in host.launch.args)]
+        exprs = [host.launches[0].cores]
+        exprs += [value for launch in host.launches for _, value in launch.args]
         exprs += [expr for stmt in host.body for expr in operands(stmt)]
         read = {name for expr in exprs for name in names(expr)}
         return [

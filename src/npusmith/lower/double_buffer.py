@@ -58,7 +58,7 @@ def double_buffer(program: Program, chip: Chip) -> Program:
         replace(item, depth=2 if item.name in doubled else max(item.copies, 1))
         for item in kernel.buffers
     )
-    return replace(program, kernel=replace(kernel, buffers=buffers))
+    return replace(program, kernels=(replace(kernel, buffers=buffers),))
 
 
 _QUEUES = (Role.VECIN, Role.VECOUT, Role.THROUGH)

@@ -99,7 +99,7 @@ def check_ports(program: Program, spec: OpSpec) -> None:
         if wanted != seen:
             raise LowerError(
                 "lower-port",
-                f"operator {spec.name!r} and kernel {program.kernel.name!r} differ",
+                f"operator {spec.name!r} and kernel {program.kernels[0].name!r} differ",
                 seen=f"ports {_listed(wanted)}; tensors {_listed(seen)}",
             )
 

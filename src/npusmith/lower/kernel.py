@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isinf
 
-from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, SyncCores, TensorRole
+from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, TensorRole
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import Block, bodies, names, names_read, statements, values
+from npusmith.ir.walk import Block, bodies, names, names_read, values
 from npusmith.lower.cpp import real
 from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
 from npusmith.lower.lines import STEP, code, comment
+from npusmith.lower.names import Scope, pascal
 from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
 from npusmith.lower.tiling import Tiling
-from npusmith.lower.usage import mentioned
+from npusmith.lower.usage import mentioned, waits
 
 _POSITION = {
     Role.VECIN: "TQue<TPosition::VECIN, 1>",
@@ -54,24 +55,34 @@ _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",), "FoldRows": ("
 
 
 @dataclass(frozen=True, slots=True)
+class ClassText:
+    """The class of one kernel of the program."""
+
+    name: str
+    constants: list[str]
+    helpers: list[str]
+    arguments: list[str]
+    init_head: list[str]
+    init: list[str]
+    process: list[str]
+    stages: list[list[str]]
+    members: list[str]
+    uses_sync: bool  # Sync<event>()
+    uses_workspace: bool
+    about: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelText:
     """Pieces of the kernel file that the template puts together."""
 
     constants: list[str]
     helpers: list[str]  # names of scalar functions that the code below uses
     parameters: list[str]  # of the entry, without workspace and tiling
-    arguments: list[str]
-    init_head: list[str]
     entry_head: list[str]
-    init: list[str]
-    process: list[str]
-    stages: list[list[str]]
-    members: list[str]
-    uses_sync: bool  # Sync<event>()
+    classes: list[ClassText]
     uses_cores: bool  # SyncAll()
-    uses_workspace: bool
     title: list[str]
-    about: list[str]
 
 
 def kernel_file(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> str:
@@ -82,6 +93,35 @@ def kernel_file(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = Fa
 
 def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> KernelText:
     """The pieces of the kernel file."""
+    given = _parameters(program)
+    classes = [_class(part, spec, tiling, marks, given) for part in program.parts()]
+    if len(classes) == 1:
+        classes = [replace(classes[0], name=f"{spec.op_type}Kernel")]
+    parameters = [f"GM_ADDR {name}" for name in given.values()]
+    summary = spec.summary or program.doc
+    helpers = {name for item in classes for name in item.helpers}
+    return KernelText(
+        constants=list(dict.fromkeys(line for item in classes for line in item.constants)),
+        helpers=[name for name in _HELPERS if name in helpers],
+        parameters=parameters,
+        entry_head=code(f"{_ENTRY} {spec.name}({', '.join([*parameters, *_TAIL])})"),
+        classes=classes,
+        uses_cores=waits(program),
+        title=comment(f"{spec.op_type}: {summary}" if summary else spec.op_type),
+    )
+
+
+def _parameters(program: Program) -> dict[str, str]:
+    """The entry's parameters by tensor."""
+    scope = Scope()
+    for name, _ in program.consts:
+        scope.add(name)
+    return {item.name: scope.add(item.name) for item in program.tensors if item.role in _POINTERS}
+
+
+def _class(
+    program: Program, spec: OpSpec, tiling: Tiling, marks: bool, given: Mapping[str, str]
+) -> ClassText:
     check_loops(program.kernel)
     spell = Spelling(program)
     calls = stage_calls(program.kernel)
@@ -89,27 +129,23 @@ def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = F
     process = _process(program, spell, calls, marks)
     init = _init(program, spell, tiling, marks)
     body = "\n".join([*init, *process, *(line for stage in stages for line in stage)])
-    tensors = [spell.name(t.name) for t in program.kernel.tensors if t.role in _POINTERS]
-    summary = spec.summary or program.doc
+    tensors = [t.name for t in program.kernel.tensors if t.role in _POINTERS]
     workspace = any(t.role is TensorRole.SCRATCH for t in program.kernel.tensors)
-    parameters = [f"GM_ADDR {name}" for name in tensors]
-    init_parameters = [*parameters, *(["GM_ADDR workspace"] if workspace else [])]
-    init_parameters += [f"const {tiling.struct} &tiling", "TPipe *pipe"]
-    return KernelText(
+    parameters = [f"GM_ADDR {spell.name(name)}" for name in tensors]
+    parameters += [*(["GM_ADDR workspace"] if workspace else [])]
+    parameters += [f"const {tiling.struct} &tiling", "TPipe *pipe"]
+    return ClassText(
+        name=f"{spec.op_type}{pascal(program.kernel.name)}",
         constants=_constants(program, spell, body),
         helpers=_helpers(body),
-        parameters=parameters,
-        arguments=tensors,
-        init_head=code(f"__aicore__ inline void Init({', '.join(init_parameters)})", 1),
-        entry_head=code(f"{_ENTRY} {spec.name}({', '.join([*parameters, *_TAIL])})"),
+        arguments=[given[name] for name in tensors],
+        init_head=code(f"__aicore__ inline void Init({', '.join(parameters)})", 1),
         init=init,
         process=process,
         stages=stages,
         members=_members(program, spell, body),
         uses_sync="Sync<" in body,
-        uses_cores=any(isinstance(item, SyncCores) for item in statements(program.kernel.body)),
         uses_workspace=workspace,
-        title=comment(f"{spec.op_type}: {summary}" if summary else spec.op_type),
         about=comment(program.kernel.doc) if program.kernel.doc else [],
     )
 
@@ -142,7 +178,8 @@ def _helpers(body: str) -> list[str]:
 def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> list[str]:
     lines: list[str] = []
     for scalar in program.kernel.scalars:
-        lines += code(f"{spell.name(scalar.name)} = tiling.{tiling.field(scalar.name)};", 2)
+        member = tiling.scalar(program.kernel.name, scalar.name)
+        lines += code(f"{spell.name(scalar.name)} = tiling.{member};", 2)
     for tensor in program.kernel.tensors:
         pointer = spell.name(tensor.name)
         if tensor.role is TensorRole.SCRATCH:

@@ -37,6 +37,11 @@ def camel(name: str) -> str:
     return head[:1].lower() + head[1:] + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
+def pascal(name: str) -> str:
+    """`rows_per_core` -> `RowsPerCore`."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_") if part) or "V"
+
+
 def safe(name: str) -> str:
     """`name` unless C++ or the emitted files mean something else by it."""
     reserved = name in _RESERVED or _STAGE.fullmatch(name)

@@ -35,11 +35,13 @@ def normalize(program: Program, chip: Chip) -> Program:
     consts = dict(program.consts)
     return replace(
         program,
-        host=replace(host, body=_map(host.body, in_host), launch=launch),
-        kernel=replace(
-            kernel,
-            body=_map(kernel.body, in_kernel),
-            buffers=tuple(_with_length(item, consts) for item in kernel.buffers),
+        host=replace(host, body=_map(host.body, in_host), launches=(launch,)),
+        kernels=(
+            replace(
+                kernel,
+                body=_map(kernel.body, in_kernel),
+                buffers=tuple(_with_length(item, consts) for item in kernel.buffers),
+            ),
         ),
     )
 

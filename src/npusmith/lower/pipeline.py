@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from npusmith.ir.nodes import Program
 from npusmith.lower.double_buffer import double_buffer
@@ -14,6 +15,7 @@ from npusmith.lower.place_buffers import place_buffers
 from npusmith.lower.split_combine import split_combine
 from npusmith.target.chips import Chip
 
+# Passes see one kernel at a time.
 Pass = Callable[[Program, Chip], Program]
 Watch = Callable[[str, Program], None]
 
@@ -31,7 +33,14 @@ PIPELINE: tuple[Pass, ...] = (
 def lower(program: Program, chip: Chip, watch: Watch | None = None) -> Program:
     """All passes, one after another; `watch` sees the name of each and what it returned."""
     for step in PIPELINE:
-        program = step(program, chip)
+        program = joined([step(part, chip) for part in program.parts()])
         if watch is not None:
             watch(step.__name__, program)
     return program
+
+
+def joined(parts: Sequence[Program]) -> Program:
+    """The program that has these parts: what `Program.parts` took apart."""
+    launches = tuple(launch for part in parts for launch in part.host.launches)
+    kernels = tuple(kernel for part in parts for kernel in part.kernels)
+    return replace(parts[0], host=replace(parts[0].host, launches=launches), kernels=kernels)

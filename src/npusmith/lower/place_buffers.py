@@ -19,7 +19,7 @@ def place_buffers(program: Program, chip: Chip) -> Program:
     """
     kernel = program.kernel
     placed = tuple(replace(item, role=_role(item, kernel.body)) for item in kernel.buffers)
-    return replace(program, kernel=replace(kernel, buffers=placed))
+    return replace(program, kernels=(replace(kernel, buffers=placed),))
 
 
 def _role(buffer: Buffer, body: Block) -> Role:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from npusmith.ir.nodes import Program, SyncCores
+from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.text import show_expr
-from npusmith.ir.walk import statements
 from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
 from npusmith.lower.bindings import BINDINGS, bindings_text
 from npusmith.lower.host import check_ports, host_file
@@ -16,6 +15,7 @@ from npusmith.lower.kernel import kernel_file
 from npusmith.lower.model import model_file
 from npusmith.lower.render import render
 from npusmith.lower.tiling import plan_tiling, tiling_file
+from npusmith.lower.usage import waits
 from npusmith.target import cann
 from npusmith.target.chips import Chip
 
@@ -51,7 +51,7 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
     """The same as texts by relative path, in the order in which a reader would open them."""
     check_ports(program, spec)
     tiling = plan_tiling(program, spec)
-    syncs = any(isinstance(item, SyncCores) for item in statements(program.kernel.body))
+    syncs = waits(program)
     files = {
         f"op_kernel/{spec.name}.cpp": kernel_file(program, spec, tiling),
         f"op_kernel/{tiling.header}": tiling_file(spec, tiling),

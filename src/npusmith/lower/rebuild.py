@@ -115,7 +115,7 @@ def map_statements(block: Block, fn: Callable[[Stmt], Stmt]) -> Block:
 
 def with_body(program: Program, body: Block) -> Program:
     """The program with another kernel body."""
-    return replace(program, kernel=replace(program.kernel, body=body))
+    return replace(program, kernels=(replace(program.kernel, body=body),))
 
 
 def _view(view: View, fn: Rewrite) -> View:

@@ -67,7 +67,7 @@ def split_combine(program: Program, chip: Chip) -> Program:
     again = _written_again(program.kernel.body, combines)
     body = map_blocks(program.kernel.body, lambda block: _split(block, pairs, again))
     buffers = (*program.kernel.buffers, *pairs.made)
-    return replace(program, kernel=replace(program.kernel, body=body, buffers=buffers))
+    return replace(program, kernels=(replace(program.kernel, body=body, buffers=buffers),))
 
 
 class _Pairs:

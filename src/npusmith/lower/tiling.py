@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from npusmith.ir.nodes import Program, TensorRole
@@ -12,7 +13,7 @@ from npusmith.lower.render import render
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One member: `key` is a tiling parameter, `<tensor>:size` or `<scratch>:offset`."""
+    """One member: `key` is `<kernel>:<parameter>`, `<tensor>:size` or `<scratch>:offset`."""
 
     key: str
     type: str
@@ -31,6 +32,10 @@ class Tiling:
     def field(self, key: str) -> str:
         return next(item.name for item in self.fields if item.key == key)
 
+    def scalar(self, kernel: str, name: str) -> str:
+        """The member that holds a parameter of a kernel."""
+        return self.field(f"{kernel}:{name}")
+
     @property
     def padding(self) -> bool:
         """Does a float need a partner to fill 8 bytes?"""
@@ -40,20 +45,19 @@ class Tiling:
 def plan_tiling(program: Program, spec: OpSpec) -> Tiling:
     """Fields for the kernel's parameters and for the size of every tensor."""
     scope = Scope()
-    fields = [
-        Field(
-            item.name,
-            "float" if item.is_float else "int64_t",
-            scope.add(item.name),
-            "",
-        )
-        for item in program.kernel.scalars
-    ]
-    for tensor in program.kernel.tensors:
+    fields = []
+    named = Counter(item.name for kernel in program.kernels for item in kernel.scalars)
+    for kernel in program.kernels:
+        for item in kernel.scalars:
+            key = f"{kernel.name}:{item.name}"
+            name = item.name if named[item.name] == 1 else f"{kernel.name}_{item.name}"
+            type_ = "float" if item.is_float else "int64_t"
+            fields.append(Field(key, type_, scope.add(key, camel(name)), ""))
+    for tensor in program.tensors:
         key = f"{tensor.name}:size"
         about = f"elements of {tensor.name}"
         fields.append(Field(key, "int64_t", scope.add(key, f"{camel(tensor.name)}Size"), about))
-    for tensor in program.kernel.tensors:
+    for tensor in program.tensors:
         if tensor.role is TensorRole.SCRATCH:
             key = f"{tensor.name}:offset"
             about = f"bytes from the start of the workspace to {tensor.name}"

@@ -1,10 +1,10 @@
-"""Who touches which on-chip buffer: loads, stores, vector operations, scalar reads."""
+"""Who touches which on-chip buffer, and whether cores wait for each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from npusmith.ir.nodes import Alloc, Deque, Load, Op, Stage, Stmt, Store, View
+from npusmith.ir.nodes import Alloc, Deque, Load, Op, Program, Stage, Stmt, Store, SyncCores, View
 from npusmith.ir.walk import Block, bodies, statements, values
 from npusmith.target.intrinsics import INTRINSICS, Operand
 
@@ -111,3 +111,9 @@ def mentioned(block: Block) -> Iterator[str]:
             case Alloc(buffer) | Deque(buffer):
                 yield buffer
         yield from (view.buffer for view in values(stmt))
+
+
+def waits(program: Program) -> bool:
+    """Do cores wait for each other: between kernels, or inside of one?"""
+    several = len(program.kernels) > 1
+    return several or any(isinstance(item, SyncCores) for item in statements(program.kernel.body))

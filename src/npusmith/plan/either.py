@@ -68,7 +68,7 @@ def either(test: str, quick: Program, other: Program) -> Program:
         ),
     )
     consts = tuple(dict([*quick.consts, *other.consts]).items())
-    return Program(consts, _host(quick.host, other.host), merged, other.doc)
+    return Program(consts, _host(quick.host, other.host), (merged,), other.doc)
 
 
 def _served(test: str, host: Host) -> str:
@@ -150,7 +150,7 @@ def _host(quick: Host, other: Host) -> Host:
     values = {**first, **second, _CORES: most}
     args = dict([*quick.launch.args, *other.launch.args])
     launch = replace(other.launch, cores=Name(_CORES), args=tuple(args.items()))
-    return replace(other, body=_ordered(values), launch=launch)
+    return replace(other, body=_ordered(values), launches=(launch,))
 
 
 def _values(body: tuple[Stmt, ...]) -> dict[str, Expr]:

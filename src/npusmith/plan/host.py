@@ -120,7 +120,7 @@ class Sizes:
         body = tuple(Assign(name, defined[name]) for name in order)
         args = [(name, Name(name)) for name in used] + lengths
         launch = Launch(kernel, Name("cores"), tuple(args))
-        return Host("host", tensors, body, launch, doc)
+        return Host("host", tensors, body, (launch,), doc)
 
 
 def _closure(roots: list[str], defined: dict[str, Expr]) -> set[str]:

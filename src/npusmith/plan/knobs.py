@@ -153,7 +153,7 @@ def _with_copies(program: Program, copies: int) -> Program:
     def changed(item: Buffer) -> Buffer:
         return replace(item, copies=copies) if item.name in wanted else item
 
-    return replace(program, kernel=replace(kernel, buffers=tuple(map(changed, kernel.buffers))))
+    return replace(program, kernels=(replace(kernel, buffers=tuple(map(changed, kernel.buffers))),))
 
 
 def queued(program: Program) -> frozenset[str]:
@@ -187,8 +187,8 @@ def _in_turn(program: Program) -> Program | None:
     launch = replace(launch, args=tuple(pair for pair in launch.args if pair[0] in kept))
     return replace(
         program,
-        host=replace(program.host, launch=launch),
-        kernel=replace(kernel, scalars=scalars, body=body),
+        host=replace(program.host, launches=(launch,)),
+        kernels=(replace(kernel, scalars=scalars, body=body),),
     )
 
 
@@ -240,12 +240,16 @@ def _with_cores(program: Program, most: int) -> Program:
         replace(stmt, value=_capped(stmt.value, most)) if isinstance(stmt, Assign) else stmt
         for stmt in host.body
     )
-    launch: Launch = replace(
-        host.launch,
-        cores=_capped(host.launch.cores, most),
-        args=tuple((name, _capped(value, most)) for name, value in host.launch.args),
+    launches = tuple(
+        Launch(
+            launch.kernel,
+            _capped(launch.cores, most),
+            tuple((name, _capped(value, most)) for name, value in launch.args),
+            launch.line,
+        )
+        for launch in host.launches
     )
-    return replace(program, host=replace(host, body=body, launch=launch))
+    return replace(program, host=replace(host, body=body, launches=launches))
 
 
 def _capped(expr: Expr, most: int) -> Expr:

@@ -87,7 +87,8 @@ def shrink(graph: Graph, spec: OpSpec, chip: Chip, *, in_step: bool = False) -> 
 
 def goes_in_step(program: Program) -> bool:
     """Whether cores wait for each other in every turn of a loop."""
-    loops = (stmt for stmt in statements(program.kernel.body) if isinstance(stmt, For))
+    everything = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    loops = (stmt for stmt in everything if isinstance(stmt, For))
     return any(
         isinstance(item, Combine | SyncCores) for loop in loops for item in statements(loop.body)
     )

@@ -116,7 +116,7 @@ def write_tall(
     scalars = tuple(Scalar(item) for item in (*given, FITS))
     kernel = Kernel(name, tensors, scalars, packed.buffers, packed.body)
     consts = (("STACK", packed.tile), ("LINES", lengths.small_of(packed.tile)))
-    return Program(consts, host, kernel, ""), FITS
+    return Program(consts, host, (kernel,), ""), FITS
 
 
 # ------------------------------------------------------------------------------------ recognition

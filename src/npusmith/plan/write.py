@@ -141,7 +141,7 @@ def _program(
     folds = (packed.tile // 8).bit_length() - 1
     consts = (("TILE", packed.tile), ("FOLDS", folds))
     kept = tuple(pair for pair in consts if pair[0] in everywhere)
-    return Program(kept, host, kernel, _doc(w.space, name, targets))
+    return Program(kept, host, (kernel,), _doc(w.space, name, targets))
 
 
 def _doc(space: Space, name: str, targets: list[Target]) -> str:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +79,7 @@ class Timed:
 class Pictures:
     """What the two pictures show; None where there is no tile program or no shapes."""
 
-    memory: Memory | None = None
+    memories: tuple[Memory, ...] = ()  # one for each kernel of the program
     split: Split | None = None
 
 
@@ -91,19 +91,24 @@ def pictures(
         return Pictures()
     from npusmith.lower import lower
 
-    memory = divide(lower(program, chip), chip)
-    return Pictures(memory, None if shapes is None else _split(program, chip, shapes))
+    parts = lower(program, chip).parts()
+    memories = tuple(
+        replace(divide(part, chip), kernel=part.kernel.name if len(parts) > 1 else "")
+        for part in parts
+    )
+    return Pictures(memories, None if shapes is None else _split(program, chip, shapes))
 
 
 def _split(program: Program, chip: Chip, shapes: Mapping[str, tuple[int, ...]]) -> Split:
     from npusmith.lang import run_host
 
-    launched = run_host(program, chip, dict(shapes))
+    launched = [run_host(part, chip, dict(shapes)) for part in program.parts()]
     values = {
         name: float(value) if isinstance(value, np.floating) else int(value)
-        for name, value in launched.args.items()
+        for item in launched
+        for name, value in item.args.items()
     }
-    return split(launched.cores, values, chip.vector_cores)
+    return split(launched[0].cores, values, chip.vector_cores)
 
 
 def make_page(
@@ -126,7 +131,7 @@ def make_page(
             verdict=verdict,
             steps=ladder(verdict),
             reached=reached(verdict),
-            memory=shown.memory,
+            memories=shown.memories,
             split=shown.split,
             sources=sources,
             task=make_source("task", "task.py", task_source) if task_source else None,

@@ -74,6 +74,7 @@ class Memory:
     reserved: int
     pieces: tuple[Piece, ...]
     rows: tuple[Row, ...]
+    kernel: str = ""  # whose buffers they are, where the program has several kernels
 
     @property
     def span(self) -> int:
