@@ -659,6 +659,12 @@ _PLAN: list[Code] = _rows(
         "return a tensor from forward",
     ),
     (
+        "plan-fixed-size",
+        "The model's arithmetic holds the size of an input that the kernel does not read.",
+        "sizes of inputs that the outputs follow from",
+        "use the size of another input, or write the number out",
+    ),
+    (
         "plan-time",
         "A tile program could not be timed: its dry run did not come to an end.",
         "a program that ends within a minute when nothing is computed",

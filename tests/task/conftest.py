@@ -52,7 +52,7 @@ def write_task(tmp_path_factory: pytest.TempPathFactory) -> Write:
 def prepare_here(tmp_path: Path) -> Callable[..., wire.Manifest]:
     """The child's work in this very process: for harmless texts, and fast."""
 
-    def run(task: Task, *, seeds=(), edges=False, shapes=False) -> wire.Manifest:
+    def run(task: Task, *, seeds=(), edges=False, shapes=False, given=()) -> wire.Manifest:
         from npusmith.task.child import Preparation  # imports torch
 
         orders = wire.Orders(
@@ -66,6 +66,7 @@ def prepare_here(tmp_path: Path) -> Callable[..., wire.Manifest]:
             edges=edges,
             shapes=shapes,
             shape_elements=1 << 20,
+            given=given,
         )
         return Preparation(orders, tmp_path).run()
 

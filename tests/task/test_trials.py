@@ -193,13 +193,22 @@ def test_integer_outputs_are_their_own_golden(write_task, prepare_here):
     assert [item.dtype for item in manifest.trials[0].goldens] == ["int64", "bool"]
 
 
-def test_a_baked_size_makes_shape_sets_not_required(write_task, prepare_here):
+def test_a_size_in_the_model_s_arithmetic_stays_in_every_set(write_task, prepare_here):
     task = write_task(forward="return x.sum(dim=1) / x.shape[1]")
     manifest = prepare_here(task, seeds=(1,), shapes=True)
+    assert manifest.graph.fixed == ((0, 1),)
     sets = [item for item in manifest.trials if item.kind == "shape"]
-    changed = [item for item in sets if item.inputs[0].shape[1] != 8]
-    assert changed and all(not item.required and "baked" in item.skipped for item in changed)
-    assert all(item.required for item in sets if item.inputs[0].shape[1] == 8)
+    assert len({item.inputs[0].shape[0] for item in sets}) > 2
+    assert all(item.required and item.inputs[0].shape[1] == 8 for item in sets)
+    assert "size 8 is fixed: the model's arithmetic has it as a number" in manifest.notes
+
+
+def test_a_shape_that_is_asked_for_with_such_a_size_is_not_required(write_task, prepare_here):
+    task = write_task(forward="return x.sum(dim=1) / x.shape[1]")
+    manifest = prepare_here(task, seeds=(1,), given=(((4, 9),), ((5, 8),)))
+    other, own = manifest.trials
+    assert not other.required and "baked" in other.skipped
+    assert own.required and not own.skipped
 
 
 def test_a_number_that_changes_with_the_seed_is_not_required(write_task, prepare_here):

@@ -14,6 +14,8 @@ from npusmith.errors import LangError, Place
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Program, Size
 from npusmith.ir.opname import entry_name, operator_name
 from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show_expr
+from npusmith.plan.fixed_sizes import fixed_sizes
 from npusmith.plan.names import tensor_name
 from npusmith.task.prepared import Prepared
 
@@ -36,6 +38,7 @@ class Ports:
     dynamic: bool
     source: str  # text of the task
     type: str = ""  # of the operator, where somebody else's binding has fixed it
+    fixed: tuple[Expr, ...] = ()  # sizes that the model's arithmetic has as numbers
 
     def lines(self) -> list[str]:
         """The list for a prompt."""
@@ -72,10 +75,15 @@ class Ports:
                 seen = f"{item.name}: {item.dtype.value}"
                 raise LangError("agent-ports", f"{item.name} has another element type", place,
                                 seen=seen, legal=legal)  # fmt: skip
+        lacking = [expr for expr in self.fixed if not _tensors(expr) <= set(names)]
+        if lacking:
+            seen = f"{show_expr(lacking[0])} is a number in the model, of an input not taken"
+            raise LangError("agent-ports", "the kernel could not refuse other sizes", place,
+                            seen=seen, legal=legal)  # fmt: skip
         outputs = tuple(_reachable(port, set(names)) for port in self.outputs)
         return OpSpec(
             self.operator, tuple(given[name] for name in names), outputs, self.source,
-            single_output=len(outputs) == 1, type=self.type, legal=(),
+            single_output=len(outputs) == 1, type=self.type, legal=self.fixed,
         )  # fmt: skip
 
     def serves(self, spec: OpSpec) -> bool:
@@ -129,7 +137,8 @@ def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
     )
     dynamic = all(dim is not None for row in dims for dim in row)
     operator = entry_name(op_type) if op_type else operator_name(prepared.name)
-    return Ports(operator, inputs, outputs, dynamic, prepared.task.text, op_type)
+    fixed = tuple(fixed_sizes(graph, inputs))
+    return Ports(operator, inputs, outputs, dynamic, prepared.task.text, op_type, fixed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,16 @@ Read the graph into expressions (read), order and merge its axes (space), lay ou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
 from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show_expr
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.block import Block, staged
+from npusmith.plan.fixed_sizes import fixed_sizes, unread
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.fronts import write_front
 from npusmith.plan.host import Sizes
@@ -56,8 +58,19 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
 
     Raises PlanError (codes plan-*) naming the node that cannot be written, why, and what to do.
     The program is generic in sizes: it serves every shape of the same module, unless the model
-    bakes sizes into its arithmetic. Very long rows get another schedule than short ones.
+    bakes sizes into its arithmetic: these are the only ones that it serves. Very long rows get
+    another schedule than short ones.
     """
+    plan = _write(graph, name, chip)
+    if lost := unread(graph, plan.spec.inputs):
+        raise PlanError("plan-fixed-size", f"{lost} is a number in the model's arithmetic")
+    fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
+    notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
+    spec = replace(plan.spec, legal=(*(plan.spec.legal or ()), *fixed)) if fixed else plan.spec
+    return replace(plan, spec=spec, notes=(*plan.notes, *notes))
+
+
+def _write(graph: Graph, name: str, chip: Chip) -> Plan:
     pooling = find_pooling(graph, NAMES)
     if pooling is not None:
         return Plan(*write_pooling(pooling, name, chip))

@@ -28,6 +28,7 @@ from npusmith.task import compare, edges, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph, warm_up
+from npusmith.task.fixed_sizes import find_fixed
 from npusmith.task.golden import Golden
 from npusmith.task.isolated import arrays, values
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
@@ -62,6 +63,7 @@ from npusmith.task.wire import (
 THREADS = 2
 # How closely the captured graph must give the model's own values: only rounding may differ.
 _CLOSE = {torch.float16: 2e-2, torch.bfloat16: 1e-1}
+_HELD = "the model's arithmetic has it as a number"
 _MODES = ("Dropout", "BatchNorm", "InstanceNorm", "RReLU")  # modules that train differently
 
 
@@ -116,6 +118,7 @@ class Preparation:
         self.trials: list[TrialRecord] = []
         self.ranks: list[TrialRecord] = []
         self.free: tuple[FreeAxes, ...] = ()
+        self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.tried: list[Tried] = []
         self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
@@ -147,8 +150,10 @@ class Preparation:
                 self._edge_trials()
                 self._shape_trials()
                 self._rank_trials()
+        elif self.orders.shapes:
+            self._find_sets()
         return Manifest(
-            graph=self.captured.graph,
+            graph=self.captured.graph.model_copy(update={"fixed": self.fixed}),
             model_seed=self.orders.model_seed,
             trials=tuple(self.trials),
             ranks=tuple(self.ranks),
@@ -329,14 +334,7 @@ class Preparation:
     def _shape_trials(self) -> None:
         if not self.orders.shapes:
             return
-        self._stage("finding sizes that may change")
-        free, notes = shapes.find_classes(self.base.shapes, self._refusal)
-        self.notes += notes
-        self.free = tuple(
-            FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
-        )
-        first, limit = self.orders.seeds[0], self.orders.shape_elements
-        sets = shapes.plan_sets(self.base.shapes, free, limit, first)
+        first, sets = self.orders.seeds[0], self._find_sets()
         for i, (pattern, sized) in enumerate(sets):
             self._stage(f"shape set {pattern}")
             inputs = self._resized(sized, first + i + 1)
@@ -345,6 +343,30 @@ class Preparation:
                 self.sized.append(sized)
         if self.orders.edges and edges.applies(self.base):
             self._edges_at([sized for pattern, sized in sets if pattern in shapes.EDGED])
+
+    def _find_sets(self) -> list[tuple[str, list[shapes.Shape]]]:
+        """Sets of shapes that vary every size that may change and is no number in the graph."""
+        self._stage("finding sizes that may change")
+        own, seed, limit = self.base.shapes, self._seeds()[0], self.orders.shape_elements
+        free, notes = shapes.find_classes(own, self._refusal)
+        sets = shapes.plan_sets(own, free, limit, seed)
+        self._stage("looking for sizes in the model's arithmetic")
+        self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
+        if self.fixed:
+            fixed = set(self.fixed)
+            notes += [f"size {own[i][axis]} is fixed: {_HELD}" for i, axis in self.fixed]
+            free = [item for item in free if not item.axes & fixed]
+            sets = shapes.plan_sets(own, free, limit, seed)
+        self.notes += dict.fromkeys(notes)
+        self.free = tuple(
+            FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
+        )
+        return sets
+
+    def _refixed(self, sized: list[shapes.Shape]) -> str:
+        """Why the graph is another one at shapes that the model takes."""
+        why = self._mismatch(self._resized(sized, self._seeds()[0]), "shape")
+        return "" if why and self._refusal(sized) else why
 
     def _edges_at(self, sets: list[list[shapes.Shape]]) -> None:
         """Edge values at other shapes, where rows end within a block and other branches are taken.
@@ -420,7 +442,7 @@ class Preparation:
     def _refusal(self, sized: list[shapes.Shape]) -> str:
         """Why the reference does not take these shapes; empty when it does."""
         try:
-            outputs = self._reference(self._resized(sized, self.orders.seeds[0]))
+            outputs = self._reference(self._resized(sized, self._seeds()[0]))
         except TaskError as error:
             return error.message
         return "" if all(tensor.numel() for tensor in outputs) else "an output is empty"

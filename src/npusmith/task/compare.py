@@ -43,12 +43,11 @@ def _node_difference(base: Node, other: Node) -> str:
     if len(base.shape) != len(other.shape) or base.dtype != other.dtype:
         return f"{base.op} gives another rank or element type{where}"
     before, after = _fixed(base), _fixed(other)
-    if before != after:
-        changed = next(name for name in {**before, **after} if before.get(name) != after.get(name))
-        return (
-            f"{base.op}{where} has {_text(before.get(changed))} at first and "
-            f"{_text(after.get(changed))} here: a size was baked in as a number"
-        )
+    for name in {**before, **after}:
+        old, new = _text(before.get(name)), _text(after.get(name))
+        if old != new:  # as text, or no NaN would be the same as another
+            seen = f"has {old} at first and {new} here"
+            return f"{base.op}{where} {seen}: a size was baked in as a number"
     return ""
 
 

@@ -76,6 +76,8 @@ class Graph(BaseModel):
     # What forward calls before decomposition, one softmax a node: what eager PyTorch would launch.
     # Their references name inputs and each other. Empty when it could not be read.
     eager: tuple[Node, ...] = ()
+    # Axes of user inputs (position, axis) whose sizes are numbers in the nodes: fixed_sizes.py
+    fixed: tuple[tuple[int, int], ...] = ()
 
     def spec(self, name: str) -> TensorSpec:
         """Shape and dtype of an input or node."""

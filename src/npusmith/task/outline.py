@@ -17,9 +17,10 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.task import wire
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task
-from npusmith.task.trials import MODEL_SEED, Limits, run_child
+from npusmith.task.trials import MODEL_SEED, SHAPE_ELEMENTS, Limits, run_child
 
 _GRAPH = "graph.json"
+_TRIED = ("primes",)  # the sets of other shapes (shapes.py) that are captured, too
 
 
 def outline(task: Task, *, training: bool = False, limits: Limits | None = None) -> Graph:
@@ -81,8 +82,11 @@ def _capture(orders: wire.Orders) -> Graph:
     import torch
     from torch.utils import _pytree as pytree
 
+    from npusmith.task.compare import difference
     from npusmith.task.export import export_graph, warm_up
-    from npusmith.task.user import Inputs, build_model, load_file, set_seed, user_code
+    from npusmith.task.fixed_sizes import find_fixed
+    from npusmith.task.shapes import Shape, find_classes, plan_sets
+    from npusmith.task.user import Inputs, build_model, load_file, run_model, set_seed, user_code
 
     warm_up()
     torch.set_num_threads(1)
@@ -95,4 +99,29 @@ def _capture(orders: wire.Orders) -> Graph:
     with user_code(path, "get_inputs()"):
         values = module.get_inputs() if orders.has_inputs else module.get_input_groups()[0]
         leaves, tree = pytree.tree_flatten(list(values))
-    return export_graph(model, Inputs(tuple(leaves), tree), path).graph
+    own = Inputs(tuple(leaves), tree)
+    graph = export_graph(model, own, path).graph
+
+    def resized(sized: list[Shape]) -> Inputs:
+        pairs = zip(own.tensors, sized, strict=True)
+        return own.replace([tensor.new_empty(shape) for tensor, shape in pairs])
+
+    def refusal(sized: list[Shape]) -> str:
+        try:
+            outputs = run_model(model, resized(sized).args(), path)
+        except TaskError as error:
+            return error.message
+        return "" if all(tensor.numel() for tensor in outputs) else "an output is empty"
+
+    def differs(sized: list[Shape]) -> str:
+        try:
+            why = difference(graph, export_graph(model, resized(sized), path).graph)
+        except TaskError as error:
+            why = error.message
+        return "" if why and refusal(sized) else why
+
+    free, _ = find_classes(own.shapes, refusal)
+    sets = plan_sets(own.shapes, free, SHAPE_ELEMENTS, orders.model_seed)
+    tried = [sized for name, sized in sets if name in _TRIED]
+    fixed = find_fixed(own.shapes, free, tried, differs)
+    return graph.model_copy(update={"fixed": fixed})

@@ -1,0 +1,24 @@
+"""Conditions on sizes that the model's arithmetic has as numbers (found by task/fixed_sizes.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
+from npusmith.ir.spec import Port, Source
+from npusmith.task.graph import Graph
+
+
+def fixed_sizes(graph: Graph, ports: Sequence[Port]) -> Iterator[Expr]:
+    """`x.shape[0] == 1024` for each such axis of an input that the kernel takes."""
+    given = {port.position: port for port in ports if port.source is Source.USER}
+    for position, axis in graph.fixed:
+        if (port := given.get(position)) is not None:
+            yield Binary(BinOp.EQ, Dim(port.name, axis), Const(port.shape[axis]))
+
+
+def unread(graph: Graph, ports: Sequence[Port]) -> str:
+    """Fixed sizes of inputs that the kernel does not take, and so could not refuse."""
+    given = {port.position for port in ports if port.source is Source.USER}
+    rows = [f"size {axis} of argument {at}" for at, axis in graph.fixed if at not in given]
+    return ", ".join(rows)

@@ -1,0 +1,49 @@
+"""Sizes that a captured graph holds as numbers: a kernel for that graph serves these sizes alone.
+
+In `x.sum() / x.shape[0]` a graph divides by 1024. Which axes such a number came from is found by
+capturing again at other sizes: where the graph is another one, in more than the sizes of its views,
+each class of axes is tried by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from npusmith.task.shapes import PROBES, Axis, Class, Shape, resize
+
+# Why the graph captured at these shapes is another program; empty when it is the same, and where
+# the model does not take them.
+Differs = Callable[[list[Shape]], str]
+
+
+def find_fixed(
+    own: Sequence[Shape], free: Sequence[Class], tried: Sequence[list[Shape]], differs: Differs
+) -> tuple[Axis, ...]:
+    """Axes (tensor, axis from the left) that must keep their own sizes.
+
+    tried: sets of other shapes. Sizes of 1 say nothing: graphs differ there, by what they leave
+    out, that compute the same.
+    """
+    other = [sized for sized in tried if not _shrunk(own, sized) and differs(sized)]
+    if not other:
+        return ()
+    fixed = [item for item in free if differs(resize(own, {item: _probe(item)}))]
+    for sized in other:
+        changed = [item for item in free if _changes(item, own, sized)]
+        if not any(item in fixed for item in changed):  # a branch that only some sizes take
+            fixed += changed
+    return tuple(sorted({axis for item in fixed for axis in item.axes}))
+
+
+def _probe(item: Class) -> int:
+    """A size that nobody wrote into the model."""
+    return next(item.fit(size * item.step) for size in PROBES if size * item.step != item.size)
+
+
+def _changes(item: Class, own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
+    return any(own[i][axis] != sized[i][axis] for i, axis in item.axes)
+
+
+def _shrunk(own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
+    pairs = zip(own, sized, strict=True)
+    return any(new == 1 < old for pair in pairs for old, new in zip(*pair, strict=True))

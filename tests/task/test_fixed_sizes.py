@@ -1,0 +1,79 @@
+"""Sizes that a model's arithmetic holds as numbers: found at capture, refused by the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from npusmith.errors import PlanError
+from npusmith.ir.text import show_expr
+from npusmith.plan import write
+from npusmith.target.chips import find_chip
+from npusmith.task.fixed_sizes import find_fixed
+from npusmith.task.outline import outline
+from npusmith.task.shapes import Shape, aligned
+
+CHIP = find_chip("910B2")
+OWN = [(6, 40)]
+SETS = [[(1, 40)], [(7, 101)], [(49, 33)]]
+
+
+def fixed(differs: Callable[[Shape], bool]) -> tuple[tuple[int, int], ...]:
+    words = {True: "another graph", False: ""}
+    return find_fixed(OWN, aligned(OWN), SETS, lambda sized: words[differs(sized[0])])
+
+
+def test_only_the_axis_whose_size_changes_the_graph_is_fixed() -> None:
+    assert fixed(lambda shape: shape[1] != 40) == ((0, 1),)
+    assert fixed(lambda shape: shape[0] != 6) == ((0, 0),)
+    assert fixed(lambda shape: shape[0] * shape[1] != 240) == ((0, 0), (0, 1))
+
+
+def test_a_branch_that_only_larger_sizes_take_fixes_what_differs_there() -> None:
+    assert fixed(lambda shape: shape[1] > 100) == ((0, 0), (0, 1))
+
+
+def test_a_graph_that_follows_all_sizes_has_none_that_is_fixed() -> None:
+    assert fixed(lambda shape: False) == ()
+    assert fixed(lambda shape: 1 in shape) == ()  # a size of 1 leaves operations out
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "legal"),
+    [
+        ("return x.sum() / x.shape[0]", "torch.randn(1000)", ["x.shape[0] == 1000"]),
+        ("return x * x.size(1) ** -0.5", "torch.randn(6, 64)", ["x.shape[1] == 64"]),
+        ("return x / x.shape[-1] ** 0.5", "torch.randn(3, 5, 40)", ["x.shape[2] == 40"]),
+        (
+            "return x.mean() * x.numel()",
+            "torch.randn(6, 40)",
+            ["x.shape[0] == 6", "x.shape[1] == 40"],
+        ),
+        ("return x.view(-1, x.shape[1]) * 2 + x.sum() / 40", "torch.randn(6, 40)", []),
+    ],
+)
+def test_an_operator_refuses_sizes_that_its_kernel_has_as_other_numbers(
+    write_task: Callable[..., object], forward: str, inputs: str, legal: list[str]
+) -> None:
+    graph = outline(write_task(forward=forward, inputs=f"[{inputs}]"))  # type: ignore[arg-type]
+    spec = write(graph, "a_custom", CHIP).spec
+    assert [show_expr(item) for item in spec.legal or ()] == legal
+
+
+def test_a_size_of_an_input_that_the_kernel_does_not_take_is_refused_at_once(
+    write_task: Callable[..., object], tmp_path: Path
+) -> None:
+    task = write_task(
+        forward="return x + y.shape[0]", inputs="[torch.randn(6, 40), torch.randn(9)]"
+    )
+    with pytest.raises(PlanError, match="size 0 of argument 1 is a number") as error:
+        write(outline(task), "a_custom", CHIP)  # type: ignore[arg-type]
+    assert error.value.code == "plan-fixed-size"
+
+
+def test_nan_in_a_graph_is_the_same_at_every_size(write_task: Callable[..., object]) -> None:
+    forward = "return F.kl_div(x.log_softmax(-1), y, reduction='sum')"
+    task = write_task(forward=forward, inputs="[torch.randn(6, 40), torch.rand(6, 40)]")
+    assert outline(task).fixed == ()  # type: ignore[arg-type]
