@@ -20,7 +20,7 @@ FORBIDDEN = {
     r"wei",
     "a local package index": r"file:/" r"//opt|index-url=htt" r"p:",
 }
-BINARY = {".png", ".npy", ".npz", ".whl", ".gch"}
+BINARY = {".png", ".npy", ".npz", ".whl", ".gch", ".xz"}
 
 
 def files() -> list[Path]:
