@@ -389,7 +389,9 @@ def test_a_kernel_takes_the_place_of_the_suites_answer(pcl: Path) -> None:
     assert record.time_us and record.eager_us and record.timeline
     names = [note.name for note in record.trials]  # every case, on every seed
     assert record.accuracy == 1
-    assert names == ["case 0", "case 1", "case 0, seed 7", "case 1, seed 7"]
+    assert names[:4] == ["case 0", "case 1", "case 0, seed 7", "case 1, seed 7"]
+    edges = ("signed", "near one", "negatives", "inf", "nan")  # of the first case; not the suite's
+    assert names[4:] == [f"case 0, {name}" for name in edges]
     record = suite.evaluate(item, kernel_only((" Add(z", " Sub(z")), limits)
     assert (record.compiled, record.official, record.accuracy) == (True, False, 0)
     assert suite.evaluate(item, project(), limits).strict

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from npusmith.bench.model import Candidate, Limits, Record
 from npusmith.bench.suites import trueshape
-from npusmith.bench.suites.ends import _Ends
+from npusmith.bench.suites.ends import Sections
+from npusmith.bench.suites.sliced import Ends
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import TaskError
 from npusmith.task import rules
+from npusmith.task.trials import make_orders
 
 COPY = Path(__file__).parents[1] / "kernels" / "copy.tile.py"
 TASK = """import torch
@@ -31,13 +32,14 @@ def get_init_inputs():
 """
 
 
-def look(folder: Path, forward: str, shape: str = "4096, 6, 9", dtype: str = "") -> dict[str, Any]:
+def look(folder: Path, forward: str, shape: str = "4096, 6, 9", dtype: str = "") -> Ends:
     """What ends.py finds of a model, in this process."""
     text = TASK.replace("FORWARD", forward).replace("SHAPE", shape)
     if dtype:
         text = text.replace(f"rand({shape}", f"rand({shape}, dtype=torch.{dtype}")
-    orders = {"path": str(folder / "task.py"), "text": text, "seed": 3, "training": True}
-    return _Ends(orders, folder).run()
+    order = Order(path=str(folder / "task.py"), text=text, seed=3, seeds=(), training=True)
+    orders = make_orders(order.task, folder, model_seed=3, calling=order.calling)
+    return Sections(orders, folder).find()
 
 
 @pytest.mark.parametrize(
@@ -56,12 +58,12 @@ def test_the_way_in_which_slices_stand_alone_is_found(
     tmp_path: Path, forward: str, way: str, dim: int, shape: list[int]
 ) -> None:
     found = look(tmp_path, forward)
-    assert (found["way"], found["dim"]) == (way, dim)
-    (output,) = found["outputs"]
-    assert output["shape"] == shape
+    assert (found.way, found.dim) == (way, dim)
+    (output,) = found.outputs
+    assert list(output.shape) == shape
     # the last slices lie at the end of every tensor that has them
-    starts, piece = found["inputs"][0]["runs"][-1]
-    assert starts[-1] + piece["shape"][-1] == 4096 * 6 * 9
+    piece = found.inputs[0].pieces[-1]
+    assert piece.starts[-1] + piece.file.shape[-1] == 4096 * 6 * 9
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_what_cannot_be_looked_at_says_so(tmp_path: Path, forward: str, why: str
 
 def test_halves_have_their_float64_results_beside_them(tmp_path: Path) -> None:
     found = look(tmp_path, "(x + y).exp()", dtype="float16")
-    assert [piece["dtype"] for piece in found["goldens"]] == ["float64", "float64"]
+    assert [piece.dtype for piece in found.goldens] == ["float64", "float64"]
 
 
 def record() -> Record:

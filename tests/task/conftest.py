@@ -10,6 +10,7 @@ import pytest
 
 from npusmith.task import wire
 from npusmith.task.load import Task, open_task
+from npusmith.task.trials import make_orders
 
 HEAD = """
 import torch
@@ -53,21 +54,12 @@ def prepare_here(tmp_path: Path) -> Callable[..., wire.Manifest]:
     """The child's work in this very process: for harmless texts, and fast."""
 
     def run(task: Task, *, seeds=(), edges=False, shapes=False, given=()) -> wire.Manifest:
-        from npusmith.task.child import Preparation  # imports torch
+        from npusmith.task.child import Captured  # imports torch
 
-        orders = wire.Orders(
-            path=str(task.path),
-            text=task.text,
-            folder=str(tmp_path),
-            has_inputs=task.has_inputs,
-            has_groups=task.has_groups,
-            model_seed=7,
-            seeds=seeds,
-            edges=edges,
-            shapes=shapes,
-            shape_elements=1 << 20,
+        orders = make_orders(
+            task, tmp_path, seeds=seeds, edges=edges, shapes=shapes, shape_elements=1 << 20,
             given=given,
-        )
-        return Preparation(orders, tmp_path).run()
+        )  # fmt: skip
+        return Captured(orders, tmp_path).run()
 
     return run

@@ -21,22 +21,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 from npusmith.errors import Place, TaskError
-from npusmith.task import compare, edges, shapes
+from npusmith.task import compare, edges, files, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph, warm_up
 from npusmith.task.fixed_sizes import find_fixed
 from npusmith.task.golden import Golden
-from npusmith.task.isolated import arrays, values
+from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
+from npusmith.task.preparing import Preparation
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
     Tensor,
     build_model,
+    call_init,
     call_inputs,
     check_inputs,
     dtype_name,
@@ -49,8 +50,6 @@ from npusmith.task.user import (
 from npusmith.task.wire import (
     ERROR,
     MANIFEST,
-    STAGE,
-    Arguments,
     Failure,
     FreeAxes,
     Kind,
@@ -58,6 +57,7 @@ from npusmith.task.wire import (
     Orders,
     TensorFile,
     TrialRecord,
+    ValueFiles,
 )
 
 THREADS = 2
@@ -76,13 +76,21 @@ def main() -> None:
     folder = Path(orders.folder)
     code = 0
     try:
-        warm_up()
-        manifest = Preparation(orders, folder).run()
+        manifest = _preparation(orders, folder).run()
         _write_text(folder / MANIFEST, manifest.model_dump_json())
     except BaseException as error:
         _write_text(folder / ERROR, failure(error, orders.path).model_dump_json())
         code = 1
     os._exit(code)  # threads and exit hooks of the task have no say any more
+
+
+def _preparation(orders: Orders, folder: Path) -> Preparation:
+    if orders.calling is None:
+        warm_up()
+        return Captured(orders, folder)
+    from npusmith.task.called import Called
+
+    return Called(orders, folder)
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -107,33 +115,27 @@ def failure(error: BaseException, path: str) -> Failure:
     return Failure(code=code, message=f"preparing the task failed: {name}: {error}"[:500])
 
 
-class Preparation:
-    """One task on its way to disk: holds the model and writes trial after trial."""
+class Captured(Preparation):
+    """A task whose graph is captured, with what its model gives on every set of inputs."""
 
     def __init__(self, orders: Orders, folder: Path) -> None:
-        self.orders = orders
-        self.folder = folder
-        self.path = orders.path
-        self.notes: list[str] = []
-        self.trials: list[TrialRecord] = []
+        super().__init__(orders, folder)
         self.ranks: list[TrialRecord] = []
         self.free: tuple[FreeAxes, ...] = ()
         self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
-        self.tried: list[Tried] = []
         self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
-        self.draw_files: tuple[dict[str, TensorFile], ...] = ()
 
     def run(self) -> Manifest:
-        self._stage("running the task file")
+        self.stage("running the task file")
         module = load_file(self.path, self.orders.text)
         self.module = module
-        self._stage("building the model")
+        self.stage("building the model")
         self.model = build_model(module, self.path, self.orders.model_seed)
         self._note_modes()
-        groups = self._groups() if self.orders.has_groups else []
+        groups = self.groups(module) if self.orders.has_groups else []
         self.make = self._maker(module, groups)
-        self._stage("running get_inputs()")
+        self.stage("running get_inputs()")
         self.base = call_inputs(self.make, self.path, self._seeds()[0], "get_inputs()")
         self.notes += self.base.notes
         self._capture()
@@ -160,17 +162,14 @@ class Preparation:
             free=self.free,
             arguments=len(self.base.tensors),
             parameters=parameters,
-            draws=self.draw_files,
+            draws=tuple(self.draw_files),
             idle=tuple(self._idle()) if self.orders.seeds else (),
             init=init,
             random_state=random_state,
-            call=values.pack(self.base.args(_whole)).tree,
+            call=take_apart(self.base.args())[0],
             notes=tuple(self.notes),
             versions={"torch": str(torch.__version__)},
         )
-
-    def _stage(self, text: str) -> None:
-        _write_text(self.folder / STAGE, text)
 
     def _seeds(self) -> tuple[int, ...]:
         return self.orders.seeds or (self.orders.model_seed,)
@@ -181,16 +180,6 @@ class Preparation:
         found = sorted(name for name in names if name.startswith(_MODES))
         if found:
             self.notes.append(f"eval mode: {', '.join(found)} would differ in training")
-
-    def _groups(self) -> list[Any]:
-        self._stage("running get_input_groups()")
-        set_seed(self._seeds()[0])
-        with user_code(self.path, "get_input_groups()"):
-            groups = self.module.get_input_groups()
-        if not isinstance(groups, (list, tuple)) or not groups:
-            message = "get_input_groups() did not return a list of input lists"
-            raise TaskError("task-inputs", message, Place(self.path))
-        return list(groups)
 
     def _maker(self, module: types.ModuleType, groups: list[Any]) -> Callable[[], object]:
         """get_inputs(), or the first group where a task has only groups."""
@@ -204,11 +193,11 @@ class Preparation:
     # --- the graph -------------------------------------------------------------------------------
 
     def _capture(self) -> None:
-        self._stage("running forward()")
+        self.stage("running forward()")
         references = self.base_references = self._reference(self.base)
         self._check_outputs(references)
         self._check_steady(references)
-        self._stage("capturing the graph")
+        self.stage("capturing the graph")
         self.captured = export_graph(self.model, self.base, self.path)
         self.notes += self.captured.notes
         self._check_capture(references)
@@ -245,26 +234,17 @@ class Preparation:
 
     def _write_parameters(self) -> dict[str, TensorFile]:
         values = self.captured.values.items()
-        return {
-            name: self._write(f"parameter_{i}", value) for i, (name, value) in enumerate(values)
-        }
+        return {name: self.write(f"parameter_{i}", value) for i, (name, value) in enumerate(values)}
 
     # --- parameters ------------------------------------------------------------------------------
 
     def _draw_parameters(self) -> None:
         """Other values for what the graph reads of parameters and buffers."""
-        self._stage("drawing parameters")
+        self.stage("drawing parameters")
         names = drawn_names(self.model, self.captured.values)
         self.draws = Draws(self.model, names, self.orders.seeds[0], self._agrees)
-        self.notes += self.draws.notes
+        self.write_draws(self.draws)
         self.goldens = [Golden(model, self.path) for model in self.draws.models]
-        self.draw_files = tuple(
-            {
-                name: self._write(f"draw_{number}_{i}", value)
-                for i, (name, value) in enumerate(values.items())
-            }
-            for number, values in enumerate(self.draws.values[1:], 1)
-        )
 
     def _agrees(self, model: Any, names: Sequence[str]) -> bool:
         """Does the captured graph give what the model gives with these values, and is it finite?
@@ -286,24 +266,20 @@ class Preparation:
 
     # --- arguments -------------------------------------------------------------------------------
 
-    def _write_init(self) -> tuple[Arguments, TensorFile | None]:
+    def _write_init(self) -> tuple[ValueFiles, TensorFile | None]:
         """What a candidate's class is built with; it never sees the task's file itself."""
         set_seed(self.orders.model_seed)
         before = torch.get_rng_state()
-        with user_code(self.path, "get_init_inputs()"):
-            settings = self.module.get_init_inputs()
+        settings = call_init(self.module, self.path, self.orders.model_seed)
         after = torch.get_rng_state()
-        packed = values.pack(tree_map_only(torch.Tensor, _whole, list(settings)))
-        tensors = [values.unpack(leaf, packed.pieces) for leaf in arrays.leaves(packed.tree)]
-        files = self._write_all("init", tensors)
-        state = None if torch.equal(before, after) else self._write("random_state", after)
-        return Arguments(tree=packed.tree, tensors=files), state
+        state = None if torch.equal(before, after) else self.write("random_state", after)
+        return files.put(settings, self.folder, "init"), state
 
     # --- trials ----------------------------------------------------------------------------------
 
     def _random_trials(self) -> None:
         for i, seed in enumerate(self.orders.seeds):
-            self._stage(f"random trial {i}")
+            self.stage(f"random trial {i}")
             fresh = i and call_inputs(self.make, self.path, seed, "get_inputs()")
             inputs = fresh or self.base
             self._try(f"random {i}", "random", seed, inputs)
@@ -312,14 +288,14 @@ class Preparation:
         seed = self.orders.seeds[0]
         while groups:
             i = len([trial for trial in self.trials if trial.kind == "group"])
-            self._stage(f"input group {i}")
+            self.stage(f"input group {i}")
             name = f"group {i}"
             try:
                 inputs = check_inputs(groups.pop(0), self.path, f"get_input_groups(), {name}")
             except TaskError as error:
                 if error.code != "task-empty":
                     raise
-                self._skip(name, "group", seed, error.message)
+                self.skip(name, "group", seed, error.message)
             else:
                 self._try(name, "group", seed, inputs)
 
@@ -328,7 +304,7 @@ class Preparation:
             return
         seed = self.orders.seeds[0]
         for name, edge in edges.EDGES:
-            self._stage(f"edge set {name}")
+            self.stage(f"edge set {name}")
             self._try(name, "edge", seed, edges.change(self.base, edge, seed))
 
     def _shape_trials(self) -> None:
@@ -336,7 +312,7 @@ class Preparation:
             return
         first, sets = self.orders.seeds[0], self._find_sets()
         for i, (pattern, sized) in enumerate(sets):
-            self._stage(f"shape set {pattern}")
+            self.stage(f"shape set {pattern}")
             inputs = self._resized(sized, first + i + 1)
             self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
             if not self.trials[-1].skipped:
@@ -346,11 +322,11 @@ class Preparation:
 
     def _find_sets(self) -> list[tuple[str, list[shapes.Shape]]]:
         """Sets of shapes that vary every size that may change and is no number in the graph."""
-        self._stage("finding sizes that may change")
+        self.stage("finding sizes that may change")
         own, seed, limit = self.base.shapes, self._seeds()[0], self.orders.shape_elements
         free, notes = shapes.find_classes(own, self._refusal)
         sets = shapes.plan_sets(own, free, limit, seed)
-        self._stage("looking for sizes in the model's arithmetic")
+        self.stage("looking for sizes in the model's arithmetic")
         self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
         if self.fixed:
             fixed = set(self.fixed)
@@ -377,14 +353,14 @@ class Preparation:
         chosen = [item for item in edges.EDGES if sets and item[0] not in edges.PLAIN]
         for i, (name, edge) in enumerate(chosen):
             sized = sets[i % len(sets)]
-            self._stage(f"edge set {name} at another shape")
+            self.stage(f"edge set {name} at another shape")
             inputs = edges.change(self._resized(sized, seed + i + 1), edge, seed)
             self._try(f"{name} at {_sizes(sized)}", "shape", seed, inputs, edged=True)
 
     def _given_trials(self) -> None:
         """Shapes that the parent asks for, because they take a kernel's other branches."""
         for i, sized in enumerate(map(list, self.orders.given)):
-            self._stage(f"shapes {_sizes(sized)}")
+            self.stage(f"shapes {_sizes(sized)}")
             seed = self.orders.seeds[0] + i + 1
             self._try(f"branch {_sizes(sized)}", "shape", seed, self._resized(sized, seed))
 
@@ -392,7 +368,7 @@ class Preparation:
         """Inputs with an axis more and with one fewer, where the model takes them."""
         if not self.orders.shapes:
             return
-        self._stage("trying other ranks")
+        self.stage("trying other ranks")
         seed = self.orders.seeds[0]
         sized = shapes.smallest(self.base.shapes, self.sized)
         inputs = self._resized(sized, seed)
@@ -421,20 +397,10 @@ class Preparation:
         ):
             return False
         goldens, note = self.goldens[0].run(other, references)
-        stem = f"rank_{len(self.ranks)}"
+        notes, bounds = (note,) if note else (), self._bounds(other, 0, references, goldens)
         self.ranks.append(
-            TrialRecord(
-                name=name,
-                kind="rank",
-                seed=seed,
-                required=False,
-                notes=(note,) if note else (),
-                inputs=self._write_all(f"{stem}_input", other.tensors),
-                references=self._write_all(f"{stem}_reference", references),
-                goldens=self._write_all(f"{stem}_golden", goldens),
-                bounds=self._write_all(
-                    f"{stem}_bound", self._bounds(other, 0, references, goldens)
-                ),
+            self.record(
+                name, "rank", seed, other, references, goldens, bounds, required=False, notes=notes
             )
         )
         return True
@@ -482,31 +448,23 @@ class Preparation:
         except TaskError as error:
             if kind in ("random", "group"):
                 raise
-            self._skip(name, kind, seed, f"the reference raises: {error.message}", notes)
+            why = f"the reference raises: {error.message}"
+            self.skip(name, kind, seed, why, notes=tuple(notes))
             return
         if casts is not None and casts.undefined:
-            self._skip(name, kind, seed, UNDEFINED, notes)
+            self.skip(name, kind, seed, UNDEFINED, notes=tuple(notes))
             return
         goldens, golden_note = self.goldens[draw].run(inputs, references)
         bounds = [] if optional else self._bounds(inputs, draw, references, goldens)
         if not optional:
             keep(self.tried, Tried(inputs, references, self.draws.models[draw]))
-        stem = f"trial_{len(self.trials)}"
         self.trials.append(
-            TrialRecord(
-                name=name,
-                kind=kind,
-                seed=seed,
-                required=not optional,
-                skipped=f"not required: {optional}" if optional else "",
-                notes=tuple(text for text in (*notes, golden_note) if text),
-                draw=draw,
-                inputs=self._write_all(f"{stem}_input", inputs.tensors),
-                references=self._write_all(f"{stem}_reference", references),
-                goldens=self._write_all(f"{stem}_golden", goldens),
-                bounds=self._write_all(f"{stem}_bound", bounds),
+            self.record(
+                name, kind, seed, inputs, references, goldens, bounds,
+                required=not optional, skipped=f"not required: {optional}" if optional else "",
+                notes=tuple(text for text in (*notes, golden_note) if text), draw=draw,
             )
-        )
+        )  # fmt: skip
 
     def _bounds(
         self, inputs: Inputs, draw: int, references: list[Tensor], goldens: list[Tensor]
@@ -514,10 +472,6 @@ class Preparation:
         """Error bounds, where the operation may lose more digits than the rules allow."""
         model = self.draws.models[draw]
         return find_bounds(model, inputs, references, goldens, self.path)
-
-    def _skip(self, name: str, kind: Kind, seed: int, why: str, notes: Sequence[str] = ()) -> None:
-        record = TrialRecord(name=name, kind=kind, seed=seed, skipped=why, notes=tuple(notes))
-        self.trials.append(record)
 
     def _check_types(self, inputs: Inputs) -> None:
         """Every call has the arguments of the first one: tensors and numbers at the same places."""
@@ -547,33 +501,20 @@ class Preparation:
 
     def _idle(self) -> list[str]:
         """Inputs and parameters of the graph whose change never changes an output."""
-        self._stage("changing one input after the other")
+        self.stage("changing one input after the other")
         names = drawn_names(self.model, self.captured.values)
         users = [item.position for item in self.captured.graph.inputs if item.kind == "user"]
         return find_idle(users, names, self.tried, self.path)
 
-    # --- files -----------------------------------------------------------------------------------
-
-    def _write_all(self, stem: str, tensors: list[Tensor]) -> tuple[TensorFile, ...]:
-        return tuple(self._write(f"{stem}_{i}", tensor) for i, tensor in enumerate(tensors))
-
-    def _write(self, stem: str, tensor: Tensor) -> TensorFile:
-        name, shape, kind = f"{stem}.bin", tuple(tensor.shape), dtype_name(tensor)
-        raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-        # not ndarray.tofile: its error for a full disk has no number
-        (self.folder / name).write_bytes(raw.numpy().data)
-        if known_dtype(tensor) is None and kind != "float64":
-            shape, kind = tuple(raw.shape), "uint8"  # an unused argument of a foreign type
-        return TensorFile.model_validate({"file": name, "shape": shape, "dtype": kind})
+    def write(self, stem: str, tensor: Tensor) -> TensorFile:
+        """An argument of a type that the chip does not have is unused: its bytes."""
+        if known_dtype(tensor) is None and tensor.dtype != torch.float64:
+            tensor = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+        return super().write(stem, tensor)
 
 
 def _sizes(sized: Sequence[shapes.Shape]) -> str:
     return ", ".join("x".join(map(str, shape)) or "scalar" for shape in sized)
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    """A contiguous copy in memory of its own."""
-    return tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
 
 
 def _reranked(tensor: Tensor, shape: shapes.Shape, generator: torch.Generator) -> Tensor:

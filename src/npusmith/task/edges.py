@@ -6,7 +6,6 @@ Only floating-point inputs are changed; masks, indices and counts stay as they w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -83,19 +82,10 @@ MORE: tuple[tuple[str, Callable[[Tensor, int], Tensor]], ...] = (
 )
 
 
-def changed(item: Any, edge: Callable[[Tensor, int], Tensor], seed: int) -> Any:
-    """`item` with its floating-point tensors changed; masks, indices and numbers stay."""
-    if isinstance(item, torch.Tensor):
-        return edge(item, seed) if item.is_floating_point() and item.numel() else item
-    if isinstance(item, (list, tuple)):
-        return type(item)(changed(part, edge, seed + 1) for part in item)
-    return item
-
-
 def change(inputs: Inputs, edge: Callable[[Tensor, int], Tensor], seed: int) -> Inputs:
     """`inputs` with `edge` applied to every floating-point tensor of a type that the chip has."""
     tensors = [
-        edge(tensor, seed + 2 * i) if tensor.dtype in LARGE else tensor
+        edge(tensor, seed + 2 * i) if tensor.dtype in LARGE and tensor.numel() else tensor
         for i, tensor in enumerate(inputs.tensors)
     ]
     return inputs.replace(tensors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from npusmith.errors import TaskError
-from npusmith.task.alias import mapped
-from npusmith.task.user import Inputs, Tensor, run_model
+from npusmith.task.alias import tensors
+from npusmith.task.user import Inputs, Tensor, user_code
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -63,21 +63,11 @@ class Golden:
         if self.model is None:
             return wide, self.note
         try:
-            with _wide():
-                found = run_model(self.model, inputs.args(widen), self.path)
+            with _wide(), torch.no_grad(), user_code(self.path, "forward()"):
+                found = tensors(self.model(*inputs.args(widen)))
         except TaskError as error:
             return wide, f"golden is the reference: {error.message}"
         if [t.shape for t in found] != [t.shape for t in references]:
             return wide, "golden is the reference: float64 gives other shapes"
         pairs = zip(found, wide, strict=True)
         return [a.double() if b.is_floating_point() else b for a, b in pairs], ""
-
-    def call(self, arguments: Sequence[Any]) -> Any:
-        """What the model gives for these arguments; None where it cannot run so."""
-        if self.model is None:
-            return None
-        try:
-            with _wide(), torch.no_grad():
-                return self.model(*mapped(widen, copy.deepcopy(list(arguments))))
-        except Exception:
-            return None

@@ -25,7 +25,8 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.cheat import find_cheats
 from npusmith.task.isolated import arrays, origin
-from npusmith.task.isolated.attempt import Answer, Attempt, Candidate, Limits, Value, init_value
+from npusmith.task.isolated.arrays import Value
+from npusmith.task.isolated.attempt import Answer, Attempt, Candidate, Limits, init_value
 from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
@@ -88,7 +89,7 @@ def judge_module(
             built = build_module(submission, chip, work)
         except NpusmithError as error:
             verdict.error, verdict.verdict = error.record(), "fail"
-            verdict.findings = _cheats(submission)
+            verdict.findings = find_module_cheats(submission)
             return _renamed(verdict, work / "candidate")
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
@@ -126,7 +127,7 @@ def _judge(
     verdict.trials = [item.trial for item in outcomes]
     step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
-    verdict.findings += _cheats(built.submission)
+    verdict.findings += find_module_cheats(built.submission)
     verdict.findings += _not_drawn(answers)
     calls = [
         origin.Call(_sources(prepared, trial), answer.launches, answer.outputs)
@@ -156,9 +157,9 @@ def _not_drawn(answers: Sequence[_Answer]) -> list[Finding]:
     return [finding] if fixed else []
 
 
-def _cheats(submission: Submission) -> list[Finding]:
-    """Where the model or a binding computes by itself."""
-    found = find_cheats(submission.model_text, submission.entry, submission.model)
+def find_module_cheats(submission: Submission, *, own: bool = True) -> list[Finding]:
+    """Where the model or a binding computes by itself; `own`: the class is the candidate's."""
+    found = find_cheats(submission.model_text, submission.entry, submission.model) if own else []
     for name in submission.bindings:
         found += cheating.find_cheats(submission.files[name], Path(name))
     return found
@@ -263,7 +264,7 @@ def _call_all(
     while rest:
         at = rest.pop(0)
         trial = trials[at]
-        answer = attempt.call(_arguments(prepared, trial.inputs), _drawn(prepared, trial))
+        answer = attempt.call(_arguments(prepared, trial.inputs), prepared.drawn(trial))
         attempt.candidate.launcher.logs = None  # the first set is behind
         found[at] = _read(answer)
         if answer.over:
@@ -287,7 +288,7 @@ def _call_again(
         if shapes[tuple(trial.shapes)] > 1 or found[at].outputs is None:
             continue
         tensors = [_shuffled(tensor, draw) for tensor in trial.inputs]
-        answer = attempt.call(_arguments(prepared, tensors), _drawn(prepared, trial))
+        answer = attempt.call(_arguments(prepared, tensors), prepared.drawn(trial))
         if answer.error is not None:
             break
         taken = _sources(prepared, trial, tensors)
@@ -327,22 +328,14 @@ def _is_flat(tree: Any) -> bool:
 
 def _settings(prepared: Prepared) -> Value:
     """What the class is built with."""
-    manifest = prepared.manifest
-    tensors = [map_tensor(prepared.folder, item) for item in manifest.init.tensors]
-    state = manifest.random_state
+    state = prepared.manifest.random_state
     known = None if state is None else map_tensor(prepared.folder, state)
-    return init_value(Value(manifest.init.tree, tensors), known)
+    return init_value(prepared.value(prepared.manifest.init), known)
 
 
 def _arguments(prepared: Prepared, tensors: Sequence[Array]) -> Value:
     """What forward is called with."""
     return Value(arrays.fill(prepared.manifest.call, tensors), tensors)
-
-
-def _drawn(prepared: Prepared, trial: TrialData) -> dict[str, Array]:
-    """Parameters and buffers by path that are drawn for this set; none: the class's own."""
-    draw = prepared.manifest.draws[trial.draw - 1] if trial.draw else {}
-    return {name: map_tensor(prepared.folder, item) for name, item in draw.items()}
 
 
 def _sources(
@@ -352,7 +345,7 @@ def _sources(
     manifest = prepared.manifest
     names = dict.fromkeys(name for draw in manifest.draws for name in draw)
     own = {name: map_tensor(prepared.folder, manifest.parameters[name]) for name in names}
-    held = own | _drawn(prepared, trial)
+    held = own | prepared.drawn(trial)
     return [*(trial.inputs if inputs is None else inputs), *held.values()]
 
 

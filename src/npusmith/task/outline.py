@@ -17,7 +17,7 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.task import wire
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task
-from npusmith.task.trials import MODEL_SEED, SHAPE_ELEMENTS, Limits, run_child
+from npusmith.task.trials import Limits, make_orders, run_child
 
 _GRAPH = "graph.json"
 _TRIED = ("primes",)  # the sets of other shapes (shapes.py) that are captured, too
@@ -31,7 +31,12 @@ def outline(task: Task, *, training: bool = False, limits: Limits | None = None)
     with temporary_folder("npusmith-outline-") as name:
         folder = Path(name).resolve()
         run_child(
-            task, folder, _orders(task, folder, training), limits or Limits(), __name__, _GRAPH
+            task,
+            folder,
+            make_orders(task, folder, training=training),
+            limits or Limits(),
+            __name__,
+            _GRAPH,
         )
         try:
             return Graph.model_validate_json((folder / _GRAPH).read_bytes())
@@ -41,22 +46,6 @@ def outline(task: Task, *, training: bool = False, limits: Limits | None = None)
                 "task-result", "the sandboxed run left a graph that cannot be used", place,
                 seen=str(error)[:300],
             ) from error  # fmt: skip
-
-
-def _orders(task: Task, folder: Path, training: bool) -> wire.Orders:
-    return wire.Orders(
-        path=str(task.path),
-        text=task.text,
-        folder=str(folder),
-        has_inputs=task.has_inputs,
-        has_groups=task.has_groups,
-        model_seed=MODEL_SEED,
-        seeds=(),
-        edges=False,
-        shapes=False,
-        shape_elements=0,
-        training=training,
-    )
 
 
 # --------------------------------------------------------------------------------- the boxed child
@@ -121,7 +110,7 @@ def _capture(orders: wire.Orders) -> Graph:
         return "" if why and refusal(sized) else why
 
     free, _ = find_classes(own.shapes, refusal)
-    sets = plan_sets(own.shapes, free, SHAPE_ELEMENTS, orders.model_seed)
+    sets = plan_sets(own.shapes, free, orders.shape_elements, orders.model_seed)
     tried = [sized for name, sized in sets if name in _TRIED]
     fixed = find_fixed(own.shapes, free, tried, differs)
     return graph.model_copy(update={"fixed": fixed})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from npusmith.task import wire
 from npusmith.task.graph import Graph
+from npusmith.task.isolated.arrays import Value
 from npusmith.task.load import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -67,6 +68,21 @@ class TrialData:
         return sum(item.bytes for item in (*self.record.inputs, *self.record.references))
 
     @property
+    def given(self) -> wire.ValueFiles:
+        """The arguments of forward; those of a captured graph lie in the manifest's tree."""
+        return wire.ValueFiles(tree=self.record.call or {}, tensors=self.record.inputs)
+
+    @property
+    def wanted(self) -> wire.ValueFiles:
+        """What forward gave."""
+        return wire.ValueFiles(tree=self.record.result or {}, tensors=self.record.references)
+
+    @property
+    def wide(self) -> wire.ValueFiles:
+        """The same in float64."""
+        return wire.ValueFiles(tree=self.record.result or {}, tensors=self.record.goldens)
+
+    @property
     def inputs(self) -> list[Array]:
         return [map_tensor(self.folder, item) for item in self.record.inputs]
 
@@ -86,13 +102,58 @@ class TrialData:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A task ready to be judged."""
+class Opened:
+    """References on disk, whoever asked for them; nothing here is a candidate's."""
 
-    task: Task
     folder: Path  # holds the tensors
     manifest: wire.Manifest
     trials: tuple[TrialData, ...]
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """The model's own parameters, buffers and constants by attribute path."""
+        files = self.manifest.parameters
+        return {name: map_tensor(self.folder, item) for name, item in files.items()}
+
+    @property
+    def handed(self) -> list[int]:
+        """Numbers of the outputs that the reference hands back as they came, on every set."""
+        rows = [set(item.record.alias) for item in self.trials if not item.skipped]
+        return sorted(set.intersection(*rows)) if rows else []
+
+    @property
+    def first(self) -> Self:
+        """The same with the first set alone."""
+        return replace(self, trials=self.trials[:1])
+
+    def files_of(self, trial: TrialData) -> dict[str, wire.TensorFile]:
+        """The files of the parameters that one set of inputs has: its draw over the own ones."""
+        draws = self.manifest.draws
+        return self.manifest.parameters | (draws[trial.draw - 1] if trial.draw else {})
+
+    def held(self, trial: TrialData) -> dict[str, Array]:
+        """The parameters, buffers and constants of one set of inputs by attribute path."""
+        return {name: map_tensor(self.folder, item) for name, item in self.files_of(trial).items()}
+
+    def drawn(self, trial: TrialData) -> dict[str, Array]:
+        """Parameters and buffers that are drawn for this set; none: the model has its own."""
+        files = self.manifest.draws[trial.draw - 1] if trial.draw else {}
+        return {name: map_tensor(self.folder, item) for name, item in files.items()}
+
+    def init(self, trial: TrialData) -> wire.ValueFiles:
+        """What the model of this set is built with."""
+        return trial.record.init or self.manifest.init
+
+    def value(self, files: wire.ValueFiles) -> Value:
+        """A nested value as it goes to a candidate's class."""
+        return Value(files.tree, [map_tensor(self.folder, item) for item in files.tensors])
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Opened):
+    """A task ready to be judged."""
+
+    task: Task
     missing: tuple[str, ...] = ()  # layers of the sandbox that this machine lacks
     seconds: float = 0.0
     peak_bytes: int = 0  # of the child
@@ -103,6 +164,8 @@ class Prepared:
 
     @property
     def graph(self) -> Graph:
+        """The captured graph; there is none of a model that was called as a suite calls it."""
+        assert self.manifest.graph is not None
         return self.manifest.graph
 
     @property
@@ -113,21 +176,6 @@ class Prepared:
     def ranks(self) -> tuple[TrialData, ...]:
         """Inputs of another rank that the model takes; a kernel may refuse them (ranks.py)."""
         return tuple(TrialData(record, self.folder) for record in self.manifest.ranks)
-
-    @property
-    def parameters(self) -> dict[str, Array]:
-        """The model's own parameters, buffers and constants by attribute path."""
-        files = self.manifest.parameters
-        return {name: map_tensor(self.folder, item) for name, item in files.items()}
-
-    def files_of(self, trial: TrialData) -> dict[str, wire.TensorFile]:
-        """The files of the parameters that one set of inputs has: its draw over the own ones."""
-        draws = self.manifest.draws
-        return self.manifest.parameters | (draws[trial.draw - 1] if trial.draw else {})
-
-    def held(self, trial: TrialData) -> dict[str, Array]:
-        """The parameters, buffers and constants of one set of inputs by attribute path."""
-        return {name: map_tensor(self.folder, item) for name, item in self.files_of(trial).items()}
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -150,7 +198,16 @@ class Prepared:
         }
 
 
+def open_trials(folder: Path) -> Opened:
+    """The sets that a candidate is judged on, out of a folder that has been validated."""
+    manifest = wire.Manifest.model_validate_json((folder / wire.MANIFEST).read_bytes())
+    live = (TrialData(record, folder) for record in manifest.trials if not record.skipped)
+    return Opened(folder, manifest, tuple(live))
+
+
 def map_tensor(folder: Path, item: wire.TensorFile) -> Array:
     """A tensor on disk as a read-only array."""
+    if not item.bytes:
+        return np.empty(item.shape, item.numpy)
     mapped: Array = np.memmap(folder / item.file, dtype=np.uint8, mode="r")
     return mapped.view(item.numpy).reshape(item.shape)

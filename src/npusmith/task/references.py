@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,14 +20,35 @@ from npusmith import __version__
 from npusmith.errors import TwinError
 from npusmith.task.load import Task
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import DATA, SEEDS, Limits, prepare, readable_beside, reopen
+from npusmith.task.trials import (
+    DATA,
+    MODEL_SEED,
+    SEEDS,
+    Limits,
+    prepare,
+    readable_beside,
+    reopen,
+)
+from npusmith.task.wire import Calling
 from npusmith.twin import cache
 
 _KEPT, _KEPT_BYTES = 64, 8 << 30  # tasks, as far as they fit into that
 _HOW = "how.json"
 
 
-class _How(BaseModel):
+class How(TypedDict, total=False):
+    """What `prepare` is told besides the task."""
+
+    seeds: tuple[int, ...]
+    edges: bool
+    shapes: bool
+    limits: Limits | None
+    given: Sequence[Sequence[tuple[int, ...]]]
+    model_seed: int
+    calling: Calling | None
+
+
+class _Made(BaseModel):
     """What the process that made the references was like."""
 
     missing: tuple[str, ...]
@@ -34,48 +56,49 @@ class _How(BaseModel):
     peak_bytes: int
 
 
-def open_references(
-    task: Task,
-    folder: Path,
-    *,
-    seeds: tuple[int, ...] = SEEDS,
-    edges: bool = True,
-    shapes: bool = True,
-    limits: Limits | None = None,
-    given: Sequence[Sequence[tuple[int, ...]]] = (),
-) -> Prepared:
+def open_references(task: Task, folder: Path, **how: Unpack[How]) -> Prepared:
     """As `prepare`, from the cache where they are; `folder` is used where nothing can be kept."""
-    chosen = {"seeds": seeds, "edges": edges, "shapes": shapes, "given": [list(s) for s in given]}
-    beside = [
-        part for path in readable_beside(task.path) for part in (path.name, path.read_bytes())
-    ]
-    parts = [code_digest(), str(task.path), task.text, repr(chosen), *beside]
-    place = cache.cache_root() / "references" / cache.digest(parts)
-
-    anew = functools.partial(
-        prepare, task, seeds=seeds, edges=edges, shapes=shapes, limits=limits, given=given
-    )
-
-    def make(fresh: Path) -> None:
-        made = anew(folder=fresh)
-        how = _How(missing=made.missing, seconds=made.seconds, peak_bytes=made.peak_bytes)
-        (fresh / _HOW).write_text(how.model_dump_json(), encoding="utf-8")
-
     try:
-        if cache.fetch(place, make):
-            cache.keep_newest(place.parent, _KEPT, place, _KEPT_BYTES)
-        found = _read(task, place)
+        found = keep_references(task, **how)
     except TwinError as error:
         if error.code != "cache-unusable":
             raise
         found = None
-    return found or anew(folder=folder)
+    return found or prepare(task, folder, **how)
+
+
+def keep_references(task: Task, **how: Unpack[How]) -> Prepared | None:
+    """From the cache; None where others took them away in the meantime. Raises cache-unusable."""
+    chosen = {
+        "seeds": how.get("seeds", SEEDS), "edges": how.get("edges", True),
+        "shapes": how.get("shapes", True), "given": [list(s) for s in how.get("given", ())],
+        "model_seed": how.get("model_seed", MODEL_SEED), "calling": how.get("calling"),
+    }  # fmt: skip
+    beside = [
+        part for path in readable_beside(task.path) for part in (path.name, path.read_bytes())
+    ]
+    parts = [code_digest(), str(task.path), task.text, repr(chosen), *beside]
+
+    def make(fresh: Path) -> None:
+        made = prepare(task, fresh, **how)
+        made_by = _Made(missing=made.missing, seconds=made.seconds, peak_bytes=made.peak_bytes)
+        (fresh / _HOW).write_text(made_by.model_dump_json(), encoding="utf-8")
+
+    return _read(task, keep_folder("references", parts, make))
+
+
+def keep_folder(kind: str, parts: Sequence[str | bytes], make: Callable[[Path], None]) -> Path:
+    """The folder of the cache for these parts, which `make` has filled now or earlier."""
+    place = cache.cache_root() / kind / cache.digest(parts)
+    if cache.fetch(place, make):
+        cache.keep_newest(place.parent, _KEPT, place, _KEPT_BYTES)
+    return place
 
 
 def _read(task: Task, place: Path) -> Prepared | None:
     """What lies there; None where it is not whole any more."""
     try:
-        how = _How.model_validate_json((place / _HOW).read_bytes())
+        how = _Made.model_validate_json((place / _HOW).read_bytes())
     except (OSError, ValidationError):
         return None
     kept = reopen(task, place / DATA)

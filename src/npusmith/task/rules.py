@@ -10,6 +10,7 @@ one for a tensor, [1] for [], a float of another width than the reference gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -138,12 +139,24 @@ def form(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str
     return _outputs(wanted, found, golden, _form)
 
 
-def precise(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
-    """What the strict profile objects to, against float64 where it is given and fits."""
-    return _outputs(wanted, found, golden, _values)
+def precise(
+    wanted: Any,
+    found: Any,
+    golden: Any = None,
+    bounds: Sequence[Any] = (),
+    profile: str = "strict",
+) -> str:
+    """What a profile objects to, against float64 where it is given and fits."""
+    return _outputs(wanted, found, golden, partial(_values, profile=profile), bounds)
 
 
-def _outputs(wanted: Any, found: Any, golden: Any, compare: Callable[[Any, Any, Any], str]) -> str:
+def _outputs(
+    wanted: Any,
+    found: Any,
+    golden: Any,
+    compare: Callable[..., str],
+    bounds: Sequence[Any] = (),
+) -> str:
     wanted, found = listed(wanted), listed(found)
     wide = [] if golden is None else listed(golden)
     if [getattr(item, "shape", None) for item in wide] != [
@@ -152,8 +165,9 @@ def _outputs(wanted: Any, found: Any, golden: Any, compare: Callable[[Any, Any, 
         wide = [None] * len(wanted)
     if len(wanted) != len(found):
         return f"returns {len(found)} tensors, the reference {len(wanted)}"
-    for at, row in enumerate(zip(wanted, found, wide, strict=True)):
-        if said := compare(*row):
+    limits = bounds if len(bounds) == len(wanted) else [None] * len(wanted)
+    for at, (*row, limit) in enumerate(zip(wanted, found, wide, limits, strict=True)):
+        if said := compare(*row) if limit is None else compare(*row, bound=limit):
             return f"output {at}: {said}"
     return ""
 
@@ -185,7 +199,7 @@ def _narrower(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.dtype in _NARROW.get(other.dtype, ())
 
 
-def _values(want: Any, got: Any, golden: Any) -> str:
+def _values(want: Any, got: Any, golden: Any, bound: Any = None, profile: str = "strict") -> str:
     said = _form(want, got, golden)
     if said or not isinstance(want, torch.Tensor):
         return said
@@ -198,16 +212,19 @@ def _values(want: Any, got: Any, golden: Any) -> str:
         got = got.to(want.dtype)
     if want.is_complex():
         wide = None if golden is None else torch.view_as_real(golden)
-        return _values(torch.view_as_real(want), torch.view_as_real(got), wide)
-    return _profile(want, got, golden, "strict")
+        return _values(torch.view_as_real(want), torch.view_as_real(got), wide, None, profile)
+    bound = bound.reshape(want.shape) if bound is not None and bound.size == want.numel() else None
+    return _profile(want, got, golden, profile, bound)
 
 
-def _profile(want: torch.Tensor, got: torch.Tensor, golden: Any, profile: str) -> str:
+def _profile(
+    want: torch.Tensor, got: torch.Tensor, golden: Any, profile: str, bound: Any = None
+) -> str:
     """One tensor by a profile of tolerance.py; types that the chip lacks must be equal."""
     wide = isinstance(golden, torch.Tensor) and golden.shape == want.shape
     try:
         exact = golden.double().numpy() if wide else None
-        seen = tolerance.compare(array(got), array(want), exact, profile)
+        seen = tolerance.compare(array(got), array(want), exact, profile, bound)
     except NpusmithError:
         return "" if torch.equal(want, got) else "values differ"
     return "" if seen.passed else seen.message

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -23,6 +24,9 @@ from npusmith.errors import CODES, Place, TaskError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
 from npusmith.task import wire
+from npusmith.task.files import read_plain
+from npusmith.task.graph import Graph
+from npusmith.task.isolated import arrays
 from npusmith.task.load import Task
 from npusmith.task.prepared import Prepared, TrialData
 
@@ -30,6 +34,7 @@ DATA = "data"  # the folder beneath the caller's that holds manifest and tensors
 SEEDS = (11, 23, 37, 41, 59)
 MODEL_SEED = 7
 SHAPE_ELEMENTS = 4 << 20
+_SMALL = 1 << 16  # bytes of a message
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
 _ABSENT = re.compile(r"No such file or directory: b?'([^'\0]+)'")
 _START = (
@@ -79,18 +84,22 @@ def prepare(
     shapes: bool = True,
     limits: Limits | None = None,
     given: Sequence[Sequence[tuple[int, ...]]] = (),
+    model_seed: int = MODEL_SEED,
+    calling: wire.Calling | None = None,
 ) -> Prepared:
     """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
 
     Without seeds only the graph is captured. `given`: shapes of the sets, instead of all others.
+    `calling`: as a suite calls its models, without a graph.
     Raises TaskError; nothing half-written is left then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".data-", dir=folder.resolve()))
     try:
-        orders = _orders(task, fresh, seeds, edges, shapes).model_copy(
-            update={"given": tuple(map(tuple, given))}
-        )
+        orders = make_orders(
+            task, fresh, seeds=seeds, edges=edges, shapes=shapes, given=tuple(map(tuple, given)),
+            model_seed=model_seed, calling=calling,
+        )  # fmt: skip
         boxed = run_child(task, fresh, orders, limits or Limits())
         manifest = read_manifest(task, fresh)
         check_files(task, fresh, manifest)
@@ -131,21 +140,14 @@ def package_paths() -> list[str]:
     return found
 
 
-def _orders(
-    task: Task, fresh: Path, seeds: tuple[int, ...], edges: bool, shapes: bool
-) -> wire.Orders:
-    return wire.Orders(
-        path=str(task.path),
-        text=task.text,
-        folder=str(fresh),
-        has_inputs=task.has_inputs,
-        has_groups=task.has_groups,
-        model_seed=MODEL_SEED,
-        seeds=seeds,
-        edges=edges,
-        shapes=shapes,
-        shape_elements=SHAPE_ELEMENTS,
-    )
+def make_orders(task: Task, fresh: Path, **chosen: Any) -> wire.Orders:
+    """What the child is asked for; with nothing chosen, the graph alone."""
+    usual = {
+        "path": str(task.path), "text": task.text, "folder": str(fresh),
+        "has_inputs": task.has_inputs, "has_groups": task.has_groups, "model_seed": MODEL_SEED,
+        "seeds": (), "edges": False, "shapes": False, "shape_elements": SHAPE_ELEMENTS,
+    }  # fmt: skip
+    return wire.Orders.model_validate(usual | chosen)
 
 
 def run_python(module: str, orders: str, policy: Policy, folder: Path) -> Boxed:
@@ -188,7 +190,7 @@ def _raise_failure(task: Task, fresh: Path, boxed: Boxed, limits: Limits, result
     if boxed.ok and (fresh / result).exists():
         return
     place = Place(str(task.path))
-    stage = _read_small(fresh / wire.STAGE).decode(errors="replace")[:100] or "starting"
+    stage = read_plain(fresh / wire.STAGE, _SMALL).decode(errors="replace")[:100] or "starting"
     if boxed.timed_out:
         message = f"the task was still running after {limits.seconds:g} s"
         raise TaskError("task-timeout", message, place, seen=f"while {stage}")
@@ -218,30 +220,19 @@ def _is_hidden(failure: wire.Failure) -> bool:
 
 def _read_failure(fresh: Path) -> wire.Failure | None:
     try:
-        failure = wire.Failure.model_validate_json(_read_small(fresh / wire.ERROR))
+        failure = wire.Failure.model_validate_json(bytes(read_plain(fresh / wire.ERROR, _SMALL)))
     except ValidationError:
         return None
     return failure if failure.code in CODES else None
 
 
-def _read_small(path: Path, limit: int = 1 << 16) -> bytes:
-    """At most `limit` bytes of a regular file that the child wrote; empty when there is none."""
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            return b""
-        with path.open("rb") as file:
-            return file.read(limit)
-    except OSError:
-        return b""
-
-
 def read_manifest(task: Task, folder: Path) -> wire.Manifest:
     """The manifest, validated; TaskError when it is missing, too large or not what it should be."""
-    data = _read_small(folder / wire.MANIFEST, wire.MANIFEST_BYTES + 1)
+    data = read_plain(folder / wire.MANIFEST, wire.MANIFEST_BYTES + 1)
     if not data or len(data) > wire.MANIFEST_BYTES:
         raise _broken(task, f"{wire.MANIFEST} is missing, not a file, or too large")
     try:
-        return wire.Manifest.model_validate_json(data)
+        return wire.Manifest.model_validate_json(bytes(data))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -254,8 +245,30 @@ def _broken(task: Task, seen: str) -> TaskError:
 
 
 def check_files(task: Task, folder: Path, manifest: wire.Manifest) -> None:
-    """Every tensor is a regular file of exactly its size, and fits the graph."""
-    graph = manifest.graph
+    """Every tensor is a regular file of exactly its size, and fits the graph where there is one."""
+    if manifest.graph is None:
+        _check_called(task, manifest)
+    else:
+        _check_captured(task, manifest, manifest.graph)
+    for trial in (*manifest.trials, *manifest.ranks):
+        if not 0 <= trial.draw <= len(manifest.draws):
+            raise _broken(task, f"trial {trial.name} has parameters that were not drawn")
+    for item in manifest.files:
+        _check_file(task, folder, item)
+
+
+def _check_called(task: Task, manifest: wire.Manifest) -> None:
+    try:
+        for trial in manifest.trials:
+            counts = [len([*arrays.leaves(tree or {})]) for tree in (trial.call, trial.result)]
+            _check_trial(task, trial, *counts)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise _broken(
+            task, f"a trial's values are not nested as they should be: {error}"
+        ) from error
+
+
+def _check_captured(task: Task, manifest: wire.Manifest, graph: Graph) -> None:
     users = [item for item in graph.inputs if item.kind == "user"]
     held = {item.target: item for item in graph.inputs if item.kind != "user"}
     if set(held) != set(manifest.parameters):
@@ -275,10 +288,6 @@ def check_files(task: Task, folder: Path, manifest: wire.Manifest) -> None:
         raise _broken(task, "an output of the graph is not one of its nodes") from error
     for trial in (*manifest.trials, *manifest.ranks):
         _check_trial(task, trial, manifest.arguments, len(outputs))
-        if not 0 <= trial.draw <= len(manifest.draws):
-            raise _broken(task, f"trial {trial.name} has parameters that were not drawn")
-    for item in manifest.files:
-        _check_file(task, folder, item)
 
 
 def _prune(folder: Path, manifest: wire.Manifest) -> None:
@@ -294,8 +303,9 @@ def _prune(folder: Path, manifest: wire.Manifest) -> None:
 
 
 def _check_trial(task: Task, trial: wire.TrialRecord, inputs: int, outputs: int) -> None:
-    wanted = (inputs, outputs, outputs) if trial.references else (0, 0, 0)
-    if not trial.references and not trial.skipped:
+    left = trial.references or not trial.skipped
+    wanted = (inputs, outputs, outputs) if left else (0, 0, 0)
+    if left and not outputs and trial.call is None:
         raise _broken(task, f"trial {trial.name} has no tensors")
     if (len(trial.inputs), len(trial.references), len(trial.goldens)) != wanted:
         raise _broken(task, f"trial {trial.name} has a wrong number of tensors")

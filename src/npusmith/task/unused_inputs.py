@@ -6,7 +6,7 @@ What no output follows, no judge can check: a kernel that leaves it out passes.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from npusmith.task.parameter_draws import put, tensors_of
 from npusmith.task.user import Inputs, Tensor, run_model
 
 KEPT_BYTES = 256 << 20  # of sets of inputs that are tried again
+Run = Callable[..., Sequence[Tensor]]  # (model, arguments, path)
 MOST_NAMES = 32  # parameters that are changed one after the other
 
 
@@ -42,28 +43,34 @@ def keep(tried: list[Tried], one: Tried) -> None:
 
 
 def find_idle(
-    positions: Sequence[int], names: Sequence[str], tried: Sequence[Tried], path: str
+    positions: Sequence[int],
+    names: Sequence[str],
+    tried: Sequence[Tried],
+    path: str,
+    run: Run = run_model,
 ) -> list[str]:
     """Words for each idle argument of forward (by position) and parameter (by attribute path)."""
-    found = [f"input {at}" for at in positions if not any(_moves(item, at, path) for item in tried)]
+    found = [
+        f"input {at}" for at in positions if not any(_moves(item, at, path, run) for item in tried)
+    ]
     work: dict[int, Any] = {}
     for name in names[:MOST_NAMES]:
-        if not any(_follows(item, name, path, work) for item in tried):
+        if not any(_follows(item, name, path, work, run) for item in tried):
             found.append(f"parameter {name}")
     return found
 
 
-def _moves(item: Tried, at: int, path: str) -> bool:
+def _moves(item: Tried, at: int, path: str, run: Run) -> bool:
     """Does an output follow this argument?"""
     for other in _others(item.inputs.tensors[at]):
         tensors = [*item.inputs.tensors]
         tensors[at] = other
-        if _differs(item, item.model, item.inputs.replace(tensors), path):
+        if _differs(item, item.model, item.inputs.replace(tensors), path, run):
             return True
     return False
 
 
-def _follows(item: Tried, name: str, path: str, work: dict[int, Any]) -> bool:
+def _follows(item: Tried, name: str, path: str, work: dict[int, Any], run: Run) -> bool:
     """Does an output follow this parameter?"""
     model = work.setdefault(id(item.model), None) or copy.deepcopy(item.model)
     work[id(item.model)] = model
@@ -71,7 +78,7 @@ def _follows(item: Tried, name: str, path: str, work: dict[int, Any]) -> bool:
     try:
         for other in _others(own):
             put(model, {name: other})
-            if _differs(item, model, item.inputs, path):
+            if _differs(item, model, item.inputs, path, run):
                 return True
         return False
     finally:
@@ -90,9 +97,9 @@ def _others(tensor: Tensor) -> Iterator[Tensor]:
         yield tensor + 1 if torch.equal(rolled, tensor) else rolled
 
 
-def _differs(item: Tried, model: Any, inputs: Inputs, path: str) -> bool:
+def _differs(item: Tried, model: Any, inputs: Inputs, path: str, run: Run) -> bool:
     try:
-        found = run_model(model, inputs.args(), path)
+        found = run(model, inputs.args(), path)
     except TaskError:
         return True  # it was looked at
     pairs = zip(found, item.outputs, strict=False)

@@ -99,13 +99,19 @@ def set_seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def build_model(module: types.ModuleType, path: str, seed: int) -> Any:
-    """`Model(*get_init_inputs())` in eval mode."""
+def call_init(module: types.ModuleType, path: str, seed: int) -> list[Any]:
+    """What get_init_inputs() gives under `seed`."""
     set_seed(seed)
     with user_code(path, "get_init_inputs()"):
         settings = module.get_init_inputs()
     if not isinstance(settings, (list, tuple)):
-        _refuse(path, "get_init_inputs()", settings)
+        refuse(path, "get_init_inputs()", settings)
+    return list(settings)
+
+
+def build_model(module: types.ModuleType, path: str, seed: int) -> Any:
+    """`Model(*get_init_inputs())` in eval mode."""
+    settings = call_init(module, path, seed)
     with user_code(path, "Model()"):
         model = module.Model(*settings)
     if not isinstance(model, torch.nn.Module):
@@ -156,12 +162,12 @@ def call_inputs(make: Callable[[], object], path: str, seed: int, what: str) -> 
 def check_inputs(values: Any, path: str, what: str) -> Inputs:
     """A list or tuple of tensors and numbers (lists of them included) as `Inputs`."""
     if not isinstance(values, (list, tuple)):
-        _refuse(path, what, values)
+        refuse(path, what, values)
     leaves, tree = pytree.tree_flatten(list(values))
     notes: list[str] = []
     flat = tuple(_check_leaf(leaf, i, path, what, notes) for i, leaf in enumerate(leaves))
     if any(isinstance(value, dict) for value in values):
-        _refuse(path, what, next(value for value in values if isinstance(value, dict)))
+        refuse(path, what, next(value for value in values if isinstance(value, dict)))
     return Inputs(flat, tree, tuple(notes))
 
 
@@ -169,7 +175,7 @@ def _check_leaf(leaf: Any, index: int, path: str, what: str, notes: list[str]) -
     if isinstance(leaf, Literals):
         return leaf
     if not isinstance(leaf, torch.Tensor):
-        _refuse(path, f"{what}, item {index}", leaf)
+        refuse(path, f"{what}, item {index}", leaf)
     if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_quantized:
         seen = f"{leaf.layout} tensor on {leaf.device}".removeprefix("torch.")
         message = f"{what}, item {index} is not a dense tensor in CPU memory"
@@ -185,7 +191,7 @@ def _check_leaf(leaf: Any, index: int, path: str, what: str, notes: list[str]) -
     return leaf.contiguous()
 
 
-def _refuse(path: str, what: str, value: object) -> None:
+def refuse(path: str, what: str, value: object) -> None:
     message = f"{what} returned a {type(value).__name__}"
     raise TaskError("task-inputs", message, Place(path))
 

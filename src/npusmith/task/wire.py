@@ -1,18 +1,19 @@
-"""What the sandboxed child leaves on disk: a manifest, and raw little-endian tensors beside it.
+"""What sandboxed children leave on disk: a manifest, and raw little-endian tensors beside it.
 
 The child writes these records, the parent validates them; a task that forges them lies only about
-itself. Nothing here is ever unpickled.
+itself. A nested value is a tree of task/isolated/values.py, whose tensors are such files. Nothing
+here is ever unpickled.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from npusmith.ir.dtypes import DType
 from npusmith.task.graph import Graph
+from npusmith.task.isolated.arrays import Tree, numpy_type
 
 MANIFEST = "manifest.json"
 ERROR = "error.json"
@@ -23,8 +24,10 @@ FILE_NAME = r"^[a-z0-9_]{1,64}\.bin$"
 Stored = Literal[
     "float64", "float32", "float16", "bfloat16", "bool",
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+    "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
 ]  # fmt: skip
-Kind = Literal["random", "group", "edge", "shape", "rank"]
+# more: edge values of suites; drawn: the first inputs again with other parameters; case: of a table
+Kind = Literal["random", "group", "case", "edge", "more", "drawn", "shape", "rank"]
 
 
 class Record(BaseModel):
@@ -40,7 +43,7 @@ class TensorFile(Record):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return np.dtype(np.float64) if self.dtype == "float64" else DType(self.dtype).numpy
+        return numpy_type(self.dtype)
 
     @property
     def bytes(self) -> int:
@@ -50,13 +53,27 @@ class TensorFile(Record):
         return count
 
 
+class ValueFiles(Record):
+    """A nested value on disk: its tree, and in its order the files of the tensors."""
+
+    tree: Tree = {"list": []}
+    tensors: tuple[TensorFile, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(item.bytes for item in self.tensors)
+
+
 class TrialRecord(Record):
     """One set of inputs with what the model makes of it.
 
-    inputs: one per tensor argument of forward; an unused one of a type that the chip does not have
-    as its bytes. goldens: the outputs in float64 (integer and bool outputs: the reference again). A
-    trial whose reference raises is skipped and has no tensors; one that the captured graph does not
-    describe is skipped, not required, and has them.
+    inputs: one per tensor argument of forward; where a graph is captured, an unused one of a type
+    that the chip does not have as its bytes. goldens: the outputs in float64 (integer and bool
+    outputs: the reference again). A trial whose reference raises is skipped and has no tensors; one
+    that the captured graph does not describe is skipped, not required, and has them.
+
+    call, result: how inputs and references are nested; none: as the manifest says, and a plain
+    list. init: what the model of this trial alone is built with.
     """
 
     name: str
@@ -70,13 +87,12 @@ class TrialRecord(Record):
     references: tuple[TensorFile, ...] = ()
     goldens: tuple[TensorFile, ...] = ()
     bounds: tuple[TensorFile, ...] = ()  # per output how far right answers lie apart, or none
-
-
-class Arguments(Record):
-    """Nested arguments as data: a tree of task.isolated.values, whose tensors these files are."""
-
-    tree: dict[str, Any] = {"list": []}
-    tensors: tuple[TensorFile, ...] = ()
+    case: int = -1  # of a task with a table of cases: the row
+    init: ValueFiles | None = None
+    call: Tree | None = None
+    result: Tree | None = None
+    alias: tuple[int, ...] = ()  # numbers of the outputs that are inputs, as they came
+    writes: bool = False  # the model changes its inputs
 
 
 class FreeAxes(Record):
@@ -90,8 +106,9 @@ class FreeAxes(Record):
 class Manifest(Record):
     """Everything about a prepared task except the numbers themselves.
 
-    init: what get_init_inputs() gives; random_state: torch's behind it, where it drew anything.
-    call: the tree of forward's arguments, whose tensors are the inputs of each trial.
+    graph: none where the model was called as a suite calls it. init: what get_init_inputs() gives;
+    random_state: torch's behind it, where it drew anything. call: the tree of forward's arguments,
+    whose tensors are the inputs of each trial.
     """
 
     @property
@@ -100,25 +117,38 @@ class Manifest(Record):
         drawn = [item for draw in self.draws for item in draw.values()]
         state = () if self.random_state is None else (self.random_state,)
         sets = (*self.trials, *self.ranks)
-        rows = [(*row.inputs, *row.references, *row.goldens, *row.bounds) for row in sets]
+        rows = [
+            (*row.inputs, *row.references, *row.goldens, *row.bounds)
+            + (() if row.init is None else row.init.tensors)
+            for row in sets
+        ]
         held = (*self.parameters.values(), *drawn, *self.init.tensors, *state)
         return (*held, *(item for row in rows for item in row))
 
     version: Literal[1] = 1
-    graph: Graph
+    graph: Graph | None = None
+    mode: Literal["eval", "training"] = "eval"
     model_seed: int
     trials: tuple[TrialRecord, ...]
     ranks: tuple[TrialRecord, ...] = ()  # inputs of another rank: a kernel may refuse them
     free: tuple[FreeAxes, ...] = ()  # what other sizes may be asked for, where that was tried
-    arguments: int  # tensor arguments of forward
-    parameters: dict[str, TensorFile]  # by GraphInput.target
+    arguments: int = 0  # tensor arguments of forward
+    parameters: dict[str, TensorFile]  # by GraphInput.target, or attribute path
     draws: tuple[dict[str, TensorFile], ...] = ()  # draw 1, 2, ...: what differs from these
     idle: tuple[str, ...] = ()  # inputs and parameters whose change never changes an output
-    init: Arguments = Arguments()
+    init: ValueFiles = ValueFiles()
     random_state: TensorFile | None = None
-    call: dict[str, Any] = {"list": []}
+    call: Tree = {"list": []}
     notes: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+
+
+class Calling(Record):
+    """How a suite calls its models, and that no graph is captured of them."""
+
+    training: bool  # in this mode, unless its outputs then differ from call to call
+    most_bytes: int = 0  # of the inputs of a case; larger ones are skipped
+    more: bool = False  # values that kernels get wrong, however large the inputs are
 
 
 class Orders(Record):
@@ -136,6 +166,7 @@ class Orders(Record):
     shape_elements: int  # most input elements of one shape set
     given: tuple[tuple[tuple[int, ...], ...], ...] = ()  # shapes to try, and nothing else
     training: bool = False  # capture the model in training mode; only outline.py does
+    calling: Calling | None = None
 
 
 class Failure(Record):

@@ -6,12 +6,12 @@ Both come from the task's captured graph, once for an item; they say nothing of 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from npusmith.bench.plan import judge_of
-from npusmith.bench.suites import wire
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import find_chip
@@ -47,9 +47,9 @@ class Bounds(BaseModel):
     why: str = ""
     note: str = ""
 
-    def fit(self, inputs: wire.Tree) -> str:
-        """Why these bounds are not of these inputs; "" when they are."""
-        given = [leaf["shape"] for leaf in wire.leaves(inputs)]
+    def fit(self, inputs: Sequence[tuple[int, ...]]) -> str:
+        """Why these bounds are not of inputs of these shapes; "" when they are."""
+        given = [list(shape) for shape in inputs]
         if self.why or given == self.shapes:
             return self.why
         return f"the graph was captured with inputs of {self.shapes}, not {given}"[:300]

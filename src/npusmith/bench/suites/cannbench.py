@@ -20,10 +20,10 @@ from npusmith.bench.model import Candidate, Item, Limits, Record
 from npusmith.bench.suites import judging, sizes
 from npusmith.bench.suites.torchsuite import Entry, TorchSuite, read_text, refuse_root
 from npusmith.bench.suites.trials import Order
-from npusmith.bench.suites.wire import WIDTHS
 from npusmith.errors import NpusmithError, Place
 from npusmith.target.chips import find_chip
 from npusmith.task import rules
+from npusmith.task.isolated.arrays import width
 
 _HARDWARE = "910b2.json"  # of the suite's published times
 _MEASURED_ON = "910B2"
@@ -186,7 +186,7 @@ def _bytes(shape: Any, kind: Any) -> int:
     if isinstance(shape[0], list):
         return sum(_bytes(part, kind) for part in shape)
     name = kind[0] if isinstance(kind, list) else kind
-    return int(math.prod(shape)) * WIDTHS.get(str(name), 4)
+    return int(math.prod(shape)) * width(str(name))
 
 
 # ------------------------------------------------------------------------------ the module's text
@@ -195,6 +195,7 @@ _MODULE = """
 
 import torch as _torch
 from npusmith.bench.suites.cannvalues import draw as _draw
+from npusmith.task.isolated.arrays import width
 
 
 class Model(_torch.nn.Module):

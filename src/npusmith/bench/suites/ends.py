@@ -2,13 +2,12 @@
 
 The inputs are zeros but for the first and the last slices along one dimension, so that what the
 whole model gives there follows from these slices alone. Which dimension, and in which way, is found
-by trying (`WAYS`). Orders come on stdin as for reference.py; what is written is in ends.json.
+by trying (`WAYS`). Orders come on stdin as for any reference; what is written is in ends.json.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 import sys
@@ -20,14 +19,14 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from npusmith.bench.suites import wire
-from npusmith.bench.suites.reference import Reference
+from npusmith.bench.suites.sliced import ENDS, Ends, Piece, Sliced, write_whole
 from npusmith.errors import TaskError
 from npusmith.task import stubs
+from npusmith.task.called import Called
 from npusmith.task.golden import Golden
-from npusmith.task.user import load_file, set_seed, user_code
+from npusmith.task.user import Inputs, load_file, set_seed, user_code
+from npusmith.task.wire import Orders, TensorFile
 
-RECORD = "ends.json"
 WAYS = {
     "apart": "slices need nothing of each other",
     "zeros": "slices of zeros add nothing",
@@ -42,19 +41,19 @@ Values = dict[int, list[torch.Tensor]]  # by input: both ends, or all of one tha
 
 
 def main() -> None:
-    orders = json.loads(sys.stdin.read())
+    orders = Orders.model_validate_json(sys.stdin.buffer.read())
     torch.set_num_threads(2)
     with torch.device("meta"):
         torch.empty(0)  # PyTorch notes now which functions obey it: stubs do not
     stubs.install()
-    folder = Path(orders["out"])
+    folder = Path(orders.folder)
     try:
-        reply = _Ends(orders, folder).run()
+        found = Sections(orders, folder).find()
     except TaskError as error:
-        reply = {"error": f"{error.code}: {error.message}"}
+        found = Ends(error=f"{error.code}: {error.message}")
     except _ANY_ERROR as error:
-        reply = {"error": f"{type(error).__name__}: {error}"[:500]}
-    (folder / RECORD).write_text(json.dumps(reply), encoding="utf-8")
+        found = Ends(error=f"{type(error).__name__}: {error}"[:500])
+    (folder / ENDS).write_text(found.model_dump_json(), encoding="utf-8")
     os._exit(0)
 
 
@@ -68,25 +67,24 @@ class _Cut:
     chosen: frozenset[int]
 
 
-class _Ends(Reference):
+class Sections(Called):
     """A model at its true shapes, and what it gives at both ends."""
 
     why = "its slices depend on each other along every dimension"
 
-    def run(self) -> dict[str, Any]:
-        module = load_file(self.path, self.orders["text"])
+    def find(self) -> Ends:
+        module = load_file(self.path, self.orders.text)
         if hasattr(module, "get_input_groups"):
             raise TaskError("task-inputs", "the task has groups of inputs")
-        self.init = self._settings(module)
-        self.model = self._build(module).train(self.orders["training"])
-        set_seed(self.orders["seed"])
+        self.build(module)
+        set_seed(self.orders.model_seed)
         with torch.device("meta"), user_code(self.path, "get_inputs()"):
             self.given, self.tree = pytree.tree_flatten(list(module.get_inputs()))
         for cut in self._cuts():
             for low, top in ((-4.0, 4.0), (0.0, 1.0)):  # signed, where that gives finite values
                 found = self._look(cut, self._draw(cut, low, top))
                 if found:
-                    return {"parameters": self._parameters(), **found}
+                    return found.model_copy(update={"parameters": self.parameters()})
         raise TaskError("task-inputs", self.why)
 
     # --- which slices
@@ -106,7 +104,7 @@ class _Ends(Reference):
                 yield _Cut(dim, size, max(1, min(_FILLED, size // 2)), chosen)
 
     def _draw(self, cut: _Cut, low: float, top: float) -> Values:
-        made = torch.Generator().manual_seed(self.orders["seed"])
+        made = torch.Generator().manual_seed(self.orders.model_seed)
         values = {}
         for at, item in enumerate(self.given):
             if not _is_tensor(item):
@@ -120,7 +118,7 @@ class _Ends(Reference):
 
     # --- what the model gives
 
-    def _look(self, cut: _Cut, values: Values) -> dict[str, Any] | None:
+    def _look(self, cut: _Cut, values: Values) -> Ends | None:
         """The record, where the model treats its slices in one of the ways."""
         try:
             ends = [self._of(cut, [(values, end)]) for end in (0, 1)]
@@ -133,11 +131,10 @@ class _Ends(Reference):
             return None
         if not all(bool(item.isfinite().all()) for item in both):
             return None
-        record = {"dim": cut.dim, "size": cut.size, "filled": cut.filled}
         way = "apart" if _apart(cut, both, ends) else "zeros" if _neutral(cut, both, wide) else ""
         if way:
-            files = self._write(cut, values, both)
-            return record | {"way": way, "goldens": self._goldens(cut, values, both)} | files
+            goldens = self._goldens(cut, values, both)
+            return self._found(cut, values, both, way=way, goldens=goldens)
         share = 2 * cut.filled / cut.size
         if _is_mean(both, ends):
             part = share * (both[0].double() - rest[0].double())
@@ -147,29 +144,28 @@ class _Ends(Reference):
                 self.why = "of a mean over so many slices, or over zeros, the ends are not seen"
                 return None
             wanted = (rest[0].double() + part).to(both[0].dtype)
-            return record | {"way": "mean", "limit": limit} | self._write(cut, values, [wanted])
+            return self._found(cut, values, [wanted], way="mean", limit=limit)
         return None
 
     def _goldens(
         self, cut: _Cut, values: Values, both: list[torch.Tensor]
-    ) -> list[wire.Tree] | None:
+    ) -> tuple[TensorFile, ...]:
         """The outputs in float64, piece by piece; only rules for 16-bit types look at them."""
         if cut.dim or all(item.dtype not in _HALVES for item in both):
-            return None
-        arguments = self._arguments(self._leaves(cut, [(values, 0), (values, 1)]))
-        found = Golden(self.model, self.path).call(arguments)
-        wide = pytree.tree_leaves(found)
-        if [item.shape for item in wide if _is_tensor(item)] != [item.shape for item in both]:
-            return None
-        trees = [self._output(cut, at + len(both), item.double()) for at, item in enumerate(wide)]
-        return [piece for tree in trees for _, piece in tree["runs"]]
+            return ()
+        inputs = Inputs(tuple(self._leaves(cut, [(values, 0), (values, 1)])), self.tree)
+        wide, note = Golden(self.model, self.path).run(inputs, both)
+        if note:
+            return ()
+        found = [self._output(cut, at + len(both), item.double()) for at, item in enumerate(wide)]
+        return tuple(piece.file for item in found for piece in item.pieces)
 
     def _of(self, cut: _Cut, slices: Sequence[tuple[Values, int]]) -> list[torch.Tensor]:
         """The outputs for these slices, one behind the other."""
         leaves = self._leaves(cut, slices)
         firsts = [end * (cut.size - cut.filled) for _, end in slices]
         places = [first + at for first in firsts for at in range(cut.filled)]
-        found = self._call(self._arguments(leaves), _narrowed(self.model, cut, places))
+        found = self.call(_narrowed(self.model, cut, places), self._arguments(leaves))
         outputs: list[torch.Tensor] = pytree.tree_leaves(found)
         if not outputs or not all(map(_is_tensor, outputs)):
             raise TaskError("task-outputs", "forward() gives more than tensors")
@@ -188,36 +184,36 @@ class _Ends(Reference):
 
     # --- files
 
-    def _write(self, cut: _Cut, values: Values, both: list[torch.Tensor]) -> dict[str, Any]:
+    def _found(self, cut: _Cut, values: Values, both: list[torch.Tensor], **more: Any) -> Ends:
         inputs = [
-            self._runs(f"in{at}", cut, list(item.shape), values[at])
+            self._sliced(f"in{at}", cut, list(item.shape), values[at])
             if at in cut.chosen
-            else wire.put(values[at][0], self.folder, f"in{at}")
+            else write_whole(values[at][0], self.folder, f"in{at}")
             for at, item in enumerate(self.given)
             if _is_tensor(item)
         ]
-        return {"inputs": inputs, "outputs": [self._output(cut, *row) for row in enumerate(both)]}
+        return Ends(
+            dim=cut.dim, size=cut.size, filled=cut.filled, inputs=tuple(inputs),
+            outputs=tuple(self._output(cut, *row) for row in enumerate(both)), **more,
+        )  # fmt: skip
 
-    def _output(self, cut: _Cut, at: int, both: torch.Tensor) -> wire.Tree:
+    def _output(self, cut: _Cut, at: int, both: torch.Tensor) -> Sliced:
         shape = list(both.shape)
         if not _has_slices(cut, both, 2):
-            return self._runs(f"out{at}", cut, shape, [both])
+            return write_whole(both, self.folder, f"out{at}")
         shape[cut.dim] = cut.size
-        return self._runs(f"out{at}", cut, shape, list(both.split(cut.filled, cut.dim)))
+        return self._sliced(f"out{at}", cut, shape, list(both.split(cut.filled, cut.dim)))
 
-    def _runs(self, stem: str, cut: _Cut, shape: list[int], ends: list[torch.Tensor]) -> wire.Tree:
-        """A tensor of that shape with these slices at its ends: where each piece begins, a file."""
-        if len(ends) == 1:
-            leaf = wire.put(ends[0], self.folder, stem)
-            return leaf | {"runs": [[[0], leaf]]}
+    def _sliced(self, stem: str, cut: _Cut, shape: list[int], ends: list[torch.Tensor]) -> Sliced:
+        """A tensor of that shape with these slices at its ends."""
         inner = math.prod(shape[cut.dim + 1 :])
-        runs: list[tuple[list[int], wire.Tree]] = []
+        pieces = []
         for end, values in enumerate(ends):
             first = end * (cut.size - cut.filled)
-            pieces = values.reshape(-1, cut.filled * inner)
-            starts = [(outer * cut.size + first) * inner for outer in range(len(pieces))]
-            runs.append((starts, wire.put(pieces, self.folder, f"{stem}_{end}")))
-        return {"tensor": "", "shape": shape, "dtype": runs[0][1]["dtype"], "runs": runs}
+            rows = values.reshape(-1, cut.filled * inner)
+            starts = tuple((outer * cut.size + first) * inner for outer in range(len(rows)))
+            pieces.append(Piece(starts=starts, file=self.write(f"{stem}_{end}", rows)))
+        return Sliced(shape=tuple(shape), dtype=pieces[0].file.dtype, pieces=tuple(pieces))
 
 
 def _is_tensor(item: Any) -> bool:

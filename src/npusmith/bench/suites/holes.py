@@ -8,19 +8,21 @@ other. What the outputs hold at the slices goes back as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from npusmith.bench.suites import wire
-from npusmith.bench.suites.operator import dtype_of, prepare
-from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
+from npusmith.bench.suites.operator import dtype_of, prepare_call
+from npusmith.bench.suites.orders import Holed, Orders, tell
+from npusmith.bench.suites.sliced import ENDS, Ends, Piece, Sliced
+from npusmith.bench.suites.watch import leave_reply, read_orders
 from npusmith.errors import NpusmithError
-from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
 from npusmith.task.ports import deal, share
+from npusmith.task.prepared import map_tensor
+from npusmith.task.wire import TensorFile
 from npusmith.twin import Project, build, read_project, run
 from npusmith.twin.launch import Run
 from npusmith.twin.orders import Sparse
@@ -31,35 +33,37 @@ _UNTOUCHED = 0xA5  # bytes of an output's slices before the run
 
 def main() -> None:
     orders = read_orders()
-    folder = Path(orders["folder"])
+    folder = Path(orders.folder)
     try:
-        reply = _run(read_project(Path(orders["place"]) / "project"), orders, folder)
+        found = Ends.model_validate_json((Path(orders.given) / ENDS).read_bytes())
+        reply = _run(read_project(Path(orders.place) / "project"), found, orders, folder)
     except NpusmithError as error:
-        reply = {"error": told_error(error)}
+        reply = Holed(error=tell(error))
     leave_reply(folder, reply)
 
 
-def _run(project: Project, orders: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _run(project: Project, known: Ends, orders: Orders, folder: Path) -> Holed:
     """Run by more and more cores, until the last slices have been written."""
-    outputs = orders["ends"]["outputs"]
-    trial = {"inputs": {"list": orders["ends"]["inputs"]}, "outputs": {"list": outputs}}
-    call = prepare(project, orders, trial, _holed)
-    chip = find_chip(orders["chip"])
+    outputs, given = known.outputs, Path(orders.given)
+    call = prepare_call(
+        project, known.inputs, known.parameters, outputs, lambda item: _holed(item, given)
+    )
+    chip = find_chip(orders.chip)
     built = build(project, chip, call.kinds)
     takes = share(project.op.outputs, len(outputs)) or ()
-    blank = deal(project.op.outputs, takes, [_blank(leaf) for leaf in outputs])
+    blank = deal(project.op.outputs, takes, [_blank(item) for item in outputs])
     initial = {at: item if isinstance(item, list) else [item] for at, item in enumerate(blank)}
     cores = chip.vector_cores
-    ends = min(cores // 2, math.ceil(cores * orders["ends"]["filled"] / orders["ends"]["size"]) + 1)
+    ends = min(cores // 2, math.ceil(cores * known.filled / known.size) + 1)
     while True:
         share_of_work = min(1.0, 2 * ends / cores) if ends else 1.0
-        if orders["bytes"] * share_of_work > orders["most_bytes"]:
-            return {"left": f"{ends * 2 or 'all'} cores would touch more than was allowed"}
+        if orders.bytes * share_of_work > orders.most_bytes:
+            return Holed(left=f"{ends * 2 or 'all'} cores would touch more than was allowed")
         result = run(
-            built, call.inputs, call.outputs, seconds=orders["seconds"], initial=initial, ends=ends
+            built, call.inputs, call.outputs, seconds=orders.seconds, initial=initial, ends=ends
         )  # fmt: skip
-        pieces = [piece for leaf, out in zip(outputs, result.outputs, strict=False)
-                  for piece in _pieces(leaf, out)]  # fmt: skip
+        pieces = [piece for item, out in zip(outputs, result.outputs, strict=False)
+                  for piece in _pieces(item, out)]  # fmt: skip
         if not ends or 2 * ends >= result.blocks:
             break
         if any(item.code == "deadlock" for item in result.findings):
@@ -71,55 +75,53 @@ def _run(project: Project, orders: dict[str, Any], folder: Path) -> dict[str, An
     return _reply(result, ends, pieces, folder)
 
 
-def _reply(result: Run, ends: int, pieces: list[Array], folder: Path) -> dict[str, Any]:
+def _reply(result: Run, ends: int, pieces: list[Array], folder: Path) -> Holed:
     for at, piece in enumerate(pieces):
         (folder / f"piece{at}.bin").write_bytes(np.ascontiguousarray(piece).tobytes())
     ran = min(2 * ends or result.blocks, result.blocks)
-    return {
-        "completed": result.completed,
-        "cores": f"{ran} of {result.blocks} cores",
-        "findings": [item.model_dump(mode="json") for item in result.findings],
-        "pieces": len(pieces),
-    }
+    return Holed(
+        completed=result.completed, cores=f"{ran} of {result.blocks} cores",
+        findings=list(result.findings),
+    )  # fmt: skip
 
 
-def _holed(leaf: wire.Tree, folder: Path) -> Any:
-    """A tensor that is zero but for its runs; a whole one where the leaf has its file."""
-    dtype = dtype_of(leaf)
-    if leaf["tensor"]:
-        return _read(leaf, folder).reshape(leaf["shape"])
-    runs = [run for starts, piece in leaf["runs"] for run in _split(starts, _read(piece, folder))]
-    return Sparse(tuple(leaf["shape"]), dtype, tuple(runs))
+def _holed(item: Any, folder: Path) -> Any:
+    """A tensor that is zero but for its pieces; a whole one where a file has it."""
+    whole = item if isinstance(item, TensorFile) else item.whole
+    if whole is not None:
+        return map_tensor(folder, whole)
+    return _sparse(item, [map_tensor(folder, piece.file) for piece in item.pieces])
 
 
-def _split(starts: list[int], values: Array) -> Iterator[tuple[int, Array]]:
+def _sparse(item: Sliced, values: Sequence[Array]) -> Sparse:
     """Where each piece begins, and its values."""
-    yield from zip(starts, values.reshape(len(starts), -1), strict=True)
+    rows = zip(item.pieces, values, strict=True)
+    runs = [
+        run
+        for piece, held in rows
+        for run in zip(piece.starts, held.reshape(len(piece.starts), -1), strict=True)
+    ]
+    return Sparse(item.shape, dtype_of(item), tuple(runs))
 
 
-def _read(leaf: wire.Tree, folder: Path) -> Array:
-    return np.fromfile(folder / leaf["tensor"], np.uint8).view(dtype_of(leaf).numpy)
-
-
-def _blank(leaf: wire.Tree) -> Sparse:
+def _blank(item: Sliced) -> Sparse:
     """An output that shows where it was written."""
-    dtype = dtype_of(leaf)
-    runs = [run for starts, piece in leaf["runs"] for run in _split(starts, _mark(piece, dtype))]
-    return Sparse(tuple(leaf["shape"]), dtype, tuple(runs))
+    kind = dtype_of(item).numpy
+    marks = [np.full(piece.file.bytes, _UNTOUCHED, np.uint8).view(kind) for piece in item.pieces]
+    return _sparse(item, marks)
 
 
-def _mark(piece: wire.Tree, dtype: DType) -> Array:
-    count = math.prod(piece["shape"]) * dtype.bytes
-    return np.full(count, _UNTOUCHED, np.uint8).view(dtype.numpy)
-
-
-def _pieces(leaf: wire.Tree, output: Array) -> list[Array]:
-    """What an output holds at its runs; one array for each file."""
+def _pieces(item: Sliced, output: Array) -> list[Array]:
+    """What an output holds at its pieces; one array for each file."""
     flat = output.reshape(-1)
     return [
-        np.concatenate([flat[at : at + math.prod(piece["shape"]) // len(starts)] for at in starts])
-        for starts, piece in leaf["runs"]
+        np.concatenate([flat[at : at + _each(piece)] for at in piece.starts])
+        for piece in item.pieces
     ]
+
+
+def _each(piece: Piece) -> int:
+    return math.prod(piece.file.shape) // len(piece.starts)
 
 
 def _untouched(piece: Array) -> bool:

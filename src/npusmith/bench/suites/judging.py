@@ -21,20 +21,22 @@ import torch
 
 from npusmith import __version__
 from npusmith.bench.model import Candidate, Item, Limits, Record, TrialNote, unit_key
-from npusmith.bench.suites import place, wire
+from npusmith.bench.suites import place
+from npusmith.bench.suites.orders import Answered, Orders, Reply, Told
 from npusmith.bench.suites.times import add_times, wants_time
-from npusmith.bench.suites.trials import Order, Trials, make_trials
+from npusmith.bench.suites.trials import Order, make_trials
 from npusmith.bench.suites.watch import Ended, run_watched
-from npusmith.device.tensors import array
-from npusmith.errors import CODES, Level, NpusmithError, TaskError
+from npusmith.errors import Level, NpusmithError, TaskError
 from npusmith.sandbox.folder import remove_tree
 from npusmith.target.chips import find_chip
-from npusmith.task import rules
+from npusmith.task import files, rules
 from npusmith.task.alias import mapped, tensors
 from npusmith.task.module import CHEATS
+from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.rules import Rule
 from npusmith.task.verdict import Rung, right_rung
 from npusmith.task.weak import kept_names
+from npusmith.twin.finding import Finding
 from npusmith.twin.toolchain import find_toolchain
 
 _CHEATS = (*CHEATS, "cheat-alias")
@@ -53,7 +55,7 @@ _ANY_ERROR = (Exception,)
 class Pair:
     """What a trial should have given, and what the candidate gave."""
 
-    row: dict[str, Any]  # of the reference's record
+    trial: TrialData
     wanted: Any
     found: Any
 
@@ -70,7 +72,7 @@ class Plan:
     disk_bytes: int = DISK_BYTES
     given_class: bool = False  # the suite's own class calls the operator, not the candidate's
     # the rule for all trials at once, for one that must run in a process of its own
-    rules: Callable[[Trials, Sequence[Pair]], Sequence[str]] | None = None
+    rules: Callable[[Sequence[Pair]], Sequence[str]] | None = None
 
 
 def start_record(suite: str, item: Item, candidate: Candidate, limits: Limits) -> Record:
@@ -110,17 +112,15 @@ def judge(plan: Plan, item: Item, candidate: Candidate, limits: Limits) -> Recor
         return record
     finally:
         record.seconds["reference"] = round(time.monotonic() - start, 3)
-    record.provenance["mode"] = str(trials.record["mode"])
-    seeds = [str(row["seed"]) for row in trials.rows if row["kind"] not in _OURS_ALONE]
+    record.provenance["mode"] = trials.manifest.mode
+    seeds = [str(item.seed) for item in trials.trials if item.kind not in _OURS_ALONE]
     record.provenance["trial_seeds"] = ",".join(seeds)[:200]
-    record.provenance |= {
-        f"note_{at}": str(note)[:300] for at, note in enumerate(trials.record["notes"][:5])
-    }
+    record.provenance |= {f"note_{at}": note[:300] for at, note in enumerate(trials.notes[:5])}
     if why := _skipped(trials):
         record.skipped = why
         return record
     record.weak_task = _weak(trials, plan.profile)
-    if record.weak_task and trials.rows[0]["kind"] != "case":
+    if record.weak_task and trials.trials[0].kind != "case":
         trials = _more(plan, trials, record, limits)
     work = Path(tempfile.mkdtemp(prefix="npusmith-unit-")).resolve()
     try:
@@ -134,13 +134,13 @@ def judge(plan: Plan, item: Item, candidate: Candidate, limits: Limits) -> Recor
     return record
 
 
-def _skipped(trials: Trials) -> str:
+def _skipped(trials: Prepared) -> str:
     """Why no trial can be judged; "" where some can."""
-    why = [str(row.get("skipped", "")) for row in trials.rows]
+    why = [item.skipped for item in trials.trials]
     return why[0] if all(why) else ""
 
 
-def _more(plan: Plan, trials: Trials, record: Record, limits: Limits) -> Trials:
+def _more(plan: Plan, trials: Prepared, record: Record, limits: Limits) -> Prepared:
     """The trials with values that tell kernels apart; the suite's verdict is on its own alone."""
     found = trials
     if not _names_of(trials, "more"):
@@ -155,8 +155,8 @@ def _more(plan: Plan, trials: Trials, record: Record, limits: Limits) -> Trials:
     return found
 
 
-def _names_of(trials: Trials, kind: str) -> list[str]:
-    return [str(row["name"]) for row in trials.rows if row["kind"] == kind]
+def _names_of(trials: Prepared, kind: str) -> list[str]:
+    return [item.name for item in trials.trials if item.kind == kind]
 
 
 def refused(record: Record, candidate: Candidate) -> Record:
@@ -175,53 +175,28 @@ def fail(record: Record, error: str) -> None:
         record.clean = False
 
 
-def _handed(rows: Sequence[dict[str, Any]]) -> list[int]:
-    """Numbers of the outputs that the reference hands back on every trial."""
-    return sorted(set.intersection(*(set(row.get("alias", ())) for row in rows))) if rows else []
-
-
 def _judge(
-    plan: Plan, trials: Trials, record: Record, candidate: Candidate, limits: Limits, work: Path
+    plan: Plan, trials: Prepared, record: Record, candidate: Candidate, limits: Limits, work: Path
 ) -> None:
     folder, kind, extra = place.put(candidate, limits.chip)
-    rows = [row for row in trials.rows if not row.get("skipped")]
-    seconds = limits.seconds * len({row.get("case") for row in rows})
-    orders = {
-        "place": str(folder),
-        "given": str(trials.folder),
-        "parameters": trials.record["parameters"],
-        "seed": plan.order.seed,
-        "training": trials.record["mode"] == "training",
-        "seconds": limits.seconds,
-        "whole_seconds": seconds,
-        "memory_mb": limits.memory_mb,
-        "disk_bytes": plan.disk_bytes,
-        "chip": limits.chip,
-        "given_class": plan.given_class,
-        "ahead": not plan.given_class,
-        "twice": True,
-        "handed": _handed(rows),
-        **extra,
-    }
-    # a Python class sees inputs only; an operator project has no code that could look
-    seen = ("init", "inputs", "drawn", *(("outputs",) if kind == "operator" else ()))
-    orders["trials"] = [{name: row[name] for name in seen if name in row} for row in rows]
+    live = [item for item in trials.trials if not item.skipped]
+    seconds = limits.seconds * len({item.record.case for item in live})
+    orders = Orders(
+        place=str(folder), given=str(trials.folder), chip=limits.chip, seconds=limits.seconds,
+        whole_seconds=seconds, memory_mb=limits.memory_mb, disk_bytes=plan.disk_bytes,
+        given_class=plan.given_class, **extra,
+    )  # fmt: skip
     ended = run_watched(kind, orders, work, seconds=2 * seconds + 30, disk_bytes=plan.disk_bytes)
     start = time.monotonic()
-    _take(plan, trials, record, ended)
+    _take(plan, trials, record, ended, work)
     record.seconds["compare"] = round(time.monotonic() - start, 3)
     if wants_time(record, limits):
-        orders |= {"kind": kind, "sample": limits.sample}
-        _time(plan, rows[0], record, limits, orders, work)
+        timed = orders.model_copy(update={"kind": kind, "sample": limits.sample})
+        _time(plan, live[0], record, limits, timed, work)
 
 
 def _time(
-    plan: Plan,
-    row: dict[str, Any],
-    record: Record,
-    limits: Limits,
-    orders: dict[str, Any],
-    work: Path,
+    plan: Plan, trial: TrialData, record: Record, limits: Limits, orders: Orders, work: Path
 ) -> None:
     """One more run, on the first trial, in a process of its own."""
 
@@ -233,58 +208,63 @@ def _time(
     remove_tree(work)  # what the judged run left; the disk may be small
     work.mkdir()
     add_times(
-        record, limits, work / "time", task=Path(plan.order.path), inputs=row["inputs"], start=start
+        record, limits, work / "time", task=Path(plan.order.path), inputs=trial.shapes, start=start
     )
 
 
-def _take(plan: Plan, trials: Trials, record: Record, ended: Ended) -> None:
-    reply = ended.reply
-    record.compiled = bool(reply.get("compiled"))
-    record.seconds |= {name: float(value) for name, value in reply.get("seconds", {}).items()}
+def _take(plan: Plan, trials: Prepared, record: Record, ended: Ended, work: Path) -> None:
+    reply = Reply.model_validate(ended.reply)
+    record.compiled = reply.compiled
+    record.seconds |= reply.seconds
     # a trace that is not sure of itself is a warning, and a word in the messages
-    cheats = [item for item in reply.get("cheats", ()) if item["code"] in CODES]
-    sure = [item["code"] for item in cheats if item["code"] not in CHEATS or _is_error(item)]
+    cheats = reply.cheats
+    sure = [item.code for item in cheats if item.code not in CHEATS or _is_error(item)]
     record.cheating = list(dict.fromkeys(sure))
-    record.messages += [f"{item['code']}: {item['message']}"[:300] for item in cheats][:_KEPT]
-    if "compiler" in reply:
-        record.provenance["compiler"] = str(reply["compiler"])
+    record.messages += [f"{item.code}: {item.message}"[:300] for item in cheats][:_KEPT]
+    if reply.compiler:
+        record.provenance["compiler"] = reply.compiler
     if ended.error:
         record.seconds.setdefault("run", ended.seconds)
         fail(record, ended.error)
         return
-    if "error" in reply:
-        error = reply["error"]
-        if error["code"] in _OURS:
-            raise NpusmithError(error["code"], error["message"])
-        record.messages = [str(line) for line in error["lines"]]
-        fail(record, f"{error['code']}: {error['message']}")
+    if reply.error is not None:
+        if reply.error.code in _OURS:
+            raise NpusmithError(reply.error.code, reply.error.message)
+        record.messages = list(reply.error.lines)
+        fail(record, f"{reply.error.code}: {reply.error.message}")
         return
-    _weigh(plan, trials, record, reply["answers"])
+    _weigh(plan, trials, record, reply.answers, work)
 
 
 # ------------------------------------------------------------------------------------------ values
 
 
-def _weigh(plan: Plan, trials: Trials, record: Record, answers: Sequence[dict[str, Any]]) -> None:
+def _weigh(
+    plan: Plan, trials: Prepared, record: Record, answers: Sequence[Answered], work: Path
+) -> None:
     """A note for each trial, and what they say together."""
-    rows, rest = trials.rows, iter(answers)
-    pairs = [_Met(row, {} if row.get("skipped") else next(rest, {"error": {}})) for row in rows]
+    rest = iter(answers)
+    lost = Answered(error=Told(code="", message=""))
+    pairs = [_Met(item, Answered() if item.skipped else next(rest, lost)) for item in trials.trials]
     for met in pairs:
-        met.read(trials)
-    said = _official(plan, trials, pairs)
+        met.read(work)
+    said = _official(plan, pairs)
     for met, words in zip(pairs, said, strict=True):
-        _compare(plan, trials, met, words)
+        _compare(plan, met, words)
     if handed := _handed_back(pairs):
         record.cheating = list(dict.fromkeys([*record.cheating, "cheat-alias"]))
         record.messages.append(handed)
     live = [met for met in pairs if not met.note.skipped]
     own = [met for met in live if met.note.own]
-    idle = bool(own) and not any(sum(met.answer.get("ran", [0])) for met in live)
+    idle = bool(own) and not any(met.answer.launches for met in live)
     if idle and all(met.note.passed for met in own):  # neither an operator nor a launch was seen
         record.cheating = list(dict.fromkeys([*record.cheating, "cheat-compute"]))
         record.messages.append("no operator ran: the outputs were computed elsewhere")
     record.messages += _messages(live)
     fold(record, [met.note for met in pairs], plan.official)
+    if unused := trials.manifest.idle:
+        record.findings["input-idle"] = len(unused)
+        record.messages += [f"input-idle: {name}: no output follows it" for name in unused]
 
 
 def fold(record: Record, notes: Sequence[TrialNote], looked: int = 0) -> None:
@@ -356,74 +336,80 @@ def _number(case: str) -> int:
 
 @dataclass(slots=True)
 class _Met:
-    """A trial of the reference, and the candidate's answer to it."""
+    """One trial: what the reference and the candidate gave."""
 
-    row: dict[str, Any]
-    answer: dict[str, Any]
+    trial: TrialData
+    answer: Answered
     note: TrialNote = field(init=False)
     wanted: Any = None
     found: Any = None
 
     def __post_init__(self) -> None:
-        case = str(self.row["name"]).partition(",")[0] if "case" in self.row else ""
+        trial = self.trial
         self.note = TrialNote(
-            name=str(self.row["name"]), seed=int(self.row["seed"]), case=case,
-            kind=str(self.row["kind"]), skipped=str(self.row.get("skipped", "")),
+            name=trial.name, seed=trial.seed, kind=trial.kind, skipped=trial.skipped,
+            case=trial.name.partition(",")[0] if trial.record.case >= 0 else "",
         )  # fmt: skip
 
-    def read(self, trials: Trials) -> None:
+    def read(self, work: Path) -> None:
         """The values of both sides; the note says what cannot be read."""
         if self.note.skipped:
             return
-        self.note.findings, self.note.clean = _count(self.answer.get("findings", ()))
-        if "outputs" not in self.answer:
-            error = self.answer.get("error", {})
-            code = str(error.get("code", ""))
-            if code == _FIXED:
-                self.note.skipped, self.note.findings = str(error["message"]), {code: 1}
+        answer, found = self.answer, self.answer.findings
+        self.note.findings = dict(sum((Counter({f.code: f.count}) for f in found), Counter()))
+        self.note.clean = not any(map(_is_error, found))
+        if answer.outputs is None:
+            error = answer.error or Told(code="", message="")
+            if error.code == _FIXED:
+                self.note.skipped, self.note.findings = error.message, {error.code: 1}
                 return
-            self.note.compiled = not code.startswith(_NOT_BUILT)
-            self.note.message = ": ".join(filter(None, [code, str(error.get("message", ""))]))[:400]
+            self.note.compiled = not error.code.startswith(_NOT_BUILT)
+            self.note.message = ": ".join(filter(None, [error.code, error.message]))[:400]
             return
-        self.wanted = trials.value(self.row["outputs"])
+        self.wanted = files.get(self.trial.wanted, self.trial.folder)
         try:
-            found = wire.get(self.answer["outputs"], Path(self.answer["folder"]))
-            self.found = _shaped(self.wanted, found) if self.answer.get("flat") else found
+            values = files.get(answer.outputs, work if answer.flat else work / "run")
+            self.found = _shaped(self.wanted, values) if answer.flat else values
             self.note.ended = True
         except (ValueError, RecursionError) as error:
             self.note.message = f"the candidate left {error}"[:300]
 
+    @property
+    def golden(self) -> Any:
+        """What the reference gives in float64."""
+        return files.get(self.trial.wide, self.trial.folder)
 
-def _official(plan: Plan, trials: Trials, pairs: Sequence[_Met]) -> list[str]:
-    """What the suite's rule says of each trial."""
-    live = [met for met in pairs if met.note.ended]
+
+def _official(plan: Plan, pairs: Sequence[_Met]) -> list[str]:
+    """What the suite's rule says of each trial; of values of ours, which it may not take, we do."""
+    asked = [met for met in pairs if met.note.ended and met.trial.kind != "more"]
     if plan.rules is None:
-        found = iter([_by_rule(plan, trials, met) for met in live])
+        words = [_by_rule(plan, met) for met in asked]
     else:
-        found = iter(plan.rules(trials, [Pair(met.row, met.wanted, met.found) for met in live]))
-    return [next(found) if met.note.ended else "" for met in pairs]
+        words = list(plan.rules([Pair(met.trial, met.wanted, met.found) for met in asked]))
+    said = {met.trial.name: word for met, word in zip(asked, words, strict=True)}
+    ours = [met for met in pairs if met.note.ended and met.trial.kind == "more"]
+    said |= {met.trial.name: _precise(met, plan.profile) for met in ours}
+    return [said.get(met.trial.name, "") for met in pairs]
 
 
-def _by_rule(plan: Plan, trials: Trials, met: _Met) -> str:
-    golden, given = trials.value(met.row["golden"]), trials.value(met.row["inputs"])
+def _by_rule(plan: Plan, met: _Met) -> str:
     try:
-        if met.row["kind"] == "more":  # not the suite's, whose rules take no NaN to be right
-            return _precise(met.wanted, met.found, golden)
-        return plan.rule(met.wanted, met.found, golden, given)
+        given = files.get(met.trial.given, met.trial.folder)
+        return plan.rule(met.wanted, met.found, met.golden, given)
     except _ANY_ERROR as error:  # of a rule, on values of a kind that it does not expect
         return f"{type(error).__name__}: {error}"[:300]
 
 
-def _compare(plan: Plan, trials: Trials, met: _Met, said: str) -> None:
+def _compare(plan: Plan, met: _Met, said: str) -> None:
     """Fill in whether the trial is right officially, strictly and precisely."""
     note, form, values = met.note, "", ""
     if not note.ended:
         return
     try:
-        golden = trials.value(met.row["golden"])
-        form = rules.form(met.wanted, met.found, golden if plan.rule is rules.narrow else None)
-        form = form or _misdeed(met, plan.given_class)
-        values = "" if said or form else _precise(met.wanted, met.found, golden)
+        golden = met.golden if plan.rule is rules.narrow else None
+        form = rules.form(met.wanted, met.found, golden) or _misdeed(met, plan.given_class)
+        values = "" if said or form else _precise(met)
         _figures(note, met.wanted, met.found)
     except _ANY_ERROR as error:
         said = said or f"{type(error).__name__}: {error}"[:300]
@@ -433,53 +419,43 @@ def _compare(plan: Plan, trials: Trials, met: _Met, said: str) -> None:
     note.message = (said or form or values)[:400]
 
 
-def _precise(wanted: Any, found: Any, golden: Any) -> str:
-    """float64 is loaded only for what is not close to the reference."""
-    said = rules.precise(wanted, found)
-    return said and (rules.precise(wanted, found, golden) if golden is not None else said)
+def _precise(met: _Met, profile: str = "strict") -> str:
+    """float64 and error bounds are loaded only for what is not close to the reference."""
+    said = rules.precise(met.wanted, met.found, profile=profile)
+    if not said:
+        return said
+    return rules.precise(met.wanted, met.found, met.golden, met.trial.bounds, profile)
 
 
 def _handed_back(pairs: Sequence[_Met]) -> str:
     """The trial in which an output was an untouched input, and was none in the reference."""
     for met in pairs:
-        mine = met.answer.get("alias") or []
-        if set(mine) - set(met.row.get("alias", ())) and not met.answer.get("writes"):
+        mine = met.answer.alias
+        if set(mine) - set(met.trial.record.alias) and not met.answer.writes:
             return f"cheat-alias: {met.note.name}: output {mine[0]} is an input, as it came"
     return ""
 
 
 def _misdeed(met: _Met, given_class: bool) -> str:
     """The caller's tensors are not the candidate's to write to, where the reference does not."""
-    if met.answer.get("unsteady"):
+    if met.answer.unsteady:
         return "two runs on the same inputs gave different outputs"
     # the suite's own class may have its operator write where it likes
-    wrong = met.answer.get("writes") and not met.row.get("writes") and not given_class
+    wrong = met.answer.writes and not met.trial.record.writes and not given_class
     return "an input was overwritten" if wrong else ""
 
 
-def _is_error(item: dict[str, Any]) -> bool:
-    return bool(item.get("level", CODES[item["code"]].level.value) == Level.ERROR.value)
-
-
-def _count(findings: Sequence[dict[str, Any]]) -> tuple[dict[str, int], bool]:
-    """Codes, how often; whether none is of level error."""
-    counts: Counter[str] = Counter()
-    clean = True
-    for item in findings:
-        code = str(item.get("code", ""))
-        if code in CODES:
-            counts[code] += int(item.get("count", 1) or 1)
-            clean &= not _is_error(item)
-    return dict(counts), clean
+def _is_error(item: Finding) -> bool:
+    return item.level is Level.ERROR
 
 
 def _messages(pairs: Sequence[_Met]) -> list[str]:
     """The first findings in words, with their places."""
     found: dict[str, None] = {}
-    for item in (item for met in pairs for item in met.answer.get("findings", ())):
-        if item.get("code") in CODES and len(found) < _KEPT:
-            where = f"{Path(str(item.get('file', ''))).name}:{item.get('line', 0)}"
-            found[f"{item['code']}: {item.get('message', '')} ({where})"[:300]] = None
+    for item in (item for met in pairs for item in met.answer.findings):
+        if len(found) < _KEPT:
+            where = f"{Path(item.file).name}:{item.line}"
+            found[f"{item.code}: {item.message} ({where})"[:300]] = None
     return list(found)
 
 
@@ -517,24 +493,7 @@ def _figures(note: TrialNote, wanted: Any, found: Any) -> None:
 # ------------------------------------------------------------------------------------ null kernels
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    inputs: list[Any]
-    references: list[Any]
-    goldens: list[Any]
-
-
-def _weak(trials: Trials, profile: str) -> list[str]:
+def _weak(trials: Prepared, profile: str) -> list[str]:
     """The do-nothing kernels that pass every trial of the suite's own."""
-    own = [row for row in trials.rows if row["kind"] not in _OURS_ALONE and "outputs" in row]
-    return kept_names(trials.folder, profile, lambda: [_sample(trials, row) for row in own])
-
-
-def _sample(trials: Trials, row: dict[str, Any]) -> _Sample:
-    references = [array(item) for item in tensors(trials.value(row["outputs"]))]
-    wide = tensors(trials.value(row["golden"]))
-    fit = [item.shape for item in wide] == [item.shape for item in references]
-    goldens = [item.double().numpy() for item in wide] if fit else [None] * len(references)
-    return _Sample(
-        [array(item) for item in tensors(trials.value(row["inputs"]))], references, goldens
-    )
+    own = [item for item in trials.trials if item.kind not in _OURS_ALONE and not item.skipped]
+    return kept_names(trials.folder, profile, lambda: own)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.suites.wire import WIDTHS
 from npusmith.errors import NpusmithError, Place
+from npusmith.task.isolated.arrays import width
 
 Cell = int | float | bool | str
 
@@ -136,7 +136,7 @@ def _is_int(text: str) -> bool:
 
 def literal_bytes(row: Mapping[str, Cell]) -> int:
     """Bytes of the inputs of a case, by the shapes that stand in its row."""
-    width = WIDTHS.get(str(row.get("dtype", "")), 4)
+    each = width(str(row.get("dtype", "")))
     total = 0
     for value in row.values():
         try:
@@ -146,7 +146,7 @@ def literal_bytes(row: Mapping[str, Cell]) -> int:
     m, k, n = (row.get(name) for name in ("m", "k", "n"))
     if isinstance(m, int) and isinstance(k, int) and isinstance(n, int):
         total += m * k + k * n + m * n
-    return total * width
+    return total * each
 
 
 def _elements(shape: Any) -> int:

@@ -13,28 +13,41 @@ from pathlib import Path
 from typing import Any
 
 from npusmith.bench.model import Limits
-from npusmith.bench.suites import wire
 from npusmith.bench.suites.judging import Pair
-from npusmith.bench.suites.trials import Trials
 from npusmith.errors import NpusmithError
 from npusmith.sandbox.box import Policy
 from npusmith.sandbox.folder import temporary_folder
-from npusmith.task import rules, stubs
+from npusmith.task import files, rules, stubs
 from npusmith.task.trials import run_python
 from npusmith.task.user import load_file
+from npusmith.task.wire import Record, ValueFiles
 
 _CHECK = "custom_check_precision"
 _SAID = "said.json"
 _ANY_ERROR = (Exception,)
 
 
+class _Asked(Record):
+    """One case's row, and what both sides gave."""
+
+    param: dict[str, Any]
+    wanted: ValueFiles
+    found: ValueFiles
+
+
+class _Orders(Record):
+    text: str
+    folder: str
+    trials: tuple[_Asked, ...]
+
+
 def npu_rule(
     path: Path, rows: Sequence[dict[str, Any]], limits: Limits
-) -> Callable[[Trials, Sequence[Pair]], list[str]]:
+) -> Callable[[Sequence[Pair]], list[str]]:
     """The rule of the task whose inputs are prepared by the file at `path`, for these cases."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
 
-    def check(trials: Trials, pairs: Sequence[Pair]) -> list[str]:
+    def check(pairs: Sequence[Pair]) -> list[str]:
         if not pairs or _CHECK not in text:
             return [_said(rules.npukernelbench, pair.wanted, pair.found) for pair in pairs]
         with temporary_folder("npusmith-check-") as folder:
@@ -53,21 +66,21 @@ def _said(rule: Callable[..., str], *values: Any) -> str:
 def _boxed(
     text: str, rows: Sequence[dict[str, Any]], pairs: Sequence[Pair], folder: Path, limits: Limits
 ) -> list[str]:
-    trials = [
-        {
-            "param": rows[pair.row["case"]],
-            "wanted": wire.put(pair.wanted, folder, f"want{at}"),
-            "found": wire.put(pair.found, folder, f"got{at}"),
-        }
+    asked = [
+        _Asked(
+            param=rows[pair.trial.record.case],
+            wanted=files.put(pair.wanted, folder, f"want{at}"),
+            found=files.put(pair.found, folder, f"got{at}"),
+        )
         for at, pair in enumerate(pairs)
     ]
-    orders = {"text": text, "folder": str(folder), "trials": trials}
+    orders = _Orders(text=text, folder=str(folder), trials=tuple(asked))
     policy = Policy(
         write=(folder,), read=(), seconds=limits.seconds * len(pairs) + 30,
         memory_bytes=int(limits.memory_mb * (1 << 20)), file_bytes=1 << 20,
     )  # fmt: skip
-    run_python(__name__, json.dumps(orders), policy, folder)
-    data = wire.read_plain(folder / _SAID, 1 << 20)
+    run_python(__name__, orders.model_dump_json(), policy, folder)
+    data = files.read_plain(folder / _SAID, 1 << 20)
     if not data:
         raise NpusmithError("task-result", "the task's own rule did not come to its end")
     said = [str(words) for words in json.loads(data)]
@@ -75,16 +88,16 @@ def _boxed(
 
 
 def main() -> None:
-    orders = json.loads(sys.stdin.read())
+    orders = _Orders.model_validate_json(sys.stdin.buffer.read())
     stubs.install()
-    folder = Path(orders["folder"])
-    check = getattr(load_file("prepare_inputs.py", orders["text"]), _CHECK)
+    folder = Path(orders.folder)
+    check = getattr(load_file("prepare_inputs.py", orders.text), _CHECK)
 
     def rule(param: dict[str, Any], wanted: Any, found: Any) -> str:
         return "" if check(param, wanted, found)[0] else "the task's own rule says no"
 
     said = []
-    for trial in orders["trials"]:
-        wanted, found = (wire.get(trial[name], folder) for name in ("wanted", "found"))
-        said.append(_said(rule, trial["param"], wanted, found))
+    for trial in orders.trials:
+        wanted, found = (files.get(item, folder) for item in (trial.wanted, trial.found))
+        said.append(_said(rule, trial.param, wanted, found))
     (folder / _SAID).write_text(json.dumps(said), encoding="utf-8")

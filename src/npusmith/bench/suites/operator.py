@@ -6,36 +6,34 @@ No Python of the candidate is involved; its kernel and host code run in the twin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from npusmith.bench.suites import wire
-from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
+from npusmith.bench.suites.orders import Answered, Orders, Reply, Told, tell
+from npusmith.bench.suites.watch import leave_reply, read_orders
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.lower import read_bindings
 from npusmith.target.chips import find_chip
+from npusmith.task.files import write_arrays
+from npusmith.task.isolated import arrays
 from npusmith.task.judge import same_bits
 from npusmith.task.ports import deal, share_outputs, take_inputs, types
+from npusmith.task.prepared import Opened, TrialData, map_tensor, open_trials
 from npusmith.twin import Build, Project, build, read_project, run
-
-Array = np.ndarray[Any, Any]
-Load = Callable[[wire.Tree, Path], Any]
 
 
 def main() -> None:
     orders = read_orders()
-    folder = Path(orders["folder"])
-    reply: dict[str, Any] = {"compiled": False, "cheats": [], "answers": [], "seconds": {}}
+    folder, reply = Path(orders.folder), Reply()
     try:
-        project = read_project(Path(orders["place"]) / "project")
-        _run_all(project, orders, folder, reply)
+        _run_all(read_project(Path(orders.place) / "project"), orders, folder, reply)
     except NpusmithError as error:
-        reply["error"] = told_error(error)
+        reply.error = tell(error)
     leave_reply(folder, reply)
 
 
@@ -48,86 +46,77 @@ class Call:
     outputs: list[Any]
 
 
-def prepare(
-    project: Project, orders: dict[str, Any], trial: dict[str, Any], load: Load | None = None
-) -> Call:
-    """The operator's inputs, and the shapes and types of its outputs, in its own order.
+def prepare(project: Project, opened: Opened, trial: TrialData) -> Call:
+    """The operator's inputs, and the shapes and types of its outputs, in its own order."""
+    return prepare_call(
+        project, trial.record.inputs, opened.files_of(trial), trial.record.references,
+        lambda item: map_tensor(opened.folder, item),
+    )  # fmt: skip
 
-    `load`: how a leaf of the trial becomes a tensor, where its file does not hold all of it.
-    """
-    held = orders["parameters"] | trial.get("drawn", {})
-    takes = take_inputs(
-        project.op, read_bindings(project.root), [*wire.leaves(trial["inputs"])], held
-    )
+
+def prepare_call(
+    project: Project,
+    given: Sequence[Any],
+    held: Mapping[str, Any],
+    results: Sequence[Any],
+    load: Callable[[Any], Any],
+) -> Call:
+    """The same for anything with shape and type; `load` makes a tensor of it."""
 
     def loaded(item: Any) -> Any:
         if isinstance(item, list):
             return [loaded(part) for part in item]
-        return None if item is None else (load or _load)(item, Path(orders["given"]))
+        if item is None:
+            return None
+        dtype_of(item)
+        return load(item)
 
+    takes = take_inputs(project.op, read_bindings(project.root), given, held)
     inputs = [loaded(item) for item in takes]
-    wanted = [(tuple(leaf["shape"]), dtype_of(leaf)) for leaf in wire.leaves(trial["outputs"])]
+    wanted = [(item.shape, dtype_of(item)) for item in results]
     shared = share_outputs(project.op, len(wanted))
     samples = [np.empty(0, dtype.numpy) for _, dtype in wanted]
     kinds = types(project.op, [*inputs, *deal(project.op.outputs, shared, samples)])
     return Call(kinds, inputs, deal(project.op.outputs, shared, wanted))
 
 
-def _run_all(project: Project, orders: dict[str, Any], folder: Path, reply: dict[str, Any]) -> None:
-    chip = find_chip(orders["chip"])
-    seconds = reply["seconds"]
+def _run_all(project: Project, orders: Orders, folder: Path, reply: Reply) -> None:
+    chip, opened = find_chip(orders.chip), open_trials(Path(orders.given))
+    seconds = reply.seconds
     builds: dict[tuple[DType, ...], Build] = {}
-    for at, trial in enumerate(orders["trials"]):
+    for at, trial in enumerate(opened.trials):
         start = time.monotonic()
-        call = prepare(project, orders, trial)
+        call = prepare(project, opened, trial)
         if call.kinds not in builds:
             builds[call.kinds] = build(project, chip, call.kinds)
-            reply["compiled"] = True
-            reply["compiler"] = builds[call.kinds].toolchain.compiler.version
+            reply.compiled = True
+            reply.compiler = builds[call.kinds].toolchain.compiler.version
             spent = time.monotonic() - start
             seconds["compile"] = round(seconds.get("compile", 0) + spent, 3)
             start = time.monotonic()
-        result = run(builds[call.kinds], call.inputs, call.outputs, seconds=orders["seconds"])
-        answer: dict[str, Any] = {
-            "findings": [item.model_dump(mode="json") for item in result.findings],
-            "apis": list(result.apis),
-            "ran": [1],
-        }
-        if result.completed:
-            again = None
-            if at == 0:  # the same inputs must give the same bits
-                again = run(
-                    builds[call.kinds], call.inputs, call.outputs, seconds=orders["seconds"]
-                )
-            same = again is None or same_bits(result.outputs, again.outputs)
-            answer |= {"folder": str(folder), "flat": True, "unsteady": not same}
-            answer["outputs"] = _leave(result.outputs, folder, at)
-        else:
-            answer["error"] = {"code": "", "message": "the kernel did not run to its end"}
-        reply["answers"].append(answer)
+        reply.answers.append(_answer(builds[call.kinds], call, orders.seconds, folder, at))
         seconds["run"] = round(seconds.get("run", 0) + time.monotonic() - start, 3)
 
 
-def dtype_of(leaf: wire.Tree) -> DType:
+def _answer(built: Build, call: Call, seconds: float, folder: Path, at: int) -> Answered:
+    result = run(built, call.inputs, call.outputs, seconds=seconds)
+    answer = Answered(findings=tuple(result.findings), apis=tuple(result.apis), launches=1)
+    if not result.completed:
+        error = Told(code="", message="the kernel did not run to its end")
+        return answer.model_copy(update={"error": error})
+    again = None
+    if at == 0:  # the same inputs must give the same bits
+        again = run(built, call.inputs, call.outputs, seconds=seconds)
+    same = again is None or same_bits(result.outputs, again.outputs)
+    tree = {"list": [arrays.leaf(*row) for row in enumerate(result.outputs)]}
+    left = write_arrays(tree, result.outputs, folder, f"out{at}")
+    return answer.model_copy(update={"outputs": left, "flat": True, "unsteady": not same})
+
+
+def dtype_of(item: Any) -> DType:
     try:
-        return DType(leaf["dtype"])
+        return DType(item.dtype)
     except ValueError as error:
         raise TwinError(
-            "inputs-mismatch", f"tensors of {leaf['dtype']} have no element type on the chip"
+            "inputs-mismatch", f"tensors of {item.dtype} have no element type on the chip"
         ) from error
-
-
-def _load(leaf: wire.Tree, folder: Path) -> Array:
-    data = np.fromfile(folder / leaf["tensor"], dtype=np.uint8)
-    found: Array = data.view(dtype_of(leaf).numpy).reshape(leaf["shape"])
-    return found
-
-
-def _leave(outputs: list[Array], folder: Path, at: int) -> wire.Tree:
-    leaves = []
-    for number, array in enumerate(outputs):
-        name = f"out{at}_{number}.bin"
-        (folder / name).write_bytes(np.ascontiguousarray(array).tobytes())
-        dtype = DType.of(array.dtype).value
-        leaves.append({"tensor": name, "shape": list(array.shape), "dtype": dtype})
-    return {"list": leaves}

@@ -18,8 +18,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from npusmith.bench.suites import scale
-from npusmith.bench.suites.wire import WIDTHS
 from npusmith.task import stubs
+from npusmith.task.isolated.arrays import width
 
 _ANY_ERROR = (Exception,)
 
@@ -102,7 +102,7 @@ def _written(item: Any) -> tuple[int, list[str]]:
         return 0, []
     shape, name = item.get("shape"), str(item.get("dtype", ""))
     if isinstance(shape, list) and all(isinstance(size, int) for size in shape):
-        return math.prod(shape) * WIDTHS.get(name, 4), [name]
+        return math.prod(shape) * width(name), [name]
     return _written(list(item.values()))
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from npusmith.bench.model import Span
 from npusmith.bench.suites import module
 from npusmith.bench.suites.operator import prepare
-from npusmith.bench.suites.watch import leave_reply, read_orders, told_error
+from npusmith.bench.suites.orders import Orders, Timed, tell
+from npusmith.bench.suites.watch import leave_reply, read_orders
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.target.chips import Chip, find_chip
+from npusmith.task.prepared import open_trials
 from npusmith.task.recording import MOST_LAUNCHES, Recording
 from npusmith.timing.model import UNITS, CoreTime, Timing
 from npusmith.timing.simulate import simulate
@@ -31,16 +33,15 @@ _JOINS = 6  # times that the parts are made coarser
 
 def main() -> None:
     orders = read_orders()
-    folder = Path(orders["folder"])
-    reply: dict[str, Any] = {}
+    folder = Path(orders.folder)
     try:
-        reply = weigh(RECORDERS[orders["kind"]](orders, folder), find_chip(orders["chip"]), folder)
+        reply = weigh(RECORDERS[orders.kind](orders, folder), find_chip(orders.chip), folder)
     except NpusmithError as error:
-        reply = {"error": told_error(error)}
+        reply = Timed(error=tell(error))
     leave_reply(folder, reply)
 
 
-def weigh(logs: list[Path], chip: Chip, folder: Path) -> dict[str, Any]:
+def weigh(logs: list[Path], chip: Chip, folder: Path) -> Timed:
     """Time and timeline of the launches whose logs these are."""
     if not logs:
         raise TwinError("timing-log", "the run left no log to time")
@@ -55,11 +56,11 @@ def weigh(logs: list[Path], chip: Chip, folder: Path) -> dict[str, Any]:
     stuck = sum(not timing.finished for timing in timings)
     if stuck:
         raise TwinError("timing-log", f"{stuck} of {len(timings)} launches did not come to an end")
-    return {
-        "time_us": round(sum(timing.task_us for timing in timings), 3),
-        "note": _note(timings),
-        "spans": spans(read_events(folder / f"events{main}"), timings[main]),
-    }
+    return Timed(
+        time_us=round(sum(timing.task_us for timing in timings), 3),
+        note=_note(timings),
+        spans=spans(read_events(folder / f"events{main}"), timings[main]),
+    )
 
 
 def _note(timings: list[Timing]) -> str:
@@ -75,7 +76,7 @@ def _note(timings: list[Timing]) -> str:
 # ------------------------------------------------------------------------------------------ spans
 
 
-def spans(events: Iterable[Event], timing: Timing) -> list[dict[str, Any]]:
+def spans(events: Iterable[Event], timing: Timing) -> list[Span]:
     """The work of the slowest core of each kind, in at most a few hundred pieces."""
     cores = {core.number for core in slowest(timing)}
     rows = [event for event in events if event.core in cores]
@@ -88,13 +89,13 @@ def spans(events: Iterable[Event], timing: Timing) -> list[dict[str, Any]]:
         joined = _join(rows, least)
     clock = timing.clock_mhz
     return [
-        {
-            "core": event.core,
-            "unit": UNITS[event.unit],
-            "begin": round(event.start / clock, 3),
-            "end": round(event.end / clock, 3),
-            "what": _word(event, timing),
-        }
+        Span(
+            core=event.core,
+            unit=UNITS[event.unit],
+            begin=round(event.start / clock, 3),
+            end=round(event.end / clock, 3),
+            what=_word(event, timing),
+        )
         for event in islice(joined, _SPANS)
     ]
 
@@ -134,19 +135,19 @@ def _word(event: Event, timing: Timing) -> str:
 # --------------------------------------------------------------------------------------- recorders
 
 
-def _operator(orders: dict[str, Any], folder: Path) -> list[Path]:
+def _operator(orders: Orders, folder: Path) -> list[Path]:
     """One call of an operator project."""
-    project = read_project(Path(orders["place"]) / "project")
-    call = prepare(project, orders, orders["trials"][0])
-    built = build(project, find_chip(orders["chip"]), call.kinds)
-    recording = Recording(folder / "launch", orders["sample"])
-    result = run(built, call.inputs, call.outputs, seconds=orders["seconds"], **recording.options())
+    project, opened = read_project(Path(orders.place) / "project"), open_trials(Path(orders.given))
+    call = prepare(project, opened, opened.trials[0])
+    built = build(project, find_chip(orders.chip), call.kinds)
+    recording = Recording(folder / "launch", orders.sample)
+    result = run(built, call.inputs, call.outputs, seconds=orders.seconds, **recording.options())
     if not result.completed:
         raise TwinError("timing-log", "the recorded run did not come to its end")
     return recording.logs()
 
 
-def _module(orders: dict[str, Any], folder: Path) -> list[Path]:
+def _module(orders: Orders, folder: Path) -> list[Path]:
     """One call of a candidate's class: its operator calls, or the launches in its process."""
     return module.record_once(orders, folder)
 

@@ -7,14 +7,14 @@ What cannot be timed or estimated stays None, and `time_note` says why.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from npusmith.bench.model import Limits, Record, Span
+from npusmith.bench.model import Limits, Record
 from npusmith.bench.suites.bounds import Bounds, find_bounds
+from npusmith.bench.suites.orders import Timed
 from npusmith.bench.suites.watch import Ended
 from npusmith.errors import NpusmithError
 from npusmith.timing.roof import beaten
@@ -33,13 +33,13 @@ def add_times(
     folder: Path,
     *,
     task: Path | None,
-    inputs: dict[str, Any] | None,
+    inputs: Sequence[tuple[int, ...]] | None,
     start: Callable[[Path], Ended],
 ) -> None:
     """Fill in time, eager, roof and timeline; `start` runs the candidate in the new `folder`.
 
-    `task`: its file in KernelBench's format. `inputs`: the tree of those that are timed, where it
-    is known; a graph of other shapes says nothing of them.
+    `task`: its file in KernelBench's format. `inputs`: the shapes of those that are timed, where
+    they are known; a graph of other shapes says nothing of them.
     """
     clock = time.monotonic()
     notes = []
@@ -72,14 +72,13 @@ def add_times(
 
 def _take(record: Record, ended: Ended) -> str:
     """The reply's figures; what is to be said of them."""
-    reply = ended.reply
     if ended.error:
         return UNTIMED + ended.error
-    if "error" in reply:
-        return f"{UNTIMED}{reply['error']['code']}: {reply['error']['message']}"
     try:
-        record.timeline = [Span.model_validate(row) for row in reply["spans"]]
-        record.time_us = float(reply["time_us"])
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        reply = Timed.model_validate(ended.reply)
+    except ValidationError as error:
         return f"{UNTIMED}the timing's reply cannot be read: {type(error).__name__}"
-    return str(reply.get("note", ""))
+    if reply.error is not None:
+        return f"{UNTIMED}{reply.error.code}: {reply.error.message}"
+    record.timeline, record.time_us = reply.spans, reply.time_us
+    return reply.note

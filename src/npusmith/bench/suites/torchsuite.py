@@ -232,12 +232,11 @@ class TorchSuite(ABC):
 
     def _order(self, item: Item, limits: Limits) -> Order:
         path, text = self._path(item)
-        beside = self.beside(path) if path.with_suffix(".json").is_file() else b""
         # the default is the suite's own
         base = (self.seed + limits.seed - Limits().seed) % SEEDS
         return Order(
             path=str(path), text=text, seed=base, seeds=self.trial_seeds(base, limits.trials),
-            training=self.options.training, beside=hashlib.sha256(beside).hexdigest(),
+            training=self.options.training,
         )  # fmt: skip
 
     def trial_seeds(self, base: int, count: int) -> tuple[int, ...]:

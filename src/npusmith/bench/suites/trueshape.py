@@ -17,12 +17,15 @@ from typing import Any
 import torch
 
 from npusmith.bench.model import TRUE_SHAPE, Candidate, Limits, Record
-from npusmith.bench.suites import place, wire
+from npusmith.bench.suites import place
 from npusmith.bench.suites.ends import WAYS
+from npusmith.bench.suites.orders import Holed, Orders
+from npusmith.bench.suites.sliced import Ends
 from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.bench.suites.watch import Ended, run_watched
-from npusmith.errors import NpusmithError, TaskError
+from npusmith.errors import Level, NpusmithError, TaskError
 from npusmith.sandbox.folder import remove_tree
+from npusmith.task.files import read
 from npusmith.task.rules import Rule
 
 RIGHT, WRONG, NOT_RUN = TRUE_SHAPE
@@ -70,12 +73,12 @@ def _check(shape: Shape, candidate: Candidate, limits: Limits) -> tuple[str, str
         folder, ends = make_ends(shape.order, seconds=limits.seconds, memory_mb=limits.memory_mb)
     except TaskError as error:
         return NOT_RUN, f"{error.code}: {error.message}"
-    if "error" in ends:
-        return NOT_RUN, str(ends["error"])
-    total = sum(wire.size_of(leaf) for leaf in (*ends["inputs"], *ends["outputs"]))
+    if ends.error:
+        return NOT_RUN, ends.error
+    total = sum(item.bytes for item in (*ends.inputs, *ends.outputs))
     work = Path(tempfile.mkdtemp(prefix="npusmith-true-")).resolve()
     try:
-        ended = _start(shape, candidate, limits, (folder, ends, total), work)
+        ended = _start(shape, candidate, limits, folder, total, work)
         verdict, words = _weigh(shape, ends, folder, ended, work)
     finally:
         remove_tree(work)
@@ -86,51 +89,49 @@ def _start(
     shape: Shape,
     candidate: Candidate,
     limits: Limits,
-    given: tuple[Path, dict[str, Any], int],
+    folder: Path,
+    total: int,
     work: Path,
 ) -> Ended:
     spot, _, _ = place.put(candidate, limits.chip)
-    folder, ends, total = given
-    orders = {
-        "place": str(spot), "given": str(folder), "parameters": ends["parameters"], "ends": ends,
-        "chip": limits.chip, "seconds": limits.seconds, "bytes": total,
-        "most_bytes": shape.most_bytes,
-    }  # fmt: skip
+    orders = Orders(
+        place=str(spot), given=str(folder), chip=limits.chip, seconds=limits.seconds, bytes=total,
+        most_bytes=shape.most_bytes,
+    )  # fmt: skip
     seconds, room = 4 * limits.seconds, total + _SPARE
     return run_watched("holes", orders, work, seconds=seconds, disk_bytes=room)
 
 
-def _weigh(
-    shape: Shape, ends: dict[str, Any], folder: Path, ended: Ended, work: Path
-) -> tuple[str, str]:
-    reply = ended.reply
-    if ended.error or "error" in reply:
-        error = reply.get("error", {})
-        return NOT_RUN, ended.error or f"{error['code']}: {error['message']}"
-    if "left" in reply:
-        return NOT_RUN, str(reply["left"])
-    errors = [item for item in reply["findings"] if item.get("level") == "error"]
-    if any(item["code"] == "kernel-hang" for item in errors):
+def _weigh(shape: Shape, ends: Ends, folder: Path, ended: Ended, work: Path) -> tuple[str, str]:
+    reply = Holed.model_validate(ended.reply)
+    if ended.error:
+        return NOT_RUN, ended.error
+    if reply.error is not None:
+        return NOT_RUN, f"{reply.error.code}: {reply.error.message}"
+    if reply.left:
+        return NOT_RUN, reply.left
+    errors = [item for item in reply.findings if item.level is Level.ERROR]
+    if any(item.code == "kernel-hang" for item in errors):
         return NOT_RUN, "the time was up"
     if errors:
-        return WRONG, f"{errors[0]['code']}: {errors[0]['message']}"
-    if not reply["completed"]:
+        return WRONG, f"{errors[0].code}: {errors[0].message}"
+    if not reply.completed:
         return WRONG, "the kernel did not run to its end"
     said = _compare(shape, ends, folder, work)
-    where = "first and last {filled} of {size} slices along dimension {dim}".format_map(ends)
-    how = f"{where} ({WAYS[ends['way']]}), {reply['cores']}"
+    where = f"first and last {ends.filled} of {ends.size} slices along dimension {ends.dim}"
+    how = f"{where} ({WAYS[ends.way]}), {reply.cores}"
     return (WRONG, f"{said} in the {how}") if said else (RIGHT, how)
 
 
-def _compare(shape: Shape, ends: dict[str, Any], folder: Path, work: Path) -> str:
+def _compare(shape: Shape, ends: Ends, folder: Path, work: Path) -> str:
     """What is wrong at the slices; "" when nothing."""
-    leaves = [piece for leaf in ends["outputs"] for _, piece in leaf["runs"]]
-    wanted = [wire.get(leaf, folder) for leaf in leaves]
-    found = [wire.get(leaf | {"tensor": f"piece{at}.bin"}, work) for at, leaf in enumerate(leaves)]
-    if "limit" in ends:
+    known = [piece.file for item in ends.outputs for piece in item.pieces]
+    left = [item.model_copy(update={"file": f"piece{at}.bin"}) for at, item in enumerate(known)]
+    wanted, found = [read(item, folder) for item in known], [read(item, work) for item in left]
+    if ends.limit is not None:
         gap = float((wanted[0].double() - found[0].double()).abs().max())
-        return "" if gap <= ends["limit"] else f"off by {gap:.3g}, {ends['limit']:.3g} is allowed"
-    golden = [wire.get(piece, folder) for piece in ends["goldens"]] if ends.get("goldens") else None
+        return "" if gap <= ends.limit else f"off by {gap:.3g}, {ends.limit:.3g} is allowed"
+    golden = [read(item, folder) for item in ends.goldens] or None
     return _joined(shape.rule, wanted, found, golden)
 
 

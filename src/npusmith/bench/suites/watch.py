@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 import npusmith
-from npusmith.errors import NpusmithError
+from npusmith.bench.suites.orders import Orders
 from npusmith.sandbox.folder import ENDLESS, folder_bytes
 
 _POLL = 0.1
-_MOST_LINES = 12
 _REPLY_BYTES = 64 << 20
 _FREE_BYTES = 256 << 20  # what a candidate must leave of the disk
 _START = (
@@ -42,7 +43,7 @@ class Ended:
 
 
 def run_watched(
-    name: str, orders: dict[str, Any], folder: Path, *, seconds: float, disk_bytes: int
+    name: str, orders: Orders, folder: Path, *, seconds: float, disk_bytes: int
 ) -> Ended:
     """Run `main` of the module `name` beside this one with `orders` on standard input.
 
@@ -62,7 +63,8 @@ def run_watched(
     assert process.stdin is not None
     try:
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps({**orders, "folder": str(folder)}).encode())
+            asked = orders.model_copy(update={"folder": str(folder)})
+            process.stdin.write(asked.model_dump_json().encode())
             process.stdin.close()
         why = _wait(process, folder, start + seconds, disk_bytes)
     finally:
@@ -104,25 +106,12 @@ def _reply(folder: Path, code: int, spent: float) -> Ended:
     return Ended({}, f"the unit's process ended ({code}) {said[-1] if said else ''}".strip(), spent)
 
 
-def read_orders() -> dict[str, Any]:
+def read_orders() -> Orders:
     """The orders, in the process that works."""
-    orders: dict[str, Any] = json.loads(sys.stdin.buffer.read())
-    return orders
+    return Orders.model_validate_json(sys.stdin.buffer.read())
 
 
-def told_error(error: NpusmithError) -> dict[str, Any]:
-    """An error on its way out: of a compile, every line that the compiler complained about."""
-    record = error.record()
-    rows = record.get("errors")
-    lines = [
-        f"{Path(str(row['file'])).name}:{row['line']}: {row['message']}"[:300]
-        for row in (rows if isinstance(rows, list) else [])[:_MOST_LINES]
-    ]
-    lines = lines or [line for line in error.seen.splitlines() if line][:_MOST_LINES]
-    return {"code": error.code, "message": error.message, "lines": lines}
-
-
-def leave_reply(folder: Path, reply: dict[str, Any]) -> None:
+def leave_reply(folder: Path, reply: BaseModel) -> None:
     fresh = folder / ".reply"
-    fresh.write_text(json.dumps(reply), encoding="utf-8", errors="backslashreplace")
+    fresh.write_text(reply.model_dump_json(), encoding="utf-8", errors="backslashreplace")
     fresh.replace(folder / "reply.json")

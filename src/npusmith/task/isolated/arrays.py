@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,32 @@ _WIDE: dict[str, np.dtype[Any]] = {
 _DEEP = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Nested arguments as data: a tree (see `values`), and the arrays of its tensors in order."""
+
+    tree: Tree
+    tensors: Sequence[Array] = ()
+
+    def blobs(self) -> list[Any]:
+        return [raw(array) for array in self.tensors]
+
+
 def numpy_type(name: str) -> np.dtype[Any]:
     """The array type of one of PyTorch's types; ValueError."""
     return _WIDE[name] if name in _WIDE else DType(name).numpy
 
 
-def leaf(number: int, array: Array, dtype: str = "") -> Tree:
-    """The tree of a contiguous tensor whose bytes are piece `number`."""
+def width(name: str) -> int:
+    """Bytes of an element; 4 for a type that nobody here knows."""
+    try:
+        return int(numpy_type(name).itemsize)
+    except ValueError:
+        return 4
+
+
+def leaf(number: int, array: Any, dtype: str = "") -> Tree:
+    """The tree of a contiguous tensor whose bytes are piece `number`; of an array, or PyTorch's."""
     steps = [math.prod(array.shape[at + 1 :]) for at in range(array.ndim)]
     name = dtype or _name(array.dtype)
     return {"tensor": number, "at": 0, "shape": list(array.shape), "stride": steps, "dtype": name}

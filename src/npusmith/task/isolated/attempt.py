@@ -26,6 +26,7 @@ from npusmith.errors import CODES
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.target.chips import Chip
 from npusmith.task.isolated import REPORT, WORDS, arrays
+from npusmith.task.isolated.arrays import Value
 from npusmith.task.trials import package_paths
 from npusmith.twin import frames
 from npusmith.twin.finding import Finding
@@ -40,17 +41,6 @@ _START = (
 _REPORT_BYTES = 16 << 20
 _LOG_CHARS = 2000
 _TICK_MS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """Nested arguments as data: a tree (see `arrays`), and the arrays of its tensors in order."""
-
-    tree: arrays.Tree
-    tensors: Sequence[Array] = ()
-
-    def blobs(self) -> list[Any]:
-        return [arrays.raw(array) for array in self.tensors]
 
 
 def init_value(settings: Value, state: Array | None = None) -> Value:

@@ -8,13 +8,16 @@ the value again in other memory. A tree is {"tensor": number of the piece, "at":
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
-Tree = dict[str, Any]
+from npusmith.task.isolated.arrays import Tree, leaf
+
 _DEEP = 32
 _ALIGN = 16
 
@@ -92,6 +95,8 @@ class _Packer:
         if isinstance(value, dict):
             return {"dict": [[self._key(key), self.tree(item, depth + 1)]
                              for key, item in value.items()]}  # fmt: skip
+        if isinstance(value, np.generic):  # a number of NumPy's is a number
+            value = value.item()
         if value is None or isinstance(value, (bool, int, float, str)):
             return {"plain": value}
         if isinstance(value, complex):
@@ -115,6 +120,32 @@ class _Packer:
             "stride": list(plain.stride()),
             "dtype": str(plain.dtype).removeprefix("torch."),
         }
+
+
+@dataclass(slots=True)
+class _Lister(_Packer):
+    """Each tensor is a piece of its own, whole and contiguous."""
+
+    tensors: list[torch.Tensor] = field(default_factory=list)
+
+    def _tensor(self, value: torch.Tensor) -> Tree:
+        plain = value.detach().to("cpu").resolve_conj().resolve_neg()
+        if plain.layout != torch.strided or plain.is_quantized:
+            return {"other": f"{value.layout} tensor"}
+        self.tensors.append(plain.contiguous())
+        return leaf(len(self.tensors) - 1, plain, str(plain.dtype).removeprefix("torch."))
+
+
+def take_apart(value: Any) -> tuple[Tree, list[torch.Tensor]]:
+    """The tree of a value, and its tensors in order."""
+    lister = _Lister()
+    return lister.tree(value), lister.tensors
+
+
+def put_together(tree: Tree, tensors: Sequence[torch.Tensor]) -> Any:
+    """The value of a tree with these tensors in order, and with the words of what is no value."""
+    rest = iter(tensors)
+    return _value(tree, lambda item: next(rest), words=True)
 
 
 def pack(value: Any, known: Sequence[Piece] = ()) -> Packed:
@@ -153,24 +184,31 @@ def hold(blobs: Sequence[bytearray], *, copy: bool) -> list[Piece]:
     return pieces
 
 
-def unpack(tree: Any, pieces: Sequence[Piece], depth: int = 0) -> Any:
+def unpack(tree: Any, pieces: Sequence[Piece]) -> Any:
     """The value of a tree that anybody may have written; ValueError for what is none."""
+    return _value(tree, partial(_tensor, pieces=pieces))
+
+
+def _value(
+    tree: Any, tensor: Callable[[Tree], torch.Tensor], depth: int = 0, *, words: bool = False
+) -> Any:
     if not isinstance(tree, dict) or depth > _DEEP:
         raise ValueError("a record that is no value")
     if "tensor" in tree:
-        return _tensor(tree, pieces)
+        return tensor(tree)
+    inner = partial(_value, tensor=tensor, depth=depth + 1, words=words)
     for key, made in (("list", list), ("tuple", tuple)):
         if isinstance(tree.get(key), list):
-            return made(unpack(item, pieces, depth + 1) for item in tree[key])
+            return made(inner(item) for item in tree[key])
     if isinstance(tree.get("dict"), list):
-        return {key: unpack(item, pieces, depth + 1) for key, item in tree["dict"]}
+        return {key: inner(item) for key, item in tree["dict"]}
     if "complex" in tree:
         return complex(*tree["complex"])
     if "torch" in tree:
         return _named(str(tree["torch"]))
-    if "other" in tree:
+    if "other" in tree and not words:
         raise ValueError(f"a value that cannot be handed over: {tree['other']}")
-    return tree.get("plain")
+    return tree.get("plain", tree.get("other"))
 
 
 def _tensor(tree: Tree, pieces: Sequence[Piece]) -> torch.Tensor:
