@@ -1,0 +1,386 @@
+"""Random modules against PyTorch: does the writer give right programs, whatever it is given?
+
+    python runs/random_modules.py [--count 500] [--seed 1] [--jobs 1] [--ops F,G] [--json FILE]
+    python runs/random_modules.py --only SEED:NUMBER          one module, and its source text
+
+A module is made from the seed and its number alone (random_modules_draw.py) out of the operations
+of random_modules_ops.py. It is captured, written as a tile program and checked; the program is
+interpreted on the captured shapes and on others that the module takes as the same graph and that
+the operator accepts. Outputs are judged as `generate` judges them (strict); what no operation has
+rounded has to be equal. A chip with 4 cores and a small buffer makes tiles short.
+
+right     every output, at all shapes tried
+wrong     an output differs, the program is illegal, or the interpreter met something undefined
+refused   the writer says that it cannot write the module (PlanError), by code and operation
+crash     any other exception
+slow      the writer took more than SLOW seconds
+unfit     PyTorch itself cannot export or run the module: nothing is said about the writer
+
+What is wrong or crashes is cut down to the first variable that shows it, and printed. `--ops`
+keeps the modules that were drawn from these families alone. Ends with 1 when anything is wrong or
+crashed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from random_modules_draw import Module, Shape, draw, families_of
+from random_modules_ops import FAMILIES, TABLE
+
+from npusmith.device.tensors import array
+from npusmith.errors import LangError, PlanError, TaskError
+from npusmith.ir.nodes import Dim, Expr, Size
+from npusmith.ir.spec import OpSpec, Source
+from npusmith.lang import check_all, interpret
+from npusmith.lang.scalars import Scalars
+from npusmith.plan import Plan, write
+from npusmith.plan.shrink import output_shapes
+from npusmith.target.chips import find_chip
+from npusmith.task.casts import Casts
+from npusmith.task.compare import difference
+from npusmith.task.error_bounds import find_bounds
+from npusmith.task.export import Captured, export_graph, warm_up
+from npusmith.task.golden import Golden
+from npusmith.task.shapes import find_classes, plan_sets
+from npusmith.task.tolerance import DEFAULT, compare
+from npusmith.task.user import Inputs, build_model, load_file, run_model
+
+CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
+SLOW = 10.0  # seconds
+MOST_ELEMENTS = 20_000  # of all inputs at other shapes
+MORE_SETS = 4  # other shapes that are tried until one can be judged
+OUTCOMES = ("right", "wrong", "refused", "crash", "slow", "unfit")
+BAD = ("wrong", "crash")
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one module."""
+
+    id: str
+    outcome: str
+    cause: str = ""  # refused: code and operation; wrong and crash: what was seen first
+    detail: str = ""
+    sets: int = 0  # shapes at which its outputs were compared
+    source: str = ""
+    least: str = ""  # the source that is left when it is cut down
+
+
+class Wrong(Exception):
+    """The first thing that is not as PyTorch has it."""
+
+
+class Crash(Exception):
+    """An exception that npusmith does not raise on purpose."""
+
+
+class Unfit(Exception):
+    """The reference says nothing at these shapes."""
+
+
+# ------------------------------------------------------------------------------------- one module
+
+
+def judge(module: Module) -> Outcome:
+    """The outcome of one module; never raises."""
+    made = _outcome(module)
+    least = cut_down(module, made.outcome).source() if made.outcome in BAD else ""
+    return replace(made, source=module.source(), least=least)
+
+
+def cut_down(module: Module, outcome: str) -> Module:
+    """The module of the first variable that ends in the same way, or of as few outputs as do."""
+    targets = [name for line in module.lines for name in line.targets]
+    for name in targets:
+        if _ends(module.only((name,)), outcome):
+            return module.only((name,))
+    for name in module.outputs:
+        fewer = module.only(tuple(item for item in module.outputs if item != name))
+        if _ends(fewer, outcome):
+            module = fewer
+    return module
+
+
+def _ends(module: Module, outcome: str) -> bool:
+    usable = bool(module.inputs and module.outputs)
+    return usable and _outcome(module).outcome == outcome
+
+
+def _outcome(module: Module) -> Outcome:
+    try:
+        case = Case(module)
+    except TaskError as error:
+        return Outcome(module.id, "unfit", error.code, error.message)
+    start = time.monotonic()
+    try:
+        plan = _ours(lambda: write(case.captured.graph, "random_custom", CHIP))
+        slow = time.monotonic() - start > SLOW
+        sets = case.check(plan)
+    except PlanError as error:
+        if time.monotonic() - start > SLOW:
+            return Outcome(module.id, "slow", f"refused after more than {SLOW:.0f} s")
+        return Outcome(module.id, "refused", f"{error.code} {_operation(error)}", error.message)
+    except Wrong as error:
+        return Outcome(module.id, "wrong", str(error).partition("\n")[0], str(error))
+    except Unfit as error:
+        return Outcome(module.id, "unfit", "reference", str(error))
+    except Crash as error:
+        return Outcome(module.id, "crash", str(error), "".join(traceback.format_exception(error)))
+    if slow:
+        return Outcome(module.id, "slow", f"written after more than {SLOW:.0f} s", sets=sets)
+    return Outcome(module.id, "right", sets=sets)
+
+
+def _ours(do: Callable[[], Result]) -> Result:
+    """What that gives; an exception that is no message of npusmith's own is a Crash."""
+    try:
+        return do()
+    except (PlanError, LangError):
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise Crash(said) from error
+
+
+def _operation(error: PlanError) -> str:
+    word = error.message.partition(" ")[0]
+    return word if word.startswith("aten.") else error.message[:60]
+
+
+class Case:
+    """A module that was captured, and the program that is held against it."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.path = f"random_{module.seed}_{module.number}.py"
+        self.model = build_model(load_file(self.path, module.source()), self.path, module.number)
+        self.inputs = module.draw_inputs()
+        self.golden = Golden(self.model, self.path)
+        run_model(self.model, self.inputs.args(), self.path)
+        self.captured: Captured = export_graph(self.model, self.inputs, self.path)
+
+    def check(self, plan: Plan) -> int:
+        """At how many shapes the program was judged; raises Wrong at the first that it fails."""
+        if errors := _ours(lambda: check_all(plan.program, CHIP)):
+            raise Wrong(f"illegal program: {errors[0].code}\n{errors[0]}")
+        self._judge(plan, self.inputs)
+        for shapes in self._others(plan.spec):
+            try:
+                self._judge(plan, self.module.draw_inputs(shapes))
+            except Unfit:
+                continue
+            return 2
+        return 1
+
+    def _others(self, spec: OpSpec) -> Iterator[list[Shape]]:
+        """Other shapes that the module takes as the same graph and the operator accepts."""
+        own = self.inputs.shapes
+        free, _ = find_classes(own, self._refusal)
+        seed = self.module.number
+        sets = [shapes for _, shapes in plan_sets(own, free, MOST_ELEMENTS, seed)]
+        random.Random(seed).shuffle(sets)
+        for shapes in sets[:MORE_SETS]:
+            if is_legal(spec, self._kernel_shapes(spec, shapes)) and self._is_same(shapes):
+                yield shapes
+
+    def _refusal(self, shapes: list[Shape]) -> str:
+        try:
+            run_model(self.model, self.module.draw_inputs(shapes).args(), self.path)
+        except TaskError as error:
+            return error.message
+        return ""
+
+    def _is_same(self, shapes: list[Shape]) -> bool:
+        try:
+            other = export_graph(self.model, self.module.draw_inputs(shapes), self.path)
+        except TaskError:
+            return False
+        return not difference(self.captured.graph, other.graph)
+
+    def _kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> list[Shape]:
+        held = self.captured.values
+        return [
+            shapes[port.position] if port.source is Source.USER else tuple(held[port.target].shape)
+            for port in spec.inputs
+        ]
+
+    def _judge(self, plan: Plan, inputs: Inputs) -> None:
+        """All outputs on these inputs."""
+        at = ", ".join("x".join(map(str, shape)) or "scalar" for shape in inputs.shapes)
+        try:
+            with Casts() as casts:
+                natives = run_model(self.model, inputs.args(), self.path)
+        except TaskError as error:
+            raise Unfit(error.message) from error
+        if casts.undefined:
+            raise Unfit("a float becomes an integer that cannot hold it")
+        goldens, _ = self.golden.run(inputs, natives)
+        held, given = self.captured.values, inputs.tensors
+        arrays = [
+            array(given[port.position] if port.source is Source.USER else held[port.target])
+            for port in plan.spec.inputs
+        ]
+        shapes = _ours(lambda: output_shapes(plan.spec, [item.shape for item in arrays]))
+        wanted = [tuple(item.shape) for item in natives]
+        if list(shapes) != wanted:
+            raise Wrong(f"shapes of outputs are {list(shapes)}, PyTorch has {wanted}\nat {at}")
+        outputs = [(s, port.dtype) for s, port in zip(shapes, plan.spec.outputs, strict=True)]
+        try:
+            found = _ours(lambda: interpret(plan.program, CHIP, arrays, outputs))
+        except LangError as error:
+            raise Wrong(f"interpreter: {error.code}: {error.message}\nat {at}\n{error}") from error
+        bounds: list[Any] = find_bounds(self.model, inputs, natives, goldens, self.path)
+        bounds = [item.numpy() for item in bounds] or [None] * len(natives)
+        for i, name in enumerate(self.module.outputs):
+            native, golden = array(natives[i]), goldens[i].numpy()
+            if name in self.module.exact:
+                said = unequal(found[i], native)
+            else:
+                said = _apart(found[i], native, golden, bounds[i])
+            if said:
+                raise Wrong(f"output {i}: {said}\nat {at}")
+
+
+Array = np.ndarray[Any, Any]
+
+
+def _apart(found: Array, native: Array, golden: Array, bound: Array | None) -> str:
+    """The strict profile's message; "" where the output is right.
+
+    Where PyTorch's own answer does not pass (float64 does not round where the module says so),
+    float64 is no measure, and PyTorch's answer stands in for it.
+    """
+    measure = golden if compare(native, native, golden, DEFAULT, bound).passed else None
+    return compare(found, native, measure, DEFAULT, bound).message
+
+
+def unequal(found: Array, native: Array) -> str:
+    """Where values that nothing rounds differ; NaN equals NaN, and 0 equals -0."""
+    if found.shape != native.shape or found.dtype != native.dtype:
+        return (
+            f"{found.dtype}{list(found.shape)} where {native.dtype}{list(native.shape)} is expected"
+        )
+    same = (found == native) | ((found != found) & (native != native))
+    if same.all():
+        return ""
+    first = int(np.flatnonzero(~same.reshape(-1))[0])
+    spot = [int(i) for i in np.unravel_index(first, native.shape)]
+    wrong = int(np.count_nonzero(~same))
+    return (
+        f"{wrong} of {native.size} elements are not equal; first at {spot}: "
+        f"{found.reshape(-1)[first]} where {native.reshape(-1)[first]} is expected"
+    )
+
+
+def is_legal(spec: OpSpec, shapes: Sequence[Shape]) -> bool:
+    """Does the operator accept inputs of these shapes?"""
+    known = {port.name: shape for port, shape in zip(spec.inputs, shapes, strict=True)}
+
+    def leaf(expr: Expr) -> int:
+        match expr:
+            case Dim(tensor, index):
+                return known[tensor][index]
+            case Size(tensor):
+                return int(np.prod(known[tensor], dtype=np.int64))
+        raise AssertionError(expr)
+
+    scalars = Scalars({}, leaf, lambda code, message: LangError(code, message))
+    return spec.legal is not None and all(scalars.value(expr) for expr in spec.legal)
+
+
+# ---------------------------------------------------------------------------------------- all of it
+
+
+def modules(seed: int, families: Sequence[str]) -> Iterator[Module]:
+    """Those of that seed which were drawn from these families alone."""
+    chosen = (n for n in count() if set(families_of(seed, n, TABLE)) <= set(families))
+    return (draw(seed, number, TABLE) for number in chosen)
+
+
+def run(seed: int, wanted: int, families: Sequence[str], jobs: int = 1) -> Iterator[Outcome]:
+    """Outcomes in the order of the numbers."""
+    chosen = islice(modules(seed, families), wanted)
+    if jobs == 1:
+        yield from map(judge, chosen)
+        return
+    with ProcessPoolExecutor(jobs, initializer=_alone) as pool:
+        yield from pool.map(judge, chosen, chunksize=4)
+
+
+def _alone() -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # of PyTorch, of rows that are too short for a variance
+    warm_up()
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many of each outcome, and the causes by number."""
+    total = Counter(item.outcome for item in outcomes)
+    every = max(len(outcomes), 1)
+    lines = [f"{name:8} {total[name]:5} {total[name] / every:6.1%}" for name in OUTCOMES]
+    lines.append(f"{'judged at other shapes too':26} {sum(item.sets > 1 for item in outcomes)}")
+    for name in ("refused", "slow", "unfit"):
+        causes = Counter(item.cause for item in outcomes if item.outcome == name)
+        lines += [f"{name}: {cause}  {times}" for cause, times in causes.most_common()]
+    return "\n".join(lines)
+
+
+def shown(item: Outcome) -> str:
+    """A wrong or crashed module, as an issue wants it."""
+    return f"--- {item.id} {item.outcome}: {item.cause}\n{item.detail}\n\n{item.least}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", metavar="SEED:NUMBER")
+    parser.add_argument("--ops", default=",".join(FAMILIES), help=", ".join(FAMILIES))
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="one outcome a line, as they come"
+    )
+    args = parser.parse_args()
+    families = args.ops.split(",")
+    if unknown := set(families) - set(FAMILIES):
+        parser.error(f"no families: {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
+    _alone()
+    outcomes = []
+    if args.only:
+        seed, _, number = args.only.partition(":")
+        module = draw(int(seed), int(number), TABLE)
+        print(module.source())
+        results: Iterator[Outcome] = iter([judge(module)])
+    else:
+        results = run(args.seed, args.count, families, args.jobs)
+    with (args.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
+        for item in results:
+            outcomes.append(item)
+            print(json.dumps(asdict(item)), file=lines, flush=True)
+            if item.outcome in BAD:
+                print(shown(item), flush=True)
+    print(summary(outcomes))
+    return int(any(item.outcome in BAD for item in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
