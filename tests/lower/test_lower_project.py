@@ -7,6 +7,7 @@ import importlib
 import json
 import runpy
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,28 @@ def test_model_new_passes_users_tensors_and_parameters(chip: Chip) -> None:
     text = files(chip, task_source=plain)["model_new.py"]
     assert "def forward(self, data):" in text
     assert "return custom_ops_lib.add_custom(data, self.fc.weight)" in text
+
+
+def test_model_new_refuses_other_numbers_than_those_of_the_kernel(
+    chip: Chip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    source = MODEL.replace("x, dim", "x, dim=1, *, scale=float('inf')")
+    text = files(chip, task_source=source, literals=(1, float("inf")))["model_new.py"]
+    calls = types.SimpleNamespace(add_custom=lambda x, w: x)
+    monkeypatch.setitem(sys.modules, "custom_ops_lib", calls)
+    space: dict[str, Any] = {}
+    exec(text, space)
+    model, x = space["ModelNew"](), torch.ones(2, 3)
+    model.fc = torch.nn.Linear(3, 1)
+    assert model(x) is x and model(x=x, dim=1) is x and model(dim=1, x=x) is x
+    with pytest.raises(ValueError, match=r"serves \[1, inf\] besides tensors, not \[0, inf\]"):
+        model(x, 0)
+    with pytest.raises(ValueError, match=r"not \[1, 2.0\]"):
+        model(x, scale=2.0)
+    unknown = files(chip, task_source=source)["model_new.py"]
+    assert "served" not in unknown
 
 
 def test_model_new_returns_a_tuple_where_the_model_does(chip: Chip) -> None:

@@ -73,6 +73,18 @@ def test_a_size_of_an_input_that_the_kernel_does_not_take_is_refused_at_once(
     assert error.value.code == "plan-fixed-size"
 
 
+def test_a_graph_knows_the_numbers_that_forward_was_called_with(
+    write_task: Callable[..., object],
+) -> None:
+    text = (
+        "class Model(nn.Module):\n"
+        "    def forward(self, x, alpha, shift=(1, 2.5), *, mode='sum'):\n"
+        "        return x * alpha + shift[1]\n"
+        "def get_inputs():\n    return [torch.randn(6, 40), 3.0]\n"
+    )
+    assert outline(write_task(text=text)).literals == (3.0, 1, 2.5, "sum")  # type: ignore[arg-type]
+
+
 def test_nan_in_a_graph_is_the_same_at_every_size(write_task: Callable[..., object]) -> None:
     forward = "return F.kl_div(x.log_softmax(-1), y, reduction='sum')"
     task = write_task(forward=forward, inputs="[torch.randn(6, 40), torch.rand(6, 40)]")

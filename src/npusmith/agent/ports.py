@@ -17,6 +17,7 @@ from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.plan.fixed_sizes import fixed_sizes
 from npusmith.plan.names import tensor_name
+from npusmith.task.graph import Literals
 from npusmith.task.prepared import Prepared
 
 _SOURCES = {
@@ -39,6 +40,7 @@ class Ports:
     source: str  # text of the task
     type: str = ""  # of the operator, where somebody else's binding has fixed it
     fixed: tuple[Expr, ...] = ()  # sizes that the model's arithmetic has as numbers
+    literals: tuple[Literals, ...] | None = None  # OpSpec's
 
     def lines(self) -> list[str]:
         """The list for a prompt."""
@@ -84,6 +86,7 @@ class Ports:
         return OpSpec(
             self.operator, tuple(given[name] for name in names), outputs, self.source,
             single_output=len(outputs) == 1, type=self.type, legal=self.fixed,
+            literals=self.literals,
         )  # fmt: skip
 
     def serves(self, spec: OpSpec) -> bool:
@@ -138,7 +141,9 @@ def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
     dynamic = all(dim is not None for row in dims for dim in row)
     operator = entry_name(op_type) if op_type else operator_name(prepared.name)
     fixed = tuple(fixed_sizes(graph, inputs))
-    return Ports(operator, inputs, outputs, dynamic, prepared.task.text, op_type, fixed)
+    return Ports(
+        operator, inputs, outputs, dynamic, prepared.task.text, op_type, fixed, graph.literals
+    )
 
 
 @dataclass(frozen=True, slots=True)

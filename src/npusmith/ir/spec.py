@@ -48,6 +48,7 @@ class OpSpec:
     `legal`: what holds for every shape that the kernel serves, comparisons over input shapes
     (`y.shape[0] == x.shape[0]`), besides the ranks of the ports' shapes. Host code, bindings and
     the README refuse what breaks one of them. None: nothing is known, and nothing is checked.
+    `literals`: the numbers that forward was captured with; ModelNew refuses others. None: the same.
     """
 
     name: str
@@ -58,6 +59,7 @@ class OpSpec:
     summary: str = ""
     type: str = ""
     legal: tuple[Expr, ...] | None = None
+    literals: tuple[int | float | bool | str | None, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", entry_name(self.type or operator_type(self.name)))

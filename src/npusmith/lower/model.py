@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Sequence
 
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.lower.render import render
@@ -22,9 +24,20 @@ def model_file(spec: OpSpec) -> str:
         parameters=names,
         call=f"custom_ops_lib.{spec.name}({call})",
         gathers=not plain and bool(positions),
+        literals=None if spec.literals is None else _list(spec.literals),
         wraps=len(spec.outputs) == 1 and not spec.single_output,
         several=len(spec.outputs) > 1,
     )
+
+
+def _list(values: Sequence[object]) -> str:
+    """As Python text; infinities and NaN have no literal there."""
+    return f"[{', '.join(map(_literal, values))}]"
+
+
+def _literal(value: object) -> str:
+    whole = not isinstance(value, float) or math.isfinite(value)
+    return repr(value) if whole else f'float("{value}")'
 
 
 def _argument(port: Port, names: list[str]) -> str:

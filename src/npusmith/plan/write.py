@@ -66,7 +66,8 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
         raise PlanError("plan-fixed-size", f"{lost} is a number in the model's arithmetic")
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
-    spec = replace(plan.spec, legal=(*(plan.spec.legal or ()), *fixed)) if fixed else plan.spec
+    legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
+    spec = replace(plan.spec, legal=legal, literals=graph.literals)
     return replace(plan, spec=spec, notes=(*plan.notes, *notes))
 
 

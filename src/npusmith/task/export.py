@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 import linecache
 import operator
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
 
 from npusmith.errors import Place, TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
-from npusmith.task.user import Inputs, Tensor, dtype_name, known_dtype, short_path, user_code
+from npusmith.task.user import (
+    Inputs,
+    Literals,
+    Tensor,
+    dtype_name,
+    known_dtype,
+    short_path,
+    user_code,
+)
 
 _KINDS = {
     InputKind.PARAMETER: "parameter",
@@ -70,7 +80,19 @@ def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
         if _op_name(node).startswith(_CHECKS):
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
-    return _read_program(program, inputs, path, eager)
+    captured = _read_program(program, inputs, path, eager)
+    graph = captured.graph.model_copy(update={"literals": _literals(model, inputs)})
+    return replace(captured, graph=graph)
+
+
+def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:
+    """The arguments of forward that are no tensors, in the order of its parameters."""
+    given = inspect.signature(model.forward).bind(*inputs.args(lambda tensor: tensor))
+    given.apply_defaults()
+    leaves = pytree.tree_flatten(list(given.arguments.values()))[0]
+    found = tuple(leaf for leaf in leaves if not isinstance(leaf, torch.Tensor))
+    plain = all(isinstance(leaf, Literals) and leaf == leaf for leaf in found)  # nor NaN
+    return found if plain else None
 
 
 def _plainly(error: TaskError) -> TaskError:

@@ -78,6 +78,8 @@ class Graph(BaseModel):
     eager: tuple[Node, ...] = ()
     # Axes of user inputs (position, axis) whose sizes are numbers in the nodes: fixed_sizes.py
     fixed: tuple[tuple[int, int], ...] = ()
+    # What forward was called with besides tensors, defaults included; None where that is no data
+    literals: tuple[Literals, ...] | None = None
 
     def spec(self, name: str) -> TensorSpec:
         """Shape and dtype of an input or node."""
