@@ -9,10 +9,10 @@ import pytest
 # quick to write, of different kinds
 SAMPLE = (
     "activation/softmax@true", "broadcast/clamp_broadcast@small.float16", "examples/gelu@true",
-    "examples/mhc_post@true", "few_rows/softmax@4x65536", "loss/mse_loss@true",
+    "examples/swish_fp16@true", "few_rows/softmax@4x65536", "loss/mse_loss@true",
     "math/cumsum@true", "normalization/layer_norm@true", "optimizer/adam@true",
     "pooling/max_pooling_1d@true", "reduce/mean_reduction_over_a_dimension@true",
-    "examples/swish_fp16@true",
+    "mhc/mhc_post@1024x4x5120",
 )  # fmt: skip
 
 
