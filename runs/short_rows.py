@@ -105,7 +105,7 @@ def time_of(graph: Graph, chip: Chip) -> float:
 def measure(name: str, shape: tuple[int, int], chip: Chip) -> Row:
     model, make = CASES[name]
     graph = graph_of(model, make(*shape))
-    with mock.patch("npusmith.plan.write.with_quicker", return_value=None):
+    with mock.patch("npusmith.plan.write_kernel.with_quicker", return_value=None):
         general = time_of(graph, chip)
     tall, least = time_of(graph, chip), roof(graph, chip).bound_us
     return {

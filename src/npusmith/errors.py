@@ -653,6 +653,12 @@ _PLAN: list[Code] = _rows(
         "split the module in two",
     ),
     (
+        "plan-queues",
+        "More buffers are loaded, or stored, by one kernel than the chip has queues for.",
+        "at most 8 loaded buffers and 8 stored ones",
+        "fewer inputs or outputs in one module",
+    ),
+    (
         "plan-no-output",
         "The graph has no output to compute.",
         "a module that returns at least one tensor",

@@ -34,6 +34,11 @@ class Atom:
     pinned: bool = False  # the size is 1 in every shape that the kernel serves
     model: bool = False  # the size is a number in the model, not one of an input's shape
     free: bool = False  # made by expand or full: the captured graph holds only its size
+    fixed: bool = False  # right for the captured size only, because the model has it as a number
+
+    def fix(self) -> None:
+        for leaf in _leaves((self,)):
+            leaf.fixed = True
 
 
 def leaves(dim: Iterable[Atom]) -> Dim:
@@ -104,6 +109,7 @@ def _merge(one: Atom, two: Atom) -> None:
     if one is two:
         return
     two.same = one
+    one.fixed = one.fixed or two.fixed
     one.pinned = one.pinned or two.pinned
     one.model = one.model and two.model
     one.free = one.free and two.free
@@ -111,7 +117,10 @@ def _merge(one: Atom, two: Atom) -> None:
 
 def split(atom: Atom, size: int) -> tuple[Atom, Atom]:
     """Replace a loop by two nested ones, the outer of the given size."""
-    atom.pieces = (Atom(size, model=atom.model), Atom(atom.size // size, model=atom.model))
+    outer, inner = (
+        Atom(part, model=atom.model, fixed=atom.fixed) for part in (size, atom.size // size)
+    )
+    atom.pieces = (outer, inner)
     return atom.pieces
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -19,7 +20,7 @@ from npusmith.ir.nodes import (
     Stmt,
     Store,
 )
-from npusmith.ir.walk import values
+from npusmith.ir.walk import names, operands, values
 from npusmith.plan.dag import Value
 
 
@@ -48,6 +49,7 @@ class Temp:
     hint: str = ""  # what the buffer holds, for its name
     lanes: int = 0
     share: int = 1  # a wide one holds this part of a tile: 1 / share
+    times: int = 1  # ... or so many tiles
 
 
 @dataclass(slots=True)
@@ -79,14 +81,29 @@ def staged(items: list[Stmt]) -> tuple[Stmt, ...]:
     """Sort a list into stages: between two loops first loads, then computing, then stores."""
     result: list[Stmt] = []
     segment: list[Stmt] = []
+    read: set[str] = set()  # scalars that this segment takes from buffers
     for item in items:
-        if _plain(item):
+        if _plain(item) and not (read and _early(item) and read & set(_names(item))):
             segment.append(item)
+            if isinstance(item, Assign) and _reads(item):
+                read.add(item.target)
+        elif _plain(item):
+            result += _stages(segment)
+            segment, read = [item], set()
         else:
             result += _stages(segment)
             result.append(item)
-            segment = []
+            segment, read = [], set()
     return (*result, *_stages(segment))
+
+
+def _early(item: Stmt) -> bool:
+    """Whether it comes before the operations of its segment."""
+    return isinstance(item, Load) or (isinstance(item, Assign) and not _reads(item))
+
+
+def _names(item: Stmt) -> Iterator[str]:
+    return (name for expr in operands(item) for name in names(expr))
 
 
 def _plain(item: Stmt) -> bool:

@@ -15,6 +15,9 @@ from enum import Enum
 from typing import Any
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
+
+EXACT = 1 << 24  # float32 holds every integer below this
 
 Axis = Any  # an Atom while the graph is read, a group number afterwards
 
@@ -34,7 +37,9 @@ class Value:
     op is "load" (text: the input's name), "const" (number), "count" (elements along axes, minus
     number), "index" (position along axes), "reduce" (text: sum, prod, max or min; over axes),
     "running" (text: sum or prod; along axes; mode: forward, reverse or exclusive),
-    "narrow" (rounded to dtype and back), or an operation on args.
+    "narrow" (rounded to dtype and back), "at" (the argument where `axes` have the values that
+    `index` says; the first parts[0] axes share the first of these, and so on), or an operation on
+    args.
     """
 
     op: str
@@ -45,6 +50,8 @@ class Value:
     dtype: DType | None = None
     kind: Kind = Kind.FLOAT
     mode: str = ""
+    index: tuple[Expr, ...] = ()
+    parts: tuple[int, ...] = ()
 
 
 COMPARES = ("lt", "gt", "eq", "le", "ge")
@@ -68,15 +75,17 @@ class Dag:
         dtype: DType | None = None,
         kind: Kind = Kind.FLOAT,
         mode: str = "",
+        index: tuple[Expr, ...] = (),
+        parts: tuple[int, ...] = (),
     ) -> Value:
         if op in COMMUTES and args[0].op == "const":
             args = (args[1], args[0])
         simpler = _simplify(self, op, args, kind)
         if simpler is not None:
             return simpler
-        key = (op, args, repr(number), text, axes, dtype, kind, mode)
+        key = (op, args, repr(number), text, axes, dtype, kind, mode, index, parts)
         if key not in self.seen:
-            self.seen[key] = Value(op, args, number, text, axes, dtype, kind, mode)
+            self.seen[key] = Value(op, args, number, text, axes, dtype, kind, mode, index, parts)
         return self.seen[key]
 
     # ------------------------------------------------------------------------------------ leaves
@@ -278,3 +287,54 @@ def _one_minus(dag: Dag, value: Value) -> Value | None:
 def logistic(dag: Dag, a: Value) -> Value:
     """1 / (1 + e**-a): right at both infinities, no cancellation."""
     return dag.inverse(dag.shifted(dag.unary("exp", dag.neg(a)), 1.0))
+
+
+def quotient_of(dag: Dag, op: str, a: Value, b: Value) -> Value:
+    """Floor division or remainder of integers below 2**22: float32 divides them exactly enough."""
+    whole = dag.unary("floor", dag.div(a, b))
+    return whole if op == "floordiv" else dag.sub(a, dag.mul(b, whole))
+
+
+_INTEGERS = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
+_WHOLE = ("add", "sub", "max", "min", "abs", "floordiv", "mod", "at", "floor")
+
+
+def small_integer(value: Value) -> bool:
+    """Whether float32 holds a value's integer exactly, as long as nothing has 2**22 elements."""
+    match value.op:
+        case "const":
+            return value.number == int(value.number) and abs(value.number) < EXACT
+        case "index" | "place" | "count":
+            return True
+        case "select":
+            return all(small_integer(arg) for arg in value.args[1:])
+        case "reduce":
+            return value.text in ("max", "min") and small_integer(value.args[0])
+        case "load" | "fetch":
+            return value.dtype in _INTEGERS
+        case "mul":
+            factors = [
+                arg
+                for arg in value.args
+                if arg.op in ("count", "place") or (arg.op == "const" and abs(arg.number) <= 64)
+            ]
+            return bool(factors) and all(small_integer(arg) for arg in value.args)
+        case op if op in _WHOLE:
+            return all(small_integer(arg) for arg in value.args)
+        case _:
+            return False
+
+
+def natural(value: Value) -> bool:
+    """Whether an integer is certainly not negative."""
+    match value.op:
+        case "const":
+            return value.number >= 0
+        case "index" | "place" | "count" | "abs" | "mod":
+            return True
+        case "add" | "mul" | "min" | "floordiv":
+            return all(natural(arg) for arg in value.args)
+        case "max":
+            return any(natural(arg) for arg in value.args)
+        case _:
+            return False

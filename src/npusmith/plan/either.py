@@ -30,8 +30,9 @@ from npusmith.ir.nodes import (
     Store,
 )
 from npusmith.ir.text import show_expr
-from npusmith.ir.walk import names, statements
+from npusmith.ir.walk import statements
 from npusmith.plan.block import Part
+from npusmith.plan.host import in_order
 from npusmith.plan.pack import rename
 
 _CORES = "cores"
@@ -150,24 +151,8 @@ def _host(quick: Host, other: Host) -> Host:
     values = {**first, **second, _CORES: most}
     args = dict([*quick.launch.args, *other.launch.args])
     launch = replace(other.launch, cores=Name(_CORES), args=tuple(args.items()))
-    return replace(other, body=_ordered(values), launches=(launch,))
+    return replace(other, body=in_order(values), launches=(launch,))
 
 
 def _values(body: tuple[Stmt, ...]) -> dict[str, Expr]:
     return {stmt.target: stmt.value for stmt in body if isinstance(stmt, Assign)}
-
-
-def _ordered(values: dict[str, Expr]) -> tuple[Stmt, ...]:
-    """Assignments, each after those that it reads."""
-    done: dict[str, Expr] = {}
-
-    def visit(name: str) -> None:
-        if name in done or name not in values:
-            return
-        for used in names(values[name]):
-            visit(used)
-        done[name] = values[name]
-
-    for name in values:
-        visit(name)
-    return tuple(Assign(name, value) for name, value in done.items())

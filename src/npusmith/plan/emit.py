@@ -21,7 +21,7 @@ _ROUND = ("floor", "ceil", "rint", "trunc")
 
 def emit(w: Writer, path: Path, value: Value) -> None:
     """Compute `value`, whose arguments are at hand, in the last list of `path`."""
-    rule = _RULES.get(value.op, _unary)
+    rule = w.rules.get(value.op) or _RULES.get(value.op, _unary)
     rule(w, path, value)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan import maps
+from npusmith.plan import maps, moves
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, leaves, regroup, sizes
-from npusmith.plan.dag import Dag, Value
+from npusmith.plan.dag import EXACT, Dag, Value
 from npusmith.plan.maps import power
-from npusmith.plan.reader import EXACT, Reader, Result, Rule, Tensor
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.task.graph import Argument
 
 Axes = tuple[Atom, ...]
@@ -220,7 +220,7 @@ def _softened(log: bool) -> Rule:
         fn = log_softmax if log else softmax
         if not x.dims:
             return Tensor(fn(r.dag, _float(r, x), ()), (), r.dtype)
-        axis = r.axis(r.argument(1), len(x.dims))
+        axis = r.dim(r.argument(1), len(x.dims))
         return Tensor(fn(r.dag, _float(r, x), leaves(x.dims[axis])), x.dims, r.dtype)
 
     return rule
@@ -244,10 +244,10 @@ def layer_norm(r: Reader) -> Result:
 def _affine(r: Reader, x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     value, dims = x.value, x.dims
     if weight is not None:
-        dims = r.broadcast(x, weight)
+        (_, weight), dims = r.aligned(Tensor(value, dims, x.dtype), weight)
         value = r.dag.mul(value, r.floating(weight))
     if bias is not None:
-        dims = r.broadcast(x, bias)
+        (_, bias), dims = r.aligned(Tensor(value, dims, x.dtype), bias)
         value = r.dag.add(value, r.floating(bias))
     return Tensor(value, dims, x.dtype)
 
@@ -362,23 +362,20 @@ def gather(r: Reader) -> Result:
     """One element per row picked by an index: the sum of where(position == index, x, 0)."""
     x, index = r.tensor(r.argument(0)), r.tensor(r.argument(2))
     rank = len(x.dims)
-    axis = r.axis(r.argument(1), rank) if rank else 0
+    axis = r.dim(r.argument(1), rank) if rank else 0
     shape, picked = sizes(x.dims), sizes(index.dims)
     if (
         rank == 0
         or picked[axis] != 1
         or any(i != axis and shape[i] != picked[i] for i in range(rank))
     ):
-        r.refuse(
-            "plan-data-movement", "a gather of more than one element per row moves data",
-            legal="one index per row", hint="leave this gather to PyTorch",
-        )  # fmt: skip
+        return moves.gather(r)
     atoms = leaves(x.dims[axis])
     empty: Dim = ()
     other = Tensor(
         x.value, tuple(empty if i == axis else dim for i, dim in enumerate(x.dims)), x.dtype
     )
-    dims = r.broadcast(other, index)
+    (other, index), dims = r.aligned(other, index)
     place = r.dag.make("index", axes=atoms)
     hit = r.dag.compare("eq", place, r.floating(index))
     chosen = r.dag.select(hit, _float(r, x), r.dag.const(0.0))

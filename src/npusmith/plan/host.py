@@ -6,10 +6,22 @@ of the same rank. Names are handed out here; only those that the kernel reads be
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from npusmith.ir.nodes import Assign, Call, ChipFact, Const, Expr, Host, Launch, Name, ScalarFn
+from npusmith.ir.nodes import (
+    Assign,
+    Call,
+    ChipFact,
+    Const,
+    Expr,
+    Host,
+    Launch,
+    Name,
+    ScalarFn,
+    Stmt,
+)
 from npusmith.ir.walk import names
 from npusmith.plan.scalars import largest, least, product, shares
 from npusmith.plan.space import Space
@@ -17,6 +29,7 @@ from npusmith.plan.space import Space
 TILE = Name("TILE")
 FOLDS = Name("FOLDS")  # halvings that leave 8 lanes of a tile
 LEAST_TILE = Const(256)  # elements: shorter copies are all start-up time
+_DEEPEST = 12  # calls inside of each other
 STEP = Const(64)  # elements: one vector repeat of float32
 
 
@@ -109,8 +122,10 @@ class Sizes:
         cores: Expr = Const(1)
         if counts:
             most: Expr = counts[0]
-            for count in counts[1:]:
+            for at, count in enumerate(counts[1:], 1):
                 most = largest(most, count)
+                if at % _DEEPEST == 0:
+                    most = self.define(f"units_{at}", most)
             cores = largest(least(most, ChipFact("vector_cores")), Const(1))
         defined = {"cores": cores, **self.defined}
         lengths = list(self.scratch.items())
@@ -148,3 +163,19 @@ def _ordered(wanted: list[str], defined: dict[str, Expr]) -> list[str]:
     for name in wanted:
         visit(name)
     return [name for name in result if name in wanted]
+
+
+def in_order(values: Mapping[str, Expr]) -> tuple[Stmt, ...]:
+    """Assignments, each after those that it reads."""
+    done: dict[str, Expr] = {}
+
+    def visit(name: str) -> None:
+        if name in done or name not in values:
+            return
+        for used in names(values[name]):
+            visit(used)
+        done[name] = values[name]
+
+    for name in values:
+        visit(name)
+    return tuple(Assign(name, value) for name, value in done.items())

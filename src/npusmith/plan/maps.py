@@ -7,11 +7,11 @@ division rather than the approximate reciprocal, NaN and infinities as PyTorch h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.dag import Dag, Kind, Value, logistic
-from npusmith.plan.reader import EXACT, Reader, Result, Rule, Tensor
+from npusmith.plan.dag import EXACT, Dag, Kind, Value, logistic, natural, small_integer
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
 # ---------------------------------------------------------------------------- functions of values
 
@@ -185,6 +185,8 @@ def arithmetic(r: Reader, *tensors: Tensor) -> tuple[list[Value], Kind]:
         return [r.floating(item) for item in tensors], Kind.FLOAT
     if dtype is DType.INT32:
         return [r.integral(item) for item in tensors], Kind.INT
+    if dtype is DType.INT64 and all(small_integer(item.value) for item in tensors):
+        return [item.value for item in tensors], Kind.FLOAT
     if dtype is not DType.BOOL or any(item.dtype is not DType.BOOL for item in tensors):
         r.refuse(
             "plan-dtype", f"arithmetic in {dtype.value} is not written",
@@ -194,8 +196,8 @@ def arithmetic(r: Reader, *tensors: Tensor) -> tuple[list[Value], Kind]:
 
 
 def pointwise(r: Reader, tensors: tuple[Tensor, ...], fn: Callable[..., Value]) -> Tensor:
-    dims = r.broadcast(*tensors)
-    values, _ = arithmetic(r, *tensors)
+    apart, dims = r.aligned(*tensors)
+    values, _ = arithmetic(r, *apart)
     return Tensor(fn(r.dag, *values), dims, r.dtype)
 
 
@@ -261,13 +263,36 @@ def _truth_sum(r: Reader, x: Value, y: Value, factor: float) -> Value:
     return r.dag.max(x, y)
 
 
+def _integers(r: Reader, pair: Sequence[Tensor]) -> bool:
+    """Positions by a positive number: what float32 divides exactly."""
+    a, b = (item.value for item in pair)
+    return small_integer(a) and b.op == "const" and small_integer(b) and b.number > 0
+
+
+def _remainder(trunc: bool) -> Rule:
+    """Of positions only: the quotient of floats may round up to the next integer."""
+
+    def rule(r: Reader) -> Result:
+        pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
+        if not _integers(r, pair) or (trunc and not natural(pair[0].value)):
+            r.refuse("plan-dtype", "remainders are written for indices by a positive number only")
+        apart, dims = r.aligned(*pair)
+        return Tensor(r.dag.make("mod", *(item.value for item in apart)), dims, r.dtype)
+
+    return rule
+
+
 def divide(r: Reader) -> Result:
-    if r.argument(2, "rounding_mode") is not None:
+    pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
+    mode = r.argument(2, "rounding_mode")
+    if mode == "floor" and _integers(r, pair):
+        apart, dims = r.aligned(*pair)
+        return Tensor(r.dag.make("floordiv", *(item.value for item in apart)), dims, r.dtype)
+    if mode is not None:
         r.refuse(
             "plan-unsupported-op", "division that rounds its quotient is not written",
             hint="use a plain division followed by torch.floor or torch.trunc if that is meant",
         )  # fmt: skip
-    pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
     return floats(r, pair, lambda dag, a, b: dag.div(a, b))
 
 
@@ -275,7 +300,7 @@ def _compare_rule(mode: str) -> Rule:
     def rule(r: Reader) -> Result:
         a, b = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
         _check_comparable(r, a, b)
-        dims = r.broadcast(a, b)
+        (a, b), dims = r.aligned(a, b)
         return Tensor(r.dag.test(mode, r.floating(a), r.floating(b)), dims, DType.BOOL)
 
     return rule
@@ -285,6 +310,8 @@ def _check_comparable(r: Reader, a: Tensor, b: Tensor) -> None:
     """int32 and int64 go through float32: exact when one side is a number below 2**24."""
     wide = (DType.INT32, DType.INT64, DType.UINT32)
     if a.dtype not in wide and b.dtype not in wide:
+        return
+    if all(small_integer(side.value) for side in (a, b)):
         return
     for side in (a, b):
         if side.value.op == "const" and abs(side.value.number) < EXACT:
@@ -298,7 +325,7 @@ def _check_comparable(r: Reader, a: Tensor, b: Tensor) -> None:
 
 def where(r: Reader) -> Result:
     cond, a, b = (r.tensor(r.argument(i)) for i in range(3))
-    dims = r.broadcast(cond, a, b)
+    (cond, a, b), dims = r.aligned(cond, a, b)
     if r.dtype is DType.INT32:
         r.refuse("plan-dtype", "a select on int32 is not written", hint="compute in float32")
     yes, no = r.floating(a), r.floating(b)
@@ -315,7 +342,7 @@ def _logic_rule(fn: Binary, boolean_only: bool) -> Rule:
     def rule(r: Reader) -> Result:
         a, b = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
         _check_boolean(r, boolean_only, a, b)
-        dims = r.broadcast(a, b)
+        (a, b), dims = r.aligned(a, b)
         return Tensor(fn(r.dag, _truthy(r, a), _truthy(r, b)), dims, DType.BOOL)
 
     return rule
@@ -341,8 +368,8 @@ def clamp(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     low, high = r.optional(r.argument(1, "min")), r.optional(r.argument(2, "max"))
     present = [item for item in (low, high) if item is not None]
-    dims = r.broadcast(x, *present)
-    values, _ = arithmetic(r, x, *present)
+    operands, dims = r.aligned(x, *present)
+    values, _ = arithmetic(r, *operands)
     value, bounds = values[0], values[1:]
     if low is not None:
         value = r.dag.max(value, bounds.pop(0))
@@ -403,6 +430,8 @@ RULES: dict[str, Rule] = {
     **{name: _binary_rule(fn, exact=False) for name, fn in BINARY.items()},
     **{name: _test_rule(fn) for name, fn in TESTS.items()},
     **{mode: _compare_rule(mode) for mode in COMPARES},
+    "remainder": _remainder(trunc=False),
+    "fmod": _remainder(trunc=True),
     "add": _sum_rule(1),
     "sub": _sum_rule(-1),
     "rsub": _sum_rule(-1, swap=True),

@@ -35,6 +35,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.walk import values
+from npusmith.lower.double_buffer import MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.host import TILE
 from npusmith.target.chips import Chip
@@ -91,6 +92,7 @@ def pack(
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
+    _check_queues(kinds)
     tile = _tile(kinds, body, chip, lengths)
     buffers = [_buffer(kind, names[i], lengths) for i, kind in enumerate(kinds)]
     order = {Part.LOADED: 0, Part.THROUGH: 1, Part.STORED: 2, Part.SCRATCH: 3}
@@ -214,8 +216,8 @@ def _assign(lives: dict[str, Life], temps: dict[str, Temp]) -> list[list[str]]:
 
 
 def _alike(one: Temp, two: Temp) -> bool:
-    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share)
-    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share)
+    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share, one.times)
+    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share, two.times)
 
 
 def _names(shared: Sequence[Sequence[str]], temps: dict[str, Temp], taken: set[str]) -> list[str]:
@@ -274,7 +276,8 @@ def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip, lengths: Le
 def _bytes(temp: Temp, elements: int) -> int:
     if temp.mask:
         return max(elements // (8 if temp.wide else 2), 32)
-    return elements // temp.share * temp.dtype.bytes * (2 if temp.part in _DOUBLED else 1)
+    double = temp.part in _DOUBLED and temp.times == 1
+    return elements // temp.share * temp.times * temp.dtype.bytes * (1 + double)
 
 
 def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
@@ -295,12 +298,25 @@ def _buffer(temp: Temp, name: str, lengths: Lengths) -> Buffer:
     if temp.share > 1:
         part = Binary(BinOp.FLOORDIV, lengths.tile, Const(temp.share))
         return Buffer(name, temp.dtype, part)
+    if temp.times > 1:
+        return Buffer(name, temp.dtype, Binary(BinOp.MUL, lengths.tile, Const(temp.times)))
     if not temp.mask:
         small = Const(temp.lanes) if temp.lanes else lengths.small
         return Buffer(name, temp.dtype, lengths.tile if temp.wide else small)
     bits = lengths.tile if temp.wide else lengths.small
     length: Expr = Binary(BinOp.FLOORDIV, bits, Const(8))
     return Buffer(name, DType.UINT8, length if temp.wide else _mask_bytes(bits))
+
+
+def _check_queues(kinds: Sequence[Temp]) -> None:
+    """A chip has so many queues for buffers that are filled, or sent."""
+    for part in _DOUBLED:
+        count = sum(kind.part is part for kind in kinds)
+        if count > MOST_PER_POSITION:
+            raise PlanError(
+                "plan-queues", f"{count} buffers are {part.value} at once",
+                legal=f"at most {MOST_PER_POSITION}",
+            )  # fmt: skip
 
 
 def _mask_bytes(bits: Expr) -> Expr:

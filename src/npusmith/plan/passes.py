@@ -107,7 +107,7 @@ def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
     def visit(value: Value) -> None:
         if value in order or value.op in ("const", "count") or w.find(path, value):
             return
-        if value.op == "index" and not w.space.wide(value):
+        if value.op in ("index", "place") and not w.space.wide(value):
             return
         if value.op != "reduce":
             for arg in value.args:

@@ -27,8 +27,8 @@ def batched(r: Reader) -> Result:
         Tensor(r.floating(left), (*left.dims, EMPTY), left.dtype),
         Tensor(r.floating(right), (right.dims[0], EMPTY, *right.dims[1:]), right.dtype),
     )
-    dims = r.broadcast(*spread)
-    value = r.dag.reduce("sum", r.dag.mul(spread[0].value, spread[1].value), leaves(dims[2]))
+    (one, two), dims = r.aligned(*spread)
+    value = r.dag.reduce("sum", r.dag.mul(one.value, two.value), leaves(dims[2]))
     return Tensor(value, (dims[0], dims[1], dims[3]), r.dtype)
 
 

@@ -7,15 +7,17 @@ from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan import folds, maps, products, scans, views
+from npusmith.plan import folds, maps, moves, pools, products, scans, views
 from npusmith.plan.axes import Dims, fresh
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 
 RULES: dict[str, Rule] = {
+    **views.RULES,
+    **moves.RULES,
+    **pools.RULES,
     **maps.RULES,
     **folds.RULES,
-    **views.RULES,
     **scans.RULES,
     **products.RULES,
 }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NoReturn
 
 from npusmith.errors import Place, PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan.axes import AxisError, Dims, align
+from npusmith.ir.nodes import Expr, Name
+from npusmith.ir.walk import names
+from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
 from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.plan.index import simple
+from npusmith.plan.scalars import ZERO, plus, product, times
 from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
 
-EXACT = 1 << 24  # float32 holds every integer below this
+INDEX, SIZE, ELEMENT = "#", "|", "@"  # first letters of the names in index expressions
 
 
 class Move(str, Enum):
@@ -25,11 +29,12 @@ class Move(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Elements that stand elsewhere. Only scans read such a tensor (scans.py)."""
+    """A move that a scan can do without (scans.py)."""
 
     node: Node
     at: int  # the dimension
     move: Move
+    source: Tensor  # before the move
     missing: int = 0  # elements that a cut takes off
 
 
@@ -38,8 +43,7 @@ class Tensor:
     """The meaning of one node: an expression, the axes of each dimension, PyTorch's dtype.
 
     bool tensors are held as 1.0 and 0.0; integers other than int32 as float32, which is exact
-    below 2**24 and refused where that matters. `moved` says how the node's elements differ from
-    `value` and `dims`, which are those of the whole tensor.
+    below 2**24 and refused where that matters.
     """
 
     value: Value
@@ -60,6 +64,11 @@ class Reader:
     known: dict[str, Result] = field(default_factory=dict)
     node: Node | None = None
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
+    atoms: list[Atom] = field(default_factory=list)  # that index expressions name
+    sized: list[tuple[Atom, Expr]] = field(default_factory=list)  # sizes that follow from others
+    fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
+    to_fix: list[Dim] = field(default_factory=list)
+    elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
 
     # ----------------------------------------------------------------------------------- refusal
 
@@ -79,11 +88,7 @@ class Reader:
     def tensor(self, arg: Argument) -> Tensor:
         """The meaning of a Ref, or a number as a tensor without dimensions."""
         if isinstance(arg, Ref):
-            found = self.seen(arg)
-            if found.moved is not None:
-                why = f"dimension {found.moved.at} {found.moved.move.value}, and no scan follows"
-                raise refusal(self.graph, found.moved.node, "plan-data-movement", why)
-            return found
+            return self.seen(arg)
         if isinstance(arg, bool):
             return Tensor(self.dag.const(arg), (), DType.BOOL)
         if isinstance(arg, int):
@@ -117,7 +122,7 @@ class Reader:
             self.refuse("plan-unsupported-op", f"a list of integers was expected, not {arg!r}")
         return tuple(int(item) for item in items if isinstance(item, int))
 
-    def axis(self, arg: Argument, rank: int) -> int:
+    def dim(self, arg: Argument, rank: int) -> int:
         index = self.integers(arg)[0]
         return index + rank if index < 0 else index
 
@@ -133,6 +138,34 @@ class Reader:
                 hint="use float32, float16 or bfloat16 there, or leave this to PyTorch",
             )  # fmt: skip
         return self.node.dtype
+
+    # ------------------------------------------------------------------------ index expressions
+
+    def index(self, dim: Dim) -> Expr:
+        """The index along a dimension, as a name that stands for it."""
+        result: Expr = ZERO
+        for atom in leaves(dim):
+            result = plus(times(result, self.size((atom,))), Name(f"{INDEX}{self._number(atom)}"))
+        return result
+
+    def size(self, dim: Dim) -> Expr:
+        """The size of a dimension, likewise."""
+        return product(Name(f"{SIZE}{self._number(atom)}") for atom in leaves(dim))
+
+    def element(self, tensor: Tensor) -> Expr:
+        """An element of an index tensor, likewise."""
+        self.elements.append(tensor)
+        return Name(f"{ELEMENT}{len(self.elements) - 1}")
+
+    def reads_element(self, expr: Expr) -> bool:
+        return any(name.startswith(ELEMENT) for name in names(expr))
+
+    def _number(self, atom: Atom) -> int:
+        known = next((i for i, item in enumerate(self.atoms) if item is atom), None)
+        if known is None:
+            self.atoms.append(atom)
+            return len(self.atoms) - 1
+        return known
 
     # -------------------------------------------------------------------------------- conversion
 
@@ -155,6 +188,65 @@ class Reader:
         if tensor.dtype not in (DType.BOOL, DType.INT8, DType.UINT8, DType.INT16):
             self.refuse("plan-dtype", f"{tensor.dtype.value} does not go into int32 arithmetic")
         return self.dag.make("to_int", value, kind=Kind.INT)
+
+    def aligned(self, *tensors: Tensor) -> tuple[list[Tensor], Dims]:
+        """Operands of one elementwise operation, and the axes of its result."""
+        apart = self.apart(tensors)
+        return apart, self.broadcast(*apart)
+
+    def apart(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The same tensors, of which none runs along an axis that another has elsewhere.
+
+        `x + x.t()` reads x twice, along two pairs of axes: the second gets axes of its own.
+        """
+        places: dict[Atom, int] = {}
+        result: list[Tensor] = []
+        for tensor in tensors:
+            maps: dict[int, Expr] = {}
+            dims = list(tensor.dims)
+            for i, dim in enumerate(tensor.dims):
+                at = len(tensor.dims) - i
+                if extent(dim) != 1 and any(places.get(leaf, at) != at for leaf in leaves(dim)):
+                    dims[i] = self.axis(extent(dim), self.size(dim))
+                    maps[i] = self.index(dims[i])
+                places.update((leaf, at) for leaf in leaves(dims[i]))
+            result.append(self.placed(tensor, tuple(dims), maps) if maps else tensor)
+        return result
+
+    def axis(self, size: int, formula: Expr | None = None) -> Dim:
+        """A new dimension: of a size that follows from others, or of a number of the model's."""
+        atom = Atom(size, model=formula is None)
+        if formula is not None:
+            self.sized.append((atom, simple(formula)))
+        return (atom,)
+
+    def fix(self, dim: Dim, now: bool = False) -> None:
+        """The next map has the size as a number: other sizes are refused where it is used."""
+        self.to_fix.append(dim)
+        if now:
+            for atom in self.to_fix.pop():
+                atom.fix()
+
+    def placed(self, x: Tensor, dims: Dims, maps: Mapping[int, Expr]) -> Tensor:
+        """`x` read at other places: dimension i at the expression maps[i], over axes of `dims`."""
+        axes: list[Atom] = []
+        index: list[Expr] = []
+        parts: list[int] = []
+        for i, expr in maps.items():
+            if x.dims[i]:
+                axes += x.dims[i]
+                parts.append(len(x.dims[i]))
+                index.append(simple(expr))
+        if not axes:
+            return Tensor(x.value, dims, x.dtype)
+        value = self.dag.make(
+            "at", x.value, axes=tuple(axes), index=tuple(index), parts=tuple(parts),
+            kind=x.value.kind,
+        )  # fmt: skip
+        if self.to_fix:
+            self.fixed.setdefault(value, []).extend(self.to_fix)
+            self.to_fix = []
+        return Tensor(value, dims, x.dtype)
 
     def broadcast(self, *tensors: Tensor) -> Dims:
         try:

@@ -1,30 +1,28 @@
 """Scans of core ATen: running sums and products, with the moves that turn them around.
 
 `x.flip(d).cumsum(d).flip(d)` runs from the end, and zeros in front of a scan that lacks its last
-element are the exclusive scan: neither moves data. Flips and cuts without a scan are refused.
+element are the exclusive scan: neither moves data. Other flips, cuts and joins are index maps
+(moves.py).
 """
 
 from __future__ import annotations
 
-from npusmith.ir.dtypes import DType
-from npusmith.plan.axes import extent, leaves, sizes
+from dataclasses import replace
+
+from npusmith.plan import moves
+from npusmith.plan.axes import extent, leaves
 from npusmith.plan.reader import Move, Moved, Reader, Result, Rule, Tensor
-from npusmith.plan.views import convert, whole_slice
-from npusmith.task.graph import Argument, Ref
+from npusmith.plan.views import convert
+from npusmith.task.graph import Ref
 
 _NEUTRAL = {"sum": 0.0, "prod": 1.0}
 
 
-def _source(r: Reader, arg: Argument) -> Tensor:
-    """A tensor that may have moved."""
-    return r.seen(arg) if isinstance(arg, Ref) else r.tensor(arg)
-
-
 def _scan(text: str) -> Rule:
-    """cumsum and cumprod. A move along another dimension stays; a flip of this one reverses."""
+    """cumsum and cumprod. A flip of the same dimension reverses the scan, and stays around it."""
 
     def rule(r: Reader) -> Result:
-        x = _source(r, r.argument(0))
+        x = r.tensor(r.argument(0))
         if not r.dtype.is_float:
             r.refuse(
                 "plan-dtype", f"a running {text} in {r.dtype.value} is not written",
@@ -32,82 +30,102 @@ def _scan(text: str) -> Rule:
             )  # fmt: skip
         if not x.dims:
             return x
-        at = r.axis(r.argument(1, "dim"), len(x.dims))
-        turned = x.moved is not None and x.moved.move is Move.FLIP and x.moved.at == at
-        plain = Tensor(x.value, x.dims, x.dtype)
-        value = convert(r, plain, r.dtype if r.dtype.is_float else DType.FLOAT32)
+        at = r.dim(r.argument(1, "dim"), len(x.dims))
+        moved = x.moved
+        plain = x if moved is None else moved.source
+        turned = moved is not None and (moved.move, moved.at) == (Move.FLIP, at)
+        value = convert(r, Tensor(plain.value, plain.dims, plain.dtype), r.dtype)
         mode = "reverse" if turned else "forward"
-        scanned = r.dag.running(text, value, leaves(x.dims[at]), mode)
-        return Tensor(scanned, x.dims, r.dtype, x.moved)
+        scanned = r.dag.running(text, value, leaves(plain.dims[at]), mode)
+        return _moved_alike(r, x, Tensor(scanned, plain.dims, r.dtype))
 
     return rule
 
 
+def _moved_alike(r: Reader, x: Tensor, scanned: Tensor) -> Tensor:
+    """The scan of what `x` is before it is moved, moved as `x` is."""
+    if x.moved is None:
+        return scanned
+    assert x.value.op == "at"
+    at = x.value
+    value = r.dag.make("at", scanned.value, axes=at.axes, index=at.index, parts=at.parts)
+    r.fixed[value] = r.fixed.get(at, [])
+    return Tensor(value, x.dims, scanned.dtype, replace(x.moved, source=scanned))
+
+
+def _flipped(r: Reader, x: Tensor, at: int) -> Tensor:
+    assert r.node is not None
+    found = moves.flipped(r, x, (at,))
+    return Tensor(found.value, found.dims, x.dtype, Moved(r.node, at, Move.FLIP, x))
+
+
 def flip(r: Reader) -> Result:
     """A second flip of the same dimension takes back the first."""
-    assert r.node is not None
-    x = _source(r, r.argument(0))
+    x = r.tensor(r.argument(0))
     rank = len(x.dims)
-    turned = [i % rank for i in r.integers(r.argument(1)) if extent(x.dims[i % rank]) != 1]
+    turned = {i % rank for i in r.integers(r.argument(1)) if extent(x.dims[i % rank]) != 1}
     if not turned:
         return x
     if len(turned) > 1:
-        r.refuse("plan-data-movement", "it reverses several dimensions")
-    if x.moved is None:
-        return Tensor(x.value, x.dims, x.dtype, Moved(r.node, turned[0], Move.FLIP))
-    if x.moved.move is not Move.FLIP or x.moved.at != turned[0]:
-        r.refuse("plan-data-movement", "it reverses elements that have moved already")
-    return Tensor(x.value, x.dims, x.dtype)
+        return moves.flipped(r, x, tuple(turned))
+    (at,) = turned
+    if x.moved is not None and (x.moved.move, x.moved.at) == (Move.FLIP, at):
+        return x.moved.source
+    return _flipped(r, x, at)
 
 
 def cut(r: Reader) -> Result:
-    """A slice of everything but the last elements; other slices that are not whole are refused."""
+    """A slice of everything but the last elements may be part of an exclusive scan."""
     assert r.node is not None
     x = r.tensor(r.argument(0))
+    found = moves.slice_(r)
     rank = len(x.dims)
-    at = r.axis(r.argument(1, "dim", 0), rank) if rank else 0
+    at = r.dim(r.argument(1, "dim", 0), rank) if rank else 0
     start, step = r.argument(2, "start"), r.argument(4, "step", 1)
-    if sizes(x.dims) == r.node.shape or start not in (None, 0) or step != 1:
-        return whole_slice(r)
+    if found is x or start not in (None, 0) or step != 1 or not isinstance(found, Tensor):
+        return found
     missing = extent(x.dims[at]) - r.node.shape[at]
-    return Tensor(x.value, x.dims, x.dtype, Moved(r.node, at, Move.CUT, missing))
+    return Tensor(found.value, found.dims, x.dtype, Moved(r.node, at, Move.CUT, x, missing))
 
 
 def cat(r: Reader) -> Result:
     """Neutral elements before a scan that lacks as many at its end: the exclusive scan."""
     tensors = r.argument(0)
-    if not isinstance(tensors, tuple) or not all(isinstance(item, Ref) for item in tensors):
-        r.refuse("plan-data-movement", "joining tensors moves data")
-    parts = [_source(r, item) for item in tensors if isinstance(item, Ref)]
-    at = r.axis(r.argument(1, "dim", 0), len(parts[0].dims))
-    head = parts[0]
-    if len(parts) != 2 or head.value.op != "const" or extent(head.dims[at]) != 1:
-        r.refuse("plan-data-movement", "joining tensors moves data")
-    return _exclusive(r, parts[1], at, head.value.number)
+    items = tensors if isinstance(tensors, tuple) else ()
+    parts = [r.tensor(item) for item in items if isinstance(item, Ref)]
+    if len(parts) == 2 and parts[0].dims:
+        head, at = parts[0], r.dim(r.argument(1, "dim", 0), len(parts[0].dims))
+        if head.value.op == "const" and at < len(head.dims) and extent(head.dims[at]) == 1:
+            found = _exclusive(r, parts[1], at, head.value.number)
+            if found is not None:
+                return found
+    return moves.cat(r)
 
 
 def pad(r: Reader) -> Result:
     """The same as a padding by one element in front."""
-    x = _source(r, r.argument(0))
+    x = r.tensor(r.argument(0))
     widths = r.integers(r.argument(1))
     first = [i for i, width in enumerate(widths) if width]
-    if len(first) != 1 or first[0] % 2 or widths[first[0]] != 1:
-        r.refuse("plan-data-movement", "padding moves data")
-    at = len(x.dims) - 1 - first[0] // 2
-    return _exclusive(r, x, at, r.number(r.argument(2, "value", 0)))
+    if len(first) == 1 and first[0] % 2 == 0 and widths[first[0]] == 1:
+        at = len(x.dims) - 1 - first[0] // 2
+        found = _exclusive(r, x, at, r.number(r.argument(2, "value", 0)))
+        if found is not None:
+            return found
+    return moves.constant_pad(r)
 
 
-def _exclusive(r: Reader, x: Tensor, at: int, number: float) -> Tensor:
-    value, moved = x.value, x.moved
-    shifted = moved is not None and (moved.move, moved.at, moved.missing) == (Move.CUT, at, 1)
-    scanned = value.op == "running" and leaves(value.axes) == leaves(x.dims[at])
-    if not shifted or not scanned or value.mode != "forward" or number != _NEUTRAL[value.text]:
-        r.refuse(
-            "plan-data-movement", "it moves elements",
-            legal="one neutral element before a scan that lacks its last element",
-        )  # fmt: skip
+def _exclusive(r: Reader, x: Tensor, at: int, number: float) -> Tensor | None:
+    moved = x.moved
+    if moved is None or (moved.move, moved.at, moved.missing) != (Move.CUT, at, 1):
+        return None
+    source = moved.source
+    value = source.value
+    scanned = value.op == "running" and leaves(value.axes) == leaves(source.dims[at])
+    if not scanned or value.mode != "forward" or number != _NEUTRAL[value.text]:
+        return None
     made = r.dag.running(value.text, value.args[0], value.axes, "exclusive")
-    return Tensor(made, x.dims, x.dtype)
+    return Tensor(made, source.dims, x.dtype)
 
 
 RULES: dict[str, Rule] = {

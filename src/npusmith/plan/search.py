@@ -19,7 +19,7 @@ from npusmith.lower import lower
 from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.knobs import Schedule, lines_of, tile_of, turned
 from npusmith.plan.shrink import goes_in_step, shrink
-from npusmith.plan.write import Plan
+from npusmith.plan.write_kernel import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.timing.roof import roof

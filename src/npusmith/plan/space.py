@@ -6,7 +6,7 @@ groups of every input and output, and the expressions rewritten over groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NoReturn
@@ -14,11 +14,13 @@ from typing import NoReturn
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Dim, Expr, Size
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, extent, leaves, sizes
-from npusmith.plan.dag import Dag, Value
+from npusmith.plan.dag import Dag, Value, quotient_of
+from npusmith.plan.index import poly, replaced, simple
 from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, check_readable
-from npusmith.plan.reader import refusal
+from npusmith.plan.reader import SIZE, refusal
 from npusmith.plan.scalars import divides, product, quotient, same
 from npusmith.plan.views import atoms_of
 from npusmith.task.graph import Graph, GraphInput, Node
@@ -89,7 +91,12 @@ def axes_of(space: Space, value: Value) -> frozenset[int]:
 
 def resolve(meaning: Meaning) -> Space:
     """Order the axes, merge them, and rewrite the expressions. Raises plan-transpose and others."""
-    used = _used(meaning)
+    for value in reachable([out.value for out in meaning.outputs]):
+        if value.op == "at":
+            reader = meaning.reader
+            node = reader.origin.get(value)
+            raise refusal(reader.graph, node, "plan-data-movement", "its elements move")
+    used = used_inputs(meaning)
     taken: set[str] = set()
     called = {item.name: tensor_name(item.name, taken) for item, _ in used}
     rows = [atoms_of(dims) for _, dims in used] + [atoms_of(out.dims) for out in meaning.outputs]
@@ -102,7 +109,7 @@ def resolve(meaning: Meaning) -> Space:
                 f"{labels[i]} runs along one loop in two of its dimensions",
             )  # fmt: skip
     _check_order(meaning, rows, labels, len(used))
-    values = _reachable([out.value for out in meaning.outputs])
+    values = reachable([out.value for out in meaning.outputs])
     special = [value for value in values if value.op in ("reduce", "running", "count", "index")]
     order = _order(rows)
     loose = [leaf for value in special for leaf in leaves(value.axes) if leaf not in order]
@@ -133,8 +140,8 @@ def _check_order(
             seen.setdefault(pair, labels[i])
 
 
-def _used(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
-    values = _reachable([out.value for out in meaning.outputs])
+def used_inputs(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
+    values = reachable([out.value for out in meaning.outputs])
     names = {value.text for value in values if value.op == "load"}
     used = [(item, dims) for item, dims in meaning.inputs if item.name in names]
     for item, _ in used:
@@ -142,7 +149,7 @@ def _used(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
     return used
 
 
-def _reachable(roots: Sequence[Value]) -> list[Value]:
+def reachable(roots: Sequence[Value]) -> list[Value]:
     """Every value that the roots depend on, arguments first."""
     seen: dict[Value, None] = {}
     stack = [(root, False) for root in reversed(roots)]
@@ -204,8 +211,11 @@ def _merge(
 # ------------------------------------------------------------------------------------------ sizes
 
 
-def _leaf_sizes(
-    used: Sequence[tuple[GraphInput, Dims]], called: dict[str, str], wanted: Iterable[Atom]
+def leaf_sizes(
+    meaning: Meaning,
+    used: Sequence[tuple[GraphInput, Dims]],
+    called: dict[str, str],
+    wanted: Iterable[Atom],
 ) -> dict[Atom, Expr]:
     """Each axis as an expression over input shapes: a dimension, a part of one, or a number."""
     known: dict[Atom, Expr] = {}
@@ -220,15 +230,41 @@ def _leaf_sizes(
     pending = [leaf for leaf in dict.fromkeys(wanted) if leaf not in known]
     for leaf in [leaf for leaf in pending if leaf.model]:
         known[leaf] = Const(leaf.size)
+    for leaf in dict.fromkeys([*known, *pending]):
+        if leaf.fixed:
+            known[leaf] = Const(leaf.size)
     for row, size in whole:
-        missing = [leaf for leaf in row if leaf not in known]
-        if len(missing) == 1:
-            others = product(known[leaf] for leaf in row if leaf is not missing[0])
-            known[missing[0]] = quotient(size, others)
+        _divide(row, size, known)
+    for atom, formula in meaning.reader.sized:
+        size_of = sized(meaning, known, formula)
+        if size_of is not None:
+            _divide(leaves((atom,)), size_of, known)
     for leaf in pending:
         if leaf not in known:
             known[leaf] = _matching(leaf, whole) or Const(leaf.size)
     return known
+
+
+def _divide(row: tuple[Atom, ...], size: Expr, known: dict[Atom, Expr]) -> None:
+    """The one axis of a row that is not known yet."""
+    missing = [leaf for leaf in row if leaf not in known]
+    if len(missing) == 1:
+        others = product(known[leaf] for leaf in row if leaf is not missing[0])
+        known[missing[0]] = quotient(size, others)
+
+
+def sized(meaning: Meaning, known: Mapping[Atom, Expr], expr: Expr) -> Expr | None:
+    """An expression over sizes of axes as one over input shapes; None where one is not known."""
+    atoms = meaning.reader.atoms
+
+    def size(name: str) -> Expr | None:
+        row = leaves((atoms[int(name.removeprefix(SIZE))],))
+        return product(known[leaf] for leaf in row)
+
+    rows = [leaves((atoms[int(name.removeprefix(SIZE))],)) for name in names(expr)]
+    if any(leaf not in known for row in rows for leaf in row):
+        return None
+    return simple(replaced(expr, size))
 
 
 def _matching(leaf: Atom, whole: Sequence[tuple[tuple[Atom, ...], Expr]]) -> Expr | None:
@@ -251,8 +287,11 @@ def _size_notes(used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]
     return notes
 
 
-def _legal(
-    used: Sequence[tuple[GraphInput, Dims]], called: dict[str, str], known: dict[Atom, Expr]
+def legal_sizes(
+    meaning: Meaning,
+    used: Sequence[tuple[GraphInput, Dims]],
+    called: dict[str, str],
+    known: dict[Atom, Expr],
 ) -> Iterator[Expr]:
     """A comparison for every dimension of an input that may not have any size."""
     for item, dims in used:
@@ -269,6 +308,11 @@ def _legal(
                 yield same(own, product(known[leaf] for leaf in row))
             else:
                 yield divides(split, own)
+    for atom, formula in meaning.reader.sized:
+        row = leaves((atom,))
+        wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
+        if wanted is not None and poly(product(known[leaf] for leaf in row)) != poly(wanted):
+            yield same(product(known[leaf] for leaf in row), wanted)
 
 
 _NAMES = {1: ("size",), 2: ("rows", "cols"), 3: ("batch", "rows", "cols")}
@@ -301,8 +345,8 @@ def _build(
     called: dict[str, str],
 ) -> Space:
     wanted = [leaf for row in merged for leaf in row]
-    known = _leaf_sizes(
-        used, called, wanted + [a for out in meaning.outputs for a in atoms_of(out.dims)]
+    known = leaf_sizes(
+        meaning, used, called, wanted + [a for out in meaning.outputs for a in atoms_of(out.dims)]
     )
     real = [row for row in merged if row[0] in ordered]
     names = (*_group_names(len(real)), *(f"extra{i}" for i in range(len(merged) - len(real))))
@@ -326,7 +370,7 @@ def _build(
             _refuse(meaning, i, "plan-reshape", "an axis that it differs along is lost")
     space.outputs = tuple(outputs)
     space.notes = tuple(_size_notes(used, known))
-    space.legal = tuple(_legal(used, called, known))
+    space.legal = tuple(legal_sizes(meaning, used, called, known))
     origin = meaning.reader.origin
     space.origin = {new: origin[old] for old, new in rewriter.done.items() if old in origin}
     return space
@@ -355,7 +399,7 @@ class Rewriter:
     done: dict[Value, Value] = field(default_factory=dict)
 
     def rewrite(self, root: Value) -> Value:
-        for value in _reachable([root]):
+        for value in reachable([root]):
             if value not in self.done:
                 self.done[value] = self._copy(value)
         return self.done[root]
@@ -377,6 +421,8 @@ class Rewriter:
             return self._product(args[0], args[1], value)
         if value.op == "select":
             return self._select(args[0], args[1], args[2])
+        if value.op in ("floordiv", "mod"):
+            return quotient_of(dag, value.op, args[0], args[1])
         if value.op == "index" and len(axes) != 1:
             raise PlanError(
                 "plan-data-movement", "an index runs along an axis that had to be split",

@@ -8,18 +8,19 @@ from functools import partial
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Name, Note, Span, Store, View
+from npusmith.ir.spec import Port, Source
 from npusmith.plan.block import Block, Part, Path, choice
 from npusmith.plan.cuts import Cut
-from npusmith.plan.dag import Kind, Value
+from npusmith.plan.dag import Kind, Value, small_integer
 from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
 from npusmith.plan.idle import idle
 from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
-from npusmith.plan.reader import EXACT, refusal
+from npusmith.plan.reader import refusal
 from npusmith.plan.relay import Relay
 from npusmith.plan.scalars import ZERO
-from npusmith.plan.space import Output
+from npusmith.plan.space import Output, Space
 from npusmith.plan.together import far_apart, rows
 from npusmith.plan.writer import Writer, op
 
@@ -34,6 +35,33 @@ class Target:
     @property
     def groups(self) -> frozenset[int]:
         return frozenset(self.output.groups)
+
+
+_SOURCES = {
+    "user": Source.USER,
+    "parameter": Source.PARAMETER,
+    "buffer": Source.BUFFER,
+    "constant": Source.CONSTANT,
+}
+
+
+def ports(space: Space, targets: Sequence[Target]) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Inputs and outputs of the operator."""
+    inputs = tuple(
+        Port(
+            name=item.name,
+            dtype=item.item.dtype,
+            shape=item.item.shape,
+            source=_SOURCES[item.item.kind],
+            position=item.item.position,
+            target=item.item.target,
+        )
+        for item in space.inputs
+    )
+    outputs = tuple(
+        Port(t.name, t.output.dtype, t.output.shape, dims=t.output.dims) for t in targets
+    )
+    return inputs, outputs
 
 
 def store_all(w: Writer, root: Path, targets: Sequence[Target]) -> None:
@@ -166,7 +194,7 @@ def store_one(w: Writer, path: Path, target: Target) -> None:
     if is_copy(w, target):
         buffer = load(w, path, target.output.value, Part.THROUGH)
     else:
-        buffer = _stored(w, path, target, wide)
+        buffer = stored(w, path, target, wide)
     span = Span(target.name, w.offset(path, target.output.groups))
     path[-1].items.append(Store(span, View(buffer), w.count(path, wide)))
     _forget_stored(w, path[-1])
@@ -179,7 +207,7 @@ def _forget_stored(w: Writer, block: Block) -> None:
             del block.buffers[value]
 
 
-def _stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
+def stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     """The output's elements in its own type, in a buffer that is only stored."""
     value, dtype = target.output.value, target.output.dtype
     held = w.find(path, value)
@@ -205,20 +233,6 @@ def _stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     return buffer
 
 
-def _small_integer(value: Value) -> bool:
-    """Whether float32 holds a value's integer exactly, whatever the sizes."""
-    if value.op == "const":
-        return value.number == int(value.number) and abs(value.number) < EXACT
-    if value.op == "select":
-        return all(_small_integer(arg) for arg in value.args[1:])
-    if value.op == "reduce" and value.text in ("max", "min"):
-        return _small_integer(value.args[0])
-    if value.op == "index":
-        return True  # of an axis of fewer elements
-    small = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
-    return value.op == "load" and value.dtype in small
-
-
 def _steps(w: Writer, target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
     """Casts from what a value is held in to the output's type."""
     dtype = buffer_dtype(target.output.dtype)
@@ -232,7 +246,7 @@ def _steps(w: Writer, target: Target, value: Value) -> tuple[tuple[DType, str], 
         return ((DType.FLOAT16, "rint"), (dtype, "rint"))
     if dtype is DType.INT16 and value.kind is Kind.FLOAT:
         return ((dtype, "rint"),)
-    if dtype is DType.INT64 and _small_integer(value):
+    if dtype is DType.INT64 and small_integer(value):
         return ((dtype, "rint"),)
     raise refusal(
         w.space.graph, target.output.node, "plan-dtype",

@@ -7,12 +7,12 @@ refused: slices, concatenations, gathers, products of matrices.
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup, sizes
+from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
 EMPTY: Dim = ()
-_CASTS = (["to"], ["_to_copy"], ["type_as"])
+CASTS = (["to"], ["_to_copy"], ["type_as"])
 
 
 def same(r: Reader) -> Result:
@@ -33,7 +33,7 @@ def view(r: Reader) -> Result:
 
 def unsqueeze(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
-    at = r.axis(r.argument(1), len(x.dims) + 1)
+    at = r.dim(r.argument(1), len(x.dims) + 1)
     return Tensor(x.value, (*x.dims[:at], EMPTY, *x.dims[at:]), x.dtype)
 
 
@@ -95,30 +95,9 @@ def transpose(r: Reader) -> Result:
     short = r.node.op.startswith("aten.t.")
     if rank < 2:
         return x
-    first, second = (0, 1) if short else (r.axis(r.argument(i), rank) for i in (1, 2))
+    first, second = (0, 1) if short else (r.dim(r.argument(i), rank) for i in (1, 2))
     dims[first], dims[second] = dims[second], dims[first]
     return Tensor(x.value, tuple(dims), x.dtype)
-
-
-def select(r: Reader) -> Result:
-    """`x[..., i, ...]` along a dimension of size 1."""
-    x = r.tensor(r.argument(0))
-    at = r.axis(r.argument(1), len(x.dims))
-    if extent(x.dims[at]) != 1:
-        r.refuse("plan-data-movement", f"it picks one of {extent(x.dims[at])} along dimension {at}")
-    pin(x.dims[at])
-    return Tensor(x.value, (*x.dims[:at], *x.dims[at + 1 :]), x.dtype)
-
-
-def whole_slice(r: Reader) -> Result:
-    """A slice of everything."""
-    assert r.node is not None
-    x = r.tensor(r.argument(0))
-    if sizes(x.dims) != r.node.shape or r.argument(4, "step", 1) != 1:
-        r.refuse(
-            "plan-data-movement", f"it takes {list(r.node.shape)} out of {list(sizes(x.dims))}"
-        )
-    return x
 
 
 def cast(r: Reader) -> Result:
@@ -156,7 +135,7 @@ def _asked(r: Reader, dtype: DType) -> bool:
     It computes what it takes apart in float32 and rounds after every operation, as PyTorch does
     between its kernels; here nothing is rounded between operations.
     """
-    casts = [node for node in r.graph.eager if node.op.split(".")[1:2] in _CASTS]
+    casts = [node for node in r.graph.eager if node.op.split(".")[1:2] in CASTS]
     return not r.graph.eager or any(node.dtype is dtype for node in casts)
 
 
@@ -225,6 +204,16 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "padding moves data": ("reflection_pad2d", "replication_pad2d"),
 }  # fmt: skip
 
+# Views and constants: they move nothing, and cost nothing to make again.
+FREE = frozenset(
+    {
+        "view", "reshape", "_unsafe_view", "flatten", "unflatten", "alias", "detach", "contiguous",
+        "lift_fresh_copy", "lift_fresh", "positive", "expand", "broadcast_to", "expand_as",
+        "transpose", "t", "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like",
+        "ones", "ones_like", "unsqueeze", "squeeze", "permute", "arange", "empty",
+    }
+)  # fmt: skip
+
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "unflatten"), view),
     **dict.fromkeys(
@@ -244,8 +233,6 @@ RULES: dict[str, Rule] = {
     "squeeze": squeeze,
     "permute": permute,
     "repeat": repeat,
-    "select": select,
-    "slice": whole_slice,
     "getitem": item,
     "_local_scalar_dense": read_out,
     **{name: moves(why) for why, names in _MOVES.items() for name in names},

@@ -128,7 +128,7 @@ def _follow(reader: Reader, item: GraphInput, name: str, chain: list[Node]) -> P
             case "getitem":
                 continue
             case "unsqueeze":
-                at = reader.axis(node.args[1], len(dims) + 1)
+                at = reader.dim(node.args[1], len(dims) + 1)
                 dims, sizes = (*dims[:at], ONE, *dims[at:]), (*sizes[:at], 1, *sizes[at:])
             case "squeeze":
                 gone = _dropped(reader, sizes)

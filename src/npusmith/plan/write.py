@@ -1,62 +1,24 @@
-"""`write`: a captured graph -> a tile program, with no model; search.py tries schedules of it.
-
-Read the graph into expressions (read), order and merge its axes (space), lay out passes and loops
-(passes, stores), share buffers (pack), and write the host function (host).
-"""
+"""`write`: a captured graph -> a tile program, with no model; search.py tries schedules of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
-from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.text import show_expr
-from npusmith.ir.walk import names, names_read
-from npusmith.plan.block import Block, staged
 from npusmith.plan.fixed_sizes import fixed_sizes, unread
-from npusmith.plan.formula import explained, formula
-from npusmith.plan.fronts import write_front
-from npusmith.plan.host import Sizes
-from npusmith.plan.names import tensor_name
-from npusmith.plan.pack import Packed, pack
-from npusmith.plan.picks import write_picks
-from npusmith.plan.pooling import NAMES, write_pooling
-from npusmith.plan.quicker import with_quicker
-from npusmith.plan.read import read
-from npusmith.plan.resize import write_resize
-from npusmith.plan.sampling import write_sampling
-from npusmith.plan.scatters import write_scatter
-from npusmith.plan.space import Space, resolve
-from npusmith.plan.stores import Target, store_all
-from npusmith.plan.windows import find_pooling
-from npusmith.plan.writer import Writer
+from npusmith.plan.link import link
+from npusmith.plan.partition import partition
+from npusmith.plan.write_kernel import Plan, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
-
-_SOURCES = {
-    "user": Source.USER,
-    "parameter": Source.PARAMETER,
-    "buffer": Source.BUFFER,
-    "constant": Source.CONSTANT,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A tile program, the operator around it, and what was decided on the way."""
-
-    program: Program
-    spec: OpSpec
-    notes: tuple[str, ...]
 
 
 def write(graph: Graph, name: str, chip: Chip) -> Plan:
     """The tile program for a graph, under the operator name `name`.
 
-    Raises PlanError (codes plan-*) naming the node that cannot be written, why, and what to do.
+    One kernel where one can hold the graph, else several that run one after another.
+    Raises PlanError (codes plan-*) naming the nodes that cannot be written, why, and what to do.
     The program is generic in sizes: it serves every shape of the same module, unless the model
     bakes sizes into its arithmetic: these are the only ones that it serves. Very long rows get
     another schedule than short ones.
@@ -72,128 +34,17 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
 
 
 def _write(graph: Graph, name: str, chip: Chip) -> Plan:
-    pooling = find_pooling(graph, NAMES)
-    if pooling is not None:
-        return Plan(*write_pooling(pooling, name, chip))
-    for write_moves in (write_picks, write_scatter, write_resize, write_sampling, write_front):
-        moved = write_moves(graph, name, chip)
-        if moved is not None:
-            return Plan(*moved)
-    space = resolve(read(graph))
-    if not space.outputs:
-        raise PlanError("plan-no-output", "the graph has no output")
-    w = Writer(space, Sizes(space), chip)
-    targets = _name_tensors(w)
-    spec, outputs = _spec(space, targets, name), [target.name for target in targets]
-    written: list[Block] = []
-
-    def packed(chip: Chip) -> Packed:
-        if not written:
-            root = Block(together=True)
-            store_all(w, (root,), targets)
-            written.append(root)
-        tensors = _tensors(w, targets)
-        return pack(staged(written[0].items), w.temps, _taken(w, tensors), chip)
-
-    def general(chip: Chip) -> Program:
-        return _program(w, name, packed(chip), _tensors(w, targets), targets)
-
-    quick = with_quicker(space, outputs, name, chip, general)
-    if quick is not None:
-        return Plan(quick[0], spec, (*space.notes, quick[1]))
-    whole = packed(chip)
-    program = _program(w, name, whole, _tensors(w, targets), targets)
-    return Plan(program, spec, _notes(space, w, whole))
+    try:
+        return write_kernel(graph, name, chip)
+    except PlanError as error:
+        if not graph.outputs or not graph.nodes:
+            raise
+        try:
+            parts = partition(graph, lambda part: write_kernel(part, name, chip))
+        except PlanError as problem:
+            raise problem from error
+        return link(parts, graph, name) if parts else _again(error)
 
 
-# ------------------------------------------------------------------------------------------- names
-
-
-def _name_tensors(w: Writer) -> list[Target]:
-    """Kernel names for inputs and outputs."""
-    for item in w.space.inputs:
-        w.tensors[item.item.name] = item.name
-    used = set(w.tensors.values())
-    outputs = w.space.outputs
-    return [
-        Target(output, tensor_name("y" if len(outputs) == 1 else f"y{i}", used))
-        for i, output in enumerate(outputs)
-    ]
-
-
-def _taken(w: Writer, tensors: Iterable[Tensor]) -> set[str]:
-    """Names that buffers must not take."""
-    return {item.name for item in tensors} | set(w.sizes.defined) | set(w.names)
-
-
-# ----------------------------------------------------------------------------------------- program
-
-
-def _tensors(w: Writer, targets: list[Target]) -> tuple[Tensor, ...]:
-    inputs = [
-        Tensor(w.tensors[item.item.name], item.item.dtype, TensorRole.INPUT)
-        for item in w.space.inputs
-    ]
-    outputs = [Tensor(t.name, t.output.dtype, TensorRole.OUTPUT) for t in targets]
-    work = [Tensor(name, DType.FLOAT32, TensorRole.SCRATCH) for name in w.sizes.scratch]
-    return (*inputs, *outputs, *work)
-
-
-def _program(
-    w: Writer, name: str, packed: Packed, tensors: tuple[Tensor, ...], targets: list[Target]
-) -> Program:
-    read_names = names_read(packed.body)
-    used = [item for item in (*w.sizes.defined, "cores") if item in read_names]
-    host = w.sizes.write(
-        name, tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH), used, ""
-    )
-    kernel = Kernel(
-        name, tensors, tuple(Scalar(item) for item in used), packed.buffers, packed.body
-    )
-    everywhere = read_names | names_read(host.body)
-    everywhere |= {item for buffer in packed.buffers for item in names(buffer.length)}
-    folds = (packed.tile // 8).bit_length() - 1
-    consts = (("TILE", packed.tile), ("FOLDS", folds))
-    kept = tuple(pair for pair in consts if pair[0] in everywhere)
-    return Program(kept, host, (kernel,), _doc(w.space, name, targets))
-
-
-def _doc(space: Space, name: str, targets: list[Target]) -> str:
-    formulas = [f"{t.name} = {formula(space, t.output.value)}" for t in targets]
-    sizes = " x ".join(group.name for group in space.groups) or "one number"
-    return "\n".join([f"{name} over {sizes}", *formulas, *explained(space)])
-
-
-# -------------------------------------------------------------------------------------------- spec
-
-
-def _spec(space: Space, targets: list[Target], name: str) -> OpSpec:
-    inputs = tuple(
-        Port(
-            name=item.name,
-            dtype=item.item.dtype,
-            shape=item.item.shape,
-            source=_SOURCES[item.item.kind],
-            position=item.item.position,
-            target=item.item.target,
-        )
-        for item in space.inputs
-    )
-    outputs = tuple(
-        Port(t.name, t.output.dtype, t.output.shape, dims=t.output.dims) for t in targets
-    )
-    return OpSpec(name, inputs, outputs, single_output=len(outputs) == 1, legal=space.legal)
-
-
-def _notes(space: Space, w: Writer, packed: Packed) -> tuple[str, ...]:
-    deals = [
-        "dealt to cores: "
-        + " x ".join([space.groups[g].name for g in deal.outer] + ["tiles"] * deal.tiled)
-        for deal in w.sizes.deals.values()
-    ]
-    deals += [
-        "dealt to cores: "
-        + " x ".join([space.groups[g].name for g in cut.outer] + ["chunks"] + ["tiles"] * cut.tiled)
-        for cut in w.sizes.cuts
-    ]
-    return (*space.notes, *deals, f"a tile is {packed.tile} elements")
+def _again(error: PlanError) -> Plan:
+    raise error

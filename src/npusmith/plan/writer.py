@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from npusmith.ir import nodes as ir
 from npusmith.ir.dtypes import DType
@@ -33,6 +35,7 @@ class Writer:
     stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
     names: list[str] = field(default_factory=list)  # scalars read from buffers
+    rules: dict[str, Callable[[Any, Path, Value], None]] = field(default_factory=dict)  # of its own
 
     def extent(self, groups: frozenset[int]) -> int:
         """Elements along these groups at the captured sizes."""

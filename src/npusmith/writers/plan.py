@@ -57,7 +57,7 @@ class PlanWriter:
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
         plan = write(graph, entry, self.chip)
         origin: dict[str, object] = {}
-        if self.search:
+        if self.search and plan.searched:
             self._step("search", f"at most {self.search} schedules on the timing model")
             plan, found = search_plan(plan, graph, self.chip, self.search)
             origin["search"] = [trial.record() for trial in found.trials]

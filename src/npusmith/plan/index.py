@@ -1,0 +1,233 @@
+"""Index expressions: where an element of a tensor stands, as integer arithmetic on loop indices.
+
+They are expressions of the tile language whose names stand for what is not there yet: the index
+along an axis, the size of one, an element of an index tensor. `Poly` is their normal form: a sum of
+products, so that equal addresses look equal and the step along an axis can be read off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Expr, Name, ScalarFn
+from npusmith.ir.walk import names
+from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, product, times
+
+Monomial = tuple[Expr, ...]  # factors, sorted by their text
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """Coefficients by monomial; the empty monomial is the constant."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    @property
+    def number(self) -> int | None:
+        """The value of a constant; None for anything else."""
+        if not self.terms:
+            return 0
+        only = self.terms[0]
+        return only[1] if len(self.terms) == 1 and not only[0] else None
+
+    def expr(self) -> Expr:
+        """As an expression, the constant last."""
+        result: Expr = ZERO
+        for factors, number in sorted(self.terms, key=lambda term: not term[0]):
+            size = product((*factors, Const(abs(number)))) if factors else Const(abs(number))
+            result = plus(result, size) if number > 0 else minus(result, size)
+        return result
+
+    def __add__(self, other: Poly) -> Poly:
+        return _poly([*self.terms, *other.terms])
+
+    def __sub__(self, other: Poly) -> Poly:
+        return _poly([*self.terms, *((factors, -number) for factors, number in other.terms)])
+
+    def __mul__(self, other: Poly) -> Poly:
+        return _poly(
+            [
+                (tuple(sorted((*one, *two), key=repr)), a * b)
+                for one, a in self.terms
+                for two, b in other.terms
+            ]
+        )
+
+
+def _poly(terms: Iterable[tuple[Monomial, int]]) -> Poly:
+    found: dict[Monomial, int] = {}
+    for factors, number in terms:
+        found[factors] = found.get(factors, 0) + number
+    return Poly(tuple((factors, number) for factors, number in found.items() if number))
+
+
+def constant(number: int) -> Poly:
+    return _poly([((), number)])
+
+
+def poly(expr: Expr) -> Poly:
+    """The normal form; what is not a sum or product is one factor."""
+    match expr:
+        case Const(value):
+            return constant(int(value))
+        case Binary(BinOp.ADD, left, right):
+            return poly(left) + poly(right)
+        case Binary(BinOp.SUB, left, right):
+            return poly(left) - poly(right)
+        case Binary(BinOp.MUL, left, right):
+            return poly(left) * poly(right)
+        case _:
+            return _poly([((expr,), 1)])
+
+
+def simple(expr: Expr) -> Expr:
+    """The expression in normal form."""
+    return poly(expr).expr()
+
+
+def steps(expr: Expr, lanes: Iterable[str]) -> tuple[Expr, dict[str, Poly]] | None:
+    """What is left at lane 0, and the step along each of these names; None where not affine."""
+    wanted = set(lanes)
+    base: list[tuple[Monomial, int]] = []
+    found: dict[str, list[tuple[Monomial, int]]] = {name: [] for name in wanted}
+    for factors, number in poly(expr).terms:
+        own = [item for item in factors if isinstance(item, Name) and item.id in wanted]
+        rest = tuple(item for item in factors if item not in own)
+        if len(own) > 1 or any(wanted & set(names(item)) for item in rest):
+            return None
+        if len(factors) != len(rest) + len(own):
+            return None
+        if own:
+            found[own[0].id].append((rest, number))
+        else:
+            base.append((factors, number))
+    return _poly(base).expr(), {name: _poly(terms) for name, terms in found.items()}
+
+
+# ------------------------------------------------------------------------------------- arithmetic
+
+
+def floor_div(a: Expr, b: Expr) -> Expr:
+    if b == ONE:
+        return a
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(int(a.value) // int(b.value))
+    return Binary(BinOp.FLOORDIV, a, b)
+
+
+def modulo(a: Expr, b: Expr) -> Expr:
+    if b == ONE:
+        return ZERO
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(int(a.value) % int(b.value))
+    return Binary(BinOp.MOD, a, b)
+
+
+def clamp(a: Expr, low: Expr, high: Expr) -> Expr:
+    return least(largest(a, low), high)
+
+
+def replaced(expr: Expr, new: Callable[[str], Expr | None]) -> Expr:
+    """The expression with names replaced, where `new` has something for them."""
+    match expr:
+        case Name(name):
+            return new(name) or expr
+        case Binary(BinOp.ADD, left, right):
+            return plus(replaced(left, new), replaced(right, new))
+        case Binary(BinOp.SUB, left, right):
+            return minus(replaced(left, new), replaced(right, new))
+        case Binary(BinOp.MUL, left, right):
+            return times(replaced(left, new), replaced(right, new))
+        case Binary(BinOp.FLOORDIV, left, right):
+            return floor_div(replaced(left, new), replaced(right, new))
+        case Binary(BinOp.MOD, left, right):
+            return modulo(replaced(left, new), replaced(right, new))
+        case Binary(op, left, right):
+            return Binary(op, replaced(left, new), replaced(right, new))
+        case Call(fn, args):
+            return Call(fn, tuple(replaced(arg, new) for arg in args))
+        case _:
+            return expr
+
+
+# --------------------------------------------------------------------------------------- bounds
+
+
+Bounds = Mapping[str, tuple[Expr, Expr]]
+
+
+def bounds(expr: Expr, known: Bounds) -> tuple[Expr, Expr] | None:
+    """The least and the largest value when names lie in these ranges; None where that is unknown.
+
+    Names that are not in `known` are fixed and not negative.
+    """
+    if not any(name in known for name in names(expr)):
+        return expr, expr
+    affine = steps(expr, known)
+    if affine is not None:
+        return _affine_bounds(*affine, known)
+    match expr:
+        case Binary(BinOp.ADD, left, right):
+            return _both(left, right, known, lambda a, b: (plus(a[0], b[0]), plus(a[1], b[1])))
+        case Binary(BinOp.SUB, left, right):
+            return _both(left, right, known, lambda a, b: (minus(a[0], b[1]), minus(a[1], b[0])))
+        case Binary(BinOp.FLOORDIV, left, right) if not _varies(right, known):
+            return _one(left, known, lambda a: floor_div(a, right))
+        case Binary(BinOp.MOD, left, right) if not _varies(right, known):
+            found = bounds(left, known)
+            if found is None:
+                return ZERO, minus(right, ONE)
+            low, high = found
+            alike = Binary(BinOp.EQ, floor_div(low, right), floor_div(high, right))
+            return (
+                Choice(alike, modulo(low, right), ZERO),
+                Choice(alike, modulo(high, right), minus(right, ONE)),
+            )
+        case Binary(BinOp.MUL, left, right):
+            if _varies(right, known):
+                left, right = right, left
+            if not _varies(right, known):  # sizes and strides: not negative
+                return _one(left, known, lambda a: times(a, right))
+            return None
+        case Call(ScalarFn.MIN | ScalarFn.MAX, (left, right)):
+            keep = least if expr.fn is ScalarFn.MIN else largest
+            return _both(left, right, known, lambda a, b: (keep(a[0], b[0]), keep(a[1], b[1])))
+        case _:
+            return None
+
+
+def _varies(expr: Expr, known: Bounds) -> bool:
+    return any(name in known for name in names(expr))
+
+
+def _affine_bounds(
+    base: Expr, found: Mapping[str, Poly], known: Bounds
+) -> tuple[Expr, Expr] | None:
+    low = high = base
+    for name, step in found.items():
+        if not step.terms:
+            continue
+        first, last = (times(end, step.expr()) for end in known[name])
+        signs = {number > 0 for _, number in step.terms}
+        if len(signs) > 1:
+            return None
+        if signs == {False}:
+            first, last = last, first
+        low, high = plus(low, first), plus(high, last)
+    return simple(low), simple(high)
+
+
+Pair = tuple[Expr, Expr]
+
+
+def _both(
+    left: Expr, right: Expr, known: Bounds, join: Callable[[Pair, Pair], Pair]
+) -> Pair | None:
+    one, two = bounds(left, known), bounds(right, known)
+    return None if one is None or two is None else join(one, two)
+
+
+def _one(expr: Expr, known: Bounds, fn: Callable[[Expr], Expr]) -> Pair | None:
+    found = bounds(expr, known)
+    return None if found is None else (fn(found[0]), fn(found[1]))

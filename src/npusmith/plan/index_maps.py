@@ -1,0 +1,279 @@
+"""Index maps substituted: reads of inputs at expressions over the indices of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from npusmith.errors import PlanError
+from npusmith.ir.nodes import (
+    Const,
+    Expr,
+    Name,
+)
+from npusmith.ir.walk import names
+from npusmith.plan.axes import Atom, leaves
+from npusmith.plan.dag import Value, quotient_of
+from npusmith.plan.index import (
+    floor_div,
+    modulo,
+    replaced,
+    simple,
+)
+from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes
+from npusmith.plan.reader import ELEMENT, INDEX, SIZE, refusal
+from npusmith.plan.scalars import (
+    ZERO,
+    largest,
+    minus,
+    plus,
+    product,
+    times,
+)
+from npusmith.plan.space import Group, Rewriter
+from npusmith.plan.views import atoms_of
+
+_FEW = 128  # elements that a reduction inside a tile takes, as captured
+
+
+Env = Mapping[Atom, Expr]
+
+
+def _canonical(atom: Atom) -> Atom:
+    while atom.same is not None:
+        atom = atom.same
+    return atom
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Substitutes index maps: what is left are reads of inputs at expressions over loop indices."""
+
+    w: Lanes
+
+    def free(self, value: Value) -> frozenset[Atom]:
+        """Axes that a value differs along."""
+        known = self.w.free
+        if value not in known:
+            known[value] = self._free(value)
+        return known[value]
+
+    def _free(self, value: Value) -> frozenset[Atom]:
+        if value.op == "load":
+            return frozenset(atoms_of(self.w.layouts[value.text]))
+        if value.op == "index":
+            return frozenset(leaves(value.axes))
+        if value.op in ("const", "count"):
+            return frozenset()
+        union: frozenset[Atom] = frozenset().union(*(self.free(arg) for arg in value.args))
+        if value.op == "reduce":
+            return union - set(leaves(value.axes))
+        if value.op == "at":
+            union -= set(leaves(value.axes))
+            return union.union(*(self.named(expr) for expr in value.index))
+        return union
+
+    def named(self, expr: Expr) -> frozenset[Atom]:
+        """Axes that an index expression differs along."""
+        reader = self.w.meaning.reader
+        found: set[Atom] = set()
+        for name in names(expr):
+            if name.startswith(INDEX):
+                found |= set(leaves((reader.atoms[int(name[1:])],)))
+            if name.startswith(ELEMENT):
+                found |= self.free(reader.elements[int(name[1:])].value)
+        return frozenset(found)
+
+    # ---- sizes and indices
+
+    def size(self, row: Sequence[Atom]) -> Expr:
+        return product(self.w.known[leaf] for leaf in leaves(row))
+
+    def index(self, atom: Atom, env: Env) -> Expr:
+        atom = _canonical(atom)
+        if atom in env:
+            return env[atom]
+        if atom.pieces is not None:
+            outer, inner = atom.pieces
+            return plus(times(self.index(outer, env), self.size((inner,))), self.index(inner, env))
+        if atom.pinned or atom.size == 1:
+            return ZERO
+        raise PlanError("plan-data-movement", f"an axis of {atom.size} has no loop")
+
+    def expr(self, expr: Expr, env: Env) -> Expr:
+        reader = self.w.meaning.reader
+
+        def new(name: str) -> Expr | None:
+            if name.startswith(INDEX):
+                return self.index(reader.atoms[int(name[1:])], env)
+            if name.startswith(SIZE):
+                return self.size((reader.atoms[int(name[1:])],))
+            if name.startswith(ELEMENT):
+                tensor = reader.elements[int(name[1:])]
+                return self.element(self.value(tensor.value, env))
+            return None
+
+        return simple(replaced(expr, new))
+
+    def element(self, value: Value) -> Expr:
+        if value not in self.w.elements:
+            self.w.elements.append(value)
+        return Name(f"{ELEMENT}{self.w.elements.index(value)}")
+
+    def bound(self, env: Env, row: Sequence[Atom], expr: Expr) -> dict[Atom, Expr]:
+        """The environment in which the row-major index of these axes is `expr`."""
+        result = dict(env)
+        rest: list[Atom] = [_canonical(atom) for atom in row]
+        for at, atom in enumerate(rest):
+            inner = self.size(rest[at + 1 :])
+            own = (
+                floor_div(expr, inner)
+                if at == 0
+                else modulo(floor_div(expr, inner), self.size((atom,)))
+            )
+            self._bind(result, atom, own)
+        return result
+
+    def _bind(self, env: dict[Atom, Expr], atom: Atom, expr: Expr) -> None:
+        atom = _canonical(atom)
+        env[atom] = expr
+        if atom.pieces is not None:
+            outer, inner = atom.pieces
+            size = self.size((inner,))
+            self._bind(env, outer, floor_div(expr, size))
+            self._bind(env, inner, modulo(expr, size))
+
+    # ---- values
+
+    def value(self, value: Value, env: Env) -> Value:
+        """The same in a world of lanes and loops."""
+        relevant = self.free(value)
+        key = (value, frozenset((id(atom), self.index(atom, env)) for atom in relevant))
+        if key not in self.w.done:
+            self.w.done[key] = self._value(value, env)
+        return self.w.done[key]
+
+    def _value(self, value: Value, env: Env) -> Value:
+        dag = self.w.space.dag
+        match value.op:
+            case "load":
+                return self._load(value, env)
+            case "const":
+                return dag.const(value.number, value.kind)
+            case "count":
+                return self._count(value)
+            case "index":
+                at: Expr = ZERO
+                for atom in leaves(value.axes):
+                    at = plus(times(at, self.size((atom,))), self.index(atom, env))
+                return self._place(simple(at))
+            case "at":
+                return self._at(value, env)
+            case "reduce":
+                return self._reduce(value, env)
+            case "running":
+                raise self._refusal(value, "a scan stands between operations that move elements")
+        args = tuple(self.value(arg, env) for arg in value.args)
+        if value.op in ("floordiv", "mod"):
+            return quotient_of(dag, value.op, *args)
+        if value.op == "mul":
+            return Rewriter._product(self._rewriter(), args[0], args[1], value)
+        if value.op == "select":
+            return Rewriter._select(self._rewriter(), args[0], args[1], args[2])
+        return dag.make(
+            value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
+            kind=value.kind, mode=value.mode,
+        )  # fmt: skip
+
+    def _rewriter(self) -> Rewriter:
+        return Rewriter(self.w.space, {}, {})
+
+    def _refusal(self, value: Value, why: str) -> PlanError:
+        reader = self.w.meaning.reader
+        return refusal(reader.graph, reader.origin.get(value), "plan-data-movement", why)
+
+    def _place(self, expr: Expr) -> Value:
+        dag = self.w.space.dag
+        if isinstance(expr, Const):
+            return dag.const(float(expr.value))
+        return dag.make("place", index=(expr,), axes=self._groups(expr))
+
+    def _groups(self, expr: Expr) -> tuple[int, ...]:
+        """Where an index expression has to be worked out."""
+        found = set()
+        for name in names(expr):
+            if name.startswith(LANE):
+                found |= {0, 1}
+            elif name.startswith(LOOP):
+                found |= {1, int(name[1:])}
+            elif name.startswith(ELEMENT):
+                found |= self.w.space.axes(self.w.elements[int(name[1:])])
+            elif name.startswith(OUTSIDE):
+                found.add(1)
+        return tuple(sorted(found))
+
+    def _load(self, value: Value, env: Env) -> Value:
+        assert value.dtype is not None
+        address: Expr = ZERO
+        dims = self.w.layouts[value.text]
+        for dim in dims:
+            row: Expr = ZERO
+            for atom in leaves(dim):
+                row = plus(times(row, self.size((atom,))), self.index(atom, env))
+            address = plus(times(address, self.size(leaves(dim))), row)
+        address = simple(address)
+        return self.w.space.dag.make(
+            "fetch", text=value.text, dtype=value.dtype, kind=value.kind, index=(address,),
+            axes=self._groups(address),
+        )  # fmt: skip
+
+    def _count(self, value: Value) -> Value:
+        total = self.size(value.axes)
+        if value.number:
+            total = largest(minus(total, Const(int(value.number))), ZERO)
+        return self._place(total)
+
+    def _at(self, value: Value, env: Env) -> Value:
+        inner: dict[Atom, Expr] = dict(env)
+        start = 0
+        for count, expr in zip(value.parts, value.index, strict=True):
+            row = value.axes[start : start + count]
+            start += count
+            inner = self.bound(inner, row, self.expr(expr, env))
+        return self.value(value.args[0], inner)
+
+    def _reduce(self, value: Value, env: Env) -> Value:
+        dag = self.w.space.dag
+        inner = dict(env)
+        groups: list[int] = []
+        absent: list[Atom] = []
+        free = self.free(value.args[0])
+        captured = 1
+        for leaf in leaves(value.axes):
+            if leaf not in free:
+                absent.append(leaf)
+                continue
+            captured *= leaf.size
+            if leaf not in self.w.loops:
+                number = len(self.w.space.groups)
+                self.w.loops[leaf] = number
+                group = Group(number, f"part{number}", self.w.known[leaf])
+                self.w.space.groups = (*self.w.space.groups, group)
+            groups.append(self.w.loops[leaf])
+            self._bind(inner, leaf, Name(f"{LOOP}{self.w.loops[leaf]}"))
+        if captured > _FEW:
+            raise self._refusal(value, f"it reduces {captured} elements that have moved")
+        operand = self.value(value.args[0], inner)
+        present = tuple(g for g in groups if g in self.w.space.axes(operand))
+        absent += [
+            leaf
+            for leaf in leaves(value.axes)
+            if self.w.loops.get(leaf) in set(groups) - set(present)
+        ]
+        reduced = dag.reduce(value.text, operand, present)
+        if not absent or value.text in ("max", "min"):
+            return reduced
+        times_ = self._place(self.size(absent))
+        if value.text == "prod":
+            return dag.make("power", reduced, times_)
+        return dag.mul(reduced, times_)

@@ -1,0 +1,191 @@
+"""Index expressions as vectors: an int32 for every lane of a tile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Binary,
+    BinOp,
+    Call,
+    Const,
+    Expr,
+    Name,
+    ScalarFn,
+)
+from npusmith.ir.walk import names
+from npusmith.plan.block import Block, Part, Path
+from npusmith.plan.dag import Kind, Value
+from npusmith.plan.host import TILE
+from npusmith.plan.lane_space import LANE, Lanes
+from npusmith.plan.reader import ELEMENT
+from npusmith.plan.scalars import (
+    ONE,
+    ZERO,
+    floating,
+    largest,
+    minus,
+)
+from npusmith.plan.writer import op
+
+
+def varies(w: Lanes, expr: Expr) -> bool:
+    """Whether an index expression differs from lane to lane."""
+    return any(
+        name.startswith(LANE)
+        or (name.startswith(ELEMENT) and w.space.wide(w.elements[int(name[1:])]))
+        for name in names(expr)
+    )
+
+
+def int_buffer(w: Lanes, times: int = 1) -> str:
+    return tile_buffer(w, DType.INT32, times=times)
+
+
+def tile_buffer(
+    w: Lanes, dtype: DType, part: Part = Part.SCRATCH, times: int = 1, hint: str = ""
+) -> str:
+    name = w.temp(dtype, True, part, hint)
+    w.temps[name] = replace(w.temps[name], times=times)
+    return name
+
+
+def digit(w: Lanes, path: Path, lane: int) -> str:
+    """For every lane the index along one axis of the tile, from 0; made once."""
+    key = ("digit", lane)
+    if key not in w.tables:
+        w.tables[key] = _make_digit(w, path[0], lane)
+    return w.tables[key]
+
+
+def _make_digit(w: Lanes, root: Block, lane: int) -> str:
+    whole = _quotients(w, root, lane)
+    if lane == 0:
+        return whole
+    size = w.tiling.lanes[lane].size
+    above, result = int_buffer(w), int_buffer(w)
+    root.items.append(op("muls", (above, _quotients(w, root, lane - 1)), (size,), TILE))
+    root.items.append(op("sub", (result, whole, above), (), TILE))
+    return result
+
+
+def _quotients(w: Lanes, root: Block, lane: int) -> str:
+    """Lane numbers divided by the elements below an axis."""
+    key = ("quotient", lane)
+    if key in w.tables:
+        return w.tables[key]
+    depth, result = w.tiling.depth(lane), int_buffer(w)
+    w.tables[key] = result
+    if depth == ONE:
+        root.items.append(op("create_index", (result,), (ZERO,), TILE))
+        return result
+    # lane + 1/2 is at least half a step away from every multiple: rounding does no harm
+    place, part = w.temp(DType.FLOAT32, True), w.temp(DType.FLOAT32, True)
+    inverse = Binary(BinOp.DIV, Const(1.0), floating(largest(depth, ONE)))
+    root.items += [
+        op("create_index", (place,), (Const(0.5),), TILE),
+        op("muls", (part, place), (inverse,), TILE),
+        op("cast", (result, part), (), TILE, "floor"),
+    ]
+    return result
+
+
+Vector = str | Expr  # a buffer with an int32 for each lane, or what is the same for all
+
+
+def vector(w: Lanes, path: Path, expr: Expr) -> Vector:
+    """An index expression for every lane."""
+    if not varies(w, expr):
+        return w.scalar(path, expr)
+    key = (id(path[-1]), expr)
+    if key not in w.vectors:
+        w.vectors[key] = _vector(w, path, expr)
+    return w.vectors[key]
+
+
+def _vector(w: Lanes, path: Path, expr: Expr) -> str:
+    if isinstance(expr, Name) and expr.id.startswith(LANE):
+        return digit(w, path, int(expr.id[1:]))
+    if isinstance(expr, Name):
+        return _element(w, path, w.elements[int(expr.id[1:])])
+    if isinstance(expr, Call):
+        one, two = (vector(w, path, arg) for arg in expr.args)
+        return _join(w, path, "min" if expr.fn is ScalarFn.MIN else "max", one, two)
+    assert isinstance(expr, Binary), expr
+    one, two = vector(w, path, expr.left), vector(w, path, expr.right)
+    match expr.op:
+        case BinOp.ADD:
+            return _join(w, path, "add", one, two)
+        case BinOp.SUB:
+            back = (
+                _join(w, path, "mul", two, Const(-1)) if isinstance(two, str) else minus(ZERO, two)
+            )
+            return _join(w, path, "add", one, back)
+        case BinOp.MUL:
+            return _join(w, path, "mul", one, two)
+        case BinOp.FLOORDIV | BinOp.MOD if isinstance(one, str) and not isinstance(two, str):
+            return _divided(w, path, one, two, expr.op)
+        case _:
+            raise PlanError("plan-data-movement", "an index divides by another")
+
+
+def _element(w: Lanes, path: Path, value: Value) -> str:
+    held = w.held(path, value)
+    if value.kind is Kind.INT:
+        return held
+    result = int_buffer(w)
+    path[-1].items.append(op("cast", (result, held), (), w.count(path, True), "rint"))
+    return result
+
+
+def _join(w: Lanes, path: Path, name: str, one: Vector, two: Vector) -> str:
+    if not isinstance(one, str):
+        one, two = two, one
+    assert isinstance(one, str)
+    result, count = int_buffer(w), w.count(path, True)
+    if isinstance(two, str):
+        path[-1].items.append(op(name, (result, one, two), (), count))
+    else:
+        path[-1].items.append(op(f"{name}s", (result, one), (two,), count))
+    return result
+
+
+def _divided(w: Lanes, path: Path, a: str, b: Expr, kind: BinOp) -> str:
+    """Floor division of int32: in float32, then put right by at most one either way."""
+    count = w.count(path, True)
+
+    def add(name: str, views: tuple[str, ...], *scalars: Expr, mode: str = "") -> None:
+        path[-1].items.append(op(name, views, scalars, count, mode))
+
+    wide, part = w.temp(DType.FLOAT32, True), w.temp(DType.FLOAT32, True)
+    whole, rest, back, off = (int_buffer(w) for _ in range(4))
+    add("cast", (wide, a), mode="rint")
+    add("muls", (part, wide), Binary(BinOp.DIV, Const(1.0), floating(b)))
+    add("cast", (whole, part), mode="floor")
+    add("muls", (back, whole), minus(ZERO, b))
+    add("add", (rest, a, back))  # from -b to 2b - 1
+    add("shift_right", (off, rest), Const(31))  # -1 where it is negative
+    add("add", (whole, whole, off))
+    add("muls", (back, off), minus(ZERO, b))
+    add("add", (rest, rest, back))  # from 0 to 2b - 1
+    add("adds", (back, rest), minus(ZERO, b))
+    add("shift_right", (off, back), Const(31))  # -1 where it is less than b
+    add("adds", (off, off), ONE)
+    if kind is BinOp.FLOORDIV:
+        add("add", (whole, whole, off))
+        return whole
+    add("muls", (back, off), minus(ZERO, b))
+    add("add", (rest, rest, back))
+    return rest
+
+
+def place(w: Lanes, path: Path, value: Value) -> None:
+    """An index as a float for every lane."""
+    w.ready(path, value.index[0])
+    found = vector(w, path, value.index[0])
+    assert isinstance(found, str)
+    result = w.stored.pop(value, None) or w.temp(DType.FLOAT32, True)
+    path[-1].items.append(op("cast", (result, found), (), w.count(path, True), "rint"))
+    path[-1].buffers[value] = result

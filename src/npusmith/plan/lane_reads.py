@@ -1,0 +1,389 @@
+"""Reading an input at an index map: one copy, a gather from what was copied, or each element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    BinOp,
+    Call,
+    Const,
+    CoreId,
+    Expr,
+    For,
+    If,
+    Load,
+    Name,
+    ScalarFn,
+    Size,
+    Span,
+    Stage,
+    StageKind,
+    Store,
+    View,
+)
+from npusmith.ir.nodes import Value as Read
+from npusmith.ir.walk import names, subexpressions
+from npusmith.plan.block import Block, Part, Path, staged
+from npusmith.plan.dag import Kind, Value
+from npusmith.plan.emit import buffer_dtype, widening
+from npusmith.plan.extents import extent as measured
+from npusmith.plan.host import TILE
+from npusmith.plan.index import (
+    Poly,
+    bounds,
+    constant,
+    poly,
+    replaced,
+    simple,
+    steps,
+)
+from npusmith.plan.index_vectors import digit, int_buffer, tile_buffer, varies, vector
+from npusmith.plan.lane_space import LANE, Lanes
+from npusmith.plan.reader import ELEMENT
+from npusmith.plan.scalars import (
+    ONE,
+    ZERO,
+    largest,
+    least,
+    minus,
+    plus,
+    quotient,
+    remainder,
+    times,
+)
+from npusmith.plan.writer import op
+
+_STAGE = 2  # tiles that a copy may bring for one
+_WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
+
+
+def fetch(w: Lanes, path: Path, value: Value) -> None:
+    """Bring the elements of an input on chip that stand where its index map says."""
+    expr = value.index[0]
+    assert value.dtype is not None
+    w.ready(path, expr)
+    if not w.space.wide(value):
+        raw = w.temp(buffer_dtype(value.dtype), False, Part.LOADED, hint=w.tensors[value.text])
+        span = Span(w.tensors[value.text], w.scalar(path, expr))
+        path[-1].items.append(Load(View(raw), span, ONE))
+        path[-1].buffers[value] = _widened(w, path, raw, value, ONE, False)
+        return
+    count = w.count(path, True)
+    raw_dtype = buffer_dtype(value.dtype)
+    if dense(w, expr):
+        raw = tile_buffer(w, raw_dtype, Part.LOADED, hint=w.tensors[value.text])
+        path[-1].items.append(Load(View(raw), span_of(w, path, value, start_of(w, expr)), count))
+        path[-1].buffers[value] = _widened(w, path, raw, value, count, True)
+        return
+    path[-1].buffers[value] = _gathered(w, path, value)
+
+
+def span_of(w: Lanes, path: Path, value: Value, address: Expr) -> Span:
+    return Span(w.tensors[value.text], w.scalar(path, address))
+
+
+def _lane_names(w: Lanes) -> list[str]:
+    return [axis.name for axis in w.tiling.lanes]
+
+
+def affine(w: Lanes, expr: Expr) -> tuple[Expr, list[Poly]] | None:
+    """The address of lane 0, and the step along each axis of the tile."""
+    if any(
+        name.startswith(ELEMENT) and w.space.wide(w.elements[int(name[1:])]) for name in names(expr)
+    ):
+        return None
+    found = steps(expr, _lane_names(w))
+    if found is None:
+        return None
+    base, by = found
+    return base, [by[name] for name in _lane_names(w)]
+
+
+def start_of(w: Lanes, expr: Expr) -> Expr:
+    found = affine(w, expr)
+    assert found is not None
+    return found[0]
+
+
+def dense(w: Lanes, expr: Expr) -> bool:
+    """Whether lanes stand side by side in memory, as they do in the tile."""
+    found = affine(w, expr)
+    if found is None:
+        return False
+    wanted = [poly(w.tiling.depth(i)) for i in range(len(w.tiling.lanes))]
+    alone = [axis.size == ONE for axis in w.tiling.lanes]
+    return all(one or step == want for one, step, want in zip(alone, found[1], wanted, strict=True))
+
+
+def _casts(value: Value) -> tuple[tuple[DType, str], ...]:
+    assert value.dtype is not None
+    return widening(value.dtype)
+
+
+def _widened(
+    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, times: int = 1,
+    into: str = "",
+) -> str:  # fmt: skip
+    """What is computed with; `into`: the buffer that it has to end in."""
+    found = _casts(value)
+    for i, (dtype, mode) in enumerate(found):
+        last = i == len(found) - 1
+        if last and into:
+            wider = into
+        elif wide:
+            wider = tile_buffer(w, dtype, times=times)
+        else:
+            wider = w.temp(dtype, False)
+        path[-1].items.append(op("cast", (wider, raw), (), count, mode))
+        raw = wider
+    if into and not found:
+        one: Expr = Const(1) if value.kind is Kind.INT else Const(1.0)
+        path[-1].items.append(op("muls", (into, raw), (one,), count))
+        return into
+    return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Stage_:
+    """What is copied on chip so that all lanes of a tile are in it, and where they are there."""
+
+    start: Expr
+    count: Expr  # elements of a row
+    rows: Expr | None
+    pitch: Expr | None
+    room: Expr  # elements on chip
+    offsets: str | Expr  # of the lanes, in elements
+
+
+def _gathered(w: Lanes, path: Path, value: Value) -> str:
+    """By a gather where what is copied fits; element by element where it does not."""
+    kind = DType.INT32 if value.kind is Kind.INT else DType.FLOAT32
+    result = w.temp(kind, True)
+    inside = Block(path[-1].opened, count=None)
+    around = (*path, inside)
+    fits = _staged(w, around, value, result)
+    if fits is None:
+        _each(w, path, value, result)
+        return result
+    other = Block(path[-1].opened)
+    _each(w, (*path, other), value, result)
+    path[-1].items.append(If(fits, staged(inside.items), staged(other.items)))
+    return result
+
+
+def _room(w: Lanes) -> Expr:
+    return times(TILE, Const(_STAGE))
+
+
+def _staged(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
+    """Copy and gather; returns the condition under which it may be done. None: it may not."""
+    found = affine(w, value.index[0])
+    if found is not None:
+        return _by_table(w, path, value, result, *found)
+    return _by_places(w, path, value, result)
+
+
+def _by_table(
+    w: Lanes, path: Path, value: Value, result: str, base: Expr, by: list[Poly]
+) -> Expr | None:
+    lanes = w.tiling.lanes
+    known = set(w.sizes.defined)
+    if any(not set(names(step.expr())) <= known for step in by):
+        return _by_places(w, path, value, result)
+    signs = [{number > 0 for _, number in step.terms} for step in by]
+    if any(len(sign) > 1 for sign in signs):
+        return _by_places(w, path, value, result)
+    low: Expr = base
+    extents: list[Expr] = [Name("m"), *(axis.size for axis in lanes[1:])]
+    for size, step, sign in zip(extents, by, signs, strict=True):
+        if sign == {False}:
+            low = plus(low, times(minus(size, ONE), step.expr()))
+    sizes = [
+        step.expr() if sign != {False} else (constant(0) - step).expr()
+        for step, sign in zip(by, signs, strict=True)
+    ]
+    row: Expr = ONE
+    for size, stride in zip(extents[1:], sizes[1:], strict=True):
+        row = plus(row, times(minus(size, ONE), stride))
+    row = simple(row)
+    span = simple(plus(times(minus(Name("m"), ONE), sizes[0]), row))
+    raw_dtype = buffer_dtype(value.dtype)  # type: ignore[arg-type]
+    apart = _captured(w, sizes[0]) >= _WIDE_STEP * max(_captured(w, row), 1) and bool(by[0].terms)
+    if apart:
+        pitch: Expr = Call(ScalarFn.ALIGN_UP, (row, Const(32 // raw_dtype.bytes)))
+        local = [pitch, *sizes[1:]]
+        room = times(Name("m"), pitch)
+        w.limits.append(quotient(_room(w), pitch))
+        if signs[0] == {False}:
+            return _by_places(w, path, value, result)
+    else:
+        local, room = sizes, span
+        if by[0].terms:
+            most = quotient(minus(_room(w), row), largest(sizes[0], ONE))
+            w.limits.append(plus(most, ONE))
+    negative = [sign == {False} for sign in signs]
+    if any(negative):
+        local = [
+            minus(ZERO, size) if below else size
+            for size, below in zip(local, negative, strict=True)
+        ]
+    table = _table(w, path, local)
+    raw = tile_buffer(w, raw_dtype, Part.LOADED, _STAGE, hint=w.tensors[value.text])
+    where = span_of(w, path, value, low)
+    if apart:
+        path[-1].items.append(Load(View(raw), where, row, Name("m"), sizes[0]))
+    else:
+        path[-1].items.append(Load(View(raw), where, span))
+    shift: Expr = ZERO  # where lane 0 stands on chip
+    if any(negative):
+        shift = simple(minus(base, low))
+    _take(w, path, value, raw, result, table, shift, room)
+    conds = [Binary(BinOp.LE, room, _room(w))]
+    if apart:
+        conds.append(Binary(BinOp.LE, row, sizes[0]))
+    fits: Expr = conds[0]
+    for cond in conds[1:]:
+        fits = Binary(BinOp.AND, fits, cond)
+    return fits
+
+
+def _captured(w: Lanes, expr: Expr) -> int:
+    """An expression over sizes, as captured."""
+    shapes = {item.name: item.item.shape for item in w.space.inputs}
+
+    def new(name: str) -> Expr | None:
+        return w.sizes.defined.get(name, Const(1))
+
+    whole = expr
+    for _ in range(8):
+        whole = replaced(whole, new)
+    return measured(whole, shapes)
+
+
+def _table(w: Lanes, path: Path, local: Sequence[Expr]) -> str:
+    """Byte offsets of the lanes in what was copied, relative to that of lane 0; made once.
+
+    In elements of four bytes: what is narrower is widened before it is gathered.
+    """
+    key = ("table", tuple(local))
+    if key not in w.tables:
+        root = path[0]
+        total = ""
+        for lane, step in enumerate(local):
+            if step == ZERO or w.tiling.lanes[lane].size == ONE:
+                continue
+            part = int_buffer(w)
+            root.items.append(
+                op("muls", (part, digit(w, path, lane)), (times(step, Const(4)),), TILE)
+            )
+            if total:
+                both = int_buffer(w)
+                root.items.append(op("add", (both, total, part), (), TILE))
+                part = both
+            total = part
+        if not total:
+            total = int_buffer(w)
+            root.items.append(op("duplicate", (total,), (ZERO,), TILE))
+        w.tables[key] = total
+    return w.tables[key]
+
+
+def _take(
+    w: Lanes, path: Path, value: Value, raw: str, result: str, table: str, shift: Expr, room: Expr
+) -> None:
+    """Widen what was copied, and gather the lanes from it."""
+    count = w.count(path, True)
+    whole = _widened(w, path, raw, value, room, True, _STAGE)
+    base = simple(times(shift, Const(4)))
+    path[-1].items.append(op("gather", (result, whole, table), (base,), count))
+
+
+def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
+    """Offsets that are worked out for this tile."""
+    expr = value.index[0]
+    known: dict[str, tuple[Expr, Expr]] = {}
+    for i, axis in enumerate(w.tiling.lanes):
+        size: Expr = Name("m") if i == 0 else axis.size
+        known[axis.name] = (ZERO, minus(size, ONE))
+    wide = [name for name in names(expr) if name.startswith(ELEMENT) and varies(w, Name(name))]
+    tensor = w.tensors[value.text]
+    last = minus(w.sizes.define(f"{tensor}_size", Size(tensor)), ONE)
+    low: Expr = ZERO
+    high: Expr = last
+    found = None if wide else bounds(expr, known)
+    if found is not None:  # of an estimate, what lies in the tensor
+        low, high = (w.scalar(path, end) for end in found)
+        low, high = largest(low, ZERO), least(high, last)
+    start, room = w.fresh("from_"), w.fresh("room_")
+    outside = path[-2]
+    outside.items.append(Assign(start, low))
+    outside.items.append(Assign(room, plus(minus(high, Name(start)), ONE)))
+    offsets = vector(w, path, expr)
+    assert isinstance(offsets, str)
+    count = w.count(path, True)
+    table, moved = int_buffer(w), int_buffer(w)
+    path[-1].items.append(op("adds", (moved, offsets), (minus(ZERO, Name(start)),), count))
+    path[-1].items.append(op("muls", (table, moved), (Const(4),), count))
+    raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, _STAGE, hint=tensor)  # type: ignore[arg-type]
+    path[-1].items.append(Load(View(raw), Span(tensor, Name(start)), Name(room)))
+    _take(w, path, value, raw, result, table, ZERO, Name(room))
+    return Binary(BinOp.LE, Name(room), _room(w))
+
+
+def _each(w: Lanes, path: Path, value: Value, result: str) -> None:
+    """Element by element, through the core's own piece of workspace."""
+    assert value.dtype is not None
+    dtype = buffer_dtype(value.dtype)
+    work = w.sizes.workspace(Binary(BinOp.MUL, Name("cores"), TILE))
+    w.types[work] = dtype
+    first = Binary(BinOp.MUL, CoreId(), TILE)
+    one = w.temp(dtype, False, Part.THROUGH, hint=w.tensors[value.text])
+    path[-1].items.append(copies(w, path, value, work, first, one))
+    raw = tile_buffer(w, dtype, Part.LOADED, hint=w.tensors[value.text])
+    count = w.count(path, True)
+    path[-1].items.append(Load(View(raw), Span(work, first), count))
+    _widened(w, path, raw, value, count, True, into=result)
+
+
+def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: str) -> For:
+    """A loop over lanes that copies one element each from an input to another tensor."""
+    lane = Name("lane")
+    reads: list[Assign] = []
+
+    def new(name: str) -> Expr | None:
+        if name.startswith(LANE):
+            number = int(name[1:])
+            index = quotient(lane, largest(w.tiling.depth(number), ONE))
+            size = w.tiling.lanes[number].size
+            return index if number == 0 else remainder(index, largest(size, ONE))
+        if name.startswith(ELEMENT) and varies(w, Name(name)):
+            element = w.elements[int(name[1:])]
+            read: Expr = Read(View(w.held(path, element), lane))
+            if element.kind is not Kind.INT:
+                read = Call(ScalarFn.INT, (read,))
+            return read
+        return None
+
+    for name in names(value.index[0]):
+        if name.startswith(ELEMENT) and varies(w, Name(name)):
+            w.ready(path, Name(name))
+    where = w.scalar(path, replaced(value.index[0], new))
+    reads.append(Assign("place_at", where))
+    source = Span(w.tensors[value.text], Name("place_at"))
+    return For(
+        "lane", ZERO, w.count(path, True), ONE,
+        (
+            Stage(StageKind.COMPUTE, tuple(reads)) if _reads(where) else reads[0],
+            Stage(StageKind.COPY_IN, (Load(View(one), source, ONE),)),
+            Stage(StageKind.COPY_OUT, (Store(Span(tensor, plus(first, lane)), View(one), ONE),)),
+        ),
+    )  # fmt: skip
+
+
+def _reads(expr: Expr) -> bool:
+    return any(isinstance(item, Read) for item in subexpressions(expr))

@@ -1,0 +1,290 @@
+"""Kernels of the parts of a graph -> one program: names made one, values between them in scratch.
+
+Every part was written for itself: its host function computes sizes from the shapes of its own
+inputs. What an earlier part stores is a scratch tensor here, and its sizes are those that the
+earlier part gave its output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    BinOp,
+    Buffer,
+    Combine,
+    Const,
+    Dim,
+    Expr,
+    Host,
+    Kernel,
+    Launch,
+    Load,
+    Name,
+    Program,
+    Size,
+    Stmt,
+    Store,
+    Tensor,
+    TensorRole,
+)
+from npusmith.ir.spec import OpSpec, Port
+from npusmith.lower.rebuild import map_children, map_operands, map_statements
+from npusmith.plan.host import in_order
+from npusmith.plan.names import tensor_name
+from npusmith.plan.partition import Part, crossing_name
+from npusmith.plan.scalars import largest, product
+from npusmith.plan.write_kernel import Plan
+from npusmith.task.graph import Graph, GraphInput
+
+_CORES = "cores"
+_ORDER = {TensorRole.INPUT: 0, TensorRole.OUTPUT: 1, TensorRole.SCRATCH: 2}
+
+
+def link(parts: Sequence[Part], graph: Graph, name: str) -> Plan:
+    """One operator whose kernels are those of the parts, in their order."""
+    linker = _Linker(graph, name)
+    for number, part in enumerate(parts, 1):
+        linker.add(part, f"{name}_{number}")
+    return linker.plan(parts)
+
+
+@dataclass(slots=True)
+class _Linker:
+    graph: Graph
+    name: str
+    taken: set[str] = field(default_factory=set)
+    inputs: dict[str, Port] = field(default_factory=dict)  # by the graph's name
+    outputs: dict[int, Port] = field(default_factory=dict)  # by position
+    crossing: dict[str, tuple[str, tuple[Expr, ...]]] = field(default_factory=dict)
+    host: dict[str, Expr] = field(default_factory=dict)
+    consts: dict[str, int | float] = field(default_factory=dict)
+    cores: list[str] = field(default_factory=list)
+    launches: list[tuple[str, tuple[tuple[str, Expr], ...]]] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    legal: list[Expr] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        several = len(self.graph.outputs) > 1
+        for i, _ in enumerate(self.graph.outputs):
+            tensor_name(f"y{i}" if several else "y", self.taken)
+
+    def add(self, part: Part, kernel_name: str) -> None:
+        spec, program = part.plan.spec, part.plan.program
+        called: dict[str, str] = {}  # the part's names of tensors, here
+        shapes: dict[str, tuple[Expr, ...]] = {}  # dimensions of what an earlier part stores
+        for port in spec.inputs:
+            item = _origin(part.graph, port)
+            called[port.name] = self._input(item, port)
+            earlier = crossing_name(item)
+            if earlier:
+                shapes[port.name] = self.crossing[earlier][1]
+        inner = _Shapes(called, shapes)
+        added = self._outputs(part, called, inner)
+        scratch = [t.name for t in program.kernel.tensors if t.role is TensorRole.SCRATCH]
+        for own in scratch:
+            called[own] = tensor_name(f"{own}_of_{kernel_name}", self.taken)
+        constants = {key: self._constant(key, value) for key, value in program.consts}
+        variables = self._variables(program.host, inner, constants)
+
+        def moved(expr: Expr) -> Expr:
+            return _rename(inner.rewrite(expr), {**constants, **variables})
+
+        launch = program.host.launch
+        crossing = self._lengths(spec, called)
+        args = [(called.get(key, key), moved(value)) for key, value in launch.args]
+        self.launches.append((kernel_name, (*args, *crossing, *added)))
+        self.kernels.append(self._kernel(program.kernel, kernel_name, called, constants, added))
+        self.legal += [inner.rewrite(expr) for expr in spec.legal or ()]
+
+    # -------------------------------------------------------------------------------- tensors
+
+    def _input(self, item: GraphInput, port: Port) -> str:
+        earlier = crossing_name(item)
+        if earlier:
+            return self.crossing[earlier][0]
+        if item.name not in self.inputs:
+            self.inputs[item.name] = replace(port, name=tensor_name(item.name, self.taken))
+        return self.inputs[item.name].name
+
+    def _outputs(
+        self, part: Part, called: dict[str, str], inner: _Shapes
+    ) -> tuple[tuple[str, Expr], ...]:
+        """Names for what a part stores; returns scratch tensors with their lengths."""
+        several = len(self.graph.outputs) > 1
+        waiting = [
+            i
+            for i, output in enumerate(self.graph.outputs)
+            if i not in self.outputs and output in part.graph.outputs
+        ]
+        made: list[tuple[str, Expr]] = []
+        for name, port in zip(part.graph.outputs, part.plan.spec.outputs, strict=True):
+            dims = tuple(inner.rewrite(dim) for dim in port.dims)
+            at = next((i for i in waiting if self.graph.outputs[i] == name), None)
+            if at is not None:
+                waiting.remove(at)
+                called[port.name] = f"y{at}" if several else "y"
+                self.outputs[at] = replace(port, name=called[port.name], dims=dims)
+                continue
+            called[port.name] = tensor_name(name, self.taken)
+            self.crossing[name] = (called[port.name], dims)
+            made.append((called[port.name], product(dims)))
+        return tuple(made)
+
+    def _lengths(self, spec: OpSpec, called: Mapping[str, str]) -> list[tuple[str, Expr]]:
+        """Lengths of the scratch tensors that the part reads."""
+        known = dict(self.crossing.values())
+        read = [called[port.name] for port in spec.inputs]
+        return [(name, product(known[name])) for name in read if name in known]
+
+    # ------------------------------------------------------------------------------------ names
+
+    def _constant(self, name: str, value: float) -> str:
+        for candidate in _candidates(name):
+            if self.consts.setdefault(candidate, value) == value:
+                return candidate
+        raise AssertionError
+
+    def _variables(
+        self, host: Host, inner: _Shapes, constants: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The part's host variables here: those that are equal are shared."""
+        found: dict[str, str] = {}
+        for stmt in host.body:
+            if not isinstance(stmt, Assign):
+                continue
+            if stmt.target == _CORES:
+                found[_CORES] = _CORES
+                own = f"{_CORES}_{len(self.kernels) + 1}"
+                self.host[own] = _rename(inner.rewrite(stmt.value), {**constants, **found})
+                self.cores.append(own)
+                continue
+            value = _rename(inner.rewrite(stmt.value), {**constants, **found})
+            for candidate in _candidates(stmt.target):
+                if candidate in self.consts or candidate in self.taken:
+                    continue
+                if self.host.setdefault(candidate, value) == value:
+                    found[stmt.target] = candidate
+                    break
+        return found
+
+    def _kernel(
+        self,
+        kernel: Kernel,
+        name: str,
+        called: Mapping[str, str],
+        constants: Mapping[str, str],
+        added: Sequence[tuple[str, Expr]],
+    ) -> Kernel:
+        scratch = {item for item, _ in added} | {item for item, _ in self.crossing.values()}
+        tensors = [_tensor(item, called, scratch) for item in kernel.tensors]
+        tensors.sort(key=lambda item: _ORDER[item.role])
+        body = map_statements(kernel.body, lambda stmt: _retarget(stmt, called))
+        body = map_statements(
+            body, lambda stmt: map_operands(stmt, lambda expr: _rename(expr, constants))
+        )
+        buffers = tuple(_resized(item, constants) for item in kernel.buffers)
+        return replace(kernel, name=name, tensors=tuple(tensors), body=body, buffers=buffers)
+
+    # ------------------------------------------------------------------------------------- result
+
+    def plan(self, parts: Sequence[Part]) -> Plan:
+        values = dict(self.host)
+        most: Expr = Name(self.cores[0]) if self.cores else Const(1)
+        for number, item in enumerate(self.cores[1:], 2):
+            values[f"{_CORES}_to_{number}"] = largest(most, Name(item))
+            most = Name(f"{_CORES}_to_{number}")
+        values[_CORES] = most
+        launches = tuple(Launch(kernel, Name(_CORES), args) for kernel, args in self.launches)
+        outputs = tuple(self.outputs[i] for i in range(len(self.graph.outputs)))
+        order = {item.name: i for i, item in enumerate(self.graph.inputs)}
+        inputs = tuple(self.inputs[key] for key in sorted(self.inputs, key=order.__getitem__))
+        shared = tuple(port.name for port in (*inputs, *outputs))
+        host = Host("host", shared, in_order(values), launches)
+        doc = "\n".join([f"{self.name}: {len(parts)} kernels, one after another", *_docs(parts)])
+        program = Program(tuple(self.consts.items()), host, tuple(self.kernels), doc)
+        legal = tuple(dict.fromkeys(expr for expr in self.legal if not _always(expr)))
+        spec = OpSpec(self.name, inputs, outputs, single_output=len(outputs) == 1, legal=legal)
+        return Plan(program, spec, self._notes(parts), searched=False)
+
+    def _notes(self, parts: Sequence[Part]) -> tuple[str, ...]:
+        passed = ", ".join(name for name, _ in self.crossing.values())
+        notes = [f"{len(parts)} kernels; through global memory: {passed or 'nothing'}"]
+        for number, part in enumerate(parts, 1):
+            notes += [f"kernel {number}: {note}" for note in part.plan.notes]
+        return tuple(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """Sizes in a part's host function as sizes in the whole's."""
+
+    called: Mapping[str, str]
+    dims: Mapping[str, tuple[Expr, ...]]
+
+    def rewrite(self, expr: Expr) -> Expr:
+        match expr:
+            case Dim(tensor, index) if tensor in self.dims:
+                return self.dims[tensor][index]
+            case Dim(tensor, index):
+                return Dim(self.called.get(tensor, tensor), index)
+            case Size(tensor) if tensor in self.dims:
+                return product(self.dims[tensor])
+            case Size(tensor):
+                return Size(self.called.get(tensor, tensor))
+            case _:
+                return map_children(expr, self.rewrite)
+
+
+def _origin(graph: Graph, port: Port) -> GraphInput:
+    """The input of the part's graph that a port stands for."""
+    user = port.source.value == "user"
+    return next(
+        item
+        for item in graph.inputs
+        if item.kind == port.source.value
+        and (item.position == port.position if user else item.target == port.target)
+    )
+
+
+def _candidates(name: str) -> list[str]:
+    return [name, *(f"{name}_{number}" for number in range(2, 1000))]
+
+
+def _rename(expr: Expr, new: Mapping[str, str]) -> Expr:
+    if isinstance(expr, Name):
+        return Name(new.get(expr.id, expr.id))
+    return map_children(expr, lambda item: _rename(item, new))
+
+
+def _retarget(stmt: Stmt, called: Mapping[str, str]) -> Stmt:
+    match stmt:
+        case Load(_, src):
+            return replace(stmt, src=replace(src, tensor=called[src.tensor]))
+        case Store(dst):
+            return replace(stmt, dst=replace(dst, tensor=called[dst.tensor]))
+        case Combine():
+            return replace(stmt, scratch=called[stmt.scratch])
+        case _:
+            return stmt
+
+
+def _tensor(item: Tensor, called: Mapping[str, str], scratch: set[str]) -> Tensor:
+    name = called[item.name]
+    return Tensor(name, item.dtype, TensorRole.SCRATCH if name in scratch else item.role)
+
+
+def _resized(item: Buffer, constants: Mapping[str, str]) -> Buffer:
+    return replace(item, length=_rename(item.length, constants))
+
+
+def _docs(parts: Sequence[Part]) -> list[str]:
+    return [f"{number}. {part.plan.program.doc}" for number, part in enumerate(parts, 1)]
+
+
+def _always(expr: Expr) -> bool:
+    """Whether a comparison compares a thing with itself."""
+    return isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right

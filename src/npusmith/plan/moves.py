@@ -1,0 +1,484 @@
+"""Operations of core ATen that move elements, as index maps: rows of the table of operations.
+
+What an element of the result is, is said by where it stands in the operand: `at` substitutes index
+expressions (index.py) for axes. Nothing is moved here; the kernel reads its inputs at these places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+from npusmith.plan.axes import Dim, Dims, extent, pin
+from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.plan.index import clamp, floor_div, modulo, simple
+from npusmith.plan.reader import INDEX, SIZE, Reader, Result, Rule, Tensor
+from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
+from npusmith.task.graph import Ref
+
+_END = 1 << 62  # PyTorch's "to the end"
+
+
+# ------------------------------------------------------------------------------------- movement
+
+
+def with_dim(dims: Dims, at: int, new: Dim) -> Dims:
+    return (*dims[:at], new, *dims[at + 1 :])
+
+
+def position(r: Reader, expr: Expr) -> Value:
+    """An index expression as a number."""
+    dag = r.dag
+    match expr:
+        case Const(value):
+            return dag.const(float(value))
+        case Name(name) if name.startswith(INDEX):
+            return dag.make("index", axes=(r.atoms[int(name[1:])],))
+        case Name(name) if name.startswith(SIZE):
+            return dag.count((r.atoms[int(name[1:])],))
+        case Name(name):
+            return r.floating(r.elements[int(name[1:])])
+        case Binary(op, left, right):
+            one, two = position(r, left), position(r, right)
+            return _ARITHMETIC[op](dag, one, two)
+        case Call(ScalarFn.MIN | ScalarFn.MAX, (left, right)):
+            one, two = position(r, left), position(r, right)
+            return dag.min(one, two) if expr.fn is ScalarFn.MIN else dag.max(one, two)
+        case _:
+            raise AssertionError(expr)
+
+
+_ARITHMETIC: dict[BinOp, Callable[[Dag, Value, Value], Value]] = {
+    BinOp.ADD: lambda dag, a, b: dag.add(a, b),
+    BinOp.SUB: lambda dag, a, b: dag.sub(a, b),
+    BinOp.MUL: lambda dag, a, b: dag.mul(a, b),
+    BinOp.FLOORDIV: lambda dag, a, b: dag.make("floordiv", a, b),
+    BinOp.MOD: lambda dag, a, b: dag.make("mod", a, b),
+}
+
+
+def inside(r: Reader, expr: Expr, size: Expr, value: Value, other: Value) -> Value:
+    """`value` where 0 <= expr < size, `other` elsewhere."""
+    at = position(r, expr)
+    within = r.dag.select(r.dag.compare("lt", at, position(r, size)), value, other)
+    return r.dag.select(r.dag.compare("ge", at, position(r, ZERO)), within, other)
+
+
+def cut(r: Reader, x: Tensor, at: int, start: int, stop: int, step: int, size: int) -> Tensor:
+    """Elements start, start + step, ... before stop; negative ends count from the end."""
+    dim, have = x.dims[at], extent(x.dims[at])
+    if not dim:
+        new: Dim = r.axis(size) if size != 1 else ()
+        return Tensor(x.value, with_dim(x.dims, at, new), x.dtype)
+    whole = r.size(dim)
+    first = Const(start) if start >= 0 else plus(whole, Const(start))
+    formula: Expr | None = None
+    if step == 1 and (stop >= _END or stop < 0) and 0 < size < have:
+        end = whole if stop >= _END else plus(whole, Const(stop))
+        formula = simple(minus(end, first))
+        number = None if not start < 0 or stop < _END else -start
+        formula = Const(number) if number is not None else formula
+    else:
+        r.fix(dim)
+        first = Const(max(start + have, 0) if start < 0 else min(start, have))
+    new = r.axis(size, formula)
+    place = plus(first, times(r.index(new), Const(step)))
+    return r.placed(x, with_dim(x.dims, at, new), {at: place})
+
+
+def slice_(r: Reader) -> Result:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    at = r.dim(r.argument(1, "dim", 0), len(x.dims))
+    start, stop, step = (
+        r.argument(i, name, default)
+        for i, name, default in ((2, "start", 0), (3, "end", _END), (4, "step", 1))
+    )
+    first = 0 if start is None else r.integers(start)[0]
+    last = _END if stop is None else r.integers(stop)[0]
+    by = r.integers(step)[0]
+    size, have = r.node.shape[at], extent(x.dims[at])
+    if size == have and by == 1:
+        return x
+    return cut(r, x, at, first, last, by, size)
+
+
+def select(r: Reader) -> Result:
+    """`x[..., i, ...]`"""
+    x = r.tensor(r.argument(0))
+    at = r.dim(r.argument(1), len(x.dims))
+    number = r.integers(r.argument(2))[0]
+    left = (*x.dims[:at], *x.dims[at + 1 :])
+    have = extent(x.dims[at])
+    if have == 1:
+        pin(x.dims[at])
+        return Tensor(x.value, left, x.dtype)
+    if number not in (0, -1) or have == 0:
+        r.fix(x.dims[at])
+        number = number + have if number < 0 else number
+    place = Const(number) if number >= 0 else plus(r.size(x.dims[at]), Const(number))
+    return r.placed(x, left, {at: place})
+
+
+def split(r: Reader) -> Result:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    at = r.dim(r.argument(2, "dim", 0), len(x.dims))
+    have = extent(x.dims[at])
+    asked = r.argument(1)
+    if isinstance(asked, tuple):
+        sizes = list(r.integers(asked))
+    else:
+        each = r.integers(asked)[0]
+        sizes = [min(each, have - start) for start in range(0, max(have, 1), max(each, 1))]
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(cut(r, x, at, start, start + size, 1, size) if size != have else x)
+        start += size
+    return tuple(parts)
+
+
+def unbind(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    at = r.dim(r.argument(1, "dim", 0), len(x.dims))
+    r.fix(x.dims[at])
+    left = (*x.dims[:at], *x.dims[at + 1 :])
+    return tuple(r.placed(x, left, {at: Const(i)}) for i in range(extent(x.dims[at])))
+
+
+def flipped(r: Reader, x: Tensor, chosen: Sequence[int]) -> Tensor:
+    maps = {
+        at: minus(minus(r.size(x.dims[at]), ONE), r.index(x.dims[at]))
+        for at in chosen
+        if x.dims[at]
+    }
+    return r.placed(x, x.dims, maps)
+
+
+def _tensors(r: Reader) -> list[Tensor]:
+    items = r.argument(0)
+    if not isinstance(items, tuple):
+        r.refuse("plan-unsupported-op", "a list of tensors was expected")
+    return [r.tensor(item) for item in items if isinstance(item, Ref)]
+
+
+def cat(r: Reader) -> Result:
+    """Pieces one behind the other: of each the place is clamped, and the piece selected."""
+    assert r.node is not None
+    found = [x for x in _tensors(r) if not (len(x.dims) == 1 and extent(x.dims[0]) == 0)]
+    tensors = r.apart([x for x in found if all(extent(dim) for dim in x.dims)] or found)
+    if len(tensors) == 1:
+        return tensors[0]
+    at = r.dim(r.argument(1, "dim", 0), len(tensors[0].dims))
+    total: Expr = ZERO
+    for x in tensors:
+        total = plus(total, r.size(x.dims[at]))
+    new = r.axis(r.node.shape[at], simple(total))
+    return _joined(r, tensors, at, new)
+
+
+def _joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
+    here = r.index(new)
+    start: Expr = ZERO
+    value: Value | None = None
+    rest = [(*x.dims[:at], (), *x.dims[at + 1 :]) for x in tensors]
+    dims = r.broadcast(
+        *(Tensor(x.value, row, x.dtype) for x, row in zip(tensors, rest, strict=True))
+    )
+    dims = with_dim(dims, at, new)
+    for x in tensors:
+        size = r.size(x.dims[at])
+        place = clamp(minus(here, start), ZERO, largest(minus(size, ONE), ZERO))
+        own = _as(r, r.placed(x, dims, {at: place}))
+        if value is None:
+            value = own
+        else:
+            value = r.dag.select(
+                r.dag.compare("lt", position(r, here), position(r, start)), value, own
+            )
+        start = plus(start, size)
+    assert value is not None
+    return Tensor(value, dims, r.dtype)
+
+
+def _as(r: Reader, x: Tensor) -> Value:
+    """In what the result is computed in."""
+    if r.dtype is x.dtype and x.value.kind is Kind.FLOAT:
+        return x.value
+    if r.dtype.is_float:
+        return r.floating(x)
+    if x.value.kind is Kind.INT:
+        r.refuse("plan-dtype", f"a select on {x.dtype.value} is not written")
+    return x.value
+
+
+def stack(r: Reader) -> Result:
+    assert r.node is not None
+    tensors = _tensors(r)
+    at = r.dim(r.argument(1, "dim", 0), len(tensors[0].dims) + 1)
+    one: Dim = ()
+    wider = r.apart([Tensor(x.value, (*x.dims[:at], one, *x.dims[at:]), x.dtype) for x in tensors])
+    return _joined(r, wider, at, r.axis(len(tensors)))
+
+
+def constant_pad(r: Reader) -> Result:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    sizes = r.integers(r.argument(1))
+    fill = r.dag.const(r.number(r.argument(2, "value", 0.0)), x.value.kind)
+    dims, maps, guards = x.dims, {}, []
+    for i in range(len(sizes) // 2):
+        at = len(x.dims) - 1 - i
+        left, right = sizes[2 * i], sizes[2 * i + 1]
+        if (left, right) == (0, 0):
+            continue
+        size = r.size(x.dims[at])
+        if extent(x.dims[at]) == 0 or r.node.shape[at] == 0:
+            r.fix(x.dims[at])
+        new = r.axis(r.node.shape[at], simple(plus(size, Const(left + right))))
+        dims = with_dim(dims, at, new)
+        place = minus(r.index(new), Const(left))
+        maps[at] = clamp(place, ZERO, largest(minus(size, ONE), ZERO))
+        guards.append((place, size))
+    moved = r.placed(x, dims, maps)
+    if x.value.kind is Kind.INT:
+        r.refuse("plan-dtype", "padding of int32 is not written")
+    value = moved.value
+    for place, size in guards:
+        value = inside(r, place, size, value, fill)
+    return Tensor(value, dims, x.dtype)
+
+
+def unfold(r: Reader) -> Result:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    at = r.dim(r.argument(1), len(x.dims)) if x.dims else 0
+    size, step = (r.integers(r.argument(i))[0] for i in (2, 3))
+    if not x.dims:
+        return Tensor(x.value, ((),), x.dtype)
+    count = plus(floor_div(minus(r.size(x.dims[at]), Const(size)), Const(step)), ONE)
+    window, inner = r.axis(r.node.shape[at], simple(count)), r.axis(size)
+    dims = (*with_dim(x.dims, at, window), inner)
+    place = plus(times(r.index(window), Const(step)), r.index(inner))
+    return r.placed(x, dims, {at: place})
+
+
+def diagonal(r: Reader) -> Result:
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    offset = r.integers(r.argument(1, "offset", 0))[0]
+    one, two = (r.dim(r.argument(i, f"dim{i - 1}", i - 2), len(x.dims)) for i in (2, 3))
+    for i in (one, two):
+        r.fix(x.dims[i])
+    new = r.axis(r.node.shape[-1])
+    dims = (*(dim for i, dim in enumerate(x.dims) if i not in (one, two)), new)
+    here = r.index(new)
+    maps = {one: plus(here, Const(max(-offset, 0))), two: plus(here, Const(max(offset, 0)))}
+    return r.placed(x, dims, maps)
+
+
+def arange(r: Reader) -> Result:
+    """start, start + step, ...: integers, or floats that float32 holds."""
+    assert r.node is not None
+    start = r.number(r.argument(0))
+    step = r.number(r.argument(2, "step", 1))
+    new = r.axis(r.node.shape[0])
+    if start == int(start) and step == int(step):
+        value = position(r, plus(times(r.index(new), Const(int(step))), Const(int(start))))
+    else:
+        here = position(r, r.index(new))
+        value = r.dag.shifted(r.dag.scaled(here, step), start)
+    if r.dtype is not None and r.dtype.value == "int32":
+        value = r.dag.make("to_int", value, kind=Kind.INT)
+    return Tensor(value, (new,), r.dtype)
+
+
+def slice_scatter(r: Reader) -> Result:
+    """`x` with a slice of it replaced."""
+    x, y = r.apart([r.tensor(r.argument(0)), r.tensor(r.argument(1))])
+    at = r.dim(r.argument(2, "dim", 0), len(x.dims))
+    have = extent(x.dims[at])
+    first, last, by = (
+        default
+        if r.argument(i, name, default) is None
+        else r.integers(r.argument(i, name, default))[0]
+        for i, name, default in ((3, "start", 0), (4, "end", _END), (5, "step", 1))
+    )
+    first, last = (max(0, min(have, end + have if end < 0 else end)) for end in (first, last))
+    r.fix(x.dims[at])
+    here = r.index(x.dims[at])
+    back = floor_div(minus(here, Const(first)), Const(by))
+    top = largest(minus(r.size(y.dims[at]), ONE), ZERO)
+    dims = with_dim(y.dims, at, x.dims[at])
+    new = _as(r, r.placed(y, dims, {at: clamp(back, ZERO, top)}))
+    dims = r.broadcast(x, Tensor(new, dims, x.dtype))
+    old = _as(r, x)
+    if by != 1:
+        off = position(r, modulo(minus(here, Const(first)), Const(by)))
+        new = r.dag.select(r.dag.compare("eq", off, r.dag.const(0.0)), new, old)
+    at_most = r.dag.compare("lt", position(r, here), r.dag.const(float(last)))
+    new = r.dag.select(at_most, new, old)
+    at_least = r.dag.compare("ge", position(r, here), r.dag.const(float(first)))
+    return Tensor(r.dag.select(at_least, new, old), dims, r.dtype)
+
+
+def select_scatter(r: Reader) -> Result:
+    """`x` with one index of a dimension replaced."""
+    x, y = r.tensor(r.argument(0)), r.tensor(r.argument(1))
+    at = r.dim(r.argument(2), len(x.dims))
+    have = extent(x.dims[at])
+    number = r.integers(r.argument(3))[0]
+    r.fix(x.dims[at], now=True)
+    one: Dim = ()
+    wide = Tensor(y.value, (*y.dims[:at], one, *y.dims[at:]), y.dtype)
+    (x, wide), dims = r.aligned(x, wide)
+    hit = r.dag.compare(
+        "eq", position(r, r.index(x.dims[at])), r.dag.const(float(number % max(have, 1)))
+    )
+    return Tensor(r.dag.select(hit, _as(r, wide), _as(r, x)), dims, r.dtype)
+
+
+def copy(r: Reader) -> Result:
+    """The second tensor, in the shape and type of the first."""
+    x, y = r.tensor(r.argument(0)), r.tensor(r.argument(1))
+    if x.dtype is not y.dtype:
+        r.refuse("plan-dtype", "a copy into another element type is not written")
+    shape = Tensor(r.dag.const(0.0), x.dims, x.dtype)
+    (y, _), dims = r.aligned(y, shape)
+    return Tensor(y.value, dims, y.dtype)
+
+
+def empty(r: Reader) -> Result:
+    """Contents that nobody reads."""
+    assert r.node is not None
+    dims = tuple(() if size == 1 else r.axis(size) for size in r.node.shape)
+    return Tensor(r.dag.const(0.0), dims, r.dtype)
+
+
+# ------------------------------------------------------------------------------- index tensors
+
+
+def index_expr(r: Reader, x: Tensor) -> Expr:
+    """An element of an index tensor as an index expression."""
+    found = as_expr(r, x.value)
+    return found if found is not None else r.element(x)
+
+
+def as_expr(r: Reader, value: Value) -> Expr | None:
+    """Values that are integer arithmetic on positions, as such."""
+    match value.op:
+        case "index":
+            return r.index(value.axes)
+        case "count" if not value.number:
+            return r.size(value.axes)
+        case "const" if value.number == int(value.number):
+            return Const(int(value.number))
+        case "to_int" | "to_float":
+            return as_expr(r, value.args[0])
+        case "abs":
+            found = as_expr(r, value.args[0])
+            return None if found is None else largest(found, minus(ZERO, found))
+        case "add" | "sub" | "mul" | "max" | "min" | "floordiv" | "mod":
+            left, right = (as_expr(r, arg) for arg in value.args)
+            if left is None or right is None:
+                return None
+            join = {
+                "add": plus, "sub": minus, "mul": times, "max": largest, "min": least,
+                "floordiv": floor_div, "mod": modulo,
+            }[value.op]  # fmt: skip
+            return join(left, right)
+        case _:
+            return None
+
+
+def _wrapped(r: Reader, x: Tensor, size: Expr) -> Expr:
+    """An index that may be negative."""
+    expr = index_expr(r, x)
+    if r.reads_element(expr):
+        return plus(expr, times(size, clamp(minus(ZERO, expr), ZERO, ONE)))
+    return expr
+
+
+def _whole(r: Reader, x: Tensor, at: int, index: Tensor) -> None:
+    """Indices made of the model's numbers are right for its sizes only."""
+    if not r.reads_element(index_expr(r, index)):
+        r.fix(x.dims[at])
+
+
+def index_select(r: Reader) -> Result:
+    x, index = r.tensor(r.argument(0)), r.tensor(r.argument(2))
+    if not x.dims:
+        return Tensor(x.value, (), x.dtype)
+    at = r.dim(r.argument(1), len(x.dims))
+    _whole(r, x, at, index)
+    new = index.dims[0] if index.dims else ()
+    return r.placed(x, with_dim(x.dims, at, new), {at: index_expr(r, index)})
+
+
+def embedding(r: Reader) -> Result:
+    table, index = r.tensor(r.argument(0)), r.tensor(r.argument(1))
+    return r.placed(table, (*index.dims, *table.dims[1:]), {0: index_expr(r, index)})
+
+
+def index(r: Reader) -> Result:
+    """`x[i, :, j]`: index tensors for some dimensions, broadcast against each other."""
+    x = r.tensor(r.argument(0))
+    asked = r.argument(1)
+    items = asked if isinstance(asked, tuple) else (asked,)
+    chosen = [i for i, item in enumerate(items) if isinstance(item, Ref)]
+    given, dims = r.aligned(*(r.tensor(items[i]) for i in chosen))
+    found = dict(zip(chosen, given, strict=True))
+    if any(item.dtype.value in ("bool", "uint8") for item in found.values()):
+        r.refuse(
+            "plan-data-movement", "an index of bools has a result whose size depends on values"
+        )
+    maps = {}
+    for i, item in found.items():
+        _whole(r, x, i, item)
+        maps[i] = _wrapped(r, item, r.size(x.dims[i]))
+    if chosen == list(range(chosen[0], chosen[-1] + 1)):
+        result = (*x.dims[: chosen[0]], *dims, *x.dims[chosen[-1] + 1 :])
+    else:
+        result = (*dims, *(dim for i, dim in enumerate(x.dims) if i not in found))
+    return r.placed(x, result, maps)
+
+
+def gather(r: Reader) -> Result:
+    x, index = r.tensor(r.argument(0)), r.tensor(r.argument(2))
+    if not x.dims:
+        return Tensor(x.value, (), x.dtype)
+    at = r.dim(r.argument(1), len(x.dims))
+    maps = {}
+    for i, dim in enumerate(x.dims):
+        if i == at:
+            maps[i] = index_expr(r, index)
+        elif dim is not index.dims[i]:
+            if extent(dim) != extent(index.dims[i]):
+                r.fix(dim)
+            maps[i] = r.index(index.dims[i])
+    _whole(r, x, at, index)
+    return r.placed(x, index.dims, maps)
+
+
+RULES: dict[str, Rule] = {
+    "slice": slice_,
+    "select": select,
+    "split_with_sizes": split,
+    "split": split,
+    "unbind": unbind,
+    "cat": cat,
+    "stack": stack,
+    "constant_pad_nd": constant_pad,
+    "unfold": unfold,
+    "diagonal": diagonal,
+    "arange": arange,
+    "slice_scatter": slice_scatter,
+    "select_scatter": select_scatter,
+    "copy": copy,
+    "empty": empty,
+    "index_select": index_select,
+    "embedding": embedding,
+    "index": index,
+    "_unsafe_index": index,
+    "gather": gather,
+}

@@ -1,0 +1,253 @@
+"""Graph -> parts: which operations share a kernel, and which values pass through global memory.
+
+Operations are taken in order; a part is the longest run of them that one kernel can hold. Views and
+constants belong to no part: they cost nothing and are made again wherever they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from npusmith.errors import PlanError
+from npusmith.plan.views import CASTS, FREE
+from npusmith.plan.write_kernel import Plan
+from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+
+CROSSING = "@"  # marks the target of a part's input that an earlier part stores
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some operations of a graph as a graph of their own, and the kernel that computes them."""
+
+    graph: Graph
+    plan: Plan
+
+
+Make = Callable[[Graph], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An operation with what takes its results apart (getitem)."""
+
+    nodes: tuple[Node, ...]
+
+
+def partition(graph: Graph, make: Make) -> tuple[Part, ...]:
+    """The fewest parts, greedily, such that `make` takes each.
+
+    Raises PlanError where an operation cannot be made even when it stands alone; the error names
+    all of these.
+    """
+    cutter = _Cutter(graph)
+    units = cutter.units
+    parts: list[Part] = []
+    start = 0
+    while start < len(units):
+        found = _longest(cutter, make, start)
+        if found is None:
+            raise _refusal(cutter, make, start)
+        stop, part = found
+        parts.append(part)
+        start = stop
+    return tuple(parts)
+
+
+def _longest(cutter: _Cutter, make: Make, start: int) -> tuple[int, Part] | None:
+    """The longest run of units from `start` on that can be made, by bisection."""
+    tried: dict[int, Part | None] = {}
+
+    def trial(stop: int) -> Part | None:
+        if stop not in tried:
+            part = cutter.part(start, stop)
+            try:
+                tried[stop] = Part(part, make(part))
+            except PlanError:
+                tried[stop] = None
+        return tried[stop]
+
+    low, high = start, len(cutter.units)
+    step = 1
+    while trial(min(low + step, high)) is not None:
+        low = min(low + step, high)
+        if low == high:
+            break
+        step *= 2
+    high = min(high, low + step)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if trial(middle) is not None else (low, middle)
+    best = tried.get(low)
+    return None if best is None else (low, best)
+
+
+def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
+    """The error of the first unit that cannot be made alone, naming the others too."""
+    first: PlanError | None = None
+    others: list[str] = []
+    for at in range(start, len(cutter.units)):
+        try:
+            make(cutter.part(at, at + 1))
+        except PlanError as error:
+            if first is None:
+                first = error
+            else:
+                node = cutter.units[at].nodes[0]
+                others.append(f"{node.op} ({node.name})")
+    assert first is not None
+    if others:
+        also = ", ".join(dict.fromkeys(others))
+        first = PlanError(
+            first.code, f"{first.message}; nor are {also}", first.place, seen=first.seen,
+            legal=first.legal, hint=first.hint,
+        )  # fmt: skip
+    return first
+
+
+# --------------------------------------------------------------------------------------- cutting
+
+
+class _Cutter:
+    """Takes runs of operations out of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes = {node.name: node for node in graph.nodes}
+        self.inputs = {item.name: item for item in graph.inputs}
+        self.units = self._units()
+        self.unit_of = {node.name: i for i, unit in enumerate(self.units) for node in unit.nodes}
+        self.readers = self._readers()
+
+    def _units(self) -> list[Unit]:
+        needed = self._needed()
+        runs: dict[str, list[Node]] = {}
+        owner: dict[str, str] = {}
+        for node in self.graph.nodes:
+            if node.name not in needed or is_free(node):
+                continue
+            base = next(iter(references(node)), "") if _takes_apart(node) else ""
+            key = owner.get(base, node.name) if base in self.nodes else node.name
+            owner[node.name] = key
+            runs.setdefault(key, []).append(node)
+        return [Unit(tuple(nodes)) for nodes in runs.values()]
+
+    def _needed(self) -> set[str]:
+        found: set[str] = set()
+        queue = list(self.graph.outputs)
+        while queue:
+            name = queue.pop()
+            if name not in found:
+                found.add(name)
+                queue += references(self.nodes[name]) if name in self.nodes else []
+        return found
+
+    def _readers(self) -> dict[str, set[int]]:
+        """Units that read a value, directly or through views of it."""
+        found: dict[str, set[int]] = {}
+        for i, unit in enumerate(self.units):
+            for node in unit.nodes:
+                for name in self._bases(references(node)):
+                    found.setdefault(name, set()).add(i)
+        return found
+
+    def _bases(self, names: Iterable[str]) -> set[str]:
+        """What these values are views of."""
+        found: set[str] = set()
+        queue = list(names)
+        while queue:
+            name = queue.pop()
+            node = self.nodes.get(name)
+            if node is not None and is_free(node):
+                queue += references(node)
+            else:
+                found.add(name)
+        return found
+
+    def part(self, start: int, stop: int) -> Graph:
+        """The units from `start` to before `stop` as a graph."""
+        own = [node for unit in self.units[start:stop] for node in unit.nodes]
+        names = {node.name for node in own}
+        outputs = [name for name in self.graph.outputs if self._home(name) in range(start, stop)]
+        crossing = [
+            node.name for node in own
+            if any(reader >= stop for reader in self.readers.get(node.name, ()))
+        ]  # fmt: skip
+        included = self._with_views(names, [*outputs, *crossing])
+        read = {ref for node in included for ref in references(node)} | set(outputs)
+        inputs = [item for item in self.graph.inputs if item.name in read]
+        inside = {node.name for node in included}
+        earlier = [name for name in read if name in self.nodes and name not in inside]
+        inputs += [self._crossing(name) for name in sorted(earlier, key=self._position)]
+        return Graph(
+            inputs=tuple(inputs), nodes=tuple(included), outputs=(*outputs, *crossing),
+            eager=self._eager(own),
+        )  # fmt: skip
+
+    def _home(self, output: str) -> int:
+        """The unit in whose part an output is stored: the last that it is a view of."""
+        bases = [self.unit_of[name] for name in self._bases([output]) if name in self.unit_of]
+        return max(bases, default=0)
+
+    def _with_views(self, names: set[str], outputs: Iterable[str]) -> list[Node]:
+        """The nodes and the views and constants that they, or the outputs, read."""
+        found = set(names)
+        queue = [ref for name in names for ref in references(self.nodes[name])]
+        queue += [name for name in outputs if name in self.nodes]
+        while queue:
+            name = queue.pop()
+            node = self.nodes.get(name)
+            if node is not None and name not in found and is_free(node):
+                found.add(name)
+                queue += references(node)
+        return [node for node in self.graph.nodes if node.name in found]
+
+    def _position(self, name: str) -> int:
+        return next(i for i, node in enumerate(self.graph.nodes) if node.name == name)
+
+    def _crossing(self, name: str) -> GraphInput:
+        node = self.nodes[name]
+        if node.dtype is None:
+            raise PlanError("plan-dtype", f"{name} has no element type that the chip has")
+        return GraphInput(
+            name=name, shape=node.shape, dtype=node.dtype, kind="constant", target=CROSSING + name
+        )
+
+    def _eager(self, own: Sequence[Node]) -> tuple[Node, ...]:
+        """A part of one operation is that call; else only what the model rounds is of interest."""
+        calls = [node for node in own if not _takes_apart(node)]
+        if len(calls) == 1:
+            return tuple(calls)
+        return tuple(node for node in self.graph.eager if node.op.split(".")[1:2] in CASTS)
+
+
+def is_free(node: Node) -> bool:
+    """Whether the node is a view, or a constant, that costs nothing to make again."""
+    words = node.op.split(".")
+    return words[0] == "aten" and words[1] in FREE
+
+
+def _takes_apart(node: Node) -> bool:
+    return node.op.split(".")[-1] == "getitem" or node.op.endswith(".getitem")
+
+
+def references(node: Node) -> list[str]:
+    """Names of values that a node reads."""
+    found: list[str] = []
+
+    def visit(arg: Argument) -> None:
+        if isinstance(arg, Ref):
+            found.append(arg.ref)
+        elif isinstance(arg, tuple):
+            for item in arg:
+                visit(item)
+
+    for arg in (*node.args, *node.kwargs.values()):
+        visit(arg)
+    return found
+
+
+def crossing_name(item: GraphInput) -> str:
+    """The value of an earlier part that a part's input is; "" where it is an input of the graph."""
+    return item.target.removeprefix(CROSSING) if item.target.startswith(CROSSING) else ""

@@ -1,0 +1,246 @@
+"""Windows of core ATen as reductions over index maps: maximum, average and adaptive pooling.
+
+Output i takes in the elements `i * stride - padding + k * dilation`. Places outside of the input
+are clamped into it, and the neutral element stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const, Expr
+from npusmith.plan.axes import Atom, Dims, extent
+from npusmith.plan.dag import EXACT, Value
+from npusmith.plan.index import clamp, floor_div, simple
+from npusmith.plan.moves import inside, position, with_dim
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """An input read through its windows: over the axes of `dims` and `inner`."""
+
+    x: Tensor
+    dims: Dims  # of the output
+    inner: tuple[Atom, ...]  # along the windows
+    places: tuple[Expr, ...]  # in the last dimensions of x, not clamped
+    sizes: tuple[Expr, ...]  # of those dimensions
+
+    def within(self, r: Reader, value: Value, other: Value) -> Value:
+        """`value` where a place is in the input, `other` elsewhere."""
+        for place, size in zip(self.places, self.sizes, strict=True):
+            value = inside(r, place, size, value, other)
+        return value
+
+
+def _each(r: Reader, at: int, name: str, rank: int, default: Sequence[int]) -> tuple[int, ...]:
+    """A number for every axis of the window."""
+    found = r.argument(at, name)
+    items = r.integers(found) if found is not None and found != () else tuple(default)
+    return items * rank if len(items) == 1 else items
+
+
+def _windows(
+    r: Reader, x: Tensor, size: Sequence[int], step: Sequence[int], pad: Sequence[int],
+    spread: Sequence[int], ceil: bool,
+) -> Windows:  # fmt: skip
+    shape = _shape(r)
+    rank, dims, maps = len(size), x.dims, {}
+    inner: list[Atom] = []
+    places: list[Expr] = []
+    sizes: list[Expr] = []
+    for i in range(rank):
+        at = len(x.dims) - rank + i
+        have = r.size(x.dims[at])
+        if extent(x.dims[at]) == 0:
+            r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
+        formula: Expr | None = None
+        if not ceil:
+            reach = spread[i] * (size[i] - 1) + 1 - 2 * pad[i]
+            formula = simple(plus(floor_div(minus(have, Const(reach)), Const(step[i])), ONE))
+        elif x.dims[at]:
+            r.fix(x.dims[at])
+        out, window = r.axis(shape[at], formula), r.axis(size[i])
+        start = minus(times(r.index(out), Const(step[i])), Const(pad[i]))
+        place = plus(start, times(r.index(window), Const(spread[i])))
+        maps[at] = clamp(place, ZERO, largest(minus(have, ONE), ZERO))
+        inside_ = pad[i] == 0 and not ceil
+        if not inside_:
+            places.append(place)
+            sizes.append(have)
+        dims = with_dim(dims, at, out)
+        if inside_:
+            maps[at] = place
+        inner += window
+    return Windows(r.placed(x, dims, maps), dims, tuple(inner), tuple(places), tuple(sizes))
+
+
+def _shape(r: Reader) -> tuple[int, ...]:
+    """The shape of the result, or of the first of several."""
+    assert r.node is not None
+    if r.node.shape or r.node.dtype is not None:
+        return r.node.shape
+    name = r.node.name
+    found = [
+        node.shape
+        for node in r.graph.nodes
+        if node.op.endswith("getitem") and getattr(node.args[0], "ref", "") == name
+    ]
+    if not found:
+        r.refuse("plan-unsupported-op", "nobody reads its results")
+    return found[0]
+
+
+def _float(r: Reader, x: Tensor) -> Value:
+    if not x.dtype.is_float:
+        r.refuse("plan-dtype", f"pooling is written for floats, not {x.dtype.value}")
+    return r.floating(x)
+
+
+def _max_pool(rank: int) -> Rule:
+    """The largest of each window, and its place in the plane: the first, or that of a NaN."""
+
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        size = _each(r, 1, "kernel_size", rank, ())
+        step = _each(r, 2, "stride", rank, size)
+        pad = _each(r, 3, "padding", rank, (0,))
+        spread = _each(r, 4, "dilation", rank, (1,))
+        ceil = bool(r.argument(5, "ceil_mode", False))
+        planes = x.dims[len(x.dims) - rank :]
+        windows = _windows(r, x, size, step, pad, spread, ceil)
+        value = windows.within(r, _float(r, windows.x), r.dag.const(float("-inf")))
+        best = r.dag.reduce("max", value, windows.inner)
+        largest_ = Tensor(best, windows.dims, x.dtype)
+        flat: Expr = ZERO
+        index = _unclamped(r, windows, x, size, step, pad, spread)
+        for dim, place in zip(planes, index, strict=True):
+            flat = plus(times(flat, r.size(dim)), place)
+        here, beyond = position(r, simple(flat)), r.dag.const(float(EXACT - 1))
+        hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
+        hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
+        hit = windows.within(r, hit, beyond)
+        where = r.dag.reduce("min", hit, windows.inner)
+        return (largest_, Tensor(where, windows.dims, DType.INT64))
+
+    return rule
+
+
+def _unclamped(
+    r: Reader, windows: Windows, x: Tensor, size: Sequence[int], step: Sequence[int],
+    pad: Sequence[int], spread: Sequence[int],
+) -> list[Expr]:  # fmt: skip
+    found = []
+    rank = len(size)
+    for i in range(rank):
+        out = windows.dims[len(x.dims) - rank + i]
+        start = minus(times(r.index(out), Const(step[i])), Const(pad[i]))
+        found.append(plus(start, times(r.index((windows.inner[i],)), Const(spread[i]))))
+    return found
+
+
+def _avg_pool(rank: int) -> Rule:
+    """The sum of each window by the number of its elements, padding included or not."""
+
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        size = _each(r, 1, "kernel_size", rank, ())
+        step = _each(r, 2, "stride", rank, size)
+        pad = _each(r, 3, "padding", rank, (0,))
+        ceil = bool(r.argument(4, "ceil_mode", False))
+        padded = bool(r.argument(5, "count_include_pad", True))
+        divisor = r.argument(6, "divisor_override")
+        windows = _windows(r, x, size, step, pad, (1,) * rank, ceil)
+        zero, one = r.dag.const(0.0), r.dag.const(1.0)
+        total = r.dag.reduce("sum", windows.within(r, _float(r, windows.x), zero), windows.inner)
+        number = 1
+        for each in size:
+            number *= each
+        if divisor is not None:
+            count = r.dag.const(r.number(divisor))
+        elif not windows.places or (padded and not ceil):
+            count = r.dag.const(float(number))
+        elif padded:
+            count = _reach(r, x, windows, size, step, pad)
+        else:
+            count = r.dag.reduce("sum", windows.within(r, one, zero), windows.inner)
+        return Tensor(r.dag.div(total, count), windows.dims, x.dtype)
+
+    return rule
+
+
+def _reach(
+    r: Reader, x: Tensor, windows: Windows, size: Sequence[int], step: Sequence[int],
+    pad: Sequence[int],
+) -> Value:  # fmt: skip
+    """Elements of a window within the padded input: the last ones of ceil_mode reach beyond it."""
+    count = r.dag.const(1.0)
+    for i, each in enumerate(size):
+        at = len(x.dims) - len(size) + i
+        start = times(r.index(windows.dims[at]), Const(step[i]))
+        whole = plus(windows.sizes[i], Const(2 * pad[i]))
+        left = position(r, simple(minus(whole, start)))
+        count = r.dag.mul(count, r.dag.min(left, r.dag.const(float(each))))
+    return count
+
+
+def _adaptive_avg(rank: int) -> Rule:
+    """Means of windows from floor(i * n / out) to ceil((i + 1) * n / out)."""
+
+    def rule(r: Reader) -> Result:
+        assert r.node is not None
+        x = r.tensor(r.argument(0))
+        dims, maps = x.dims, {}
+        inner: list[Atom] = []
+        ends: list[tuple[Expr, Expr]] = []
+        for i in range(rank):
+            at = len(x.dims) - rank + i
+            have, count = extent(x.dims[at]), r.node.shape[at]
+            if have == 0 or count == 0:
+                r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
+            r.fix(x.dims[at])
+            out = r.axis(count) if count != 1 else ()
+            here = r.index(out)
+            start = floor_div(times(here, Const(have)), Const(count))
+            stop = floor_div(
+                plus(times(plus(here, ONE), Const(have)), Const(count - 1)), Const(count)
+            )
+            longest = max(-(-(j + 1) * have // count) - j * have // count for j in range(count))
+            window = r.axis(longest) if longest != 1 else ()
+            place = plus(start, r.index(window))
+            even = have % count == 0
+            maps[at] = place if even else clamp(place, ZERO, Const(have - 1))
+            if not even:
+                ends.append((place, stop))
+            dims = with_dim(dims, at, out)
+            inner += window
+        moved = r.placed(x, dims, maps)
+        zero, one = r.dag.const(0.0), r.dag.const(1.0)
+
+        def within(value: Value) -> Value:
+            for place, stop in ends:
+                ahead = r.dag.compare("lt", position(r, simple(place)), position(r, simple(stop)))
+                value = r.dag.select(ahead, value, zero)
+            return value
+
+        total = r.dag.reduce("sum", within(_float(r, moved)), tuple(inner))
+        number = (
+            r.dag.reduce("sum", within(one), tuple(inner)) if ends else r.dag.count(tuple(inner))
+        )
+        return Tensor(r.dag.div(total, number), dims, x.dtype)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "max_pool2d_with_indices": _max_pool(2),
+    "max_pool3d_with_indices": _max_pool(3),
+    "avg_pool1d": _avg_pool(1),
+    "avg_pool2d": _avg_pool(2),
+    "avg_pool3d": _avg_pool(3),
+    "_adaptive_avg_pool2d": _adaptive_avg(2),
+    "_adaptive_avg_pool3d": _adaptive_avg(3),
+}
