@@ -171,15 +171,7 @@ def test_the_first_of_equal_elements_and_the_first_nan_are_found() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "a long row": (pick, (rows(1, 20000), places(9, 1, 4)), "plan-ub"),
-    "another axis": (
-        lambda x, i: x.gather(0, i), (rows(3, 4), places(3, 2, 4)), "plan-data-movement",
-    ),
     "values for several": (stored, (rows(5, 3), places(5, 4), rows(3)), "plan-data-movement"),
-    "a factor": (
-        lambda x, i, v: x.index_add(0, i, v, alpha=2), (rows(5, 3), places(5, 4), rows(4, 3)),
-        "plan-unsupported-op",
-    ),
     "reflected borders": (
         lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=False),
         (rows(1, 1, 4, 4), grid(1, 3, 3)), "plan-unsupported-op",

@@ -19,65 +19,22 @@ R = torch.randn
 I64 = torch.arange(20).reshape(4, 5)
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "transposed output": (lambda x: x.T * 2, (R(4, 5),), "plan-transpose"),
-    "transposed operand": (lambda x, y: x + y.T, (R(4, 5), R(5, 4)), "plan-transpose"),
-    "plus its transpose": (lambda x: x + x.T, (R(4, 4),), "plan-repeated-axis"),
-    "outer square": (lambda x: x[:, None] * x, (R(5),), "plan-repeated-axis"),
-    "softmax of a softmax": (
-        lambda x: x.softmax(0).softmax(1),
-        (R(4, 5),),
-        "plan-mixed-reductions",
-    ),
-    "two means": (
-        lambda x: x - x.mean(0) - x.mean(1, keepdim=True),
-        (R(4, 5),),
-        "plan-mixed-reductions",
-    ),
     "odd reshape": (lambda x: x.view(5, 4), (R(4, 5),), "plan-reshape"),
     "argmax of all": (lambda x: x.argmax(), (R(4, 5),), "plan-index-output"),
     "indices of max": (lambda x: x.max(1)[1], (R(4, 5),), "plan-index-output"),
-    "remainder": (lambda x: torch.remainder(x, 2), (R(4, 5),), "plan-unsupported-op"),
+    "remainder": (lambda x: torch.remainder(x, 2), (R(4, 5),), "plan-dtype"),
     "floor division": (lambda x: x // 2, (R(4, 5),), "plan-unsupported-op"),
     "a number out of a tensor": (lambda x: x * x.max().item(), (R(4, 5),), "plan-unsupported-op"),
-    "splits": (lambda x: x.chunk(2, 1)[0], (R(4, 6),), "plan-data-movement"),
     "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
     "cummax": (lambda x: x.cummax(1)[0], (R(4, 5),), "plan-data-movement"),
-    "scans along two axes": (
-        lambda x: x.cumsum(0).cumsum(1),
-        (R(4, 5),),
-        "plan-mixed-reductions",
-    ),
-    "scans both ways": (
-        lambda x: x.cumsum(1) + x.flip(1).cumsum(1).flip(1),
-        (R(4, 5),),
-        "plan-mixed-reductions",
-    ),
     "scan of a broadcast": (
         lambda x: x.expand(3, 5).cumsum(0),
         (R(1, 5),),
         "plan-data-movement",
     ),
     "running count": (lambda x: (x > 0).cumsum(1), (R(4, 5),), "plan-dtype"),
-    "flip": (lambda x: x.flip(1), (R(4, 5),), "plan-data-movement"),
-    "flip and scan": (lambda x: x.flip(1).cumsum(1), (R(4, 5),), "plan-data-movement"),
-    "flip of two": (lambda x: x.flip(0, 1).cumsum(1), (R(4, 5),), "plan-data-movement"),
-    "cut scan": (lambda x: x.cumsum(1)[:, :-1], (R(4, 5),), "plan-data-movement"),
-    "ones before a sum": (
-        lambda x: torch.cat([torch.ones(4, 1), x.cumsum(1)[:, :-1]], 1),
-        (R(4, 5),),
-        "plan-data-movement",
-    ),
     "matmul": (lambda x: x @ x.T, (R(4, 5),), "plan-data-movement"),
-    "slice": (lambda x: x[:, 1:], (R(4, 5),), "plan-data-movement"),
-    "one of many": (lambda x: x[:, 0], (R(4, 5),), "plan-data-movement"),
-    "cat": (lambda x: torch.cat([x, x]), (R(4, 5),), "plan-data-movement"),
     "sort": (lambda x: x.sort(1)[0], (R(4, 5),), "plan-data-movement"),
-    "pad": (lambda x: F.pad(x, (1, 1)), (R(4, 5),), "plan-data-movement"),
-    "gather of several": (
-        lambda x, i: (2 * x).gather(1, i),
-        (R(4, 5), I64 % 5),
-        "plan-data-movement",
-    ),
     "int64 sum": (lambda x: x + x, (I64,), "plan-dtype"),
     "int64 compare": (lambda x, y: x < y, (I64, I64 + 1), "plan-dtype"),
     "count": (lambda x: (x > 0).sum(), (R(4, 5),), "plan-dtype"),
@@ -105,11 +62,11 @@ def test_a_refusal_names_the_node_its_shapes_and_its_line() -> None:
     assert (caught.value.place.file, caught.value.place.line) == ("task.py", 12)
 
 
-def test_a_structural_refusal_names_a_node_as_well() -> None:
-    with pytest.raises(PlanError, match=r"aten\._softmax\.default"):
-        plan(lambda x: x.softmax(0).softmax(1), R(4, 5))
-    with pytest.raises(PlanError, match=r"input args_0 and output 0"):
-        plan(lambda x: x.T * 2, R(4, 5))
+def test_a_refusal_names_every_operation_that_cannot_be_written() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(lambda x: torch.remainder(x.sort(1)[0].exp(), 2), R(4, 5))
+    assert "aten.sort.default" in str(caught.value) and "aten.remainder" in str(caught.value)
+    assert "aten.exp" not in caught.value.message
 
 
 def test_a_graph_without_outputs_is_refused() -> None:
@@ -118,13 +75,12 @@ def test_a_graph_without_outputs_is_refused() -> None:
     assert caught.value.code == "plan-no-output"
 
 
-def test_more_live_tiles_than_fit_are_refused() -> None:
+def test_more_live_tiles_than_fit_are_spread_over_kernels() -> None:
     def fn(*tensors: torch.Tensor) -> Any:
         return (*(tensor.amax(1) for tensor in tensors), sum(tensors))
 
-    with pytest.raises(PlanError) as caught:
-        plan(fn, *(R(4, 5) for _ in range(40)))
-    assert caught.value.code == "plan-ub"
+    made = plan(fn, *(R(4, 5) for _ in range(40)))
+    assert len(made.program.kernels) > 1
 
 
 def test_every_code_that_is_raised_is_in_the_table() -> None:
