@@ -54,7 +54,7 @@ def tiny(task_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         trials=tuple(trial.record for trial in trials),
     )  # fmt: skip
     (folder / wire.MANIFEST).write_text(manifest.model_dump_json())
-    return Prepared(open_task(task_file), folder, manifest, trials)
+    return Prepared(task=open_task(task_file), folder=folder, manifest=manifest, trials=trials)
 
 
 def _node(name: str, op: str, *args: Ref | int) -> Node:
