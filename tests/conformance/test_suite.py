@@ -60,7 +60,10 @@ def test_other_values_fail_both_rules_and_say_where(rows: dict[str, Record]) -> 
 
 def test_every_seed_must_pass_the_strict_rule(checkout: Path) -> None:
     row = run(checkout, "1", 3, names="AddCustom")[f"{ADD}/case0"]
-    assert [note.seed for note in row.trials] == [0, 1, 2]
+    own = [note for note in row.trials if note.own]
+    assert [note.seed for note in own] == [0, 1, 2]
+    assert all(note.strict for note in own)
+    assert {note.kind for note in row.trials} > {note.kind for note in own}  # edge values as well
     assert (row.official, row.strict, row.precise) == (True, True, True)
 
 
