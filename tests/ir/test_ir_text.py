@@ -130,7 +130,8 @@ def ops(draw: st.DrawFn) -> Op:
     views = tuple(draw(VIEWS) for _ in row.views)
     scalars = tuple(draw(EXPRS) for _ in range(row.operands.count(Operand.SCALAR)))
     mode = draw(st.sampled_from(row.modes)) if row.modes else ""
-    return Op(row.name, views, scalars, mode, draw(EXPRS))
+    count = draw(EXPRS) if Operand.COUNT in row.operands else Const(1)
+    return Op(row.name, views, scalars, mode, count)
 
 
 @st.composite

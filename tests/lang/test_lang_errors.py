@@ -302,8 +302,8 @@ CASES: tuple[Bad, ...] = (
         "y: output(float16)")),
     bad("lang-op-dtype", *more("it = ub(TILE, int8)"), RELU, line("duplicate(it, 0, n)  # !")
         + RELU),
-    bad("lang-op-dtype", *more("it = ub(TILE, int16)"), RELU,
-        line("duplicate(it, 0, n)") + line("a = value(it)  # !") + RELU),
+    bad("lang-op-dtype", *more("it = ub(TILE, bfloat16)"), RELU,
+        line("duplicate(it, 0.0, n)") + line("a = value(it)  # !") + RELU),
     bad("lang-op-dtype", BUFFER, line("yt = ub(TILE, float16)", 4), RELU,
         line('cast(yt, xt, "rint", n)'), STORE, line("store(y, yt, n)  # !")),
     bad("lang-op-dtype", *more("ht = ub(TILE, float16)", line("mt = ub(64, uint8)", 4)), RELU,

@@ -349,6 +349,35 @@ with copy_out:
     ]
 
 
+def test_an_element_written_by_the_scalar_unit_waits_for_the_vector_unit_and_it_for_the_element(
+    kernel_text: Text, chip: Chip
+) -> None:
+    body = """
+with copy_in:
+    load(xt, x, 8)
+with compute:
+    muls(et, xt, 2.0, 8)
+    muls(yt, et, 3.0, 8)
+    set(et[3], 1.0)
+    set(et[4], 2.0)
+    adds(tmp, et, 1.0, 8)
+    muls(yt, tmp, 1.0, 8)
+    set(yt[0], 7.0)
+with copy_out:
+    store(y, yt, 8)
+"""
+    program = lower(parse(kernel_text(body, buffers="xt yt et tmp")), chip)
+    stage = program.kernel.body[1]
+    kinds = [item for item in bodies(stage)[0] if isinstance(item, Event | Barrier | Op | Enque)]
+    names = [item.name if isinstance(item, Op) else item for item in kinds]
+    assert names == [
+        "muls", Barrier("V"), "muls",
+        Event("V", "S"), "set", "set", Event("S", "V"),
+        "adds", Barrier("V"), "muls",
+        Event("V", "S"), "set", Event("S", "V"), Enque("yt"),
+    ]  # fmt: skip
+
+
 def test_independent_vector_instructions_have_no_barrier_between_them(
     kernel_text: Text, chip: Chip
 ) -> None:

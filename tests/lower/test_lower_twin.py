@@ -14,6 +14,7 @@ from npusmith.lang import check, interpret, parse
 from npusmith.lower import lower, write_project
 from npusmith.target.chips import Chip
 from npusmith.twin import build, check_source, read_project, run
+from npusmith.twin.watch import Watch
 
 
 def compare(
@@ -27,7 +28,7 @@ def compare(
     built = build(read_project(folder), chip, dtypes)
     inputs = samples.inputs(program, shapes)
     outputs = [(shape, item.dtype) for shape, item in zip(out_shapes, program.outputs, strict=True)]
-    result = run(built, inputs, outputs)
+    result = run(built, inputs, outputs, watch=Watch(auto_sync=False))
     assert [finding.render() for finding in result.findings] == []
     assert result.completed
     wanted = interpret(program, chip, inputs, outputs)
@@ -247,6 +248,59 @@ def reuse(x: input(float32), y: output(float32), ws: scratch(float32), size: int
         store(y, zt, size)
 '''
 
+ELEMENTS = '''
+"""elements written one by one, before and after vector operations on the same buffers"""
+TILE = 64
+LOWEST = -9223372036854775808
+
+@host
+def host(a, b, k, x, y, z, w, v):
+    launch(elements, 1, size=a.size)
+
+@kernel
+def elements(
+    a: input(int64), b: input(int64), k: input(int32), x: input(float32), y: output(int64),
+    z: output(int32), w: output(int8), v: output(float32), size: int
+):
+    at = ub(TILE, int64)
+    bt = ub(TILE, int64)
+    kt = ub(TILE, int32)
+    xt = ub(TILE, float32)
+    yt = ub(TILE, int64)
+    zt = ub(TILE, int32)
+    wt = ub(TILE, int8)
+    vt = ub(TILE, float32)
+    it = ub(TILE, int32)
+    ft = ub(TILE, float32)
+    for tile in range(ceil_div(size, TILE)):
+        n = min(TILE, size - tile * TILE)
+        with copy_in:
+            load(at, a[tile * TILE], n)
+            load(bt, b[tile * TILE], n)
+            load(kt, k[tile * TILE], n)
+            load(xt, x[tile * TILE], n)
+        with compute:
+            muls(it, kt, 3, n)
+            adds(ft, xt, 1.5, n)
+            for i in range(n):
+                one = value(at[i])
+                two = value(bt[i])
+                total = wrap_add(wrap_mul(one, two), wrap_sub(LOWEST, one))
+                bits = bitwise_xor(bitwise_and(one, 255), bitwise_or(two, 3))
+                shift = bitwise_and(two, 63)
+                set(yt[i], total if one > two else left_shift(bits, shift))
+                set(it[i], wrap_add(value(it[i]), right_shift(one, shift)))
+                set(wt[i], one)
+                set(ft[i], value(ft[i]) * float(value(kt[i])))
+            adds(zt, it, 1, n)
+            muls(vt, ft, 0.5, n)
+        with copy_out:
+            store(y[tile * TILE], yt, n)
+            store(z[tile * TILE], zt, n)
+            store(w[tile * TILE], wt, n)
+            store(v[tile * TILE], vt, n)
+'''
+
 
 @pytest.mark.parametrize(
     ("text", "shapes", "out_shapes"),
@@ -256,8 +310,9 @@ def reuse(x: input(float32), y: output(float32), ws: scratch(float32), size: int
         (TYPES, [(100,), (100,)], [(100,), (100,), (100,)]),
         (COMBINES, [(7, 19)], [(19,)]),
         (REUSE, [(301,)], [(301,)]),
+        (ELEMENTS, [(203,)] * 4, [(203,)] * 4),
     ],
-    ids=["scalars", "names", "types", "combines", "reuse"],
+    ids=["scalars", "names", "types", "combines", "reuse", "elements"],
 )
 def test_an_unusual_program_means_the_same_on_the_twin(
     text: str, shapes: Any, out_shapes: Any, samples: Any, chip: Chip, tmp_path: Path

@@ -58,8 +58,9 @@ def _cases(row: Intrinsic) -> Iterator[Case]:
             yield from (Case(row, dst, src, mode) for mode in row.modes or ("",))
 
 
-# Templates of several instructions: tests/lower runs them against the interpreter.
-TEMPLATES = (Form.RUNNING, Form.BLOCKS, Form.FOLD_ROWS, Form.SPREAD_ROWS)
+# Templates of several instructions, and single elements: tests/lower runs them against the
+# interpreter.
+TEMPLATES = (Form.RUNNING, Form.BLOCKS, Form.FOLD_ROWS, Form.SPREAD_ROWS, Form.ELEMENT)
 ROWS = [row for row in INTRINSICS.values() if row.form not in TEMPLATES]
 CASES = [case for row in ROWS for case in _cases(row)]
 

@@ -36,7 +36,8 @@ class BinOp(str, Enum):
 
 
 class ScalarFn(str, Enum):
-    """Scalar functions: min(a, b), max(a, b), ceil_div(a, b), align_up(a, b), float(a), int(a)."""
+    """Scalar functions of one or two arguments. Those from WRAP_ADD on are for ints: sums and
+    products modulo 2**64, bits, shifts by 0 to 63."""
 
     MIN = "min"
     MAX = "max"
@@ -44,6 +45,21 @@ class ScalarFn(str, Enum):
     ALIGN_UP = "align_up"
     FLOAT = "float"
     INT = "int"
+    WRAP_ADD = "wrap_add"
+    WRAP_SUB = "wrap_sub"
+    WRAP_MUL = "wrap_mul"
+    BITWISE_AND = "bitwise_and"
+    BITWISE_OR = "bitwise_or"
+    BITWISE_XOR = "bitwise_xor"
+    LEFT_SHIFT = "left_shift"
+    RIGHT_SHIFT = "right_shift"
+
+
+# Functions of two ints; those that wrap do so modulo 2**64.
+INT_FNS = (
+    ScalarFn.WRAP_ADD, ScalarFn.WRAP_SUB, ScalarFn.WRAP_MUL, ScalarFn.BITWISE_AND,
+    ScalarFn.BITWISE_OR, ScalarFn.BITWISE_XOR, ScalarFn.LEFT_SHIFT, ScalarFn.RIGHT_SHIFT,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,12 +330,16 @@ class Store:
     line: int = field(default=0, compare=False)
 
 
+ONE_ELEMENT = "set"  # the operation that has no count
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """One row of the intrinsic table applied: `add(dst, a, b, n)`.
 
     `name` is Intrinsic.name. Operands come in the order of Intrinsic.operands; views holds DST,
     SRC, MASK and TMP in that order, scalars the SCALAR ones, mode the MODE one ("" when none).
+    `set(buf[i], s)` writes one element and is written without its count, which is 1.
     """
 
     name: str

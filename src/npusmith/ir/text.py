@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from npusmith.errors import LangError
 from npusmith.ir.nodes import (
+    ONE_ELEMENT,
     Alloc,
     Assign,
     Barrier,
@@ -241,7 +242,8 @@ def _action(stmt: Stmt) -> str:
             # every row has its buffers first, then scalars, then the mode, then the count
             parts = [show_view(view) for view in views] + [show_expr(item) for item in scalars]
             parts += [f'"{mode}"'] if mode else []
-            return f"{name}({', '.join([*parts, show_expr(count)])})"
+            parts += [show_expr(count)] if name != ONE_ELEMENT else []
+            return f"{name}({', '.join(parts)})"
         case Combine(op, dst, src, scratch, count):
             pair = f"{show_view(dst)}, {show_view(src)}"
             return f"combine_{op}({pair}, {scratch}, {show_expr(count)})"

@@ -11,6 +11,7 @@ import numpy as np
 from npusmith.errors import LangError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
+    ONE_ELEMENT,
     Alloc,
     Assign,
     Combine,
@@ -184,6 +185,8 @@ class Core:
                 self._run(then if self.scalars.value(cond) else orelse)
             case Stage():
                 self._stage(stmt)
+            case Op(name) if name == ONE_ELEMENT:
+                self._set(stmt)
             case Op():
                 self._op(stmt)
             case Load():
@@ -258,6 +261,14 @@ class Core:
         if bad is not None:
             raise self.fail("lang-undefined-read", f"{buffer.name}[{bad}] is undefined")
         return slot.data[start : start + count]
+
+    def _set(self, stmt: Op) -> None:
+        """One element, by the scalar unit."""
+        view = stmt.views[0]
+        buffer, start = self.buffers[view.buffer], self.scalars.integer(view.offset)
+        self._need_inside(buffer, start, 1)
+        value = self.scalars.value(stmt.scalars[0])
+        self._slot(buffer).write(start, INTRINSICS[stmt.name].meaning(buffer.dtype, 1, value))
 
     # ---- vector operations
 

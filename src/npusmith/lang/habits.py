@@ -37,7 +37,7 @@ _INSTEAD: dict[str, str] = {
     "TQue": _QUEUES, "TBuf": _QUEUES, "TPipe": _QUEUES, "InitBuffer": _QUEUES,
     "PipeBarrier": _SYNC, "pipe_barrier": _SYNC, "SetFlag": _SYNC, "WaitFlag": _SYNC,
     "SyncAll": "sync_cores()", "syncthreads": _SYNC,
-    "GetValue": "value(buf[i])", "SetValue": "duplicate(dst, s, n) with a small n",
+    "GetValue": "value(buf[i])", "SetValue": "set(buf[i], s)",
     "where": _CHOICE, "Select": _CHOICE, "sum": _SUM, "mean": f"{_SUM}, then muls",
     "prod": "accumulate_prod(dst, a, n)", "maximum": "max(dst, a, b, n)",
     "minimum": "min(dst, a, b, n)", "amax": "reduce_max(dst, a, tmp, n)",

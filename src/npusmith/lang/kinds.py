@@ -55,7 +55,7 @@ _INT_ONLY = (BinOp.FLOORDIV, BinOp.MOD)
 _VALUE_KINDS = {
     DType.FLOAT32: Kind.FLOAT,
     DType.FLOAT16: Kind.FLOAT,
-    DType.INT32: Kind.INT,
+    **dict.fromkeys((DType.INT32, DType.INT64, DType.INT16, DType.INT8, DType.UINT8), Kind.INT),
 }
 
 

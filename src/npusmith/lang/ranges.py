@@ -9,7 +9,7 @@ from npusmith.lang.bounds import Bounds
 from npusmith.lang.budget import length_of
 from npusmith.lang.log import Log
 from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
-from npusmith.target.intrinsics import INTRINSICS, Operand
+from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
 
 def check_ranges(program: Program, file: str) -> Log:
@@ -61,7 +61,8 @@ class _Ranges:
         sources = [view for kind, view in kinds if kind is Operand.SRC]
         source = self.dtypes[(sources or [stmt.views[0]])[0].buffer]
         for kind, view in kinds:
-            self._align(stmt, view)
+            if row.form is not Form.ELEMENT:
+                self._align(stmt, view)
             covered = extent(row, kind, count, source, self._cols(stmt))
             self._reach(stmt, view, covered, reach_code(row, kind))
             if kind is not Operand.DST:
@@ -69,7 +70,8 @@ class _Ranges:
 
     def _cols(self, stmt: Op) -> int:
         """Elements of a short row, as far as they are known; at least 1."""
-        known = self.bounds.exact(stmt.scalars[0]) if stmt.scalars else None
+        short = INTRINSICS[stmt.name].form in (Form.FOLD_ROWS, Form.SPREAD_ROWS)
+        known = self.bounds.exact(stmt.scalars[0]) if short else None
         return max(known or 1, 1)
 
     def _copy(self, stmt: Load | Store, view: View, offset: Expr) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import INT_FNS
 from npusmith.lang.operands import ATOMIC_DTYPES
 from npusmith.lang.words import CALLS, CHIP_FACTS, signature
 from npusmith.target.intrinsics import (
@@ -40,6 +41,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.FOLD_ROWS, "Short rows to numbers"),
     (Form.SPREAD_ROWS, "Numbers along short rows"),
     (Form.GATHER, "Elements from anywhere in a buffer"),
+    (Form.ELEMENT, "One element"),
 )
 
 
@@ -151,6 +153,8 @@ def _calls() -> str:
 _SCALARS = f"""\
 Numbers, names, `+ - * / // %`, comparisons, `and`, `or`, `not`, `a if c else b`, `min(a, b)`,
 `max(a, b)`, `ceil_div(a, b)`, `align_up(a, unit)`, `float(i)`, `int(f)`. Kernel: `core_id()`,
-`core_count()`, `value(buf[i])` (float32, float16 or int32). Host: `x.shape[i]`, `x.size`,
+`core_count()`, `value(buf[i])` (a float of float32 and float16, an int of int64, int32, int16, int8
+and uint8). Of two ints: {", ".join(f"`{fn.value}`" for fn in INT_FNS)}.
+Host: `x.shape[i]`, `x.size`,
 {", ".join(f"`chip.{fact}`" for fact in CHIP_FACTS)}.
 """

@@ -40,6 +40,22 @@ _COMPARE: dict[BinOp, Callable[..., bool]] = {
     BinOp.EQ: operator.eq,
     BinOp.NE: operator.ne,
 }
+_BITS: dict[ScalarFn, Callable[[int, int], int]] = {
+    ScalarFn.WRAP_ADD: operator.add,
+    ScalarFn.WRAP_SUB: operator.sub,
+    ScalarFn.WRAP_MUL: operator.mul,
+    ScalarFn.BITWISE_AND: operator.and_,
+    ScalarFn.BITWISE_OR: operator.or_,
+    ScalarFn.BITWISE_XOR: operator.xor,
+    ScalarFn.LEFT_SHIFT: operator.lshift,
+    ScalarFn.RIGHT_SHIFT: operator.rshift,
+}
+
+
+def wrapped(value: int, bits: int, signed: bool = True) -> int:
+    """The number of so many bits that is equal to `value` modulo 2**bits."""
+    low = value % (1 << bits)
+    return low - (1 << bits) if signed and low >> (bits - 1) else low
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +127,15 @@ class Scalars:
                 return np.float32(np.int64(number)) if isinstance(number, int) else number
             case ScalarFn.INT:
                 return self._truncated(args[0])
-            case _:
+            case ScalarFn.CEIL_DIV | ScalarFn.ALIGN_UP:
                 return self._rounded_up(fn, int(args[0]), int(args[1]))
+            case _:
+                return self._bits(fn, int(args[0]), int(args[1]))
+
+    def _bits(self, fn: ScalarFn, a: int, b: int) -> Scalar:
+        if fn in (ScalarFn.LEFT_SHIFT, ScalarFn.RIGHT_SHIFT) and not 0 <= b <= 63:
+            raise self.fail("lang-range", f"a shift by {b} bits")
+        return wrapped(_BITS[fn](a, b), 64)
 
     def _truncated(self, value: Scalar) -> int:
         if not np.isfinite(value):

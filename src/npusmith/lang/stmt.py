@@ -89,7 +89,7 @@ def read_assign(node: ast.Assign | ast.AugAssign, source: Source) -> Assign:
     if isinstance(target, ast.Subscript):
         raise source.error(
             "lang-assign", "an element cannot be assigned", node,
-            hint="store(y[offset], buf, count) for a tensor, duplicate(dst, s, n) for a buffer",
+            hint="store(y[offset], buf, count) for a tensor, set(buf[i], s) for a buffer",
         )  # fmt: skip
     if not isinstance(target, ast.Name):
         raise source.error("lang-assign", "only a name can be assigned", node)
@@ -181,7 +181,7 @@ def _op(row: Intrinsic, node: ast.Call, source: Source) -> Op:
     views: list[View] = []
     scalars: list[Expr] = []
     mode = ""
-    count: Expr = Const(0)
+    count: Expr = Const(1)
     for kind, arg in zip(row.operands, args, strict=True):
         if kind is Operand.MODE:
             mode = _mode(row, arg, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import ScalarFn, StageKind
+from npusmith.ir.nodes import INT_FNS, ScalarFn, StageKind
 from npusmith.target.intrinsics import COMBINES, INTRINSICS, Intrinsic, Operand
 
 STAGES = tuple(kind.value for kind in StageKind)
@@ -20,6 +20,7 @@ SCALAR_ARGS: dict[ScalarFn, int] = {
     ScalarFn.ALIGN_UP: 2,
     ScalarFn.FLOAT: 1,
     ScalarFn.INT: 1,
+    **dict.fromkeys(INT_FNS, 2),
 }
 
 # Statements that are calls but not rows of the intrinsic table.

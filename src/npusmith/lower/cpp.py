@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Expr, Negate, ScalarFn
+from npusmith.ir.nodes import (
+    INT_FNS,
+    Binary,
+    BinOp,
+    Call,
+    Choice,
+    Const,
+    Expr,
+    Negate,
+    ScalarFn,
+)
 from npusmith.lower.facts import Fact
 from npusmith.lower.kinds import Kind
 
@@ -108,6 +118,11 @@ def _negated(cond: Expr, dialect: Dialect) -> tuple[str, int]:
 def _constant(value: float, dialect: Dialect) -> tuple[str, int]:
     if isinstance(value, bool):
         return ("true" if value else "false"), _ATOM
+    if value == -(2**63) and isinstance(value, int):
+        return (
+            "(-9223372036854775807 - 1)",
+            _ATOM,
+        )  # a literal would be the negation of what int64_t cannot hold
     text = str(value) if isinstance(value, int) else real(value, dialect.infinity)
     return text, _UNARY if text.startswith("-") else _ATOM
 
@@ -166,6 +181,29 @@ def _call(fn: ScalarFn, args: tuple[Expr, ...], dialect: Dialect) -> tuple[str, 
                 name = dialect.least if fn is ScalarFn.MIN else dialect.most
         case ScalarFn.CEIL_DIV:
             kind, name = Kind.INT, "CeilDiv"
+        case fn if fn in INT_FNS:
+            return _bits(fn, args, dialect), _ATOM
         case _:
             kind, name = Kind.INT, "AlignUp"
     return f"{name}({', '.join(_as(arg, kind, dialect)[0] for arg in args)})", _ATOM
+
+
+_BITS: dict[ScalarFn, str] = {
+    ScalarFn.WRAP_ADD: "+",
+    ScalarFn.WRAP_SUB: "-",
+    ScalarFn.WRAP_MUL: "*",
+    ScalarFn.BITWISE_AND: "&",
+    ScalarFn.BITWISE_OR: "|",
+    ScalarFn.BITWISE_XOR: "^",
+    ScalarFn.LEFT_SHIFT: "<<",
+    ScalarFn.RIGHT_SHIFT: ">>",
+}
+
+
+def _bits(fn: ScalarFn, args: tuple[Expr, ...], dialect: Dialect) -> str:
+    """In uint64_t, which wraps where int64_t is undefined; a right shift keeps the sign."""
+    left, right = (_as(arg, Kind.INT, dialect)[0] for arg in args)
+    if fn is ScalarFn.RIGHT_SHIFT:
+        return f"(static_cast<int64_t>({left}) >> ({right}))"
+    unsigned = f"static_cast<uint64_t>({left}) {_BITS[fn]} static_cast<uint64_t>({right})"
+    return f"static_cast<int64_t>({unsigned})"

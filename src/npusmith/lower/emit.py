@@ -34,7 +34,7 @@ from npusmith.lower.flow import StageCall, assigned, place_variables
 from npusmith.lower.lines import STEP, code, comment
 from npusmith.lower.masks import framed, masked_form, shared_count
 from npusmith.lower.spell import Spelling
-from npusmith.target.intrinsics import INTRINSICS, Form, Operand
+from npusmith.target.intrinsics import INTRINSICS, Form, Intrinsic, Operand
 
 MARK = "\0"  # between a line of C++ and the line of the tile program that it was made of
 _ATOMIC = {Atomic.ADD: "SetAtomicAdd", Atomic.MAX: "SetAtomicMax", Atomic.MIN: "SetAtomicMin"}
@@ -207,6 +207,8 @@ class Printer:
 
     def _op(self, op: Op) -> str:
         row = INTRINSICS[op.name]
+        if row.form is Form.ELEMENT:
+            return self._element(row, op)
         parts: dict[Operand, list[str]] = {kind: [] for kind in Operand}
         types: dict[Operand, list[DType]] = {kind: [] for kind in Operand}
         for kind, view in zip(row.views, op.views, strict=True):
@@ -232,6 +234,16 @@ class Printer:
             scalar=_first([self.spell.scalar(item, scalar) for item in op.scalars]),
             mode=op.mode.upper(),
             count=count,
+        )
+        return f"{text};"
+
+    def _element(self, row: Intrinsic, op: Op) -> str:
+        view = op.views[0]
+        dtype = self.spell.program.kernel.buffer(view.buffer).dtype
+        text = row.emit.format(
+            dst=self.spell.local(view.buffer),
+            offset=self.spell.show(view.offset),
+            scalar=self.spell.scalar(op.scalars[0], dtype),
         )
         return f"{text};"
 

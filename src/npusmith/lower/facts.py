@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from npusmith.ir.nodes import (
+    INT_FNS,
     Assign,
     Binary,
     BinOp,
@@ -104,7 +105,7 @@ def _quotient_step(step: int, divisor: Expr) -> int:
 
 def _call(fn: ScalarFn, args: tuple[Expr, ...], facts: Facts) -> Fact:
     proved = [prove(arg, facts) for arg in args]
-    if fn in (ScalarFn.INT, ScalarFn.FLOAT):
+    if fn in (ScalarFn.INT, ScalarFn.FLOAT, *INT_FNS):
         return NOTHING
     a, b = proved
     match fn:

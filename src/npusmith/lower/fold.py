@@ -91,6 +91,6 @@ def _binary(op: BinOp, left: Expr, right: Expr, kind_of: KindOf) -> Expr:
 
 def _call(fn: ScalarFn, left: Expr, right: Expr) -> Expr:
     a, b = _literal(left), _literal(right)
-    if a is None or b is None or (fn in _DIVIDES and b == 0):
+    if a is None or b is None or (fn in _DIVIDES and b == 0) or fn not in _FUNCTIONS:
         return Call(fn, (left, right))
     return Const(_FUNCTIONS[fn](a, b))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from npusmith.ir.nodes import (
     Alloc,
     Barrier,
     Deque,
+    Enque,
     Event,
     For,
     Free,
@@ -19,7 +20,6 @@ from npusmith.ir.nodes import (
     Stmt,
     Store,
     SyncCores,
-    View,
 )
 from npusmith.ir.walk import Block, bodies, names, statements, values
 from npusmith.lower.flow import assigned
@@ -27,6 +27,7 @@ from npusmith.lower.rebuild import with_bodies, with_body
 from npusmith.lower.rows import rowwise
 from npusmith.lower.usage import hidden, read, written
 from npusmith.target.chips import Chip
+from npusmith.target.intrinsics import INTRINSICS, Form
 
 _NONE: frozenset[str] = frozenset()
 _BARRIER, _SEEN = Barrier("V"), Event("V", "S")
@@ -40,7 +41,8 @@ def insert_sync(program: Program, chip: Chip) -> Program:
 
     - vector instructions that depend on each other, or share scratch that no operand names:
       PipeBarrier<PIPE_V>
-    - a scalar read after the vector unit wrote: V->S; a vector write after a scalar read: S->V
+    - a scalar read after the vector unit wrote, a scalar write after it read or wrote: V->S; a
+      vector write after a scalar read, a vector read or write after a scalar write: S->V
     - workspace stored and loaded again by one core: MTE3->MTE2, and MTE2->MTE3 the other way
     - stores that may overlap on the store pipe: PipeBarrier<PIPE_MTE3>
     - everything has to be done before a core waits for the others: PipeBarrier<PIPE_ALL>
@@ -59,7 +61,9 @@ class _State:
     vector_writes: frozenset[str] = _NONE  # buffers, since the last V barrier
     vector_reads: frozenset[str] = _NONE
     unseen: frozenset[str] = _NONE  # buffers that the scalar unit may not read yet
+    in_use: frozenset[str] = _NONE  # buffers that the vector unit reads, since the last V->S event
     scalar_reads: frozenset[str] = _NONE  # buffers, since the last S->V event
+    scalar_writes: frozenset[str] = _NONE
     stored: frozenset[str] = _NONE  # tensors, since the last MTE3->MTE2 event
     loaded: frozenset[str] = _NONE  # tensors, since the last MTE2->MTE3 event
     stores: frozenset[int] = frozenset()  # statements, since the last MTE3 barrier
@@ -69,7 +73,9 @@ class _State:
             self.vector_writes | other.vector_writes,
             self.vector_reads | other.vector_reads,
             self.unseen | other.unseen,
+            self.in_use | other.in_use,
             self.scalar_reads | other.scalar_reads,
+            self.scalar_writes | other.scalar_writes,
             self.stored | other.stored,
             self.loaded | other.loaded,
             self.stores | other.stores,
@@ -144,7 +150,8 @@ class _Sync:
 
     def _seen_before(self, stmt: For, state: _State) -> bool:
         """Does one wait of the scalar unit before the loop save one in every turn?"""
-        if not any(view.buffer in state.unseen for view in _read_inside(stmt)):
+        touched = _touched_by_scalar(stmt)
+        if not touched & (state.unseen | state.in_use):
             return False
         waits = _count(self._loop(stmt, state)[0], _SEEN)
         return _count(self._loop(stmt, _seen(state))[0], _SEEN) < waits
@@ -152,13 +159,15 @@ class _Sync:
     def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
         """The events and barriers that `stmt` needs, and the state once they are through."""
         needed: list[Stmt] = []
-        if any(view.buffer in state.unseen for view in values(stmt)):
+        changed = _changed_by_scalar(stmt)
+        if (_read_by_scalar(stmt) | changed) & state.unseen or changed & state.in_use:
             needed.append(_SEEN)
             state = _seen(state)
-        if _touched_by_vector(stmt) & state.scalar_reads:
+        written_, used = _touched_by_vector(stmt)
+        if written_ & state.scalar_reads or used & state.scalar_writes:
             needed.append(Event("S", "V"))
-            state = replace(state, scalar_reads=_NONE)
-        if isinstance(stmt, Op) and _depends(stmt, state):
+            state = replace(state, scalar_reads=_NONE, scalar_writes=_NONE)
+        if _is_vector(stmt) and _depends(stmt, state):
             needed.append(_BARRIER)
             state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
@@ -179,6 +188,8 @@ class _Sync:
     def _after(self, stmt: Stmt, state: _State) -> _State:
         """What `stmt` itself leaves outstanding."""
         match stmt:
+            case Op() if not _is_vector(stmt):
+                return replace(state, scalar_writes=state.scalar_writes | _changed_by_scalar(stmt))
             case Op():
                 into = frozenset(view.buffer for view in written(stmt)) | hidden(stmt)
                 out_of = frozenset(view.buffer for view in read(stmt))
@@ -187,6 +198,7 @@ class _Sync:
                     vector_writes=state.vector_writes | into,
                     vector_reads=state.vector_reads | out_of,
                     unseen=state.unseen | into,
+                    in_use=state.in_use | out_of,
                 )
             case Alloc(buffer) | Deque(buffer):
                 # the queue's own events order what the vector unit did to it in its last life
@@ -231,16 +243,17 @@ def _drop(state: _State, buffers: frozenset[str]) -> _State:
 
 def _seen(state: _State) -> _State:
     """After V->S the vector unit is idle: what it wrote is written."""
-    return replace(state, unseen=_NONE, vector_writes=_NONE, vector_reads=_NONE)
+    return replace(state, unseen=_NONE, in_use=_NONE, vector_writes=_NONE, vector_reads=_NONE)
 
 
 def _count(stmt: Stmt, what: Stmt) -> int:
     return sum(item == what for item in statements((stmt,)))
 
 
-def _read_inside(stmt: Stmt) -> Iterator[View]:
-    """What the scalar unit reads anywhere in a statement."""
-    return (view for item in statements((stmt,)) for view in values(item))
+def _touched_by_scalar(stmt: Stmt) -> frozenset[str]:
+    """Buffers whose elements the scalar unit reads or writes anywhere in a statement."""
+    inside = statements((stmt,))
+    return _NONE.union(*(_read_by_scalar(item) | _changed_by_scalar(item) for item in inside))
 
 
 def _depends(op: Op, state: _State) -> bool:
@@ -249,12 +262,34 @@ def _depends(op: Op, state: _State) -> bool:
     return bool((into | out_of) & state.vector_writes or into & state.vector_reads)
 
 
-def _touched_by_vector(stmt: Stmt) -> frozenset[str]:
-    """Buffers that `stmt` writes, or gives back to be written, on behalf of the vector unit."""
+def _is_vector(stmt: Stmt) -> TypeGuard[Op]:
+    return isinstance(stmt, Op) and INTRINSICS[stmt.name].form is not Form.ELEMENT
+
+
+def _read_by_scalar(stmt: Stmt) -> frozenset[str]:
+    return frozenset(view.buffer for view in values(stmt))
+
+
+def _changed_by_scalar(stmt: Stmt) -> frozenset[str]:
+    """The buffer of which `stmt` writes one element."""
+    if isinstance(stmt, Op) and not _is_vector(stmt):
+        return frozenset(view.buffer for view in written(stmt))
+    return _NONE
+
+
+def _touched_by_vector(stmt: Stmt) -> tuple[frozenset[str], frozenset[str]]:
+    """Buffers that `stmt` writes on behalf of the vector unit, and all that it touches so.
+
+    Queues stand for the pipes behind them: what is given back or handed on is used by these, and
+    the queue's own events make them wait for the vector unit.
+    """
     match stmt:
-        case Op():
-            return frozenset(view.buffer for view in written(stmt))
+        case Op() if _is_vector(stmt):
+            into = frozenset(view.buffer for view in written(stmt))
+            return into, into | frozenset(view.buffer for view in read(stmt))
         case Free(buffer):
-            return frozenset((buffer,))
+            return frozenset((buffer,)), frozenset((buffer,))
+        case Enque(buffer):
+            return _NONE, frozenset((buffer,))
         case _:
-            return _NONE
+            return _NONE, _NONE

@@ -7,6 +7,7 @@ from enum import Enum
 
 from npusmith.errors import LowerError
 from npusmith.ir.nodes import (
+    INT_FNS,
     Assign,
     Binary,
     BinOp,
@@ -39,7 +40,7 @@ class Kind(Enum):
 Kinds = Mapping[str, Kind]
 
 _TRUTH = {BinOp.LT, BinOp.LE, BinOp.GT, BinOp.GE, BinOp.EQ, BinOp.NE, BinOp.AND, BinOp.OR}
-_INT_FNS = {ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP, ScalarFn.INT}
+_INT_FNS = {ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP, ScalarFn.INT, *INT_FNS}
 
 
 def infer(expr: Expr, known: Kinds, floats: frozenset[str]) -> Kind:

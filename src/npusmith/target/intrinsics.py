@@ -61,6 +61,7 @@ class Form(str, Enum):
     ROWS = "reduction down a middle axis: a whole row is accumulated into dst"
     RUNNING = "running fold along the last axis: every element with all those before it"
     BLOCKS = "folds of blocks: one element of dst for each 32 bytes of the source"
+    ELEMENT = "one element of dst, written by the scalar unit"
     GATHER = "elements of the source from where a buffer of offsets says"
     FOLD_ROWS = "every row of a tile of short rows to one element of dst"
     SPREAD_ROWS = "every element of the source along a row of a tile of short rows"
@@ -69,7 +70,7 @@ class Form(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
     """One operation. `emit` is a format string over dst, src, tmp, mask, index, scalar, mode,
-    count."""
+    count; of an element, dst is the buffer and offset says which."""
 
     name: str
     ascend: str
@@ -286,6 +287,17 @@ _ROWS: tuple[Intrinsic, ...] = (
         m.duplicate,
         "Duplicate({dst}, {scalar}, {count})",
         "dst = s everywhere",
+    ),
+    Intrinsic(
+        "set",
+        "SetValue",
+        (_D, _X),
+        (F16, F32, I8, U8, I16, I32, I64),
+        m.element,
+        "{dst}.SetValue({offset}, {scalar})",
+        "one element: dst[i] = s, an int modulo 2**(bits of dst)",
+        Form.ELEMENT,
+        evidence=Evidence.INFERRED,
     ),
     Intrinsic(
         "create_index",

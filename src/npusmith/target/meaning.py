@@ -117,6 +117,14 @@ def duplicate(dtype: DType, count: int, value: Any) -> Array:
         return np.full(count, np.asarray(value).astype(dtype.numpy), dtype.numpy)
 
 
+def element(dtype: DType, count: int, value: Any) -> Array:
+    """One number as an element; of an int, the bits that fit."""
+    if dtype.is_float:
+        return duplicate(dtype, count, value)
+    low, high = integer_limits(dtype)
+    return np.full(count, (int(value) - low) % (high - low + 1) + low, dtype.numpy)
+
+
 def create_index(dtype: DType, count: int, first: Any) -> Array:
     start = np.asarray(first).astype(dtype.numpy)
     with np.errstate(all="ignore"):
