@@ -97,7 +97,7 @@ def judge_softmax(work: Path, runs: int) -> dict[str, object]:
         kernel = next(folder.glob("op_kernel/*.cpp"))
         text = kernel.read_text().replace("Exp(", "Abs(") if wrong else kernel.read_text()
         kernel.write_text(f"{text}// {number} {time.time_ns()}\n")
-        verdict = judge(folder, prepared, CHIP, "strict", spec=plan.spec)
+        verdict = judge(folder, prepared, CHIP, "strict", spec=plan.spec, stop=True)
         if verdict.correct is wrong or not verdict.compiled:
             raise SystemExit(verdict.model_dump_json(indent=2))
         return verdict

@@ -252,8 +252,8 @@ def _judge_any(
             project, prepared, chip, profile, step=step, watch=watch, recording=recording
         )
     return judge(
-        project, prepared, chip, profile, spec=spec, dynamic=dynamic, step=step, watch=watch,
-        attrs=attrs, recording=recording,
+        project, prepared, chip, profile, spec=spec, dynamic=dynamic, stop=True, step=step,
+        watch=watch, attrs=attrs, recording=recording,
     )  # fmt: skip
 
 

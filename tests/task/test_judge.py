@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from npusmith.task.judge import judge
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import prepare
+from npusmith.task.verdict import Rung
 
 CHIP = find_chip("910B2")
 PROJECTS = Path(__file__).parents[1] / "projects"
+SCALE = {"alpha": 1.0, "twice": True, "factors": [1.0, 1]}
 TASK = """import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -38,8 +41,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 def test_attributes_reach_the_operator_and_an_optional_input_is_absent(
     prepared: Prepared,
 ) -> None:
-    attrs = {"alpha": 1.0, "twice": True, "factors": [1.0, 1]}
-    verdict = judge(PROJECTS / "scale", prepared, CHIP, "strict", attrs=attrs)
+    verdict = judge(PROJECTS / "scale", prepared, CHIP, "strict", attrs=SCALE)
     assert verdict.verdict == "pass"
 
 
@@ -60,4 +62,24 @@ def test_a_kernel_that_hangs_is_given_one_set_of_inputs_only(
     kernel.write_text(text[:start] + "for (volatile int on = 1; on == 1;) {}\n  " + text[start:])
     verdict = judge(project, prepared, CHIP, "strict", attrs={"alpha": 1.0}, seconds=2)
     assert [finding.code for finding in verdict.findings] == ["kernel-hang"]
-    assert [trial.message[:8] for trial in verdict.trials] == ["the kern", "not run:", "not run:"]
+    assert [trial.result for trial in verdict.trials] == ["FAIL", "not run", "not run"]
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_what_is_wrong_at_the_second_set_is_judged_no_further_when_asked(
+    prepared: Prepared, tmp_path: Path, stop: bool
+) -> None:
+    """Of the second and third set the references are zeros."""
+    moved = Path(shutil.copytree(prepared.folder, tmp_path / "data"))
+    for trial in prepared.trials[1:]:
+        for item in (*trial.record.references, *trial.record.goldens):
+            (moved / item.file).write_bytes(bytes(item.bytes))
+    wrong = replace(
+        prepared, trials=tuple(replace(trial, folder=moved) for trial in prepared.trials)
+    )
+    verdict = judge(PROJECTS / "scale", wrong, CHIP, "strict", attrs=SCALE, stop=stop)
+    assert (verdict.verdict, verdict.rung) == ("fail", Rung.RAN)
+    last = "not run" if stop else "FAIL"
+    assert [trial.result for trial in verdict.trials] == ["pass", "FAIL", last]
+    said = "not run: random 1 decided the verdict" if stop else ""
+    assert verdict.trials[-1].skipped == said

@@ -108,10 +108,9 @@ def _show_trials(screen: Screen, trials: list[Trial]) -> None:
 
 
 def _trial_row(trial: Trial) -> tuple[str, ...]:
-    result = "skipped" if trial.skipped else "pass" if trial.passed else "FAIL"
     return (
         trial.name,
-        result,
+        trial.result,
         figure(trial.max_abs_error),
         figure(trial.mean_abs_error),
         figure(trial.max_rel_error),

@@ -34,7 +34,7 @@ from npusmith.task.references import open_references
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.trials import SHAPE_ELEMENTS
 from npusmith.task.unreached import unreached
-from npusmith.task.verdict import Doubt, Rung, Trial, Verdict, right_rung
+from npusmith.task.verdict import NOT_RUN, Doubt, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import note_task
 from npusmith.twin import Build, Run, build, read_project, run
 from npusmith.twin.coverage import Ran, open_places, user_blocks
@@ -70,6 +70,7 @@ def judge(
     *,
     spec: OpSpec | None = None,
     dynamic: bool = True,
+    stop: bool = False,
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 60.0,
     watch: Watch = _WATCH,
@@ -79,7 +80,8 @@ def judge(
     """Judge the project in that folder.
 
     `spec` says which inputs the operator takes (our own projects have one); without it they are
-    matched by number. `dynamic`: the sets of other shapes count too. `seconds` limits each run.
+    matched by number. `dynamic`: the sets of other shapes count too. `stop`: once a set is wrong,
+    those behind it are not run. `seconds` limits each run.
     `watch`: what the sanitizer assumes and reports. `attrs`: values of the operator's attributes.
     `recording`: where the first run leaves its log for the timing model.
     Raises TaskError when the operator's inputs cannot be matched with the task's.
@@ -109,7 +111,7 @@ def judge(
     clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
     step("run on the twin", f"{len(chosen)} sets of inputs")
-    plan = _Plan(built, bind, results, attrs or {}, profile, seconds, watch, recording)
+    plan = _Plan(built, bind, results, attrs or {}, profile, seconds, watch, recording, stop)
     outcomes = _run_all(chosen, plan)
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     peak = max((item.peak_bytes for item in outcomes), default=0)
@@ -123,7 +125,8 @@ def judge(
             verdict.provenance["branches_not_tried"] = error.message
         conclude(verdict, outcomes)
     verdict.trials = [item.trial for item in outcomes]
-    verdict.unreached = unreached(built, (item.reached for item in outcomes))
+    if not any(item.trial.result == NOT_RUN for item in outcomes):
+        verdict.unreached = unreached(built, (item.reached for item in outcomes))
     if dynamic and verdict.correct:
         _try_ranks(verdict, prepared, plan)
     note_task(verdict, prepared, profile)
@@ -256,21 +259,42 @@ class _Plan:
     seconds: float
     watch: Watch
     recording: Recording | None = None  # of the first run
+    stop: bool = False  # at the first set that is wrong
 
 
 def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
-    """Outcomes in the order of the trials; when the first set hangs, no other is tried."""
+    """Outcomes in the order of the trials, as far as one decides the verdict.
+
+    What ran beside that one is not told: the same candidate has the same verdict.
+    """
     first = next((at for at, item in enumerate(trials) if not item.skipped), len(trials))
     head, rest = trials[: first + 1], trials[first + 1 :]
     done = [_run_trial(item, plan, first=True) for item in head]
-    if done and any(item.code == "kernel-hang" for item in done[-1].trial.findings):
-        left = [start_trial(item) for item in rest]
-        for record in left:
-            record.message = "not run: the kernel does not end on the first set"
-        return done + [Outcome(record, ran=False) for record in left]
+    if done and _decides(done[-1], plan, first=True):
+        return done + _not_run(rest, done[-1])
     small = all(item.bytes < PARALLEL_BYTES for item in trials)
     with ThreadPoolExecutor(2 if small else 1) as pool:
-        return done + list(pool.map(lambda item: _run_trial(item, plan), rest))
+        jobs = [pool.submit(_run_trial, item, plan) for item in rest]
+        for at, job in enumerate(jobs):
+            done.append(job.result())
+            if _decides(done[-1], plan):
+                pool.shutdown(cancel_futures=True)
+                return done + _not_run(rest[at + 1 :], done[-1])
+    return done
+
+
+def _decides(outcome: Outcome, plan: _Plan, *, first: bool = False) -> bool:
+    """Whether no other set is run: this one hangs and is the first, or is wrong and that is all."""
+    trial = outcome.trial
+    hangs = first and any(item.code == "kernel-hang" for item in trial.findings)
+    return hangs or (plan.stop and not trial.skipped and not trial.passed)
+
+
+def _not_run(trials: Sequence[TrialData], decided: Outcome) -> list[Outcome]:
+    found = [start_trial(item) for item in trials]
+    for record in found:
+        record.skipped = record.skipped or f"{NOT_RUN}: {decided.trial.name} decided the verdict"
+    return [Outcome(record, ran=False) for record in found]
 
 
 def start_trial(trial: TrialData) -> Trial:
@@ -293,9 +317,10 @@ def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome
         plan.attrs, seconds=plan.seconds, watch=plan.watch,
     )  # fmt: skip
     result = once(**(plan.recording.options() if first and plan.recording else {}))
-    again = once() if first and result.completed else None
     record.findings = list(result.findings)
     _fill(record, result, trial, plan.profile)
+    known = not result.completed or (plan.stop and not record.passed)
+    again = once() if first and not known else None
     same = again is None or same_bits(result.outputs, again.outputs)
     if not same:
         record.passed = False

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -168,36 +169,27 @@ def compare(
         return _compare_exact(actual, native)
     rules = rules_of(profile, dtype)
     wide = native if golden is None else golden
-    # Most candidates pass on their own; PyTorch's errors are counted only for those that do not.
     limit = bound if profile == "strict" else None
-    alone = _weigh(actual, native, wide, limit, rules, profile, with_torch=False)
-    if alone.passed:
-        return alone
-    return _weigh(actual, native, wide, limit, rules, profile, with_torch=True)
-
-
-def _weigh(
-    actual: Array,
-    native: Array,
-    golden: Array,
-    bound: Array | None,
-    rules: tuple[str, ...],
-    profile: str,
-    *,
-    with_torch: bool,
-) -> Comparison:
-    dtype = DType.of(native.dtype)
     against = "golden" if "cann-bench" in rules else "native"
     tally = Tally(
         candidate={rule: Counter() for rule in rules}, torch={rule: Counter() for rule in rules}
     )
-    for chunk in _chunks(actual, native, golden, bound, tally):
+    for chunk in _chunks(actual, native, wide, limit, tally):
         _measure(chunk, against, tally)
         for rule in rules:
-            _apply(rule, chunk, dtype, tally, with_torch)
+            expected = chunk.golden if rule == "cann-bench" else chunk.native
+            _apply(rule, chunk, chunk.actual, expected, dtype, tally.candidate[rule])
     # the published rules forgive nothing; only strict looks at torch's own error
-    lenient = profile == "strict"
-    return _conclude(tally, rules, dtype, lenient, bound is not None, against)
+    conclude = partial(
+        _conclude, tally, rules, dtype, profile == "strict", limit is not None, against
+    )
+    if (alone := conclude()).passed:
+        return alone
+    # most candidates pass on their own; PyTorch's errors are counted only for those that do not
+    for chunk in _chunks(actual, native, wide, limit, Tally()):
+        for rule in rules:
+            _apply(rule, chunk, chunk.native, chunk.golden, dtype, tally.torch[rule])
+    return conclude()
 
 
 def _whole_mismatch(elements: int, message: str) -> Comparison:
@@ -232,6 +224,10 @@ def _chunks(
             a, n, g = (item[part].astype(np.float64) for item in flat)
             rounded = g.astype(native.dtype).astype(np.float64)
         tally.elements += n.size
+        limit = None if bound is None else MARGIN * bound.reshape(-1)[part].astype(np.float64)
+        if all(np.isfinite(item).all() for item in (a, n, rounded)):
+            yield Chunk(a, n, g, np.arange(start, start + n.size), limit)
+            continue
         defined = _kind(n) == _kind(rounded)
         wrong = defined & (_kind(a) != _kind(n))
         if tally.misfit is None and wrong.any():
@@ -240,7 +236,7 @@ def _chunks(
         tally.class_errors += int(np.count_nonzero(wrong))
         keep = defined & ~wrong & np.isfinite(n)
         where = np.flatnonzero(keep) + start
-        limit = None if bound is None else MARGIN * bound.reshape(-1)[part].astype(np.float64)[keep]
+        limit = None if limit is None else limit[keep]
         yield Chunk(a[keep], n[keep], g[keep], where, limit)
 
 
@@ -266,21 +262,19 @@ def _measure(chunk: Chunk, against: str, tally: Tally) -> None:
     tally.torch_worst = max(tally.torch_worst, float(np.abs(chunk.native - chunk.golden).max()))
 
 
-def _apply(rule: str, chunk: Chunk, dtype: DType, tally: Tally, with_torch: bool) -> None:
-    sides = ((chunk.actual, tally.candidate[rule]), (chunk.native, tally.torch[rule]))
-    for values, counter in sides if with_torch else sides[:1]:
-        gap = np.abs(values - chunk.golden)
-        excused = np.zeros(gap.shape, bool) if chunk.bound is None else gap <= chunk.bound
-        # torch's own side is held against golden, the candidate against native
-        expected = chunk.native if values is chunk.actual else chunk.golden
-        if rule == "cann-bench":
-            expected = chunk.golden
-            failed = _cann_failures(values, chunk, excused, CANN_LIMITS[dtype], counter)
-        else:
-            failed = _far_apart(rule, values, expected) & ~excused
-        counter.failed += int(np.count_nonzero(failed))
-        counter.spot = _worst(counter.spot, failed, gap, values, expected, chunk)
-        counter.worst = counter.spot.gap if counter.spot else 0.0
+def _apply(
+    rule: str, chunk: Chunk, values: Array, expected: Array, dtype: DType, counter: Counter
+) -> None:
+    """Count where the values of one side break a rule."""
+    gap = np.abs(values - chunk.golden)
+    excused = np.zeros(gap.shape, bool) if chunk.bound is None else gap <= chunk.bound
+    if rule == "cann-bench":
+        failed = _cann_failures(values, chunk, excused, CANN_LIMITS[dtype], counter)
+    else:
+        failed = _far_apart(rule, values, expected) & ~excused
+    counter.failed += int(np.count_nonzero(failed))
+    counter.spot = _worst(counter.spot, failed, gap, values, expected, chunk)
+    counter.worst = counter.spot.gap if counter.spot else 0.0
 
 
 def _worst(

@@ -35,6 +35,9 @@ def right_rung(codes: Iterable[str]) -> Rung:
     return Rung.VALUES if UNORDERED & set(codes) else Rung.RACE_FREE
 
 
+NOT_RUN = "not run"  # how Trial.skipped begins where another set had decided the verdict
+
+
 class Trial(BaseModel):
     """One set of inputs: its figures are those of the worst output.
 
@@ -59,6 +62,13 @@ class Trial(BaseModel):
     message: str = ""  # the first mismatch in words
     findings: list[Finding] = []
     seconds: float = 0.0
+
+    @property
+    def result(self) -> str:
+        """In a word, for tables."""
+        if self.skipped:
+            return NOT_RUN if self.skipped.startswith(NOT_RUN) else "skipped"
+        return "pass" if self.passed else "FAIL"
 
 
 class Doubt(BaseModel):
