@@ -22,7 +22,8 @@ _ROUND = ("floor", "ceil", "rint", "trunc")
 def emit(w: Writer, path: Path, value: Value) -> None:
     """Compute `value`, whose arguments are at hand, in the last list of `path`."""
     rule = w.rules.get(value.op) or _RULES.get(value.op, _unary)
-    rule(w, path, value)
+    with w.along(value):
+        rule(w, path, value)
 
 
 def _target(w: Writer, path: Path, value: Value) -> str:

@@ -30,7 +30,7 @@ from npusmith.plan.scalars import (
     product,
     times,
 )
-from npusmith.plan.space import Group, Rewriter
+from npusmith.plan.space import Group, product_of
 from npusmith.plan.views import atoms_of
 
 _FEW = 128  # elements that a reduction inside a tile takes, as captured
@@ -110,15 +110,10 @@ class Resolver:
                 return self.size((reader.atoms[int(name[1:])],))
             if name.startswith(ELEMENT):
                 tensor = reader.elements[int(name[1:])]
-                return self.element(self.value(tensor.value, env))
+                return self.w.element(self.value(tensor.value, env))
             return None
 
         return simple(replaced(expr, new))
-
-    def element(self, value: Value) -> Expr:
-        if value not in self.w.elements:
-            self.w.elements.append(value)
-        return Name(f"{ELEMENT}{self.w.elements.index(value)}")
 
     def bound(self, env: Env, row: Sequence[Atom], expr: Expr) -> dict[Atom, Expr]:
         """The environment in which the row-major index of these axes is `expr`."""
@@ -177,16 +172,11 @@ class Resolver:
         if value.op in ("floordiv", "mod"):
             return quotient_of(dag, value.op, *args)
         if value.op == "mul":
-            return Rewriter._product(self._rewriter(), args[0], args[1], value)
-        if value.op == "select":
-            return Rewriter._select(self._rewriter(), args[0], args[1], args[2])
+            return product_of(self.w.space, args[0], args[1], value)
         return dag.make(
             value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
             kind=value.kind, mode=value.mode,
         )  # fmt: skip
-
-    def _rewriter(self) -> Rewriter:
-        return Rewriter(self.w.space, {}, {})
 
     def _refusal(self, value: Value, why: str) -> PlanError:
         reader = self.w.meaning.reader
@@ -203,7 +193,7 @@ class Resolver:
         found = set()
         for name in names(expr):
             if name.startswith(LANE):
-                found |= {0, 1}
+                found.add(0)
             elif name.startswith(LOOP):
                 found |= {1, int(name[1:])}
             elif name.startswith(ELEMENT):

@@ -27,6 +27,7 @@ from npusmith.plan.scalars import (
     floating,
     largest,
     minus,
+    times,
 )
 from npusmith.plan.writer import op
 
@@ -40,48 +41,55 @@ def varies(w: Lanes, expr: Expr) -> bool:
     )
 
 
-def int_buffer(w: Lanes, times: int = 1) -> str:
-    return tile_buffer(w, DType.INT32, times=times)
+def int_buffer(w: Lanes) -> str:
+    return tile_buffer(w, DType.INT32)
 
 
 def tile_buffer(
-    w: Lanes, dtype: DType, part: Part = Part.SCRATCH, times: int = 1, hint: str = ""
+    w: Lanes, dtype: DType, part: Part = Part.SCRATCH, tiles: int = 1, hint: str = ""
 ) -> str:
     name = w.temp(dtype, True, part, hint)
-    w.temps[name] = replace(w.temps[name], times=times)
+    if tiles > 1:
+        w.temps[name] = replace(w.temps[name], times=tiles, share=1)
     return name
 
 
 def digit(w: Lanes, path: Path, lane: int) -> str:
-    """For every lane the index along one axis of the tile, from 0; made once."""
-    key = ("digit", lane)
+    """For every element that is computed the index along one axis of the tile, from 0; made once.
+
+    In a buffer of a whole tile.
+    """
+    outer = [other for other in w.now if other < lane]
+    above, depth = (w.depth(outer[-1]) if outer else ZERO), w.depth(lane)
+    key = ("digit", depth, above)
     if key not in w.tables:
-        w.tables[key] = _make_digit(w, path[0], lane)
+        with w.among(w.frame):
+            w.tables[key] = _make_digit(w, path[0], depth, above, w.size(lane))
     return w.tables[key]
 
 
-def _make_digit(w: Lanes, root: Block, lane: int) -> str:
-    whole = _quotients(w, root, lane)
-    if lane == 0:
+def _make_digit(w: Lanes, root: Block, depth: Expr, above: Expr, size: Expr) -> str:
+    """Positions divided by `depth`, less what those divided by `above` make of it."""
+    whole = _quotients(w, root, depth)
+    if above == ZERO:
         return whole
-    size = w.tiling.lanes[lane].size
-    above, result = int_buffer(w), int_buffer(w)
-    root.items.append(op("muls", (above, _quotients(w, root, lane - 1)), (size,), TILE))
-    root.items.append(op("sub", (result, whole, above), (), TILE))
+    part, result = int_buffer(w), int_buffer(w)
+    root.items.append(op("muls", (part, _quotients(w, root, above)), (size,), TILE))
+    root.items.append(op("sub", (result, whole, part), (), TILE))
     return result
 
 
-def _quotients(w: Lanes, root: Block, lane: int) -> str:
-    """Lane numbers divided by the elements below an axis."""
-    key = ("quotient", lane)
+def _quotients(w: Lanes, root: Block, depth: Expr) -> str:
+    """Positions in a tile divided by the elements below an axis."""
+    key = ("quotient", depth)
     if key in w.tables:
         return w.tables[key]
-    depth, result = w.tiling.depth(lane), int_buffer(w)
+    result = int_buffer(w)
     w.tables[key] = result
     if depth == ONE:
         root.items.append(op("create_index", (result,), (ZERO,), TILE))
         return result
-    # lane + 1/2 is at least half a step away from every multiple: rounding does no harm
+    # position + 1/2 is at least half a step away from every multiple: rounding does no harm
     place, part = w.temp(DType.FLOAT32, True), w.temp(DType.FLOAT32, True)
     inverse = Binary(BinOp.DIV, Const(1.0), floating(largest(depth, ONE)))
     root.items += [
@@ -92,6 +100,37 @@ def _quotients(w: Lanes, root: Block, lane: int) -> str:
     return result
 
 
+def offsets(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
+    """Byte offsets of the elements that are computed, in something with these steps along axes.
+
+    In elements of four bytes: what is narrower is widened before it is gathered. Made once.
+    """
+    steps = [(lane, step) for lane, step in steps if step != ZERO and w.size(lane) != ONE]
+    key = ("offsets", w.now, tuple(steps))
+    if key not in w.tables:
+        w.tables[key] = _made(w, path, steps)
+    return w.tables[key]
+
+
+def _made(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
+    root = path[0]
+    digits = [digit(w, path, lane) for lane, _ in steps]
+    total = ""
+    with w.among(w.frame):
+        for index, (_, step) in zip(digits, steps, strict=True):
+            part = int_buffer(w)
+            root.items.append(op("muls", (part, index), (times(step, Const(4)),), TILE))
+            if total:
+                both = int_buffer(w)
+                root.items.append(op("add", (both, total, part), (), TILE))
+                part = both
+            total = part
+        if not total:
+            total = int_buffer(w)
+            root.items.append(op("duplicate", (total,), (ZERO,), TILE))
+    return total
+
+
 Vector = str | Expr  # a buffer with an int32 for each lane, or what is the same for all
 
 
@@ -99,7 +138,7 @@ def vector(w: Lanes, path: Path, expr: Expr) -> Vector:
     """An index expression for every lane."""
     if not varies(w, expr):
         return w.scalar(path, expr)
-    key = (id(path[-1]), expr)
+    key = (id(path[-1]), w.now, expr)
     if key not in w.vectors:
         w.vectors[key] = _vector(w, path, expr)
     return w.vectors[key]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
@@ -42,7 +39,7 @@ from npusmith.plan.index import (
     simple,
     steps,
 )
-from npusmith.plan.index_vectors import digit, int_buffer, tile_buffer, varies, vector
+from npusmith.plan.index_vectors import int_buffer, offsets, tile_buffer, varies, vector
 from npusmith.plan.lane_space import LANE, Lanes
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import (
@@ -87,21 +84,18 @@ def span_of(w: Lanes, path: Path, value: Value, address: Expr) -> Span:
     return Span(w.tensors[value.text], w.scalar(path, address))
 
 
-def _lane_names(w: Lanes) -> list[str]:
-    return [axis.name for axis in w.tiling.lanes]
-
-
 def affine(w: Lanes, expr: Expr) -> tuple[Expr, list[Poly]] | None:
-    """The address of lane 0, and the step along each axis of the tile."""
+    """The first address, and the step along each axis that is computed along."""
     if any(
         name.startswith(ELEMENT) and w.space.wide(w.elements[int(name[1:])]) for name in names(expr)
     ):
         return None
-    found = steps(expr, _lane_names(w))
+    lanes = [w.tiling.lanes[lane].name for lane in w.now]
+    found = steps(expr, lanes)
     if found is None:
         return None
     base, by = found
-    return base, [by[name] for name in _lane_names(w)]
+    return base, [by[name] for name in lanes]
 
 
 def start_of(w: Lanes, expr: Expr) -> Expr:
@@ -115,8 +109,8 @@ def dense(w: Lanes, expr: Expr) -> bool:
     found = affine(w, expr)
     if found is None:
         return False
-    wanted = [poly(w.tiling.depth(i)) for i in range(len(w.tiling.lanes))]
-    alone = [axis.size == ONE for axis in w.tiling.lanes]
+    wanted = [poly(w.depth(lane)) for lane in w.now]
+    alone = [w.size(lane) == ONE for lane in w.now]
     return all(one or step == want for one, step, want in zip(alone, found[1], wanted, strict=True))
 
 
@@ -136,7 +130,7 @@ def _widened(
         if last and into:
             wider = into
         elif wide:
-            wider = tile_buffer(w, dtype, times=times)
+            wider = tile_buffer(w, dtype, tiles=times)
         else:
             wider = w.temp(dtype, False)
         path[-1].items.append(op("cast", (wider, raw), (), count, mode))
@@ -146,18 +140,6 @@ def _widened(
         path[-1].items.append(op("muls", (into, raw), (one,), count))
         return into
     return raw
-
-
-@dataclass(frozen=True, slots=True)
-class Stage_:
-    """What is copied on chip so that all lanes of a tile are in it, and where they are there."""
-
-    start: Expr
-    count: Expr  # elements of a row
-    rows: Expr | None
-    pitch: Expr | None
-    room: Expr  # elements on chip
-    offsets: str | Expr  # of the lanes, in elements
 
 
 def _gathered(w: Lanes, path: Path, value: Value) -> str:
@@ -191,7 +173,6 @@ def _staged(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
 def _by_table(
     w: Lanes, path: Path, value: Value, result: str, base: Expr, by: list[Poly]
 ) -> Expr | None:
-    lanes = w.tiling.lanes
     known = set(w.sizes.defined)
     if any(not set(names(step.expr())) <= known for step in by):
         return _by_places(w, path, value, result)
@@ -199,7 +180,8 @@ def _by_table(
     if any(len(sign) > 1 for sign in signs):
         return _by_places(w, path, value, result)
     low: Expr = base
-    extents: list[Expr] = [Name("m"), *(axis.size for axis in lanes[1:])]
+    extents = w.extents(path)
+    first = extents[0]
     for size, step, sign in zip(extents, by, signs, strict=True):
         if sign == {False}:
             low = plus(low, times(minus(size, ONE), step.expr()))
@@ -211,19 +193,20 @@ def _by_table(
     for size, stride in zip(extents[1:], sizes[1:], strict=True):
         row = plus(row, times(minus(size, ONE), stride))
     row = simple(row)
-    span = simple(plus(times(minus(Name("m"), ONE), sizes[0]), row))
+    span = simple(plus(times(minus(first, ONE), sizes[0]), row))
     raw_dtype = buffer_dtype(value.dtype)  # type: ignore[arg-type]
     apart = _captured(w, sizes[0]) >= _WIDE_STEP * max(_captured(w, row), 1) and bool(by[0].terms)
     if apart:
         pitch: Expr = Call(ScalarFn.ALIGN_UP, (row, Const(32 // raw_dtype.bytes)))
         local = [pitch, *sizes[1:]]
-        room = times(Name("m"), pitch)
-        w.limits.append(quotient(_room(w), pitch))
+        room = times(first, pitch)
         if signs[0] == {False}:
             return _by_places(w, path, value, result)
+        if w.now[0] == 0:
+            w.limits.append(quotient(_room(w), pitch))
     else:
         local, room = sizes, span
-        if by[0].terms:
+        if by[0].terms and w.now[0] == 0:
             most = quotient(minus(_room(w), row), largest(sizes[0], ONE))
             w.limits.append(plus(most, ONE))
     negative = [sign == {False} for sign in signs]
@@ -232,11 +215,11 @@ def _by_table(
             minus(ZERO, size) if below else size
             for size, below in zip(local, negative, strict=True)
         ]
-    table = _table(w, path, local)
+    table = offsets(w, path, list(zip(w.now, local, strict=True)))
     raw = tile_buffer(w, raw_dtype, Part.LOADED, _STAGE, hint=w.tensors[value.text])
     where = span_of(w, path, value, low)
     if apart:
-        path[-1].items.append(Load(View(raw), where, row, Name("m"), sizes[0]))
+        path[-1].items.append(Load(View(raw), where, row, first, sizes[0]))
     else:
         path[-1].items.append(Load(View(raw), where, span))
     shift: Expr = ZERO  # where lane 0 stands on chip
@@ -265,34 +248,6 @@ def _captured(w: Lanes, expr: Expr) -> int:
     return measured(whole, shapes)
 
 
-def _table(w: Lanes, path: Path, local: Sequence[Expr]) -> str:
-    """Byte offsets of the lanes in what was copied, relative to that of lane 0; made once.
-
-    In elements of four bytes: what is narrower is widened before it is gathered.
-    """
-    key = ("table", tuple(local))
-    if key not in w.tables:
-        root = path[0]
-        total = ""
-        for lane, step in enumerate(local):
-            if step == ZERO or w.tiling.lanes[lane].size == ONE:
-                continue
-            part = int_buffer(w)
-            root.items.append(
-                op("muls", (part, digit(w, path, lane)), (times(step, Const(4)),), TILE)
-            )
-            if total:
-                both = int_buffer(w)
-                root.items.append(op("add", (both, total, part), (), TILE))
-                part = both
-            total = part
-        if not total:
-            total = int_buffer(w)
-            root.items.append(op("duplicate", (total,), (ZERO,), TILE))
-        w.tables[key] = total
-    return w.tables[key]
-
-
 def _take(
     w: Lanes, path: Path, value: Value, raw: str, result: str, table: str, shift: Expr, room: Expr
 ) -> None:
@@ -307,9 +262,8 @@ def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
     """Offsets that are worked out for this tile."""
     expr = value.index[0]
     known: dict[str, tuple[Expr, Expr]] = {}
-    for i, axis in enumerate(w.tiling.lanes):
-        size: Expr = Name("m") if i == 0 else axis.size
-        known[axis.name] = (ZERO, minus(size, ONE))
+    for lane, size in zip(w.now, w.extents(path), strict=True):
+        known[w.tiling.lanes[lane].name] = (ZERO, minus(size, ONE))
     wide = [name for name in names(expr) if name.startswith(ELEMENT) and varies(w, Name(name))]
     tensor = w.tensors[value.text]
     last = minus(w.sizes.define(f"{tensor}_size", Size(tensor)), ONE)
@@ -353,14 +307,13 @@ def _each(w: Lanes, path: Path, value: Value, result: str) -> None:
 def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: str) -> For:
     """A loop over lanes that copies one element each from an input to another tensor."""
     lane = Name("lane")
-    reads: list[Assign] = []
 
     def new(name: str) -> Expr | None:
         if name.startswith(LANE):
             number = int(name[1:])
-            index = quotient(lane, largest(w.tiling.depth(number), ONE))
-            size = w.tiling.lanes[number].size
-            return index if number == 0 else remainder(index, largest(size, ONE))
+            index = quotient(lane, largest(w.depth(number), ONE))
+            outermost = number == w.now[0]
+            return index if outermost else remainder(index, largest(w.size(number), ONE))
         if name.startswith(ELEMENT) and varies(w, Name(name)):
             element = w.elements[int(name[1:])]
             read: Expr = Read(View(w.held(path, element), lane))
@@ -373,12 +326,12 @@ def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: st
         if name.startswith(ELEMENT) and varies(w, Name(name)):
             w.ready(path, Name(name))
     where = w.scalar(path, replaced(value.index[0], new))
-    reads.append(Assign("place_at", where))
+    place = Assign("place_at", where)
     source = Span(w.tensors[value.text], Name("place_at"))
     return For(
         "lane", ZERO, w.count(path, True), ONE,
         (
-            Stage(StageKind.COMPUTE, tuple(reads)) if _reads(where) else reads[0],
+            Stage(StageKind.COMPUTE, (place,)) if _reads(where) else place,
             Stage(StageKind.COPY_IN, (Load(View(one), source, ONE),)),
             Stage(StageKind.COPY_OUT, (Store(Span(tensor, plus(first, lane)), View(one), ONE),)),
         ),

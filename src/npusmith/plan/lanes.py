@@ -70,6 +70,7 @@ from npusmith.plan.scalars import (
 )
 from npusmith.plan.space import Group, Input, Output, leaf_sizes, legal_sizes
 from npusmith.plan.stores import Target, ports, stored
+from npusmith.plan.tile_broadcasts import Broadcaster, broadcast
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
@@ -148,7 +149,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     w = Lanes(space, Sizes(space), chip)
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
     w.known = {leaf: _named(w, expr) for leaf, expr in known.items()}
-    w.rules = {"fetch": fetch, "place": place}
+    w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast}
     for given in inputs:
         w.tensors[given.item.name] = given.name
     outputs = meaning.outputs
@@ -236,9 +237,11 @@ def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
     short, long = Block(), Block()
     short.items.append(Note("rows inside of a tile are short"))
     _write_tiles(w, short, target, row, tiling, mark)
+    fits: Expr = Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most))
+    for need in dict.fromkeys(w.needs):
+        fits = Binary(BinOp.AND, fits, need)
     long.items.append(Note("a tile is a part of one row"))
     _write_tiles(w, long, target, row, _cut(w, row, 0, apart), f"{mark}x")
-    fits = Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most))
     root.items.append(choice(fits, short, long))
     return True
 
@@ -267,18 +270,21 @@ def _write_tiles(
     w: Lanes, root: Block, target: Target, row: Sequence[Atom], tiling: Tiling, mark: str
 ) -> None:
     """The loop over this core's tiles."""
-    w.tiling, w.limits = tiling, []
-    w.tables, w.vectors, w.done = {}, {}, {}
+    w.tiling, w.limits, w.needs = tiling, [], []
+    w.tables, w.vectors, w.done, w.domains = {}, {}, {}, {}
+    w.now, w.height = w.frame, Name(f"height{mark}")
     env: dict[Atom, Expr] = {}
     for leaf, axis in zip(row, (*tiling.outer, *tiling.lanes), strict=False):
         index: Expr = Name(axis.name)
         if axis is tiling.cut:
             index = plus(Name("b_from"), index)
         env[leaf] = index
-    value = Resolver(w).value(target.output.value, env)
+    broadcaster = Broadcaster(w)
+    value = broadcaster.value(Resolver(w).value(target.output.value, env))
+    value = broadcaster.along(value, w.frame)
     inner = w.sizes.define(f"inner{mark}", product(axis.size for axis in tiling.inner))
-    body = Block(frozenset({0, 1}), {0: ZERO}, Name("n"))
-    before = Block(frozenset())
+    body = Block(frozenset({0, 1}), {0: ZERO})
+    before = Block(frozenset({0}), {0: ZERO})
     _open(w, body, tiling, mark, inner)
     done = replace(target, output=replace(target.output, value=value, groups=(0,)))
     _store(w, (root, before, body), done, _offset(tiling))
@@ -307,8 +313,8 @@ def _open(w: Lanes, body: Block, tiling: Tiling, mark: str, inner: Expr) -> None
 
 
 def _offset(tiling: Tiling) -> Expr:
-    line = times(Name("line"), times(tiling.cut.size, product(a.size for a in tiling.inner)))
-    return plus(line, times(Name("b_from"), product(a.size for a in tiling.inner)))
+    inner = product(axis.size for axis in tiling.inner)
+    return plus(times(Name("line"), times(tiling.cut.size, inner)), times(Name("b_from"), inner))
 
 
 def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:

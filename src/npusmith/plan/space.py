@@ -70,8 +70,11 @@ class Space:
     def axes(self, value: Value) -> frozenset[int]:
         """The groups that a value differs along."""
         if value not in self.cache:
-            self.cache[value] = axes_of(self, value)
+            self.cache[value] = self.rule(value)
         return self.cache[value]
+
+    def rule(self, value: Value) -> frozenset[int]:
+        return axes_of(self, value)
 
     def wide(self, value: Value) -> bool:
         """Whether a value is a vector along the last group; otherwise it is one number."""
@@ -418,7 +421,7 @@ class Rewriter:
         if value.op == "count" and not axes:
             return dag.const(max(1 - value.number, 0))
         if value.op == "mul":
-            return self._product(args[0], args[1], value)
+            return product_of(self.space, args[0], args[1], value)
         if value.op == "select":
             return self._select(args[0], args[1], args[2])
         if value.op in ("floordiv", "mod"):
@@ -474,16 +477,12 @@ class Rewriter:
             mask = dag.compare("gt", everywhere, dag.const(0.5))
         return dag.select(mask, yes, no)
 
-    def _product(self, a: Value, b: Value, value: Value) -> Value:
-        """x * (1 / d) is x / d, where that is no more work: one rounding less."""
-        dag = self.space.dag
-        for x, inverse in ((a, b), (b, a)):
-            if (
-                inverse.op == "div"
-                and inverse.args[0].op == "const"
-                and inverse.args[0].number == 1
-            ):
-                under = inverse.args[1]
-                if under.op != "const" and self.space.wide(under) == self.space.wide(x):
-                    return dag.div(x, under)
-        return dag.make("mul", a, b, kind=value.kind)
+
+def product_of(space: Space, a: Value, b: Value, value: Value) -> Value:
+    """x * (1 / d) is x / d, where that is no more work: one rounding less."""
+    for x, inverse in ((a, b), (b, a)):
+        if inverse.op == "div" and inverse.args[0].op == "const" and inverse.args[0].number == 1:
+            under = inverse.args[1]
+            if under.op != "const" and space.wide(under) == space.wide(x):
+                return space.dag.div(x, under)
+    return space.dag.make("mul", a, b, kind=value.kind)

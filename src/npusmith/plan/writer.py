@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,10 @@ class Writer:
         """Elements along these groups at the captured sizes."""
         shapes = {item.name: item.item.shape for item in self.space.inputs}
         return math.prod(extent(self.space.groups[group].size, shapes) for group in groups)
+
+    def along(self, value: Value) -> AbstractContextManager[None]:
+        """Where `value` is computed: what `count` and new buffers are for until it ends."""
+        return nullcontext()
 
     # --------------------------------------------------------------------------------- new things
 

@@ -1,0 +1,101 @@
+"""Values along some axes of a tile, and broadcasts of them along the others.
+
+A value is computed along those axes of the tile that it differs along: an exponential of one number
+a row is computed once a row. Where operands of one operation run along different axes, each is
+laid out along all of them by a gather, or by rows where these are whole blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
+from npusmith.ir.walk import names
+from npusmith.plan.block import Path
+from npusmith.plan.dag import Kind, Value
+from npusmith.plan.index import replaced
+from npusmith.plan.index_vectors import offsets
+from npusmith.plan.lane_space import Domain, Lanes
+from npusmith.plan.reader import ELEMENT
+from npusmith.plan.scalars import ZERO
+from npusmith.plan.writer import op
+
+
+@dataclass(slots=True)
+class Broadcaster:
+    """Rewrites values so that the operands of every operation run along the same axes."""
+
+    w: Lanes
+    done: dict[Value, Value] = field(default_factory=dict)
+
+    def value(self, value: Value) -> Value:
+        if value not in self.done:
+            self.done[value] = self._value(value)
+        return self.done[value]
+
+    def _value(self, value: Value) -> Value:
+        dag = self.w.space.dag
+        match value.op:
+            case "const" | "count":
+                return value
+            case "fetch" | "place":
+                index = tuple(self._index(expr) for expr in value.index)
+                return dag.make(
+                    value.op, text=value.text, dtype=value.dtype, kind=value.kind, index=index,
+                    axes=value.axes,
+                )  # fmt: skip
+            case "reduce":
+                operand = self.along(self.value(value.args[0]), self.w.frame)
+                return dag.reduce(value.text, operand, value.axes)
+            case "fold":
+                operand = self.value(value.args[0])
+                return dag.make("fold", operand, text=value.text, parts=value.parts)
+        args = [self.value(arg) for arg in value.args]
+        wanted = tuple(sorted({lane for arg in args for lane in self.w.domain(arg)}))
+        args = [self.along(arg, wanted) for arg in args]
+        return dag.make(
+            value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
+            kind=value.kind, mode=value.mode,
+        )  # fmt: skip
+
+    def _index(self, expr: Expr) -> Expr:
+        """Elements of index tensors along all axes of the place that they say."""
+        w = self.w
+        own = [name for name in names(expr) if name.startswith(ELEMENT)]
+        made = {name: self.value(w.elements[int(name[1:])]) for name in own}
+        place = w.space.dag.make("place", index=(expr,))
+        wanted = w.domain(place)
+
+        def new(name: str) -> Expr | None:
+            return w.element(self.along(made[name], wanted)) if name in made else None
+
+        return replaced(expr, new)
+
+    def along(self, value: Value, domain: Domain) -> Value:
+        """The same along these axes; what is one number for the tile stays one."""
+        w, dag = self.w, self.w.space.dag
+        own = w.domain(value)
+        if own == domain:
+            return value
+        if value.kind is Kind.MASK:
+            if value.op == "const":
+                return value
+            truth = dag.truth(value)
+            truth = self.along(truth, domain) if own else dag.make("fill", truth, parts=domain)
+            return dag.compare("gt", truth, dag.const(0.5))
+        if not own:
+            return value
+        return dag.make("broadcast", value, kind=value.kind, parts=domain)
+
+
+def broadcast(w: Lanes, path: Path, value: Value) -> None:
+    """Lay a value out along axes that it does not differ along."""
+    (operand,) = value.args
+    own = w.domain(operand)
+    dtype = DType.INT32 if value.kind is Kind.INT else DType.FLOAT32
+    result = w.stored.pop(value, None) or w.temp(dtype, True)
+    table = offsets(w, path, [(lane, w.depth(lane, own)) for lane in own])
+    views = (result, w.held(path, operand), table)
+    path[-1].items.append(op("gather", views, (ZERO,), w.count(path, True)))
+    path[-1].buffers[value] = result
