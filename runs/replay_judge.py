@@ -33,7 +33,7 @@ Draws = Mapping[str, Mapping[str, Any]]
 
 
 def judge(plan: Plan, graph: Graph, draws: Draws, chip: Chip, seed: int = 0) -> str:
-    """`right`, `wrong: ...`, `fails: ...` or `not judged: ...`: what it gives for a graph's inputs."""
+    """`right`, `wrong: ...`, `fails: ...` or `not judged: ...`: what it gives for drawn inputs."""
     torch.set_num_threads(1)
     tensors = [drawn(item, draws[item.name], seed + at) for at, item in enumerate(graph.inputs)]
     by_place = {_place(item): tensor for item, tensor in zip(graph.inputs, tensors, strict=True)}

@@ -109,7 +109,8 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[Shape, ...]]] = {
     "group norm of 49": (lambda x: F.group_norm(x, 32), ((64, 512, 7, 7),)),
     "mean over 49": (lambda x: x.mean((-1, -2)), ((64, 512, 7, 7),)),
     "batch norm of 49": (
-        lambda x, m, v: (x - m) * torch.rsqrt(v + 1e-5), ((64, 512, 7, 7), (512, 1, 1), (512, 1, 1)),
+        lambda x, m, v: (x - m) * torch.rsqrt(v + 1e-5),
+        ((64, 512, 7, 7), (512, 1, 1), (512, 1, 1)),
     ),
 }  # fmt: skip
 

@@ -75,12 +75,12 @@ from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
 _COPY = 16  # elements of a row that are worth a copy of their own
-_INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
+INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
 
 
 def write_lanes(meaning: Meaning, name: str, chip: Chip) -> tuple[Program, OpSpec, tuple[str, ...]]:
     """The program of a graph without large reductions. Raises PlanError for others."""
-    for most in _INNER:
+    for most in INNER:
         w, targets = _prepare(meaning, chip)
         w.most = most
         root = Block()

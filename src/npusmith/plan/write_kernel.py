@@ -19,7 +19,7 @@ from npusmith.plan.block import Block, staged
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.fronts import write_front
 from npusmith.plan.host import Sizes
-from npusmith.plan.lanes import write_lanes
+from npusmith.plan.lanes import INNER, write_lanes
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
 from npusmith.plan.picks import write_picks
@@ -29,7 +29,7 @@ from npusmith.plan.read import read
 from npusmith.plan.resize import write_resize
 from npusmith.plan.sampling import write_sampling
 from npusmith.plan.scatters import write_scatter
-from npusmith.plan.space import Space, resolve
+from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.windows import find_pooling
 from npusmith.plan.writer import Writer
@@ -94,9 +94,21 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
     quick = with_quicker(space, outputs, name, chip, general)
     if quick is not None:
         return Plan(quick[0], spec, (*space.notes, quick[1]))
+    if _short(w):
+        with contextlib.suppress(PlanError):  # too many buffers, where tiles are needed for more
+            return Plan(*write_lanes(meaning, name, chip), searched=False)
     whole = packed(chip)
     program = _program(w, name, whole, _tensors(w, targets), targets)
     return Plan(program, spec, _notes(space, w, whole))
+
+
+def _short(w: Writer) -> bool:
+    """Whether operands are broadcast within rows so short that a tile has to hold many of them."""
+    space = w.space
+    values = reachable([out.value for out in space.outputs])
+    pointwise = not any(value.op in ("reduce", "running") for value in values)
+    several = pointwise and len(space.groups) > 1 and len({space.axes(v) for v in values}) > 1
+    return several and 0 < w.extent(frozenset({space.last})) <= INNER[0]
 
 
 # ------------------------------------------------------------------------------------------- names
