@@ -85,6 +85,17 @@ CASES: dict[str, Case] = {
         lambda x: torch.cat([torch.ones(4, 1), x.cumsum(1)[:, :-1]], 1),
         [(R(4, 10),)],
     ),
+    "odd reshape": (lambda x: x.view(15, 4).exp(), [(R(6, 10),)]),
+    "odd reshape between operations": (
+        lambda x, b, y: ((x * 2 + b).reshape(4, 15) + y)[:, 1:],
+        [(R(6, 10), R(10), R(4, 15))],
+    ),
+    "odd reshape of a transposition": (lambda x: x.T.reshape(4, 15), [(R(6, 10),)]),
+    "softmax of an odd reshape": (lambda x: x.view(2, 300).softmax(-1), [(R(6, 100),)]),
+    "odd reshape of a softmax": (lambda x: x.softmax(-1).view(4, 15), [(R(6, 10),)]),
+    "variance of a join": (lambda x: torch.cat([x, x * 2], 1).var(1), [(R(5, 200),)]),
+    "sum over the ends of a roll": (lambda x: x.roll(1, 0).sum((0, 2)), [(R(7, 6, 50),)]),
+    "uneven adaptive maximum": (lambda x: F.adaptive_max_pool2d(x, (3, 4)), [(R(2, 7, 9),)]),
     "two outputs": (lambda x: (x.T + 1, x[:, 1:].sum(1)), PLANE),
     "nothing": (lambda x: torch.cat([x, x], 1)[:, 1:], [(R(4, 10),), (R(0, 10),)]),
 }  # fmt: skip

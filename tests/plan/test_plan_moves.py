@@ -171,12 +171,10 @@ def test_the_first_of_equal_elements_and_the_first_nan_are_found() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "values for several": (stored, (rows(5, 3), places(5, 4), rows(3)), "plan-data-movement"),
     "reflected borders": (
         lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=False),
         (rows(1, 1, 4, 4), grid(1, 3, 3)), "plan-unsupported-op",
     ),
-    "a flat position": (lambda x: x.argmax(), (rows(3, 4),), "plan-index-output"),
 }  # fmt: skip
 
 

@@ -19,14 +19,10 @@ R = torch.randn
 I64 = torch.arange(20).reshape(4, 5)
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "odd reshape": (lambda x: x.view(5, 4), (R(4, 5),), "plan-reshape"),
-    "argmax of all": (lambda x: x.argmax(), (R(4, 5),), "plan-index-output"),
-    "indices of max": (lambda x: x.max(1)[1], (R(4, 5),), "plan-index-output"),
     "remainder": (lambda x: torch.remainder(x, 2), (R(4, 5),), "plan-dtype"),
     "floor division": (lambda x: x // 2, (R(4, 5),), "plan-unsupported-op"),
     "a number out of a tensor": (lambda x: x * x.max().item(), (R(4, 5),), "plan-unsupported-op"),
     "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
-    "cummax": (lambda x: x.cummax(1)[0], (R(4, 5),), "plan-data-movement"),
     "scan of a broadcast": (
         lambda x: x.expand(3, 5).cumsum(0),
         (R(1, 5),),
@@ -87,3 +83,9 @@ def test_every_code_that_is_raised_is_in_the_table() -> None:
     assert {code for _, _, code in REFUSED.values()} <= {
         code for code, row in CODES.items() if row.area == "plan"
     }
+
+
+def test_sizes_of_an_input_that_the_kernel_does_not_read_are_refused() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(lambda x, y: (x + 1, torch.ones_like(y)), R(4, 5), R(6, 7))
+    assert caught.value.code == "plan-fixed-size"

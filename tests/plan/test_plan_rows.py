@@ -106,3 +106,11 @@ def test_each_of_two_programs_says_which_shapes_it_serves() -> None:
     quick, _, other = text.partition('"all other shapes"')
     assert '"shapes with cols > 0 and ' in quick and "if brief == 1:" in quick
     assert other
+
+
+def test_an_output_of_one_row_beside_many_rows_is_stored_once() -> None:
+    def fn(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return y < 1, x * 2
+
+    args = (torch.randn(8, 5, 8, 8), torch.randn(1, 8))
+    agrees(plan(fn, *args), fn, *args)

@@ -276,3 +276,27 @@ def test_names_that_the_program_needs_for_itself_are_changed() -> None:
 
     args = (R(5, 7), R(7), R(5, 1), R(5, 7))
     agrees(plan(Odd(), *args), Odd(), *args)
+
+
+def test_statistics_of_the_whole_beside_the_rows_that_they_need() -> None:
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = x.softmax(-1)
+        return rows, F.layer_norm(rows, (13, 100))
+
+    args = (R(13, 100),)
+    agrees(plan(fn, *args), fn, *args)
+
+
+POSITIONS = {
+    "largest": lambda x: x.max(1),
+    "smallest": lambda x: x.min(0, keepdim=True),
+    "of all": lambda x: x.argmax(),
+    "of a transposition": lambda x: (x.T * 2).argmin(),
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_the_place_of_an_extreme_is_the_first_that_holds_it(name: str) -> None:
+    made = plan(POSITIONS[name], torch.zeros(4, 5))
+    for shape in ((4, 5), (30, 300)):
+        agrees(made, POSITIONS[name], torch.randint(0, 4, shape).float())

@@ -35,8 +35,10 @@ class Value:
     """One node. Compared by identity: `Dag.make` makes equal nodes once.
 
     op is "load" (text: the input's name), "const" (number), "count" (elements along axes, minus
-    number), "index" (position along axes), "reduce" (text: sum, prod, max or min; over axes),
-    "running" (text: sum or prod; along axes; mode: forward, reverse or exclusive),
+    number), "index" (position along axes), "reduce" (text: sum, prod, max or min; over axes; mode
+    "loop": inside a tile, however many elements),
+    "running" (text: sum, prod, max, min or logsumexp; along axes; mode: forward, reverse or
+    exclusive),
     "narrow" (rounded to dtype and back), "at" (the argument where `axes` have the values that
     `index` says; the first parts[0] axes share the first of these, and so on), or an operation on
     args.
@@ -308,7 +310,7 @@ def small_integer(value: Value) -> bool:
             return True
         case "select":
             return all(small_integer(arg) for arg in value.args[1:])
-        case "reduce":
+        case "reduce" | "running":
             return value.text in ("max", "min") and small_integer(value.args[0])
         case "load" | "fetch":
             return value.dtype in _INTEGERS
@@ -319,6 +321,8 @@ def small_integer(value: Value) -> bool:
                 if arg.op in ("count", "place") or (arg.op == "const" and abs(arg.number) <= 64)
             ]
             return bool(factors) and all(small_integer(arg) for arg in value.args)
+        case "floor" if value.args[0].op == "div":  # of a floor division
+            return all(small_integer(arg) for arg in value.args[0].args)
         case op if op in _WHOLE:
             return all(small_integer(arg) for arg in value.args)
         case _:

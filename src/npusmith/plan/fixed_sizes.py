@@ -6,7 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
 from npusmith.ir.spec import Port, Source
-from npusmith.task.graph import Graph
+from npusmith.task.graph import Graph, Node
+
+_MAKERS = (
+    ["full"], ["full_like"], ["new_full"], ["zeros"], ["zeros_like"], ["ones"], ["ones_like"],
+    ["empty"], ["expand"],
+)  # fmt: skip
 
 
 def fixed_sizes(graph: Graph, ports: Sequence[Port]) -> Iterator[Expr]:
@@ -20,5 +25,14 @@ def fixed_sizes(graph: Graph, ports: Sequence[Port]) -> Iterator[Expr]:
 def unread(graph: Graph, ports: Sequence[Port]) -> str:
     """Fixed sizes of inputs that the kernel does not take, and so could not refuse."""
     given = {port.position for port in ports if port.source is Source.USER}
-    rows = [f"size {axis} of argument {at}" for at, axis in graph.fixed if at not in given]
-    return ", ".join(rows)
+    lost = [(at, axis) for at, axis in graph.fixed if at not in given]
+    made = {size for node in graph.nodes if _makes_sizes(node) for size in node.shape} - {1}
+    for item in graph.inputs:
+        if item.kind == "user" and item.position not in given:
+            lost += [(item.position, i) for i, size in enumerate(item.shape) if size in made]
+    return ", ".join(f"size {axis} of argument {at}" for at, axis in dict.fromkeys(lost))
+
+
+def _makes_sizes(node: Node) -> bool:
+    """Whether the result's sizes may be those of a tensor that the graph does not name."""
+    return node.op.split(".")[1:2] in _MAKERS

@@ -175,8 +175,10 @@ def _extreme(text: str) -> Rule:
         if overload != "dim":
             r.refuse("plan-unsupported-op", "this form of the operation is not written")
         chosen = _chosen(r, x, r.argument(1, "dim"))
-        value = r.dag.reduce(text, _float(r, x), _atoms(x, chosen))
-        return (Tensor(value, _left(x, chosen, _flag(r, 2)), x.dtype), None)
+        value, left = _float(r, x), _left(x, chosen, _flag(r, 2))
+        best = r.dag.reduce(text, value, _atoms(x, chosen))
+        where = Tensor(_found(r, text, x, chosen), left, DType.INT64)
+        return (Tensor(best, left, x.dtype), where)
 
     return rule
 
@@ -335,25 +337,33 @@ def _moved(r: Reader, old: Tensor, new: Tensor, momentum: float) -> Tensor:
     return Tensor(r.dag.add(kept, r.dag.scaled(new.value, momentum)), dims, old.dtype)
 
 
-def _place(text: str) -> Rule:
-    """argmax and argmin: the first position that holds the largest element, or NaN.
+def _found(r: Reader, text: str, x: Tensor, chosen: list[int]) -> Value:
+    """The first place that holds the largest (smallest) element, or NaN, in row-major order."""
+    atoms, value = _atoms(x, chosen), _float(r, x)
+    if not atoms:
+        return r.dag.const(0.0)
+    beyond = r.dag.const(float(EXACT - 1))
+    place = r.dag.make("index", axes=atoms)
+    if len(chosen) > 1:
+        place = moves.position(r, r.index(atoms))
+    best = r.dag.compare("eq", value, r.dag.reduce(text, value, atoms))
+    hit = r.dag.select(best, place, beyond)
+    number = r.dag.compare("eq", value, value)
+    return r.dag.reduce("min", r.dag.select(number, hit, place), atoms)
 
-    Positions are float32: exact as long as an axis has fewer than 2**24 elements.
+
+def _place(text: str) -> Rule:
+    """argmax and argmin, along a dimension or of all elements.
+
+    Positions are float32: exact as long as there are fewer than 2**24.
     """
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
-        if r.argument(1, "dim") is None:
-            r.refuse("plan-index-output", "a position in the flattened tensor is not written")
         chosen = _chosen(r, x, r.argument(1, "dim"))
-        atoms, value = _atoms(x, chosen), _float(r, x)
-        beyond = r.dag.const(float(EXACT - 1))
-        place = r.dag.make("index", axes=atoms)
-        best = r.dag.compare("eq", value, r.dag.reduce(text, value, atoms))
-        hit = r.dag.select(best, place, beyond)
-        number = r.dag.compare("eq", value, value)
-        found = r.dag.reduce("min", r.dag.select(number, hit, place), atoms)
-        return Tensor(found, _left(x, chosen, _flag(r, 2)), r.dtype)
+        if math.prod(sizes(tuple(x.dims[i] for i in chosen))) >= EXACT:
+            r.refuse("plan-index-output", "float32 does not hold all positions")
+        return Tensor(_found(r, text, x, chosen), _left(x, chosen, _flag(r, 2)), r.dtype)
 
     return rule
 

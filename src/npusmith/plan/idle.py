@@ -15,7 +15,7 @@ from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import LEAST_TILE
 from npusmith.plan.late import Form, find_late
 from npusmith.plan.passes import Work
-from npusmith.plan.relay import levels_of
+from npusmith.plan.relay import FOLDS, levels_of
 from npusmith.plan.together import far_apart
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
@@ -105,6 +105,8 @@ def _common(w: Writer, work: Work, inner: Sequence[Value]) -> int | None:
     if not groups or (last not in groups and any(last in value.axes for value in inner)):
         return None
     scans = [value for value in inner if value.op == "running"]
+    if any(value.text not in FOLDS for value in scans):
+        return None
     if any(w.space.axes(value) - set(value.axes) - work.dealt for value in scans):
         return None
     return last if last in groups else max(groups, key=lambda item: w.extent(frozenset({item})))

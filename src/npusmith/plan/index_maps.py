@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import (
-    Const,
-    Expr,
-    Name,
-)
+from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.walk import names
-from npusmith.plan.axes import Atom, leaves
+from npusmith.plan.axes import Atom, Dims, leaves
 from npusmith.plan.dag import Value, quotient_of
 from npusmith.plan.index import (
     floor_div,
@@ -43,6 +39,15 @@ def _canonical(atom: Atom) -> Atom:
     while atom.same is not None:
         atom = atom.same
     return atom
+
+
+def _under(expr: Expr) -> list[Expr]:
+    """What an expression is a remainder of, innermost last."""
+    found: list[Expr] = []
+    while isinstance(expr, Binary) and expr.op is BinOp.MOD:
+        expr = expr.left
+        found.append(expr)
+    return found
 
 
 @dataclass(slots=True)
@@ -204,18 +209,33 @@ class Resolver:
 
     def _load(self, value: Value, env: Env) -> Value:
         assert value.dtype is not None
-        address: Expr = ZERO
         dims = self.w.layouts[value.text]
+        address = self._line(dims, env) or self._address(dims, env)
+        return self.w.space.dag.make(
+            "fetch", text=value.text, dtype=value.dtype, kind=value.kind, index=(address,),
+            axes=self._groups(address),
+        )  # fmt: skip
+
+    def _line(self, dims: Dims, env: Env) -> Expr | None:
+        """The place that all indices were worked out from, where they are those of one place."""
+        parts = tuple(leaf for dim in dims for leaf in leaves(dim))
+        whole = tuple(atom for dim in dims for atom in dim)
+        indices = [self.index(atom, env) for atom in parts]
+        for place in _under(indices[-1] if indices else ZERO):
+            for row in (parts, whole):
+                expected = self.bound({}, row, place)
+                if all(expected.get(a) == i for a, i in zip(parts, indices, strict=True)):
+                    return place
+        return None
+
+    def _address(self, dims: Dims, env: Env) -> Expr:
+        address: Expr = ZERO
         for dim in dims:
             row: Expr = ZERO
             for atom in leaves(dim):
                 row = plus(times(row, self.size((atom,))), self.index(atom, env))
             address = plus(times(address, self.size(leaves(dim))), row)
-        address = simple(address)
-        return self.w.space.dag.make(
-            "fetch", text=value.text, dtype=value.dtype, kind=value.kind, index=(address,),
-            axes=self._groups(address),
-        )  # fmt: skip
+        return simple(address)
 
     def _count(self, value: Value) -> Value:
         total = self.size(value.axes)
@@ -251,7 +271,7 @@ class Resolver:
                 self.w.space.groups = (*self.w.space.groups, group)
             groups.append(self.w.loops[leaf])
             self._bind(inner, leaf, Name(f"{LOOP}{self.w.loops[leaf]}"))
-        if captured > _FEW:
+        if captured > _FEW and value.mode != "loop":
             raise self._refusal(value, f"it reduces {captured} elements that have moved")
         operand = self.value(value.args[0], inner)
         present = tuple(g for g in groups if g in self.w.space.axes(operand))

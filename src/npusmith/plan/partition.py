@@ -7,7 +7,7 @@ constants belong to no part: they cost nothing and are made again wherever they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from npusmith.errors import PlanError
 from npusmith.plan.views import CASTS, FREE
@@ -38,21 +38,54 @@ class Unit:
 def partition(graph: Graph, make: Make) -> tuple[Part, ...]:
     """The fewest parts, greedily, such that `make` takes each.
 
-    Raises PlanError where an operation cannot be made even when it stands alone; the error names
-    all of these.
+    Where an operation cannot be made alone because of the views around it, these are copied: they
+    become operations of their own. Raises PlanError where one cannot be made even so; the error
+    names all of these.
     """
-    cutter = _Cutter(graph)
-    units = cutter.units
+    made = _Made(make)
+    copied: frozenset[str] = frozenset()
+    while True:
+        cutter = _Cutter(graph, copied)
+        parts, stuck = _parts(cutter, made)
+        if stuck is None:
+            return parts
+        views = cutter.views(stuck) - copied
+        if not views:
+            raise _refusal(cutter, made, stuck)
+        copied |= views
+
+
+def _parts(cutter: _Cutter, make: Make) -> tuple[tuple[Part, ...], int | None]:
+    """The parts, and the first unit that cannot be made alone, if there is one."""
     parts: list[Part] = []
     start = 0
-    while start < len(units):
+    while start < len(cutter.units):
         found = _longest(cutter, make, start)
         if found is None:
-            raise _refusal(cutter, make, start)
-        stop, part = found
+            return tuple(parts), start
+        start, part = found
         parts.append(part)
-        start = stop
-    return tuple(parts)
+    return tuple(parts), None
+
+
+@dataclass(slots=True)
+class _Made:
+    """`make`, which is asked once for each graph."""
+
+    make: Make
+    known: dict[str, Plan | PlanError] = field(default_factory=dict)
+
+    def __call__(self, graph: Graph) -> Plan:
+        key = graph.model_dump_json()
+        if key not in self.known:
+            try:
+                self.known[key] = self.make(graph)
+            except PlanError as error:
+                self.known[key] = error
+        found = self.known[key]
+        if isinstance(found, PlanError):
+            raise found
+        return found
 
 
 def _longest(cutter: _Cutter, make: Make, start: int) -> tuple[int, Part] | None:
@@ -112,8 +145,9 @@ def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
 class _Cutter:
     """Takes runs of operations out of a graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, copied: frozenset[str]) -> None:
         self.graph = graph
+        self.copied = copied  # views that are stored
         self.nodes = {node.name: node for node in graph.nodes}
         self.inputs = {item.name: item for item in graph.inputs}
         self.units = self._units()
@@ -125,7 +159,7 @@ class _Cutter:
         runs: dict[str, list[Node]] = {}
         owner: dict[str, str] = {}
         for node in self.graph.nodes:
-            if node.name not in needed or is_free(node):
+            if node.name not in needed or self._free(node):
                 continue
             base = next(iter(references(node)), "") if _takes_apart(node) else ""
             key = owner.get(base, node.name) if base in self.nodes else node.name
@@ -159,11 +193,24 @@ class _Cutter:
         while queue:
             name = queue.pop()
             node = self.nodes.get(name)
-            if node is not None and is_free(node):
+            if node is not None and self._free(node):
                 queue += references(node)
             else:
                 found.add(name)
         return found
+
+    def _free(self, node: Node) -> bool:
+        return is_free(node) and node.name not in self.copied
+
+    def views(self, unit: int) -> frozenset[str]:
+        """Views that a unit reads, and outputs that are views of what it makes."""
+        own = [node for node in self.units[unit].nodes if node.name not in self.copied]
+        read = [name for node in own for name in references(node)]
+        made = {node.name for node in own}
+        out = [name for name in self.graph.outputs if self._bases([name]) & made]
+        return frozenset(
+            name for name in (*read, *out) if name in self.nodes and is_free(self.nodes[name])
+        )
 
     def part(self, start: int, stop: int) -> Graph:
         """The units from `start` to before `stop` as a graph."""
@@ -198,7 +245,7 @@ class _Cutter:
         while queue:
             name = queue.pop()
             node = self.nodes.get(name)
-            if node is not None and name not in found and is_free(node):
+            if node is not None and name not in found and self._free(node):
                 found.add(name)
                 queue += references(node)
         return [node for node in self.graph.nodes if node.name in found]

@@ -94,7 +94,8 @@ def _late(w: Writer, path: Path, value: Value) -> Late | None:
         return None  # sums of rows have no one number that is near all their means
     if any(along & block.bounds.keys() for block in path):
         return None  # a chunk of a row: a centre of the whole row is not the chunk's
-    if _on_chip(w, path, along) or inner_reductions(w, path, [late.x]):
+    home = path[: w.home(path, value) + 1]  # where the pass will be
+    if _on_chip(w, path, along) or inner_reductions(w, home, [late.x]):
         return None
     needed = [item for item in _missing(w, path, [late.centre]) if item.op == "reduce"]
     return late if needed == [late.lead] else None

@@ -187,50 +187,80 @@ def _reach(
     return count
 
 
+def _adaptive(r: Reader, x: Tensor, rank: int) -> Windows:
+    """Windows from floor(i * n / out) to ceil((i + 1) * n / out), and where they end."""
+    shape = _shape(r)
+    dims, maps = x.dims, {}
+    inner: list[Atom] = []
+    places: list[Expr] = []
+    ends: list[Expr] = []
+    for i in range(rank):
+        at = len(x.dims) - rank + i
+        have, count = extent(x.dims[at]), shape[at]
+        if have == 0 or count == 0:
+            r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
+        r.fix(x.dims[at])
+        out = r.axis(count) if count != 1 else ()
+        here = r.index(out)
+        start = floor_div(times(here, Const(have)), Const(count))
+        stop = floor_div(plus(times(plus(here, ONE), Const(have)), Const(count - 1)), Const(count))
+        longest = max(-(-(j + 1) * have // count) - j * have // count for j in range(count))
+        window = r.axis(longest) if longest != 1 else ()
+        place = plus(start, r.index(window))
+        even = have % count == 0
+        maps[at] = place if even else clamp(place, ZERO, Const(have - 1))
+        places.append(simple(place))
+        ends.append(simple(stop) if not even else ZERO)
+        dims = with_dim(dims, at, out)
+        inner += window
+    return Windows(r.placed(x, dims, maps), dims, tuple(inner), tuple(places), tuple(ends))
+
+
+def _ahead(r: Reader, windows: Windows, value: Value, other: Value) -> Value:
+    """`value` before the end of a window, `other` behind it."""
+    for place, stop in zip(windows.places, windows.sizes, strict=True):
+        if stop != ZERO:
+            ahead = r.dag.compare("lt", position(r, place), position(r, stop))
+            value = r.dag.select(ahead, value, other)
+    return value
+
+
 def _adaptive_avg(rank: int) -> Rule:
-    """Means of windows from floor(i * n / out) to ceil((i + 1) * n / out)."""
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        windows = _adaptive(r, x, rank)
+        zero, one = r.dag.const(0.0), r.dag.const(1.0)
+        values = _ahead(r, windows, _float(r, windows.x), zero)
+        total = r.dag.reduce("sum", values, windows.inner)
+        number = r.dag.count(windows.inner)
+        if any(stop != ZERO for stop in windows.sizes):
+            number = r.dag.reduce("sum", _ahead(r, windows, one, zero), windows.inner)
+        return Tensor(r.dag.div(total, number), windows.dims, x.dtype)
+
+    return rule
+
+
+def _adaptive_max(rank: int) -> Rule:
+    """The largest of each window, and its place in the plane: the first, or that of a NaN."""
 
     def rule(r: Reader) -> Result:
-        assert r.node is not None
         x = r.tensor(r.argument(0))
-        dims, maps = x.dims, {}
-        inner: list[Atom] = []
-        ends: list[tuple[Expr, Expr]] = []
-        for i in range(rank):
-            at = len(x.dims) - rank + i
-            have, count = extent(x.dims[at]), r.node.shape[at]
-            if have == 0 or count == 0:
-                r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
-            r.fix(x.dims[at])
-            out = r.axis(count) if count != 1 else ()
-            here = r.index(out)
-            start = floor_div(times(here, Const(have)), Const(count))
-            stop = floor_div(
-                plus(times(plus(here, ONE), Const(have)), Const(count - 1)), Const(count)
-            )
-            longest = max(-(-(j + 1) * have // count) - j * have // count for j in range(count))
-            window = r.axis(longest) if longest != 1 else ()
-            place = plus(start, r.index(window))
-            even = have % count == 0
-            maps[at] = place if even else clamp(place, ZERO, Const(have - 1))
-            if not even:
-                ends.append((place, stop))
-            dims = with_dim(dims, at, out)
-            inner += window
-        moved = r.placed(x, dims, maps)
-        zero, one = r.dag.const(0.0), r.dag.const(1.0)
-
-        def within(value: Value) -> Value:
-            for place, stop in ends:
-                ahead = r.dag.compare("lt", position(r, simple(place)), position(r, simple(stop)))
-                value = r.dag.select(ahead, value, zero)
-            return value
-
-        total = r.dag.reduce("sum", within(_float(r, moved)), tuple(inner))
-        number = (
-            r.dag.reduce("sum", within(one), tuple(inner)) if ends else r.dag.count(tuple(inner))
+        planes = x.dims[len(x.dims) - rank :]
+        windows = _adaptive(r, x, rank)
+        low, beyond = r.dag.const(float("-inf")), r.dag.const(float(EXACT - 1))
+        value = _ahead(r, windows, _float(r, windows.x), low)
+        best = r.dag.reduce("max", value, windows.inner)
+        flat: Expr = ZERO
+        for dim, place in zip(planes, windows.places, strict=True):
+            flat = plus(times(flat, r.size(dim)), place)
+        here = position(r, simple(flat))
+        hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
+        hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
+        where = r.dag.reduce("min", _ahead(r, windows, hit, beyond), windows.inner)
+        return (
+            Tensor(best, windows.dims, x.dtype),
+            Tensor(where, windows.dims, DType.INT64),
         )
-        return Tensor(r.dag.div(total, number), dims, x.dtype)
 
     return rule
 
@@ -243,4 +273,6 @@ RULES: dict[str, Rule] = {
     "avg_pool3d": _avg_pool(3),
     "_adaptive_avg_pool2d": _adaptive_avg(2),
     "_adaptive_avg_pool3d": _adaptive_avg(3),
+    "adaptive_max_pool2d": _adaptive_max(2),
+    "adaptive_max_pool3d": _adaptive_max(3),
 }

@@ -7,7 +7,7 @@ from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan import folds, maps, moves, pools, products, scans, views
+from npusmith.plan import folds, maps, moves, pools, products, scans, scatter_maps, views
 from npusmith.plan.axes import Dims, fresh
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
@@ -19,6 +19,7 @@ RULES: dict[str, Rule] = {
     **maps.RULES,
     **folds.RULES,
     **scans.RULES,
+    **scatter_maps.RULES,
     **products.RULES,
 }
 

@@ -51,6 +51,7 @@ _JOIN: dict[str, Callable[[Expr, Expr], Expr]] = {
     "max": lambda a, b: Call(ScalarFn.MAX, (a, b)),
     "min": lambda a, b: Call(ScalarFn.MIN, (a, b)),
 }
+FOLDS = frozenset(_JOIN)
 _WORDS = {
     "sum": "add up", "prod": "multiply", "max": "the largest of", "min": "the smallest of",
 }  # fmt: skip

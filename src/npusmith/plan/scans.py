@@ -1,4 +1,4 @@
-"""Scans of core ATen: running sums and products, with the moves that turn them around.
+"""Scans of core ATen: running sums, products and extremes, with the moves that turn them around.
 
 `x.flip(d).cumsum(d).flip(d)` runs from the end, and zeros in front of a scan that lacks its last
 element are the exclusive scan: neither moves data. Other flips, cuts and joins are index maps
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from npusmith.ir.dtypes import DType
 from npusmith.plan import moves
 from npusmith.plan.axes import extent, leaves
 from npusmith.plan.reader import Move, Moved, Reader, Result, Rule, Tensor
 from npusmith.plan.views import convert
 from npusmith.task.graph import Ref
 
-_NEUTRAL = {"sum": 0.0, "prod": 1.0}
+_NEUTRAL = {"sum": 0.0, "prod": 1.0}  # scans that have an exclusive form
 
 
 def _scan(text: str) -> Rule:
@@ -38,6 +39,32 @@ def _scan(text: str) -> Rule:
         mode = "reverse" if turned else "forward"
         scanned = r.dag.running(text, value, leaves(plain.dims[at]), mode)
         return _moved_alike(r, x, Tensor(scanned, plain.dims, r.dtype))
+
+    return rule
+
+
+def _extreme(text: str) -> Rule:
+    """cummax and cummin: the extreme so far, and the last place that holds it (or NaN)."""
+
+    def rule(r: Reader) -> Result:
+        x = r.tensor(r.argument(0))
+        if not x.dtype.is_float:
+            r.refuse(
+                "plan-dtype", f"a running {text} of {x.dtype.value} is not written",
+                hint="convert to float32 first",
+            )  # fmt: skip
+        if not x.dims:
+            return x, Tensor(r.dag.const(0.0), (), DType.INT64)
+        axes = leaves(x.dims[r.dim(r.argument(1, "dim"), len(x.dims))])
+        value, none = r.floating(x), r.dag.const(0.0)
+        if not axes:
+            return x, Tensor(none, x.dims, DType.INT64)
+        found = r.dag.running(text, value, axes, "forward")
+        place = r.dag.make("index", axes=axes)
+        here = r.dag.select(r.dag.compare("eq", value, found), place, none)
+        here = r.dag.select(r.dag.compare("eq", value, value), here, place)
+        last = r.dag.running("max", here, axes, "forward")
+        return Tensor(found, x.dims, x.dtype), Tensor(last, x.dims, DType.INT64)
 
     return rule
 
@@ -122,7 +149,7 @@ def _exclusive(r: Reader, x: Tensor, at: int, number: float) -> Tensor | None:
     source = moved.source
     value = source.value
     scanned = value.op == "running" and leaves(value.axes) == leaves(source.dims[at])
-    if not scanned or value.mode != "forward" or number != _NEUTRAL[value.text]:
+    if not scanned or value.mode != "forward" or number != _NEUTRAL.get(value.text):
         return None
     made = r.dag.running(value.text, value.args[0], value.axes, "exclusive")
     return Tensor(made, source.dims, x.dtype)
@@ -131,6 +158,9 @@ def _exclusive(r: Reader, x: Tensor, at: int, number: float) -> Tensor | None:
 RULES: dict[str, Rule] = {
     "cumsum": _scan("sum"),
     "cumprod": _scan("prod"),
+    "logcumsumexp": _scan("logsumexp"),
+    "cummax": _extreme("max"),
+    "cummin": _extreme("min"),
     "flip": flip,
     "slice": cut,
     "cat": cat,

@@ -130,7 +130,9 @@ def _suits(w: Tall) -> bool:
     if not 0 < w.columns <= MOST or rows < _ROUNDS * w.chip.vector_cores:
         return False
     through = [out for out in space.outputs if out.value.op == "load" and w.copied]
-    return not through and all(_plain(w, value) for value in _values(space))
+    # what is the same for all rows stands in memory once, in the tile once for each row
+    once = [out for out in space.outputs if out.groups and not w.rows <= set(out.groups)]
+    return not through and not once and all(_plain(w, value) for value in _values(space))
 
 
 def _values(space: Space) -> list[Value]:

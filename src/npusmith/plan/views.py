@@ -7,9 +7,11 @@ refused: slices, concatenations, gathers, products of matrices.
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
 from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.scalars import ZERO, plus, times
 
 EMPTY: Dim = ()
 CASTS = (["to"], ["_to_copy"], ["type_as"])
@@ -28,7 +30,21 @@ def view(r: Reader) -> Result:
     try:
         return Tensor(x.value, regroup(x.dims, r.node.shape), x.dtype)
     except AxisError as problem:
-        r.refuse(problem.code, problem.message)
+        if 0 in r.node.shape:
+            r.refuse(problem.code, problem.message)
+        return _reread(r, x, r.node.shape)
+
+
+def _reread(r: Reader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The same elements in a shape that splits no axis evenly, each by its place in memory."""
+    for dim in x.dims:
+        r.fix(dim)
+    dims = tuple(EMPTY if size == 1 else r.axis(size) for size in shape)
+    place: Expr = ZERO
+    for dim in dims:
+        place = plus(times(place, r.size(dim)), r.index(dim))
+    line = Tensor(x.value, (tuple(atom for dim in x.dims for atom in dim),), x.dtype)
+    return r.placed(line, dims, {0: place})
 
 
 def unsqueeze(r: Reader) -> Result:
@@ -192,11 +208,9 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "joining tensors moves data": ("stack",),
     "splitting a tensor moves data": ("split_with_sizes", "split", "chunk", "unbind", "unfold"),
     "indexing moves data": (
-        "index", "index_select", "embedding", "index_put", "scatter", "scatter_add",
-        "select_scatter", "slice_scatter",
+        "index", "index_select", "embedding",
     ),
     "it reorders elements": ("roll", "sort", "topk", "median", "kthvalue", "mode"),
-    "it runs along an axis element by element": ("cummax", "cummin", "logcumsumexp"),
     "pooling windows overlap or move data": (
         "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
         "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",

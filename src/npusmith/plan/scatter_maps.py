@@ -1,0 +1,292 @@
+"""Operations that put elements where an index says, as folds over the indices.
+
+An element of the result takes in every value whose index names it: `scatter_add` is x plus the sum
+of where(index == position, values, 0) along the indices. That is one comparison for each pair of an
+element and an index: for few indices, or between other operations. A call that stands alone is
+written by scatters.py where it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
+from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves
+from npusmith.plan.dag import Value
+from npusmith.plan.index import clamp
+from npusmith.plan.moves import inside, position, with_dim
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
+from npusmith.task.graph import Argument, Ref
+
+_FEW, _MOST = 128, 8192  # indices that an element is compared with: between others, and alone
+_INF = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Which values each element of a tensor takes in."""
+
+    r: Reader
+    masks: tuple[Value, ...]  # all of them have to hold
+    values: Value
+    along: tuple[Atom, ...]  # of the indices
+    place: Value  # of an index among all
+
+    def where(self, value: Value, other: float) -> Value:
+        dag = self.r.dag
+        for mask in self.masks:
+            value = dag.select(mask, value, dag.const(other))
+        return value
+
+    def fold(self, text: str, value: Value, other: float) -> Value:
+        if not self.along:
+            return self.where(value, other)
+        count = extent(self.along)
+        alone = len(self.r.graph.eager) == 1
+        if count > (_MOST if alone else _FEW):
+            self.r.refuse(
+                "plan-data-movement", f"every element is compared with {count} indices",
+                legal=f"{_FEW} indices between other operations, {_MOST} alone",
+            )  # fmt: skip
+        mode = "loop" if alone else ""
+        return self.r.dag.make(
+            "reduce", self.where(value, other), text=text, axes=self.along, mode=mode
+        )
+
+    def count(self) -> Value:
+        return self.fold("sum", self.r.dag.const(1.0), 0.0)
+
+
+# ------------------------------------------------------------------------------------ combinations
+
+
+def _stored(hits: Hits, x: Value) -> Value:
+    """The last value for a place, in the order of the indices."""
+    dag = hits.r.dag
+    last = hits.fold("max", hits.place, -1.0)
+    chosen = dag.select(dag.compare("eq", hits.place, last), hits.values, dag.const(0.0))
+    value = hits.values
+    if hits.along:
+        value = dag.make("reduce", chosen, text="sum", axes=hits.along, mode="loop")
+    return dag.select(dag.compare("ge", last, dag.const(0.0)), value, x)
+
+
+def _summed(hits: Hits, x: Value) -> Value:
+    return hits.r.dag.add(x, hits.fold("sum", hits.values, 0.0))
+
+
+def _multiplied(hits: Hits, x: Value) -> Value:
+    return hits.r.dag.mul(x, hits.fold("prod", hits.values, 1.0))
+
+
+def _largest(hits: Hits, x: Value) -> Value:
+    return hits.r.dag.max(x, hits.fold("max", hits.values, -_INF))
+
+
+def _smallest(hits: Hits, x: Value) -> Value:
+    return hits.r.dag.min(x, hits.fold("min", hits.values, _INF))
+
+
+def _averaged(hits: Hits, x: Value) -> Value:
+    dag = hits.r.dag
+    return dag.div(_summed(hits, x), dag.shifted(hits.count(), 1.0))
+
+
+Combine = Callable[[Hits, Value], Value]
+
+_REDUCES: dict[str, tuple[Combine, float]] = {  # and what stands for an element that is left out
+    "sum": (_summed, 0.0),
+    "add": (_summed, 0.0),
+    "prod": (_multiplied, 1.0),
+    "multiply": (_multiplied, 1.0),
+    "amax": (_largest, -_INF),
+    "amin": (_smallest, _INF),
+}
+
+
+def _without(combine: Combine, neutral: float) -> Combine:
+    """The same without the element itself, where any value is there."""
+
+    def rule(hits: Hits, x: Value) -> Value:
+        dag = hits.r.dag
+        found = combine(hits, dag.const(neutral))
+        return dag.select(dag.compare("gt", hits.count(), dag.const(0.0)), found, x)
+
+    return rule
+
+
+def _averaged_without(hits: Hits, x: Value) -> Value:
+    dag = hits.r.dag
+    count = hits.count()
+    mean = dag.div(hits.fold("sum", hits.values, 0.0), count)
+    return dag.select(dag.compare("gt", count, dag.const(0.0)), mean, x)
+
+
+def _reduction(r: Reader, word: Argument, own: bool) -> Combine:
+    if word == "mean":
+        return _averaged if own else _averaged_without
+    if word not in _REDUCES:
+        r.refuse("plan-unsupported-op", f"a scatter that reduces by {word!r} is not written")
+    combine, neutral = _REDUCES[str(word)]
+    return combine if own else _without(combine, neutral)
+
+
+# ---------------------------------------------------------------------------------------- scatters
+
+
+def _scatter(word: str) -> Rule:
+    """scatter, scatter_add and scatter_reduce: an index for each value, along one dimension."""
+
+    def rule(r: Reader) -> Result:
+        x, index, values = (r.tensor(r.argument(i)) for i in (0, 2, 3))
+        _check(r, x, values)
+        if not x.dims:
+            x, index, values = (Tensor(t.value, ((),), t.dtype) for t in (x, index, values))
+        asked, own = r.argument(4, "reduce", "sum" if word == "add" else None), True
+        if word == "reduce":
+            own = bool(r.argument(5, "include_self", True))
+        combine = _stored if asked is None else _reduction(r, asked, own)
+        at = r.dim(r.argument(1), len(x.dims))
+        if values.dims:
+            x, index, values = r.apart([x, index, values])
+        else:
+            x, index = r.apart([x, index])
+        hits = _along(r, x, at, index, values)
+        value = combine(hits, r.floating(x))
+        return Tensor(value, x.dims if r.node is None or r.node.shape else (), x.dtype)
+
+    return rule
+
+
+def _check(r: Reader, x: Tensor, values: Tensor) -> None:
+    for item in (x, values):
+        whole = item.dtype in (DType.INT32, DType.INT64) and item.value.op != "const"
+        if whole or (item is x and not x.dtype.is_float and x.dtype is not DType.BOOL):
+            r.refuse(
+                "plan-dtype", f"a scatter of {item.dtype.value} is not written",
+                legal="float32, float16, bfloat16, bool",
+            )  # fmt: skip
+
+
+def _along(r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor) -> Hits:
+    """Index and values read at the axes of `x`, and along the indices."""
+    own = index.dims[at]
+    row = own if _apart(own, x.dims) else r.axis(extent(own), r.size(own))
+    wanted = with_dim(x.dims, at, row)
+    guards = [
+        (r.index(want), r.size(dim))
+        for dim, want in zip(index.dims, wanted, strict=True)
+        if extent(dim) < extent(want)
+    ]
+    picked = r.floating(_read_at(r, index, wanted))
+    for place, size in guards:
+        picked = inside(r, place, size, picked, r.dag.const(-1.0))
+    mask = r.dag.compare("eq", picked, position(r, r.index(x.dims[at])))
+    taken = r.floating(_read_at(r, values, wanted) if values.dims else values)
+    return Hits(r, (mask,), taken, leaves(row), position(r, r.index(row)))
+
+
+def _read_at(r: Reader, item: Tensor, wanted: Dims) -> Tensor:
+    """A tensor read along other axes; beyond its end (the result is not used) at the last."""
+    maps: dict[int, Expr] = {}
+    for i, (dim, want) in enumerate(zip(item.dims, wanted, strict=True)):
+        if leaves(dim) == leaves(want):
+            continue
+        here = r.index(want)
+        if extent(dim) < extent(want):
+            here = clamp(here, ZERO, largest(minus(r.size(dim), ONE), ZERO))
+        if extent(dim) != extent(want):
+            r.fix(dim)
+            r.fix(want, now=True)
+        elif _apart(dim, wanted):
+            r.broadcast(
+                Tensor(item.value, (want,), item.dtype), Tensor(item.value, (dim,), item.dtype)
+            )
+            continue
+        maps[i] = here
+    return r.placed(item, wanted, maps)
+
+
+def _apart(dim: Dim, dims: Dims) -> bool:
+    taken = {leaf for other in dims for leaf in leaves(other)}
+    return not taken & set(leaves(dim))
+
+
+# --------------------------------------------------------------------------------------- index_put
+
+
+def index_put(r: Reader) -> Result:
+    """`x[i, :, j] = values`, or `+=`: index tensors for some dimensions."""
+    x, values = r.tensor(r.argument(0)), r.tensor(r.argument(2))
+    _check(r, x, values)
+    asked = r.argument(1)
+    items = asked if isinstance(asked, tuple) else (asked,)
+    chosen = [i for i, item in enumerate(items) if isinstance(item, Ref)]
+    given = [r.tensor(items[i]) for i in chosen]
+    adds = bool(r.argument(3, "accumulate", False))
+    if any(item.dtype in (DType.BOOL, DType.UINT8) for item in given):
+        return _masked(r, x, given, values, adds)
+    given, along = r.aligned(*given)
+    taken = [leaf for dim in x.dims for leaf in leaves(dim)]
+    if set(taken) & {leaf for dim in along for leaf in leaves(dim)}:
+        new = tuple(r.axis(extent(dim), r.size(dim)) if dim else dim for dim in along)
+        given = [_moved(r, item, along, new) for item in given]
+        along = new
+    values = _spread(r, x, chosen, along, values)
+    masks = []
+    for i, item in zip(chosen, given, strict=True):
+        at, size = r.floating(item), position(r, r.size(x.dims[i]))
+        wrapped = r.dag.select(r.dag.compare("lt", at, r.dag.const(0.0)), r.dag.add(at, size), at)
+        masks.append(r.dag.compare("eq", wrapped, position(r, r.index(x.dims[i]))))
+    place: Expr = ZERO
+    for dim in along:
+        place = plus(times(place, r.size(dim)), r.index(dim))
+    row = tuple(leaf for dim in along for leaf in leaves(dim))
+    hits = Hits(r, tuple(masks), r.floating(values), row, position(r, place))
+    return Tensor((_summed if adds else _stored)(hits, r.floating(x)), x.dims, x.dtype)
+
+
+def _moved(r: Reader, x: Tensor, old: Dims, new: Dims) -> Tensor:
+    """`x`, whose axes are some of `old` from the right, along `new`."""
+    count = len(x.dims)
+    dims = tuple(b if a else a for a, b in zip(x.dims, new[len(new) - count :], strict=True))
+    return r.placed(x, dims, {i: r.index(dim) for i, dim in enumerate(dims) if dim})
+
+
+def _spread(r: Reader, x: Tensor, chosen: Sequence[int], along: Dims, values: Tensor) -> Tensor:
+    """Values at the axes of `x` that are not indexed, and along the indices."""
+    rest = tuple(dim for i, dim in enumerate(x.dims) if i not in chosen)
+    if list(chosen) == list(range(chosen[0], chosen[-1] + 1)):
+        wanted = (*rest[: chosen[0]], *along, *rest[chosen[0] :])
+    else:
+        wanted = (*along, *rest)
+    wanted = wanted[len(wanted) - len(values.dims) :]
+    empty: Dim = ()
+    wide = tuple(
+        empty if extent(dim) == 1 else want for dim, want in zip(values.dims, wanted, strict=True)
+    )
+    return _read_at(r, values, wide)
+
+
+def _masked(r: Reader, x: Tensor, given: Sequence[Tensor], values: Tensor, adds: bool) -> Result:
+    """A mask for the first dimensions, and one value for all that it names."""
+    if len(given) != 1 or any(extent(dim) != 1 for dim in values.dims):
+        r.refuse("plan-data-movement", "where a value goes depends on the values of a mask")
+    mask = given[0]
+    one: Dim = ()
+    wide = Tensor(mask.value, (*mask.dims, *(one,) * (len(x.dims) - len(mask.dims))), mask.dtype)
+    (x, wide), dims = r.aligned(x, wide)
+    old, new = r.floating(x), r.floating(values)
+    new = r.dag.add(old, new) if adds else new
+    return Tensor(r.dag.where(r.floating(wide), new, old), dims, x.dtype)
+
+
+RULES: dict[str, Rule] = {
+    "scatter": _scatter(""),
+    "scatter_add": _scatter("add"),
+    "scatter_reduce": _scatter("reduce"),
+    "index_put": index_put,
+}
