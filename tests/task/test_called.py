@@ -6,12 +6,16 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
+from torch.utils import _pytree as pytree
 
 from npusmith.bench.suites.trials import Order
+from npusmith.task import edges
 from npusmith.task.called import Called
 from npusmith.task.files import get
 from npusmith.task.prepared import open_trials
 from npusmith.task.trials import check_files, make_orders
+from npusmith.task.user import Inputs
 from npusmith.task.wire import MANIFEST, Manifest
 
 HEAD = """import torch
@@ -100,3 +104,13 @@ def test_an_edge_value_that_the_model_refuses_is_left_out_alone(called) -> None:
     manifest = called("assert a.isfinite().all()\nreturn a + b")
     skipped = {trial.name: trial.skipped for trial in manifest.trials if trial.skipped}
     assert set(skipped) == {"inf", "nan"} and "AssertionError" in skipped["nan"]
+
+
+def test_a_tensor_without_axes_is_a_setting_that_edge_sets_leave_alone() -> None:
+    tensors = (torch.rand(3, 5), torch.tensor(2.0))
+    inputs = Inputs(tensors, pytree.tree_flatten(list(tensors))[1])
+    for _, edge in edges.MORE:
+        value, setting = edges.change(inputs, edge, 1, numbers=False).tensors
+        assert float(setting) == 2.0 and not torch.equal(value, tensors[0])
+    alone = Inputs(tensors[1:], pytree.tree_flatten([tensors[1]])[1])
+    assert float(edges.change(alone, edges.negatives, 1, numbers=False).tensors[0]) == -2.0

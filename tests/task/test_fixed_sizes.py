@@ -51,6 +51,12 @@ def test_a_graph_that_follows_all_sizes_has_none_that_is_fixed() -> None:
             "torch.randn(6, 40)",
             ["x.shape[0] == 6", "x.shape[1] == 40"],
         ),
+        (
+            "return x.view(*x.shape[:-1], 5, 4).exp()",
+            "torch.randn(6, 20)",
+            ["x.shape[1] % 4 == 0", "x.shape[1] == 20"],
+        ),
+        ("return x.view(-1, 3).exp()", "torch.randn(6, 15)", ["x.shape[1] % 3 == 0"]),
         ("return x.view(-1, x.shape[1]) * 2 + x.sum() / 40", "torch.randn(6, 40)", []),
     ],
 )

@@ -182,7 +182,7 @@ class Called(Preparation):
         groups = any(item.kind == "group" for item in self.trials)
         small = sum(item.nbytes for item in inputs.tensors) <= _SMALL_BYTES
         for name, edge in edges.MORE if (small or self.calling.more) and not groups else ():
-            self._try(own, name, "more", seed, edges.change(inputs, edge, seed))
+            self._try(own, name, "more", seed, edges.change(inputs, edge, seed, numbers=False))
         self._drawn(own, inputs, seed)
 
     def _drawn(self, own: _Own, inputs: Inputs, seed: int) -> None:

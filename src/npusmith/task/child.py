@@ -27,7 +27,7 @@ from npusmith.task import compare, edges, files, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph, warm_up
-from npusmith.task.fixed_sizes import find_fixed
+from npusmith.task.fixed_sizes import find_fixed, find_refused
 from npusmith.task.golden import Golden
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
@@ -334,6 +334,9 @@ class Captured(Preparation):
             free = [item for item in free if not item.axes & fixed]
             sets = shapes.plan_sets(own, free, limit, seed)
         self.notes += dict.fromkeys(notes)
+        held = [item.shape for item in self.captured.graph.inputs if item.kind != "user"]
+        refused = find_refused(own, free, held, self._refusal)
+        self.fixed = tuple(sorted({*self.fixed, *refused}))
         self.free = tuple(
             FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
         )

@@ -82,13 +82,22 @@ MORE: tuple[tuple[str, Callable[[Tensor, int], Tensor]], ...] = (
 )
 
 
-def change(inputs: Inputs, edge: Callable[[Tensor, int], Tensor], seed: int) -> Inputs:
-    """`inputs` with `edge` applied to every floating-point tensor of a type that the chip has."""
-    tensors = [
-        edge(tensor, seed + 2 * i) if tensor.dtype in LARGE and tensor.numel() else tensor
-        for i, tensor in enumerate(inputs.tensors)
+def change(
+    inputs: Inputs, edge: Callable[[Tensor, int], Tensor], seed: int, *, numbers: bool = True
+) -> Inputs:
+    """`inputs` with `edge` applied to every floating-point tensor of a type that the chip has.
+
+    Without `numbers` a tensor without axes beside others keeps its value: it is a setting, such as
+    the way of rounding.
+    """
+    changed = [
+        (numbers or tensor.dim() > 0 or not any(other.dim() for other in inputs.tensors))
+        and tensor.dtype in LARGE
+        and tensor.numel() > 0
+        for tensor in inputs.tensors
     ]
-    return inputs.replace(tensors)
+    pairs = enumerate(zip(inputs.tensors, changed, strict=True))
+    return inputs.replace([edge(item, seed + 2 * i) if on else item for i, (item, on) in pairs])
 
 
 def applies(inputs: Inputs) -> bool:

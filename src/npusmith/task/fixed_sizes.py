@@ -1,5 +1,7 @@
 """Sizes that a captured graph holds as numbers: a kernel for that graph serves these sizes alone.
 
+In `x.view(-1, 4, 4)` the model itself takes no other row than one of 16, and nothing else says so.
+
 In `x.sum() / x.shape[0]` a graph divides by 1024. Which axes such a number came from is found by
 capturing again at other sizes: where the graph is another one, in more than the sizes of its views,
 each class of axes is tried by itself.
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from npusmith.task.shapes import PROBES, Axis, Class, Shape, resize
+from npusmith.task.shapes import PROBES, Axis, Class, Shape, aligned, resize
 
 # Why the graph captured at these shapes is another program; empty when it is the same, and where
 # the model does not take them.
@@ -33,6 +35,30 @@ def find_fixed(
         if not any(item in fixed for item in changed):  # a branch that only some sizes take
             fixed += changed
     return tuple(sorted({axis for item in fixed for axis in item.axes}))
+
+
+def find_refused(
+    own: Sequence[Shape],
+    free: Sequence[Class],
+    held: Sequence[Shape],
+    refusal: Callable[[list[Shape]], str],
+) -> tuple[Axis, ...]:
+    """Axes of one input that the model takes at no other size, where no parameter has that size.
+
+    held: shapes of parameters, buffers and constants, which a kernel is given and compares. Where
+    axes of several inputs are refused, their sizes may hang together.
+    """
+    moving = {axis for item in free for axis in item.axes}
+    known = {size for shape in held for size in shape}
+    alone = [
+        item
+        for item in aligned(own)
+        if not item.axes & moving
+        and item.size not in known
+        and all(refusal(resize(own, {item: times * item.size})) for times in (2, 3))
+    ]
+    axes = sorted({axis for item in alone for axis in item.axes})
+    return tuple(axes) if len({position for position, _ in axes}) == 1 else ()
 
 
 def _probe(item: Class) -> int:

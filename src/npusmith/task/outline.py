@@ -73,7 +73,7 @@ def _capture(orders: wire.Orders) -> Graph:
 
     from npusmith.task.compare import difference
     from npusmith.task.export import export_graph, warm_up
-    from npusmith.task.fixed_sizes import find_fixed
+    from npusmith.task.fixed_sizes import find_fixed, find_refused
     from npusmith.task.shapes import Shape, find_classes, plan_sets
     from npusmith.task.user import Inputs, build_model, load_file, run_model, set_seed, user_code
 
@@ -113,4 +113,6 @@ def _capture(orders: wire.Orders) -> Graph:
     sets = plan_sets(own.shapes, free, orders.shape_elements, orders.model_seed)
     tried = [sized for name, sized in sets if name in _TRIED]
     fixed = find_fixed(own.shapes, free, tried, differs)
-    return graph.model_copy(update={"fixed": fixed})
+    held = [item.shape for item in graph.inputs if item.kind != "user"]
+    refused = find_refused(own.shapes, free, held, refusal)
+    return graph.model_copy(update={"fixed": tuple(sorted({*fixed, *refused}))})
