@@ -51,3 +51,10 @@ def test_a_scan_of_extremes_stands_between_moves() -> None:
         return x[1:].T.cummax(0)[0] * 2
 
     agrees(plan(fn, R(30, 5)), fn, R(30, 5))
+
+
+def test_what_is_expanded_is_copied_before_a_scan_runs_along_it() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.expand(3, 5).cumsum(0)
+
+    agrees(plan(fn, R(1, 5)), fn, R(1, 5))
