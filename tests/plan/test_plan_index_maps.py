@@ -96,6 +96,17 @@ CASES: dict[str, Case] = {
     "variance of a join": (lambda x: torch.cat([x, x * 2], 1).var(1), [(R(5, 200),)]),
     "sum over the ends of a roll": (lambda x: x.roll(1, 0).sum((0, 2)), [(R(7, 6, 50),)]),
     "uneven adaptive maximum": (lambda x: F.adaptive_max_pool2d(x, (3, 4)), [(R(2, 7, 9),)]),
+    "channels to the end": (
+        lambda x: x.permute(0, 2, 3, 1) + 1,
+        [(R(2, 3, 20, 22),), (R(1, 5, 33, 7),), (R(1, 2, 50, 50),), (R(2, 1, 1, 9),)],
+    ),
+    "channels to the end, turned round": (
+        lambda x: x.permute(0, 2, 3, 1).flip(2, 3) * 2, [(R(2, 3, 20, 22),), (R(1, 5, 33, 7),)],
+    ),
+    "pixel shuffle": (
+        lambda x: torch.pixel_shuffle(x, 2), [(R(2, 8, 20, 22),), (R(5, 8, 20, 22),)],
+    ),
+    "heads": (lambda x: x.view(2, 64, 3, 4).transpose(1, 2) * 0.5, [(R(2, 64, 12),)]),
     "two outputs": (lambda x: (x.T + 1, x[:, 1:].sum(1)), PLANE),
     "nothing": (lambda x: torch.cat([x, x], 1)[:, 1:], [(R(4, 10),), (R(0, 10),)]),
 }  # fmt: skip

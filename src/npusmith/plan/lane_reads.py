@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
@@ -20,6 +22,7 @@ from npusmith.ir.nodes import (
     Span,
     Stage,
     StageKind,
+    Stmt,
     Store,
     View,
 )
@@ -49,6 +52,7 @@ from npusmith.plan.scalars import (
     least,
     minus,
     plus,
+    product,
     quotient,
     remainder,
     times,
@@ -181,7 +185,6 @@ def _by_table(
         return _by_places(w, path, value, result)
     low: Expr = base
     extents = w.extents(path)
-    first = extents[0]
     for size, step, sign in zip(extents, by, signs, strict=True):
         if sign == {False}:
             low = plus(low, times(minus(size, ONE), step.expr()))
@@ -189,50 +192,81 @@ def _by_table(
         step.expr() if sign != {False} else (constant(0) - step).expr()
         for step, sign in zip(by, signs, strict=True)
     ]
-    row: Expr = ONE
-    for size, stride in zip(extents[1:], sizes[1:], strict=True):
-        row = plus(row, times(minus(size, ONE), stride))
-    row = simple(row)
-    span = simple(plus(times(minus(first, ONE), sizes[0]), row))
+    far = _far_apart(w, sizes)
+    if any(signs[at] == {False} for at in far):
+        return _by_places(w, path, value, result)
     raw_dtype = buffer_dtype(value.dtype)  # type: ignore[arg-type]
-    apart = _captured(w, sizes[0]) >= _WIDE_STEP * max(_captured(w, row), 1) and bool(by[0].terms)
-    if apart:
-        pitch: Expr = Call(ScalarFn.ALIGN_UP, (row, Const(32 // raw_dtype.bytes)))
-        local = [pitch, *sizes[1:]]
-        room = times(first, pitch)
-        if signs[0] == {False}:
-            return _by_places(w, path, value, result)
-        if w.now[0] == 0:
-            w.limits.append(quotient(_room(w), pitch))
+    row = _reach(extents, sizes, far)
+    local, room = list(sizes), row
+    most = [w.height if lane == 0 else w.size(lane) for lane in w.now]
+    if far:
+        block = Const(32 // raw_dtype.bytes)
+        pitch: Expr = Call(ScalarFn.ALIGN_UP, (_reach(most, sizes, far), block))
+        for at in reversed(far):
+            local[at] = pitch
+            pitch = times(pitch, most[at])
+        copies_ = product(extents[at] for at in far if at or w.now[0] != 0)
+        room = times(local[far[-1]], product(extents[at] for at in far))
+        spare: Expr = block
     else:
-        local, room = sizes, span
-        if by[0].terms and w.now[0] == 0:
-            most = quotient(minus(_room(w), row), largest(sizes[0], ONE))
-            w.limits.append(plus(most, ONE))
+        copies_, spare = ONE, ZERO
+    if w.now[0] == 0 and 0 in far:
+        w.limits.append(quotient(_room(w), largest(times(local[far[-1]], copies_), ONE)))
+    elif w.now[0] == 0 and by[0].terms:
+        rest = plus(_reach([ONE, *most[1:]], sizes, far), spare)
+        each = quotient(_room(w), largest(copies_, ONE))
+        w.limits.append(plus(quotient(minus(each, rest), largest(sizes[0], ONE)), ONE))
     negative = [sign == {False} for sign in signs]
-    if any(negative):
-        local = [
-            minus(ZERO, size) if below else size
-            for size, below in zip(local, negative, strict=True)
-        ]
+    local = [
+        minus(ZERO, size) if below else size for size, below in zip(local, negative, strict=True)
+    ]
     table = offsets(w, path, list(zip(w.now, local, strict=True)))
     raw = tile_buffer(w, raw_dtype, Part.LOADED, _STAGE, hint=w.tensors[value.text])
-    where = span_of(w, path, value, low)
-    if apart:
-        path[-1].items.append(Load(View(raw), where, row, first, sizes[0]))
-    else:
-        path[-1].items.append(Load(View(raw), where, span))
-    shift: Expr = ZERO  # where lane 0 stands on chip
-    if any(negative):
-        shift = simple(minus(base, low))
-    _take(w, path, value, raw, result, table, shift, room)
-    conds = [Binary(BinOp.LE, room, _room(w))]
-    if apart:
-        conds.append(Binary(BinOp.LE, row, sizes[0]))
-    fits: Expr = conds[0]
-    for cond in conds[1:]:
-        fits = Binary(BinOp.AND, fits, cond)
+    onto: Expr = ZERO
+    rows: Expr | None = None
+    pitch_of: Expr | None = None
+    loops = list(far)
+    if far and (w.now[0] != 0 or 0 in far):  # rows that are as long in every tile: one copy
+        inner = loops.pop()
+        rows, pitch_of = extents[inner], sizes[inner]
+    for at in loops:
+        index = Name(f"copy{at}")
+        low, onto = plus(low, times(index, sizes[at])), plus(onto, times(index, local[at]))
+    load: Stmt = Load(View(raw, onto), span_of(w, path, value, low), row, rows, pitch_of)
+    for at in reversed(loops):
+        load = For(f"copy{at}", ZERO, extents[at], ONE, (load,))
+    path[-1].items.append(Stage(StageKind.COPY_IN, (load,)) if loops else load)
+    shift: Expr = ZERO
+    if any(negative):  # where lane 0 stands on chip
+        for size, extent, below in zip(sizes, extents, negative, strict=True):
+            shift = plus(shift, times(minus(extent, ONE), size)) if below else shift
+    _take(w, path, value, raw, result, table, simple(shift), room)
+    fits: Expr = Binary(BinOp.LE, room, _room(w))
+    for at in far:
+        fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
     return fits
+
+
+def _reach(extents: Sequence[Expr], sizes: Sequence[Expr], far: Sequence[int]) -> Expr:
+    """Elements from the first to the last that are read, but for the steps along some axes."""
+    row: Expr = ONE
+    for at, (size, stride) in enumerate(zip(extents, sizes, strict=True)):
+        if at not in far:
+            row = plus(row, times(minus(size, ONE), stride))
+    return simple(row)
+
+
+def _far_apart(w: Lanes, sizes: Sequence[Expr]) -> list[int]:
+    """The axes whose indices lie so far apart, as captured, that each is worth a copy."""
+    counts = [1 if lane == 0 else w.captured((lane,)) for lane in w.now]  # any tile has as many
+    steps_ = [_captured(w, size) for size in sizes]
+    far, reach = [], 1
+    for at in sorted(range(len(sizes)), key=lambda at: steps_[at]):
+        if steps_[at] >= _WIDE_STEP * reach:
+            far.append(at)
+        else:
+            reach += (counts[at] - 1) * steps_[at]
+    return sorted(far)
 
 
 def _captured(w: Lanes, expr: Expr) -> int:
