@@ -103,7 +103,7 @@ CASES: dict[str, Case] = {
     "channels to the end, turned round": (
         lambda x: x.permute(0, 2, 3, 1).flip(2, 3) * 2, [(R(2, 3, 20, 22),), (R(1, 5, 33, 7),)],
     ),
-    "pixel shuffle": (
+    "pixel shuffle of planes": (
         lambda x: torch.pixel_shuffle(x, 2), [(R(2, 8, 20, 22),), (R(5, 8, 20, 22),)],
     ),
     "heads": (lambda x: x.view(2, 64, 3, 4).transpose(1, 2) * 0.5, [(R(2, 64, 12),)]),

@@ -63,6 +63,9 @@ _STAGE = 2  # tiles that a copy may bring for one
 _WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
 
 
+Row = tuple[str, Expr, Expr]  # of what is copied in several: a loop's variable, turns, step on chip
+
+
 def fetch(w: Lanes, path: Path, value: Value) -> None:
     """Bring the elements of an input on chip that stand where its index map says."""
     expr = value.index[0]
@@ -124,26 +127,43 @@ def _casts(value: Value) -> tuple[tuple[DType, str], ...]:
 
 
 def _widened(
-    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, times: int = 1,
-    into: str = "",
+    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, tiles: int = 1,
+    into: str = "", rows: Sequence[Row] = (),
 ) -> str:  # fmt: skip
-    """What is computed with; `into`: the buffer that it has to end in."""
+    """What is computed with; `into`: the buffer that it has to end in; `rows`: as it was copied."""
     found = _casts(value)
     for i, (dtype, mode) in enumerate(found):
         last = i == len(found) - 1
         if last and into:
             wider = into
         elif wide:
-            wider = tile_buffer(w, dtype, tiles=times)
+            wider = tile_buffer(w, dtype, tiles=tiles)
         else:
             wider = w.temp(dtype, False)
-        path[-1].items.append(op("cast", (wider, raw), (), count, mode))
+        onto = _onto(rows)
+        cast: Stmt = op("cast", (View(wider, onto), View(raw, onto)), (), count, mode)
+        path[-1].items.append(_each_row(rows, cast, StageKind.COMPUTE))
         raw = wider
     if into and not found:
         one: Expr = Const(1) if value.kind is Kind.INT else Const(1.0)
         path[-1].items.append(op("muls", (into, raw), (one,), count))
         return into
     return raw
+
+
+def _onto(rows: Sequence[Row]) -> Expr:
+    """Where on chip the row stands that the loops over rows are at."""
+    onto: Expr = ZERO
+    for name, _, step in rows:
+        onto = plus(onto, times(Name(name), step))
+    return onto
+
+
+def _each_row(rows: Sequence[Row], stmt: Stmt, kind: StageKind) -> Stmt:
+    """A statement for every row of what is copied in several."""
+    for name, extent, _ in reversed(rows):
+        stmt = For(name, ZERO, extent, ONE, (stmt,))
+    return Stage(kind, (stmt,)) if rows else stmt
 
 
 def _gathered(w: Lanes, path: Path, value: Value) -> str:
@@ -222,25 +242,26 @@ def _by_table(
     ]
     table = offsets(w, path, list(zip(w.now, local, strict=True)))
     raw = tile_buffer(w, raw_dtype, Part.LOADED, _STAGE, hint=w.tensors[value.text])
-    onto: Expr = ZERO
-    rows: Expr | None = None
-    pitch_of: Expr | None = None
-    loops = list(far)
+    rows = [(f"copy{at}", extents[at], local[at]) for at in far]
+    loops, together = list(rows), None
     if far and (w.now[0] != 0 or 0 in far):  # rows that are as long in every tile: one copy
-        inner = loops.pop()
-        rows, pitch_of = extents[inner], sizes[inner]
-    for at in loops:
-        index = Name(f"copy{at}")
-        low, onto = plus(low, times(index, sizes[at])), plus(onto, times(index, local[at]))
-    load: Stmt = Load(View(raw, onto), span_of(w, path, value, low), row, rows, pitch_of)
-    for at in reversed(loops):
-        load = For(f"copy{at}", ZERO, extents[at], ONE, (load,))
-    path[-1].items.append(Stage(StageKind.COPY_IN, (load,)) if loops else load)
+        loops.pop()
+        together = far[-1]
+    for at in far:
+        if at != together:
+            low = plus(low, times(Name(f"copy{at}"), sizes[at]))
+    where = View(raw, _onto(loops)), span_of(w, path, value, low)
+    if together is None:
+        load = Load(*where, row)
+    else:
+        load = Load(*where, row, extents[together], sizes[together])
+    path[-1].items.append(_each_row(loops, load, StageKind.COPY_IN))
     shift: Expr = ZERO
     if any(negative):  # where lane 0 stands on chip
         for size, extent, below in zip(sizes, extents, negative, strict=True):
             shift = plus(shift, times(minus(extent, ONE), size)) if below else shift
-    _take(w, path, value, raw, result, table, simple(shift), room)
+    count = row if far else room
+    _take(w, path, value, raw, result, table, simple(shift), count, rows)
     fits: Expr = Binary(BinOp.LE, room, _room(w))
     for at in far:
         fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
@@ -283,11 +304,12 @@ def _captured(w: Lanes, expr: Expr) -> int:
 
 
 def _take(
-    w: Lanes, path: Path, value: Value, raw: str, result: str, table: str, shift: Expr, room: Expr
-) -> None:
-    """Widen what was copied, and gather the lanes from it."""
+    w: Lanes, path: Path, value: Value, raw: str, result: str, table: str, shift: Expr,
+    copied: Expr, rows: Sequence[Row] = (),
+) -> None:  # fmt: skip
+    """Widen what was copied, in rows of so many elements, and gather the lanes from it."""
     count = w.count(path, True)
-    whole = _widened(w, path, raw, value, room, True, _STAGE)
+    whole = _widened(w, path, raw, value, copied, True, _STAGE, rows=rows)
     base = simple(times(shift, Const(4)))
     path[-1].items.append(op("gather", (result, whole, table), (base,), count))
 
