@@ -1,4 +1,4 @@
-"""What a graph computes, as one small expression per element: float32, int32 and mask values.
+"""What a graph computes, as one small expression per element: floats, integers and masks.
 
 Operations are those that the chip has (names of the intrinsic table), so that writing the kernel is
 a matter of order and buffers. Values have no shape: they run along named axes (axes.py). Every
@@ -16,6 +16,7 @@ from typing import Any
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
+from npusmith.lang.scalars import wrapped
 
 EXACT = 1 << 24  # float32 holds every integer below this
 
@@ -27,6 +28,7 @@ class Kind(str, Enum):
 
     FLOAT = "float32"
     INT = "int32"
+    LONG = "int64"  # no vector instruction computes with it
     MASK = "one bit per element"
 
 
@@ -39,7 +41,8 @@ class Value:
     "loop": inside a tile, however many elements),
     "running" (text: sum, prod, max, min or logsumexp; along axes; mode: forward, reverse or
     exclusive),
-    "narrow" (rounded to dtype and back), "at" (the argument where `axes` have the values that
+    "narrow" (rounded to dtype and back), "shift_left" and "shift_right" (by number), "scalar"
+    (text: an operation of the scalar unit), "at" (the argument where `axes` have the values that
     `index` says; the first parts[0] axes share the first of these, and so on), or an operation on
     args.
     """
@@ -57,6 +60,7 @@ class Value:
 
 
 COMPARES = ("lt", "gt", "eq", "le", "ge")
+_WIDTH = (Kind.FLOAT, Kind.INT, Kind.LONG)
 _SWAPPED = {"lt": "gt", "gt": "lt", "eq": "eq", "le": "ge", "ge": "le"}
 COMMUTES = ("add", "mul", "max", "min")
 
@@ -66,6 +70,7 @@ class Dag:
     """Makes values; holds them so that equal ones are the same object."""
 
     seen: dict[tuple[Any, ...], Value] = field(default_factory=dict)
+    spans: dict[Value, tuple[int, int]] = field(default_factory=dict)  # of integers (integers.py)
 
     def make(
         self,
@@ -98,7 +103,7 @@ class Dag:
         )
 
     def load(self, name: str, dtype: DType) -> Value:
-        kind = Kind.INT if dtype is DType.INT32 else Kind.FLOAT
+        kind = {DType.INT32: Kind.INT, DType.INT64: Kind.LONG}.get(dtype, Kind.FLOAT)
         return self.make("load", text=name, dtype=dtype, kind=kind)
 
     def count(self, axes: tuple[Axis, ...], less: int = 0) -> Value:
@@ -155,7 +160,15 @@ class Dag:
         return self.make(mode, a, b, kind=Kind.MASK)
 
     def select(self, mask: Value, a: Value, b: Value) -> Value:
-        return self.make("select", mask, a, b)
+        kind = max((a.kind, b.kind), key=_WIDTH.index)
+        if kind is Kind.FLOAT or a is b or mask.op == "const":
+            return self.make("select", mask, a, b)
+        a, b = held(self, a, kind), held(self, b, kind)
+        if kind is Kind.LONG:
+            return self.make("scalar", self.truth(mask), a, b, text="pick", kind=kind)
+        # b + (a - b) * 1 or 0: what wraps comes back
+        taken = self.make("to_int", self.truth(mask), kind=kind)
+        return self.add(b, self.mul(self.sub(a, b), taken))
 
     def truth(self, mask: Value) -> Value:
         """A mask as 1.0 and 0.0, the form in which bool tensors are held."""
@@ -241,6 +254,8 @@ def _simplify(dag: Dag, op: str, args: tuple[Value, ...], kind: Kind) -> Value |
         return _simplify_select(args)
     if op in _FOLD and all(arg.op == "const" for arg in args):
         number = _FOLD[op](*(arg.number for arg in args))
+        if kind is Kind.INT:
+            number = wrapped(int(number), 32)
         return dag.make("const", number=number, kind=kind)
     if kind is Kind.MASK or len(args) != 2:
         return None
@@ -297,8 +312,29 @@ def quotient_of(dag: Dag, op: str, a: Value, b: Value) -> Value:
     return whole if op == "floordiv" else dag.sub(a, dag.mul(b, whole))
 
 
+def held(dag: Dag, value: Value, kind: Kind) -> Value:
+    """An integer in another form; the caller knows that it has room for it, or may be rounded."""
+    if value.kind is kind:
+        return value
+    if value.op == "const":
+        return dag.const(value.number, kind)
+    if kind is not Kind.FLOAT:
+        return dag.make("to_int" if kind is Kind.INT else "to_long", value, kind=kind)
+    if value.kind is Kind.LONG and value.op == "load":  # converted as it is loaded
+        return dag.make("load", text=value.text, axes=value.axes, dtype=value.dtype)
+    if value.kind is Kind.LONG and value.op == "at":
+        inner = held(dag, value.args[0], kind)
+        return dag.make("at", inner, axes=value.axes, index=value.index, parts=value.parts)
+    if value.op == "scalar" and value.text in ("pick", "max", "min"):
+        # rounding keeps order: the choice may be made among rounded numbers
+        *truth, a, b = value.args
+        a, b = held(dag, a, kind), held(dag, b, kind)
+        return dag.where(truth[0], a, b) if truth else dag.make(value.text, a, b)
+    return dag.make("to_float", value)
+
+
 _INTEGERS = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
-_WHOLE = ("add", "sub", "max", "min", "abs", "floordiv", "mod", "at", "floor")
+_WHOLE = ("broadcast", "add", "sub", "max", "min", "abs", "floordiv", "mod", "at", "floor")
 
 
 def small_integer(value: Value) -> bool:

@@ -6,10 +6,23 @@ import math
 from collections.abc import Callable
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Load, Span, Stmt, View
+from npusmith.ir.nodes import (
+    Binary,
+    BinOp,
+    Choice,
+    Const,
+    Expr,
+    Load,
+    Negate,
+    Span,
+    Stmt,
+    View,
+)
+from npusmith.lang.scalars import wrapped
 from npusmith.plan.block import Part, Path
 from npusmith.plan.carry import running
 from npusmith.plan.dag import COMPARES, Kind, Value
+from npusmith.plan.scalar_unit import scalar_loop
 from npusmith.plan.scalars import floating
 from npusmith.plan.writer import Writer, negated, op
 from npusmith.target.intrinsics import INTRINSICS
@@ -55,8 +68,12 @@ def load(w: Writer, path: Path, value: Value, part: Part) -> str:
     return buffer
 
 
-def widening(dtype: DType) -> tuple[tuple[DType, str], ...]:
+def widening(value: Value) -> tuple[tuple[DType, str], ...]:
     """Casts, with their modes, from what an input is to what is computed with."""
+    dtype = value.dtype
+    assert dtype is not None
+    if value.kind is Kind.LONG:
+        return ()
     known: dict[DType, tuple[tuple[DType, str], ...]] = {
         DType.FLOAT32: (),
         DType.INT32: (),
@@ -72,7 +89,7 @@ def _load(w: Writer, path: Path, value: Value) -> None:
     buffer = load(w, path, value, Part.LOADED)
     count = w.count(path, w.space.wide(value))
     assert value.dtype is not None
-    for dtype, mode in widening(value.dtype):
+    for dtype, mode in widening(value):
         wider = w.temp(dtype, w.space.wide(value))
         _add(path, op("cast", (wider, buffer), (), count, mode))
         buffer = wider
@@ -98,7 +115,8 @@ def _rounded(w: Writer, path: Path, value: Value) -> None:
 
 def _converted(w: Writer, path: Path, value: Value) -> None:
     wide = w.space.wide(value)
-    mode = "trunc" if value.op == "to_int" else "rint"
+    kinds = (value.args[0].kind, value.kind)
+    mode = "rint" if value.kind is Kind.FLOAT else "trunc" if Kind.FLOAT in kinds else "none"
     source = w.vector(path, value.args[0], wide)
     _add(path, op("cast", (_target(w, path, value), source), (), w.count(path, wide), mode))
 
@@ -122,11 +140,10 @@ def _arithmetic(w: Writer, path: Path, value: Value) -> None:
     if w.is_number(a, wide) and not w.is_number(b, wide) and value.op != "sub":
         a, b = b, a
     if w.is_number(b, wide) and not w.is_number(a, wide):
-        number = w.number(path, b)
+        number = _addend(w, path, b) if value.op == "sub" else w.number(path, b)
         name = _SCALAR_FORM["add" if value.op == "sub" else value.op]
-        scalar = negated(number) if value.op == "sub" else number
         source = w.vector(path, a, wide)
-        _add(path, op(name, (_target(w, path, value), source), (scalar,), count))
+        _add(path, op(name, (_target(w, path, value), source), (number,), count))
         return
     if value.op == "sub" and w.is_number(a, wide) and not w.is_number(b, wide):
         # a - b = b * -1 + a
@@ -138,6 +155,27 @@ def _arithmetic(w: Writer, path: Path, value: Value) -> None:
         return
     sources = (w.vector(path, a, wide), w.vector(path, b, wide))
     _add(path, op(value.op, (_target(w, path, value), *sources), (), count))
+
+
+def _addend(w: Writer, path: Path, value: Value) -> Expr:
+    """What is added where a number is subtracted; the lowest int32 has no negative of its own."""
+    if value.kind is not Kind.INT:
+        return negated(w.number(path, value))
+    if value.op == "const":
+        return Const(wrapped(-int(value.number), 32))
+    number = w.number(path, value)
+    lowest = Const(-(2**31))
+    return Choice(Binary(BinOp.EQ, number, lowest), lowest, Negate(number))
+
+
+def _shifted(w: Writer, path: Path, value: Value) -> None:
+    wide = w.space.wide(value)
+    source, amount = w.vector(path, value.args[0], wide), Const(int(value.number))
+    _add(path, op(value.op, (_target(w, path, value), source), (amount,), w.count(path, wide)))
+
+
+def _scalar(w: Writer, path: Path, value: Value) -> None:
+    scalar_loop(w, path, value, _target(w, path, value))
 
 
 def _divide(w: Writer, path: Path, value: Value) -> None:
@@ -213,6 +251,10 @@ _RULES: dict[str, Callable[[Writer, Path, Value], None]] = {
     "load": _load,
     "narrow": _narrow,
     "to_int": _converted,
+    "to_long": _converted,
+    "shift_left": _shifted,
+    "shift_right": _shifted,
+    "scalar": _scalar,
     "to_float": _converted,
     "div": _divide,
     "leaky_relu": _leaky,

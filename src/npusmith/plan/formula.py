@@ -73,6 +73,8 @@ def _write(space: Space, value: Value, parts: list[Text]) -> Text:
             return _count(space, value)
         case "index":
             return "position", ATOM
+        case "scalar":
+            return f"{value.text}({', '.join(text for text, _ in parts)})", ATOM
         case op if op in _SIGNS:
             return infix(_SIGNS[op], *parts)
         case "select":

@@ -14,19 +14,25 @@ from npusmith.ir.nodes import (
     Expr,
     Name,
     ScalarFn,
+    View,
 )
+from npusmith.ir.nodes import Value as Read
 from npusmith.ir.walk import names
 from npusmith.plan.block import Block, Part, Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE
+from npusmith.plan.index import simple
 from npusmith.plan.lane_space import LANE, Lanes
 from npusmith.plan.reader import ELEMENT
+from npusmith.plan.scalar_unit import each
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
     floating,
     largest,
     minus,
+    plus,
+    quotient,
     times,
 )
 from npusmith.plan.writer import op
@@ -129,6 +135,21 @@ def _made(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
             total = int_buffer(w)
             root.items.append(op("duplicate", (total,), (ZERO,), TILE))
     return total
+
+
+def pick(w: Lanes, path: Path, kind: Kind, views: tuple[str, str, str], shift: Expr) -> None:
+    """Into a buffer the elements of another that stand at the offsets of a table, from `shift` on.
+
+    `shift` in elements; the table holds bytes of elements of four bytes.
+    """
+    result, source, table = views
+    count = w.count(path, True)
+    if kind is not Kind.LONG:
+        path[-1].items.append(op("gather", views, (simple(times(shift, Const(4))),), count))
+        return
+    at = Name(w.fresh("element_"))
+    offset = quotient(Read(View(table, at)), Const(4))
+    each(path, at, count, [], result, Read(View(source, plus(shift, offset))))
 
 
 Vector = str | Expr  # a buffer with an int32 for each lane, or what is the same for all

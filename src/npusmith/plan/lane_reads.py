@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
     Binary,
@@ -42,9 +41,10 @@ from npusmith.plan.index import (
     simple,
     steps,
 )
-from npusmith.plan.index_vectors import int_buffer, offsets, tile_buffer, varies, vector
+from npusmith.plan.index_vectors import int_buffer, offsets, pick, tile_buffer, varies, vector
 from npusmith.plan.lane_space import LANE, Lanes
 from npusmith.plan.reader import ELEMENT
+from npusmith.plan.scalar_unit import copy
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -57,7 +57,7 @@ from npusmith.plan.scalars import (
     remainder,
     times,
 )
-from npusmith.plan.writer import op
+from npusmith.plan.writer import dtype_of, op
 
 _STAGE = 2  # tiles that a copy may bring for one
 _WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
@@ -121,17 +121,12 @@ def dense(w: Lanes, expr: Expr) -> bool:
     return all(one or step == want for one, step, want in zip(alone, found[1], wanted, strict=True))
 
 
-def _casts(value: Value) -> tuple[tuple[DType, str], ...]:
-    assert value.dtype is not None
-    return widening(value.dtype)
-
-
 def _widened(
     w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, tiles: int = 1,
     into: str = "", rows: Sequence[Row] = (),
 ) -> str:  # fmt: skip
     """What is computed with; `into`: the buffer that it has to end in; `rows`: as it was copied."""
-    found = _casts(value)
+    found = widening(value)
     for i, (dtype, mode) in enumerate(found):
         last = i == len(found) - 1
         if last and into:
@@ -144,6 +139,9 @@ def _widened(
         cast: Stmt = op("cast", (View(wider, onto), View(raw, onto)), (), count, mode)
         path[-1].items.append(_each_row(rows, cast, StageKind.COMPUTE))
         raw = wider
+    if into and not found and value.kind is Kind.LONG:
+        copy(w, path, into, raw, count)
+        return into
     if into and not found:
         one: Expr = Const(1) if value.kind is Kind.INT else Const(1.0)
         path[-1].items.append(op("muls", (into, raw), (one,), count))
@@ -168,8 +166,7 @@ def _each_row(rows: Sequence[Row], stmt: Stmt, kind: StageKind) -> Stmt:
 
 def _gathered(w: Lanes, path: Path, value: Value) -> str:
     """By a gather where what is copied fits; element by element where it does not."""
-    kind = DType.INT32 if value.kind is Kind.INT else DType.FLOAT32
-    result = w.temp(kind, True)
+    result = w.temp(dtype_of(value), True)
     inside = Block(path[-1].opened, count=None)
     around = (*path, inside)
     fits = _staged(w, around, value, result)
@@ -308,10 +305,10 @@ def _take(
     copied: Expr, rows: Sequence[Row] = (),
 ) -> None:  # fmt: skip
     """Widen what was copied, in rows of so many elements, and gather the lanes from it."""
-    count = w.count(path, True)
-    whole = _widened(w, path, raw, value, copied, True, _STAGE, rows=rows)
-    base = simple(times(shift, Const(4)))
-    path[-1].items.append(op("gather", (result, whole, table), (base,), count))
+    whole = raw
+    if value.kind is not Kind.LONG:
+        whole = _widened(w, path, raw, value, copied, True, _STAGE, rows=rows)
+    pick(w, path, value.kind, (result, whole, table), shift)
 
 
 def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
@@ -373,7 +370,7 @@ def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: st
         if name.startswith(ELEMENT) and varies(w, Name(name)):
             element = w.elements[int(name[1:])]
             read: Expr = Read(View(w.held(path, element), lane))
-            if element.kind is not Kind.INT:
+            if element.kind is Kind.FLOAT:
                 read = Call(ScalarFn.INT, (read,))
             return read
         return None

@@ -212,7 +212,7 @@ class Lanes(Writer):
             if name.startswith(ELEMENT):
                 value = self.elements[int(name[1:])]
                 found = self.number(path, value)
-                return found if value.kind is Kind.INT else Call(ScalarFn.INT, (found,))
+                return Call(ScalarFn.INT, (found,)) if value.kind is Kind.FLOAT else found
             return None
 
         return replaced(expr, new)

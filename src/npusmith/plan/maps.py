@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.dag import EXACT, Dag, Kind, Value, logistic, natural, small_integer
+from npusmith.plan import integers
+from npusmith.plan.dag import Dag, Value, logistic, natural
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.views import convert
 
 # ---------------------------------------------------------------------------- functions of values
 
@@ -136,11 +139,6 @@ UNARY: dict[str, Unary] = {
     "expm1": expm1,
     "sigmoid": logistic,
     "silu": lambda dag, x: dag.mul(x, logistic(dag, x)),
-    "sign": sign,
-    "floor": _op("floor"),
-    "ceil": _op("ceil"),
-    "round": _op("rint"),
-    "trunc": _op("trunc"),
     "frac": lambda dag, x: dag.sub(x, dag.unary("trunc", x)),
     **{
         name: _op(name)
@@ -151,23 +149,44 @@ UNARY: dict[str, Unary] = {
     },
 }  # fmt: skip
 
-EXACT_UNARY: dict[str, Unary] = {  # these have an int32 form as well
-    "neg": lambda dag, x: dag.neg(x),
-    "abs": lambda dag, x: dag.max(x, dag.neg(x)) if x.kind is Kind.INT else dag.unary("abs", x),
-    "relu": lambda dag, x: dag.max(x, dag.const(0, x.kind)),
-    "square": lambda dag, x: dag.mul(x, x),
+Whole = Callable[..., Value]  # of a Dag, integers and their type
+
+EXACT_UNARY: dict[str, tuple[Unary, Whole]] = {  # for floats, and for integers
+    "neg": (
+        lambda dag, x: dag.neg(x),
+        lambda dag, x, dtype: integers.arithmetic(dag, "sub", dag.const(0.0), x, dtype),
+    ),
+    "abs": (_op("abs"), lambda dag, x, dtype: _whole_abs(dag, x, dtype)),
+    "relu": (
+        lambda dag, x: dag.max(x, dag.const(0.0)),
+        lambda dag, x, dtype: integers.arithmetic(dag, "max", x, dag.const(0.0), dtype),
+    ),
+    "square": (
+        lambda dag, x: dag.mul(x, x),
+        lambda dag, x, dtype: integers.arithmetic(dag, "mul", x, x, dtype),
+    ),
+    "sign": (sign, lambda dag, x, _: integers.sign(dag, x)),
+    **{
+        name: (_op(intrinsic), lambda dag, x, _: x)
+        for name, intrinsic in (
+            ("floor", "floor"), ("ceil", "ceil"), ("round", "rint"), ("trunc", "trunc"),
+        )
+    },
+}  # fmt: skip
+
+EXACT_BINARY: dict[str, tuple[Binary, str]] = {  # for floats; for integers by their name
+    "mul": (lambda dag, a, b: dag.mul(a, b), "mul"),
+    "maximum": (lambda dag, a, b: dag.max(a, b), "max"),
+    "minimum": (lambda dag, a, b: dag.min(a, b), "min"),
 }
 
-EXACT_BINARY: dict[str, Binary] = {
-    "mul": lambda dag, a, b: dag.mul(a, b),
-    "maximum": lambda dag, a, b: dag.max(a, b),
-    "minimum": lambda dag, a, b: dag.min(a, b),
-}
 
-BINARY: dict[str, Binary] = {
-    "fmax": fmax,
-    "fmin": fmin,
-}
+def _whole_abs(dag: Dag, x: Value, dtype: DType) -> Value:
+    if integers.span_of(dag, x)[0] >= 0:
+        return x
+    turned = integers.arithmetic(dag, "sub", dag.const(0.0), x, dtype)
+    return integers.arithmetic(dag, "max", x, turned, dtype)
+
 
 TESTS: dict[str, Unary] = {
     "isnan": lambda dag, x: dag.test("ne", x, x),
@@ -178,50 +197,40 @@ TESTS: dict[str, Unary] = {
 COMPARES = ("lt", "gt", "eq", "le", "ge", "ne")
 
 
-def arithmetic(r: Reader, *tensors: Tensor) -> tuple[list[Value], Kind]:
-    """Operands in the type that the result is computed in."""
-    dtype = r.dtype
-    if dtype.is_float:
-        return [r.floating(item) for item in tensors], Kind.FLOAT
-    if dtype is DType.INT32:
-        return [r.integral(item) for item in tensors], Kind.INT
-    if dtype is DType.INT64 and all(small_integer(item.value) for item in tensors):
-        return [item.value for item in tensors], Kind.FLOAT
-    if dtype is not DType.BOOL or any(item.dtype is not DType.BOOL for item in tensors):
-        r.refuse(
-            "plan-dtype", f"arithmetic in {dtype.value} is not written",
-            hint="compute in float32 (x.float()) or int32",
-        )  # fmt: skip
-    return [item.value for item in tensors], Kind.FLOAT
-
-
-def pointwise(r: Reader, tensors: tuple[Tensor, ...], fn: Callable[..., Value]) -> Tensor:
+def pointwise(
+    r: Reader, tensors: tuple[Tensor, ...], fn: Callable[..., Value], whole: Whole | None
+) -> Tensor:
+    """`fn` of floats, or `whole` of integers: the operands are brought to the result's type."""
     apart, dims = r.aligned(*tensors)
-    values, _ = arithmetic(r, *apart)
-    return Tensor(fn(r.dag, *values), dims, r.dtype)
+    if r.dtype.is_float:
+        return Tensor(fn(r.dag, *(r.floating(item) for item in apart)), dims, r.dtype)
+    if whole is None:
+        r.refuse("plan-dtype", f"this operation is written for float results, not {r.dtype.value}")
+    values = [convert(r, item, r.dtype) for item in apart]
+    return Tensor(whole(r.dag, *values, r.dtype), dims, r.dtype)
 
 
 def floats(r: Reader, tensors: tuple[Tensor, ...], fn: Callable[..., Value]) -> Tensor:
-    if not r.dtype.is_float:
-        r.refuse("plan-dtype", f"this operation is written for float results, not {r.dtype.value}")
-    return pointwise(r, tensors, fn)
+    return pointwise(r, tensors, fn, None)
 
 
-def _unary_rule(fn: Unary, exact: bool) -> Rule:
+def _unary_rule(fn: Unary, whole: Whole | None = None) -> Rule:
     def rule(r: Reader) -> Result:
         assert r.node is not None
         if len(r.node.args) > 1 or r.node.kwargs:
             r.refuse("plan-unsupported-op", "this form of the operation is not written")
-        x = r.tensor(r.argument(0))
-        return (pointwise if exact else floats)(r, (x,), fn)
+        return pointwise(r, (r.tensor(r.argument(0)),), fn, whole)
 
     return rule
 
 
-def _binary_rule(fn: Binary, exact: bool) -> Rule:
+def _binary_rule(fn: Binary, name: str = "") -> Rule:
+    def whole(dag: Dag, a: Value, b: Value, dtype: DType) -> Value:
+        return integers.arithmetic(dag, name, a, b, dtype)
+
     def rule(r: Reader) -> Result:
         pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
-        return (pointwise if exact else floats)(r, pair, fn)
+        return pointwise(r, pair, fn, whole if name else None)
 
     return rule
 
@@ -239,19 +248,26 @@ def _sum_rule(sign_of_second: int, swap: bool = False) -> Rule:
 
     def rule(r: Reader) -> Result:
         a, b = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
-        alpha = r.number(r.argument(2, "alpha", 1))
+        alpha = r.argument(2, "alpha", 1)
+        factor = r.number(alpha)
         if swap:
             a, b = b, a
-            if alpha != 1:
+            if factor != 1:
                 r.refuse("plan-unsupported-op", "rsub with alpha is not written")
 
         def fn(dag: Dag, x: Value, y: Value) -> Value:
-            if r.dtype is DType.BOOL:
-                return _truth_sum(r, x, y, sign_of_second * alpha)
-            y = dag.scaled(y, alpha)
+            y = dag.scaled(y, factor)
             return dag.add(x, y) if sign_of_second > 0 else dag.sub(x, y)
 
-        return pointwise(r, (a, b), fn)
+        def whole(dag: Dag, x: Value, y: Value, dtype: DType) -> Value:
+            if dtype is DType.BOOL:
+                return _truth_sum(r, x, y, sign_of_second * factor)
+            if factor != 1:
+                times = integers.constant(dag, int(factor), dtype)
+                y = integers.arithmetic(dag, "mul", y, times, dtype)
+            return integers.arithmetic(dag, "add" if sign_of_second > 0 else "sub", x, y, dtype)
+
+        return pointwise(r, (a, b), fn, whole)
 
     return rule
 
@@ -263,21 +279,24 @@ def _truth_sum(r: Reader, x: Value, y: Value, factor: float) -> Value:
     return r.dag.max(x, y)
 
 
-def _integers(r: Reader, pair: Sequence[Tensor]) -> bool:
-    """Positions by a positive number: what float32 divides exactly."""
+def _positions(pair: Sequence[Tensor]) -> bool:
+    """Positions by a positive number: index maps know these divisions by name."""
     a, b = (item.value for item in pair)
-    return small_integer(a) and b.op == "const" and small_integer(b) and b.number > 0
+    known = integers.positional(a) and integers.positional(b)
+    return known and b.op == "const" and b.number > 0
 
 
 def _remainder(trunc: bool) -> Rule:
-    """Of positions only: the quotient of floats may round up to the next integer."""
-
     def rule(r: Reader) -> Result:
         pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
-        if not _integers(r, pair) or (trunc and not natural(pair[0].value)):
-            r.refuse("plan-dtype", "remainders are written for indices by a positive number only")
+        if r.dtype.is_float:
+            r.refuse("plan-dtype", "remainders are written for integers only")
         apart, dims = r.aligned(*pair)
-        return Tensor(r.dag.make("mod", *(item.value for item in apart)), dims, r.dtype)
+        a, b = (convert(r, item, r.dtype) for item in apart)
+        if _positions(apart) and (not trunc or natural(a)):
+            return Tensor(r.dag.make("mod", a, b), dims, r.dtype)
+        name = "fmod" if trunc else "mod"
+        return Tensor(integers.divided(r.dag, name, a, b, r.dtype), dims, r.dtype)
 
     return rule
 
@@ -285,51 +304,58 @@ def _remainder(trunc: bool) -> Rule:
 def divide(r: Reader) -> Result:
     pair = (r.tensor(r.argument(0)), r.tensor(r.argument(1, "other")))
     mode = r.argument(2, "rounding_mode")
-    if mode == "floor" and _integers(r, pair):
-        apart, dims = r.aligned(*pair)
-        return Tensor(r.dag.make("floordiv", *(item.value for item in apart)), dims, r.dtype)
-    if mode is not None:
+    if mode is None:
+        return floats(r, pair, lambda dag, a, b: dag.div(a, b))
+    if r.dtype.is_float:
+        return _rounded_quotient(r, pair, str(mode))
+    apart, dims = r.aligned(*pair)
+    a, b = (convert(r, item, r.dtype) for item in apart)
+    if mode == "floor" and _positions(apart):
+        return Tensor(r.dag.make("floordiv", a, b), dims, r.dtype)
+    name = "floordiv" if mode == "floor" else "truncdiv"
+    return Tensor(integers.divided(r.dag, name, a, b, r.dtype), dims, r.dtype)
+
+
+def _rounded_quotient(r: Reader, pair: tuple[Tensor, Tensor], mode: str) -> Tensor:
+    """Of floats: exact where the divisor is a power of two; elsewhere rounding may lose a step."""
+    number = pair[1].value.number if pair[1].value.op == "const" else 0.0
+    if number == 0 or abs(math.frexp(number)[0]) != 0.5:
         r.refuse(
-            "plan-unsupported-op", "division that rounds its quotient is not written",
+            "plan-unsupported-op", "division of floats that rounds its quotient is not written",
+            legal="integers, or a power of two as divisor",
             hint="use a plain division followed by torch.floor or torch.trunc if that is meant",
         )  # fmt: skip
-    return floats(r, pair, lambda dag, a, b: dag.div(a, b))
+
+    def fn(dag: Dag, a: Value, b: Value) -> Value:
+        whole = dag.unary(mode, dag.div(a, b))
+        # of an infinity PyTorch's floor is NaN
+        return dag.add(whole, dag.scaled(a, 0.0)) if mode == "floor" else whole
+
+    return floats(r, pair, fn)
 
 
 def _compare_rule(mode: str) -> Rule:
     def rule(r: Reader) -> Result:
         a, b = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
-        _check_comparable(r, a, b)
         (a, b), dims = r.aligned(a, b)
-        return Tensor(r.dag.test(mode, r.floating(a), r.floating(b)), dims, DType.BOOL)
+        if a.dtype.is_float or b.dtype.is_float:
+            truth = r.dag.test(mode, r.floating(a), r.floating(b))
+        else:
+            truth = integers.compared(r.dag, mode, a.value, b.value)
+        return Tensor(truth, dims, DType.BOOL)
 
     return rule
-
-
-def _check_comparable(r: Reader, a: Tensor, b: Tensor) -> None:
-    """int32 and int64 go through float32: exact when one side is a number below 2**24."""
-    wide = (DType.INT32, DType.INT64, DType.UINT32)
-    if a.dtype not in wide and b.dtype not in wide:
-        return
-    if all(small_integer(side.value) for side in (a, b)):
-        return
-    for side in (a, b):
-        if side.value.op == "const" and abs(side.value.number) < EXACT:
-            return
-    r.refuse(
-        "plan-dtype", "two integer tensors cannot be compared exactly on a vector core",
-        legal="comparing floats, or an integer tensor with a number below 2**24",
-        hint="convert to float32 if the values are small enough",
-    )  # fmt: skip
 
 
 def where(r: Reader) -> Result:
     cond, a, b = (r.tensor(r.argument(i)) for i in range(3))
     (cond, a, b), dims = r.aligned(cond, a, b)
-    if r.dtype is DType.INT32:
-        r.refuse("plan-dtype", "a select on int32 is not written", hint="compute in float32")
-    yes, no = r.floating(a), r.floating(b)
-    return Tensor(r.dag.where(_truthy(r, cond), yes, no), dims, r.dtype)
+    if r.dtype.is_float:
+        found = r.dag.where(_truthy(r, cond), r.floating(a), r.floating(b))
+    else:
+        yes, no = (convert(r, item, r.dtype) for item in (a, b))
+        found = integers.chosen(r.dag, _truthy(r, cond), yes, no)
+    return Tensor(found, dims, r.dtype)
 
 
 def _truthy(r: Reader, x: Tensor) -> Value:
@@ -338,29 +364,46 @@ def _truthy(r: Reader, x: Tensor) -> Value:
     return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
 
 
-def _logic_rule(fn: Binary, boolean_only: bool) -> Rule:
+def _logic_rule(name: str, bitwise: bool) -> Rule:
     def rule(r: Reader) -> Result:
-        a, b = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
-        _check_boolean(r, boolean_only, a, b)
-        (a, b), dims = r.aligned(a, b)
-        return Tensor(fn(r.dag, _truthy(r, a), _truthy(r, b)), dims, DType.BOOL)
+        pair = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
+        (a, b), dims = r.aligned(*pair)
+        if not bitwise or r.dtype is DType.BOOL:
+            return Tensor(_LOGIC[name](r.dag, _truthy(r, a), _truthy(r, b)), dims, DType.BOOL)
+        one, two = convert(r, a, r.dtype), convert(r, b, r.dtype)
+        return Tensor(integers.bits(r.dag, name, one, two, r.dtype), dims, r.dtype)
 
     return rule
 
 
-def _not_rule(boolean_only: bool) -> Rule:
+_LOGIC: dict[str, Binary] = {
+    "and": lambda dag, a, b: dag.mul(a, b),
+    "or": lambda dag, a, b: dag.max(a, b),
+    "xor": lambda dag, a, b: dag.test("ne", a, b),
+}
+
+
+def _not_rule(bitwise: bool) -> Rule:
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
-        _check_boolean(r, boolean_only, x)
+        if bitwise and r.dtype is not DType.BOOL:
+            return Tensor(integers.inverted(r.dag, x.value, r.dtype), x.dims, r.dtype)
         zero, one = r.dag.const(0.0), r.dag.const(1.0)
         return Tensor(r.dag.where(_truthy(r, x), zero, one), x.dims, DType.BOOL)
 
     return rule
 
 
-def _check_boolean(r: Reader, boolean_only: bool, *tensors: Tensor) -> None:
-    if boolean_only and any(item.dtype is not DType.BOOL for item in tensors):
-        r.refuse("plan-dtype", "bitwise operations are written for bool tensors only")
+def _shift_rule(name: str) -> Rule:
+    def rule(r: Reader) -> Result:
+        pair = r.tensor(r.argument(0)), r.tensor(r.argument(1, "other"))
+        if r.dtype.is_float:
+            r.refuse("plan-dtype", "shifts are written for integers only")
+        (a, b), dims = r.aligned(*pair)
+        one, two = convert(r, a, r.dtype), convert(r, b, r.dtype)
+        return Tensor(integers.shifted(r.dag, name, one, two, r.dtype), dims, r.dtype)
+
+    return rule
 
 
 def clamp(r: Reader) -> Result:
@@ -368,26 +411,32 @@ def clamp(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     low, high = r.optional(r.argument(1, "min")), r.optional(r.argument(2, "max"))
     present = [item for item in (low, high) if item is not None]
-    operands, dims = r.aligned(x, *present)
-    values, _ = arithmetic(r, *operands)
-    value, bounds = values[0], values[1:]
-    if low is not None:
-        value = r.dag.max(value, bounds.pop(0))
-    if high is not None:
-        value = r.dag.min(value, bounds.pop(0))
-    return Tensor(value, dims, r.dtype)
+    names = [name for name, item in (("max", low), ("min", high)) if item is not None]
+
+    def fn(dag: Dag, value: Value, *bounds: Value) -> Value:
+        for name, bound in zip(names, bounds, strict=True):
+            value = dag.make(name, value, bound)
+        return value
+
+    def whole(dag: Dag, value: Value, *rest: Any) -> Value:
+        *bounds, dtype = rest
+        for name, bound in zip(names, bounds, strict=True):
+            value = integers.arithmetic(dag, name, value, bound, dtype)
+        return value
+
+    return pointwise(r, (x, *present), fn, whole)
 
 
 def _power(r: Reader) -> Result:
     base, exponent = r.tensor(r.argument(0)), r.tensor(r.argument(1))
     if exponent.value.op == "const":
         number = float(exponent.value.number)
-        integer = not r.dtype.is_float
-        if integer and not (number == int(number) and 0 <= number <= 8):
+        if not r.dtype.is_float and not 0 <= number <= 64:
             r.refuse("plan-dtype", "this power is written for float results only")
-        if integer and number == 0:
-            r.refuse("plan-dtype", "an int32 power of 0 is not written")
-        return pointwise(r, (base,), lambda dag, x: power(dag, x, number))
+        return pointwise(
+            r, (base,), lambda dag, x: power(dag, x, number),
+            lambda dag, x, dtype: integers.power(dag, x, int(number), dtype),
+        )  # fmt: skip
     return floats(r, (base, exponent), lambda dag, a, b: dag.make("power", a, b))
 
 
@@ -414,20 +463,26 @@ def _leaky(r: Reader) -> Result:
 
 
 def _hardtanh(r: Reader) -> Result:
-    low = r.number(r.argument(1, "min_val", -1.0))
-    high = r.number(r.argument(2, "max_val", 1.0))
+    low = r.tensor(r.argument(1, "min_val", -1.0))
+    high = r.tensor(r.argument(2, "max_val", 1.0))
 
-    def fn(dag: Dag, x: Value) -> Value:
-        return dag.min(dag.max(x, dag.const(low, x.kind)), dag.const(high, x.kind))
+    def fn(dag: Dag, x: Value, least: Value, most: Value) -> Value:
+        return dag.min(dag.max(x, least), most)
 
-    return pointwise(r, (r.tensor(r.argument(0)),), fn)
+    def whole(dag: Dag, x: Value, least: Value, most: Value, dtype: DType) -> Value:
+        return integers.arithmetic(
+            dag, "min", integers.arithmetic(dag, "max", x, least, dtype), most, dtype
+        )
+
+    return pointwise(r, (r.tensor(r.argument(0)), low, high), fn, whole)
 
 
 RULES: dict[str, Rule] = {
-    **{name: _unary_rule(fn, exact=False) for name, fn in UNARY.items()},
-    **{name: _unary_rule(fn, exact=True) for name, fn in EXACT_UNARY.items()},
-    **{name: _binary_rule(fn, exact=True) for name, fn in EXACT_BINARY.items()},
-    **{name: _binary_rule(fn, exact=False) for name, fn in BINARY.items()},
+    **{name: _unary_rule(fn) for name, fn in UNARY.items()},
+    **{name: _unary_rule(fn, whole) for name, (fn, whole) in EXACT_UNARY.items()},
+    **{name: _binary_rule(fn, whole) for name, (fn, whole) in EXACT_BINARY.items()},
+    "fmax": _binary_rule(fmax, "max"),
+    "fmin": _binary_rule(fmin, "min"),
     **{name: _test_rule(fn) for name, fn in TESTS.items()},
     **{mode: _compare_rule(mode) for mode in COMPARES},
     "remainder": _remainder(trunc=False),
@@ -444,15 +499,10 @@ RULES: dict[str, Rule] = {
     "elu": _elu,
     "leaky_relu": _leaky,
     "hardtanh": _hardtanh,
-    "logical_not": _not_rule(False),
-    "bitwise_not": _not_rule(True),
-    **{
-        f"{family}_{name}": _logic_rule(fn, family == "bitwise")
-        for family in ("logical", "bitwise")
-        for name, fn in {
-            "and": lambda dag, a, b: dag.mul(a, b),
-            "or": lambda dag, a, b: dag.max(a, b),
-            "xor": lambda dag, a, b: dag.test("ne", a, b),
-        }.items()
-    },
+    "logical_not": _not_rule(bitwise=False),
+    "bitwise_not": _not_rule(bitwise=True),
+    **{f"logical_{name}": _logic_rule(name, bitwise=False) for name in _LOGIC},
+    **{f"bitwise_{name}": _logic_rule(name, bitwise=True) for name in _LOGIC},
+    **dict.fromkeys(("__lshift__", "bitwise_left_shift"), _shift_rule("left")),
+    **dict.fromkeys(("__rshift__", "bitwise_right_shift"), _shift_rule("right")),
 }

@@ -14,6 +14,7 @@ from npusmith.plan.dag import Dag, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
 from npusmith.plan.reader import INDEX, SIZE, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
+from npusmith.plan.views import convert
 from npusmith.task.graph import Ref
 
 _END = 1 << 62  # PyTorch's "to the end"
@@ -207,9 +208,7 @@ def _as(r: Reader, x: Tensor) -> Value:
         return x.value
     if r.dtype.is_float:
         return r.floating(x)
-    if x.value.kind is Kind.INT:
-        r.refuse("plan-dtype", f"a select on {x.dtype.value} is not written")
-    return x.value
+    return convert(r, x, r.dtype)
 
 
 def stack(r: Reader) -> Result:
@@ -241,8 +240,6 @@ def constant_pad(r: Reader) -> Result:
         maps[at] = clamp(place, ZERO, largest(minus(size, ONE), ZERO))
         guards.append((place, size))
     moved = r.placed(x, dims, maps)
-    if x.value.kind is Kind.INT:
-        r.refuse("plan-dtype", "padding of int32 is not written")
     value = moved.value
     for place, size in guards:
         value = inside(r, place, size, value, fill)
@@ -288,8 +285,6 @@ def arange(r: Reader) -> Result:
     else:
         here = position(r, r.index(new))
         value = r.dag.shifted(r.dag.scaled(here, step), start)
-    if r.dtype is not None and r.dtype.value == "int32":
-        value = r.dag.make("to_int", value, kind=Kind.INT)
     return Tensor(value, (new,), r.dtype)
 
 
@@ -373,7 +368,7 @@ def as_expr(r: Reader, value: Value) -> Expr | None:
             return r.size(value.axes)
         case "const" if value.number == int(value.number):
             return Const(int(value.number))
-        case "to_int" | "to_float":
+        case "to_int" | "to_float" | "to_long":
             return as_expr(r, value.args[0])
         case "abs":
             found = as_expr(r, value.args[0])

@@ -359,7 +359,7 @@ def _rename(stmt: Stmt, name: Rename) -> Stmt:
 
 
 def _view(view: View, name: Rename) -> View:
-    return View(name(view.buffer), view.offset)
+    return View(name(view.buffer), _expr(view.offset, name))
 
 
 def _expr(expr: Expr, name: Rename) -> Expr:

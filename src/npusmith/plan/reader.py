@@ -12,8 +12,9 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
-from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.plan.dag import Dag, Kind, Value, held
 from npusmith.plan.index import simple
+from npusmith.plan.integers import constant
 from npusmith.plan.scalars import ZERO, plus, product, times
 from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
 
@@ -42,8 +43,8 @@ class Moved:
 class Tensor:
     """The meaning of one node: an expression, the axes of each dimension, PyTorch's dtype.
 
-    bool tensors are held as 1.0 and 0.0; integers other than int32 as float32, which is exact
-    below 2**24 and refused where that matters.
+    bool tensors are held as 1.0 and 0.0, integers in whatever is exact for the values that they can
+    have (integers.py).
     """
 
     value: Value
@@ -92,7 +93,7 @@ class Reader:
         if isinstance(arg, bool):
             return Tensor(self.dag.const(arg), (), DType.BOOL)
         if isinstance(arg, int):
-            return Tensor(self.dag.const(arg), (), DType.INT64)
+            return Tensor(constant(self.dag, arg, DType.INT64), (), DType.INT64)
         if not isinstance(arg, float):
             self.refuse("plan-unsupported-op", f"a tensor or number was expected, not {arg!r}")
         return Tensor(self.dag.const(arg), (), DType.FLOAT32)
@@ -154,6 +155,8 @@ class Reader:
 
     def element(self, tensor: Tensor) -> Expr:
         """An element of an index tensor, likewise."""
+        if tensor.value.kind is Kind.LONG:
+            tensor = Tensor(self.floating(tensor), tensor.dims, tensor.dtype)
         self.elements.append(tensor)
         return Name(f"{ELEMENT}{len(self.elements) - 1}")
 
@@ -170,24 +173,12 @@ class Reader:
     # -------------------------------------------------------------------------------- conversion
 
     def floating(self, tensor: Tensor) -> Value:
-        if tensor.value.kind is Kind.INT:
-            if tensor.value.op == "const":
-                return self.dag.const(tensor.value.number)
-            return self.dag.make("to_float", tensor.value)
-        return tensor.value
-
-    def integral(self, tensor: Tensor) -> Value:
-        """The int32 form of an int32 or bool tensor or of an integer."""
+        """As a float32; integers of 2**24 and more are rounded, as PyTorch does."""
         value = tensor.value
-        if value.kind is Kind.INT:
-            return value
-        if value.op == "const":
-            if not (-(2**31) <= value.number < 2**31) or value.number != int(value.number):
-                self.refuse("plan-dtype", f"{value.number} is not an int32")
-            return self.dag.const(int(value.number), Kind.INT)
-        if tensor.dtype not in (DType.BOOL, DType.INT8, DType.UINT8, DType.INT16):
-            self.refuse("plan-dtype", f"{tensor.dtype.value} does not go into int32 arithmetic")
-        return self.dag.make("to_int", value, kind=Kind.INT)
+        found = held(self.dag, value, Kind.FLOAT)
+        if value in self.fixed:
+            self.fixed.setdefault(found, self.fixed[value])
+        return found
 
     def aligned(self, *tensors: Tensor) -> tuple[list[Tensor], Dims]:
         """Operands of one elementwise operation, and the axes of its result."""

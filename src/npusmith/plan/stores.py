@@ -11,7 +11,7 @@ from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Name, Note, Span, St
 from npusmith.ir.spec import Port, Source
 from npusmith.plan.block import Block, Part, Path, choice
 from npusmith.plan.cuts import Cut
-from npusmith.plan.dag import Kind, Value, small_integer
+from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
 from npusmith.plan.idle import idle
@@ -19,10 +19,11 @@ from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
 from npusmith.plan.reader import refusal
 from npusmith.plan.relay import Relay
+from npusmith.plan.scalar_unit import copy
 from npusmith.plan.scalars import ZERO
 from npusmith.plan.space import Output, Space
 from npusmith.plan.together import far_apart, rows
-from npusmith.plan.writer import Writer, op
+from npusmith.plan.writer import Writer, dtype_of, op
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def _store_here(w: Writer, path: Path, targets: Sequence[Target]) -> None:
 def reserve(w: Writer, path: Path, target: Target) -> None:
     """Let a value that is computed here be computed in the buffer that is stored."""
     value = target.output.value
-    plain = target.output.dtype in (DType.FLOAT32, DType.INT32)
+    plain = target.output.dtype is dtype_of(value)
     computed = value.op not in ("load", "reduce", "const", "count", "index")
     here = path[-1]
     if not plain or not computed or w.find(path, value) or value in w.stored:
@@ -207,9 +208,30 @@ def _forget_stored(w: Writer, block: Block) -> None:
             del block.buffers[value]
 
 
+def _counts(root: Value) -> bool:
+    """Whether a sum, which is added up in float32, ends in an integer."""
+    seen: set[Value] = set()
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if value in seen or value.kind is Kind.MASK:
+            continue
+        seen.add(value)
+        if value.op in ("reduce", "running") and value.text in ("sum", "prod"):
+            return True
+        stack += value.args
+    return False
+
+
 def stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     """The output's elements in its own type, in a buffer that is only stored."""
     value, dtype = target.output.value, target.output.dtype
+    if not dtype.is_float and dtype is not DType.BOOL and _counts(value):
+        raise refusal(
+            w.space.graph, target.output.node, "plan-dtype",
+            f"output {target.name} is {dtype.value} and a sum, which float32 rounds beyond 2**24",
+            legal="a sum that is used as a float, or compared",
+        )  # fmt: skip
     held = w.find(path, value)
     if held is not None and w.temps[held].part is Part.STORED and w.temps[held].hint == target.name:
         return held
@@ -224,6 +246,10 @@ def stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     if steps:
         return source
     buffer = w.temp(dtype, wide, Part.STORED, hint=target.name)
+    if value.kind is Kind.LONG:
+        number = w.number(path, value) if w.is_number(value, wide) else w.held(path, value)
+        copy(w, path, buffer, number, count)
+        return buffer
     if w.is_number(value, wide):
         number = w.number(path, value)
         path[-1].items.append(op("duplicate", (buffer,), (number,), count))
@@ -233,21 +259,28 @@ def stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     return buffer
 
 
+_FROM_FLOAT: dict[DType, tuple[tuple[DType, str], ...]] = {
+    **{dtype: ((dtype, "rint"),) for dtype in (DType.FLOAT16, DType.BFLOAT16, DType.INT16)},
+    **{dtype: ((dtype, "rint"),) for dtype in (DType.INT32, DType.INT64)},
+    **{dtype: ((DType.FLOAT16, "rint"), (dtype, "rint")) for dtype in (DType.UINT8, DType.INT8)},
+}
+_FROM_INT: dict[DType, tuple[tuple[DType, str], ...]] = {
+    DType.INT64: ((DType.INT64, "none"),),
+    DType.INT16: ((DType.INT16, "none"),),
+    **{
+        dtype: ((DType.FLOAT32, "rint"), *_FROM_FLOAT[dtype]) for dtype in (DType.UINT8, DType.INT8)
+    },
+}
+
+
 def _steps(w: Writer, target: Target, value: Value) -> tuple[tuple[DType, str], ...]:
-    """Casts from what a value is held in to the output's type."""
+    """Casts from what a value is held in to the output's type, which has room for it."""
     dtype = buffer_dtype(target.output.dtype)
-    if dtype is DType.FLOAT32 and value.kind is Kind.FLOAT:
+    if dtype_of(value) is dtype:
         return ()
-    if dtype is DType.INT32 and value.kind is Kind.INT:
-        return ()
-    if dtype in (DType.FLOAT16, DType.BFLOAT16) and value.kind is Kind.FLOAT:
-        return ((dtype, "rint"),)
-    if dtype in (DType.UINT8, DType.INT8) and value.kind is Kind.FLOAT:
-        return ((DType.FLOAT16, "rint"), (dtype, "rint"))
-    if dtype is DType.INT16 and value.kind is Kind.FLOAT:
-        return ((dtype, "rint"),)
-    if dtype is DType.INT64 and small_integer(value):
-        return ((dtype, "rint"),)
+    known = _FROM_FLOAT if value.kind is Kind.FLOAT else _FROM_INT
+    if dtype in known and value.kind in (Kind.FLOAT, Kind.INT):
+        return known[dtype]
     raise refusal(
         w.space.graph, target.output.node, "plan-dtype",
         f"output {target.name} is {target.output.dtype.value}: not exact on a vector core",

@@ -129,6 +129,8 @@ def _suits(w: Tall) -> bool:
     rows = w.extent(w.rows)
     if not 0 < w.columns <= MOST or rows < _ROUNDS * w.chip.vector_cores:
         return False
+    if any(frozenset(out.groups) == w.last for out in space.outputs):
+        return False  # an output of one row would be stored with every stack of rows
     through = [out for out in space.outputs if out.value.op == "load" and w.copied]
     # what is the same for all rows stands in memory once, in the tile once for each row
     once = [out for out in space.outputs if out.groups and not w.rows <= set(out.groups)]
@@ -150,6 +152,8 @@ def _plain(w: Tall, value: Value) -> bool:
     """Whether it is one of: a number, one for each row, one for each column, one for both."""
     axes = w.space.axes(value)
     if axes not in (frozenset(), w.rows, w.last, w.rows | w.last) or value.op == "running":
+        return False
+    if value.kind is Kind.LONG or value.op == "scalar":
         return False
     if value.op == "index":
         return frozenset(value.axes) == w.last
@@ -424,7 +428,7 @@ def _load(w: Tall, path: Path, value: Value) -> None:
     buffer = w.row(buffer_dtype(value.dtype), wide, single, Part.LOADED, name)
     span = Span(name, w.offset(path, tuple(value.axes)))
     path[-1].items.append(Load(View(buffer), span, count))
-    for dtype, mode in widening(value.dtype):
+    for dtype, mode in widening(value):
         wider = w.row(dtype, wide, single)
         path[-1].items.append(op("cast", (wider, buffer), (), count, mode))
         buffer = wider
@@ -453,7 +457,7 @@ def _load_rows(w: Tall, path: Path, value: Value) -> None:
     own = w.temp(DType.INT32 if value.kind is Kind.INT else DType.FLOAT32, True, hint=name)
     zero = Const(0) if value.kind is Kind.INT else Const(0.0)
     path[0].items.append(op("duplicate", (own,), (zero,), _STACK))
-    _each_row(w, path, own, loaded, value.dtype, widening(value.dtype))
+    _each_row(w, path, own, loaded, value.dtype, widening(value))
     path[-1].buffers[value] = own
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
 from npusmith.ir.walk import names
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.index import replaced
-from npusmith.plan.index_vectors import offsets
+from npusmith.plan.index_vectors import offsets, pick
 from npusmith.plan.lane_space import Domain, Lanes
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import ZERO
-from npusmith.plan.writer import op
 
 
 @dataclass(slots=True)
@@ -93,9 +91,7 @@ def broadcast(w: Lanes, path: Path, value: Value) -> None:
     """Lay a value out along axes that it does not differ along."""
     (operand,) = value.args
     own = w.domain(operand)
-    dtype = DType.INT32 if value.kind is Kind.INT else DType.FLOAT32
-    result = w.stored.pop(value, None) or w.temp(dtype, True)
+    result = w.stored.pop(value, None) or w.like(value)
     table = offsets(w, path, [(lane, w.depth(lane, own)) for lane in own])
-    views = (result, w.held(path, operand), table)
-    path[-1].items.append(op("gather", views, (ZERO,), w.count(path, True)))
+    pick(w, path, value.kind, (result, w.held(path, operand), table), ZERO)
     path[-1].buffers[value] = result

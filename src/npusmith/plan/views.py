@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
+from npusmith.plan import integers
 from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup
-from npusmith.plan.dag import Kind, Value
+from npusmith.plan.dag import Value
+from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
 
@@ -125,24 +127,17 @@ def cast(r: Reader) -> Result:
 def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
     if dtype is x.dtype:
         return x.value
+    if not dtype.is_float and dtype is not DType.BOOL:
+        if x.dtype.is_float:
+            return integers.whole(r.dag, x.value, dtype)
+        return integers.converted(r.dag, x.value, dtype)
     if dtype is DType.FLOAT32:
         return r.floating(x)
     if dtype.is_float:
         # float32 holds every value of both 16-bit types
         wide = r.floating(x)
         return r.dag.make("narrow", wide, dtype=dtype) if _asked(r, dtype) else wide
-    if dtype is DType.BOOL:
-        return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
-    if dtype is DType.INT32 and x.dtype is not DType.INT64:
-        return r.dag.make("to_int", r.floating(x), kind=Kind.INT)
-    small = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
-    widens = dtype is DType.INT64 or x.dtype is DType.BOOL
-    if dtype not in (*small, DType.INT64) or x.dtype not in small or not widens:
-        r.refuse(
-            "plan-dtype", f"a conversion from {x.dtype.value} to {dtype.value} is not written",
-            legal="float32, float16, bfloat16, bool, and int32 from floats",
-        )  # fmt: skip
-    return r.floating(x)
+    return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
 
 
 def _asked(r: Reader, dtype: DType) -> bool:
@@ -162,12 +157,14 @@ def full(r: Reader) -> Result:
     at = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0}.get(name)
     number = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}.get(name)
     if number is None and at is not None:
-        number = r.number(r.argument(at, "fill_value"))
+        given = r.argument(at, "fill_value")
+        number = given if isinstance(given, int) else r.number(given)
     if number is None:
         r.refuse("plan-unsupported-op", "its contents are not defined")
-    kind = Kind.INT if r.dtype is DType.INT32 else Kind.FLOAT
+    whole = not r.dtype.is_float
+    value = constant(r.dag, int(number), r.dtype) if whole else r.dag.const(number)
     dims = tuple(EMPTY if size == 1 else fresh((size,), free=True)[0] for size in r.node.shape)
-    return Tensor(r.dag.const(number, kind), dims, r.dtype)
+    return Tensor(value, dims, r.dtype)
 
 
 def item(r: Reader) -> Result:

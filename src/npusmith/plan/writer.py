@@ -64,9 +64,8 @@ class Writer:
 
     def like(self, value: Value, hint: str = "") -> str:
         """A scratch buffer for a value."""
-        dtype = {Kind.FLOAT: DType.FLOAT32, Kind.INT: DType.INT32, Kind.MASK: DType.UINT8}
         wide = self.space.wide(value)
-        return self.temp(dtype[value.kind], wide, hint=hint, mask=value.kind is Kind.MASK)
+        return self.temp(dtype_of(value), wide, hint=hint, mask=value.kind is Kind.MASK)
 
     def fresh(self, stem: str) -> str:
         """A scalar name that was not used before."""
@@ -203,11 +202,23 @@ class Writer:
             block = path[-1]
         if (value, wide) not in block.spread:
             number = self.number(path, value)
-            dtype = DType.INT32 if value.kind is Kind.INT else DType.FLOAT32
-            buffer = self.temp(dtype, wide)
+            buffer = self.temp(dtype_of(value), wide)
             block.items.append(op("duplicate", (buffer,), (number,), TILE if wide else ONE))
             block.spread[value, wide] = buffer
         return block.spread[value, wide]
+
+
+_HELD = {
+    Kind.FLOAT: DType.FLOAT32,
+    Kind.INT: DType.INT32,
+    Kind.LONG: DType.INT64,
+    Kind.MASK: DType.UINT8,
+}
+
+
+def dtype_of(value: Value) -> DType:
+    """The element type of the buffer that a value is computed in."""
+    return _HELD[value.kind]
 
 
 def _stem(value: Value) -> str:
@@ -215,7 +226,7 @@ def _stem(value: Value) -> str:
 
 
 def literal(value: Value) -> Expr:
-    if value.kind is Kind.INT:
+    if value.kind in (Kind.INT, Kind.LONG):
         return Const(int(value.number))
     number = float(value.number)
     # the language has no literal for NaN
