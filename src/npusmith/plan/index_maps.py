@@ -200,7 +200,7 @@ class Resolver:
             if name.startswith(LANE):
                 found.add(0)
             elif name.startswith(LOOP):
-                found |= {1, int(name[1:])}
+                found.add(int(name[1:]))
             elif name.startswith(ELEMENT):
                 found |= self.w.space.axes(self.w.elements[int(name[1:])])
             elif name.startswith(OUTSIDE):

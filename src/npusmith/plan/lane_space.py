@@ -117,7 +117,7 @@ class Lanes(Writer):
         if value.op in ("broadcast", "fill", "fold"):
             return set(value.parts)
         if value.op == "reduce":
-            return set(self.frame)
+            return set(self.frame) if self.space.wide(value) else set()
         found = {lane for arg in value.args for lane in self.domain(arg)}
         for name in (name for expr in value.index for name in names(expr)):
             if name.startswith(LANE):
