@@ -40,6 +40,9 @@ from npusmith.task.graph import Graph
 _MOVED = ("plan-data-movement", "plan-transpose", "plan-repeated-axis", "plan-reshape")
 
 
+_BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one by one
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A tile program, the operator around it, and what was decided on the way."""
@@ -91,12 +94,20 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
     def general(chip: Chip) -> Program:
         return _program(w, name, packed(chip), _tensors(w, targets), targets)
 
+    def several_rows() -> Plan | None:
+        with contextlib.suppress(PlanError):  # too many buffers, where tiles are needed for more
+            return Plan(*write_lanes(meaning, name, chip), searched=False)
+        return None
+
+    short = _short(w)
+    least = w.extent(frozenset({space.last})) < _BLOCK
+    if short and least and (plan := several_rows()) is not None:
+        return plan
     quick = with_quicker(space, outputs, name, chip, general)
     if quick is not None:
         return Plan(quick[0], spec, (*space.notes, quick[1]))
-    if _short(w):
-        with contextlib.suppress(PlanError):  # too many buffers, where tiles are needed for more
-            return Plan(*write_lanes(meaning, name, chip), searched=False)
+    if short and not least and (plan := several_rows()) is not None:
+        return plan
     whole = packed(chip)
     program = _program(w, name, whole, _tensors(w, targets), targets)
     return Plan(program, spec, _notes(space, w, whole))
