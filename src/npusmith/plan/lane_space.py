@@ -58,7 +58,7 @@ class LaneSpace(Space):
     def rule(self, value: Value) -> frozenset[int]:
         if value.op in ("fetch", "place"):
             return frozenset(value.axes)
-        if value.op in ("fill", "broadcast", "fold"):
+        if value.op in ("fill", "broadcast"):
             return self.axes(value.args[0]) | {0}
         return axes_of(self, value)
 
@@ -73,7 +73,6 @@ class Lanes(Writer):
     rows: list[tuple[Atom, ...]] = field(default_factory=list)  # axes of each output
     tiling: Tiling = None  # type: ignore[assignment]
     loops: dict[Atom, int] = field(default_factory=dict)  # groups of axes that are reduced
-    inside: dict[Atom, int] = field(default_factory=dict)  # axes of the tile that are reduced
     done: dict[tuple[Value, frozenset[tuple[int, Expr]]], Value] = field(default_factory=dict)
     free: dict[Value, frozenset[Atom]] = field(default_factory=dict)
     elements: list[Value] = field(default_factory=list)  # of index tensors, resolved
@@ -114,7 +113,7 @@ class Lanes(Writer):
         return self.domains[value]
 
     def _domain(self, value: Value) -> set[int]:
-        if value.op in ("broadcast", "fill", "fold"):
+        if value.op in ("broadcast", "fill"):
             return set(value.parts)
         if value.op == "reduce":
             return set(self.frame) if self.space.wide(value) else set()

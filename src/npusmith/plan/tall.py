@@ -129,10 +129,8 @@ def _suits(w: Tall) -> bool:
     rows = w.extent(w.rows)
     if not 0 < w.columns <= MOST or rows < _ROUNDS * w.chip.vector_cores:
         return False
-    if any(frozenset(out.groups) == w.last for out in space.outputs):
-        return False  # an output of one row would be stored with every stack of rows
     through = [out for out in space.outputs if out.value.op == "load" and w.copied]
-    # what is the same for all rows stands in memory once, in the tile once for each row
+    # what is the same for all rows would be stored with every stack of them
     once = [out for out in space.outputs if out.groups and not w.rows <= set(out.groups)]
     return not through and not once and all(_plain(w, value) for value in _values(space))
 

@@ -2,7 +2,7 @@
 
 A value is computed along those axes of the tile that it differs along: an exponential of one number
 a row is computed once a row. Where operands of one operation run along different axes, each is
-laid out along all of them by a gather, or by rows where these are whole blocks.
+laid out along all of them by a gather.
 """
 
 from __future__ import annotations
@@ -46,9 +46,6 @@ class Broadcaster:
             case "reduce":
                 operand = self.along(self.value(value.args[0]), self.w.frame)
                 return dag.reduce(value.text, operand, value.axes)
-            case "fold":
-                operand = self.value(value.args[0])
-                return dag.make("fold", operand, text=value.text, parts=value.parts)
         args = [self.value(arg) for arg in value.args]
         wanted = tuple(sorted({lane for arg in args for lane in self.w.domain(arg)}))
         args = [self.along(arg, wanted) for arg in args]

@@ -94,19 +94,19 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
     def general(chip: Chip) -> Program:
         return _program(w, name, packed(chip), _tensors(w, targets), targets)
 
-    def several_rows() -> Plan | None:
+    def many_rows() -> Plan | None:
         with contextlib.suppress(PlanError):  # too many buffers, where tiles are needed for more
             return Plan(*write_lanes(meaning, name, chip), searched=False)
         return None
 
     short = _short(w)
-    least = w.extent(frozenset({space.last})) < _BLOCK
-    if short and least and (plan := several_rows()) is not None:
+    tiny = w.extent(frozenset({space.last})) < _BLOCK
+    if short and tiny and (plan := many_rows()) is not None:
         return plan
     quick = with_quicker(space, outputs, name, chip, general)
     if quick is not None:
         return Plan(quick[0], spec, (*space.notes, quick[1]))
-    if short and not least and (plan := several_rows()) is not None:
+    if short and not tiny and (plan := many_rows()) is not None:
         return plan
     whole = packed(chip)
     program = _program(w, name, whole, _tensors(w, targets), targets)
