@@ -43,6 +43,11 @@ class Writer:
         shapes = {item.name: item.item.shape for item in self.space.inputs}
         return math.prod(extent(self.space.groups[group].size, shapes) for group in groups)
 
+    @property
+    def row(self) -> int:
+        """Elements of a row at the captured sizes; 1 where all values are single numbers."""
+        return self.extent(frozenset({self.space.last} - {-1}))
+
     def along(self, value: Value) -> AbstractContextManager[None]:
         """Where `value` is computed: what `count` and new buffers are for until it ends."""
         return nullcontext()
