@@ -7,13 +7,15 @@ value, and means are divided by the count, so that a constant row has exactly it
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan import maps, moves
-from npusmith.plan.axes import Atom, AxisError, Dim, Dims, leaves, regroup, sizes
+from npusmith.plan import integer_folds, integers, maps, moves
+from npusmith.plan.axes import Atom, AxisError, Dim, Dims, extent, leaves, regroup, sizes
 from npusmith.plan.dag import EXACT, Dag, Value
 from npusmith.plan.maps import power
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.views import convert
 from npusmith.task.graph import Argument
 
 Axes = tuple[Atom, ...]
@@ -118,14 +120,32 @@ def _float(r: Reader, x: Tensor) -> Value:
 # ------------------------------------------------------------------------------------------ rules
 
 
-def _plain(text: str, dim_at: int | None, keep_at: int) -> Rule:
-    """sum, amax, amin, prod: one reduction."""
+def product_(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    chosen = _chosen(r, x, r.argument(1, "dim"))
+    if not r.dtype.is_float:
+        r.refuse(
+            "plan-dtype", f"a product of {x.dtype.value} elements is not written",
+            hint="convert to float32 first",
+        )  # fmt: skip
+    value = r.dag.reduce("prod", r.floating(x), _atoms(x, chosen))
+    return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
+
+
+def _extreme_of(r: Reader, text: str, x: Tensor, atoms: Axes) -> Value:
+    """The largest or smallest element, of floats or integers."""
+    fold = partial(r.dag.reduce, text, axes=atoms)
+    return fold(x.value) if x.dtype.is_float else integer_folds.extreme(r.dag, text, x.value, fold)
+
+
+def _amount(text: str) -> Rule:
+    """amax and amin."""
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
-        chosen = _chosen(r, x, r.argument(dim_at, "dim") if dim_at is not None else None)
-        value = r.dag.reduce(text, _float(r, x), _atoms(x, chosen))
-        return Tensor(value, _left(x, chosen, _flag(r, keep_at)), r.dtype)
+        chosen = _chosen(r, x, r.argument(1, "dim"))
+        value = _extreme_of(r, text, x, _atoms(x, chosen))
+        return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
 
     return rule
 
@@ -133,8 +153,21 @@ def _plain(text: str, dim_at: int | None, keep_at: int) -> Rule:
 def total(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     chosen = _chosen(r, x, r.argument(1, "dim"))
-    value = r.dag.reduce("sum", _float(r, x), _atoms(x, chosen))
+    atoms = _atoms(x, chosen)
+    if r.dtype.is_float:
+        value = r.dag.reduce("sum", r.floating(x), atoms)
+    else:
+        value = _whole_sum(r, x, atoms)
     return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
+
+
+def _whole_sum(r: Reader, x: Tensor, atoms: Axes) -> Value:
+    """A sum of integers, in the integer type of the result."""
+    whole = convert(r, x, DType.INT64)
+    fold = partial(r.dag.reduce, "sum", axes=atoms)
+    value, most = integer_folds.summed(r.dag, whole, fold, extent(atoms))
+    r.limit(atoms, most)
+    return integers.converted(r.dag, value, r.dtype)
 
 
 def average(r: Reader) -> Result:
@@ -155,7 +188,7 @@ def _some(text: str) -> Rule:
         zero = r.dag.const(0.0)
         truth = x.value if x.dtype is DType.BOOL else r.dag.test("ne", r.floating(x), zero)
         value = r.dag.reduce(text, truth, _atoms(x, chosen))
-        return Tensor(value, _left(x, chosen, _flag(r, 2)), DType.BOOL)
+        return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)  # uint8 stays what it is
 
     return rule
 
@@ -169,14 +202,14 @@ def _extreme(text: str) -> Rule:
         x = r.tensor(r.argument(0))
         if overload == "default":
             atoms = _atoms(x, list(range(len(x.dims))))
-            return Tensor(r.dag.reduce(text, _float(r, x), atoms), (), r.dtype)
+            return Tensor(_extreme_of(r, text, x, atoms), (), r.dtype)
         if overload == "other":
             return maps.RULES["maximum" if text == "max" else "minimum"](r)
         if overload != "dim":
             r.refuse("plan-unsupported-op", "this form of the operation is not written")
         chosen = _chosen(r, x, r.argument(1, "dim"))
-        value, left = _float(r, x), _left(x, chosen, _flag(r, 2))
-        best = r.dag.reduce(text, value, _atoms(x, chosen))
+        left = _left(x, chosen, _flag(r, 2))
+        best = _extreme_of(r, text, x, _atoms(x, chosen))
         where = Tensor(_found(r, text, x, chosen), left, DType.INT64)
         return (Tensor(best, left, x.dtype), where)
 
@@ -339,16 +372,19 @@ def _moved(r: Reader, old: Tensor, new: Tensor, momentum: float) -> Tensor:
 
 def _found(r: Reader, text: str, x: Tensor, chosen: list[int]) -> Value:
     """The first place that holds the largest (smallest) element, or NaN, in row-major order."""
-    atoms, value = _atoms(x, chosen), _float(r, x)
+    atoms = _atoms(x, chosen)
     if not atoms:
         return r.dag.const(0.0)
     beyond = r.dag.const(float(EXACT - 1))
     place = r.dag.make("index", axes=atoms)
     if len(chosen) > 1:
         place = moves.position(r, r.index(atoms))
-    best = r.dag.compare("eq", value, r.dag.reduce(text, value, atoms))
-    hit = r.dag.select(best, place, beyond)
-    number = r.dag.compare("eq", value, value)
+    best = _extreme_of(r, text, x, atoms)
+    if not x.dtype.is_float:
+        hit = r.dag.where(integers.compared(r.dag, "eq", x.value, best), place, beyond)
+        return r.dag.reduce("min", hit, atoms)
+    hit = r.dag.select(r.dag.compare("eq", x.value, best), place, beyond)
+    number = r.dag.compare("eq", x.value, x.value)
     return r.dag.reduce("min", r.dag.select(number, hit, place), atoms)
 
 
@@ -395,9 +431,9 @@ def gather(r: Reader) -> Result:
 RULES: dict[str, Rule] = {
     "sum": total,
     "mean": average,
-    "amax": _plain("max", 1, 2),
-    "amin": _plain("min", 1, 2),
-    "prod": _plain("prod", 1, 2),
+    "amax": _amount("max"),
+    "amin": _amount("min"),
+    "prod": product_,
     "max": _extreme("max"),
     "min": _extreme("min"),
     "any": _some("max"),

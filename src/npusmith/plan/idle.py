@@ -117,6 +117,8 @@ def _tile(w: Writer, work: Work, group: int) -> int:
     last = w.space.last
     if group == last or last not in work.dealt:
         return _TILE
+    if not w.extent(work.dealt):
+        return _TILE
     fair = max(-(-w.extent(work.dealt) // w.chip.vector_cores), int(LEAST_TILE.value))
     return -(-fair // -(-fair // _TILE))
 
@@ -129,7 +131,7 @@ def _job(w: Writer, work: Work, group: int, passes: int, scans: int, tile: int) 
     cols = w.extent(frozenset({last})) if last in work.dealt else 1
     tiles = -(-cols // tile)
     lines = w.extent(work.dealt - {last}) * tiles
-    return Job(lines, length, length, length * -(-cols // tiles), passes)
+    return Job(lines, length, length, length * -(-cols // max(tiles, 1)), passes)
 
 
 def _chunks(w: Writer, group: int, job: Job) -> int:

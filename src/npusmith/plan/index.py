@@ -147,6 +147,8 @@ def replaced(expr: Expr, new: Callable[[str], Expr | None]) -> Expr:
             return Binary(op, replaced(left, new), replaced(right, new))
         case Call(fn, args):
             return Call(fn, tuple(replaced(arg, new) for arg in args))
+        case Choice(cond, yes, no):
+            return Choice(*(replaced(item, new) for item in (cond, yes, no)))
         case _:
             return expr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from npusmith.ir.nodes import (
     Assign,
@@ -63,7 +64,14 @@ _STAGE = 2  # tiles that a copy may bring for one
 _WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
 
 
-Row = tuple[str, Expr, Expr]  # of what is copied in several: a loop's variable, turns, step on chip
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Of what is copied in several: the variable of a loop over copies, and its turns."""
+
+    name: str
+    turns: Expr
+    copied: Expr  # elements from one copy to the next, as they come
+    widened: Expr  # ... in buffers of other types
 
 
 def fetch(w: Lanes, path: Path, value: Value) -> None:
@@ -127,6 +135,7 @@ def _widened(
 ) -> str:  # fmt: skip
     """What is computed with; `into`: the buffer that it has to end in; `rows`: as it was copied."""
     found = widening(value)
+    here = _onto(rows, False)
     for i, (dtype, mode) in enumerate(found):
         last = i == len(found) - 1
         if last and into:
@@ -135,10 +144,10 @@ def _widened(
             wider = tile_buffer(w, dtype, tiles=tiles)
         else:
             wider = w.temp(dtype, False)
-        onto = _onto(rows)
-        cast: Stmt = op("cast", (View(wider, onto), View(raw, onto)), (), count, mode)
+        onto = _onto(rows, True)
+        cast: Stmt = op("cast", (View(wider, onto), View(raw, here)), (), count, mode)
         path[-1].items.append(_each_row(rows, cast, StageKind.COMPUTE))
-        raw = wider
+        raw, here = wider, onto
     if into and not found and value.kind is Kind.LONG:
         copy(w, path, into, raw, count)
         return into
@@ -149,18 +158,18 @@ def _widened(
     return raw
 
 
-def _onto(rows: Sequence[Row]) -> Expr:
+def _onto(rows: Sequence[Row], widened: bool) -> Expr:
     """Where on chip the row stands that the loops over rows are at."""
     onto: Expr = ZERO
-    for name, _, step in rows:
-        onto = plus(onto, times(Name(name), step))
+    for row in rows:
+        onto = plus(onto, times(Name(row.name), row.widened if widened else row.copied))
     return onto
 
 
 def _each_row(rows: Sequence[Row], stmt: Stmt, kind: StageKind) -> Stmt:
     """A statement for every row of what is copied in several."""
-    for name, extent, _ in reversed(rows):
-        stmt = For(name, ZERO, extent, ONE, (stmt,))
+    for row in reversed(rows):
+        stmt = For(row.name, ZERO, row.turns, ONE, (stmt,))
     return Stage(kind, (stmt,)) if rows else stmt
 
 
@@ -216,12 +225,16 @@ def _by_table(
     row = _reach(extents, sizes, far)
     local, room = list(sizes), row
     most = [w.height if lane == 0 else w.size(lane) for lane in w.now]
+    types = [raw_dtype, *(dtype for dtype, _ in widening(value))]
+    copied = list(sizes)
     if far:
-        block = Const(32 // raw_dtype.bytes)
-        pitch: Expr = Call(ScalarFn.ALIGN_UP, (_reach(most, sizes, far), block))
+        block = Const(32 // min(dtype.bytes for dtype in types))
+        whole = _reach(most, sizes, far)
+        pitch: Expr = Call(ScalarFn.ALIGN_UP, (whole, block))
+        own: Expr = Call(ScalarFn.ALIGN_UP, (whole, Const(32 // raw_dtype.bytes)))
         for at in reversed(far):
-            local[at] = pitch
-            pitch = times(pitch, most[at])
+            local[at], copied[at] = pitch, own
+            pitch, own = times(pitch, most[at]), times(own, most[at])
         copies_ = product(extents[at] for at in far if at or w.now[0] != 0)
         room = times(local[far[-1]], product(extents[at] for at in far))
         spare: Expr = block
@@ -239,7 +252,7 @@ def _by_table(
     ]
     table = offsets(w, path, list(zip(w.now, local, strict=True)))
     raw = tile_buffer(w, raw_dtype, Part.LOADED, _STAGE, hint=w.tensors[value.text])
-    rows = [(f"copy{at}", extents[at], local[at]) for at in far]
+    rows = [Row(f"copy{at}", extents[at], copied[at], local[at]) for at in far]
     loops, together = list(rows), None
     if far and (w.now[0] != 0 or 0 in far):  # rows that are as long in every tile: one copy
         loops.pop()
@@ -247,7 +260,7 @@ def _by_table(
     for at in far:
         if at != together:
             low = plus(low, times(Name(f"copy{at}"), sizes[at]))
-    where = View(raw, _onto(loops)), span_of(w, path, value, low)
+    where = View(raw, _onto(loops, False)), span_of(w, path, value, low)
     if together is None:
         load = Load(*where, row)
     else:

@@ -224,7 +224,8 @@ def constant_pad(r: Reader) -> Result:
     assert r.node is not None
     x = r.tensor(r.argument(0))
     sizes = r.integers(r.argument(1))
-    fill = r.dag.const(r.number(r.argument(2, "value", 0.0)), x.value.kind)
+    number = r.number(r.argument(2, "value", 0.0))
+    fill = r.dag.const(number if x.dtype.is_float else int(number), x.value.kind)
     dims, maps, guards = x.dims, {}, []
     for i in range(len(sizes) // 2):
         at = len(x.dims) - 1 - i

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from itertools import islice
 
@@ -51,8 +52,12 @@ def read(graph: Graph) -> Meaning:
         dims = fresh(item.shape)
         inputs.append((item, dims))
         reader.known[item.name] = Tensor(reader.dag.load(item.name, item.dtype), dims, item.dtype)
-    needed = _needed(graph)
+    needed, shaping = _needed(graph), _needed(graph, shapes=True)
     for node in graph.nodes:
+        if node.name in shaping - needed:  # its shape is of use, not more
+            with contextlib.suppress(PlanError):
+                reader.node = node
+                reader.known[node.name] = _rule(reader, node)(reader)
         if node.name in needed:
             reader.node = node
             before = len(reader.dag.seen)
@@ -75,8 +80,8 @@ def _rule(reader: Reader, node: Node) -> Rule:
     return RULES[name]
 
 
-def _needed(graph: Graph) -> set[str]:
-    """Names of nodes that the outputs depend on."""
+def _needed(graph: Graph, shapes: bool = False) -> set[str]:
+    """Names of nodes that the outputs depend on; `shapes`: also those that only shape others."""
     nodes = {node.name: node for node in graph.nodes}
     found: set[str] = set()
     queue = list(graph.outputs)
@@ -87,7 +92,8 @@ def _needed(graph: Graph) -> set[str]:
         found.add(name)
         if name in nodes:
             node = nodes[name]
-            queue += [] if _shapes_only(node) else _references((*node.args, *node.kwargs.values()))
+            if shapes or not _shapes_only(node):
+                queue += _references((*node.args, *node.kwargs.values()))
     return found
 
 

@@ -67,6 +67,7 @@ class Reader:
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     atoms: list[Atom] = field(default_factory=list)  # that index expressions name
     sized: list[tuple[Atom, Expr]] = field(default_factory=list)  # sizes that follow from others
+    limits: list[tuple[Dim, int]] = field(default_factory=list)  # most elements along some axes
     fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
     to_fix: list[Dim] = field(default_factory=list)
     elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
@@ -217,6 +218,10 @@ class Reader:
         if now:
             for atom in self.to_fix.pop():
                 atom.fix()
+
+    def limit(self, axes: Dim, most: int) -> None:
+        """The operator serves no more elements than these along some axes."""
+        self.limits.append((axes, most))
 
     def placed(self, x: Tensor, dims: Dims, maps: Mapping[int, Expr]) -> Tensor:
         """`x` read at other places: dimension i at the expression maps[i], over axes of `dims`."""

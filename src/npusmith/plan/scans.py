@@ -8,10 +8,12 @@ element are the exclusive scan: neither moves data. Other flips, cuts and joins 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan import moves
+from npusmith.plan import integer_folds, integers, moves
 from npusmith.plan.axes import extent, leaves
+from npusmith.plan.dag import Kind
 from npusmith.plan.reader import Move, Moved, Reader, Result, Rule, Tensor
 from npusmith.plan.views import convert
 from npusmith.task.graph import Ref
@@ -24,20 +26,27 @@ def _scan(text: str) -> Rule:
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
-        if not r.dtype.is_float:
+        if not r.dtype.is_float and text != "sum":
             r.refuse(
                 "plan-dtype", f"a running {text} in {r.dtype.value} is not written",
                 hint="convert to float32 first",
             )  # fmt: skip
         if not x.dims:
-            return x
+            return Tensor(convert(r, x, r.dtype), (), r.dtype)
         at = r.dim(r.argument(1, "dim"), len(x.dims))
         moved = x.moved
         plain = x if moved is None else moved.source
         turned = moved is not None and (moved.move, moved.at) == (Move.FLIP, at)
         value = convert(r, Tensor(plain.value, plain.dims, plain.dtype), r.dtype)
         mode = "reverse" if turned else "forward"
-        scanned = r.dag.running(text, value, leaves(plain.dims[at]), mode)
+        axes = leaves(plain.dims[at])
+        if r.dtype.is_float:
+            scanned = r.dag.running(text, value, axes, mode)
+        else:
+            fold = partial(r.dag.running, text, axes=axes, mode=mode)
+            scanned, most = integer_folds.summed(r.dag, value, fold, extent(axes))
+            r.limit(axes, most)
+            scanned = integers.converted(r.dag, scanned, r.dtype)
         return _moved_alike(r, x, Tensor(scanned, plain.dims, r.dtype))
 
     return rule
@@ -48,10 +57,10 @@ def _extreme(text: str) -> Rule:
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
-        if not x.dtype.is_float:
+        if x.value.kind is not Kind.FLOAT:
             r.refuse(
                 "plan-dtype", f"a running {text} of {x.dtype.value} is not written",
-                hint="convert to float32 first",
+                hint="clamp to 24 bits or convert to float32 first",
             )  # fmt: skip
         if not x.dims:
             return x, Tensor(r.dag.const(0.0), (), DType.INT64)

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
+from npusmith.plan import integer_folds, integers
 from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
 from npusmith.plan.moves import inside, position, with_dim
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
+from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
 
 _FEW, _MOST = 128, 8192  # indices that an element is compared with: between others, and alone
 _INF = float("inf")
+_NONE = float(1 << 20)  # beyond every piece of an integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Hits:
     """Which values each element of a tensor takes in."""
 
     r: Reader
+    dtype: DType  # of the tensor
     masks: tuple[Value, ...]  # all of them have to hold
     values: Value
     along: tuple[Atom, ...]  # of the indices
@@ -51,6 +56,7 @@ class Hits:
                 "plan-data-movement", f"every element is compared with {count} indices",
                 legal=f"{_FEW} indices between other operations, {_MOST} alone",
             )  # fmt: skip
+        self.r.limit(self.along, _MOST)
         mode = "loop" if alone else ""
         return self.r.dag.make(
             "reduce", self.where(value, other), text=text, axes=self.along, mode=mode
@@ -58,6 +64,37 @@ class Hits:
 
     def count(self) -> Value:
         return self.fold("sum", self.r.dag.const(1.0), 0.0)
+
+    def hit(self) -> Value:
+        """Whether there is any."""
+        return self.r.dag.test("gt", self.count(), self.r.dag.const(0.0))
+
+    def total(self, value: Value) -> Value:
+        if self.dtype.is_float:
+            return self.fold("sum", value, 0.0)
+        fold = partial(self.fold, "sum", other=0.0)
+        found, most = integer_folds.summed(self.r.dag, value, fold, extent(self.along))
+        self.r.limit(self.along, most)
+        return integers.converted(self.r.dag, found, self.dtype)
+
+    def extreme(self, text: str, other: float) -> Value:
+        """Of what is not there, `other`; of integers undefined."""
+        if self.dtype.is_float:
+            return self.fold(text, self.values, other)
+        below = -_NONE if text == "max" else _NONE
+        fold = partial(self.fold, text, other=below)
+        return integer_folds.extreme(self.r.dag, text, self.values, fold)
+
+    def joined(self, op: str, a: Value, b: Value) -> Value:
+        """add, max or min of two elements."""
+        if self.dtype.is_float:
+            return self.r.dag.make(op, a, b)
+        return integers.arithmetic(self.r.dag, op, a, b, self.dtype)
+
+    def chosen(self, truth: Value, a: Value, b: Value) -> Value:
+        if self.dtype.is_float:
+            return self.r.dag.where(truth, a, b)
+        return integers.chosen(self.r.dag, truth, a, b)
 
 
 # ------------------------------------------------------------------------------------ combinations
@@ -67,15 +104,20 @@ def _stored(hits: Hits, x: Value) -> Value:
     """The last value for a place, in the order of the indices."""
     dag = hits.r.dag
     last = hits.fold("max", hits.place, -1.0)
-    chosen = dag.select(dag.compare("eq", hits.place, last), hits.values, dag.const(0.0))
     value = hits.values
     if hits.along:
-        value = dag.make("reduce", chosen, text="sum", axes=hits.along, mode="loop")
-    return dag.select(dag.compare("ge", last, dag.const(0.0)), value, x)
+        fold = partial(dag.make, "reduce", text="sum", axes=hits.along, mode="loop")
+        here = dag.test("eq", hits.place, last)
+        if hits.dtype.is_float:
+            value = fold(dag.where(here, value, dag.const(0.0)))
+        else:  # there is one
+            one = integers.chosen(dag, here, value, dag.const(0.0))
+            value = integers.converted(dag, integer_folds.summed(dag, one, fold, 0)[0], hits.dtype)
+    return hits.chosen(dag.test("ge", last, dag.const(0.0)), value, x)
 
 
 def _summed(hits: Hits, x: Value) -> Value:
-    return hits.r.dag.add(x, hits.fold("sum", hits.values, 0.0))
+    return hits.joined("add", x, hits.total(hits.values))
 
 
 def _multiplied(hits: Hits, x: Value) -> Value:
@@ -83,11 +125,16 @@ def _multiplied(hits: Hits, x: Value) -> Value:
 
 
 def _largest(hits: Hits, x: Value) -> Value:
-    return hits.r.dag.max(x, hits.fold("max", hits.values, -_INF))
+    return _beside(hits, "max", hits.extreme("max", -_INF), x)
 
 
 def _smallest(hits: Hits, x: Value) -> Value:
-    return hits.r.dag.min(x, hits.fold("min", hits.values, _INF))
+    return _beside(hits, "min", hits.extreme("min", _INF), x)
+
+
+def _beside(hits: Hits, text: str, found: Value, x: Value) -> Value:
+    best = hits.joined(text, x, found)
+    return best if hits.dtype.is_float else hits.chosen(hits.hit(), best, x)
 
 
 def _averaged(hits: Hits, x: Value) -> Value:
@@ -97,6 +144,7 @@ def _averaged(hits: Hits, x: Value) -> Value:
 
 Combine = Callable[[Hits, Value], Value]
 
+_OF_FLOATS = ("prod", "multiply", "mean")
 _REDUCES: dict[str, tuple[Combine, float]] = {  # and what stands for an element that is left out
     "sum": (_summed, 0.0),
     "add": (_summed, 0.0),
@@ -112,8 +160,15 @@ def _without(combine: Combine, neutral: float) -> Combine:
 
     def rule(hits: Hits, x: Value) -> Value:
         dag = hits.r.dag
-        found = combine(hits, dag.const(neutral))
-        return dag.select(dag.compare("gt", hits.count(), dag.const(0.0)), found, x)
+        if hits.dtype.is_float:
+            found = combine(hits, dag.const(neutral))
+        else:
+            found = (
+                hits.total(hits.values)
+                if neutral == 0.0
+                else hits.extreme("max" if neutral < 0 else "min", neutral)
+            )
+        return hits.chosen(hits.hit(), found, x)
 
     return rule
 
@@ -142,12 +197,12 @@ def _scatter(word: str) -> Rule:
 
     def rule(r: Reader) -> Result:
         x, index, values = (r.tensor(r.argument(i)) for i in (0, 2, 3))
-        _check(r, x, values)
         if not x.dims:
             x, index, values = (Tensor(t.value, ((),), t.dtype) for t in (x, index, values))
         asked, own = r.argument(4, "reduce", "sum" if word == "add" else None), True
         if word == "reduce":
             own = bool(r.argument(5, "include_self", True))
+        _check(r, x, asked)
         combine = _stored if asked is None else _reduction(r, asked, own)
         at = r.dim(r.argument(1), len(x.dims))
         if values.dims:
@@ -155,20 +210,19 @@ def _scatter(word: str) -> Rule:
         else:
             x, index = r.apart([x, index])
         hits = _along(r, x, at, index, values)
-        value = combine(hits, r.floating(x))
+        value = combine(hits, _held(r, x, x.dtype))
         return Tensor(value, x.dims if r.node is None or r.node.shape else (), x.dtype)
 
     return rule
 
 
-def _check(r: Reader, x: Tensor, values: Tensor) -> None:
-    for item in (x, values):
-        whole = item.dtype in (DType.INT32, DType.INT64) and item.value.op != "const"
-        if whole or (item is x and not x.dtype.is_float and x.dtype is not DType.BOOL):
-            r.refuse(
-                "plan-dtype", f"a scatter of {item.dtype.value} is not written",
-                legal="float32, float16, bfloat16, bool",
-            )  # fmt: skip
+def _check(r: Reader, x: Tensor, word: Argument = None) -> None:
+    """Products and means of integers are not written."""
+    if not x.dtype.is_float and x.dtype is not DType.BOOL and word in _OF_FLOATS:
+        r.refuse(
+            "plan-dtype", f"a scatter of {x.dtype.value} that reduces by {word!r} is not written",
+            legal="float32, float16, bfloat16",
+        )  # fmt: skip
 
 
 def _along(r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor) -> Hits:
@@ -185,8 +239,14 @@ def _along(r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor) -> Hits
     for place, size in guards:
         picked = inside(r, place, size, picked, r.dag.const(-1.0))
     mask = r.dag.compare("eq", picked, position(r, r.index(x.dims[at])))
-    taken = r.floating(_read_at(r, values, wanted) if values.dims else values)
-    return Hits(r, (mask,), taken, leaves(row), position(r, r.index(row)))
+    taken = _held(r, _read_at(r, values, wanted) if values.dims else values, x.dtype)
+    return Hits(r, x.dtype, (mask,), taken, leaves(row), position(r, r.index(row)))
+
+
+def _held(r: Reader, x: Tensor, dtype: DType) -> Value:
+    """Elements as they are combined in a tensor of this type."""
+    whole = not dtype.is_float and dtype is not DType.BOOL
+    return convert(r, x, dtype) if whole else r.floating(x)
 
 
 def _read_at(r: Reader, item: Tensor, wanted: Dims) -> Tensor:
@@ -221,7 +281,6 @@ def _apart(dim: Dim, dims: Dims) -> bool:
 def index_put(r: Reader) -> Result:
     """`x[i, :, j] = values`, or `+=`: index tensors for some dimensions."""
     x, values = r.tensor(r.argument(0)), r.tensor(r.argument(2))
-    _check(r, x, values)
     asked = r.argument(1)
     items = asked if isinstance(asked, tuple) else (asked,)
     chosen = [i for i, item in enumerate(items) if isinstance(item, Ref)]
@@ -245,8 +304,10 @@ def index_put(r: Reader) -> Result:
     for dim in along:
         place = plus(times(place, r.size(dim)), r.index(dim))
     row = tuple(leaf for dim in along for leaf in leaves(dim))
-    hits = Hits(r, tuple(masks), r.floating(values), row, position(r, place))
-    return Tensor((_summed if adds else _stored)(hits, r.floating(x)), x.dims, x.dtype)
+    stored = _held(r, values, x.dtype)
+    hits = Hits(r, x.dtype, tuple(masks), stored, row, position(r, place))
+    combine = _summed if adds else _stored
+    return Tensor(combine(hits, _held(r, x, x.dtype)), x.dims, x.dtype)
 
 
 def _moved(r: Reader, x: Tensor, old: Dims, new: Dims) -> Tensor:
@@ -279,9 +340,10 @@ def _masked(r: Reader, x: Tensor, given: Sequence[Tensor], values: Tensor, adds:
     one: Dim = ()
     wide = Tensor(mask.value, (*mask.dims, *(one,) * (len(x.dims) - len(mask.dims))), mask.dtype)
     (x, wide), dims = r.aligned(x, wide)
-    old, new = r.floating(x), r.floating(values)
-    new = r.dag.add(old, new) if adds else new
-    return Tensor(r.dag.where(r.floating(wide), new, old), dims, x.dtype)
+    old, new = _held(r, x, x.dtype), _held(r, values, x.dtype)
+    hits = Hits(r, x.dtype, (), new, (), r.dag.const(0.0))
+    new = hits.joined("add", old, new) if adds else new
+    return Tensor(hits.chosen(r.floating(wide), new, old), dims, x.dtype)
 
 
 RULES: dict[str, Rule] = {

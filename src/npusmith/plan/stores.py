@@ -208,30 +208,9 @@ def _forget_stored(w: Writer, block: Block) -> None:
             del block.buffers[value]
 
 
-def _counts(root: Value) -> bool:
-    """Whether a sum, which is added up in float32, ends in an integer."""
-    seen: set[Value] = set()
-    stack = [root]
-    while stack:
-        value = stack.pop()
-        if value in seen or value.kind is Kind.MASK:
-            continue
-        seen.add(value)
-        if value.op in ("reduce", "running") and value.text in ("sum", "prod"):
-            return True
-        stack += value.args
-    return False
-
-
 def stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     """The output's elements in its own type, in a buffer that is only stored."""
     value, dtype = target.output.value, target.output.dtype
-    if not dtype.is_float and dtype is not DType.BOOL and _counts(value):
-        raise refusal(
-            w.space.graph, target.output.node, "plan-dtype",
-            f"output {target.name} is {dtype.value} and a sum, which float32 rounds beyond 2**24",
-            legal="a sum that is used as a float, or compared",
-        )  # fmt: skip
     held = w.find(path, value)
     if held is not None and w.temps[held].part is Part.STORED and w.temps[held].hint == target.name:
         return held

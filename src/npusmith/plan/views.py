@@ -9,11 +9,12 @@ from __future__ import annotations
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
 from npusmith.plan import integers
-from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup
+from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup, sizes
 from npusmith.plan.dag import Value
 from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
+from npusmith.task.graph import Ref
 
 EMPTY: Dim = ()
 CASTS = (["to"], ["_to_copy"], ["type_as"])
@@ -163,6 +164,10 @@ def full(r: Reader) -> Result:
         r.refuse("plan-unsupported-op", "its contents are not defined")
     whole = not r.dtype.is_float
     value = constant(r.dag, int(number), r.dtype) if whole else r.dag.const(number)
+    shaped = r.argument(0)
+    like = r.known.get(shaped.ref) if name.endswith("_like") and isinstance(shaped, Ref) else None
+    if isinstance(like, Tensor) and sizes(like.dims) == r.node.shape:
+        return Tensor(value, like.dims, r.dtype)
     dims = tuple(EMPTY if size == 1 else fresh((size,), free=True)[0] for size in r.node.shape)
     return Tensor(value, dims, r.dtype)
 

@@ -100,7 +100,7 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
         return None
 
     short = _short(w)
-    tiny = w.row < _BLOCK
+    tiny = w.row_size < _BLOCK
     if short and tiny and (plan := many_rows()) is not None:
         return plan
     quick = with_quicker(space, outputs, name, chip, general)
@@ -119,7 +119,7 @@ def _short(w: Writer) -> bool:
     values = reachable([out.value for out in space.outputs])
     pointwise = not any(value.op in ("reduce", "running") for value in values)
     several = pointwise and len(space.groups) > 1 and len({space.axes(v) for v in values}) > 1
-    return several and 0 < w.row <= INNER[0]
+    return several and 0 < w.row_size <= INNER[0]
 
 
 # ------------------------------------------------------------------------------------------- names

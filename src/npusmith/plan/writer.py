@@ -44,7 +44,7 @@ class Writer:
         return math.prod(extent(self.space.groups[group].size, shapes) for group in groups)
 
     @property
-    def row(self) -> int:
+    def row_size(self) -> int:
         """Elements of a row at the captured sizes; 1 where all values are single numbers."""
         return self.extent(frozenset({self.space.last} - {-1}))
 
