@@ -43,7 +43,14 @@ from npusmith.lang.lifetimes import drains, fills
 from npusmith.lang.memory import GlobalTensor, Index, LocalBuffer, Slot
 from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
-from npusmith.target.intrinsics import INTRINSICS, LONGEST_ROW, Form, Intrinsic, Operand
+from npusmith.target.intrinsics import (
+    INTRINSICS,
+    LONGEST_ROW,
+    LONGEST_SORT,
+    Form,
+    Intrinsic,
+    Operand,
+)
 from npusmith.target.meaning import integer_limits
 
 Array = np.ndarray[Any, Any]
@@ -283,6 +290,8 @@ class Core:
         if count == 0:
             return
         row = INTRINSICS[stmt.name]
+        if row.form is Form.SORT and count > LONGEST_SORT:
+            raise self.fail("lang-range", f"a sort of {count} elements")
         places = [
             (kind, self.buffers[view.buffer], self._start(view)) for kind, view in paired(stmt)
         ]

@@ -15,6 +15,7 @@ from npusmith.target.intrinsics import (
     COMBINES,
     INTRINSICS,
     RUNNING_STEP,
+    SORT_STEP,
     Form,
     Intrinsic,
     Operand,
@@ -95,6 +96,9 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType, cols: int =
             return whole // 8  # a compare writes one bit per element
         case Operand.DST | Operand.TMP if row.form is Form.RUNNING:
             return -(-count // RUNNING_STEP) * RUNNING_STEP
+        case Operand.DST | Operand.TMP if row.form is Form.SORT:
+            whole = -(-count // SORT_STEP) * SORT_STEP
+            return whole if kind is Operand.DST else 4 * whole
         case Operand.MASK:
             return -(-count // 8)
         case Operand.SRC if row.form is Form.GATHER:

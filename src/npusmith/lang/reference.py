@@ -13,7 +13,9 @@ from npusmith.target.intrinsics import (
     ARITH,
     CASTS,
     INTRINSICS,
+    LONGEST_SORT,
     RUNNING_STEP,
+    SORT_STEP,
     Evidence,
     Form,
     Intrinsic,
@@ -40,6 +42,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.BLOCKS, "Folds of blocks of 32 bytes"),
     (Form.FOLD_ROWS, "Short rows to numbers"),
     (Form.SPREAD_ROWS, "Numbers along short rows"),
+    (Form.SORT, "Order of elements"),
     (Form.GATHER, "Elements from anywhere in a buffer"),
     (Form.ELEMENT, "One element"),
 )
@@ -124,6 +127,9 @@ def _tmp(row: Intrinsic) -> str:
     if row.form is Form.RUNNING:
         text = f"dst and tmp: n rounded up to {RUNNING_STEP} elements, tmp of a buffer of its own"
         return text + "; apart; the tail of dst is lost"
+    if row.form is Form.SORT:
+        text = f"dst: n rounded up to {SORT_STEP} elements, tmp four times that; n is at most"
+        return f"{text} {LONGEST_SORT:,}; apart; the tail of dst is lost"
     return "tmp: n elements of a buffer of its own; apart"
 
 

@@ -50,8 +50,14 @@ _HELPERS = (
     "MinBlocks",
     "FoldRows",
     "SpreadRows",
+    "Argsort",
 )
-_NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",), "FoldRows": ("Infinity",)}
+_NEEDED_BY = {
+    "AlignUp": ("CeilDiv",),
+    "FloorMod": ("FloorDiv",),
+    "FoldRows": ("Infinity",),
+    "Argsort": ("Infinity",),
+}
 
 
 @dataclass(frozen=True, slots=True)

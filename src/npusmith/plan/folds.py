@@ -423,9 +423,12 @@ def gather(r: Reader) -> Result:
     )
     (other, index), dims = r.aligned(other, index)
     place = r.dag.make("index", axes=atoms)
-    hit = r.dag.compare("eq", place, r.floating(index))
-    chosen = r.dag.select(hit, _float(r, x), r.dag.const(0.0))
-    return Tensor(r.dag.reduce("sum", chosen, atoms), dims, x.dtype)
+    hit, zero = r.dag.test("eq", place, r.floating(index)), r.dag.const(0.0)
+    fold = partial(r.dag.reduce, "sum", axes=atoms)
+    if x.dtype.is_float:
+        return Tensor(fold(r.dag.where(hit, x.value, zero)), dims, x.dtype)
+    one, _ = integer_folds.summed(r.dag, integers.chosen(r.dag, hit, x.value, zero), fold, 0)
+    return Tensor(integers.converted(r.dag, one, x.dtype), dims, x.dtype)
 
 
 RULES: dict[str, Rule] = {

@@ -212,7 +212,7 @@ _MOVES: dict[str, tuple[str, ...]] = {
     "indexing moves data": (
         "index", "index_select", "embedding",
     ),
-    "it reorders elements": ("roll", "sort", "topk", "median", "kthvalue", "mode"),
+    "it reorders elements": ("roll", "sort", "topk", "mode"),
     "pooling windows overlap or move data": (
         "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
         "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",

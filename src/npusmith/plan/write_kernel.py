@@ -29,6 +29,7 @@ from npusmith.plan.read import read
 from npusmith.plan.resize import write_resize
 from npusmith.plan.sampling import write_sampling
 from npusmith.plan.scatters import write_scatter
+from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.windows import find_pooling
@@ -64,6 +65,9 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
         pooling = find_pooling(graph, NAMES)
         if pooling is not None:
             return Plan(*write_pooling(pooling, name, chip))
+    ordered = write_sort(graph, name, chip)
+    if ordered is not None:
+        return Plan(*ordered, searched=False)
     for write_moves in (write_picks, write_scatter, write_resize, write_sampling, write_front):
         with contextlib.suppress(PlanError):
             moved = write_moves(graph, name, chip)

@@ -64,6 +64,7 @@ class Form(str, Enum):
     ELEMENT = "one element of dst, written by the scalar unit"
     GATHER = "elements of the source from where a buffer of offsets says"
     FOLD_ROWS = "every row of a tile of short rows to one element of dst"
+    SORT = "where the elements of the sorted source come from"
     SPREAD_ROWS = "every element of the source along a row of a tile of short rows"
 
 
@@ -103,6 +104,9 @@ _X, _M, _N = Operand.SCALAR, Operand.MODE, Operand.COUNT
 
 COMPARE_MODES = ("lt", "gt", "eq", "le", "ge", "ne")
 RUNNING_MODES = ("forward", "reverse", "exclusive")
+ORDERS = ("descending", "ascending")
+SORT_STEP = 32  # elements that the destination of a sort comes in, and a quarter of its scratch
+LONGEST_SORT = 255 * SORT_STEP  # as many repeats as an instruction has
 RUNNING_STEP = m.SQUARE  # elements that destination and scratch come in
 LONGEST_ROW = 2040  # elements of a short row: 255 blocks are the largest stride of a repeat
 ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
@@ -398,6 +402,22 @@ _ROWS: tuple[Intrinsic, ...] = (
         "row i of dst = a[i] everywhere, up to the start of the next row",
         Form.SPREAD_ROWS,
         int_scalar=True,
+    ),
+    # ---- order of elements
+    Intrinsic(
+        "argsort",
+        "Sort32, MrgSort and Extract",
+        (_D, _S, _T, _M, _N),
+        (I32,),
+        m.argsort,
+        "Argsort<Order::{mode}>({dst}, {src}, {tmp}, {count})",
+        "dst[i] = the place of the element of a that comes i-th; of equal ones the first; NaN is "
+        "the largest",
+        Form.SORT,
+        modes=ORDERS,
+        src_dtypes=(F32,),
+        source="ours, of the sort instructions (templates/sorting.j2)",
+        evidence=Evidence.INFERRED,
     ),
     # ---- elements from anywhere in a buffer
     Intrinsic(

@@ -362,6 +362,16 @@ def spread_rows(a: Array, cols: int) -> Array:
     return np.repeat(a, row_pitch(cols))
 
 
+# ------------------------------------------------------------------------------------------- order
+
+
+def argsort(a: Array, mode: str) -> Array:
+    """numpy puts NaN last, and sorts upwards: downwards is the same from the end."""
+    if mode == "ascending":
+        return np.argsort(a, kind="stable").astype(np.int32)
+    return (a.size - 1 - np.argsort(a[::-1], kind="stable"))[::-1].astype(np.int32)
+
+
 # ---------------------------------------------------------------------------------- running folds
 
 _RUN = 8  # elements of a block of float32: one run
