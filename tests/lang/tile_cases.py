@@ -62,6 +62,12 @@ def _floats(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Callable[..., 
     ]
 
 
+def _orders(x: Array) -> Array:
+    """Equal elements in their order, whichever way a row is sorted."""
+    signs = np.where(np.arange(x.shape[0]) % 2 == 0, -1, 1)
+    return np.argsort(x * signs[:, None], axis=1, kind="stable").astype(np.int32)
+
+
 def _same(first: Array, *rest: Array) -> tuple[int, ...]:
     return tuple(first.shape)
 
@@ -282,6 +288,14 @@ CASES: tuple[Case, ...] = (
             rtol=1e-5, atol=1e-4,
         )
         for shape in ((1, 1), (300, 7), (20, 64), (9, 130))
+    ),
+    *(
+        Case(
+            "sort_rows", "x".join(map(str, shape)),
+            lambda rng, shape=shape: [np.round(rng.standard_normal(shape), 1).astype(np.float32)],
+            _orders, _same, DType.INT32,
+        )
+        for shape in ((3, 33), (60, 7), (2, 2048))
     ),
     *_rows("cumsum_exclusive", _before, rtol=1e-5, atol=1e-4),
     *(
