@@ -67,6 +67,25 @@ def test_a_binding_cannot_take_in_other_files(name: str, tmp_path: Path) -> None
     assert SECRET not in told(caught.value)
 
 
+def test_the_same_binding_elsewhere_is_compiled_once_and_what_it_includes_counts(
+    tmp_path: Path,
+) -> None:
+    text = '#include "../common/far.h"\nconst char *Where() { return __FILE__; }\nint all = kFar;\n'
+
+    def compiled(place: str, far: int) -> Path:
+        file = tmp_path / place / "work" / "binding.cpp"
+        for folder in (file.parent, tmp_path / place / "common"):
+            folder.mkdir(parents=True)
+        file.write_text(text)
+        (tmp_path / place / "common" / "far.h").write_text(f"constexpr int kFar = {far};\n")
+        return compile_binding({file: text}, "m")
+
+    first = compiled("a", 7)
+    assert compiled("b", 7) == first
+    assert str(tmp_path).encode() not in first.read_bytes()
+    assert compiled("c", 8) != first
+
+
 def test_headers_of_the_own_folder_and_those_that_are_named_are_read(
     tmp_path: Path, chip: Chip
 ) -> None:

@@ -157,10 +157,11 @@ def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText
         for pattern in (_WHOLE, _OWN_SPACE)
     )
     parents = list(dict.fromkeys(path.parent for path in texts))
-    files = [file for parent in parents for file in sorted(parent.iterdir())]
-    near = [file for file in files if file.suffix in (".h", ".hpp") and file.is_file()]
-    everything = {**texts, **{file: read_text(file) for file in near}}
-    parts = [f"{path}\0{text}" for path, text in everything.items()]
+    near = list(dict.fromkeys(item for path in texts for item in beside(path)))
+    everything = {item: read_text(item) for item in near} | dict(texts)
+    named = {path: os.path.relpath(path, parents[0]) for path in (*everything, *parents)}
+    # By names as seen from the first source: the same files elsewhere are the same binding.
+    parts = [f"{named[path]}\0{text}" for path, text in everything.items()]
     headers = {f"aclnn_{entry_name(op.type)}.h": aclnn_header(op) for op in ops}
     parts += [f"{name}\0{text}" for name, text in headers.items()]
     key = cache.digest([binder.folder.name, module, str(whole), str(registers), *parts])
@@ -175,9 +176,9 @@ def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText
         for name, text in headers.items():
             (folder / name).write_text(text)
         where = [f"-I{folder}", *(f"-I{parent}" for parent in parents)]
+        where += [f"-ffile-prefix-map={parent}={named[parent]}" for parent in parents]
         out = ["-o", str(folder / "binding.so"), *binder.link_flags()]
         command = (*binder.command(module, whole, registers), *where, *map(str, files), *out)
-        near = [item for path in texts for item in beside(path)]
         read = (BIND, INCLUDE, binder.folder, *binder.includes, binder.compiler.home, *near)
         compile_units([Unit("binding", command)], folder, parents[0], (*read, binder.library))
 
