@@ -6,11 +6,15 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
+from torch.nn import functional as F
 
 from npusmith.errors import TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.task import compare
 from npusmith.task.capture import capture, listing, main
+from npusmith.task.core_aten import decompose
+from npusmith.task.decompositions import table
 from npusmith.task.graph import Graph, Ref
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -163,3 +167,26 @@ def test_a_size_in_a_number_is_a_difference(graph_of, forward, word):
     base = graph_of(forward=forward)
     other = graph_of(forward=forward, inputs="[torch.randn(5, 3)]")
     assert word in compare.difference(base, other)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda x: F.linear(F.interpolate(x, scale_factor=2), x[0].flatten(1)[:, :8]),
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear").flatten(1).log_softmax(-1),
+        lambda x: F.rms_norm(F.silu(x) @ x.transpose(2, 3), (6,)).std(-1),
+        lambda x: F.conv2d(F.pad(x, (1, 1, 0, 1), mode="circular"), x[:, :, :3, :3]).std(1),
+        lambda x: torch.stft(x.flatten(), 16, return_complex=True).abs(),
+        lambda x: F.scaled_dot_product_attention(x, x, x.sigmoid()).unflatten(-1, (2, 2)),
+    ],
+)
+def test_the_decomposition_is_the_one_that_pytorch_makes_with_all_its_rules(forward):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return forward(x)
+
+    with torch.no_grad():
+        program = torch.export.export(Model(), (torch.randn(2, 3, 6, 4),), strict=False)
+        ours, theirs = decompose(program, table()), program.run_decompositions(table())
+    assert str(ours.graph_module.graph) == str(theirs.graph_module.graph)
+    assert ours.graph_signature == theirs.graph_signature

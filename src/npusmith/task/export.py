@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from npusmith.errors import Place, TaskError
 from npusmith.ir.dtypes import DType
+from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 from npusmith.task.user import (
@@ -73,7 +74,7 @@ def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
             with user_code(path, "torch.export", "task-export"):
                 exported = torch.export.export(model, inputs.args(), strict=False)
                 eager = eager_nodes(exported, path)
-                program = exported.run_decompositions(table())
+                program = decompose(exported, table())
         except TaskError as error:
             raise _plainly(error) from error.__cause__
     module = program.graph_module
