@@ -300,3 +300,33 @@ def test_the_place_of_an_extreme_is_the_first_that_holds_it(name: str) -> None:
     made = plan(POSITIONS[name], torch.zeros(4, 5))
     for shape in ((4, 5), (30, 300)):
         agrees(made, POSITIONS[name], torch.randint(0, 4, shape).float())
+
+
+FOUND: dict[str, tuple[Callable[..., Any], list[tuple[torch.Tensor, ...]]]] = {
+    "pieces of a stack as many as they are long": (
+        lambda a: torch.stack([a.flip(1)] * 3, 0),
+        [(R(3, 4, 5),), (R(7, 2, 6),)],
+    ),
+    "a condition that decides nothing": (
+        lambda a, b: torch.where(a < b, b, b),
+        [(R(6, 33), torch.tensor(2.0)), (R(4, 1), torch.tensor(3.0))],
+    ),
+    "an index that two ways need": (
+        lambda a, b: (
+            torch.cat([F.pad(a, (2, 0, 1, 0), mode="circular").split(31, 2)[0], b], -1)
+        ).unfold(-3, 3, 3),
+        [(R(5, 3, 34), R(5, 4, 2))],
+    ),
+    "a bound with a choice in it": (
+        lambda a: F.max_pool1d(torch.roll(a, 5, 1), 4, 2, 0, ceil_mode=True),
+        [(R(7, 7),)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_random_modules_found_is_right(name: str) -> None:
+    model, sets = FOUND[name]
+    made = plan(model, *sets[0])
+    for args in sets:
+        agrees(made, model, *args)

@@ -64,6 +64,7 @@ class Block:
     buffers: dict[Value, str] = field(default_factory=dict)  # values computed here
     scalars: dict[Value, Expr] = field(default_factory=dict)  # ... and read as scalars
     spread: dict[tuple[Value, bool], str] = field(default_factory=dict)  # ... and copied over it
+    indices: dict[tuple[tuple[int, ...], Expr], str] = field(default_factory=dict)  # of lanes
     decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
     head: int = 0  # where the next of those goes
     bounds: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # loops inside: their ranges

@@ -267,7 +267,7 @@ class Resolver:
             if leaf not in self.w.loops:
                 number = len(self.w.space.groups)
                 self.w.loops[leaf] = number
-                group = Group(number, f"part{number}", self.w.known[leaf])
+                group = Group(number, f"inside{number}", self.w.known[leaf])
                 self.w.space.groups = (*self.w.space.groups, group)
             groups.append(self.w.loops[leaf])
             self._bind(inner, leaf, Name(f"{LOOP}{self.w.loops[leaf]}"))

@@ -159,10 +159,10 @@ def vector(w: Lanes, path: Path, expr: Expr) -> Vector:
     """An index expression for every lane."""
     if not varies(w, expr):
         return w.scalar(path, expr)
-    key = (id(path[-1]), w.now, expr)
-    if key not in w.vectors:
-        w.vectors[key] = _vector(w, path, expr)
-    return w.vectors[key]
+    key, here = (w.now, expr), path[-1].indices
+    if key not in here:
+        here[key] = _vector(w, path, expr)
+    return here[key]
 
 
 def _vector(w: Lanes, path: Path, expr: Expr) -> str:

@@ -77,7 +77,6 @@ class Lanes(Writer):
     free: dict[Value, frozenset[Atom]] = field(default_factory=dict)
     elements: list[Value] = field(default_factory=list)  # of index tensors, resolved
     tables: dict[object, str] = field(default_factory=dict)
-    vectors: dict[tuple[int, Domain, Expr], str] = field(default_factory=dict)
     most: int = 1  # elements of the axes inside the one that is cut
     height: Expr = ONE  # most indices of the cut axis in a tile
     limits: list[Expr] = field(default_factory=list)  # ... has to be at most these

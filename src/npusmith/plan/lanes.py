@@ -68,7 +68,7 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )
-from npusmith.plan.space import Group, Input, Output, leaf_sizes, legal_sizes
+from npusmith.plan.space import Group, Input, Output, inputs_of, leaf_sizes, legal_sizes
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.tile_broadcasts import Broadcaster, broadcast
 from npusmith.plan.views import atoms_of
@@ -127,8 +127,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
         for dim in meaning.reader.fixed.get(value, ()):
             for atom in dim:
                 atom.fix()
-    read = {value.text for value in values if value.op == "load"}
-    used = [(item, dims) for item, dims in meaning.inputs if item.name in read]
+    used = inputs_of(meaning, {value.text for value in values if value.op == "load"})
     for item, _ in used:
         check_readable(item)
     for item, dims in used:
@@ -271,7 +270,7 @@ def _write_tiles(
 ) -> None:
     """The loop over this core's tiles."""
     w.tiling, w.limits, w.needs = tiling, [], []
-    w.tables, w.vectors, w.done, w.domains = {}, {}, {}, {}
+    w.tables, w.done, w.domains = {}, {}, {}
     w.now, w.height = w.frame, Name(f"height{mark}")
     env: dict[Atom, Expr] = {}
     for leaf, axis in zip(row, (*tiling.outer, *tiling.lanes), strict=False):

@@ -6,7 +6,7 @@ groups of every input and output, and the expressions rewritten over groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NoReturn
@@ -145,11 +145,21 @@ def _check_order(
 
 def used_inputs(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
     values = reachable([out.value for out in meaning.outputs])
-    names = {value.text for value in values if value.op == "load"}
-    used = [(item, dims) for item, dims in meaning.inputs if item.name in names]
+    used = inputs_of(meaning, {value.text for value in values if value.op == "load"})
     for item, _ in used:
         check_readable(item)
     return used
+
+
+def inputs_of(meaning: Meaning, read: Collection[str]) -> list[tuple[GraphInput, Dims]]:
+    """The inputs that are read, and those that an axis of an output has its size from."""
+    held = {leaf for item, dims in meaning.inputs if item.name in read for leaf in atoms_of(dims)}
+    wanted = {leaf for out in meaning.outputs for leaf in atoms_of(out.dims)} - held
+    return [
+        (item, dims)
+        for item, dims in meaning.inputs
+        if item.name in read or wanted.intersection(atoms_of(dims))
+    ]
 
 
 def reachable(roots: Sequence[Value]) -> list[Value]:

@@ -1,7 +1,7 @@
-"""How operations that put elements in order are taken apart at the capture.
+"""How operations are taken apart at the capture where torch.export does not, or not so well.
 
 Along whatever dimension a sort goes, it becomes one along the last; medians and the like become a
-sort and an index. Other operations are taken apart as torch.export does it.
+sort and an index.
 """
 
 from __future__ import annotations
@@ -95,7 +95,13 @@ def _nanmedian_of_all(x: Tensor) -> Any:
     return _middle(x.flatten(), 0, False, True)[0]
 
 
+def _stack(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """Not a join that is taken apart again, whose pieces may be as many as they are long."""
+    return torch.cat([item.unsqueeze(dim) for item in tensors], dim)
+
+
 _OURS = {
+    _ATEN.stack.default: _stack,
     _ATEN.sort.default: _sort,
     _ATEN.sort.stable: _stable_sort,
     _ATEN.topk.default: _topk,
