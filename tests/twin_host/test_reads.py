@@ -72,18 +72,19 @@ def test_the_same_binding_elsewhere_is_compiled_once_and_what_it_includes_counts
 ) -> None:
     text = '#include "../common/far.h"\nconst char *Where() { return __FILE__; }\nint all = kFar;\n'
 
-    def compiled(place: str, far: int) -> Path:
+    def compiled(place: str, far: str) -> Path:
         file = tmp_path / place / "work" / "binding.cpp"
         for folder in (file.parent, tmp_path / place / "common"):
             folder.mkdir(parents=True)
         file.write_text(text)
-        (tmp_path / place / "common" / "far.h").write_text(f"constexpr int kFar = {far};\n")
+        (tmp_path / place / "common" / "far.h").write_text(far)
         return compile_binding({file: text}, "m")
 
-    first = compiled("a", 7)
-    assert compiled("b", 7) == first
+    first = compiled("a", "constexpr int kFar = 7;\n")
+    assert compiled("b", "constexpr int kFar = 7;\n") == first
     assert str(tmp_path).encode() not in first.read_bytes()
-    assert compiled("c", 8) != first
+    with pytest.raises(compile.diagnose.CompileError):  # and not what was compiled of the other
+        compiled("c", "#error another header\n")
 
 
 def test_headers_of_the_own_folder_and_those_that_are_named_are_read(

@@ -59,7 +59,7 @@ def main() -> None:
     folder = Path(orders.folder)
     code = 0
     try:
-        (folder / _GRAPH).write_text(_capture(orders).model_dump_json(), encoding="utf-8")
+        (folder / _GRAPH).write_text(capture(orders).model_dump_json(), encoding="utf-8")
     except BaseException as error:
         text = failure(error, orders.path).model_dump_json()
         (folder / wire.ERROR).write_text(text, encoding="utf-8", errors="replace")
@@ -67,7 +67,8 @@ def main() -> None:
     os._exit(code)  # threads and exit hooks of the task have no say any more
 
 
-def _capture(orders: wire.Orders) -> Graph:
+def capture(orders: wire.Orders) -> Graph:
+    """The child's work; PyTorch then makes tensors without memory, on one thread."""
     import torch
     from torch.utils import _pytree as pytree
 
