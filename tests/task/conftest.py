@@ -10,7 +10,8 @@ import pytest
 
 from npusmith.task import wire
 from npusmith.task.load import Task, open_task
-from npusmith.task.trials import make_orders
+from npusmith.task.prepared import Prepared
+from npusmith.task.trials import DATA, make_orders, reopen
 
 HEAD = """
 import torch
@@ -61,5 +62,23 @@ def prepare_here(tmp_path: Path) -> Callable[..., wire.Manifest]:
             given=given,
         )  # fmt: skip
         return Captured(orders, tmp_path).run()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def prepare_quickly() -> Callable[..., Prepared]:
+    """What `prepare` gives, by `prepare_here`'s way: for tests of what is judged by it."""
+
+    def run(task: Task, folder: Path, *, seeds=(), edges=True, shapes=True) -> Prepared:
+        from npusmith.task.child import Captured  # imports torch
+
+        data = folder.resolve() / DATA
+        data.mkdir(parents=True)
+        orders = make_orders(task, data, seeds=seeds, edges=edges, shapes=shapes)
+        (data / wire.MANIFEST).write_text(Captured(orders, data).run().model_dump_json())
+        prepared = reopen(task, data)
+        assert prepared is not None
+        return prepared
 
     return run

@@ -14,7 +14,6 @@ from npusmith.target.chips import find_chip
 from npusmith.task.branches import Sizes, find_sizes
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import prepare
 from npusmith.task.verdict import Verdict
 from npusmith.task.wire import FreeAxes
 
@@ -24,10 +23,14 @@ FREE = (FreeAxes(size=8, axes=((0, 0),)), FreeAxes(size=70, axes=((0, 1),)))
 
 
 @pytest.fixture(scope="module")
-def rooted(tmp_path_factory: pytest.TempPathFactory, write_task: Callable[..., object]) -> Prepared:
+def rooted(
+    tmp_path_factory: pytest.TempPathFactory,
+    write_task: Callable[..., object],
+    prepare_quickly: Callable[..., Prepared],
+) -> Prepared:
     """Row sums; of the sets of other shapes those whose rows the project's buffer can hold."""
     task = write_task(forward="return torch.sqrt(x.sum(-1))", inputs="[torch.rand(8, 70)]")
-    made = prepare(task, tmp_path_factory.mktemp("branches"), seeds=(11, 23), edges=False)  # type: ignore[arg-type]
+    made = prepare_quickly(task, tmp_path_factory.mktemp("branches"), seeds=(11, 23), edges=False)
     short = tuple(item for item in made.trials if item.skipped or item.shapes[0][1] < 9000)
     return replace(made, trials=short)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from npusmith.task.parameter_draws import Draws, Style, draw, drawn_names, put, 
 from npusmith.task.prepared import Prepared
 from npusmith.task.source import judge_source
 from npusmith.task.tolerance import compare
-from npusmith.task.trials import prepare
 from npusmith.task.verdict import Verdict
 from npusmith.twin.formats import read_submission
 
@@ -58,11 +58,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("add_custom", &add_custom); }
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, prepare_quickly: Callable[..., Prepared]
+) -> Prepared:
     folder = tmp_path_factory.mktemp("draws")
     (folder / "plus_bias.py").write_text(TASK)
     task = open_task(folder / "plus_bias.py")
-    return prepare(task, folder / "trials", seeds=(11, 23, 37), edges=False, shapes=False)
+    return prepare_quickly(task, folder / "trials", seeds=(11, 23, 37), edges=False, shapes=False)
 
 
 def test_most_sets_have_drawn_parameters_and_the_first_the_models_own(prepared: Prepared) -> None:

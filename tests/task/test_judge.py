@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import prepare
 from npusmith.task.verdict import Rung
 
 CHIP = find_chip("910B2")
@@ -31,11 +31,13 @@ def get_init_inputs():
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, prepare_quickly: Callable[..., Prepared]
+) -> Prepared:
     folder = tmp_path_factory.mktemp("judge")
     (folder / "twice.py").write_text(TASK)
     task = open_task(folder / "twice.py")
-    return prepare(task, folder / "trials", seeds=(11, 23, 37), edges=False, shapes=False)
+    return prepare_quickly(task, folder / "trials", seeds=(11, 23, 37), edges=False, shapes=False)
 
 
 def test_attributes_reach_the_operator_and_an_optional_input_is_absent(

@@ -12,7 +12,6 @@ from npusmith.target.chips import find_chip
 from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import prepare
 from npusmith.task.verdict import Verdict
 from npusmith.twin.formats import read_submission
 
@@ -82,11 +81,13 @@ Judge = Callable[..., Verdict]
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, prepare_quickly: Callable[..., Prepared]
+) -> Prepared:
     folder = tmp_path_factory.mktemp("module")
     (folder / "add.py").write_text(TASK)
     task = open_task(folder / "add.py")
-    return prepare(task, folder / "trials", seeds=(11, 23), edges=False, shapes=False)
+    return prepare_quickly(task, folder / "trials", seeds=(11, 23), edges=False, shapes=False)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from npusmith.target.chips import find_chip
 from npusmith.task import shapes, wire
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import prepare
 from npusmith.task.verdict import Verdict
 
 CHIP = find_chip("910B2")
@@ -22,10 +21,14 @@ ROOT = "return torch.sqrt(x.sum(-1))"
 
 
 @pytest.fixture(scope="module")
-def rooted(tmp_path_factory: pytest.TempPathFactory, write_task: Callable[..., object]) -> Prepared:
+def rooted(
+    tmp_path_factory: pytest.TempPathFactory,
+    write_task: Callable[..., object],
+    prepare_quickly: Callable[..., Prepared],
+) -> Prepared:
     """Row sums of a matrix: the model itself takes any rank."""
     task = write_task(forward=ROOT, inputs="[torch.rand(8, 70)]")
-    made = prepare(task, tmp_path_factory.mktemp("ranks"), seeds=(11, 23))  # type: ignore[arg-type]
+    made = prepare_quickly(task, tmp_path_factory.mktemp("ranks"), seeds=(11, 23))
     return replace(made, trials=tuple(item for item in made.trials if item.kind == "random"))
 
 
@@ -62,10 +65,12 @@ def test_a_project_for_one_shape_is_not_asked(rooted: Prepared, tmp_path: Path) 
 
 
 def test_an_elementwise_operator_serves_every_rank(
-    tmp_path: Path, write_task: Callable[..., object]
+    tmp_path: Path,
+    write_task: Callable[..., object],
+    prepare_quickly: Callable[..., Prepared],
 ) -> None:
     task = write_task(inputs="[torch.randn(8, 70)]")
-    prepared = prepare(task, tmp_path, seeds=(11, 23), edges=False)  # type: ignore[arg-type]
+    prepared = prepare_quickly(task, tmp_path, seeds=(11, 23), edges=False)
     assert len(prepared.ranks) == 2
     verdict = judge(PROJECTS / "scale", prepared, CHIP, "strict", attrs={"alpha": 2.0})
     assert (verdict.verdict, verdict.findings) == ("pass", [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from npusmith.target.chips import find_chip
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
 from npusmith.task.source import complaint, judge_source, run_source
-from npusmith.task.trials import prepare
 from npusmith.task.verdict import Rung
 
 CHIP = find_chip("910B2")
@@ -42,11 +42,13 @@ void add_do(uint32_t blocks, void *stream, GM_ADDR x, GM_ADDR y, GM_ADDR z, uint
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, prepare_quickly: Callable[..., Prepared]
+) -> Prepared:
     folder = tmp_path_factory.mktemp("source")
     (folder / "add.py").write_text(TASK)
     task = open_task(folder / "add.py")
-    return prepare(task, folder / "trials", seeds=(11,), edges=False, shapes=False)
+    return prepare_quickly(task, folder / "trials", seeds=(11,), edges=False, shapes=False)
 
 
 def test_a_launcher_gets_tensors_scratch_and_the_element_count(
