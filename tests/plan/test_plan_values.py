@@ -302,6 +302,31 @@ def test_the_place_of_an_extreme_is_the_first_that_holds_it(name: str) -> None:
         agrees(made, POSITIONS[name], torch.randint(0, 4, shape).float())
 
 
+def _points(*shape: int) -> torch.Tensor:
+    return torch.randint(-40, 40, shape).float() / 4
+
+
+TAKEN_APART: dict[str, Callable[..., Any]] = {
+    "remainders": lambda a, b: (torch.remainder(a, b), torch.fmod(a, 2.5), a // b),
+    "angles": lambda a, b: (torch.atan2(a, b), torch.hypot(a, b), torch.copysign(a, b)),
+    "gamma": lambda a, b: (torch.lgamma(a.abs() + 0.1), torch.digamma(a.abs() + 0.1)),
+    "erfinv": lambda a, b: torch.erfinv(a / 20),
+    "elements from elsewhere": lambda a, b: (
+        a.masked_scatter(b > 0, b), a.as_strided((3, 4), (1, 2)) + 1,
+    ),
+    "a running maximum of integers": lambda a, b: (a.int().cummax(1)[0], b.int().cummin(0)[1]),
+    "places among edges": lambda a, b: torch.searchsorted(b[0].sort().values, a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKEN_APART)
+def test_what_the_capture_takes_apart_is_pytorchs(name: str) -> None:
+    model = TAKEN_APART[name]
+    torch.manual_seed(3)
+    args = _points(4, 37), _points(4, 37) + 0.125
+    agrees(plan(model, *args), model, *args)
+
+
 FOUND: dict[str, tuple[Callable[..., Any], list[tuple[torch.Tensor, ...]]]] = {
     "pieces of a stack as many as they are long": (
         lambda a: torch.stack([a.flip(1)] * 3, 0),
