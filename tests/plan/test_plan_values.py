@@ -355,3 +355,8 @@ def test_what_random_modules_found_is_right(name: str) -> None:
     made = plan(model, *sets[0])
     for args in sets:
         agrees(made, model, *args)
+
+
+def test_a_slice_from_the_end_needs_as_many_elements() -> None:
+    made = plan(lambda a: a[:, -3:-1] * 2, R(2, 9))
+    assert made.spec.legal and "GE" in str(made.spec.legal) and "value=3" in str(made.spec.legal)

@@ -77,6 +77,7 @@ def cut(r: Reader, x: Tensor, at: int, start: int, stop: int, step: int, size: i
     if step == 1 and (stop >= _END or stop < 0) and 0 < size < have:
         end = whole if stop >= _END else plus(whole, Const(stop))
         formula = simple(minus(end, first))
+        r.at_least(dim, max(start, -start) + (max(-stop, 0) if start >= 0 and stop < 0 else 0))
         number = None if not start < 0 or stop < _END else -start
         formula = Const(number) if number is not None else formula
     else:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from npusmith.errors import Place, PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr, Name
+from npusmith.ir.nodes import BinOp, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
 from npusmith.plan.dag import Dag, Kind, Value, held
@@ -67,7 +67,7 @@ class Reader:
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     atoms: list[Atom] = field(default_factory=list)  # that index expressions name
     sized: list[tuple[Atom, Expr]] = field(default_factory=list)  # sizes that follow from others
-    limits: list[tuple[Dim, int]] = field(default_factory=list)  # most elements along some axes
+    limits: list[tuple[Dim, BinOp, int]] = field(default_factory=list)  # elements along some axes
     fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
     to_fix: list[Dim] = field(default_factory=list)
     elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
@@ -221,7 +221,12 @@ class Reader:
 
     def limit(self, axes: Dim, most: int) -> None:
         """The operator serves no more elements than these along some axes."""
-        self.limits.append((axes, most))
+        self.limits.append((axes, BinOp.LE, most))
+
+    def at_least(self, axes: Dim, least: int) -> None:
+        """... and no fewer than these."""
+        if least > 1:
+            self.limits.append((axes, BinOp.GE, least))
 
     def placed(self, x: Tensor, dims: Dims, maps: Mapping[int, Expr]) -> Tensor:
         """`x` read at other places: dimension i at the expression maps[i], over axes of `dims`."""

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
+from npusmith.ir.nodes import Binary, Const, Dim, Expr, Size
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, extent, leaves, sizes
 from npusmith.plan.dag import Dag, Value, quotient_of
@@ -326,10 +326,10 @@ def legal_sizes(
         wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
         if wanted is not None and poly(product(known[leaf] for leaf in row)) != poly(wanted):
             yield same(product(known[leaf] for leaf in row), wanted)
-    for axes, most in meaning.reader.limits:
+    for axes, compared, number in meaning.reader.limits:
         row = leaves(axes)
         if all(leaf in known for leaf in row):
-            yield Binary(BinOp.LE, product(known[leaf] for leaf in row), Const(most))
+            yield Binary(compared, product(known[leaf] for leaf in row), Const(number))
 
 
 _NAMES = {1: ("size",), 2: ("rows", "cols"), 3: ("batch", "rows", "cols")}
