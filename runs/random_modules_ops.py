@@ -579,15 +579,37 @@ def pooled(kind: str) -> Write:
 
 def resized(g: State) -> str:
     v = g.float(3)
-    if g.rank(v) > 4:
+    rank = g.rank(v) - 2
+    if rank > 3 or any(g.size(v, 2 + i) == 0 for i in range(rank)):
         raise Refused
-    mode = g.of("nearest", "linear" if g.rank(v) == 3 else "bilinear")
-    return f"F.interpolate({v}, scale_factor={g.of(2, 3)}, mode={mode!r})"
+    smooth = ("linear", "bilinear", "trilinear")[rank - 1]
+    mode = g.of("nearest", "nearest-exact", "area", smooth, smooth, *["bicubic"] * (rank == 2))
+    size = tuple(g.between(1, 9) for _ in range(rank))
+    to = g.of(f"scale_factor={g.of(2, 3, 1.5)}", f"size={size}")
+    more = ", align_corners=True" if mode in (smooth, "bicubic") and g.of(True, False) else ""
+    return f"F.interpolate({v}, {to}, mode={mode!r}{more})"
+
+
+def sampled(g: State) -> str:
+    """Places that are not rounded: samples jump where a place is on an edge."""
+    v = g.float(4)
+    if g.rank(v) != 4 or g.size(v, 0) == 0 or 0 in (g.size(v, 2), g.size(v, 3)):
+        raise Refused
+    high, wide = g.between(1, 6), g.between(1, 7)
+    count = g.size(v, 0) * high * wide * 2
+    places = f"torch.arange({count}, dtype={v}.dtype).mul(0.37).frac().mul(2.5).sub(1.25)"
+    grid = f"{places}.view({g.size(v, 0)}, {high}, {wide}, 2)"
+    mode, padding = g.of("bilinear", "bicubic"), g.of("zeros", "border", "reflection")
+    align = g.of(True, False)
+    return (
+        f"F.grid_sample({v}, {grid}, mode={mode!r}, padding_mode={padding!r}, "
+        f"align_corners={align})"
+    )
 
 
 POOLING = [
     *rows("pooling", EXACT, pooled("max"), pooled("max")),
-    *rows("pooling", ROUNDS, pooled("avg"), pooled("avg"), resized),
+    *rows("pooling", ROUNDS, pooled("avg"), pooled("avg"), resized, resized, sampled),
 ]
 
 

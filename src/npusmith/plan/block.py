@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
@@ -65,6 +66,8 @@ class Block:
     scalars: dict[Value, Expr] = field(default_factory=dict)  # ... and read as scalars
     spread: dict[tuple[Value, bool], str] = field(default_factory=dict)  # ... and copied over it
     indices: dict[tuple[tuple[int, ...], Expr], str] = field(default_factory=dict)  # of lanes
+    copies: dict[object, Any] = field(default_factory=dict)  # that reads share (value_reads.py)
+    extremes: dict[Value, tuple[Expr, Expr]] = field(default_factory=dict)  # of values, likewise
     decode: dict[int, Expr] = field(default_factory=dict)  # indices written down when first used
     head: int = 0  # where the next of those goes
     bounds: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # loops inside: their ranges

@@ -1,8 +1,7 @@
 """Graph -> one call: a module that is one operation of PyTorch which moves elements.
 
-Gathers, scatters and resizes have no form as loops over axes. Each is a program of its own
-(picks.py, scatters.py, resize.py, sampling.py), written from the call as PyTorch makes it: core
-ATen takes some of them apart into dozens of nodes.
+Gathers and scatters have no form as loops over axes. Each is a program of its own (picks.py,
+scatters.py), written from the call as PyTorch makes it: core ATen takes some of them apart.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Dim, Expr, Program
+from npusmith.ir.nodes import Dim, Expr, Program
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.lang import parse
@@ -20,7 +19,7 @@ from npusmith.plan.names import tensor_name
 from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import product
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+from npusmith.task.graph import Argument, Graph, GraphInput, Node
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
 INDICES = (DType.INT64, DType.INT32)
@@ -32,12 +31,11 @@ Written = tuple[Program, OpSpec, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call whose tensors are the graph's inputs, or come from one call before it."""
+    """One call whose tensors are the graph's inputs."""
 
     graph: Graph
     word: str  # PyTorch's name of the operation
     node: Node
-    before: Node | None  # the call that makes one of its arguments
     names: dict[str, str]  # of the inputs, in the program
 
     def refuse(self, code: str, why: str, *, legal: str = "", hint: str = "") -> NoReturn:
@@ -80,19 +78,16 @@ class Text:
     legal: tuple[Expr, ...] = ()  # what holds for the shapes that are served, besides ranks
 
 
-def find_call(graph: Graph, words: Sequence[str], before: Sequence[str] = ()) -> Call | None:
+def find_call(graph: Graph, words: Sequence[str]) -> Call | None:
     """The call that the graph is, when it is one of `words`; None otherwise."""
     calls = [node for node in graph.eager if word_of(node) not in _PLAIN]
-    if not calls or word_of(calls[-1]) not in words or len(graph.outputs) != 1 or len(calls) > 2:
+    if not calls or word_of(calls[-1]) not in words or len(graph.outputs) != 1 or len(calls) > 1:
         return None
     if graph.outputs[0] in {item.name for item in graph.inputs}:
         return None  # nobody reads the call
-    first = calls[0] if len(calls) == 2 else None
-    if first is not None and word_of(first) not in before:
-        return None
     taken: set[str] = {"y"}
     names = {item.name: tensor_name(item.name, taken) for item in graph.inputs}
-    return Call(graph, word_of(calls[-1]), calls[-1], first, names)
+    return Call(graph, word_of(calls[-1]), calls[-1], names)
 
 
 def word_of(node: Node) -> str:
@@ -146,18 +141,3 @@ def size_text(items: Sequence[Expr]) -> str:
 
 def indented(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" for line in lines]
-
-
-def numbers(arg: Argument) -> tuple[float, ...] | None:
-    """A list of numbers; None where there is none."""
-    if not isinstance(arg, tuple) or any(not isinstance(item, (int, float)) for item in arg):
-        return None
-    return tuple(float(item) for item in arg if isinstance(item, (int, float)))
-
-
-def constants(sizes: Sequence[int]) -> tuple[Expr, ...]:
-    return tuple(Const(size) for size in sizes)
-
-
-def is_ref(arg: Argument, node: Node | None) -> bool:
-    return node is not None and isinstance(arg, Ref) and arg.ref == node.name

@@ -43,7 +43,8 @@ class Value:
     exclusive),
     "narrow" (rounded to dtype and back), "shift_left" and "shift_right" (by number), "scalar"
     (text: an operation of the scalar unit), "at" (the argument where `axes` have the values that
-    `index` says; the first parts[0] axes share the first of these, and so on), or an operation on
+    `index` says; the first parts[0] axes share the first of these, and so on; mode
+    "kept": the argument is worth holding on chip), or an operation on
     args.
     """
 
@@ -324,7 +325,9 @@ def held(dag: Dag, value: Value, kind: Kind) -> Value:
         return dag.make("load", text=value.text, axes=value.axes, dtype=value.dtype)
     if value.kind is Kind.LONG and value.op == "at":
         inner = held(dag, value.args[0], kind)
-        return dag.make("at", inner, axes=value.axes, index=value.index, parts=value.parts)
+        return dag.make(
+            "at", inner, axes=value.axes, index=value.index, parts=value.parts, mode=value.mode
+        )
     if value.op == "scalar" and value.text in ("pick", "max", "min"):
         # rounding keeps order: the choice may be made among rounded numbers
         *truth, a, b = value.args

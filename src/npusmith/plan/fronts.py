@@ -84,7 +84,7 @@ def _fill(node: Node) -> float | None:
 def _program(graph: Graph, found: Front, name: str, chip: Chip) -> Written:
     item, (text, neutral) = found.item, _SCANS[word_of(found.node)]
     names = {item.name: tensor_name(item.name, {"y", *_TAKEN})}
-    call = Call(graph, word_of(found.node), found.node, None, names)
+    call = Call(graph, word_of(found.node), found.node, names)
     dims = list(call.dims(item))
     out: list[Expr] = [*dims[:-1], Binary(BinOp.ADD, dims[-1], Const(1))]
     if found.missing:

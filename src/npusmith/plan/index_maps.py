@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
 from npusmith.plan.dag import Value, quotient_of
+from npusmith.plan.host import TILE
 from npusmith.plan.index import (
     floor_div,
     modulo,
     replaced,
     simple,
 )
-from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes
+from npusmith.plan.lane_space import LANE, LOOP, Axis, Lanes
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE, refusal
 from npusmith.plan.scalars import (
+    ONE,
     ZERO,
     largest,
     minus,
     plus,
     product,
+    quotient,
     times,
 )
 from npusmith.plan.space import Group, product_of
 from npusmith.plan.views import atoms_of
 
+_LONGEST = 1024  # elements of a row that is held on chip, as captured
 _FEW = 128  # elements that a reduction inside a tile takes, as captured
 
 
@@ -187,25 +192,14 @@ class Resolver:
         reader = self.w.meaning.reader
         return refusal(reader.graph, reader.origin.get(value), "plan-data-movement", why)
 
+    def _groups(self, expr: Expr) -> tuple[int, ...]:
+        return tuple(sorted(self.w.groups(expr)))
+
     def _place(self, expr: Expr) -> Value:
         dag = self.w.space.dag
         if isinstance(expr, Const):
             return dag.const(float(expr.value))
         return dag.make("place", index=(expr,), axes=self._groups(expr))
-
-    def _groups(self, expr: Expr) -> tuple[int, ...]:
-        """Where an index expression has to be worked out."""
-        found = set()
-        for name in names(expr):
-            if name.startswith(LANE):
-                found.add(0)
-            elif name.startswith(LOOP):
-                found.add(int(name[1:]))
-            elif name.startswith(ELEMENT):
-                found |= self.w.space.axes(self.w.elements[int(name[1:])])
-            elif name.startswith(OUTSIDE):
-                found.add(1)
-        return tuple(sorted(found))
 
     def _load(self, value: Value, env: Env) -> Value:
         assert value.dtype is not None
@@ -244,13 +238,66 @@ class Resolver:
         return self._place(total)
 
     def _at(self, value: Value, env: Env) -> Value:
+        index = [self.expr(expr, env) for expr in value.index]
+        if value.mode == "kept" and len(index) == 1 and self._keeps(value, index[0]):
+            return self._taken(value, env, index[0])
         inner: dict[Atom, Expr] = dict(env)
         start = 0
-        for count, expr in zip(value.parts, value.index, strict=True):
+        for count, expr in zip(value.parts, index, strict=True):
             row = value.axes[start : start + count]
             start += count
-            inner = self.bound(inner, row, self.expr(expr, env))
+            inner = self.bound(inner, row, expr)
         return self.value(value.args[0], inner)
+
+    # ---- values that are held on chip and read at other places
+
+    def _keeps(self, value: Value, expr: Expr) -> bool:
+        """Whether holding a whole row on chip is less work than computing what is read of it.
+
+        Where it is read is the same in all tiles, and the row is not much longer than what is.
+        """
+        operand = value.args[0]
+        while operand.op == "at":
+            operand = operand.args[0]
+        along = self.w.spread(expr)
+        if operand.op == "load" or self._reduces(operand):
+            return False
+        if not along or 0 in along or self.w.groups(expr) != {0}:
+            return False
+        row = math.prod(leaf.size for leaf in leaves(value.axes))
+        return row <= 2 * self.w.captured(sorted(along)) and row <= _LONGEST
+
+    def _reduces(self, value: Value) -> bool:
+        own = value.op in ("reduce", "running")
+        return own or any(self._reduces(arg) for arg in value.args)
+
+    def _taken(self, value: Value, env: Env, expr: Expr) -> Value:
+        """The operand along a new axis of the tile, and the elements that are wanted of it."""
+        w, inner = self.w, dict(env)
+        row = leaves(value.axes)
+        for leaf in row:
+            if leaf not in w.kept:
+                number = len(w.tiling.lanes)
+                axis = Axis(w.known[leaf], leaf.size, f"{LANE}{number}")
+                w.kept[leaf] = number
+                w.tiling = replace(w.tiling, kept=(*w.tiling.kept, axis))
+            self._bind(inner, leaf, Name(f"{LANE}{w.kept[leaf]}"))
+        operand = self.value(value.args[0], inner)
+        domain = w.domain(operand)
+        own = self.bound({}, row, expr)
+        at: Expr = ZERO
+        for lane in domain:
+            kept = [own[leaf] for leaf in row if w.kept[leaf] == lane]
+            index = kept[0] if kept else Name(f"{LANE}{lane}")
+            at = plus(at, times(index, w.depth(lane, domain)))
+        room = product(w.size(lane) for lane in domain if lane)
+        if 0 in domain:
+            w.limits.append(quotient(TILE, largest(room, ONE)))
+        w.needs.append(Binary(BinOp.LE, room, TILE))
+        at = simple(at)
+        return w.space.dag.make(
+            "taken", operand, kind=operand.kind, index=(at,), axes=self._groups(at)
+        )
 
     def _reduce(self, value: Value, env: Env) -> Value:
         dag = self.w.space.dag

@@ -21,7 +21,7 @@ from npusmith.ir.walk import names
 from npusmith.plan.block import Block, Part, Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE
-from npusmith.plan.index import simple
+from npusmith.plan.index import constant, poly, simple
 from npusmith.plan.lane_space import LANE, Lanes
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalar_unit import each
@@ -32,6 +32,7 @@ from npusmith.plan.scalars import (
     largest,
     minus,
     plus,
+    product,
     quotient,
     times,
 )
@@ -52,10 +53,11 @@ def int_buffer(w: Lanes) -> str:
 
 
 def tile_buffer(
-    w: Lanes, dtype: DType, part: Part = Part.SCRATCH, tiles: int = 1, hint: str = ""
+    w: Lanes, dtype: DType, part: Part = Part.SCRATCH, tiles: int = 0, hint: str = ""
 ) -> str:
+    """A buffer for what is being computed, or for so many whole tiles."""
     name = w.temp(dtype, True, part, hint)
-    if tiles > 1:
+    if tiles:
         w.temps[name] = replace(w.temps[name], times=tiles, share=1)
     return name
 
@@ -159,10 +161,56 @@ def vector(w: Lanes, path: Path, expr: Expr) -> Vector:
     """An index expression for every lane."""
     if not varies(w, expr):
         return w.scalar(path, expr)
+    by_values = reads_elements(expr)
+    if by_values:
+        path = path[: w.level(path, w.groups(expr)) + 1]
     key, here = (w.now, expr), path[-1].indices
     if key not in here:
-        here[key] = _vector(w, path, expr)
+        here[key] = (_summed if by_values else _vector)(w, path, expr)
     return here[key]
+
+
+def reads_elements(expr: Expr) -> bool:
+    return any(name.startswith(ELEMENT) for name in names(expr))
+
+
+def _summed(w: Lanes, path: Path, expr: Expr) -> str:
+    """The terms of a sum, each where it is known and along its own axes, and their total."""
+    own = tuple(sorted(w.spread(expr)))
+    if own != w.now:
+        with w.among(own):
+            alone = vector(w, path, expr)
+        assert isinstance(alone, str)
+        result = int_buffer(w)
+        table = offsets(w, path, [(lane, w.depth(lane, own)) for lane in own])
+        pick(w, path, Kind.INT, (result, alone, table), ZERO)
+        return result
+    parts: dict[tuple[int, bool, tuple[int, ...]], Expr] = {}
+    for factors, number in poly(expr).terms:
+        term = times(product(factors), Const(number))
+        level = w.level(path, w.groups(term)) if varies(w, term) else len(path) - 1
+        key = (level, not varies(w, term), tuple(sorted(w.spread(term))))
+        parts[key] = plus(parts.get(key, ZERO), term)
+    if len(parts) < 2:
+        return _vector(w, path, expr)
+    total: Vector | None = None
+    for key in sorted(parts):
+        here = path[: key[0] + 1]
+        part = vector(w, here, parts[key])
+        total = part if total is None else _join(w, here, "add", total, part)
+    assert isinstance(total, str)
+    return total
+
+
+def take(w: Lanes, path: Path, value: Value) -> None:
+    """Elements of a value that is held on chip."""
+    (operand,) = value.args
+    w.ready(path, value.index[0])
+    table = vector(w, path, (poly(value.index[0]) * constant(4)).expr())
+    assert isinstance(table, str)
+    result = w.stored.pop(value, None) or w.like(value)
+    pick(w, path, value.kind, (result, w.held(path, operand), table), ZERO)
+    path[-1].buffers[value] = result
 
 
 def _vector(w: Lanes, path: Path, expr: Expr) -> str:
@@ -174,6 +222,9 @@ def _vector(w: Lanes, path: Path, expr: Expr) -> str:
         one, two = (vector(w, path, arg) for arg in expr.args)
         return _join(w, path, "min" if expr.fn is ScalarFn.MIN else "max", one, two)
     assert isinstance(expr, Binary), expr
+    if expr.op is BinOp.MUL and (factors := _scaled(w, expr)) is not None:
+        one, two = vector(w, path, factors[0]), w.scalar(path, factors[1])
+        return _join(w, path, "mul", one, two)
     one, two = vector(w, path, expr.left), vector(w, path, expr.right)
     match expr.op:
         case BinOp.ADD:
@@ -189,6 +240,19 @@ def _vector(w: Lanes, path: Path, expr: Expr) -> str:
             return _divided(w, path, one, two, expr.op)
         case _:
             raise PlanError("plan-data-movement", "an index divides by another")
+
+
+def _scaled(w: Lanes, expr: Expr) -> tuple[Expr, Expr] | None:
+    """A product of one factor that differs along the tile, and of the others."""
+    terms = poly(expr).terms
+    if len(terms) != 1:
+        return None
+    factors, number = terms[0]
+    along = [factor for factor in factors if varies(w, factor)]
+    if len(along) != 1:
+        return None
+    rest = [factor for factor in factors if factor is not along[0]]
+    return along[0], product((*rest, Const(number)))
 
 
 def _element(w: Lanes, path: Path, value: Value) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npusmith.ir.nodes import (
@@ -42,7 +42,14 @@ from npusmith.plan.index import (
     simple,
     steps,
 )
-from npusmith.plan.index_vectors import int_buffer, offsets, pick, tile_buffer, varies, vector
+from npusmith.plan.index_vectors import (
+    int_buffer,
+    offsets,
+    pick,
+    tile_buffer,
+    varies,
+    vector,
+)
 from npusmith.plan.lane_space import LANE, Lanes
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalar_unit import copy
@@ -60,7 +67,7 @@ from npusmith.plan.scalars import (
 )
 from npusmith.plan.writer import dtype_of, op
 
-_STAGE = 2  # tiles that a copy may bring for one
+STAGE = 2  # tiles that a copy may bring for one
 _WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
 
 
@@ -83,14 +90,14 @@ def fetch(w: Lanes, path: Path, value: Value) -> None:
         raw = w.temp(buffer_dtype(value.dtype), False, Part.LOADED, hint=w.tensors[value.text])
         span = Span(w.tensors[value.text], w.scalar(path, expr))
         path[-1].items.append(Load(View(raw), span, ONE))
-        path[-1].buffers[value] = _widened(w, path, raw, value, ONE, False)
+        path[-1].buffers[value] = widened(w, path, raw, value, ONE, False)
         return
     count = w.count(path, True)
     raw_dtype = buffer_dtype(value.dtype)
     if dense(w, expr):
         raw = tile_buffer(w, raw_dtype, Part.LOADED, hint=w.tensors[value.text])
         path[-1].items.append(Load(View(raw), span_of(w, path, value, start_of(w, expr)), count))
-        path[-1].buffers[value] = _widened(w, path, raw, value, count, True)
+        path[-1].buffers[value] = widened(w, path, raw, value, count, True)
         return
     path[-1].buffers[value] = _gathered(w, path, value)
 
@@ -129,8 +136,8 @@ def dense(w: Lanes, expr: Expr) -> bool:
     return all(one or step == want for one, step, want in zip(alone, found[1], wanted, strict=True))
 
 
-def _widened(
-    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, tiles: int = 1,
+def widened(
+    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, tiles: int = 0,
     into: str = "", rows: Sequence[Row] = (),
 ) -> str:  # fmt: skip
     """What is computed with; `into`: the buffer that it has to end in; `rows`: as it was copied."""
@@ -180,16 +187,16 @@ def _gathered(w: Lanes, path: Path, value: Value) -> str:
     around = (*path, inside)
     fits = _staged(w, around, value, result)
     if fits is None:
-        _each(w, path, value, result)
+        each(w, path, value, result)
         return result
     other = Block(path[-1].opened)
-    _each(w, (*path, other), value, result)
+    each(w, (*path, other), value, result)
     path[-1].items.append(If(fits, staged(inside.items), staged(other.items)))
     return result
 
 
-def _room(w: Lanes) -> Expr:
-    return times(TILE, Const(_STAGE))
+def room_of(w: Lanes) -> Expr:
+    return times(TILE, Const(STAGE))
 
 
 def _staged(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
@@ -241,17 +248,17 @@ def _by_table(
     else:
         copies_, spare = ONE, ZERO
     if w.now[0] == 0 and 0 in far:
-        w.limits.append(quotient(_room(w), largest(times(local[far[-1]], copies_), ONE)))
+        w.limits.append(quotient(room_of(w), largest(times(local[far[-1]], copies_), ONE)))
     elif w.now[0] == 0 and by[0].terms:
         rest = plus(_reach([ONE, *most[1:]], sizes, far), spare)
-        each = quotient(_room(w), largest(copies_, ONE))
-        w.limits.append(plus(quotient(minus(each, rest), largest(sizes[0], ONE)), ONE))
+        share = quotient(room_of(w), largest(copies_, ONE))
+        w.limits.append(plus(quotient(minus(share, rest), largest(sizes[0], ONE)), ONE))
     negative = [sign == {False} for sign in signs]
     local = [
         minus(ZERO, size) if below else size for size, below in zip(local, negative, strict=True)
     ]
     table = offsets(w, path, list(zip(w.now, local, strict=True)))
-    raw = tile_buffer(w, raw_dtype, Part.LOADED, _STAGE, hint=w.tensors[value.text])
+    raw = tile_buffer(w, raw_dtype, Part.LOADED, STAGE, hint=w.tensors[value.text])
     rows = [Row(f"copy{at}", extents[at], copied[at], local[at]) for at in far]
     loops, together = list(rows), None
     if far and (w.now[0] != 0 or 0 in far):  # rows that are as long in every tile: one copy
@@ -271,8 +278,8 @@ def _by_table(
         for size, extent, below in zip(sizes, extents, negative, strict=True):
             shift = plus(shift, times(minus(extent, ONE), size)) if below else shift
     count = row if far else room
-    _take(w, path, value, raw, result, table, simple(shift), count, rows)
-    fits: Expr = Binary(BinOp.LE, room, _room(w))
+    take(w, path, value, raw, result, table, simple(shift), count, rows)
+    fits: Expr = Binary(BinOp.LE, room, room_of(w))
     for at in far:
         fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
     return fits
@@ -290,7 +297,7 @@ def _reach(extents: Sequence[Expr], sizes: Sequence[Expr], far: Sequence[int]) -
 def _far_apart(w: Lanes, sizes: Sequence[Expr]) -> list[int]:
     """The axes whose indices lie so far apart, as captured, that each is worth a copy."""
     counts = [1 if lane == 0 else w.captured((lane,)) for lane in w.now]  # any tile has as many
-    steps_ = [_captured(w, size) for size in sizes]
+    steps_ = [captured(w, size) for size in sizes]
     far, reach = [], 1
     for at in sorted(range(len(sizes)), key=lambda at: steps_[at]):
         if steps_[at] >= _WIDE_STEP * reach:
@@ -300,7 +307,7 @@ def _far_apart(w: Lanes, sizes: Sequence[Expr]) -> list[int]:
     return sorted(far)
 
 
-def _captured(w: Lanes, expr: Expr) -> int:
+def captured(w: Lanes, expr: Expr) -> int:
     """An expression over sizes, as captured."""
     shapes = {item.name: item.item.shape for item in w.space.inputs}
 
@@ -313,32 +320,22 @@ def _captured(w: Lanes, expr: Expr) -> int:
     return measured(whole, shapes)
 
 
-def _take(
+def take(
     w: Lanes, path: Path, value: Value, raw: str, result: str, table: str, shift: Expr,
     copied: Expr, rows: Sequence[Row] = (),
 ) -> None:  # fmt: skip
     """Widen what was copied, in rows of so many elements, and gather the lanes from it."""
     whole = raw
     if value.kind is not Kind.LONG:
-        whole = _widened(w, path, raw, value, copied, True, _STAGE, rows=rows)
+        whole = widened(w, path, raw, value, copied, True, STAGE, rows=rows)
     pick(w, path, value.kind, (result, whole, table), shift)
 
 
 def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
     """Offsets that are worked out for this tile."""
     expr = value.index[0]
-    known: dict[str, tuple[Expr, Expr]] = {}
-    for lane, size in zip(w.now, w.extents(path), strict=True):
-        known[w.tiling.lanes[lane].name] = (ZERO, minus(size, ONE))
-    wide = [name for name in names(expr) if name.startswith(ELEMENT) and varies(w, Name(name))]
     tensor = w.tensors[value.text]
-    last = minus(w.sizes.define(f"{tensor}_size", Size(tensor)), ONE)
-    low: Expr = ZERO
-    high: Expr = last
-    found = None if wide else bounds(expr, known)
-    if found is not None:  # of an estimate, what lies in the tensor
-        low, high = (w.scalar(path, end) for end in found)
-        low, high = largest(low, ZERO), least(high, last)
+    low, high = ends(w, path, value, {})
     start, room = w.fresh("from_"), w.fresh("room_")
     outside = path[-2]
     outside.items.append(Assign(start, low))
@@ -349,13 +346,32 @@ def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
     table, moved = int_buffer(w), int_buffer(w)
     path[-1].items.append(op("adds", (moved, offsets), (minus(ZERO, Name(start)),), count))
     path[-1].items.append(op("muls", (table, moved), (Const(4),), count))
-    raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, _STAGE, hint=tensor)  # type: ignore[arg-type]
+    raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=tensor)  # type: ignore[arg-type]
     path[-1].items.append(Load(View(raw), Span(tensor, Name(start)), Name(room)))
-    _take(w, path, value, raw, result, table, ZERO, Name(room))
-    return Binary(BinOp.LE, Name(room), _room(w))
+    take(w, path, value, raw, result, table, ZERO, Name(room))
+    return Binary(BinOp.LE, Name(room), room_of(w))
 
 
-def _each(w: Lanes, path: Path, value: Value, result: str) -> None:
+def ends(
+    w: Lanes, path: Path, value: Value, known: Mapping[str, tuple[Expr, Expr]]
+) -> tuple[Expr, Expr]:
+    """The first and the last place that a tile reads, estimated, within the tensor.
+
+    `known`: what is known of the elements of index tensors.
+    """
+    ranges = dict(known)
+    for lane, size in zip(w.now, w.extents(path), strict=True):
+        ranges[w.tiling.lanes[lane].name] = (ZERO, minus(size, ONE))
+    tensor = w.tensors[value.text]
+    last = minus(w.sizes.define(f"{tensor}_size", Size(tensor)), ONE)
+    found = bounds(value.index[0], ranges)
+    if found is None:
+        return ZERO, last
+    low, high = (w.scalar(path, end) for end in found)
+    return largest(low, ZERO), least(high, last)
+
+
+def each(w: Lanes, path: Path, value: Value, result: str) -> None:
     """Element by element, through the core's own piece of workspace."""
     assert value.dtype is not None
     dtype = buffer_dtype(value.dtype)
@@ -367,11 +383,17 @@ def _each(w: Lanes, path: Path, value: Value, result: str) -> None:
     raw = tile_buffer(w, dtype, Part.LOADED, hint=w.tensors[value.text])
     count = w.count(path, True)
     path[-1].items.append(Load(View(raw), Span(work, first), count))
-    _widened(w, path, raw, value, count, True, into=result)
+    widened(w, path, raw, value, count, True, into=result)
 
 
 def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: str) -> For:
     """A loop over lanes that copies one element each from an input to another tensor."""
+    store = Store(Span(tensor, plus(first, Name("lane"))), View(one), ONE)
+    return one_by_one(w, path, value, one, Stage(StageKind.COPY_OUT, (store,)))
+
+
+def one_by_one(w: Lanes, path: Path, value: Value, one: str, then: Stmt) -> For:
+    """A loop over lanes that brings one element each on chip; `then`: what is done with it."""
     lane = Name("lane")
 
     def new(name: str) -> Expr | None:
@@ -382,7 +404,12 @@ def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: st
             return index if outermost else remainder(index, largest(w.size(number), ONE))
         if name.startswith(ELEMENT) and varies(w, Name(name)):
             element = w.elements[int(name[1:])]
-            read: Expr = Read(View(w.held(path, element), lane))
+            own = w.domain(element)
+            at: Expr = ZERO
+            for other in own:
+                index = replaced(Name(w.tiling.lanes[other].name), new)
+                at = plus(at, times(index, w.depth(other, own)))
+            read: Expr = Read(View(w.held(path, element), at))
             if element.kind is Kind.FLOAT:
                 read = Call(ScalarFn.INT, (read,))
             return read
@@ -399,7 +426,7 @@ def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: st
         (
             Stage(StageKind.COMPUTE, (place,)) if _reads(where) else place,
             Stage(StageKind.COPY_IN, (Load(View(one), source, ONE),)),
-            Stage(StageKind.COPY_OUT, (Store(Span(tensor, plus(first, lane)), View(one), ONE),)),
+            then,
         ),
     )  # fmt: skip
 

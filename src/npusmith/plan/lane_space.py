@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
@@ -22,7 +23,8 @@ from npusmith.plan.scalars import ONE, floating, largest, product, quotient
 from npusmith.plan.space import Space, axes_of
 from npusmith.plan.writer import Writer
 
-OUTSIDE = ("o_", "b_from")  # names of indices that a tile has
+OUTSIDE = "o_"  # first letters of names: index along an axis outside of the tile
+BLOCK, TURN = -2, 1  # groups: where along the cut axis a tile stands, and the tile
 LANE, LOOP = "~", "%"  # first letters of names: index along an axis of the tile, or of a loop
 
 
@@ -37,15 +39,19 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How one output is cut: axes outside of the tile, the one that is cut, axes inside."""
+    """How one output is cut: axes outside of the tile, the one that is cut, axes inside.
+
+    `kept`: axes of values that are held on chip and read at other places; no output has them.
+    """
 
     outer: tuple[Axis, ...]
     cut: Axis
     inner: tuple[Axis, ...]
+    kept: tuple[Axis, ...] = ()
 
     @property
     def lanes(self) -> tuple[Axis, ...]:
-        return (self.cut, *self.inner)
+        return (self.cut, *self.inner, *self.kept)
 
 
 Domain = tuple[int, ...]  # the axes of a tile that a value runs along, by their places in it
@@ -60,6 +66,8 @@ class LaneSpace(Space):
             return frozenset(value.axes)
         if value.op in ("fill", "broadcast"):
             return self.axes(value.args[0]) | {0}
+        if value.op == "taken":
+            return self.axes(value.args[0]) | frozenset(value.axes)
         return axes_of(self, value)
 
 
@@ -77,6 +85,7 @@ class Lanes(Writer):
     free: dict[Value, frozenset[Atom]] = field(default_factory=dict)
     elements: list[Value] = field(default_factory=list)  # of index tensors, resolved
     tables: dict[object, str] = field(default_factory=dict)
+    block: int = TURN  # where the range of the cut axis is known
     most: int = 1  # elements of the axes inside the one that is cut
     height: Expr = ONE  # most indices of the cut axis in a tile
     limits: list[Expr] = field(default_factory=list)  # ... has to be at most these
@@ -84,6 +93,8 @@ class Lanes(Writer):
     types: dict[str, DType] = field(default_factory=dict)  # of workspace tensors
     shapes: dict[Atom, Expr] = field(default_factory=dict)  # sizes over input shapes
     domains: dict[Value, Domain] = field(default_factory=dict)
+    kept: dict[Atom, int] = field(default_factory=dict)  # axes of kept values: their lanes
+    together: dict[Any, list[Value]] = field(default_factory=dict)  # reads that share a copy
     now: Domain = ()  # what is being computed runs along these
 
     # ---- axes of a tile
@@ -91,7 +102,7 @@ class Lanes(Writer):
     @property
     def frame(self) -> Domain:
         """All axes of the tile."""
-        return tuple(range(len(self.tiling.lanes)))
+        return tuple(range(1 + len(self.tiling.inner)))
 
     @contextmanager
     def among(self, domain: Domain) -> Iterator[None]:
@@ -116,20 +127,43 @@ class Lanes(Writer):
             return set(value.parts)
         if value.op == "reduce":
             return set(self.frame) if self.space.wide(value) else set()
-        found = {lane for arg in value.args for lane in self.domain(arg)}
-        for name in (name for expr in value.index for name in names(expr)):
+        found: set[int] = set().union(*(self.spread(expr) for expr in value.index))
+        if value.op != "taken":
+            found |= {lane for arg in value.args for lane in self.domain(arg)}
+        return found
+
+    def spread(self, expr: Expr) -> set[int]:
+        """The axes of the tile that an index expression differs along."""
+        found: set[int] = set()
+        for name in names(expr):
             if name.startswith(LANE):
                 found.add(int(name[1:]))
             if name.startswith(ELEMENT):
                 found |= set(self.domain(self.elements[int(name[1:])]))
         return found
 
+    def groups(self, expr: Expr) -> frozenset[int]:
+        """Where an index expression has to be worked out."""
+        found: set[int] = set()
+        for name in names(expr):
+            if name.startswith(LANE):
+                found.add(0)
+            elif name.startswith(LOOP):
+                found.add(int(name[1:]))
+            elif name.startswith(ELEMENT):
+                found |= self.space.axes(self.elements[int(name[1:])])
+            elif name.startswith(OUTSIDE):
+                found.add(TURN)
+            elif name == "b_from":
+                found.add(self.block)
+        return frozenset(found)
+
     def size(self, lane: int) -> Expr:
         return self.tiling.lanes[lane].size
 
     def extents(self, path: Path) -> list[Expr]:
         """Indices along each axis that is computed along."""
-        tile = any(1 in block.opened for block in path)
+        tile = any(self.block in block.opened for block in path)
         cut: Expr = Name("m") if tile else self.height
         return [cut if lane == 0 else self.size(lane) for lane in self.now]
 
@@ -144,7 +178,7 @@ class Lanes(Writer):
     def count(self, path: Path, wide: bool) -> Expr:
         if not wide:
             return ONE
-        if self.now == self.frame and any(1 in block.opened for block in path):
+        if self.now == self.frame and any(self.block in block.opened for block in path):
             return Name("n")
         return product(self.extents(path))
 
@@ -167,7 +201,7 @@ class Lanes(Writer):
             own = product(self.size(lane) for lane in inner)
             if 0 in self.now:
                 self.limits.append(quotient(room, largest(own, ONE)))
-            else:
+            if inner:
                 self.needs.append(Binary(BinOp.LE, own, room))
         return share
 

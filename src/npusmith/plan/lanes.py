@@ -47,9 +47,9 @@ from npusmith.plan.dag import Dag, Value
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE, Deal, Sizes
 from npusmith.plan.index_maps import Resolver
-from npusmith.plan.index_vectors import place, tile_buffer
-from npusmith.plan.lane_reads import copies, dense, fetch, span_of, start_of
-from npusmith.plan.lane_space import LANE, Axis, Lanes, LaneSpace, Tiling
+from npusmith.plan.index_vectors import place, take, tile_buffer
+from npusmith.plan.lane_reads import copies, dense, span_of, start_of
+from npusmith.plan.lane_space import BLOCK, LANE, TURN, Axis, Lanes, LaneSpace, Tiling
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import pack
 from npusmith.plan.passes import ensure
@@ -71,6 +71,7 @@ from npusmith.plan.scalars import (
 from npusmith.plan.space import Group, Input, Output, inputs_of, leaf_sizes, legal_sizes
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.tile_broadcasts import Broadcaster, broadcast
+from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
@@ -87,7 +88,12 @@ def write_lanes(meaning: Meaning, name: str, chip: Chip) -> tuple[Program, OpSpe
         inside = [_write_output(w, root, target, number) for number, target in enumerate(targets)]
         tensors = _tensors(w, targets)
         taken = {item.name for item in tensors} | set(w.sizes.defined) | set(w.names)
-        packed = pack(staged(root.items), w.temps, taken, chip)
+        try:
+            packed = pack(staged(root.items), w.temps, taken, chip)
+        except PlanError:
+            if most == INNER[-1] or not any(inside):
+                raise
+            continue  # a tile that is a part of one row takes fewer buffers
         if packed.tile >= most or not any(inside):
             break
     read = names_read(packed.body)
@@ -148,7 +154,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     w = Lanes(space, Sizes(space), chip)
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
     w.known = {leaf: _named(w, expr) for leaf, expr in known.items()}
-    w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast}
+    w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast, "taken": take}
     for given in inputs:
         w.tensors[given.item.name] = given.name
     outputs = meaning.outputs
@@ -265,13 +271,28 @@ def _elements(w: Lanes, root: Value) -> list[Value]:
     return found
 
 
+def _by_position(w: Lanes, root: Value) -> bool:
+    """Whether places follow from positions by more than integers, as where a tensor is resized.
+
+    Then tiles that take the same indices of the cut axis come one after another: what follows from
+    these is worked out once for them.
+    """
+    return any(not _loads(value) for value in _elements(w, root))
+
+
+def _loads(value: Value) -> bool:
+    return value.op == "load" or any(_loads(arg) for arg in value.args)
+
+
 def _write_tiles(
     w: Lanes, root: Block, target: Target, row: Sequence[Atom], tiling: Tiling, mark: str
 ) -> None:
     """The loop over this core's tiles."""
     w.tiling, w.limits, w.needs = tiling, [], []
     w.tables, w.done, w.domains = {}, {}, {}
+    w.kept, w.together = {}, {}
     w.now, w.height = w.frame, Name(f"height{mark}")
+    w.block = BLOCK if _by_position(w, target.output.value) else TURN
     env: dict[Atom, Expr] = {}
     for leaf, axis in zip(row, (*tiling.outer, *tiling.lanes), strict=False):
         index: Expr = Name(axis.name)
@@ -281,30 +302,56 @@ def _write_tiles(
     broadcaster = Broadcaster(w)
     value = broadcaster.value(Resolver(w).value(target.output.value, env))
     value = broadcaster.along(value, w.frame)
+    together(w, value)
     inner = w.sizes.define(f"inner{mark}", product(axis.size for axis in tiling.inner))
-    body = Block(frozenset({0, 1}), {0: ZERO})
+    body = Block(frozenset({0, 1, w.block}), {0: ZERO})
     before = Block(frozenset({0}), {0: ZERO})
-    _open(w, body, tiling, mark, inner)
+    block = Block(frozenset({0, w.block}), {0: ZERO})
+    around = (root, before) if w.block == TURN else (root, before, block)
+    blocks = Name(f"blocks{mark}")
+    if w.block == TURN:
+        body.items.append(Assign("line", quotient(Name("piece"), blocks)))
+        _cut_out(w, body, tiling, mark, remainder(Name("piece"), blocks), inner)
+    else:
+        _cut_out(w, block, tiling, mark, Name("block"), inner)
+    _stand(body, tiling)
     done = replace(target, output=replace(target.output, value=value, groups=(0,)))
-    _store(w, (root, before, body), done, _offset(tiling))
+    _store(w, (*around, body), done, _offset(tiling))
     _share(w, mark, tiling, inner)
     share = Name(f"pieces{mark}_per_core")
     before.items.append(Assign("first", Binary(BinOp.MUL, CoreId(), share)))
     stop = least(plus(Name("first"), share), Name(f"pieces{mark}"))
-    before.items.append(For("piece", Name("first"), stop, ONE, staged(body.items)))
+    if w.block == TURN:
+        before.items.append(For("piece", Name("first"), stop, ONE, staged(body.items)))
+    else:
+        before.items.append(Assign("stop", stop))
+        lines = w.sizes.define(f"lines{mark}", product(axis.size for axis in tiling.outer))
+        done_before = times(Name("block"), lines)
+        start = largest(minus(Name("first"), done_before), ZERO)
+        end = least(minus(Name("stop"), done_before), lines)
+        block.items.append(For("line", start, end, ONE, staged(body.items)))
+        each = largest(lines, ONE)
+        before.items.append(
+            For(
+                "block", quotient(Name("first"), each), shares(Name("stop"), each), ONE,
+                staged(block.items),
+            )
+        )  # fmt: skip
     root.items += before.items
 
 
-def _open(w: Lanes, body: Block, tiling: Tiling, mark: str, inner: Expr) -> None:
-    """Where a tile stands: indices outside, the range of the cut axis, and how many lanes."""
-    blocks, height = Name(f"blocks{mark}"), Name(f"height{mark}")
-    line: Expr = Name("line")
-    body.items.append(Assign("line", quotient(Name("piece"), blocks)))
-    body.items.append(Assign("b_from", times(remainder(Name("piece"), blocks), height)))
+def _cut_out(w: Lanes, block: Block, tiling: Tiling, mark: str, number: Expr, inner: Expr) -> None:
+    """The range of the cut axis that a tile takes, and how many lanes it has."""
+    height = Name(f"height{mark}")
+    block.items.append(Assign("b_from", times(number, height)))
     size = w.sizes.define(f"cut{mark}", tiling.cut.size)
-    body.items.append(Assign("m", least(height, minus(size, Name("b_from")))))
-    body.items.append(Assign("n", times(Name("m"), inner)))
-    rest = line
+    block.items.append(Assign("m", least(height, minus(size, Name("b_from")))))
+    block.items.append(Assign("n", times(Name("m"), inner)))
+
+
+def _stand(body: Block, tiling: Tiling) -> None:
+    """The indices outside of a tile."""
+    rest: Expr = Name("line")
     for i, axis in reversed(list(enumerate(tiling.outer))):
         index = rest if i == 0 else remainder(rest, largest(axis.size, ONE))
         body.items.append(Assign(axis.name, index))

@@ -35,6 +35,8 @@ def ensure(w: Writer, path: Path, roots: Sequence[Value]) -> None:
     """Make values available where their groups are open: reductions first, then the rest."""
     ensure_reductions(w, path, roots)
     for value in _missing(w, path, roots):
+        if w.find(path, value):
+            continue  # another one has asked for it meanwhile
         emit(w, path[: w.home(path, value) + 1], value)
 
 

@@ -8,7 +8,18 @@ from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan import folds, maps, moves, pools, products, scans, scatter_maps, views
+from npusmith.plan import (
+    folds,
+    grid_samples,
+    interpolation,
+    maps,
+    moves,
+    pools,
+    products,
+    scans,
+    scatter_maps,
+    views,
+)
 from npusmith.plan.axes import Dims, fresh
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
@@ -17,6 +28,8 @@ RULES: dict[str, Rule] = {
     **views.RULES,
     **moves.RULES,
     **pools.RULES,
+    **interpolation.RULES,
+    **grid_samples.RULES,
     **maps.RULES,
     **folds.RULES,
     **scans.RULES,

@@ -228,8 +228,11 @@ class Reader:
         if least > 1:
             self.limits.append((axes, BinOp.GE, least))
 
-    def placed(self, x: Tensor, dims: Dims, maps: Mapping[int, Expr]) -> Tensor:
-        """`x` read at other places: dimension i at the expression maps[i], over axes of `dims`."""
+    def placed(self, x: Tensor, dims: Dims, maps: Mapping[int, Expr], mode: str = "") -> Tensor:
+        """`x` read at other places: dimension i at the expression maps[i], over axes of `dims`.
+
+        mode "kept": rows of x are worth holding on chip, where they are read more than once.
+        """
         axes: list[Atom] = []
         index: list[Expr] = []
         parts: list[int] = []
@@ -242,7 +245,7 @@ class Reader:
             return Tensor(x.value, dims, x.dtype)
         value = self.dag.make(
             "at", x.value, axes=tuple(axes), index=tuple(index), parts=tuple(parts),
-            kind=x.value.kind,
+            kind=x.value.kind, mode=mode,
         )  # fmt: skip
         if self.to_fix:
             self.fixed.setdefault(value, []).extend(self.to_fix)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from npusmith.ir.nodes import Expr
-from npusmith.ir.walk import names
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.index import replaced
@@ -43,6 +42,10 @@ class Broadcaster:
                     value.op, text=value.text, dtype=value.dtype, kind=value.kind, index=index,
                     axes=value.axes,
                 )  # fmt: skip
+            case "taken":
+                operand = self.value(value.args[0])
+                index = tuple(self._index(expr) for expr in value.index)
+                return dag.make("taken", operand, kind=value.kind, index=index, axes=value.axes)
             case "reduce":
                 operand = self.along(self.value(value.args[0]), self.w.frame)
                 return dag.reduce(value.text, operand, value.axes)
@@ -55,15 +58,13 @@ class Broadcaster:
         )  # fmt: skip
 
     def _index(self, expr: Expr) -> Expr:
-        """Elements of index tensors along all axes of the place that they say."""
+        """The same, its elements of index tensors rewritten."""
         w = self.w
-        own = [name for name in names(expr) if name.startswith(ELEMENT)]
-        made = {name: self.value(w.elements[int(name[1:])]) for name in own}
-        place = w.space.dag.make("place", index=(expr,))
-        wanted = w.domain(place)
 
         def new(name: str) -> Expr | None:
-            return w.element(self.along(made[name], wanted)) if name in made else None
+            if not name.startswith(ELEMENT):
+                return None
+            return w.element(self.value(w.elements[int(name[1:])]))
 
         return replaced(expr, new)
 

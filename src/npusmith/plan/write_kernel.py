@@ -26,8 +26,6 @@ from npusmith.plan.picks import write_picks
 from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import read
-from npusmith.plan.resize import write_resize
-from npusmith.plan.sampling import write_sampling
 from npusmith.plan.scatters import write_scatter
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
@@ -68,7 +66,7 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
     ordered = write_sort(graph, name, chip)
     if ordered is not None:
         return Plan(*ordered, searched=False)
-    for write_moves in (write_picks, write_scatter, write_resize, write_sampling, write_front):
+    for write_moves in (write_picks, write_scatter, write_front):
         with contextlib.suppress(PlanError):
             moved = write_moves(graph, name, chip)
             if moved is not None:

@@ -1,7 +1,8 @@
 """How operations are taken apart at the capture where torch.export does not, or not so well.
 
 Along whatever dimension a sort goes, it becomes one along the last; medians and the like become a
-sort and an index.
+sort and an index. Resizes by interpolation and affine grids stay whole: taken apart they are dozens
+of nodes in which sizes are numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ def table() -> Any:
     """The decompositions for `ExportedProgram.run_decompositions`."""
     known = torch.export.default_decompositions()
     known.update(_OURS)
+    for name in _WHOLE:
+        packet = getattr(_ATEN, name)
+        for overload in packet.overloads():
+            known.pop(getattr(packet, overload), None)
     return known
 
 
@@ -370,6 +375,11 @@ def _as_strided(
     return x.flatten().index_select(0, at.expand(size).flatten()).view(size)
 
 
+_WHOLE = (
+    "upsample_linear1d", "upsample_trilinear3d", "upsample_bicubic2d", "affine_grid_generator",
+    *(f"{kind}{rank}d" for kind in ("upsample_nearest", "_upsample_nearest_exact")
+      for rank in (1, 2, 3)),
+)  # fmt: skip
 _OURS = {
     _ATEN.cummax.default: _running_extreme("amax"),
     _ATEN.cummin.default: _running_extreme("amin"),
