@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import CHIP, capture, plan
+from modules import CHIP, agrees, capture, plan
 
 from npusmith.errors import CODES, PlanError
 from npusmith.plan import write
@@ -19,15 +19,13 @@ R = torch.randn
 I64 = torch.arange(20).reshape(4, 5)
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "remainder": (lambda x: torch.remainder(x, 2), (R(4, 5),), "plan-dtype"),
-    "floor division": (lambda x: x // 3, (R(4, 5),), "plan-unsupported-op"),
+    "next number": (lambda x: torch.nextafter(x, -x), (R(4, 5),), "plan-unsupported-op"),
     "a number out of a tensor": (lambda x: x * x.max().item(), (R(4, 5),), "plan-unsupported-op"),
     "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
-    "running count": (lambda x: (x > 0).cumsum(1), (R(4, 5),), "plan-dtype"),
+    "running product of integers": (lambda x: x.cumprod(1), (I64,), "plan-dtype"),
     "matmul": (lambda x: x @ x.T, (R(4, 5),), "plan-data-movement"),
-    "sort": (lambda x: x.sort(1)[0], (R(4, 5),), "plan-data-movement"),
-    "count": (lambda x: (x > 0).sum(), (R(4, 5),), "plan-dtype"),
-    "int32 reduction": (lambda x: x.amax(), (I64.int(),), "plan-dtype"),
+    "most frequent": (lambda x: x.mode(1)[0], (R(4, 5),), "plan-data-movement"),
+    "product of integers": (lambda x: x.prod(1), (I64.int(),), "plan-dtype"),
 }
 
 
@@ -41,20 +39,20 @@ def test_what_cannot_be_written_is_refused_by_its_code(name: str) -> None:
 
 
 def test_a_refusal_names_the_node_its_shapes_and_its_line() -> None:
-    graph = capture(lambda x: torch.remainder(x * 2, 3), R(4, 5))
+    graph = capture(lambda x: torch.nextafter(x * 2, x), R(4, 5))
     nodes = [node.model_copy(update={"source": "task.py:12 forward"}) for node in graph.nodes]
     with pytest.raises(PlanError) as caught:
         write(graph.model_copy(update={"nodes": tuple(nodes)}), "op_custom", CHIP)
     text = str(caught.value)
-    assert "aten.remainder.Scalar (remainder)" in text
+    assert "aten.nextafter.default (nextafter)" in text
     assert "mul: float32[4, 5]" in text
     assert (caught.value.place.file, caught.value.place.line) == ("task.py", 12)
 
 
 def test_a_refusal_names_every_operation_that_cannot_be_written() -> None:
     with pytest.raises(PlanError) as caught:
-        plan(lambda x: torch.remainder(x.sort(1)[0].exp(), 2), R(4, 5))
-    assert "aten.sort.default" in str(caught.value) and "aten.remainder" in str(caught.value)
+        plan(lambda x: torch.nextafter(x.mode(1)[0].exp(), x[:, 0]), R(4, 5))
+    assert "aten.mode.default" in str(caught.value) and "aten.nextafter" in str(caught.value)
     assert "aten.exp" not in caught.value.message
 
 
@@ -78,7 +76,16 @@ def test_every_code_that_is_raised_is_in_the_table() -> None:
     }
 
 
+def test_an_input_that_only_gives_sizes_is_an_input() -> None:
+    def model(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, torch.ones_like(y)
+
+    made = plan(model, R(4, 5), R(6, 7))
+    agrees(made, model, R(4, 5), R(6, 7))
+    agrees(made, model, R(2, 3), R(5, 9))
+
+
 def test_sizes_of_an_input_that_the_kernel_does_not_read_are_refused() -> None:
     with pytest.raises(PlanError) as caught:
-        plan(lambda x, y: (x + 1, torch.ones_like(y)), R(4, 5), R(6, 7))
+        plan(lambda x, y: (x + 1, torch.ones(y.shape[0], y.shape[1])), R(4, 5), R(6, 7))
     assert caught.value.code == "plan-fixed-size"
