@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Code
 from npusmith.lang.reference import reference
+from npusmith.plan.operations import APART, BY_EXPORT, core, written
 from npusmith.target.chipfile import RANGES, shared
 from npusmith.target.chips import CHIPS, DEFAULT_CHIP, Chip
 
@@ -98,7 +99,41 @@ def all_pages(group: Any) -> dict[str, str]:
         "reference.md": reference(),
         "apis.md": apis_page(_STAMP),
         "checks.md": checks_page(_STAMP),
+        "operations.md": operations_page(),
     }
+
+
+def operations_page() -> str:
+    """docs/operations.md: what the compiler writes, and what of the core opset is left."""
+    # PyTorch takes seconds to load, and no other page needs it
+    from npusmith.task.decompositions import taken_apart
+
+    more = taken_apart()
+    have, left = core(more)
+    lines = [
+        "# Operations that the compiler writes\n",
+        _STAMP,
+        "Each composes with all others: a graph that one kernel cannot hold becomes several "
+        "([plan](plan.md#partition)). What an operation does not take of types or forms, a refusal "
+        "names.\n",
+        f"Of the {len(have) + len(left)} operations of PyTorch 2.13's core ATen opset that are "
+        f"asked for here, {len(have)} are written ({len(have) / (len(have) + len(left)):.0%}). "
+        f"Not written: {_names(left)}.\n",
+        "| Family | Operations |",
+        "|---|---|",
+        *(table_row(family, _names(names)) for family, names in written().items()),
+        table_row("Taken apart at the capture by npusmith", _names(sorted(more))),
+        table_row("Core operations that torch.export takes apart", _names(BY_EXPORT)),
+        "\nNot asked for:\n",
+        "| Why | Operations |",
+        "|---|---|",
+        *(table_row(why, _names(names)) for why, names in APART.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
 
 
 def refresh(folder: Path, check: bool, group: Any) -> Reply:

@@ -205,20 +205,11 @@ def moves(why: str) -> Rule:
 
 
 _MOVES: dict[str, tuple[str, ...]] = {
-    "matrix products need the cube unit": ("mm", "bmm", "addmm", "baddbmm", "matmul", "dot", "mv"),
+    "matrix products need the cube unit": ("mm", "addmm", "baddbmm", "matmul", "dot", "mv"),
     "convolutions need the cube unit": ("convolution",),
-    "joining tensors moves data": ("stack",),
-    "splitting a tensor moves data": ("split_with_sizes", "split", "chunk", "unbind", "unfold"),
-    "indexing moves data": (
-        "index", "index_select", "embedding",
-    ),
-    "it reorders elements": ("roll", "sort", "topk", "mode"),
-    "pooling windows overlap or move data": (
-        "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
-        "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
-    ),
-    "padding moves data": ("reflection_pad2d", "replication_pad2d"),
-}  # fmt: skip
+    "it reorders elements": ("sort", "topk", "mode"),
+}
+REFUSED = frozenset(name for names in _MOVES.values() for name in names) | {"_local_scalar_dense"}
 
 # Views and constants: they move nothing, and cost nothing to make again.
 FREE = frozenset(
