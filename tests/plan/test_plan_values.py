@@ -342,6 +342,10 @@ FOUND: dict[str, tuple[Callable[..., Any], list[tuple[torch.Tensor, ...]]]] = {
         ).unfold(-3, 3, 3),
         [(R(5, 3, 34), R(5, 4, 2))],
     ),
+    "windows of more than 128 elements": (
+        lambda a: F.adaptive_max_pool2d(a.relu(), (2, 1)) + 1,
+        [(R(2, 3, 23, 14),)],
+    ),
     "a bound with a choice in it": (
         lambda a: F.max_pool1d(torch.roll(a, 5, 1), 4, 2, 0, ceil_mode=True),
         [(R(7, 7),)],

@@ -100,6 +100,14 @@ def _float(r: Reader, x: Tensor) -> Value:
     return r.floating(x)
 
 
+def _folded(r: Reader, text: str, value: Value, windows: Windows) -> Value:
+    """Alone, a window may be of any size: it is a loop inside a tile."""
+    if not windows.inner:
+        return value
+    mode = "loop" if len(r.graph.eager) == 1 else ""
+    return r.dag.make("reduce", value, text=text, axes=windows.inner, mode=mode)
+
+
 def _max_pool(rank: int) -> Rule:
     """The largest of each window, and its place in the plane: the first, or that of a NaN."""
 
@@ -113,7 +121,7 @@ def _max_pool(rank: int) -> Rule:
         planes = x.dims[len(x.dims) - rank :]
         windows = _windows(r, x, size, step, pad, spread, ceil)
         value = windows.within(r, _float(r, windows.x), r.dag.const(float("-inf")))
-        best = r.dag.reduce("max", value, windows.inner)
+        best = _folded(r, "max", value, windows)
         largest_ = Tensor(best, windows.dims, x.dtype)
         flat: Expr = ZERO
         index = _unclamped(r, windows, x, size, step, pad, spread)
@@ -123,7 +131,7 @@ def _max_pool(rank: int) -> Rule:
         hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
         hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
         hit = windows.within(r, hit, beyond)
-        where = r.dag.reduce("min", hit, windows.inner)
+        where = _folded(r, "min", hit, windows)
         return (largest_, Tensor(where, windows.dims, DType.INT64))
 
     return rule
@@ -155,7 +163,7 @@ def _avg_pool(rank: int) -> Rule:
         divisor = r.argument(6, "divisor_override")
         windows = _windows(r, x, size, step, pad, (1,) * rank, ceil)
         zero, one = r.dag.const(0.0), r.dag.const(1.0)
-        total = r.dag.reduce("sum", windows.within(r, _float(r, windows.x), zero), windows.inner)
+        total = _folded(r, "sum", windows.within(r, _float(r, windows.x), zero), windows)
         number = 1
         for each in size:
             number *= each
@@ -166,7 +174,7 @@ def _avg_pool(rank: int) -> Rule:
         elif padded:
             count = _reach(r, x, windows, size, step, pad)
         else:
-            count = r.dag.reduce("sum", windows.within(r, one, zero), windows.inner)
+            count = _folded(r, "sum", windows.within(r, one, zero), windows)
         return Tensor(r.dag.div(total, count), windows.dims, x.dtype)
 
     return rule
@@ -231,10 +239,10 @@ def _adaptive_avg(rank: int) -> Rule:
         windows = _adaptive(r, x, rank)
         zero, one = r.dag.const(0.0), r.dag.const(1.0)
         values = _ahead(r, windows, _float(r, windows.x), zero)
-        total = r.dag.reduce("sum", values, windows.inner)
+        total = _folded(r, "sum", values, windows)
         number = r.dag.count(windows.inner)
         if any(stop != ZERO for stop in windows.sizes):
-            number = r.dag.reduce("sum", _ahead(r, windows, one, zero), windows.inner)
+            number = _folded(r, "sum", _ahead(r, windows, one, zero), windows)
         return Tensor(r.dag.div(total, number), windows.dims, x.dtype)
 
     return rule
@@ -249,14 +257,14 @@ def _adaptive_max(rank: int) -> Rule:
         windows = _adaptive(r, x, rank)
         low, beyond = r.dag.const(float("-inf")), r.dag.const(float(EXACT - 1))
         value = _ahead(r, windows, _float(r, windows.x), low)
-        best = r.dag.reduce("max", value, windows.inner)
+        best = _folded(r, "max", value, windows)
         flat: Expr = ZERO
         for dim, place in zip(planes, windows.places, strict=True):
             flat = plus(times(flat, r.size(dim)), place)
         here = position(r, simple(flat))
         hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
         hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
-        where = r.dag.reduce("min", _ahead(r, windows, hit, beyond), windows.inner)
+        where = _folded(r, "min", _ahead(r, windows, hit, beyond), windows)
         return (
             Tensor(best, windows.dims, x.dtype),
             Tensor(where, windows.dims, DType.INT64),
