@@ -364,3 +364,27 @@ def test_what_random_modules_found_is_right(name: str) -> None:
 def test_a_slice_from_the_end_needs_as_many_elements() -> None:
     made = plan(lambda a: a[:, -3:-1] * 2, R(2, 9))
     assert made.spec.legal and "GE" in str(made.spec.legal) and "value=3" in str(made.spec.legal)
+
+
+def test_a_half_that_is_the_same_along_a_row_is_laid_along_it_once() -> None:
+    model = lambda a: a.repeat_interleave(3, 1)  # noqa: E731
+    x = R(7, 96).half()
+    agrees(plan(model, x), model, x)
+
+
+def test_what_one_output_stores_another_may_read() -> None:
+    def model(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        total = a.cumsum(1)
+        return total, total + 0
+
+    x = torch.arange(54).reshape(6, 9) << 40
+    agrees(plan(model, x), model, x)
+
+
+def test_an_output_that_is_an_input_has_a_kernel_where_others_are_alone() -> None:
+    def model(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return a.sort().values, b
+
+    agrees(plan(model, R(3, 5), R(2, 2)), model, R(3, 5), R(2, 2))
+    none = torch.empty(0, 9)
+    agrees(plan(lambda a: a.sort(0)[0], none), lambda a: a.sort(0)[0], none)

@@ -127,8 +127,7 @@ def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
             if first is None:
                 first = error
             else:
-                node = cutter.units[at].nodes[0]
-                others.append(f"{node.op} ({node.name})")
+                others += [f"{node.op} ({node.name})" for node in cutter.units[at].nodes[:1]]
     assert first is not None
     if others:
         also = ", ".join(dict.fromkeys(others))
@@ -152,6 +151,8 @@ class _Cutter:
         self.inputs = {item.name: item for item in graph.inputs}
         self.units = self._units()
         self.unit_of = {node.name: i for i, unit in enumerate(self.units) for node in unit.nodes}
+        if any(not self._bases([name]) & set(self.unit_of) for name in graph.outputs):
+            self.units.append(Unit(()))  # for what is an input, or a view of one
         self.readers = self._readers()
 
     def _units(self) -> list[Unit]:
@@ -235,7 +236,7 @@ class _Cutter:
     def _home(self, output: str) -> int:
         """The unit in whose part an output is stored: the last that it is a view of."""
         bases = [self.unit_of[name] for name in self._bases([output]) if name in self.unit_of]
-        return max(bases, default=0)
+        return max(bases, default=len(self.units) - 1)
 
     def _with_views(self, names: set[str], outputs: Iterable[str]) -> list[Node]:
         """The nodes and the views and constants that they, or the outputs, read."""

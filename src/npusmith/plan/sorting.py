@@ -66,7 +66,7 @@ def write_sort(graph: Graph, name: str, chip: Chip) -> Written | None:
     kept = "cols" if found.kept is None else str(found.kept)
     host = [
         f"cols = max(1, {size_text(found.dims[-1:])})",
-        f"rows = {size_text(found.dims[:-1])}",
+        f"rows = {size_text(found.dims[:-1])} if {size_text(found.dims[-1:])} > 0 else 0",
         "cores = max(1, min(rows, chip.vector_cores))",
         "rows_per_core = ceil_div(rows, cores)",
     ]

@@ -156,10 +156,10 @@ def _store_here(w: Writer, path: Path, targets: Sequence[Target]) -> None:
     for target in targets:
         reserve(w, path, target)
     ensure(w, path, [t.output.value for t in targets if not is_copy(w, t)])
-    held = dict(path[-1].buffers)
-    for target in targets:
-        path[-1].buffers.update(held)
-        store_one(w, path, target)
+    made = [(target, _made(w, path, target)) for target in targets]  # some from what others store
+    for target, buffer in made:
+        _store(w, path, target, buffer)
+    _forget_stored(w, path[-1])
 
 
 def reserve(w: Writer, path: Path, target: Target) -> None:
@@ -191,14 +191,20 @@ def is_copy(w: Writer, target: Target) -> bool:
 
 
 def store_one(w: Writer, path: Path, target: Target) -> None:
-    wide = _is_wide(w, target)
-    if is_copy(w, target):
-        buffer = load(w, path, target.output.value, Part.THROUGH)
-    else:
-        buffer = stored(w, path, target, wide)
-    span = Span(target.name, w.offset(path, target.output.groups))
-    path[-1].items.append(Store(span, View(buffer), w.count(path, wide)))
+    _store(w, path, target, _made(w, path, target))
     _forget_stored(w, path[-1])
+
+
+def _made(w: Writer, path: Path, target: Target) -> str:
+    """A buffer with an output's elements."""
+    if is_copy(w, target):
+        return load(w, path, target.output.value, Part.THROUGH)
+    return stored(w, path, target, _is_wide(w, target))
+
+
+def _store(w: Writer, path: Path, target: Target, buffer: str) -> None:
+    span = Span(target.name, w.offset(path, target.output.groups))
+    path[-1].items.append(Store(span, View(buffer), w.count(path, _is_wide(w, target))))
 
 
 def _forget_stored(w: Writer, block: Block) -> None:

@@ -614,7 +614,8 @@ def _store_each(w: Tall, path: Path, target: Target) -> None:
 def _together(w: Tall, path: Path, target: Target) -> Target:
     """The output with its rows as they stand in the tensor."""
     value, output = target.output.value, target.output
-    moved = w.space.dag.make("together", value, kind=value.kind)
+    # of all columns, also where it is one number for each row
+    moved = w.space.dag.make("fill", value, text="together", kind=value.kind)
     plain = output.dtype in (DType.FLOAT32, DType.INT32)
     w.current = value
     source = w.vector(path, value, True)
