@@ -308,6 +308,11 @@ def _points(*shape: int) -> torch.Tensor:
 
 TAKEN_APART: dict[str, Callable[..., Any]] = {
     "remainders": lambda a, b: (torch.remainder(a, b), torch.fmod(a, 2.5), a // b),
+    "remainders of large numbers": lambda a, b: (
+        torch.remainder(a * 2.0**70, 0.7),
+        torch.fmod(a * 2.0**90, -3.3),
+        torch.remainder(a, b * 0.3),
+    ),
     "angles": lambda a, b: (torch.atan2(a, b), torch.hypot(a, b), torch.copysign(a, b)),
     "gamma": lambda a, b: (torch.lgamma(a.abs() + 0.1), torch.digamma(a.abs() + 0.1)),
     "erfinv": lambda a, b: torch.erfinv(a / 20),

@@ -17,8 +17,7 @@ from npusmith.plan.integers import Span, span_of
 
 Fold = Callable[[Value], Value]  # a float32 reduction or scan of a value
 
-_DIGIT = 8  # bits of a digit: sums of 65,535 of them are exact
-_LONG_DIGIT = 11  # of 64-bit numbers: fewer digits, and sums of 8,191
+_DIGIT = 8  # bits of a digit, which is of either sign: sums of 131,071 of them are exact
 _HALF = 16
 _SPARE = 4  # the operator serves sums of so many times the terms that were captured, at least
 
@@ -33,15 +32,10 @@ def summed(dag: Dag, x: Value, fold: Fold, terms: int) -> tuple[Value, int]:
     most = (EXACT - 1) // reach
     if most >= max(_SPARE * terms, 1) or (most >= terms > 0 and reach < 1 << _DIGIT):
         return _known(dag, fold(held(dag, x, Kind.FLOAT)), (low * most, high * most)), most
-    if terms == 0:
-        bits = _HALF
-    elif x.kind is Kind.LONG and _SPARE**2 * terms < 1 << (24 - _LONG_DIGIT):
-        bits = _LONG_DIGIT
-    else:
-        bits = max(1, min(_DIGIT, 24 - (_SPARE * terms).bit_length()))
-    most = (1 << (24 - bits)) - 1
+    bits = _HALF if terms == 0 else max(2, min(_DIGIT, 25 - (_SPARE * terms).bit_length()))
+    most = (EXACT - 1) >> (bits - 1)
     total: Value = dag.const(0.0)
-    for digit, shift, reach_ in _digits(dag, x, bits):
+    for digit, shift, reach_ in _digits(dag, x, bits, True):
         part = _known(dag, fold(digit), (reach_[0] * most, reach_[1] * most))
         factor = integers.constant(dag, 1 << shift, DType.INT64)
         moved = integers.arithmetic(dag, "mul", part, factor, DType.INT64)
@@ -54,7 +48,7 @@ def extreme(dag: Dag, text: str, x: Value, fold: Fold) -> Value:
     if x.kind is Kind.FLOAT:
         return _known(dag, fold(x), span_of(dag, x))
     beyond = dag.const(-1.0 if text == "max" else float(1 << _HALF))
-    pieces = list(reversed(list(_digits(dag, x, _HALF))))
+    pieces = _digits(dag, x, _HALF, False)[::-1]
     among: Value | None = None  # where all pieces so far are those of the result
     total: Value = dag.const(0.0)
     for piece, shift, reach in pieces:
@@ -79,44 +73,49 @@ def _cut(span: Span) -> Span:
     return span if whole[0] <= span[0] and span[1] <= whole[1] else whole
 
 
-def _digits(dag: Dag, x: Value, bits: int) -> list[tuple[Value, int, Span]]:
-    """float32 digits with their places and spans, lowest first; the last one has the sign."""
+def _digits(dag: Dag, x: Value, bits: int, even: bool) -> list[tuple[Value, int, Span]]:
+    """float32 digits with their places and spans, lowest first; the last one has the sign.
+
+    `even`: the others are of either sign too, and so half as large; else they are not negative.
+    """
     if x.kind is not Kind.LONG:
-        return _digits_of_word(dag, held(dag, x, Kind.INT), bits, _size(span_of(dag, x)), True)
-    by = integers.constant(dag, 32, DType.INT64)
-    low = integers.scalar(dag, "copy", Kind.INT, x)
-    high = integers.scalar(
-        dag, "copy", Kind.INT, integers.scalar(dag, "right", Kind.LONG, x, by, by)
-    )
-    found = _digits_of_word(dag, low, bits, 32, False)
-    return found + [
-        (digit, place + 32, span)
-        for digit, place, span in _digits_of_word(dag, high, bits, 32, True)
-    ]
+        words = [(held(dag, x, Kind.INT), 0, _size(span_of(dag, x)))]
+    else:
+        by = integers.constant(dag, 32, DType.INT64)
+        high = integers.scalar(dag, "right", Kind.LONG, x, by, by)
+        words = [
+            (integers.scalar(dag, "copy", Kind.INT, item), at, 32)
+            for item, at in ((x, 0), (high, 32))
+        ]
+    found: list[tuple[Value, int, Span]] = []
+    carry: Value | None = None
+    for word, at, size in words:
+        rest = word if carry is None else dag.add(word, carry)
+        last = at == words[-1][1]
+        for place in range(0, size, bits):
+            width = min(bits, size - place)
+            half = 1 << (width - 1)
+            if last and place + bits >= size:
+                found.append((held(dag, rest, Kind.FLOAT), at + place, (-half, half - (not even))))
+                break
+            upper = _right(dag, rest, width)
+            digit = dag.sub(rest, _left(dag, upper, width))
+            if place + bits >= size:  # the sign of a lower word is a bit as any other
+                upper = dag.sub(upper, _right(dag, word, 31))
+            span = (0, 2 * half - 1)
+            if even:  # one of the upper half is a negative one, and one more above it
+                one = _right(dag, dag.shifted(digit, half), width)
+                digit, upper = dag.sub(digit, _left(dag, one, width)), dag.add(upper, one)
+                span = (-half, half - 1)
+            found.append((held(dag, digit, Kind.FLOAT), at + place, span))
+            rest = upper
+        carry = rest if even else None
+    return found
 
 
 def _size(span: Span) -> int:
     """Bits of the numbers of a span, sign included."""
     return min(32, max(abs(span[0] + 1), abs(span[1])).bit_length() + 1)
-
-
-def _digits_of_word(
-    dag: Dag, x: Value, bits: int, size: int, signed: bool
-) -> list[tuple[Value, int, Span]]:
-    """Digits of an int32 number of which `size` bits count."""
-    found: list[tuple[Value, int, Span]] = []
-    for place in range(0, size, bits):
-        own = _right(dag, x, place)
-        width = min(bits, size - place)
-        span = (0, (1 << width) - 1)
-        if place + bits < size:
-            own = dag.sub(own, _left(dag, _right(dag, x, place + bits), bits))
-        elif signed:
-            span = (-(1 << (width - 1)), (1 << (width - 1)) - 1)
-        else:  # its sign is a bit as any other
-            own = dag.sub(own, _left(dag, _right(dag, x, 31), width))
-        found.append((held(dag, own, Kind.FLOAT), place, span))
-    return found
 
 
 def _right(dag: Dag, x: Value, by: int) -> Value:

@@ -25,6 +25,7 @@ from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
 
 _FEW, _MOST = 128, 8192  # indices that an element is compared with: between others, and alone
+_PAIRS = 1 << 28  # of an element and an index: more are not served
 _INF = float("inf")
 _NONE = float(1 << 20)  # beyond every piece of an integer
 
@@ -38,6 +39,7 @@ class Hits:
     masks: tuple[Value, ...]  # all of them have to hold
     values: Value
     along: tuple[Atom, ...]  # of the indices
+    axes: tuple[Atom, ...]  # of the tensor
     place: Value  # of an index among all
 
     def where(self, value: Value, other: float) -> Value:
@@ -56,7 +58,7 @@ class Hits:
                 "plan-data-movement", f"every element is compared with {count} indices",
                 legal=f"{_FEW} indices between other operations, {_MOST} alone",
             )  # fmt: skip
-        self.r.limit(self.along, _MOST)
+        self.r.limit((*self.along, *self.axes), _PAIRS)
         mode = "loop" if alone else ""
         return self.r.dag.make(
             "reduce", self.where(value, other), text=text, axes=self.along, mode=mode
@@ -240,7 +242,7 @@ def _along(r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor) -> Hits
         picked = inside(r, place, size, picked, r.dag.const(-1.0))
     mask = r.dag.compare("eq", picked, position(r, r.index(x.dims[at])))
     taken = _held(r, _read_at(r, values, wanted) if values.dims else values, x.dtype)
-    return Hits(r, x.dtype, (mask,), taken, leaves(row), position(r, r.index(row)))
+    return Hits(r, x.dtype, (mask,), taken, leaves(row), _leaves(x.dims), position(r, r.index(row)))
 
 
 def _held(r: Reader, x: Tensor, dtype: DType) -> Value:
@@ -268,6 +270,10 @@ def _read_at(r: Reader, item: Tensor, wanted: Dims) -> Tensor:
             continue
         maps[i] = here
     return r.placed(item, wanted, maps)
+
+
+def _leaves(dims: Dims) -> tuple[Atom, ...]:
+    return tuple(leaf for dim in dims for leaf in leaves(dim))
 
 
 def _apart(dim: Dim, dims: Dims) -> bool:
@@ -305,7 +311,7 @@ def index_put(r: Reader) -> Result:
         place = plus(times(place, r.size(dim)), r.index(dim))
     row = tuple(leaf for dim in along for leaf in leaves(dim))
     stored = _held(r, values, x.dtype)
-    hits = Hits(r, x.dtype, tuple(masks), stored, row, position(r, place))
+    hits = Hits(r, x.dtype, tuple(masks), stored, row, _leaves(x.dims), position(r, place))
     combine = _summed if adds else _stored
     return Tensor(combine(hits, _held(r, x, x.dtype)), x.dims, x.dtype)
 
@@ -341,7 +347,7 @@ def _masked(r: Reader, x: Tensor, given: Sequence[Tensor], values: Tensor, adds:
     wide = Tensor(mask.value, (*mask.dims, *(one,) * (len(x.dims) - len(mask.dims))), mask.dtype)
     (x, wide), dims = r.aligned(x, wide)
     old, new = _held(r, x, x.dtype), _held(r, values, x.dtype)
-    hits = Hits(r, x.dtype, (), new, (), r.dag.const(0.0))
+    hits = Hits(r, x.dtype, (), new, (), (), r.dag.const(0.0))
     new = hits.joined("add", old, new) if adds else new
     return Tensor(hits.chosen(r.floating(wide), new, old), dims, x.dtype)
 

@@ -6,7 +6,9 @@ remainders by error-free products, angles, the gamma functions, the inverse of e
 
 from __future__ import annotations
 
+import ctypes
 import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,15 +33,16 @@ def wide(fn: Any) -> Any:
 _STEP, _STEPS, _SPLIT = 23, 6, 4097.0  # bits of a quotient, how often, and 2**12 + 1
 
 
-def _rest(x: Tensor, y: Tensor) -> Tensor:
+def _rest(x: Tensor, y: Tensor, number: float | None) -> Tensor:
     """|x| modulo |y|, exact: 23 bits of the quotient at a time, products with their errors.
 
-    A product's error is that of Dekker (1971), with halves of 12 bits.
+    A product's error is that of Dekker (1971), with halves of 12 bits. `number`: what y is, where
+    it is a number: its halves are made here, because arithmetic of constants is in float64 later.
     """
-    large = y.abs() > 2.0**100
-    scale = torch.where(large, 2.0**-24, 1.0)
-    rest, by = x.abs() * scale, y.abs() * scale
-    high = by * _SPLIT - (by * _SPLIT - by)
+    scale: Any = torch.where(y.abs() > 2.0**100, 2.0**-24, 1.0) if number is None else 1.0
+    by: Any = y.abs() * scale if number is None else abs(_single(number))
+    rest = x.abs() * scale
+    high = by * _SPLIT - (by * _SPLIT - by) if number is None else _upper_half(by)
     low = by - high
     for step in reversed(range(_STEPS)):
         factor = 2.0 ** (_STEP * step)
@@ -49,7 +52,7 @@ def _rest(x: Tensor, y: Tensor) -> Tensor:
         lower = times - upper
         product = times * own
         error = ((upper * top - product) + upper * bottom + lower * top) + lower * bottom
-        rest = torch.where((times != 0) & torch.isfinite(own), (rest - product) - error, rest)
+        rest = torch.where((times != 0) & (own < torch.inf), (rest - product) - error, rest)
     rest = torch.where(rest < 0, rest + by, rest)
     rest = torch.where(rest >= by, rest - by, rest)
     rest = torch.where(torch.isinf(x) | (y == 0) | (y != y), torch.nan, rest)
@@ -58,28 +61,42 @@ def _rest(x: Tensor, y: Tensor) -> Tensor:
 
 def _tensor(x: Any) -> Tensor:
     """Numbers as tensors that the graph makes: it may have no constants of its own here."""
-    return x if isinstance(x, Tensor) else torch.full((), x, dtype=torch.float32)
+    return x if isinstance(x, Tensor) else torch.full((), _single(x), dtype=torch.float32)
+
+
+def _single(x: float) -> float:
+    """The nearest float32."""
+    return ctypes.c_float(x).value
+
+
+def _upper_half(x: float) -> float:
+    """The upper 12 bits of a float32."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", x))
+    found: float = struct.unpack("<f", struct.pack("<I", bits & 0xFFFFF000))[0]
+    return found
 
 
 def fmod(x: Any, y: Any) -> Tensor:
+    number = None if isinstance(y, Tensor) else float(y)
     x, y = _tensor(x), _tensor(y)
-    rest = _rest(x, y)
+    rest = _rest(x, y, number)
     return torch.where(x < 0, -rest, rest)
 
 
 def remainder(x: Any, y: Any) -> Tensor:
-    rest, y = fmod(x, y), _tensor(y)
+    rest = fmod(x, y)
+    y = _tensor(y)
     return torch.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
 
 
 def divided(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     """As ATen's div_floor_floating: by way of the remainder."""
-    x, y = _tensor(x), _tensor(y)
     if rounding_mode is None:
         return torch.div(x, y)
     if rounding_mode == "trunc":
-        return torch.trunc(x / y)
+        return torch.trunc(_tensor(x) / y)
     rest = fmod(x, y)
+    x, y = _tensor(x), _tensor(y)
     off = (rest != 0) & ((y < 0) != (rest < 0))
     found = (x - rest) / y - torch.where(off, 1.0, 0.0)
     whole = torch.floor(found)
