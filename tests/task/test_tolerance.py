@@ -138,3 +138,13 @@ def test_profiles_have_names_and_others_are_refused() -> None:
     with pytest.raises(TaskError, match="tolerance-unknown"):
         check_profile("loose")
     assert rules_of("strict", DType.FLOAT32) == ("multikernelbench", "cann-bench")
+
+
+def test_what_pytorch_gives_bit_for_bit_is_never_wrong() -> None:
+    x = np.linspace(-1e4, 1e4, 6400, dtype=np.float32)
+    native = np.remainder(x, np.float32(0.7))
+    golden = np.remainder(x.astype(np.float64), 0.7)  # of another number
+    assert compare(native, native, golden, "strict").passed
+    other = native.copy()
+    other[:3000] += np.float32(0.01)
+    assert not compare(other, native, golden, "strict").passed
