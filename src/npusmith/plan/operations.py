@@ -24,6 +24,10 @@ CORE = frozenset(
         "_adaptive_avg_pool2d_backward",
         "_adaptive_avg_pool3d",
         "_cdist_forward",
+        "adaptive_avg_pool1d",
+        "avg_pool1d",
+        "resize_",
+        "sym_is_contiguous",
         "_embedding_bag",
         "_fft_c2r",
         "_fft_r2c",
@@ -189,7 +193,8 @@ APART: dict[str, tuple[str, ...]] = {
     "Fourier transforms": ("_fft_c2r", "_fft_r2c"),
     "random numbers": ("native_dropout", "rand", "randn", "randperm"),
     "sizes, which a capture has as numbers": (
-        "sym_numel", "sym_size", "sym_storage_offset", "sym_stride",
+        "resize_", "sym_is_contiguous", "sym_numel", "sym_size", "sym_storage_offset",
+        "sym_stride",
     ),
     "results whose values or sizes PyTorch leaves open": ("empty_strided", "nonzero"),
     "numbers out of tensors": ("_local_scalar_dense",),
@@ -197,8 +202,8 @@ APART: dict[str, tuple[str, ...]] = {
 
 # Taken apart by torch.export, into rows of the table.
 BY_EXPORT = (
-    "col2im", "embedding_dense_backward", "fill", "native_group_norm_backward",
-    "native_layer_norm_backward", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+    "adaptive_avg_pool1d", "col2im", "embedding_dense_backward", "fill",
+    "native_group_norm_backward", "native_layer_norm_backward", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
     "replication_pad2d", "replication_pad3d",
 )  # fmt: skip
 ALONE = ("sort", "topk")  # a kernel of their own: sorting.py
