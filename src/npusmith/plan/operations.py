@@ -203,7 +203,8 @@ APART: dict[str, tuple[str, ...]] = {
 # Taken apart by torch.export, into rows of the table.
 BY_EXPORT = (
     "adaptive_avg_pool1d", "col2im", "embedding_dense_backward", "fill",
-    "native_group_norm_backward", "native_layer_norm_backward", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+    "native_group_norm_backward", "native_layer_norm_backward",
+    "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
     "replication_pad2d", "replication_pad3d",
 )  # fmt: skip
 ALONE = ("sort", "topk")  # a kernel of their own: sorting.py
