@@ -102,7 +102,7 @@ UNARY: dict[str, Fn] = {
     "is not 0": lambda x: x != 0,
     "logical not": lambda x: torch.logical_not(x),
     "masked fill": lambda x: x.masked_fill(x > 1, 7),
-    "exp": lambda x: torch.sqrt(x.abs().float()),
+    "as floats": lambda x: x.abs().float() * 0.25 + 1.0,  # torch rounds sqrt by the processor
 }
 ON_BOOL = {
     "not",

@@ -37,9 +37,7 @@ def summed(dag: Dag, x: Value, fold: Fold, terms: int) -> tuple[Value, int]:
     total: Value = dag.const(0.0)
     for digit, shift, reach_ in _digits(dag, x, bits, True):
         part = _known(dag, fold(digit), (reach_[0] * most, reach_[1] * most))
-        factor = integers.constant(dag, 1 << shift, DType.INT64)
-        moved = integers.arithmetic(dag, "mul", part, factor, DType.INT64)
-        total = integers.arithmetic(dag, "add", total, moved, DType.INT64)
+        total = _with(dag, total, part, shift)
     return _known(dag, total, _cut((low * most, high * most))), most
 
 
@@ -54,12 +52,17 @@ def extreme(dag: Dag, text: str, x: Value, fold: Fold) -> Value:
     for piece, shift, reach in pieces:
         left = piece if among is None else dag.where(among, piece, beyond)
         best = _known(dag, fold(left), reach)
-        factor = integers.constant(dag, 1 << shift, DType.INT64)
-        moved = integers.arithmetic(dag, "mul", best, factor, DType.INT64)
-        total = integers.arithmetic(dag, "add", total, moved, DType.INT64)
+        total = _with(dag, total, best, shift)
         hit = dag.test("eq", piece, best)
         among = hit if among is None else dag.mul(among, hit)
     return _known(dag, total, span_of(dag, x))
+
+
+def _with(dag: Dag, total: Value, digit: Value, shift: int) -> Value:
+    """total + digit * 2**shift, modulo 2**64."""
+    factor = integers.constant(dag, 1 << shift, DType.INT64)
+    moved = integers.arithmetic(dag, "mul", digit, factor, DType.INT64)
+    return integers.arithmetic(dag, "add", total, moved, DType.INT64)
 
 
 def _known(dag: Dag, value: Value, span: Span) -> Value:
@@ -98,14 +101,17 @@ def _digits(dag: Dag, x: Value, bits: int, even: bool) -> list[tuple[Value, int,
             if last and place + bits >= size:
                 found.append((held(dag, rest, Kind.FLOAT), at + place, (-half, half - (not even))))
                 break
-            upper = _right(dag, rest, width)
-            digit = dag.sub(rest, _left(dag, upper, width))
+            upper = integers.shift_right(dag, rest, width)
+            digit = dag.sub(rest, integers.shift_left(dag, upper, width))
             if place + bits >= size:  # the sign of a lower word is a bit as any other
-                upper = dag.sub(upper, _right(dag, word, 31))
+                upper = dag.sub(upper, integers.shift_right(dag, word, 31))
             span = (0, 2 * half - 1)
             if even:  # one of the upper half is a negative one, and one more above it
-                one = _right(dag, dag.shifted(digit, half), width)
-                digit, upper = dag.sub(digit, _left(dag, one, width)), dag.add(upper, one)
+                one = integers.shift_right(dag, dag.shifted(digit, half), width)
+                digit, upper = (
+                    dag.sub(digit, integers.shift_left(dag, one, width)),
+                    dag.add(upper, one),
+                )
                 span = (-half, half - 1)
             found.append((held(dag, digit, Kind.FLOAT), at + place, span))
             rest = upper
@@ -116,11 +122,3 @@ def _digits(dag: Dag, x: Value, bits: int, even: bool) -> list[tuple[Value, int,
 def _size(span: Span) -> int:
     """Bits of the numbers of a span, sign included."""
     return min(32, max(abs(span[0] + 1), abs(span[1])).bit_length() + 1)
-
-
-def _right(dag: Dag, x: Value, by: int) -> Value:
-    return dag.make("shift_right", x, number=by, kind=Kind.INT) if by else x
-
-
-def _left(dag: Dag, x: Value, by: int) -> Value:
-    return dag.make("shift_left", x, number=by, kind=Kind.INT)

@@ -145,11 +145,9 @@ def _fitted(dag: Dag, value: Value, reach: Span, dtype: DType) -> Value:
         turns = dag.unary("floor", dag.scaled(moved, 0.5**bits))
         value = dag.sub(value, dag.scaled(turns, 2**bits))
     elif value.kind is Kind.INT and bits < 32:
-        up = dag.make("shift_left", value, number=32 - bits, kind=Kind.INT)
-        value = dag.make("shift_right", up, number=32 - bits, kind=Kind.INT)
+        value = shift_right(dag, shift_left(dag, value, 32 - bits), 32 - bits)
         if not signed:  # 2**bits more where it is negative
-            below = dag.make("shift_right", value, number=31, kind=Kind.INT)
-            value = dag.sub(value, dag.scaled(below, 2**bits))
+            value = dag.sub(value, dag.scaled(shift_right(dag, value, 31), 2**bits))
     return _known(dag, value, limits(dtype))
 
 
@@ -175,6 +173,16 @@ def whole(dag: Dag, value: Value, dtype: DType) -> Value:
 def scalar(dag: Dag, name: str, kind: Kind, *args: Value) -> Value:
     """An operation of the scalar unit, element by element (scalar_unit.py)."""
     return dag.make("scalar", *args, text=name, kind=kind)
+
+
+def shift_left(dag: Dag, x: Value, by: int) -> Value:
+    """An int32 value by a number of bits, modulo 2**32."""
+    return dag.make("shift_left", x, number=by, kind=Kind.INT)
+
+
+def shift_right(dag: Dag, x: Value, by: int) -> Value:
+    """An int32 value by a number of bits, rounded down."""
+    return dag.make("shift_right", x, number=by, kind=Kind.INT) if by else x
 
 
 # -------------------------------------------------------------------------------------- comparing
@@ -281,8 +289,7 @@ def _shifted_by(dag: Dag, name: str, a: Value, amount: int, dtype: DType) -> Val
     if a.kind is Kind.FLOAT:
         return _known(dag, dag.unary("floor", dag.scaled(a, 0.5**amount)), reach)
     if a.kind is Kind.INT:
-        made = dag.make("shift_right", a, number=amount, kind=Kind.INT) if amount else a
-        return _known(dag, made, reach)
+        return _known(dag, shift_right(dag, a, amount), reach)
     by = constant(dag, amount, DType.INT64)
     return _known(dag, scalar(dag, "right", Kind.LONG, a, by, by), reach)
 

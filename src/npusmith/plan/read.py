@@ -24,18 +24,19 @@ from npusmith.plan.axes import Dims, fresh
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 
-RULES: dict[str, Rule] = {
-    **views.RULES,
-    **moves.RULES,
-    **pools.RULES,
-    **interpolation.RULES,
-    **grid_samples.RULES,
-    **maps.RULES,
-    **folds.RULES,
-    **scans.RULES,
-    **scatter_maps.RULES,
-    **products.RULES,
+# A later family's rule replaces an earlier one's.
+FAMILIES: dict[str, dict[str, Rule]] = {
+    "Shapes, constants and casts": views.RULES,
+    "Elements from elsewhere": moves.RULES,
+    "Pooling windows": pools.RULES,
+    "Resizes and samples": {**interpolation.RULES, **grid_samples.RULES},
+    "Element by element": maps.RULES,
+    "Reductions, softmax and norms": folds.RULES,
+    "Scans": scans.RULES,
+    "Scatters": scatter_maps.RULES,
+    "Products of small matrices": products.RULES,
 }
+RULES: dict[str, Rule] = {name: rule for rules in FAMILIES.values() for name, rule in rules.items()}
 
 _READABLE = (
     DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.INT32, DType.INT64, DType.INT16,

@@ -1,7 +1,7 @@
 """Operations that only rename elements: reshapes, broadcasts, permutations, casts, constants.
 
-None of them moves data here; they change the axes of a dimension. What cannot be said that way is
-refused: slices, concatenations, gathers, products of matrices.
+None of them moves data here; they change the axes of a dimension. Slices, joins, paddings and
+gathers are index maps (moves.py).
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from npusmith.task.export import export_graph, warm_up
 from npusmith.task.fixed_sizes import find_fixed, find_refused
 from npusmith.task.golden import Golden
 from npusmith.task.isolated.values import take_apart
-from npusmith.task.orders import OPEN, Ordered, has_orders
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation
+from npusmith.task.sort_ties import TIES, StableSorts, has_sorts
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
@@ -124,7 +124,7 @@ class Captured(Preparation):
         self.ranks: list[TrialRecord] = []
         self.free: tuple[FreeAxes, ...] = ()
         self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
-        self.ordering = False  # whether sorts are among the operations
+        self.has_sorts = False  # whether sorts are among the operations
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
 
@@ -201,21 +201,21 @@ class Captured(Preparation):
         self._check_steady(references)
         self.stage("capturing the graph")
         self.captured = export_graph(self.model, self.base, self.path)
-        self.ordering = has_orders(self.captured.graph)
-        if self.ordering:
+        self.has_sorts = has_sorts(self.captured.graph)
+        if self.has_sorts:
             references = self._reference(self.base)
         self.notes += self.captured.notes
         self._check_capture(references)
 
     def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
         model = self.draws.models[draw] if draw else self.model
-        with Ordered() if self.ordering else nullcontext():
+        with StableSorts() if self.has_sorts else nullcontext():
             return run_model(model, inputs.args(), self.path, self.notes)
 
     def _is_open(self, inputs: Inputs, draw: int, references: list[Tensor]) -> bool:
         """Whether the outputs depend on the order of equal elements."""
         model = self.draws.models[draw]
-        with Ordered(reverse=True):
+        with StableSorts(reverse=True):
             return not _all_close(
                 references, run_model(model, inputs.args(), self.path), exact=True
             )
@@ -241,7 +241,7 @@ class Captured(Preparation):
     def _check_capture(self, references: list[Tensor]) -> None:
         with user_code(self.path, "the captured graph", "task-export"):
             module = self.captured.program.module()
-        with Ordered() if self.ordering else nullcontext():
+        with StableSorts() if self.has_sorts else nullcontext():
             found = run_model(module, self.base.args(), self.path)
         if not _all_close(references, found, exact=False):
             message = "the captured graph gives other values than the model"
@@ -472,10 +472,10 @@ class Captured(Preparation):
         if casts is not None and casts.undefined:
             self.skip(name, kind, seed, UNDEFINED, notes=tuple(notes))
             return
-        if self.ordering and (edged or kind == "edge") and self._is_open(inputs, draw, references):
-            self.skip(name, kind, seed, OPEN, notes=tuple(notes))
+        if self.has_sorts and (edged or kind == "edge") and self._is_open(inputs, draw, references):
+            self.skip(name, kind, seed, TIES, notes=tuple(notes))
             return
-        with Ordered() if self.ordering else nullcontext():
+        with StableSorts() if self.has_sorts else nullcontext():
             goldens, golden_note = self.goldens[draw].run(inputs, references)
         bounds = [] if optional else self._bounds(inputs, draw, references, goldens)
         if not optional:

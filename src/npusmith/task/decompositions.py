@@ -86,10 +86,11 @@ def _topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    return tuple(_picked(item.narrow(dim, k - 1, 1), dim, keepdim) for item in _sort(x, dim))
+    return tuple(picked(item.narrow(dim, k - 1, 1), dim, keepdim) for item in _sort(x, dim))
 
 
-def _picked(item: Tensor, dim: int, keepdim: bool) -> Tensor:
+def picked(item: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """An element of each row, as reductions give it."""
     return item if keepdim else item.squeeze(dim)
 
 
@@ -98,11 +99,17 @@ def _middle(x: Tensor, dim: int, keepdim: bool, ignored: bool) -> Any:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     values, places = _sort(x, dim)
-    numbers = (x == x).sum(dim, keepdim=True)  # they come first
+    at = middle_place(x, dim, ignored)
+    return tuple(picked(item.gather(dim, at), dim, keepdim) for item in (values, places))
+
+
+def middle_place(x: Tensor, dim: int, ignored: bool) -> Tensor:
+    """Where the median stands in sorted rows, in which NaN come last; `ignored`: are left out."""
+    numbers = (x == x).sum(dim, keepdim=True)
     middle = torch.div(torch.clamp(numbers - 1, min=0), 2, rounding_mode="floor")
-    if not ignored and x.is_floating_point():
-        middle = torch.where((x != x).any(dim, keepdim=True), numbers, middle)
-    return tuple(_picked(item.gather(dim, middle), dim, keepdim) for item in (values, places))
+    if ignored or not x.is_floating_point():
+        return middle
+    return torch.where((x != x).any(dim, keepdim=True), numbers, middle)
 
 
 def _median(x: Tensor, dim: int, keepdim: bool = False) -> Any:

@@ -21,7 +21,7 @@ def wide(fn: Any) -> Any:
 
     def rule(x: Tensor, *others: Any, **kwargs: Any) -> Any:
         tensors = [item for item in (x, *others) if isinstance(item, Tensor)]
-        dtype = torch.result_type(*((others and (x, others[0])) or (x, 1.0)))
+        dtype = torch.result_type(x, others[0] if others else 1.0)
         if not any(item.is_floating_point() for item in tensors) or dtype == torch.float64:
             return NotImplemented
         items = [item.float() if isinstance(item, Tensor) else item for item in (x, *others)]

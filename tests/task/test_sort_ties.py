@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from npusmith.task.orders import Ordered
+from npusmith.task.sort_ties import StableSorts
 
 EQUAL = torch.tensor([[2.0, 1.0, 2.0, 1.0, 3.0]])
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], list[int], list[int]]] = {
@@ -24,7 +24,7 @@ CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], list[int], list[i
 def test_equal_elements_stand_one_way_or_the_other(name: str) -> None:
     fn, first, last = CASES[name]
     for reverse, places in ((False, first), (True, last)):
-        with Ordered(reverse):
+        with StableSorts(reverse):
             assert fn(EQUAL).flatten().tolist() == places
 
 
@@ -32,7 +32,7 @@ def test_values_are_those_of_pytorch() -> None:
     x = torch.randn(4, 9)
     x[0, 3] = float("nan")
     for fn in (lambda x: x.median(1), lambda x: x.nanmedian(1), lambda x: x.topk(3, 1), torch.sort):
-        with Ordered():
+        with StableSorts():
             found = fn(x)
         assert isinstance(found, type(fn(x)))
         torch.testing.assert_close(tuple(found), tuple(fn(x)), equal_nan=True)

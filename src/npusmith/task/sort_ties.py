@@ -13,19 +13,20 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from npusmith.task.decompositions import middle_place, picked
 from npusmith.task.graph import Graph
 
-OPEN = "equal elements are put in order, which PyTorch leaves open"
+TIES = "equal elements are put in order, which PyTorch leaves open"
 _ATEN = torch.ops.aten
 _WORDS = ("sort", "topk", "kthvalue", "median", "nanmedian")
 
 
-def has_orders(graph: Graph) -> bool:
+def has_sorts(graph: Graph) -> bool:
     """Whether elements are put in an order, of which places are taken."""
     return any(node.op.split(".")[1:2] in [[word] for word in _WORDS] for node in graph.nodes)
 
 
-class Ordered(TorchDispatchMode):  # type: ignore[misc]
+class StableSorts(TorchDispatchMode):  # type: ignore[misc]
     """Sorts keep the order of equal elements; `reverse`: they turn it around."""
 
     def __init__(self, reverse: bool = False) -> None:
@@ -72,20 +73,13 @@ def _topk(
 
 def _kthvalue(at: Places, x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     places = at(x, dim, False).narrow(dim, k - 1, 1)
-    return tuple(item if keepdim else item.squeeze(dim) for item in (x.gather(dim, places), places))
+    return tuple(picked(item, dim, keepdim) for item in (x.gather(dim, places), places))
 
 
 def _median(ignored: bool) -> Callable[..., Any]:
     def rule(at: Places, x: Tensor, dim: int, keepdim: bool = False) -> Any:
-        order = at(x, dim, False)
-        numbers = (x == x).sum(dim, keepdim=True)
-        middle = (numbers - 1).clamp(min=0) // 2
-        if not ignored:
-            middle = torch.where(numbers < x.shape[dim], numbers, middle)
-        places = order.gather(dim, middle)
-        return tuple(
-            item if keepdim else item.squeeze(dim) for item in (x.gather(dim, places), places)
-        )
+        places = at(x, dim, False).gather(dim, middle_place(x, dim, ignored))
+        return tuple(picked(item, dim, keepdim) for item in (x.gather(dim, places), places))
 
     return rule
 
