@@ -50,6 +50,7 @@ from npusmith.ir.nodes import Dim, Expr, Size
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.lang import check_all, interpret
 from npusmith.lang.scalars import Scalars
+from npusmith.lower import lower, project_files
 from npusmith.plan import Plan, write
 from npusmith.plan.shrink import output_shapes
 from npusmith.target.chips import find_chip
@@ -150,6 +151,10 @@ def _outcome(module: Module) -> Outcome:
     return Outcome(module.id, "right", sets=sets)
 
 
+def _project(plan: Plan) -> None:
+    project_files(lower(plan.program, CHIP), CHIP, plan.spec)
+
+
 def _ours(do: Callable[[], Result]) -> Result:
     """What that gives; an exception that is no message of npusmith's own is a Crash."""
     try:
@@ -182,6 +187,7 @@ class Case:
         """At how many shapes the program was judged; raises Wrong at the first that it fails."""
         if errors := _ours(lambda: check_all(plan.program, CHIP)):
             raise Wrong(f"illegal program: {errors[0].code}\n{errors[0]}")
+        _ours(lambda: _project(plan))
         self._judge(plan, self.inputs)
         for shapes in self._others(plan.spec):
             try:

@@ -19,6 +19,8 @@ from torch.utils import _pytree as pytree
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
 from npusmith.ir.text import show
 from npusmith.lang import check, interpret, parse
+from npusmith.lower.host import TILING
+from npusmith.lower.served import input_conditions, output_conditions
 from npusmith.plan import Plan, write
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
@@ -52,10 +54,12 @@ def capture(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
 
 
 def plan(model: nn.Module | Callable[..., Any], *args: Tensor) -> Plan:
-    """The plan of a model; its text reads back as itself and is legal."""
+    """The plan of a model; its text reads back as itself, is legal, and says what it serves."""
     made = write(capture(model, *args), "op_custom", CHIP)
     check(made.program, CHIP)
     assert parse(show(made.program)) == made.program
+    assert input_conditions(made.spec, TILING) or made.spec.legal is None
+    assert output_conditions(made.spec, TILING) or made.spec.legal is None
     return made
 
 

@@ -114,3 +114,13 @@ def test_the_first_of_equal_elements_and_the_first_nan_are_found() -> None:
 def test_an_embedding_of_a_model_is_bound_to_its_weight() -> None:
     made = plan(nn.Embedding(9, 5), places(9, 3))
     assert [port.source.value for port in made.spec.inputs] == ["parameter", "user"]
+
+
+def test_slices_of_a_size_that_is_a_number() -> None:
+    """A condition between two numbers is none: the operator's host code has no tensor to ask."""
+
+    def corners(x: Tensor) -> Tensor:
+        return torch.cat([x[..., :2] - x[..., 2:], x[..., 1:3]], -1)
+
+    x = torch.randn(5, 4)
+    agrees(plan(corners, x), corners, x)

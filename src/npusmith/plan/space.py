@@ -329,7 +329,9 @@ def legal_sizes(
     for axes, compared, number in meaning.reader.limits:
         row = leaves(axes)
         if all(leaf in known for leaf in row):
-            yield Binary(compared, product(known[leaf] for leaf in row), Const(number))
+            size = product(known[leaf] for leaf in row)
+            if not isinstance(size, Const):  # a number of the model was compared at its capture
+                yield Binary(compared, size, Const(number))
 
 
 _NAMES = {1: ("size",), 2: ("rows", "cols"), 3: ("batch", "rows", "cols")}
