@@ -119,7 +119,7 @@ def test_an_embedding_of_a_model_is_bound_to_its_weight() -> None:
 def test_slices_of_a_size_that_is_a_number() -> None:
     """A condition between two numbers is none: the operator's host code has no tensor to ask."""
 
-    def corners(x: Tensor) -> Tensor:
+    def corners(x: torch.Tensor) -> torch.Tensor:
         return torch.cat([x[..., :2] - x[..., 2:], x[..., 1:3]], -1)
 
     x = torch.randn(5, 4)
