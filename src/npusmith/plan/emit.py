@@ -63,7 +63,7 @@ def load(w: Writer, path: Path, value: Value, part: Part) -> str:
     assert value.dtype is not None
     wide = w.space.wide(value)
     buffer = w.temp(buffer_dtype(value.dtype), wide, part, hint=w.tensors[value.text])
-    span = Span(w.tensors[value.text], w.offset(path, tuple(value.axes)))
+    span = Span(w.tensors[value.text], w.address(path, tuple(value.axes), value.index))
     _add(path, Load(View(buffer), span, w.count(path, wide)))
     return buffer
 

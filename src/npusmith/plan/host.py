@@ -59,6 +59,13 @@ class Sizes:
         self.defined.setdefault(name, value)
         return Name(name)
 
+    def named(self, value: Expr) -> Expr:
+        """A size that no group has, as a parameter of the kernel."""
+        if isinstance(value, Const):
+            return value
+        known = next((name for name, given in self.defined.items() if given == value), "")
+        return Name(known) if known else self.define(f"dim{len(self.defined)}", value)
+
     def size(self, group: int) -> Name:
         """The size of a group."""
         item = self.space.groups[group]

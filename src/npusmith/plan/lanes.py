@@ -42,6 +42,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.axes import Atom, extent, leaves
+from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.emit import buffer_dtype
@@ -68,7 +69,7 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )
-from npusmith.plan.space import Group, Input, Output, inputs_of, leaf_sizes, legal_sizes
+from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.tile_broadcasts import Broadcaster, broadcast
 from npusmith.plan.value_reads import fetch, together
@@ -153,7 +154,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     space.notes = ()
     w = Lanes(space, Sizes(space), chip)
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
-    w.known = {leaf: _named(w, expr) for leaf, expr in known.items()}
+    w.known = {leaf: w.sizes.named(expr) for leaf, expr in known.items()}
     w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast, "taken": take}
     for given in inputs:
         w.tensors[given.item.name] = given.name
@@ -167,14 +168,6 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
         targets.append(Target(made, called_))
     w.rows = [atoms_of(out.dims) for out in outputs]
     return w, targets
-
-
-def _named(w: Lanes, size: Expr) -> Expr:
-    """A size as a parameter of the kernel."""
-    if isinstance(size, Const):
-        return size
-    known = next((name for name, value in w.sizes.defined.items() if value == size), "")
-    return Name(known) if known else w.sizes.define(f"dim{len(w.sizes.defined)}", size)
 
 
 def _everything(meaning: Meaning) -> list[Value]:

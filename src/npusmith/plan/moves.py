@@ -12,7 +12,7 @@ from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.plan.axes import Dim, Dims, extent, pin
 from npusmith.plan.dag import Dag, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
-from npusmith.plan.reader import INDEX, SIZE, Reader, Result, Rule, Tensor
+from npusmith.plan.reader import INDEX, SIZE, Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.views import convert
 from npusmith.task.graph import Ref
@@ -89,8 +89,12 @@ def cut(r: Reader, x: Tensor, at: int, start: int, stop: int, step: int, size: i
 
 
 def slice_(r: Reader) -> Result:
+    return sliced(r, r.tensor(r.argument(0)))
+
+
+def sliced(r: Reader, x: Tensor) -> Tensor:
+    """The slice that the node takes, of `x`."""
     assert r.node is not None
-    x = r.tensor(r.argument(0))
     at = r.dim(r.argument(1, "dim", 0), len(x.dims))
     start, stop, step = (
         r.argument(i, name, default)
@@ -176,10 +180,11 @@ def cat(r: Reader) -> Result:
     for x in tensors:
         total = plus(total, r.size(x.dims[at]))
     new = r.axis(r.node.shape[at], simple(total))
-    return _joined(r, tensors, at, new)
+    return joined(r, tensors, at, new)
 
 
-def _joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
+def joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
+    """Tensors side by side along a dimension, which is `new` then."""
     here = r.index(new)
     start: Expr = ZERO
     value: Value | None = None
@@ -188,8 +193,10 @@ def _joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
         *(Tensor(x.value, row, x.dtype) for x, row in zip(tensors, rest, strict=True))
     )
     dims = with_dim(dims, at, new)
+    pieces: list[tuple[Tensor, Expr]] = []
     for x in tensors:
         size = r.size(x.dims[at])
+        pieces.append((Tensor(_as(r, x), with_dim(dims, at, x.dims[at]), r.dtype), start))
         place = clamp(minus(here, start), ZERO, largest(minus(size, ONE), ZERO))
         own = _as(r, r.placed(x, dims, {at: place}))
         if value is None:
@@ -200,6 +207,7 @@ def _joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
             )
         start = plus(start, size)
     assert value is not None
+    r.joined[value] = Joined(dims, at, tuple(pieces))
     return Tensor(value, dims, r.dtype)
 
 
@@ -218,7 +226,7 @@ def stack(r: Reader) -> Result:
     at = r.dim(r.argument(1, "dim", 0), len(tensors[0].dims) + 1)
     one: Dim = ()
     wider = r.apart([Tensor(x.value, (*x.dims[:at], one, *x.dims[at:]), x.dtype) for x in tensors])
-    return _joined(r, wider, at, r.axis(len(tensors)))
+    return joined(r, wider, at, r.axis(len(tensors)))
 
 
 def constant_pad(r: Reader) -> Result:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
 from npusmith.plan import (
     folds,
     grid_samples,
@@ -45,12 +46,26 @@ _READABLE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """What is stored to a part of an output. `access`: a start, and a step along each axis."""
+
+    output: int
+    tensor: Tensor
+    access: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Meaning:
     """A graph that has been read: inputs with their axes, and one Tensor for each output."""
 
     inputs: tuple[tuple[GraphInput, Dims], ...]
     outputs: tuple[Tensor, ...]
     reader: Reader
+    pieces: tuple[Piece, ...] = ()  # of the outputs, where they are not whole (accesses.py)
+
+    @property
+    def stored(self) -> tuple[Piece, ...]:
+        return self.pieces or tuple(Piece(i, out) for i, out in enumerate(self.outputs))
 
     def node(self, output: int) -> Node | None:
         """The node that an output is; None when it is an input."""

@@ -25,6 +25,7 @@ class Move(str, Enum):
     """What a node does to one dimension that no loop over axes can say."""
 
     FLIP = "runs backwards"
+    FRONT = "has one neutral element before the others"
     CUT = "lacks its last elements"
 
 
@@ -37,6 +38,7 @@ class Moved:
     move: Move
     source: Tensor  # before the move
     missing: int = 0  # elements that a cut takes off
+    number: float = 0.0  # the element in front
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,15 @@ class Tensor:
     dims: Dims
     dtype: DType
     moved: Moved | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a value is joined of along one dimension: pieces, and where each starts."""
+
+    dims: Dims
+    at: int
+    pieces: tuple[tuple[Tensor, Expr], ...]
 
 
 Result = Tensor | tuple[Tensor | None, ...]
@@ -71,6 +82,7 @@ class Reader:
     fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
     to_fix: list[Dim] = field(default_factory=list)
     elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
+    joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
 
     # ----------------------------------------------------------------------------------- refusal
 

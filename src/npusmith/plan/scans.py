@@ -12,11 +12,11 @@ from functools import partial
 
 from npusmith.ir.dtypes import DType
 from npusmith.plan import integer_folds, integers, moves
-from npusmith.plan.axes import extent, leaves
+from npusmith.plan.axes import Dim, extent, leaves
 from npusmith.plan.dag import Kind
 from npusmith.plan.reader import Move, Moved, Reader, Result, Rule, Tensor
 from npusmith.plan.views import convert
-from npusmith.task.graph import Ref
+from npusmith.task.graph import Node, Ref
 
 _NEUTRAL = {"sum": 0.0, "prod": 1.0}  # scans that have an exclusive form
 
@@ -35,21 +35,36 @@ def _scan(text: str) -> Rule:
             return Tensor(convert(r, x, r.dtype), (), r.dtype)
         at = r.dim(r.argument(1, "dim"), len(x.dims))
         moved = x.moved
+        if moved is not None and moved.move is Move.FRONT:
+            if (moved.at, moved.number) == (at, _NEUTRAL.get(text)):
+                return _behind(r, x, _scanned(r, text, moved.source, at, "forward"), at)
+            moved, x = None, replace(x, moved=None)
         plain = x if moved is None else moved.source
         turned = moved is not None and (moved.move, moved.at) == (Move.FLIP, at)
-        value = convert(r, Tensor(plain.value, plain.dims, plain.dtype), r.dtype)
-        mode = "reverse" if turned else "forward"
-        axes = leaves(plain.dims[at])
-        if r.dtype.is_float:
-            scanned = r.dag.running(text, value, axes, mode)
-        else:
-            fold = partial(r.dag.running, text, axes=axes, mode=mode)
-            scanned, most = integer_folds.summed(r.dag, value, fold, extent(axes))
-            r.limit(axes, most)
-            scanned = integers.converted(r.dag, scanned, r.dtype)
-        return _moved_alike(r, x, Tensor(scanned, plain.dims, r.dtype))
+        scanned = _scanned(r, text, plain, at, "reverse" if turned else "forward")
+        return _moved_alike(r, x, scanned)
 
     return rule
+
+
+def _scanned(r: Reader, text: str, x: Tensor, at: int, mode: str) -> Tensor:
+    value = convert(r, Tensor(x.value, x.dims, x.dtype), r.dtype)
+    axes = leaves(x.dims[at])
+    if r.dtype.is_float:
+        return Tensor(r.dag.running(text, value, axes, mode), x.dims, r.dtype)
+    fold = partial(r.dag.running, text, axes=axes, mode=mode)
+    scanned, most = integer_folds.summed(r.dag, value, fold, extent(axes))
+    r.limit(axes, most)
+    return Tensor(integers.converted(r.dag, scanned, r.dtype), x.dims, r.dtype)
+
+
+def _behind(r: Reader, x: Tensor, scanned: Tensor, at: int) -> Tensor:
+    """A scan of what stands behind a neutral element, which stays in front."""
+    assert x.moved is not None
+    front = convert(r, Tensor(r.dag.const(x.moved.number), (), DType.FLOAT32), r.dtype)
+    one: Dim = ()
+    head = Tensor(front, (one,) * len(x.dims), r.dtype)
+    return moves.joined(r, [head, scanned], at, x.dims[at])
 
 
 def _extreme(text: str) -> Rule:
@@ -111,14 +126,21 @@ def flip(r: Reader) -> Result:
 
 
 def cut(r: Reader) -> Result:
-    """A slice of everything but the last elements may be part of an exclusive scan."""
+    """A slice of everything but the last elements may be part of an exclusive scan.
+
+    One along another dimension leaves a neutral element in front of a scan where it is.
+    """
     assert r.node is not None
     x = r.tensor(r.argument(0))
-    found = moves.slice_(r)
+    found = moves.sliced(r, x)
     rank = len(x.dims)
     at = r.dim(r.argument(1, "dim", 0), rank) if rank else 0
+    if x.moved is not None and x.moved.move is Move.FRONT and found is not x:
+        if at == x.moved.at:
+            return found
+        return replace(found, moved=replace(x.moved, source=moves.sliced(r, x.moved.source)))
     start, step = r.argument(2, "start"), r.argument(4, "step", 1)
-    if found is x or start not in (None, 0) or step != 1 or not isinstance(found, Tensor):
+    if found is x or start not in (None, 0) or step != 1:
         return found
     missing = extent(x.dims[at]) - r.node.shape[at]
     return Tensor(found.value, found.dims, x.dtype, Moved(r.node, at, Move.CUT, x, missing))
@@ -135,7 +157,17 @@ def cat(r: Reader) -> Result:
             found = _exclusive(r, parts[1], at, head.value.number)
             if found is not None:
                 return found
+            if extent(parts[1].dims[at]) and parts[1].dtype is r.dtype:
+                joined = moves.cat(r)
+                assert isinstance(joined, Tensor)
+                number = float(head.value.number)
+                return replace(joined, moved=Moved(_node(r), at, Move.FRONT, parts[1], 0, number))
     return moves.cat(r)
+
+
+def _node(r: Reader) -> Node:
+    assert r.node is not None
+    return r.node
 
 
 def pad(r: Reader) -> Result:

@@ -6,22 +6,22 @@ groups of every input and output, and the expressions rewritten over groups.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NoReturn
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Binary, Const, Dim, Expr, Size
-from npusmith.ir.walk import names
-from npusmith.plan.axes import Atom, Dims, extent, leaves, sizes
+from npusmith.ir.nodes import Expr, Size
+from npusmith.plan.accesses import breaks
+from npusmith.plan.axes import Atom, Dims, leaves, sizes
+from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
 from npusmith.plan.dag import Dag, Value, quotient_of
-from npusmith.plan.index import poly, replaced, simple
 from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, check_readable
-from npusmith.plan.reader import SIZE, refusal
-from npusmith.plan.scalars import divides, product, quotient, same
+from npusmith.plan.reader import refusal
+from npusmith.plan.scalars import ONE, product
 from npusmith.plan.views import atoms_of
 from npusmith.task.graph import Graph, GraphInput, Node
 
@@ -50,6 +50,8 @@ class Output:
     shape: tuple[int, ...]  # in the captured shapes
     dtype: DType
     node: Node | None  # what made it; None for an input that is passed through
+    port: int = 0  # the graph's output that this is, or a piece of
+    access: tuple[Expr, ...] = ()  # of a piece: a start, and a step along each group
 
 
 @dataclass(slots=True)
@@ -94,7 +96,8 @@ def axes_of(space: Space, value: Value) -> frozenset[int]:
 
 def resolve(meaning: Meaning) -> Space:
     """Order the axes, merge them, and rewrite the expressions. Raises plan-transpose and others."""
-    for value in reachable([out.value for out in meaning.outputs]):
+    values = reachable([piece.tensor.value for piece in meaning.stored])
+    for value in values:
         if value.op == "at":
             reader = meaning.reader
             node = reader.origin.get(value)
@@ -102,28 +105,44 @@ def resolve(meaning: Meaning) -> Space:
     used = used_inputs(meaning)
     taken: set[str] = set()
     called = {item.name: tensor_name(item.name, taken) for item, _ in used}
-    rows = [atoms_of(dims) for _, dims in used] + [atoms_of(out.dims) for out in meaning.outputs]
-    labels = [f"input {item.name}" for item, _ in used]
-    labels += [f"output {i}" for i in range(len(meaning.outputs))]
+    cut = [value for value in values if value.op == "load" and value.index]
+    whole = _whole(values, used)
+    rows = [atoms_of(dims) for _, dims in whole] + [value.axes for value in cut]
+    labels = [f"input {item.name}" for item, _ in whole] + [f"input {v.text}" for v in cut]
+    read = len(rows)
+    rows += [atoms_of(piece.tensor.dims) for piece in meaning.stored]
+    labels += [f"output {piece.output}" for piece in meaning.stored]
     for i, row in enumerate(rows):
         if len(set(row)) != len(row):
             _refuse(
-                meaning, i - len(used), "plan-repeated-axis",
+                meaning, i - read, "plan-repeated-axis",
                 f"{labels[i]} runs along one loop in two of its dimensions",
             )  # fmt: skip
-    _check_order(meaning, rows, labels, len(used))
-    values = reachable([out.value for out in meaning.outputs])
+    _check_order(meaning, rows, labels, read)
     special = [value for value in values if value.op in ("reduce", "running", "count", "index")]
     order = _order(rows)
     loose = [leaf for value in special for leaf in leaves(value.axes) if leaf not in order]
     everything = order + list(dict.fromkeys(loose))
-    merged = _merge(everything, rows, [leaves(value.axes) for value in special])
+    reader = meaning.reader
+    apart = {pair for value in cut for pair in breaks(reader, value.axes, value.index)}
+    for piece in meaning.stored:
+        apart |= breaks(reader, atoms_of(piece.tensor.dims), piece.access)
+    merged = _merge(everything, rows, [leaves(value.axes) for value in special], apart)
     return _build(meaning, used, merged, set(order), called)
 
 
-def _refuse(meaning: Meaning, output: int, code: str, why: str) -> NoReturn:
-    """Refuse because of an output (by its number; a negative one means no output in particular)."""
-    node = meaning.node(output) if output >= 0 else None
+def _whole(
+    values: Sequence[Value], used: Sequence[tuple[GraphInput, Dims]]
+) -> list[tuple[GraphInput, Dims]]:
+    """The inputs that no load takes a slice of only."""
+    cut = {value.text for value in values if value.op == "load" and value.index}
+    cut -= {value.text for value in values if value.op == "load" and not value.index}
+    return [(item, dims) for item, dims in used if item.name not in cut]
+
+
+def _refuse(meaning: Meaning, piece: int, code: str, why: str) -> NoReturn:
+    """Refuse because of an output (by what is stored; a negative one means none in particular)."""
+    node = meaning.node(meaning.stored[piece].output) if piece >= 0 else None
     raise refusal(meaning.reader.graph, node, code, why)
 
 
@@ -144,7 +163,7 @@ def _check_order(
 
 
 def used_inputs(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
-    values = reachable([out.value for out in meaning.outputs])
+    values = reachable([piece.tensor.value for piece in meaning.stored])
     used = inputs_of(meaning, {value.text for value in values if value.op == "load"})
     for item, _ in used:
         check_readable(item)
@@ -205,8 +224,9 @@ def _merge(
     order: Sequence[Atom],
     rows: Sequence[tuple[Atom, ...]],
     special: Sequence[tuple[Atom, ...]],
+    apart: Collection[tuple[Atom, Atom]],
 ) -> list[tuple[Atom, ...]]:
-    """Neighbours with the same appearances become one group."""
+    """Neighbours with the same appearances become one group, but for those that are apart."""
     sets = [frozenset(row) for row in (*rows, *special)]
 
     def mark(leaf: Atom) -> tuple[bool, ...]:
@@ -214,124 +234,12 @@ def _merge(
 
     merged: list[tuple[Atom, ...]] = []
     for leaf in order:
-        if merged and mark(merged[-1][-1]) == mark(leaf):
+        before = merged[-1][-1] if merged else leaf
+        if merged and mark(before) == mark(leaf) and (before, leaf) not in apart:
             merged[-1] = (*merged[-1], leaf)
         else:
             merged.append((leaf,))
     return merged
-
-
-# ------------------------------------------------------------------------------------------ sizes
-
-
-def leaf_sizes(
-    meaning: Meaning,
-    used: Sequence[tuple[GraphInput, Dims]],
-    called: dict[str, str],
-    wanted: Iterable[Atom],
-) -> dict[Atom, Expr]:
-    """Each axis as an expression over input shapes: a dimension, a part of one, or a number."""
-    known: dict[Atom, Expr] = {}
-    whole = [
-        (leaves(dim), Dim(called[item.name], i))
-        for item, dims in sorted(used, key=lambda pair: pair[0].kind != "user")
-        for i, dim in enumerate(dims)
-    ]
-    for row, size in whole:
-        if len(row) == 1:
-            known.setdefault(row[0], size)
-    pending = [leaf for leaf in dict.fromkeys(wanted) if leaf not in known]
-    for leaf in [leaf for leaf in pending if leaf.model]:
-        known[leaf] = Const(leaf.size)
-    for leaf in dict.fromkeys([*known, *pending]):
-        if leaf.fixed:
-            known[leaf] = Const(leaf.size)
-    for row, size in whole:
-        _divide(row, size, known)
-    for atom, formula in meaning.reader.sized:
-        size_of = sized(meaning, known, formula)
-        if size_of is not None:
-            _divide(leaves((atom,)), size_of, known)
-    for leaf in pending:
-        if leaf not in known:
-            known[leaf] = _matching(leaf, whole) or Const(leaf.size)
-    return known
-
-
-def _divide(row: tuple[Atom, ...], size: Expr, known: dict[Atom, Expr]) -> None:
-    """The one axis of a row that is not known yet."""
-    missing = [leaf for leaf in row if leaf not in known]
-    if len(missing) == 1:
-        others = product(known[leaf] for leaf in row if leaf is not missing[0])
-        known[missing[0]] = quotient(size, others)
-
-
-def sized(meaning: Meaning, known: Mapping[Atom, Expr], expr: Expr) -> Expr | None:
-    """An expression over sizes of axes as one over input shapes; None where one is not known."""
-    atoms = meaning.reader.atoms
-
-    def size(name: str) -> Expr | None:
-        row = leaves((atoms[int(name.removeprefix(SIZE))],))
-        return product(known[leaf] for leaf in row)
-
-    rows = [leaves((atoms[int(name.removeprefix(SIZE))],)) for name in names(expr)]
-    if any(leaf not in known for row in rows for leaf in row):
-        return None
-    return simple(replaced(expr, size))
-
-
-def _matching(leaf: Atom, whole: Sequence[tuple[tuple[Atom, ...], Expr]]) -> Expr | None:
-    """`expand_as(x)` leaves a number in the graph: the first input dimension of this size."""
-    same = [size for row, size in whole if leaf.free and extent(row) == leaf.size and row]
-    return same[0] if same else None
-
-
-def _size_notes(used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]) -> list[str]:
-    """Say which dimensions the program takes a number of the model's into."""
-    notes = []
-    for item, dims in used:
-        for i, dim in enumerate(dims):
-            row = leaves(dim)
-            numbers = [str(leaf.size) for leaf in row if isinstance(known[leaf], Const)]
-            if numbers:
-                notes.append(f"{item.name}.shape[{i}] is split by {' * '.join(numbers)}")
-            if dim and not row:
-                notes.append(f"{item.name}.shape[{i}] is 1 in every shape that the kernel serves")
-    return notes
-
-
-def legal_sizes(
-    meaning: Meaning,
-    used: Sequence[tuple[GraphInput, Dims]],
-    called: dict[str, str],
-    known: dict[Atom, Expr],
-) -> Iterator[Expr]:
-    """A comparison for every dimension of an input that may not have any size."""
-    for item, dims in used:
-        for i, dim in enumerate(dims):
-            own, row = Dim(called[item.name], i), leaves(dim)
-            if own in (known[leaf] for leaf in row) and len(row) == 1:
-                continue
-            parts = [product(known[leaf] for leaf in row if leaf is not part) for part in row]
-            split = next(
-                (rest for part, rest in zip(row, parts, strict=True)
-                 if known[part] == quotient(own, rest)), None,
-            )  # fmt: skip
-            if split is None:
-                yield same(own, product(known[leaf] for leaf in row))
-            else:
-                yield divides(split, own)
-    for atom, formula in meaning.reader.sized:
-        row = leaves((atom,))
-        wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
-        if wanted is not None and poly(product(known[leaf] for leaf in row)) != poly(wanted):
-            yield same(product(known[leaf] for leaf in row), wanted)
-    for axes, compared, number in meaning.reader.limits:
-        row = leaves(axes)
-        if all(leaf in known for leaf in row):
-            size = product(known[leaf] for leaf in row)
-            if not isinstance(size, Const):  # a number of the model was compared at its capture
-                yield Binary(compared, size, Const(number))
 
 
 _NAMES = {1: ("size",), 2: ("rows", "cols"), 3: ("batch", "rows", "cols")}
@@ -364,6 +272,8 @@ def _build(
     called: dict[str, str],
 ) -> Space:
     wanted = [leaf for row in merged for leaf in row]
+    if meaning.pieces:
+        wanted += [leaf for atom in meaning.reader.atoms for leaf in leaves((atom,))]
     known = leaf_sizes(
         meaning, used, called, wanted + [a for out in meaning.outputs for a in atoms_of(out.dims)]
     )
@@ -373,22 +283,26 @@ def _build(
         Group(i, names[i], _group_size(row, used, called, known)) for i, row in enumerate(merged)
     )
     number = {leaf: i for i, row in enumerate(merged) for leaf in row}
+    whole = [item for item, _ in _whole(reachable([p.tensor.value for p in meaning.stored]), used)]
     inputs = tuple(
-        Input(item, called[item.name], _numbers(atoms_of(dims), number)) for item, dims in used
+        Input(item, called[item.name], _numbers(atoms_of(dims), number) if item in whole else ())
+        for item, dims in used
     )
     by_name = {item.item.name: item.groups for item in inputs}
     space = Space(groups, inputs, (), len(real) - 1, Dag(), meaning.reader.graph)
-    rewriter = Rewriter(space, by_name, number)
+    rewriter = Rewriter(space, by_name, number, lambda expr: sized(meaning, known, expr))
     outputs = []
-    for i, out in enumerate(meaning.outputs):
+    for i, piece in enumerate(meaning.stored):
+        out, node = meaning.outputs[piece.output], meaning.node(piece.output)
         dims = tuple(product(known[leaf] for leaf in leaves(dim)) for dim in out.dims)
-        value = rewriter.rewrite(out.value)
-        row = _numbers(atoms_of(out.dims), number)
-        outputs.append(Output(value, row, dims, sizes(out.dims), out.dtype, meaning.node(i)))
+        value, axes = rewriter.rewrite(piece.tensor.value), atoms_of(piece.tensor.dims)
+        row, access = _numbers(axes, number), rewriter.access(axes, piece.access)
+        shape = sizes(out.dims)
+        outputs.append(Output(value, row, dims, shape, out.dtype, node, piece.output, access))
         if not space.axes(value) <= set(row):
             _refuse(meaning, i, "plan-reshape", "an axis that it differs along is lost")
     space.outputs = tuple(outputs)
-    space.notes = tuple(_size_notes(used, known))
+    space.notes = tuple(size_notes(used, known))
     space.legal = tuple(legal_sizes(meaning, used, called, known))
     origin = meaning.reader.origin
     space.origin = {new: origin[old] for old, new in rewriter.done.items() if old in origin}
@@ -415,7 +329,19 @@ class Rewriter:
     space: Space
     inputs: dict[str, tuple[int, ...]]
     number: dict[Atom, int]
+    sized: Callable[[Expr], Expr | None]  # sizes of axes, over input shapes
     done: dict[Value, Value] = field(default_factory=dict)
+
+    def access(self, axes: tuple[Atom, ...], access: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """A start, and a step along each group, over input shapes."""
+        if not access:
+            return ()
+        last = {self.number[leaf]: step for leaf, step in zip(axes, access[1:], strict=True)}
+        found = [self.sized(expr) for expr in (access[0], *last.values())]
+        result = tuple(expr for expr in found if expr is not None)
+        if len(result) < len(found) or last.get(self.space.last, ONE) != ONE:
+            raise PlanError("plan-data-movement", "elements of a slice do not lie side by side")
+        return result
 
     def rewrite(self, root: Value) -> Value:
         for value in reachable([root]):
@@ -427,8 +353,11 @@ class Rewriter:
         dag = self.space.dag
         args = tuple(self.done[arg] for arg in value.args)
         if value.op == "load":
-            axes = self.inputs[value.text]
-            return dag.make("load", text=value.text, axes=axes, dtype=value.dtype, kind=value.kind)
+            axes = _numbers(value.axes, self.number) if value.index else self.inputs[value.text]
+            return dag.make(
+                "load", text=value.text, axes=axes, dtype=value.dtype, kind=value.kind,
+                index=self.access(value.axes, value.index),
+            )  # fmt: skip
         axes = tuple(sorted({self.number[leaf] for leaf in leaves(value.axes)}))
         if value.op == "reduce":
             return self._reduce(value, args[0], axes)

@@ -59,10 +59,10 @@ def ports(space: Space, targets: Sequence[Target]) -> tuple[tuple[Port, ...], tu
         )
         for item in space.inputs
     )
-    outputs = tuple(
-        Port(t.name, t.output.dtype, t.output.shape, dims=t.output.dims) for t in targets
-    )
-    return inputs, outputs
+    outputs = {
+        t.name: Port(t.name, t.output.dtype, t.output.shape, dims=t.output.dims) for t in targets
+    }
+    return inputs, tuple(outputs.values())
 
 
 def store_all(w: Writer, root: Path, targets: Sequence[Target]) -> None:
@@ -203,7 +203,7 @@ def _made(w: Writer, path: Path, target: Target) -> str:
 
 
 def _store(w: Writer, path: Path, target: Target, buffer: str) -> None:
-    span = Span(target.name, w.offset(path, target.output.groups))
+    span = Span(target.name, w.address(path, target.output.groups, target.output.access))
     path[-1].items.append(Store(span, View(buffer), w.count(path, _is_wide(w, target))))
 
 

@@ -15,9 +15,9 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
+from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
 from npusmith.plan.formula import explained, formula
-from npusmith.plan.fronts import write_front
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER, write_lanes
 from npusmith.plan.names import tensor_name
@@ -25,7 +25,7 @@ from npusmith.plan.pack import Packed, pack
 from npusmith.plan.picks import write_picks
 from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.quicker import with_quicker
-from npusmith.plan.read import read
+from npusmith.plan.read import Meaning, read
 from npusmith.plan.scatters import write_scatter
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
@@ -39,6 +39,7 @@ from npusmith.task.graph import Graph
 _MOVED = ("plan-data-movement", "plan-transpose", "plan-repeated-axis", "plan-reshape")
 
 
+_ROW = 512  # elements of a row of slices: shorter ones are copied first, and packed into tiles
 _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one by one
 
 
@@ -66,7 +67,7 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
     ordered = write_sort(graph, name, chip)
     if ordered is not None:
         return Plan(*ordered, searched=False)
-    for write_moves in (write_picks, write_scatter, write_front):
+    for write_moves in (write_picks, write_scatter):
         with contextlib.suppress(PlanError):
             moved = write_moves(graph, name, chip)
             if moved is not None:
@@ -77,9 +78,27 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
     except PlanError as error:
         if error.code not in _MOVED:
             raise
-        return Plan(*write_lanes(meaning, name, chip), searched=False)
+        return _moved(meaning, name, chip)
     if not space.outputs:
         raise PlanError("plan-no-output", "the graph has no output")
+    return _looped(meaning, space, name, chip)
+
+
+def _moved(meaning: Meaning, name: str, chip: Chip) -> Plan:
+    """Elements that move: tiles that read them where index maps say, or loops over slices."""
+    try:
+        return Plan(*write_lanes(meaning, name, chip), searched=False)
+    except PlanError:
+        with contextlib.suppress(PlanError):
+            space = resolve(accessed(meaning))
+            scanned = any(value.op == "running" for value in space.origin)
+            if scanned or Writer(space, Sizes(space), chip).row_size >= _ROW:
+                return _looped(None, space, name, chip)
+        raise
+
+
+def _looped(meaning: Meaning | None, space: Space, name: str, chip: Chip) -> Plan:
+    """Loops over axes. `meaning`: where nothing is a slice, rows may be packed into tiles."""
     w = Writer(space, Sizes(space), chip)
     targets = _name_tensors(w)
     spec, outputs = _spec(space, targets, name), [target.name for target in targets]
@@ -97,10 +116,18 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
         return _program(w, name, packed(chip), _tensors(w, targets), targets)
 
     def many_rows() -> Plan | None:
+        assert meaning is not None
         with contextlib.suppress(PlanError):  # too many buffers, where tiles are needed for more
             return Plan(*write_lanes(meaning, name, chip), searched=False)
         return None
 
+    def alone() -> Plan:
+        whole = packed(chip)
+        program = _program(w, name, whole, _tensors(w, targets), targets)
+        return Plan(program, spec, _notes(space, w, whole))
+
+    if meaning is None:
+        return alone()
     short = _short(w)
     tiny = w.row_size < _BLOCK
     if short and tiny and (plan := many_rows()) is not None:
@@ -110,9 +137,7 @@ def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
         return Plan(quick[0], spec, (*space.notes, quick[1]))
     if short and not tiny and (plan := many_rows()) is not None:
         return plan
-    whole = packed(chip)
-    program = _program(w, name, whole, _tensors(w, targets), targets)
-    return Plan(program, spec, _notes(space, w, whole))
+    return alone()
 
 
 def _short(w: Writer) -> bool:
@@ -133,10 +158,9 @@ def _name_tensors(w: Writer) -> list[Target]:
         w.tensors[item.item.name] = item.name
     used = set(w.tensors.values())
     outputs = w.space.outputs
-    return [
-        Target(output, tensor_name("y" if len(outputs) == 1 else f"y{i}", used))
-        for i, output in enumerate(outputs)
-    ]
+    last = outputs[-1].port
+    names_ = {i: tensor_name(f"y{i}" if last else "y", used) for i in range(last + 1)}
+    return [Target(output, names_[output.port]) for output in outputs]
 
 
 def _taken(w: Writer, tensors: Iterable[Tensor]) -> set[str]:
@@ -152,7 +176,8 @@ def _tensors(w: Writer, targets: list[Target]) -> tuple[Tensor, ...]:
         Tensor(w.tensors[item.item.name], item.item.dtype, TensorRole.INPUT)
         for item in w.space.inputs
     ]
-    outputs = [Tensor(t.name, t.output.dtype, TensorRole.OUTPUT) for t in targets]
+    made = {t.name: t.output.dtype for t in targets}
+    outputs = [Tensor(each, dtype, TensorRole.OUTPUT) for each, dtype in made.items()]
     work = [Tensor(name, DType.FLOAT32, TensorRole.SCRATCH) for name in w.sizes.scratch]
     return (*inputs, *outputs, *work)
 

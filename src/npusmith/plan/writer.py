@@ -162,6 +162,16 @@ class Writer:
             at += len(part)
         return result
 
+    def address(self, path: Path, groups: tuple[int, ...], access: tuple[Expr, ...]) -> Expr:
+        """The same in a slice: its start, and the step along each group. Empty: all of a tensor."""
+        if not access:
+            return self.offset(path, groups)
+        start, *steps = (self.sizes.named(expr) for expr in access)
+        result: Expr = ZERO
+        for group, step in zip(groups, steps, strict=True):
+            result = plus(result, times(self.index(path, group), step))
+        return plus(result, start)
+
     def _run(self, path: Path, groups: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
         """The groups at the front that one variable runs along, and its name."""
         for block in path:

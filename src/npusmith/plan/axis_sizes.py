@@ -1,0 +1,124 @@
+"""Axes as expressions over input shapes: how long each is, and which shapes are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from npusmith.ir.nodes import Binary, Const, Dim, Expr
+from npusmith.ir.walk import names
+from npusmith.plan.axes import Atom, Dims, extent, leaves
+from npusmith.plan.index import poly, replaced, simple
+from npusmith.plan.read import Meaning
+from npusmith.plan.reader import SIZE
+from npusmith.plan.scalars import divides, product, quotient, same
+from npusmith.task.graph import GraphInput
+
+
+def leaf_sizes(
+    meaning: Meaning,
+    used: Sequence[tuple[GraphInput, Dims]],
+    called: dict[str, str],
+    wanted: Iterable[Atom],
+) -> dict[Atom, Expr]:
+    """Each axis as an expression over input shapes: a dimension, a part of one, or a number."""
+    known: dict[Atom, Expr] = {}
+    whole = [
+        (leaves(dim), Dim(called[item.name], i))
+        for item, dims in sorted(used, key=lambda pair: pair[0].kind != "user")
+        for i, dim in enumerate(dims)
+    ]
+    for row, size in whole:
+        if len(row) == 1:
+            known.setdefault(row[0], size)
+    pending = [leaf for leaf in dict.fromkeys(wanted) if leaf not in known]
+    for leaf in [leaf for leaf in pending if leaf.model]:
+        known[leaf] = Const(leaf.size)
+    for leaf in dict.fromkeys([*known, *pending]):
+        if leaf.fixed:
+            known[leaf] = Const(leaf.size)
+    for row, size in whole:
+        _divide(row, size, known)
+    for atom, formula in meaning.reader.sized:
+        size_of = sized(meaning, known, formula)
+        if size_of is not None:
+            _divide(leaves((atom,)), size_of, known)
+    for leaf in pending:
+        if leaf not in known:
+            known[leaf] = _matching(leaf, whole) or Const(leaf.size)
+    return known
+
+
+def _divide(row: tuple[Atom, ...], size: Expr, known: dict[Atom, Expr]) -> None:
+    """The one axis of a row that is not known yet."""
+    missing = [leaf for leaf in row if leaf not in known]
+    if len(missing) == 1:
+        others = product(known[leaf] for leaf in row if leaf is not missing[0])
+        known[missing[0]] = quotient(size, others)
+
+
+def sized(meaning: Meaning, known: Mapping[Atom, Expr], expr: Expr) -> Expr | None:
+    """An expression over sizes of axes as one over input shapes; None where one is not known."""
+    atoms = meaning.reader.atoms
+
+    def size(name: str) -> Expr | None:
+        row = leaves((atoms[int(name.removeprefix(SIZE))],))
+        return product(known[leaf] for leaf in row)
+
+    rows = [leaves((atoms[int(name.removeprefix(SIZE))],)) for name in names(expr)]
+    if any(leaf not in known for row in rows for leaf in row):
+        return None
+    return simple(replaced(expr, size))
+
+
+def _matching(leaf: Atom, whole: Sequence[tuple[tuple[Atom, ...], Expr]]) -> Expr | None:
+    """`expand_as(x)` leaves a number in the graph: the first input dimension of this size."""
+    same = [size for row, size in whole if leaf.free and extent(row) == leaf.size and row]
+    return same[0] if same else None
+
+
+def size_notes(used: Sequence[tuple[GraphInput, Dims]], known: dict[Atom, Expr]) -> list[str]:
+    """Say which dimensions the program takes a number of the model's into."""
+    notes = []
+    for item, dims in used:
+        for i, dim in enumerate(dims):
+            row = leaves(dim)
+            numbers = [str(leaf.size) for leaf in row if isinstance(known[leaf], Const)]
+            if numbers:
+                notes.append(f"{item.name}.shape[{i}] is split by {' * '.join(numbers)}")
+            if dim and not row:
+                notes.append(f"{item.name}.shape[{i}] is 1 in every shape that the kernel serves")
+    return notes
+
+
+def legal_sizes(
+    meaning: Meaning,
+    used: Sequence[tuple[GraphInput, Dims]],
+    called: dict[str, str],
+    known: dict[Atom, Expr],
+) -> Iterator[Expr]:
+    """A comparison for every dimension of an input that may not have any size."""
+    for item, dims in used:
+        for i, dim in enumerate(dims):
+            own, row = Dim(called[item.name], i), leaves(dim)
+            if own in (known[leaf] for leaf in row) and len(row) == 1:
+                continue
+            parts = [product(known[leaf] for leaf in row if leaf is not part) for part in row]
+            split = next(
+                (rest for part, rest in zip(row, parts, strict=True)
+                 if known[part] == quotient(own, rest)), None,
+            )  # fmt: skip
+            if split is None:
+                yield same(own, product(known[leaf] for leaf in row))
+            else:
+                yield divides(split, own)
+    for atom, formula in meaning.reader.sized:
+        row = leaves((atom,))
+        wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
+        if wanted is not None and poly(product(known[leaf] for leaf in row)) != poly(wanted):
+            yield same(product(known[leaf] for leaf in row), wanted)
+    for axes, compared, number in meaning.reader.limits:
+        row = leaves(axes)
+        if all(leaf in known for leaf in row):
+            size = product(known[leaf] for leaf in row)
+            if not isinstance(size, Const):  # a number of the model was compared at its capture
+                yield Binary(compared, size, Const(number))
