@@ -676,6 +676,24 @@ _PLAN: list[Code] = _rows(
         "a program that ends within a minute when nothing is computed",
         "generate with --no-search, and look at what the run said",
     ),
+    (
+        "plan-schedule",
+        "A schedule decides something that this program does not have, or not in this way.",
+        "decisions and values that the writer has for the module",
+        "leave the decision out, and the writer makes it; result.json has all of them",
+    ),
+    (
+        "plan-schedule-file",
+        "A file of a schedule cannot be read.",
+        "JSON with graph, chip and schedule, or a result.json of npusmith generate",
+        "take the file from an output folder of npusmith generate",
+    ),
+    (
+        "plan-schedule-task",
+        "The schedule was made for another task or another chip.",
+        "a schedule of the same operations at the same shapes, for the same chip",
+        "generate without --schedule, and keep the result.json of that",
+    ),
 )
 
 # --- twin: building a project, and what a kernel did wrong when it ran ----------------------------

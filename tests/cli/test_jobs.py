@@ -110,6 +110,29 @@ def test_the_search_is_told_evaluation_by_evaluation(place: Path) -> None:
     assert "best of" in kept["provenance"]["notes"][-1]
 
 
+def test_a_schedule_is_replayed_and_one_of_another_task_is_refused(place: Path) -> None:
+    result = json.loads(Path(place, "out/twice/result.json").read_text())
+    assert set(result["provenance"]["schedule"]) == {"graph", "chip", "schedule"}
+    changed = result["provenance"]["schedule"]
+    changed["schedule"] |= {"tile": 256, "cores": 3}
+    (place / "schedule.json").write_text(json.dumps(changed))
+    replay = ("--schedule", "schedule.json", "--out", "replayed")
+    done = call("generate", "twice.py", *replay, cwd=place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "schedule   loops; tile 256; at most 3 cores" in done.stdout
+    program = next(Path(place, "replayed").glob("*.tile.py")).read_text()
+    assert "min(chip.vector_cores, 3)" in program
+
+    again = ("--schedule", "replayed/result.json", "--out", "again")
+    assert call("generate", "twice.py", *again, cwd=place).returncode == 0
+    assert next(Path(place, "again").glob("*.tile.py")).read_text() == program
+
+    (place / "thrice.py").write_text(TASK.replace("* 2.0", "* 3.0"))
+    done = call("generate", "thrice.py", *replay, cwd=place)
+    assert done.returncode != 0
+    assert "error[plan-schedule-task]" in done.stderr + done.stdout
+
+
 def test_generate_again_replaces_its_own_result(place: Path) -> None:
     (place / "out" / "twice" / "mark").write_text("of the first run")
     done = call("generate", "twice.py", "--no-search", cwd=place)

@@ -16,6 +16,7 @@ from npusmith.cli.options import (
     Json,
     NoSearch,
     Notes,
+    ScheduleFile,
     Search,
     Seed,
     Shuffle,
@@ -49,6 +50,7 @@ def generate(
     time: Timed = False,
     search: Search = 16,
     no_search: NoSearch = False,
+    schedule: ScheduleFile = None,
     model: agent.ModelName = "",
     base_url: agent.BaseUrl = "",
     key_env: agent.KeyName = "NPUSMITH_API_KEY",
@@ -95,13 +97,16 @@ def generate(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
-        from npusmith.writers.plan import PlanWriter
+        from npusmith.writers.plan import PlanWriter, read_schedule
 
         if writer is Writer.AGENT:
             place = journal or folder.with_name(f"{folder.name}-journal")
             author = agent.open_agent(row, tolerance, asked, place, resume, steps)
         else:
-            author = PlanWriter(row, search=0 if no_search else search, step=steps.step)
+            author = PlanWriter(
+                row, search=0 if no_search else search, step=steps.step,
+                schedule=None if schedule is None else read_schedule(schedule),
+            )  # fmt: skip
         verdict = pipeline.generate(
             task, folder, row, tolerance, steps, writer=author, seed=seed, timed=time or optimise
         )

@@ -89,6 +89,14 @@ Search = Annotated[
 NoSearch = Annotated[
     bool, typer.Option("--no-search", help="Keep the schedule that the writer chose at once.")
 ]
+ScheduleFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--schedule", metavar="FILE",
+        help="Write the kernel with this schedule instead of a search: a result.json of npusmith "
+        "generate, or its part provenance.schedule (writer plan).",
+    ),
+]  # fmt: skip
 Attrs = Annotated[
     list[str] | None,
     typer.Option(

@@ -37,6 +37,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
+    _show_schedule(screen, verdict)
     _show_device(screen, verdict)
     for step in ladder(verdict):
         _show_step(screen, step)
@@ -47,6 +48,13 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
+
+
+def _show_schedule(screen: Screen, verdict: Verdict) -> None:
+    if (found := verdict.provenance.get("schedule")) is not None:
+        from npusmith.plan.schedule import SavedSchedule
+
+        screen.pair("schedule", str(SavedSchedule.model_validate(found).schedule))
 
 
 def _show_device(screen: Screen, verdict: Verdict) -> None:

@@ -1,4 +1,6 @@
-"""Whether fewer lines than cores are worth being cut into chunks: an estimate at captured sizes.
+"""How cores share the lines of a pass: dealt whole, cut into chunks, or all cores on one line.
+
+Fewer lines than cores are worth being cut into chunks by an estimate at captured sizes.
 
 Cutting costs a wait of all cores for each phase, a scan reads its operand once more, and what the
 chunks come to has to be joined. The sizes decide the schedule only: the program is right for all of
@@ -16,7 +18,8 @@ from npusmith.plan.host import LEAST_TILE
 from npusmith.plan.late import Form, find_late
 from npusmith.plan.passes import Work
 from npusmith.plan.relay import FOLDS, levels_of
-from npusmith.plan.together import far_apart
+from npusmith.plan.schedule import Lines
+from npusmith.plan.together import are_long, can_be_together, far_apart
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
 
@@ -60,20 +63,60 @@ class Job:
         return us if self.stays(chip) else (self.passes + 1) * us * _PUSHED
 
 
-def idle(w: Writer, work: Work, inner: Sequence[Value], stored: frozenset[int]) -> Cut | None:
-    """How to cut lines, or None where they keep cores busy. `stored`: what outputs run along."""
+def share_lines(
+    w: Writer, work: Work, inner: Sequence[Value], stored: frozenset[int]
+) -> tuple[Lines, Cut | None]:
+    """How cores share the lines of a pass, and how these are cut, where they are.
+
+    `stored`: groups that outputs run along.
+    """
     group = _common(w, work, inner)
-    if group is None:
-        return None
-    levels = levels_of(w, inner)
-    phases = max(levels.values())
-    along = int(group in stored)
+    levels = levels_of(w, inner) if group is not None else {}
+    job = None if group is None else _whole(w, work, group, inner, levels, stored)
+    chunks = 0 if group is None or job is None else _chunks(w, group, job)
+    legal, worth, own = [Lines.DEALT], [Lines.DEALT], Lines.DEALT
+    if group is not None and job is not None and chunks > 1:
+        legal.append(Lines.CHUNKED)
+        worth.append(Lines.CHUNKED)
+        if _pays(w, work, group, job, chunks, levels, stored):
+            own = Lines.CHUNKED
+    if can_be_together(w, work, inner):
+        legal.append(Lines.TOGETHER)
+        worth += [Lines.TOGETHER] * are_long(w, inner)
+        if far_apart(w, work, inner):
+            own = Lines.TOGETHER
+    lines = w.decisions.lines(own, legal, worth)
+    if lines is not Lines.CHUNKED or group is None:
+        return lines, None
+    return lines, cut_lines(w.sizes, work.dealt, group)
+
+
+def _whole(
+    w: Writer,
+    work: Work,
+    group: int,
+    inner: Sequence[Value],
+    levels: Mapping[Value, int],
+    stored: frozenset[int],
+) -> Job:
+    """The lines as they are."""
     scans = sum(value.op == "running" for value in inner)
-    dealt = _job(w, work, group, _folds(w, levels) + along or 1, scans, _tile(w, work, group))
-    whole = _job(w, work, group, phases + along, scans, _TILE)
-    chunks = _chunks(w, group, whole)
-    if chunks < 2 or far_apart(w, work, inner):
-        return None
+    return _job(w, work, group, max(levels.values()) + (group in stored), scans, _TILE)
+
+
+def _pays(
+    w: Writer,
+    work: Work,
+    group: int,
+    whole: Job,
+    chunks: int,
+    levels: Mapping[Value, int],
+    stored: frozenset[int],
+) -> bool:
+    """Whether lines in chunks take less time than whole ones."""
+    phases, scans = max(levels.values()), whole.scans
+    passes = _folds(w, levels) + (group in stored) or 1
+    dealt = _job(w, work, group, passes, scans, _tile(w, work, group))
     parts = sum(phases + 1 - level for level in levels.values())
     joins = parts * chunks * (_NUMBER if group == w.space.last else _COPY)
     chunk = Job(
@@ -82,7 +125,7 @@ def idle(w: Writer, work: Work, inner: Sequence[Value], stored: frozenset[int]) 
     )  # fmt: skip
     now = max(dealt.us(w.chip.vector_cores), dealt.floor(w.chip))
     cut = max(chunk.us(w.chip.vector_cores), chunk.floor(w.chip)) + phases * _WAIT + joins
-    return cut_lines(w.sizes, work.dealt, group) if cut <= _LESS * now else None
+    return cut <= _LESS * now
 
 
 def _folds(w: Writer, levels: Mapping[Value, int]) -> int:

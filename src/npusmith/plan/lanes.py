@@ -45,6 +45,7 @@ from npusmith.plan.axes import Atom, extent, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import Dag, Value
+from npusmith.plan.decisions import Decisions
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE, Deal, Sizes
 from npusmith.plan.index_maps import Resolver
@@ -80,23 +81,35 @@ _COPY = 16  # elements of a row that are worth a copy of their own
 INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
 
 
-def write_lanes(meaning: Meaning, name: str, chip: Chip) -> tuple[Program, OpSpec, tuple[str, ...]]:
+def write_lanes(
+    meaning: Meaning, name: str, chip: Chip, decisions: Decisions
+) -> tuple[Program, OpSpec, tuple[str, ...]]:
     """The program of a graph without large reductions. Raises PlanError for others."""
-    for most in INNER:
+    ever = False
+    for most in decisions.inners(INNER):
         w, targets = _prepare(meaning, chip)
-        w.most = most
+        w.most, w.decisions = most, decisions
         root = Block()
         inside = [_write_output(w, root, target, number) for number, target in enumerate(targets)]
+        ever = ever or any(inside)
         tensors = _tensors(w, targets)
         taken = {item.name for item in tensors} | set(w.sizes.defined) | set(w.names)
         try:
-            packed = pack(staged(root.items), w.temps, taken, chip)
-        except PlanError:
-            if most == INNER[-1] or not any(inside):
+            packed = pack(
+                staged(root.items), w.temps, taken, chip, decisions=decisions,
+                least=most if any(inside) else 1,
+            )  # fmt: skip
+        except PlanError as error:
+            if error.code == "plan-schedule" or most == INNER[-1] or not any(inside):
                 raise
             continue  # a tile that is a part of one row takes fewer buffers
         if packed.tile >= most or not any(inside):
             break
+    if any(inside) and most > packed.tile:
+        message = f"`inner` cannot be {most}: a tile has room for {packed.tile} elements"
+        raise PlanError("plan-schedule", message, legal=f"at most {packed.tile}")
+    if ever or decisions.asked.inner is not None:
+        decisions.inner(most, [item for item in INNER if item < most])
     read = names_read(packed.body)
     given = [item for item in (*w.sizes.defined, "cores") if item in read]
     outside = tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH)

@@ -208,7 +208,8 @@ class _Linker:
         program = Program(tuple(self.consts.items()), host, tuple(self.kernels), doc)
         legal = tuple(dict.fromkeys(expr for expr in self.legal if not _always(expr)))
         spec = OpSpec(self.name, inputs, outputs, single_output=len(outputs) == 1, legal=legal)
-        return Plan(program, spec, self._notes(parts), searched=False)
+        own = tuple((part.graph, part.plan) for part in parts)
+        return Plan(program, spec, self._notes(parts), parts=own)
 
     def _notes(self, parts: Sequence[Part]) -> tuple[str, ...]:
         passed = ", ".join(name for name, _ in self.crossing.values())

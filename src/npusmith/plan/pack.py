@@ -37,6 +37,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import values
 from npusmith.lower.double_buffer import MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
+from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import TILE
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS, Form
@@ -85,16 +86,26 @@ def pack(
     taken: set[str],
     chip: Chip,
     lengths: Lengths = PLAIN,
+    decisions: Decisions | None = None,
+    least: int = _STEP,
 ) -> Packed:
-    """Share buffers, name them, and choose the tile. Raises plan-ub when not even 256 fit."""
+    """Share buffers, name them, and choose the tile. Raises plan-ub when not even 256 fit.
+
+    A tile that is chosen shorter leaves the buffers as long as they are: near_shapes.py. `least`:
+    elements of the shortest tile that may be chosen.
+    """
     lives = _lives(body, temps)
     shared = _assign(lives, temps)
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
     _check_queues(kinds)
-    tile = _tile(kinds, body, chip, lengths)
-    buffers = [_buffer(kind, names[i], lengths) for i, kind in enumerate(kinds)]
+    copies = _copies(kinds, names, decisions)
+    tile = _tile(kinds, copies, body, chip, lengths, decisions, least)
+    buffers = [
+        _buffer(kind, name, lengths, asked)
+        for kind, name, asked in zip(kinds, names, copies, strict=True)
+    ]
     order = {Part.LOADED: 0, Part.THROUGH: 1, Part.STORED: 2, Part.SCRATCH: 3}
     by_part = sorted(
         zip(buffers, kinds, strict=True), key=lambda pair: (order[pair[1].part], not pair[1].wide)
@@ -247,17 +258,37 @@ def _stem(temp: Temp, members: Iterable[Temp]) -> str:
 # ------------------------------------------------------------------------------------------- sizes
 
 
-def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip, lengths: Lengths) -> int:
+def _copies(
+    kinds: Sequence[Temp], names: Sequence[str], decisions: Decisions | None
+) -> tuple[int, ...]:
+    """How many of each buffer a schedule wants; 0: the lowering makes two where there is room."""
+    if decisions is None:
+        return (0,) * len(kinds)
+    queued = [name for kind, name in zip(kinds, names, strict=True) if kind.part in _DOUBLED]
+    asked = decisions.copies(queued)
+    return tuple(asked.get(name, 0) for name in names)
+
+
+def _tile(
+    kinds: Sequence[Temp],
+    copies: Sequence[int],
+    body: tuple[Stmt, ...],
+    chip: Chip,
+    lengths: Lengths,
+    decisions: Decisions | None,
+    least: int,
+) -> int:
+    """Elements that the buffers have room for."""
     ops = list(_ops(body))
     library = any(INTRINSICS[item.name].library for item in ops)
     room = chip.ub_bytes - (_LIBRARY_SPARE if library else 0)
     wide = [kind for kind in kinds if kind.wide]
-    small = [kind for kind in kinds if not kind.wide]
 
-    def size(tile: int) -> int:
+    def size(tile: int, spare: bool = True) -> int:
         most = lengths.small_of(tile)
-        return sum(_bytes(kind, tile) for kind in wide) + sum(
-            _bytes(kind, kind.lanes or most) for kind in small
+        return sum(
+            _bytes(kind, tile if kind.wide else kind.lanes or most, count, spare)
+            for kind, count in zip(kinds, copies, strict=True)
         )
 
     fitting = (tile for tile in (_TILES if wide else (_STEP,)) if size(tile) <= room)
@@ -268,16 +299,23 @@ def _tile(kinds: Sequence[Temp], body: tuple[Stmt, ...], chip: Chip, lengths: Le
             f"{len(wide)} tiles are alive at once: {size(_STEP)} B for {_STEP} elements each, "
             f"{chip.name} has {max(room, 0)} B",
         )
-    if any(item.name == "accumulate_prod" for item in ops):
+    powers = any(item.name == "accumulate_prod" for item in ops)
+    if powers:
         tile = 1 << (tile.bit_length() - 1)  # products are folded by halves
-    return tile
+    if decisions is None or not wide:
+        return tile
+    longer = range(tile + _STEP, 2 * tile + 1, _STEP)
+    most = max((item for item in longer if size(item, False) <= room), default=tile)
+    asked = decisions.tile(tile, least, most, powers)
+    return asked if powers or lengths is not PLAIN else max(asked, tile)
 
 
-def _bytes(temp: Temp, elements: int) -> int:
+def _bytes(temp: Temp, elements: int, copies: int, spare: bool) -> int:
+    """`spare`: with room for a second buffer where one may be made."""
     if temp.mask:
         return max(elements // (8 if temp.wide else 2), 32)
-    double = temp.part in _DOUBLED and temp.times == 1
-    return elements // temp.share * temp.times * temp.dtype.bytes * (1 + double)
+    double = 2 if spare and temp.part in _DOUBLED and temp.times == 1 else 1
+    return elements // temp.share * temp.times * temp.dtype.bytes * (copies or double)
 
 
 def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
@@ -294,15 +332,16 @@ def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
                 pass
 
 
-def _buffer(temp: Temp, name: str, lengths: Lengths) -> Buffer:
+def _buffer(temp: Temp, name: str, lengths: Lengths, copies: int) -> Buffer:
     if temp.share > 1:
         part = Binary(BinOp.FLOORDIV, lengths.tile, Const(temp.share))
-        return Buffer(name, temp.dtype, part)
+        return Buffer(name, temp.dtype, part, copies=copies)
     if temp.times > 1:
-        return Buffer(name, temp.dtype, Binary(BinOp.MUL, lengths.tile, Const(temp.times)))
+        several = Binary(BinOp.MUL, lengths.tile, Const(temp.times))
+        return Buffer(name, temp.dtype, several, copies=copies)
     if not temp.mask:
         small = Const(temp.lanes) if temp.lanes else lengths.small
-        return Buffer(name, temp.dtype, lengths.tile if temp.wide else small)
+        return Buffer(name, temp.dtype, lengths.tile if temp.wide else small, copies=copies)
     bits = lengths.tile if temp.wide else lengths.small
     length: Expr = Binary(BinOp.FLOORDIV, bits, Const(8))
     return Buffer(name, DType.UINT8, length if temp.wide else _mask_bytes(bits))

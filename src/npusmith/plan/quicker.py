@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Assign, For, Program
+from npusmith.ir.nodes import Assign, For, Load, Program, Store
 from npusmith.ir.walk import statements
 from npusmith.plan.either import either, length
-from npusmith.plan.knobs import queued
 from npusmith.plan.matrices import write_matrices
 from npusmith.plan.mixes import find_mix
 from npusmith.plan.mixing import write_mix
@@ -94,11 +93,18 @@ def _sized(chip: Chip, room: int) -> Chip:
 
 def _bytes(program: Program, twice: Program | None) -> int:
     """What the buffers of a program take, those twice that `twice` loads or stores."""
-    double = queued(twice) if twice is not None else frozenset[str]()
+    double = _queued(twice) if twice is not None else frozenset[str]()
     return sum(
         -(-length(buffer, program) * buffer.dtype.bytes // 32) * 32 * (1 + (buffer.name in double))
         for buffer in program.kernel.buffers
     )
+
+
+def _queued(program: Program) -> frozenset[str]:
+    """Buffers that are loaded or stored."""
+    found = list(statements(program.kernel.body))
+    loaded = {stmt.dst.buffer for stmt in found if isinstance(stmt, Load)}
+    return frozenset(loaded | {stmt.src.buffer for stmt in found if isinstance(stmt, Store)})
 
 
 def _smallest(general: Callable[[Chip], Program], chip: Chip) -> Program | None:

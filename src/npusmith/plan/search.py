@@ -1,41 +1,43 @@
-"""`search_plan(plan, graph, chip, budget)`: the schedule that the timing model likes best.
+"""`search_plan(plan, graph, name, chip, budget)`: the schedule that the timing model likes best.
 
-What can be turned is in knobs.py. Coordinate descent: of each parameter in turn the nearest values
-are tried first, and a direction is left after the first value that is worse. The budget is a number
-of evaluations; time has no say, so that the result is the same on every machine.
+What else a program could be its writer says (decisions.py). Coordinate descent: of each decision in
+turn the nearest values are tried first, and a way is left after the first value that is worse. The
+budget is a number of evaluations; time has no say, so that the result is the same on every machine.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from npusmith.errors import LowerError, NpusmithError
+from npusmith.errors import LowerError, NpusmithError, PlanError
 from npusmith.ir.nodes import Program
-from npusmith.ir.spec import OpSpec
 from npusmith.lang import check_all
 from npusmith.lower import lower
 from npusmith.plan.evaluate import Evaluator
-from npusmith.plan.knobs import Schedule, lines_of, tile_of, turned
+from npusmith.plan.schedule import Schedule
 from npusmith.plan.shrink import goes_in_step, shrink
+from npusmith.plan.write import write
 from npusmith.plan.write_kernel import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.timing.roof import roof
 from npusmith.timing.simulate import core_start_us
 
-DEFAULT = 16  # evaluations: at most about 30 s on two cores
-_STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
-_LEAST = 256  # elements of the shortest tile that is tried
-_SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the writer's tile
-_MORE = (2.0, 1.75, 1.5, 1.25)  # with less double-buffering
-_LINES = (0.5, 0.25)  # of the most rows of a tile
-_UNITS = (128, 512, 1024)  # elements: 512 bytes of float32 up to 4 KB
-_CORES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the chip's
+DEFAULT = 16  # evaluations
 _STARTS = 0.02  # of a time: starts of cores that take less are not worth trying fewer cores
 _WORTH = 0.998  # times the best: what is less of a gain is none
 _NEAR = 1.02  # times the least time possible: not worth a further evaluation
+
+# Decisions in the order of the search, and those that are made anew when one has changed.
+ORDER = {
+    "structure": ("lines", "inner", "copies", "tile"),
+    "lines": ("copies", "tile"),
+    "inner": ("copies", "tile"),
+    "tile": (),
+    "copies": ("tile",),
+    "cores": (),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +48,62 @@ class Trial:
     us: float | None
     cycles: float | None
     why: str = ""
+    kernel: int = 0  # its number, where there are several
 
     def record(self) -> dict[str, object]:
-        found: dict[str, object] = {"schedule": self.schedule.words, "us": self.us}
+        found: dict[str, object] = {"schedule": str(self.schedule), "us": self.us}
         found["cycles"] = self.cycles
+        found |= {"kernel": self.kernel} if self.kernel else {}
         return {**found, "why": self.why} if self.why else found
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best program, its schedule, and every evaluation in order, the first one as written."""
+    """The best schedule, its estimated time, and every evaluation, the first one as written."""
 
-    program: Program
     schedule: Schedule
     us: float
+    first_us: float
     trials: tuple[Trial, ...]
 
     @property
     def note(self) -> str:
-        first = self.trials[0].us or 0.0
         return (
-            f"schedule: {self.schedule.words}, best of {len(self.trials)} evaluated: "
-            f"{self.us:.1f} us by the timing model, {first:.1f} us as written"
+            f"best of {len(self.trials)} schedules: {self.us:.1f} us by the timing model, "
+            f"{self.first_us:.1f} us as written"
         )
 
 
+Write = Callable[[Schedule], Plan]
 Times = Callable[[Program], tuple[float, float]]  # microseconds and cycles
 
 
-def search_plan(plan: Plan, graph: Graph, chip: Chip, budget: int = DEFAULT) -> tuple[Plan, Found]:
+def search_plan(
+    plan: Plan, graph: Graph, name: str, chip: Chip, budget: int = DEFAULT
+) -> tuple[Plan, Found]:
     """The plan with the best schedule found at the graph's shapes, and how it was found.
 
+    Of several kernels each is searched alone, with a share of the budget that its time has.
     Raises plan-time where the program as written cannot be timed.
     """
+    if plan.parts:
+        found = _search_kernels(plan, name, chip, budget)
+    else:
+        found = _search_kernel(plan, graph, name, chip, budget)
+    better = plan if found.schedule == plan.schedule else write(graph, name, chip, found.schedule)
+    return replace(better, notes=(*better.notes, found.note)), found
+
+
+def _search_kernel(plan: Plan, graph: Graph, name: str, chip: Chip, budget: int) -> Found:
+    def written(schedule: Schedule) -> Plan:
+        return write(graph, name, chip, schedule, everywhere=True)
+
+    return search(
+        plan, written, chip, _times(plan, graph, chip), budget, roof(graph, chip).bound_us
+    )
+
+
+def _times(plan: Plan, graph: Graph, chip: Chip) -> Times:
     shapes = shrink(graph, plan.spec, chip, in_step=goes_in_step(plan.program))
     evaluator = Evaluator(plan.spec, chip, shapes)
 
@@ -86,175 +111,126 @@ def search_plan(plan: Plan, graph: Graph, chip: Chip, budget: int = DEFAULT) -> 
         found = evaluator.time(program)
         return found.task_us, found.cycles
 
-    least = roof(graph, chip).bound_us
-    found = search(plan.program, chip, time, budget, least, suffixes(plan.spec))
-    better = replace(plan, program=found.program, notes=(*plan.notes, found.note))
-    return better, found
+    return time
 
 
-def suffixes(spec: OpSpec) -> tuple[int, ...]:
-    """Lengths of what lies together in an input: its last dimension, its last two, and so on."""
-    shapes = [port.shape for port in spec.inputs]
-    return tuple(sorted({math.prod(shape[i:]) for shape in shapes for i in range(len(shape))}))
+def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
+    """The longest first; each gets what is left of the budget, but one for each of the others."""
+    firsts = [search(own, _never, chip, _times(own, part, chip), 1) for part, own in plan.parts]
+    order = sorted(range(len(firsts)), key=lambda at: -firsts[at].us)
+    left = budget - len(firsts)
+    for at in order:
+        part, own = plan.parts[at]
+        if left > 0:
+            firsts[at] = _search_kernel(own, part, name, chip, 1 + left)
+            left -= len(firsts[at].trials) - 1
+    trials = tuple(
+        replace(trial, kernel=at) for at, found in enumerate(firsts, 1) for trial in found.trials
+    )
+    return Found(
+        Schedule(kernels=tuple(found.schedule for found in firsts)),
+        sum(found.us for found in firsts), sum(found.first_us for found in firsts), trials,
+    )  # fmt: skip
+
+
+def _never(schedule: Schedule) -> Plan:
+    raise AssertionError(schedule)
 
 
 def search(
-    program: Program,
-    chip: Chip,
-    time: Times,
-    budget: int = DEFAULT,
-    least_us: float = 0.0,
-    rows: Sequence[int] = (),
+    plan: Plan, write: Write, chip: Chip, time: Times, budget: int = DEFAULT, least_us: float = 0.0
 ) -> Found:
-    """At most `budget` evaluations, the program as it is among them.
+    """At most `budget` evaluations, the plan as it is among them.
 
-    `least_us`: no kernel can be faster; the search ends near it. `rows`: lengths that tiles may
-    divide evenly. Raises what `time` raises for the program as it is; a candidate that cannot be
-    timed is a trial without a time.
+    `write` is asked for other schedules of it. `least_us`: no kernel can be faster; the search ends
+    near it. Raises what `time` raises for the plan as it is; a candidate that cannot be timed is a
+    trial without a time.
     """
-    walk = Walk(program, chip, time, budget, least_us, rows)
+    walk = Walk(plan, write, chip, time, budget, least_us)
     walk.begin()
     while not walk.over:
-        before = walk.best
-        for axis in AXES.values():
-            walk.improve(axis)
-        if walk.best == before:
+        before = walk.best_us
+        for name in ORDER:
+            walk.improve(name)
+        if walk.best_us == before:
             break
-    return Found(walk.best_program, walk.best, walk.best_us, tuple(walk.trials))
+    first_us = walk.trials[0].us or 0.0
+    return Found(walk.best.schedule, walk.best_us, first_us, tuple(walk.trials))
 
 
 @dataclass(slots=True)
 class Walk:
     """A search under way."""
 
-    program: Program
+    best: Plan
+    write: Write
     chip: Chip
     time: Times
     budget: int
     least_us: float
-    rows: Sequence[int] = ()
     trials: list[Trial] = field(default_factory=list)
     tried: set[Schedule] = field(default_factory=set)
-    best: Schedule = field(init=False)
+    known: dict[Program, float] = field(default_factory=dict)
     best_us: float = 0.0
-    best_program: Program = field(init=False)
 
     def begin(self) -> None:
-        first = Schedule(tile_of(self.program))
-        us, cycles = self.time(self.program)
-        self.best, self.best_us, self.best_program = first, us, self.program
-        self.tried.add(first)
-        self.trials.append(Trial(first, round(us, 3), round(cycles)))
+        us, cycles = self.time(self.best.program)
+        self.best_us = us
+        self.known[self.best.program] = us
+        self.tried.add(self.best.schedule)
+        self.trials.append(Trial(self.best.schedule, round(us, 3), round(cycles)))
 
     @property
     def over(self) -> bool:
         return len(self.trials) >= self.budget or self.best_us <= self.least_us * _NEAR
 
-    def improve(self, axis: Axis) -> None:
-        """Both directions of one parameter, from the best schedule so far."""
-        for way in axis(self, self.best):
-            for schedule in way:
-                if self.over or self._worse(schedule):
+    def improve(self, name: str) -> None:
+        """Every way of one decision, from the best schedule so far."""
+        decision = next((item for item in self.best.decisions if item.name == name), None)
+        if decision is None or (name == "cores" and not self._starts_count()):
+            return
+        for way in decision.ways:
+            for value in way:
+                if self.over or self._worse(name, value):
                     break
 
-    def _worse(self, schedule: Schedule) -> bool:
+    def _starts_count(self) -> bool:
+        """Each core takes time to start, which a short kernel does not earn back."""
+        return core_start_us(self.chip) * self.chip.vector_cores >= _STARTS * self.best_us
+
+    def _worse(self, name: str, value: object) -> bool:
         """Try it; False also for what cannot be written, which says nothing about the next."""
-        if schedule in self.tried:
+        fresh = {item: Schedule.model_fields[item].default for item in ORDER[name]}
+        wanted = self.best.schedule.model_copy(update={**fresh, name: value})
+        if wanted in self.tried:
             return False
-        self.tried.add(schedule)
-        candidate = made(self, schedule)
-        if candidate is None:
+        self.tried.add(wanted)
+        plan = self._written(wanted)
+        if plan is None:
             return False
+        self.tried.add(plan.schedule)
+        if plan.program in self.known:
+            return self.known[plan.program] > self.best_us * _WORTH
         try:
-            us, cycles = self.time(candidate)
+            us, cycles = self.time(plan.program)
         except NpusmithError as error:
-            self.trials.append(Trial(schedule, None, None, f"{error.code}: {error.message}"[:200]))
+            why = f"{error.code}: {error.message}"[:200]
+            self.trials.append(Trial(plan.schedule, None, None, why))
             return False
-        self.trials.append(Trial(schedule, round(us, 3), round(cycles)))
+        self.known[plan.program] = us
+        self.trials.append(Trial(plan.schedule, round(us, 3), round(cycles)))
         if us > self.best_us * _WORTH:
             return True
-        self.best, self.best_us, self.best_program = schedule, us, candidate
+        self.best, self.best_us = plan, us
         return False
 
-
-Axis = Callable[[Walk, Schedule], Iterator[Sequence[Schedule]]]
-
-
-def _tiles(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    """Longer tiles, which leave less room for second buffers, and shorter ones."""
-    if at.tile is None:
-        return
-    whole = tile_of(walk.program) or at.tile
-    for shares in (sorted(_MORE), _SHARES):
-        lengths = dict.fromkeys(int(whole * share) // _STEP * _STEP for share in shares)
-        yield [replace(at, tile=length) for length in lengths if length >= _LEAST]
-
-
-def _even_tiles(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    """Tiles of which a row is a whole number, a little shorter than the writer's; powers of two."""
-    tile = tile_of(walk.program)
-    if tile is None:
-        return
-    for pieces in (0, 1):
-        lengths = (-(-row // (-(-row // tile) + pieces)) for row in walk.rows if row > tile)
-        found = sorted({-(-length // _STEP) * _STEP for length in lengths}, reverse=True)
-        yield [replace(at, tile=length) for length in found if _LEAST <= length != at.tile]
-    yield [replace(at, tile=1 << (tile.bit_length() - 1))]
-
-
-def _copies(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    """One of every buffer, or three; those may need a shorter tile."""
-    yield [replace(at, copies=1)]
-    shorter = None if at.tile is None else max(at.tile * 2 // 3 // _STEP * _STEP, _LEAST)
-    yield [replace(at, copies=3), replace(at, copies=3, tile=shorter)]
-
-
-def _row_counts(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    """Fewer rows in a tile, where rows are short."""
-    most = lines_of(walk.best_program)
-    if most is not None:
-        shares = (int(most * share) // 64 * 64 for share in _LINES)
-        yield [replace(at, lines=lines) for lines in shares if lines]
-
-
-def _units(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    """Transfers from and to rounder places."""
-    yield [replace(at, unit=unit) for unit in _UNITS]
-
-
-def _dealing(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    yield [replace(at, in_turn=not at.in_turn)]
-
-
-def _core_counts(walk: Walk, at: Schedule) -> Iterator[Sequence[Schedule]]:
-    """Fewer cores: each one takes time to start, which a short kernel does not earn back."""
-    if core_start_us(walk.chip) * walk.chip.vector_cores >= _STARTS * walk.best_us:
-        yield [replace(at, cores=int(walk.chip.vector_cores * share)) for share in _CORES]
-
-
-AXES: dict[str, Axis] = {
-    "tile": _tiles,
-    "copies": _copies,
-    "rows": _row_counts,
-    "cores": _core_counts,
-    "even tiles": _even_tiles,
-    "alignment": _units,
-    "dealing": _dealing,
-}
-
-
-def made(walk: Walk, schedule: Schedule) -> Program | None:
-    """The program with these parameters; None where there is no such one."""
-    found = turned(walk.program, schedule)
-    return found if found is not None and _legal(found, walk.chip) else None
-
-
-def _legal(program: Program, chip: Chip) -> bool:
-    """Whether it can be lowered at all; costs no evaluation."""
-    if check_all(program, chip):
-        return False
-    try:
-        lower(program, chip)
-    except LowerError:
-        return False
-    return True
+    def _written(self, schedule: Schedule) -> Plan | None:
+        """None where there is no such program, or none that can be lowered; no evaluation."""
+        try:
+            plan = self.write(schedule)
+            if check_all(plan.program, self.chip):
+                return None
+            lower(plan.program, self.chip)
+        except (PlanError, LowerError):
+            return None
+        return plan

@@ -14,15 +14,16 @@ from npusmith.plan.cuts import Cut
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
-from npusmith.plan.idle import idle
+from npusmith.plan.idle import share_lines
 from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
 from npusmith.plan.reader import refusal
 from npusmith.plan.relay import Relay
 from npusmith.plan.scalar_unit import copy
 from npusmith.plan.scalars import ZERO
+from npusmith.plan.schedule import Lines
 from npusmith.plan.space import Output, Space
-from npusmith.plan.together import far_apart, rows
+from npusmith.plan.together import rows
 from npusmith.plan.writer import Writer, dtype_of, op
 
 
@@ -100,11 +101,11 @@ def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     values = [target.output.value for target in targets]
     work = divide(w, root, domain, values)
     inner = inner_reductions(w, root, values)
-    cut = idle(w, work, inner, domain)
+    lines, cut = share_lines(w, work, inner, domain)
     if cut is not None:
         Relay(w, cut, inner).run(root, values, partial(_store_piece, w, targets, cut))
         return
-    if far_apart(w, work, inner):
+    if lines is Lines.TOGETHER:
         rows(w, root, sorted(work.dealt), lambda path: _store_row(w, path, targets))
         return
     # loops that are left belong to each output, not to the pass

@@ -22,17 +22,25 @@ _ELEMENT = 4  # bytes
 _IDLE = 1.25  # times longer than with all cores busy
 
 
+def can_be_together(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
+    """Whether all cores can do one row after the other: reductions along the last group alone."""
+    reductions, along = _reduced(inner)
+    if not reductions or len(reductions) < len(inner) or not work.dealt:
+        return False
+    return w.space.last not in work.dealt and w.space.last in along
+
+
+def are_long(w: Writer, inner: Sequence[Value]) -> bool:
+    """Whether captured rows are long enough that waits of all cores could be worth it."""
+    return w.extent(_reduced(inner)[1]) >= _LONG // 8
+
+
 def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
-    """Whether rows of the captured sizes are better done together.
+    """Whether rows of the captured sizes that can be done together are better done so.
 
     The sizes decide the schedule only: the program is right for all of them.
     """
-    reductions = [value for value in inner if value.op == "reduce"]
-    along = frozenset(axis for value in reductions for axis in value.axes)
-    if not reductions or len(reductions) < len(inner) or not work.dealt:
-        return False
-    if w.space.last in work.dealt or w.space.last not in along:
-        return False
+    reductions, along = _reduced(inner)
     count, length = w.extent(work.dealt), w.extent(along)
     cores = w.chip.vector_cores
     waits = sum(find_late(w.space, value) is None for value in reductions)
@@ -40,6 +48,12 @@ def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
         return False
     flight = 2 * min(count, cores) * length * _ELEMENT  # a row in and a row out of each core
     return flight > w.chip.l2_bytes or -(-count // cores) * cores > _IDLE * count
+
+
+def _reduced(inner: Sequence[Value]) -> tuple[list[Value], frozenset[int]]:
+    """Reductions, and the groups that they run along."""
+    found = [value for value in inner if value.op == "reduce"]
+    return found, frozenset(axis for value in found for axis in value.axes)
 
 
 def rows(w: Writer, path: Path, groups: Sequence[int], body: Body) -> None:

@@ -8,22 +8,34 @@ from npusmith.errors import PlanError
 from npusmith.ir.text import show_expr
 from npusmith.plan.fixed_sizes import fixed_sizes, unread
 from npusmith.plan.link import link
-from npusmith.plan.partition import partition
+from npusmith.plan.partition import Part, partition
+from npusmith.plan.schedule import Schedule
 from npusmith.plan.write_kernel import Plan, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 
+_AS_WRITTEN = Schedule()
 
-def write(graph: Graph, name: str, chip: Chip) -> Plan:
-    """The tile program for a graph, under the operator name `name`.
+
+def write(
+    graph: Graph,
+    name: str,
+    chip: Chip,
+    schedule: Schedule = _AS_WRITTEN,
+    *,
+    everywhere: bool = False,
+) -> Plan:
+    """The tile program for a graph, under the operator name `name`, with the schedule's decisions.
 
     One kernel where one can hold the graph, else several that run one after another.
-    Raises PlanError (codes plan-*) naming the nodes that cannot be written, why, and what to do.
+    Raises PlanError (codes plan-*) naming the nodes that cannot be written, why, and what to do;
+    plan-schedule for a decision that this program does not have.
     The program is generic in sizes: it serves every shape of the same module, unless the model
     bakes sizes into its arithmetic: these are the only ones that it serves. Very long rows get
-    another schedule than short ones.
+    another schedule than short ones. `everywhere`: the schedule's tile and cores are those of all
+    shapes, not only of shapes near the captured ones.
     """
-    plan = _write(graph, name, chip)
+    plan = _write(graph, name, chip, schedule, everywhere)
     if lost := unread(graph, plan.spec.inputs):
         raise PlanError("plan-fixed-size", f"{lost} is a number in the model's arithmetic")
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
@@ -33,18 +45,43 @@ def write(graph: Graph, name: str, chip: Chip) -> Plan:
     return replace(plan, spec=spec, notes=(*plan.notes, *notes))
 
 
-def _write(graph: Graph, name: str, chip: Chip) -> Plan:
+def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
+    if schedule.kernels:
+        return _several(graph, name, chip, schedule, everywhere)
     try:
-        return write_kernel(graph, name, chip)
+        return write_kernel(graph, name, chip, schedule, everywhere)
     except PlanError as error:
-        if not graph.outputs or not graph.nodes:
+        if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
         try:
             parts = partition(graph, lambda part: write_kernel(part, name, chip))
         except PlanError as problem:
             raise problem from error
-        return link(parts, graph, name) if parts else _again(error)
+        if not parts:
+            raise
+        if given := schedule.given():
+            raise _not_one(given[0], len(parts)) from error
+        return link(parts, graph, name)
 
 
-def _again(error: PlanError) -> Plan:
-    raise error
+def _several(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
+    """Several kernels, each with its schedule."""
+    given = [item for item in schedule.given() if item != "kernels"]
+    parts = write(graph, name, chip).parts
+    if len(parts) != len(schedule.kernels):
+        raise PlanError(
+            "plan-schedule", f"`kernels` are {len(schedule.kernels)}",
+            legal=f"{len(parts)} for this module" if parts else "no kernels: one holds the module",
+        )  # fmt: skip
+    if given:
+        raise _not_one(given[0], len(parts))
+    changed = [
+        Part(own, write_kernel(own, name, chip, each, everywhere))
+        for (own, _), each in zip(parts, schedule.kernels, strict=True)
+    ]
+    return link(changed, graph, name)
+
+
+def _not_one(decision: str, kernels: int) -> PlanError:
+    message = f"`{decision}` is decided for each of {kernels} kernels"
+    return PlanError("plan-schedule", message, legal="kernels: a schedule for each")

@@ -7,8 +7,10 @@ Read the graph into expressions (read), order and merge its axes (space), lay ou
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
@@ -17,16 +19,19 @@ from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
+from npusmith.plan.decisions import Decision, Decisions, lengths, whole
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER, write_lanes
 from npusmith.plan.names import tensor_name
+from npusmith.plan.near_shapes import tuned
 from npusmith.plan.pack import Packed, pack
 from npusmith.plan.picks import write_picks
 from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import Meaning, read
 from npusmith.plan.scatters import write_scatter
+from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
@@ -45,108 +50,187 @@ _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one b
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A tile program, the operator around it, and what was decided on the way."""
+    """A tile program, the operator around it, and what was decided on the way.
+
+    `parts`: the graphs of several kernels, and the plan of each.
+    """
 
     program: Program
     spec: OpSpec
     notes: tuple[str, ...]
-    searched: bool = True  # whether search.py knows what could be another schedule
+    decisions: tuple[Decision, ...] = ()
+    parts: tuple[tuple[Graph, Plan], ...] = ()
+
+    @property
+    def schedule(self) -> Schedule:
+        """All that was decided."""
+        if self.parts:
+            return Schedule(kernels=tuple(plan.schedule for _, plan in self.parts))
+        return whole(self.decisions)
 
 
-def write_kernel(graph: Graph, name: str, chip: Chip) -> Plan:
+_AS_WRITTEN = Schedule()
+
+
+def write_kernel(
+    graph: Graph, name: str, chip: Chip, schedule: Schedule = _AS_WRITTEN, everywhere: bool = False
+) -> Plan:
     """The tile program for a graph, under the operator name `name`.
 
     Raises PlanError (codes plan-*) naming the node that cannot be written, why, and what to do.
     The program is generic in sizes: it serves every shape of the same module, unless the model
     bakes sizes into its arithmetic. Very long rows get another schedule than short ones.
+    `everywhere`: what the schedule tunes is not kept to shapes near the captured ones.
     """
-    with contextlib.suppress(PlanError):  # the general way may still serve it
-        pooling = find_pooling(graph, NAMES)
-        if pooling is not None:
-            return Plan(*write_pooling(pooling, name, chip))
+    decisions = Decisions(schedule, lengths(graph))
+    plan = _written(_structures(graph, name, chip, decisions), decisions)
+    decisions.cores(chip)
+    program = tuned(plan.program, plan.spec, decisions.made, everywhere)
+    return replace(plan, program=program, decisions=decisions.decided())
+
+
+# -------------------------------------------------------------------------------------- structures
+
+# Written for one call: other structures that take the graph are far slower
+_ALONE = (Structure.POOLING, Structure.SORT, Structure.MOVES)
+Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph
+
+
+def _written(ways: Iterator[Way], decisions: Decisions) -> Plan:
+    """The first structure that takes the graph, or the one that is asked for."""
+    asked = decisions.asked.structure
+    before: list[Structure] = []
+    for structure, write in ways:
+        plan = write() if asked in (None, structure) else None
+        if plan is not None:
+            rest = () if structure in _ALONE else (*before, *_names(ways))
+            decisions.structure(structure, rest)
+            return plan
+        if asked not in (None, structure):
+            before.append(structure)
+    raise PlanError("plan-schedule", f"the structure cannot be {asked and asked.value}")
+
+
+def _names(ways: Iterator[Way]) -> list[Structure]:
+    """What could be tried besides."""
+    with contextlib.suppress(PlanError):
+        return [structure for structure, _ in ways]
+    return []
+
+
+def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[Way]:
+    """Those that may take the graph, the preferred one first."""
+    if (pooling := find_pooling(graph, NAMES)) is not None:
+        yield Structure.POOLING, _optional(lambda: Plan(*write_pooling(pooling, name, chip)))
     ordered = write_sort(graph, name, chip)
     if ordered is not None:
-        return Plan(*ordered, searched=False)
+        yield Structure.SORT, lambda: Plan(*ordered)
+        return
     for write_moves in (write_picks, write_scatter):
-        with contextlib.suppress(PlanError):
-            moved = write_moves(graph, name, chip)
-            if moved is not None:
-                return Plan(*moved)
+        moved = _optional(partial(write_moves, graph, name, chip))()
+        if moved is not None:
+            yield Structure.MOVES, partial(Plan, *moved)
     meaning = read(graph)
+
+    def lanes() -> Plan:
+        return Plan(*write_lanes(meaning, name, chip, d))
+
     try:
         space = resolve(meaning)
     except PlanError as error:
         if error.code not in _MOVED:
             raise
-        return _moved(meaning, name, chip)
+        yield from _moved(meaning, lanes, name, chip, d)
+        return
     if not space.outputs:
         raise PlanError("plan-no-output", "the graph has no output")
-    return _looped(meaning, space, name, chip)
+    w = Writer(space, Sizes(space), chip)
+    broadcast = _broadcast(w)
+    short = broadcast and 0 < w.row_size <= INNER[0]
+    tiny = w.row_size < _BLOCK
+    many_rows = Structure.INDEX_MAPS, _optional(lanes)  # too many buffers: loops need fewer
+    if short and tiny:
+        yield many_rows
+    yield Structure.SHORT_AXES, partial(_short_axes, space, name, chip)
+    if short and not tiny:
+        yield many_rows
+    yield Structure.LOOPS, partial(_loops, space, name, chip, d)
+    if broadcast and not short:
+        yield many_rows
 
 
-def _moved(meaning: Meaning, name: str, chip: Chip) -> Plan:
+def _moved(
+    meaning: Meaning, lanes: Callable[[], Plan], name: str, chip: Chip, d: Decisions
+) -> Iterator[Way]:
     """Elements that move: tiles that read them where index maps say, or loops over slices."""
-    try:
-        return Plan(*write_lanes(meaning, name, chip), searched=False)
-    except PlanError:
-        with contextlib.suppress(PlanError):
-            space = resolve(accessed(meaning))
-            scanned = any(value.op == "running" for value in space.origin)
-            if scanned or Writer(space, Sizes(space), chip).row_size >= _ROW:
-                return _looped(None, space, name, chip)
-        raise
+    refused: list[PlanError] = []
+
+    def tiles() -> Plan | None:
+        try:
+            return lanes()
+        except PlanError as error:
+            if error.code == "plan-schedule":
+                raise
+            refused.append(error)
+            return None
+
+    yield Structure.INDEX_MAPS, tiles
+    with contextlib.suppress(PlanError):
+        space = resolve(accessed(meaning))
+        scanned = any(value.op == "running" for value in space.origin)
+        if not refused or scanned or Writer(space, Sizes(space), chip).row_size >= _ROW:
+            yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d))
+    if refused:
+        raise refused[0]
 
 
-def _looped(meaning: Meaning | None, space: Space, name: str, chip: Chip) -> Plan:
-    """Loops over axes. `meaning`: where nothing is a slice, rows may be packed into tiles."""
+T = TypeVar("T")
+
+
+def _optional(write: Callable[[], T]) -> Callable[[], T | None]:
+    """None where the graph is refused: another structure may serve it."""
+
+    def written() -> T | None:
+        try:
+            return write()
+        except PlanError as error:
+            if error.code == "plan-schedule":
+                raise
+            return None
+
+    return written
+
+
+def _short_axes(space: Space, name: str, chip: Chip) -> Plan | None:
     w = Writer(space, Sizes(space), chip)
     targets = _name_tensors(w)
-    spec, outputs = _spec(space, targets, name), [target.name for target in targets]
-    written: list[Block] = []
-
-    def packed(chip: Chip) -> Packed:
-        if not written:
-            root = Block(together=True)
-            store_all(w, (root,), targets)
-            written.append(root)
-        tensors = _tensors(w, targets)
-        return pack(staged(written[0].items), w.temps, _taken(w, tensors), chip)
+    outputs = [target.name for target in targets]
 
     def general(chip: Chip) -> Program:
-        return _program(w, name, packed(chip), _tensors(w, targets), targets)
+        return _loops(space, name, chip, Decisions()).program
 
-    def many_rows() -> Plan | None:
-        assert meaning is not None
-        with contextlib.suppress(PlanError):  # too many buffers, where tiles are needed for more
-            return Plan(*write_lanes(meaning, name, chip), searched=False)
-        return None
-
-    def alone() -> Plan:
-        whole = packed(chip)
-        program = _program(w, name, whole, _tensors(w, targets), targets)
-        return Plan(program, spec, _notes(space, w, whole))
-
-    if meaning is None:
-        return alone()
-    short = _short(w)
-    tiny = w.row_size < _BLOCK
-    if short and tiny and (plan := many_rows()) is not None:
-        return plan
     quick = with_quicker(space, outputs, name, chip, general)
-    if quick is not None:
-        return Plan(quick[0], spec, (*space.notes, quick[1]))
-    if short and not tiny and (plan := many_rows()) is not None:
-        return plan
-    return alone()
+    return quick and Plan(quick[0], _spec(space, targets, name), (*space.notes, quick[1]))
 
 
-def _short(w: Writer) -> bool:
-    """Whether operands are broadcast within rows so short that a tile has to hold many of them."""
+def _loops(space: Space, name: str, chip: Chip, decisions: Decisions) -> Plan:
+    w = Writer(space, Sizes(space), chip, decisions=decisions)
+    targets = _name_tensors(w)
+    root = Block(together=True)
+    store_all(w, (root,), targets)
+    tensors = _tensors(w, targets)
+    taken = _taken(w, tensors)
+    packed = pack(staged(root.items), w.temps, taken, chip, decisions=decisions)
+    program = _program(w, name, packed, tensors, targets)
+    return Plan(program, _spec(space, targets, name), _notes(space, w, packed))
+
+
+def _broadcast(w: Writer) -> bool:
+    """Whether operands are broadcast within rows: short ones should share a tile."""
     space = w.space
     values = reachable([out.value for out in space.outputs])
     pointwise = not any(value.op in ("reduce", "running") for value in values)
-    several = pointwise and len(space.groups) > 1 and len({space.axes(v) for v in values}) > 1
-    return several and 0 < w.row_size <= INNER[0]
+    return pointwise and len(space.groups) > 1 and len({space.axes(v) for v in values}) > 1
 
 
 # ------------------------------------------------------------------------------------------- names

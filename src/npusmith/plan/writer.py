@@ -13,6 +13,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
 from npusmith.plan.block import Part, Path, Temp
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.decisions import Decisions
 from npusmith.plan.extents import extent
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.scalars import ONE, ZERO, floating, largest, minus, plus, product, times
@@ -37,6 +38,7 @@ class Writer:
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
     names: list[str] = field(default_factory=list)  # scalars read from buffers
     rules: dict[str, Callable[[Any, Path, Value], None]] = field(default_factory=dict)  # of its own
+    decisions: Decisions = field(default_factory=Decisions)
 
     def extent(self, groups: frozenset[int]) -> int:
         """Elements along these groups at the captured sizes."""

@@ -42,7 +42,7 @@ class FolderWriter:
             kind: Format = "project"
             files = read_project_files(place)
         else:
-            text = _read_text(place)
+            text = read_text(place)
             kind, files = format_of(text, brief), {place.name: text}
         return Candidate(format=kind, files=files, writer=self.name, sample=sample, seed=seed)
 
@@ -113,7 +113,7 @@ class AnswerWriter:
             files, notes = repair(folder.parents[1].name, read_project_files(folder))
         elif item.suite.startswith("multikernelbench") and shown:
             path = shown[-1] if item.category.endswith("direct_launch") else shown[0]
-            kind, files = "six" if path.suffix == ".py" else "json", {path.name: _read_text(path)}
+            kind, files = "six" if path.suffix == ".py" else "json", {path.name: read_text(path)}
         else:
             raise NpusmithError("file-missing", f"the checkout has no answer for {item.name}")
         return Candidate(
@@ -131,7 +131,7 @@ def read_project_files(folder: Path) -> dict[str, str]:
             continue
         if path.suffix not in _TEXTS and path.name != "CMakeLists.txt":
             continue
-        text = _read_text(path)
+        text = read_text(path)
         total += len(text)
         if total > _MOST_BYTES:
             raise NpusmithError("file-unusable", f"{folder} is too large for a project")
@@ -141,7 +141,10 @@ def read_project_files(folder: Path) -> dict[str, str]:
     return files
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Of a file of a bearable size. Raises file-missing and file-unusable."""
+    if not path.is_file():
+        raise NpusmithError("file-missing", f"{path} is no file", Place(str(path)))
     if path.stat().st_size > _MOST_BYTES:
         raise NpusmithError("file-unusable", f"{path} is too large", Place(str(path)))
     return path.read_text(encoding="utf-8", errors="replace")

@@ -15,6 +15,7 @@ from npusmith.ir.text import show
 from npusmith.lang import legal
 from npusmith.lower import lower, write_project
 from npusmith.plan import write
+from npusmith.plan.schedule import SavedSchedule, check_task, load, save
 from npusmith.plan.search import search_plan
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
@@ -23,14 +24,14 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.outline import outline
 from npusmith.task.trials import Limits, prepare
-from npusmith.writers.folder import read_project_files
+from npusmith.writers.folder import read_project_files, read_text
 
 
 class PlanWriter:
     """Captures the task and writes one project; more samples are the same project.
 
     An item of reduced shapes gets the kernel of the task's own, which is the one that is timed.
-    `search`: schedules of it that are tried on the timing model.
+    `search`: schedules of it that are tried on the timing model. `schedule`: replayed instead.
     """
 
     version = __version__
@@ -40,28 +41,38 @@ class PlanWriter:
         chip: Chip,
         *,
         search: int = 0,
+        schedule: SavedSchedule | None = None,
         seconds: float = 300,
         step: Callable[[str, str], None] = lambda name, detail: None,
     ) -> None:
         self.chip, self.search, self._step = chip, search, step
+        self.schedule = schedule
         self.limits = Limits(seconds=seconds)
         self.name = f"plan:{search}" if search else "plan"
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
-        """One project. Raises TaskError, and PlanError for what cannot be written."""
+        """One project.
+
+        Raises TaskError, and PlanError for what cannot be written, and for a schedule of another
+        task.
+        """
         start = time.monotonic()
         if brief.path is None or "project" not in brief.formats:
             raise NpusmithError("usage", "the item has no task file that could be captured")
         task = open_task(brief.path)
         graph = brief.graph or self._whole(brief, self._graph(task, brief.training))
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
-        plan = write(graph, entry, self.chip)
         origin: dict[str, object] = {}
-        if self.search and plan.searched:
+        if self.schedule is not None:
+            plan = write(graph, entry, self.chip, check_task(self.schedule, graph, self.chip))
+        else:
+            plan = write(graph, entry, self.chip)
+        if self.schedule is None and self.search:
             self._step("search", f"at most {self.search} schedules on the timing model")
-            plan, found = search_plan(plan, graph, self.chip, self.search)
+            plan, found = search_plan(plan, graph, entry, self.chip, self.search)
             origin["search"] = [trial.record() for trial in found.trials]
-        origin["notes"] = list(plan.notes)
+        origin["notes"] = [f"schedule: {plan.schedule}", *plan.notes]
+        origin["schedule"] = save(plan.schedule, graph, self.chip)
         spec = replace(plan.spec, task_source=task.text, type=brief.operator)
         text = show(plan.program)
         self._step("lower", "tile program to Ascend C")
@@ -95,3 +106,8 @@ class PlanWriter:
                 raise
         with temporary_folder("npusmith-plan-") as name:
             return prepare(task, Path(name).resolve(), seeds=(), limits=self.limits).graph
+
+
+def read_schedule(file: Path) -> SavedSchedule:
+    """A schedule to replay. Raises plan-schedule-file, file-missing and file-unusable."""
+    return load(read_text(file), str(file))

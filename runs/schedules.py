@@ -1,10 +1,10 @@
-"""What each parameter of a schedule is worth: one turned at a time, then the search over all.
+"""What each decision of a schedule is worth: one changed at a time, then the search over all.
 
-    python runs/knobs.py --root CHECKOUT [--json FILE] [--search N] [TASK...]
+    python runs/schedules.py --root CHECKOUT [--json FILE] [--search N] [TASK...]
 
 One row for each TASK of MultiKernelBench (`category/name`) and for a few modules over short rows
 (without TASKs: eight of the former, all of the latter). Each cell is the least estimated time with
-that parameter turned alone (a direction is left after the first value that is worse), over the time
+that decision changed alone (a way is left after the first value that is worse), over the time
 as written; the last what the search finds. Times are estimates of the timing model for 910B2.
 """
 
@@ -19,10 +19,10 @@ from typing import Any
 from short_rows import CASES, graph_of
 
 from npusmith.ir.nodes import Program
-from npusmith.ir.text import show
-from npusmith.plan import write
+from npusmith.plan import Plan, write
 from npusmith.plan.evaluate import Evaluator
-from npusmith.plan.search import AXES, DEFAULT, Walk, search, suffixes
+from npusmith.plan.schedule import Schedule
+from npusmith.plan.search import DEFAULT, ORDER, Walk, search
 from npusmith.plan.shrink import goes_in_step, shrink
 from npusmith.target.chips import Chip, find_chip
 from npusmith.task.graph import Graph
@@ -43,36 +43,36 @@ Row = dict[str, Any]
 
 
 def measure(name: str, graph: Graph, chip: Chip, budget: int) -> Row:
-    """One row: the share of the time as written that is left with each parameter turned."""
-    plan = write(graph, "knobs_custom", chip)
+    """One row: the share of the time as written that is left with each decision changed."""
+    plan = write(graph, "schedules_custom", chip)
     shapes = shrink(graph, plan.spec, chip, in_step=goes_in_step(plan.program))
     evaluator = Evaluator(plan.spec, chip, shapes)
-    least, rows = roof(graph, chip).bound_us, suffixes(plan.spec)
-
-    known: dict[str, tuple[float, float]] = {}
+    least = roof(graph, chip).bound_us
+    known: dict[Program, tuple[float, float]] = {}
 
     def times(program: Program) -> tuple[float, float]:
-        text = show(program)
-        if text not in known:
+        if program not in known:
             found = evaluator.time(program)
-            known[text] = found.task_us, found.cycles
-        return known[text]
+            known[program] = found.task_us, found.cycles
+        return known[program]
+
+    def other(schedule: Schedule) -> Plan:
+        return write(graph, "schedules_custom", chip, schedule, everywhere=True)
 
     cells: Row = {}
-    for word, axis in AXES.items():
-        walk = Walk(plan.program, chip, times, 1 << 10, 0.0, rows)
+    for decision in ORDER:
+        walk = Walk(plan, other, chip, times, 1 << 10, 0.0)
         walk.begin()
-        walk.improve(axis)
+        walk.improve(decision)
         others = [trial for trial in walk.trials[1:] if trial.us is not None]
         best = min(others, key=lambda trial: trial.us or 0.0, default=None)
         share = None if best is None else round((best.us or 0.0) / (walk.trials[0].us or 1.0), 4)
-        cells[word] = {"share": share, "schedule": best.schedule.words if best else ""}
-    whole = search(plan.program, chip, times, budget, least, rows)
-    first = whole.trials[0].us or 1.0
+        cells[decision] = {"share": share, "schedule": str(best.schedule) if best else ""}
+    whole = search(plan, other, chip, times, budget, least)
     return {
-        "task": name, "us": round(first, 1), "of_roof": round(least / first, 3),
-        "cells": cells, "search": round(whole.us / first, 4),
-        "trials": len(whole.trials), "schedule": whole.schedule.words,
+        "task": name, "us": round(whole.first_us, 1), "of_roof": round(least / whole.first_us, 3),
+        "cells": cells, "search": round(whole.us / whole.first_us, 4),
+        "trials": len(whole.trials), "schedule": str(whole.schedule),
     }  # fmt: skip
 
 
@@ -102,8 +102,8 @@ def main() -> None:
     parser.add_argument("--search", type=int, default=DEFAULT)
     parser.add_argument("tasks", nargs="*")
     options = parser.parse_args()
-    print(f"| task | us | of the roof | {' | '.join(AXES)} | search |")
-    print("|---" * (len(AXES) + 4) + "|")
+    print(f"| task | us | of the roof | {' | '.join(ORDER)} | search |")
+    print("|---" * (len(ORDER) + 4) + "|")
     found = []
     for name, graph in graphs(options.root, options.tasks):
         found.append(measure(name, graph, find_chip("910B2"), options.search))
