@@ -120,7 +120,7 @@ def _names(ways: Iterator[Way]) -> list[Structure]:
 
 def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[Way]:
     """Those that may take the graph, the preferred one first."""
-    if (pooling := find_pooling(graph, NAMES)) is not None:
+    if (pooling := _optional(partial(find_pooling, graph, NAMES))()) is not None:
         yield Structure.POOLING, _optional(lambda: Plan(*write_pooling(pooling, name, chip)))
     ordered = write_sort(graph, name, chip)
     if ordered is not None:
