@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from modules import agrees, plan
-from torch import nn
 
 Case = tuple[Callable[..., Any], list[tuple[torch.Tensor, ...]]]
 
@@ -31,26 +29,6 @@ def stored(x: torch.Tensor, index: torch.Tensor, values: torch.Tensor) -> torch.
 
 
 CASES: dict[str, Case] = {
-    "embedding": (
-        F.embedding,
-        [(places(9, 3, 4), rows(9, 5)), (places(700, 2, 65), rows(700, 33))],
-    ),
-    "rows of a middle axis": (
-        lambda x, i: x.index_select(1, i),
-        [(rows(2, 5, 6), places(5, 3)), (rows(3, 50, 17), places(50, 99))],
-    ),
-    "columns": (
-        lambda x, i: x.index_select(1, i),
-        [(rows(3, 9), places(9, 4)), (rows(50, 1000), places(1000, 1100))],
-    ),
-    "gather": (
-        lambda x, i: x.gather(1, i),
-        [(rows(3, 9), places(9, 3, 4)), (rows(5, 700), places(700, 5, 1100))],
-    ),
-    "take_along_dim": (
-        lambda x, i: torch.take_along_dim(x, i, dim=-1),
-        [(rows(2, 3, 9), places(9, 2, 3, 4)), (rows(2, 2, 70), places(70, 2, 2, 11))],
-    ),
     "index_add": (
         lambda x, i, v: x.index_add(0, i, v),
         [(rows(5, 3), places(5, 9), rows(9, 3)), (rows(40, 301), places(40, 70), rows(70, 301))],
@@ -95,25 +73,10 @@ def test_a_move_gives_pytorchs_values_at_every_size_from_one_program(name: str) 
         agrees(made, model, *given, loose=20)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_moves_of_16_bit_types(dtype: torch.dtype) -> None:
-    line, index = rows(3, 40).to(dtype), places(40, 3, 50)
-    agrees(plan(pick, line, index), pick, line, index)
-
-
-def pick(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    return x.gather(1, index)
-
-
 def test_the_first_of_equal_elements_and_the_first_nan_are_found() -> None:
     x = torch.tensor([[1.0, 3.0, 3.0, 2.0], [0.0, torch.nan, 9.0, torch.nan]])
     for model in (lambda x: x.argmax(1), lambda x: x.argmin(1)):
         agrees(plan(model, x), model, x)
-
-
-def test_an_embedding_of_a_model_is_bound_to_its_weight() -> None:
-    made = plan(nn.Embedding(9, 5), places(9, 3))
-    assert [port.source.value for port in made.spec.inputs] == ["parameter", "user"]
 
 
 def test_slices_of_a_size_that_is_a_number() -> None:

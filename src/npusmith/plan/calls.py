@@ -1,7 +1,7 @@
 """Graph -> one call: a module that is one operation of PyTorch which moves elements.
 
-Gathers and scatters have no form as loops over axes. Each is a program of its own (picks.py,
-scatters.py), written from the call as PyTorch makes it: core ATen takes some of them apart.
+Some scatters are programs of their own (scatters.py), written from the call as PyTorch makes it:
+core ATen takes some of them apart.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from npusmith.ir.nodes import (
@@ -389,11 +389,22 @@ def each(w: Lanes, path: Path, value: Value, result: str) -> None:
 def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: str) -> For:
     """A loop over lanes that copies one element each from an input to another tensor."""
     store = Store(Span(tensor, plus(first, Name("lane"))), View(one), ONE)
-    return one_by_one(w, path, value, one, Stage(StageKind.COPY_OUT, (store,)))
+    return one_by_one(w, path, value, alone(w, value, one), (Stage(StageKind.COPY_OUT, (store,)),))
 
 
-def one_by_one(w: Lanes, path: Path, value: Value, one: str, then: Stmt) -> For:
-    """A loop over lanes that brings one element each on chip; `then`: what is done with it."""
+def alone(w: Lanes, value: Value, one: str) -> Callable[[Expr], Load]:
+    """One element into a buffer of its own."""
+    return lambda place: Load(View(one), Span(w.tensors[value.text], place), ONE)
+
+
+def one_by_one(
+    w: Lanes, path: Path, value: Value, load: Callable[[Expr], Load], then: tuple[Stmt, ...],
+    step: Expr = ONE,
+) -> For:  # fmt: skip
+    """A loop over lanes that brings `step` elements each on chip; `then`: what is done with them.
+
+    `load`: the copy from a place.
+    """
     lane = Name("lane")
 
     def new(name: str) -> Expr | None:
@@ -420,13 +431,12 @@ def one_by_one(w: Lanes, path: Path, value: Value, one: str, then: Stmt) -> For:
             w.ready(path, Name(name))
     where = w.scalar(path, replaced(value.index[0], new))
     place = Assign("place_at", where)
-    source = Span(w.tensors[value.text], Name("place_at"))
     return For(
-        "lane", ZERO, w.count(path, True), ONE,
+        "lane", ZERO, w.count(path, True), step,
         (
             Stage(StageKind.COMPUTE, (place,)) if _reads(where) else place,
-            Stage(StageKind.COPY_IN, (Load(View(one), source, ONE),)),
-            then,
+            Stage(StageKind.COPY_IN, (load(Name("place_at")),)),
+            *then,
         ),
     )  # fmt: skip
 

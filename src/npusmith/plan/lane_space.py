@@ -88,6 +88,7 @@ class Lanes(Writer):
     block: int = TURN  # where the range of the cut axis is known
     most: int = 1  # elements of the axes inside the one that is cut
     height: Expr = ONE  # most indices of the cut axis in a tile
+    room: Expr = TILE  # most lanes
     limits: list[Expr] = field(default_factory=list)  # ... has to be at most these
     needs: list[Expr] = field(default_factory=list)  # conditions of the host for such a tile
     types: dict[str, DType] = field(default_factory=dict)  # of workspace tensors

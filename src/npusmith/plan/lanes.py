@@ -57,6 +57,7 @@ from npusmith.plan.pack import pack
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import ELEMENT
+from npusmith.plan.row_reads import WORTH, copy_rows, row_of
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -77,7 +78,8 @@ from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
-_COPY = 16  # elements of a row that are worth a copy of their own
+_ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
+_TURNS, _FEW_ROWS = Const(4), Const(8)  # of such tiles for each core, and rows of one
 INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
 
 
@@ -215,7 +217,7 @@ def _cut(w: Lanes, row: Sequence[Atom], most: int, apart: frozenset[Atom] = froz
     """
     axes = _axes(w, row) or [Axis(ONE, 1, "")]
     free = next((i for i, leaf in enumerate(reversed(row)) if leaf in apart), 0)
-    if math.prod(leaf.size for leaf in row[len(row) - free :]) >= _COPY:
+    if math.prod(leaf.size for leaf in row[len(row) - free :]) >= WORTH:
         axes, rest = axes[len(row) - free :], axes[: len(row) - free]
     else:
         rest = []
@@ -241,20 +243,45 @@ def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
     resolver = Resolver(w)
     elements = _elements(w, target.output.value)
     apart = frozenset[Atom]().union(*(resolver.free(value) for value in elements))
-    tiling = _cut(w, row, w.most, apart)
+    tiling, most, w.room = _cut(w, row, _ROWS), _ROWS, Const(_ROWS)
+    if not apart or not _in_rows(w, target, row, tiling):
+        tiling, most, w.room = _cut(w, row, w.most, apart), w.most, TILE
     if not tiling.inner:
         _write_tiles(w, root, target, row, tiling, mark)
         return False
     short, long = Block(), Block()
     short.items.append(Note("rows inside of a tile are short"))
     _write_tiles(w, short, target, row, tiling, mark)
-    fits: Expr = Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most))
+    fits: Expr = Binary(BinOp.LE, Name(f"inner{mark}"), Const(most))
     for need in dict.fromkeys(w.needs):
         fits = Binary(BinOp.AND, fits, need)
+    w.room = TILE
     long.items.append(Note("a tile is a part of one row"))
     _write_tiles(w, long, target, row, _cut(w, row, 0, apart), f"{mark}x")
     root.items.append(choice(fits, short, long))
     return True
+
+
+def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> bool:
+    """Whether an output is nothing but rows that values name, several of which are in a tile."""
+    if not tiling.inner:
+        return False
+    value = _resolved(w, target.output.value, row, tiling)
+    return value.dtype is target.output.dtype and row_of(w, value) is not None
+
+
+def _resolved(w: Lanes, root: Value, row: Sequence[Atom], tiling: Tiling) -> Value:
+    """A value over the axes of a tile."""
+    w.tiling, w.done, w.domains = tiling, {}, {}
+    w.kept, w.together = {}, {}
+    w.now = w.frame
+    env: dict[Atom, Expr] = {}
+    for leaf, axis in zip(row, (*tiling.outer, *tiling.lanes), strict=False):
+        index: Expr = Name(axis.name)
+        if axis is tiling.cut:
+            index = plus(Name("b_from"), index)
+        env[leaf] = index
+    return Resolver(w).value(root, env)
 
 
 def _elements(w: Lanes, root: Value) -> list[Value]:
@@ -294,20 +321,12 @@ def _write_tiles(
     w: Lanes, root: Block, target: Target, row: Sequence[Atom], tiling: Tiling, mark: str
 ) -> None:
     """The loop over this core's tiles."""
-    w.tiling, w.limits, w.needs = tiling, [], []
-    w.tables, w.done, w.domains = {}, {}, {}
-    w.kept, w.together = {}, {}
-    w.now, w.height = w.frame, Name(f"height{mark}")
+    w.limits, w.needs, w.tables = [], [], {}
+    w.height = Name(f"height{mark}")
     w.block = BLOCK if _by_position(w, target.output.value) else TURN
-    env: dict[Atom, Expr] = {}
-    for leaf, axis in zip(row, (*tiling.outer, *tiling.lanes), strict=False):
-        index: Expr = Name(axis.name)
-        if axis is tiling.cut:
-            index = plus(Name("b_from"), index)
-        env[leaf] = index
+    value = _resolved(w, target.output.value, row, tiling)
     broadcaster = Broadcaster(w)
-    value = broadcaster.value(Resolver(w).value(target.output.value, env))
-    value = broadcaster.along(value, w.frame)
+    value = broadcaster.along(broadcaster.value(value), w.frame)
     together(w, value)
     inner = w.sizes.define(f"inner{mark}", product(axis.size for axis in tiling.inner))
     body = Block(frozenset({0, 1, w.block}), {0: ZERO})
@@ -374,11 +393,11 @@ def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
     sizes = w.sizes
     lines = sizes.define(f"lines{mark}", product(axis.size for axis in tiling.outer))
     size = sizes.define(f"cut{mark}", tiling.cut.size)
-    fair = sizes.define(
-        f"fair{mark}",
-        shares(times(lines, size), ChipFact("vector_cores")),
-    )
-    most: Expr = quotient(TILE, largest(inner, ONE))
+    fair = sizes.define(f"fair{mark}", shares(times(lines, size), ChipFact("vector_cores")))
+    if w.room != TILE:  # several turns for each core, so that what is left over is less
+        some = largest(shares(fair, _TURNS), least(fair, _FEW_ROWS))
+        fair = sizes.define(f"turn{mark}", some)
+    most: Expr = quotient(w.room, largest(inner, ONE))
     for limit in dict.fromkeys(w.limits):
         most = least(most, limit)
     height = largest(least(least(most, fair), size), ONE)
@@ -403,6 +422,12 @@ def _store(w: Lanes, path: Path, target: Target, start: Expr) -> None:
         span = span_of(w, path, value, start_of(w, value.index[0]))
         body.items.append(Load(View(buffer), span, count))
         body.items.append(Store(Span(target.name, start), View(buffer), count))
+        return
+    row = row_of(w, value) if plain and w.space.wide(value) else None
+    if row is not None:
+        w.ready(path, value.index[0])
+        w.needs.append(Binary(BinOp.LE, row, TILE))
+        body.items.append(copy_rows(w, path, value, target.name, start, row))
         return
     if plain and output.dtype is DType.INT64:
         w.ready(path, value.index[0])

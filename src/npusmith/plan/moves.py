@@ -7,10 +7,11 @@ expressions (index.py) for axes. Nothing is moved here; the kernel reads its inp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.plan.axes import Dim, Dims, extent, pin
-from npusmith.plan.dag import Dag, Kind, Value
+from npusmith.plan.dag import EXACT, Dag, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
 from npusmith.plan.reader import INDEX, SIZE, Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
@@ -405,8 +406,10 @@ def _wrapped(r: Reader, x: Tensor, size: Expr) -> Expr:
 
 
 def _whole(r: Reader, x: Tensor, at: int, index: Tensor) -> None:
-    """Indices made of the model's numbers are right for its sizes only."""
-    if not r.reads_element(index_expr(r, index)):
+    """Indices made of the model's numbers are right for its sizes only; others are float32."""
+    if r.reads_element(index_expr(r, index)):
+        r.limit(x.dims[at], EXACT)
+    else:
         r.fix(x.dims[at])
 
 
@@ -422,6 +425,7 @@ def index_select(r: Reader) -> Result:
 
 def embedding(r: Reader) -> Result:
     table, index = r.tensor(r.argument(0)), r.tensor(r.argument(1))
+    _whole(r, table, 0, index)
     return r.placed(table, (*index.dims, *table.dims[1:]), {0: index_expr(r, index)})
 
 
@@ -465,7 +469,20 @@ def gather(r: Reader) -> Result:
     return r.placed(x, index.dims, maps)
 
 
+def take_along_dim(r: Reader) -> Result:
+    """Elements of rows that indices name, from the end where they are negative."""
+    x, index = r.apart([r.tensor(r.argument(0)), r.tensor(r.argument(1))])
+    if r.argument(2, "dim") is None:
+        x, index = (replace(t, dims=(tuple(a for dim in t.dims for a in dim),)) for t in (x, index))
+    at = r.dim(r.argument(2, "dim") or 0, len(x.dims))
+    _whole(r, x, at, index)
+    rest = (replace(t, dims=with_dim(t.dims, at, ())) for t in (x, index))
+    dims = with_dim(r.broadcast(*rest), at, index.dims[at])
+    return r.placed(x, dims, {at: _wrapped(r, index, r.size(x.dims[at]))})
+
+
 RULES: dict[str, Rule] = {
+    "take_along_dim": take_along_dim,
     "slice": slice_,
     "select": select,
     "split_with_sizes": split,

@@ -20,7 +20,6 @@ from npusmith.plan.calls import (
     room,
     size_text,
 )
-from npusmith.plan.picks import read_index
 from npusmith.plan.scalars import same
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Ref
@@ -55,6 +54,13 @@ def write_scatter(graph: Graph, name: str, chip: Chip) -> Written | None:
     if values.shape != (*index.shape, *x.shape[1:]):
         call.refuse("plan-data-movement", "its values are broadcast")
     return _rows(call, name, chip, (x, index, values), adds, wraps)
+
+
+def read_index(index: GraphInput, count: str) -> list[str]:
+    """Indices in `ids_in` as int32 in `ids`."""
+    if index.dtype is DType.INT32:
+        return [f"muls(ids, ids_in, 1, {count})"]
+    return [f'cast(ids, ids_in, "none", {count})']
 
 
 def _check_sum(call: Call, x: GraphInput, adds: bool) -> None:

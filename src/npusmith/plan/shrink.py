@@ -116,7 +116,9 @@ def _loose(graph: Graph, spec: OpSpec) -> Loose:
 
 def _of_meaning(meaning: Meaning, spec: OpSpec) -> Loose:
     dims = _dims(meaning, spec)
-    values = _values(meaning)
+    everything = _values(meaning)
+    values = [value for value in everything if value.op in ("reduce", "running")]
+    named = {leaf for value in everything for leaf in _named(meaning, value)}
     folded = {leaf for value in values for leaf in leaves(value.axes)}
     longest = max((row for row in dims if row), key=lambda row: math.prod(sizes(row)), default=())
     last = leaves(longest[-1]) if longest else ()
@@ -124,7 +126,7 @@ def _of_meaning(meaning: Meaning, spec: OpSpec) -> Loose:
     kept = [leaf for leaf in _whole(dims) if only or leaf not in last]
     axes = {leaf: Axis(leaf.size, _places(dims, leaf)) for leaf in kept}
     return Loose(
-        tuple(axis for leaf, axis in axes.items() if leaf not in folded),
+        tuple(axis for leaf, axis in axes.items() if leaf not in folded | named),
         tuple(axis for leaf, axis in axes.items() if leaf in folded),
         _again(values, folded, last),
     )
@@ -159,7 +161,7 @@ def _whole(dims: Sequence[tuple[Dim, ...]]) -> Iterator[Atom]:
 
 
 def _values(meaning: Meaning) -> list[Value]:
-    """All that the outputs depend on which runs along axes of its own: reductions and scans."""
+    """All that the outputs depend on."""
     seen: dict[Value, None] = {}
     stack = [output.value for output in meaning.outputs]
     while stack:
@@ -167,7 +169,16 @@ def _values(meaning: Meaning) -> list[Value]:
         if value not in seen:
             seen[value] = None
             stack += value.args
-    return [value for value in seen if value.op in ("reduce", "running")]
+    return list(seen)
+
+
+def _named(meaning: Meaning, value: Value) -> Iterator[Atom]:
+    """Axes along which elements of an index tensor say what is read: they are no work."""
+    start = 0
+    for count, expr in zip(value.parts, value.index, strict=True):
+        if meaning.reader.reads_element(expr):
+            yield from leaves(value.axes[start : start + count])
+        start += count
 
 
 # ----------------------------------------------------------------------------------- by how much

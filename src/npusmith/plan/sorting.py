@@ -98,7 +98,8 @@ def write_sort(graph: Graph, name: str, chip: Chip) -> Written | None:
         "", "", "@kernel", f"def {name}({', '.join(heads)}):",
         *indented([line.replace("KEPT", kept) for line in kernel]), "",
     ]  # fmt: skip
-    legal = (Binary(BinOp.LE, found.dims[-1], Const(most)),) if found.whole else ()
+    limited = found.whole and not isinstance(found.dims[-1], Const)
+    legal = (Binary(BinOp.LE, found.dims[-1], Const(most)),) if limited else ()
     x = found.x
     port = Port(
         name=found.name, dtype=x.dtype, shape=x.shape, source=Source(x.kind),

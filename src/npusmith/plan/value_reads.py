@@ -264,7 +264,7 @@ def _alone(w: Lanes, path: Path, value: Value, result: str) -> None:
         held = wider
     body.append(op("set", (View(result, Name("lane")),), (Read(View(held)),), ONE))
     then = Stage(StageKind.COMPUTE, tuple(body))
-    path[-1].items.append(one_by_one(w, path, value, one, then))
+    path[-1].items.append(one_by_one(w, path, value, lane_reads.alone(w, value, one), (then,)))
 
 
 def _by_bands(w: Lanes, path: Path, value: Value, copy: Copy, views: tuple[str, str]) -> None:

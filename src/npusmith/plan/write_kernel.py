@@ -26,7 +26,6 @@ from npusmith.plan.lanes import INNER, write_lanes
 from npusmith.plan.names import tensor_name
 from npusmith.plan.near_shapes import tuned
 from npusmith.plan.pack import Packed, pack
-from npusmith.plan.picks import write_picks
 from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import Meaning, read
@@ -126,10 +125,9 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
     if ordered is not None:
         yield Structure.SORT, lambda: Plan(*ordered)
         return
-    for write_moves in (write_picks, write_scatter):
-        moved = _optional(partial(write_moves, graph, name, chip))()
-        if moved is not None:
-            yield Structure.MOVES, partial(Plan, *moved)
+    scattered = _optional(partial(write_scatter, graph, name, chip))()
+    if scattered is not None:
+        yield Structure.MOVES, partial(Plan, *scattered)
     meaning = read(graph)
 
     def lanes() -> Plan:

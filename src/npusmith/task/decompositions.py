@@ -235,7 +235,8 @@ def _embedding_bag(
 
 
 _WHOLE = (
-    "upsample_linear1d", "upsample_trilinear3d", "upsample_bicubic2d", "affine_grid_generator",
+    "take_along_dim", "affine_grid_generator",
+    "upsample_linear1d", "upsample_trilinear3d", "upsample_bicubic2d",
     *(f"{kind}{rank}d" for kind in ("upsample_nearest", "_upsample_nearest_exact")
       for rank in (1, 2, 3)),
 )  # fmt: skip
