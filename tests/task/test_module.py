@@ -152,6 +152,22 @@ def test_a_binding_that_computes_fails_though_its_values_are_right(six: Judge) -
     assert (verdict.findings[0].file, verdict.findings[0].line) == ("csrc/op.cpp", 5)
 
 
+def test_a_class_may_not_write_into_its_inputs_nor_give_other_bits_again(six: Judge) -> None:
+    into = BINDING.replace("return result;", "const_cast<at::Tensor &>(a).copy_(result); return a;")
+    verdict = six(binding=into)
+    assert verdict.verdict == "fail" and verdict.provenance["official"] is True
+    assert {trial.message for trial in verdict.trials} == {"an input was overwritten"}
+    count = "static int calls = 0;\nat::Tensor add_custom"
+    often = BINDING.replace("at::Tensor add_custom", count, 1)
+    often = often.replace(
+        "return result;", "if (calls++ % 2) result.mul_(1.0000003); return result;"
+    )
+    verdict = six(binding=often)
+    assert verdict.verdict == "fail"
+    said = [trial.message for trial in verdict.trials]
+    assert "two runs on the same inputs gave different outputs" in said
+
+
 def test_outputs_of_another_shape_or_type_fail(six: Judge) -> None:
     call = "custom_ops_lib.add_custom(a, b)"
     for change in (f"{call}.view(-1)", f"{call}.double()", f"({call}, a)"):

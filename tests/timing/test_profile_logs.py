@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from npusmith.device.call import _recording
-from npusmith.task.module import _keep_logs
+from npusmith.task.calls import keep_logs
 from npusmith.task.recording import MOST_LAUNCHES, Recording
 
 
@@ -25,7 +25,7 @@ def kept(recording: Recording) -> list[str]:
 def test_the_calls_of_the_first_set_are_kept_in_their_order(tmp_path: Path) -> None:
     logs = write(tmp_path / "logs", "0", "1", "2")
     recording = Recording(tmp_path / "log")
-    _keep_logs(logs, tmp_path, recording, alone=False)
+    keep_logs(logs, tmp_path, recording, alone=False)
     assert kept(recording) == ["0", "1", "2"]
 
 
@@ -35,7 +35,7 @@ def test_launches_inside_the_process_count_when_there_is_one_set(
 ) -> None:
     logs = write(tmp_path / "logs", "direct", "direct.1", "direct.3")
     recording = Recording(tmp_path / "log")
-    _keep_logs(tmp_path, logs, recording, alone=alone)
+    keep_logs(tmp_path, logs, recording, alone=alone)
     assert kept(recording) == found
 
 
@@ -44,7 +44,7 @@ def test_a_link_that_the_candidate_left_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (logs / "direct").symlink_to(tmp_path / "secret")
     recording = Recording(tmp_path / "log")
-    _keep_logs(tmp_path, logs, recording, alone=True)
+    keep_logs(tmp_path, logs, recording, alone=True)
     assert kept(recording) == []
     recording.path.unlink(missing_ok=True)
     recording.path.symlink_to(tmp_path / "secret")

@@ -27,13 +27,14 @@ from npusmith.ir.spec import OpSpec
 from npusmith.lower import read_bindings
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
-from npusmith.task.judge import bind_inputs, judge, start_trial, weigh
+from npusmith.task.judge import UNSTEADY, bind_inputs, judge, start_trial
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import prepare, seeds_for
 from npusmith.task.verdict import OnDevice, Rung, Trial, Verdict
+from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
 from npusmith.timing.rung import give_rung, time_logs
 from npusmith.twin import read_project
 from npusmith.twin.project import Project
@@ -249,15 +250,15 @@ def _compare(trial: TrialData, row: dict[str, Any], profile: str) -> Trial:
     elif seen != wanted:
         record.message = f"outputs are {seen}, the reference has {wanted}"
     else:
-        weigh(record, [read_output(item) for item in row["outputs"]], trial, profile)
+        outputs = [read_output(item) for item in row["outputs"]]
+        weigh(record, Pair(trial, value_of(outputs, trial)), Criterion(profile))
     return record
 
 
 def _check_bits(record: Trial, first: dict[str, Any], second: dict[str, Any]) -> None:
     pairs = zip(first["outputs"], second["outputs"], strict=False)
     if any(_bytes(a) != _bytes(b) for a, b in pairs):
-        record.passed = False
-        record.message = "two runs on the same inputs gave different outputs"
+        reject(record, UNSTEADY, Criterion())
 
 
 def _bytes(item: dict[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from npusmith.errors import Place, TaskError
-from npusmith.task import compare, edges, files, shapes
+from npusmith.task import alias, compare, edges, files, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph, warm_up
@@ -40,12 +40,14 @@ from npusmith.task.user import (
     build_model,
     call_init,
     call_inputs,
+    call_model,
     check_inputs,
     dtype_name,
     known_dtype,
     load_file,
     run_model,
     set_seed,
+    settle,
     user_code,
 )
 from npusmith.task.wire import (
@@ -126,6 +128,7 @@ class Captured(Preparation):
         self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
         self.has_sorts = False  # whether sorts are among the operations
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
+        self.effects: dict[str, Any] = {}  # of the last call on its arguments
         self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
 
     def run(self) -> Manifest:
@@ -209,8 +212,14 @@ class Captured(Preparation):
 
     def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
         model = self.draws.models[draw] if draw else self.model
+        args = inputs.args()
         with StableSorts() if self.has_sorts else nullcontext():
-            return run_model(model, inputs.args(), self.path, self.notes)
+            found = call_model(model, args, self.path, self.notes)
+        self.effects = {
+            "alias": tuple(alias.shared(found, args)),
+            "writes": alias.changed(inputs.tensors, args),
+        }
+        return [settle(tensor) for tensor in found]
 
     def _is_open(self, inputs: Inputs, draw: int, references: list[Tensor]) -> bool:
         """Whether the outputs depend on the order of equal elements."""
@@ -463,6 +472,7 @@ class Captured(Preparation):
             self._check_types(inputs)
             with Casts() if self.casts and (edged or kind == "edge") else nullcontext() as casts:
                 references = self._reference(inputs, draw)
+                effects = self.effects
         except TaskError as error:
             if kind in ("random", "group"):
                 raise
@@ -485,6 +495,7 @@ class Captured(Preparation):
                 name, kind, seed, inputs, references, goldens, bounds,
                 required=not optional, skipped=f"not required: {optional}" if optional else "",
                 notes=tuple(text for text in (*notes, golden_note) if text), draw=draw,
+                **effects,
             )
         )  # fmt: skip
 

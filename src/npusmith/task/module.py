@@ -1,66 +1,54 @@
 """The judge for candidates that are Python modules: `judge_module(submission, prepared, ...)`.
 
-The same verdict as for an operator project. The candidate's Python runs in processes of its own
-(task/isolated) and gets the task as data, one call at a time; the launches that it causes are made
-here. Nothing that its process says is believed but the tensors that it returns, and those must come
-out of the launches (task/isolated/origin).
+The same verdict as for an operator project. The candidate's Python runs in processes of its own and
+gets the task as data, one call at a time (calls.py); the launches that it causes are made here.
+Nothing that its process says is believed but the tensors that it returns, and those must come out
+of the launches (task/isolated/origin). All sets are compared after that process has ended.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from random import SystemRandom
 from typing import Any
-
-import numpy as np
 
 from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
+from npusmith.task.calls import Calls, keep_logs
 from npusmith.task.cheat import find_cheats
-from npusmith.task.isolated import arrays, origin
+from npusmith.task.isolated import origin
 from npusmith.task.isolated.arrays import Value
-from npusmith.task.isolated.attempt import Answer, Attempt, Candidate, Limits, init_value
-from npusmith.task.judge import Outcome, conclude, empty_verdict, weigh
-from npusmith.task.prepared import Prepared, TrialData, map_tensor
-from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
+from npusmith.task.isolated.attempt import Answer, Limits
+from npusmith.task.judge import (
+    UNFINISHED,
+    UNSTEADY,
+    Outcome,
+    conclude,
+    empty_verdict,
+    start_trial,
+)
+from npusmith.task.prepared import Prepared, TrialData
+from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.verdict import Rung, Trial, Verdict
+from npusmith.task.verdict import Rung, Verdict
 from npusmith.task.weak import note_task
+from npusmith.task.weighing import Criterion, Pair, form, reject, weigh
 from npusmith.twin import cheating
 from npusmith.twin.finding import Finding
 from npusmith.twin.formats import Submission
-from npusmith.twin.module import ModuleBuild, build_module
-from npusmith.twin.remote import Launch
-
-Array = np.ndarray[Any, Any]
+from npusmith.twin.module import build_module
 
 _OFFICIAL = "multikernelbench"
-_RESTARTS = 3  # after a crash the other sets of inputs still get their turn
 CHEATS = ("cheat-compute", "cheat-hidden", "cheat-binding", "cheat-origin", "cheat-input")
-_INSIDE = "direct"  # the log of the first launch inside the candidate's process
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the processes gave for one set of inputs, as it is judged."""
-
-    outputs: list[Array] | None
-    findings: tuple[Finding, ...] = ()
-    apis: tuple[str, ...] = ()
-    message: str = ""
-    launches: tuple[Launch, ...] = ()
-    fixed: tuple[str, ...] = ()  # drawn parameters that the class does not have
-
-
-_LOST = _Answer(None, message="not run: the candidate's process ended too often before")
-_NO_TENSORS = "forward() did not return tensors"
+# codes of what ends before there is a kernel
+_NOT_BUILT = ("compile-", "project-", "tiling-", "dtypes-", "device-cpp", "kind-")
+_COUNTED = (*CHEATS, "cheat-alias")
+_LIMITS = Limits(180.0)
+_NO_TENSORS = Finding(code="module-failed", message="forward() did not return tensors")
 
 
 def judge_module(
@@ -71,72 +59,82 @@ def judge_module(
     *,
     dynamic: bool = False,
     step: Callable[[str, str], None] = lambda name, detail: None,
-    seconds: float = 180.0,
+    limits: Limits = _LIMITS,
     recording: Recording | None = None,
+    criterion: Criterion | None = None,
+    given: bool = False,
+    work: Path | None = None,
+    folder: Path | None = None,
 ) -> Verdict:
-    """Judge a submission; `seconds` limit the run of all sets of inputs together.
+    """Judge a submission; `limits` are of the run of all sets of inputs together.
 
-    `provenance["official"]` says whether MultiKernelBench's own rule is met on the random sets.
+    `given`: the class is the suite's own, and calls the candidate's operator. `work`: an empty
+    folder to build in, `folder`: one to be made for the processes, where these matter.
+    `provenance["official"]` says whether MultiKernelBench's own rule is met on the random sets,
+    where no other rule is in force.
     """
     profile = check_profile(tolerance)
+    rule = criterion or Criterion(profile)
     verdict = empty_verdict(submission.path, prepared, chip, profile)
     verdict.provenance["format"] = submission.kind.value
     clock = time.perf_counter()
     step("compile", f"{submission.path}, format {submission.kind.value}")
     with temporary_folder("npusmith-module-") as name:
-        work = Path(name).resolve()
+        place = (work or Path(name)).resolve()
         try:
-            built = build_module(submission, chip, work)
+            built = build_module(submission, chip, place, ahead=not given)
         except NpusmithError as error:
             verdict.error, verdict.verdict = error.record(), "fail"
-            verdict.findings = find_module_cheats(submission)
-            return _renamed(verdict, work / "candidate")
+            verdict.findings = find_module_cheats(submission, own=not given)
+            return _renamed(verdict, place / "candidate")
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
-        _judge(verdict, built, prepared, chip, profile, dynamic, step, seconds, recording)
+        chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
+        live = [item for item in chosen if not item.skipped]
+        step("run on the twin", f"{len(live)} sets of inputs")
+        calls = Calls(
+            built, prepared, live, chip, folder or place / "run", limits,
+            None if recording is None else place / "logs", given,
+        )  # fmt: skip
+        _judge(verdict, calls, chosen, rule, step)
+        if recording is not None:
+            keep_logs(calls.logs or place, calls.folder, recording, alone=len(live) == 1)
     verdict = _renamed(verdict, built.root)
-    note_task(verdict, prepared, profile)
+    note_task(verdict, prepared, rule.own)
     return verdict
 
 
 def _judge(
     verdict: Verdict,
-    built: ModuleBuild,
-    prepared: Prepared,
-    chip: Chip,
-    profile: str,
-    dynamic: bool,
+    calls: Calls,
+    chosen: Sequence[TrialData],
+    rule: Criterion,
     step: Callable[[str, str], None],
-    seconds: float,
-    recording: Recording | None,
 ) -> None:
     clock = time.perf_counter()
-    chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
-    live = [item for item in chosen if not item.skipped]
-    step("run on the twin", f"{len(live)} sets of inputs")
-    answers, extra = _run_all(built, prepared, live, chip, seconds, recording)
+    answers = calls.all()
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
-    given = iter(answers)
-    outcomes, official = [], []
-    for trial in chosen:
-        answer = None if trial.skipped else next(given)
-        outcomes.append(_weigh(trial, answer, profile))
-        if answer is not None and trial.kind in ("random", "group") and not trial.draw:
-            official.append(_is_official(trial, answer))
+    step("weigh", f"tolerance {rule.profile}")
+    clock = time.perf_counter()
+    answered = dict(zip((item.name for item in calls.trials), answers, strict=True))
+    outcomes = [_outcome(item, answered.get(item.name)) for item in chosen]
+    _weigh(outcomes, calls, answered, rule)
+    verdict.seconds["compare"] = round(time.perf_counter() - clock, 3)
     verdict.trials = [item.trial for item in outcomes]
-    step("weigh", f"tolerance {profile}")
     conclude(verdict, outcomes)
-    verdict.findings += find_module_cheats(built.submission)
+    submission = calls.built.submission
+    verdict.findings += find_module_cheats(submission, own=not calls.given)
     verdict.findings += _not_drawn(answers)
-    calls = [
-        origin.Call(_sources(prepared, trial), answer.launches, answer.outputs)
-        for trial, answer in zip(live, answers, strict=True)
-        if answer.outputs is not None
-    ]
-    verdict.findings += origin.trace(calls + extra, built.submission.model)
-    verdict.provenance["official"] = bool(official) and all(official)
-    if any(item.code in CHEATS and item.level is Level.ERROR for item in verdict.findings):
+    if not calls.given:
+        handed = calls.prepared.handed
+        verdict.findings += origin.trace(calls.calls, submission.model, handed)
+    if rule.official is None:
+        verdict.provenance["official"] = _is_official(calls.trials, answers)
+    else:  # the trace may not say so, where the class is the suite's
+        verdict.findings += _unlaunched(outcomes, answers)
+    verdict.findings += _handed_back(calls.trials, answers)
+    if any(item.code in _COUNTED and item.level is Level.ERROR for item in verdict.findings):
         verdict.correct, verdict.verdict = False, "fail"
 
 
@@ -147,14 +145,7 @@ def _renamed(verdict: Verdict, root: Path) -> Verdict:
     return Verdict.model_validate_json(text.replace(f"{where}/", ""))
 
 
-def _not_drawn(answers: Sequence[_Answer]) -> list[Finding]:
-    """A class that keeps its own parameters was judged on these alone."""
-    fixed = next((answer.fixed for answer in answers if answer.fixed), ())
-    row = CODES["parameters-fixed"]
-    message = "its parameters could not be drawn: sets of inputs with drawn ones were left out"
-    seen = f"ModelNew has no {', '.join(fixed)} of the reference's shape"[:300]
-    finding = Finding(code=row.name, level=row.level, message=message, seen=seen)
-    return [finding] if fixed else []
+# ------------------------------------------------------------------------------------------ cheats
 
 
 def find_module_cheats(submission: Submission, *, own: bool = True) -> list[Finding]:
@@ -165,159 +156,66 @@ def find_module_cheats(submission: Submission, *, own: bool = True) -> list[Find
     return found
 
 
+def _not_drawn(answers: Sequence[Answer]) -> list[Finding]:
+    """A class that keeps its own parameters was judged on these alone."""
+    fixed = next((answer.fixed for answer in answers if answer.fixed), ())
+    row = CODES["parameters-fixed"]
+    message = "its parameters could not be drawn: sets of inputs with drawn ones were left out"
+    seen = f"ModelNew has no {', '.join(fixed)} of the reference's shape"[:300]
+    finding = Finding(code=row.name, level=row.level, message=message, seen=seen)
+    return [finding] if fixed else []
+
+
+def _unlaunched(outcomes: Sequence[Outcome], answers: Sequence[Answer]) -> list[Finding]:
+    """Right outputs where neither an operator nor a launch was seen."""
+    own = [item.trial for item in outcomes if item.trial.own and not item.trial.skipped]
+    if any(answer.launches for answer in answers) or not own:
+        return []
+    message = "no operator ran: the outputs were computed elsewhere"
+    right = all(item.passed for item in own)
+    return [Finding(code="cheat-compute", message=message)] if right else []
+
+
+def _handed_back(trials: Sequence[TrialData], answers: Sequence[Answer]) -> list[Finding]:
+    """The set in which an output was an untouched input, and was none in the reference."""
+    for trial, answer in zip(trials, answers, strict=True):
+        told = answer.alias if isinstance(answer.alias, list) else []
+        mine = [at for at in told if type(at) is int]
+        if set(mine) - set(trial.record.alias) and not answer.writes:
+            message = f"{trial.name}: output {mine[0]} is an input, as it came"
+            return [Finding(code="cheat-alias", message=message)]
+    return []
+
+
 # ------------------------------------------------------------------------------------------ values
 
 
-def _weigh(trial: TrialData, answer: _Answer | None, profile: str) -> Outcome:
-    record = Trial(
-        name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
-    )  # fmt: skip
+def _outcome(trial: TrialData, answer: Answer | None) -> Outcome:
+    """What the processes gave for one set, before its values are looked at."""
+    record = start_trial(trial)
     if answer is not None and answer.fixed and trial.draw:
         record.skipped = "parameters could not be drawn: the class has others than the reference"
     if answer is None or record.skipped:
-        return Outcome(record, ran=False)
+        return Outcome(record)
     record.findings = list(answer.findings)
-    record.message = answer.message or _misfit(trial, answer.outputs or [])
-    if answer.outputs is not None and not record.message:
-        weigh(record, answer.outputs, trial, profile)
-    return Outcome(record, ran=answer.outputs is not None, apis=tuple(answer.apis))
+    error = answer.error or _odd(trial, answer)
+    if error is not None:
+        record.message = f"{error.code}: {error.message}"
+        record.compiled = not error.code.startswith(_NOT_BUILT)
+        if error.code == "kernel-crash" and record.findings:
+            record.message = UNFINISHED  # its findings say why
+        elif error.code not in {item.code for item in record.findings}:
+            record.findings.append(error)
+    return Outcome(record, apis=tuple(answer.apis))
 
 
-def _misfit(trial: TrialData, outputs: Sequence[Array]) -> str:
-    """How the outputs differ from the reference's in number, shape or type; "" when they fit."""
-    wanted = trial.references
-    if len(outputs) != len(wanted):
-        return f"{len(outputs)} outputs, the reference has {len(wanted)}"
-    for index, (ours, theirs) in enumerate(zip(outputs, wanted, strict=True)):
-        if ours.shape != theirs.shape:
-            return f"output {index} has shape {ours.shape}, the reference {theirs.shape}"
-        if ours.dtype != theirs.dtype:
-            return f"output {index} is {ours.dtype}, the reference {theirs.dtype}"
-    return ""
-
-
-def _is_official(trial: TrialData, answer: _Answer) -> bool:
-    """MultiKernelBench: structure, shape, and allclose within 1e-4 (bool exactly)."""
-    outputs = answer.outputs or []
-    if len(outputs) != len(trial.references):
-        return False
-    pairs = zip(outputs, trial.references, trial.goldens, strict=True)
-    return all(
-        ours.shape == native.shape
-        and ours.dtype == native.dtype
-        and compare(ours, native, golden, _OFFICIAL).passed
-        for ours, native, golden in pairs
-    )
-
-
-# --------------------------------------------------------------------------------------- processes
-
-
-def _run_all(
-    built: ModuleBuild,
-    prepared: Prepared,
-    trials: Sequence[TrialData],
-    chip: Chip,
-    seconds: float,
-    recording: Recording | None,
-) -> tuple[list[_Answer], list[origin.Call]]:
-    """An answer for each set of inputs, in order; a crash costs only the set that caused it.
-
-    The sets are called in an order that nobody can know, but for the one that is recorded. A set
-    that is the only one of its shapes is called again with its values in another order; those
-    calls come second.
-    """
-    folder, logs = built.modules.parent / "run", built.modules.parent / "logs"
-    folder.mkdir()
-    logs.mkdir()
-    rest = list(range(len(trials)))
-    SystemRandom().shuffle(rest)
-    rest.sort(key=lambda at: recording is not None and at > 0)
-    found: dict[int, _Answer] = {}
-    extra: list[origin.Call] = []
-    named = logs if recording is not None else None
-    with Candidate(built, chip, folder, Limits(seconds), logs=named) as candidate:
-        for _ in range(_RESTARTS + 1):
-            if not rest or candidate.boxed is not None:
-                break
-            with candidate.start(
-                built.model, built.submission.entry, prepared.manifest.model_seed,
-                _settings(prepared),
-            ) as attempt:  # fmt: skip
-                _call_all(attempt, prepared, trials, rest, found)
-                if not rest:
-                    extra = _call_again(attempt, prepared, trials, found)
-    if recording is not None:
-        _keep_logs(logs, folder, recording, alone=len(trials) == 1)
-    return [found.get(at, _LOST) for at in range(len(trials))], extra
-
-
-def _call_all(
-    attempt: Attempt,
-    prepared: Prepared,
-    trials: Sequence[TrialData],
-    rest: list[int],
-    found: dict[int, _Answer],
-) -> None:
-    """Take sets off `rest` until there is none or the processes have failed."""
-    while rest:
-        at = rest.pop(0)
-        trial = trials[at]
-        answer = attempt.call(_arguments(prepared, trial.inputs), prepared.drawn(trial))
-        attempt.candidate.launcher.logs = None  # the first set is behind
-        found[at] = _read(answer)
-        if answer.over:
-            found |= dict.fromkeys(rest, found[at])
-            rest.clear()
-        if answer.error is not None:
-            return
-
-
-def _call_again(
-    attempt: Attempt,
-    prepared: Prepared,
-    trials: Sequence[TrialData],
-    found: dict[int, _Answer],
-) -> list[origin.Call]:
-    """Other values for each set that is alone with its shapes: where do the outputs come from?"""
-    shapes = Counter(tuple(trial.shapes) for trial in trials)
-    draw = np.random.default_rng()
-    calls = []
-    for at, trial in enumerate(trials):
-        if shapes[tuple(trial.shapes)] > 1 or found[at].outputs is None:
-            continue
-        tensors = [_shuffled(tensor, draw) for tensor in trial.inputs]
-        answer = attempt.call(_arguments(prepared, tensors), prepared.drawn(trial))
-        if answer.error is not None:
-            break
-        taken = _sources(prepared, trial, tensors)
-        calls.append(origin.Call(taken, answer.launches, answer.outputs))
-    return calls
-
-
-def _shuffled(tensor: Array, draw: np.random.Generator) -> Array:
-    return draw.permutation(tensor.reshape(-1)).reshape(tensor.shape)
-
-
-def _read(answer: Answer) -> _Answer:
-    findings, apis = list(answer.findings), tuple(answer.apis)
-    error = answer.error
-    if error is None and not _is_flat(answer.tree):
-        error = Finding(code="module-failed", message=_NO_TENSORS)
-    if error is None:
-        made = tuple(answer.launches)
-        return _Answer(answer.outputs, tuple(findings), apis, "", made, answer.fixed)
-    message = error.message
-    if error.code == "kernel-crash" and findings:
-        message = "the kernel did not run to its end"  # its findings say why
-    elif error.code not in {item.code for item in findings}:
-        findings.append(error)
-    return _Answer(None, tuple(findings), apis, message)
+def _odd(trial: TrialData, answer: Answer) -> Finding | None:
+    """A captured model gives tensors, or lists and tuples of them with one at least."""
+    flat = trial.record.result is not None or _is_flat(answer.tree)
+    return None if flat else _NO_TENSORS
 
 
 def _is_flat(tree: Any) -> bool:
-    """A tensor, or lists and tuples of them with one at least."""
     if not isinstance(tree, dict):
         return False
     parts = tree.get("list", tree.get("tuple"))
@@ -326,37 +224,36 @@ def _is_flat(tree: Any) -> bool:
     return "tensor" in tree
 
 
-def _settings(prepared: Prepared) -> Value:
-    """What the class is built with."""
-    state = prepared.manifest.random_state
-    known = None if state is None else map_tensor(prepared.folder, state)
-    return init_value(prepared.value(prepared.manifest.init), known)
+def _weigh(
+    outcomes: Sequence[Outcome], calls: Calls, answered: dict[str, Answer], rule: Criterion
+) -> None:
+    """Compare what has outputs: all sets together, as some suites' rules want them."""
+    trials = {item.name: item for item in calls.trials}
+    live = [item.trial for item in outcomes if not item.trial.skipped and not item.trial.message]
+    found = (answered[record.name] for record in live)
+    values = [Value(answer.tree or {}, answer.outputs) for answer in found]
+    pairs = [Pair(trials[record.name], value) for record, value in zip(live, values, strict=True)]
+    for record, pair, said in zip(live, pairs, rule.says(pairs), strict=True):
+        weigh(record, pair, rule, said)
+        if answered[record.name].writes and not pair.trial.record.writes and not calls.given:
+            # the suite's own class may have its operator write where it likes
+            reject(record, "an input was overwritten", rule)
+        if pair.trial.name == calls.unsteady:
+            reject(record, UNSTEADY, rule)
 
 
-def _arguments(prepared: Prepared, tensors: Sequence[Array]) -> Value:
-    """What forward is called with."""
-    return Value(arrays.fill(prepared.manifest.call, tensors), tensors)
+def _is_official(trials: Sequence[TrialData], answers: Sequence[Answer]) -> bool:
+    """MultiKernelBench on the random sets: shape, and allclose within 1e-4 (bool exactly)."""
+    own = [
+        (trial, answer)
+        for trial, answer in zip(trials, answers, strict=True)
+        if trial.kind in ("random", "group") and not trial.draw
+    ]
+    return bool(own) and all(itertools.starmap(_is_close, own))
 
 
-def _sources(
-    prepared: Prepared, trial: TrialData, inputs: Sequence[Array] | None = None
-) -> list[Array]:
-    """What a candidate's launches may take: inputs, and parameters that differ between sets."""
-    manifest = prepared.manifest
-    names = dict.fromkeys(name for draw in manifest.draws for name in draw)
-    own = {name: map_tensor(prepared.folder, manifest.parameters[name]) for name in names}
-    held = own | prepared.drawn(trial)
-    return [*(trial.inputs if inputs is None else inputs), *held.values()]
-
-
-def _keep_logs(logs: Path, inside: Path, recording: Recording, *, alone: bool) -> None:
-    """Moves the logs of the first set to where they were asked for.
-
-    `logs`: of the launches made here. Launches in the candidate's process leave theirs in `inside`;
-    they are not told apart by set, so they are kept only when there is one set.
-    """
-    made = [path for at in range(MOST_LAUNCHES) if (path := logs / str(at)).is_file()]
-    own = find_logs(inside / _INSIDE) if alone else []
-    for at, log in enumerate(made or own):
-        name = f"{recording.path.name}.{at}" if at else recording.path.name
-        shutil.move(log, recording.path.with_name(name))
+def _is_close(trial: TrialData, answer: Answer) -> bool:
+    if answer.error is not None or form(Pair(trial, Value(answer.tree or {}, answer.outputs))):
+        return False
+    rows = zip(answer.outputs, trial.references, trial.goldens, strict=True)
+    return all(compare(*row, _OFFICIAL).passed for row in rows)

@@ -11,12 +11,20 @@ from npusmith import __version__
 from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
-from npusmith.task.judge import Outcome, conclude, empty_verdict, find_doubts, weigh
+from npusmith.task.judge import (
+    UNFINISHED,
+    Outcome,
+    conclude,
+    empty_verdict,
+    find_doubts,
+    start_trial,
+)
 from npusmith.task.prepared import Array, Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.tolerance import check_profile
-from npusmith.task.verdict import Rung, Trial, Verdict
+from npusmith.task.verdict import Rung, Verdict
 from npusmith.task.weak import note_task
+from npusmith.task.weighing import Criterion, Pair, value_of, weigh
 from npusmith.twin.direct import (
     DirectBuild,
     build_direct,
@@ -115,12 +123,9 @@ def _run(
     watch: Watch,
     recording: Recording | None,
 ) -> Outcome:
-    record = Trial(
-        name=trial.name, kind=trial.kind, seed=trial.seed, passed=False, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
-    )  # fmt: skip
+    record = start_trial(trial)
     if trial.skipped:
-        return Outcome(record, ran=False)
+        return Outcome(record)
     wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
     result = run_direct(
         built, chip.vector_cores, given, wanted, tail, seconds=seconds, watch=watch,
@@ -129,10 +134,10 @@ def _run(
     record.findings = list(result.findings)
     record.seconds = round(result.seconds, 4)
     if result.completed:
-        weigh(record, result.outputs, trial, profile)
+        weigh(record, Pair(trial, value_of(result.outputs, trial)), Criterion(profile))
     else:
-        record.message = "the kernel did not run to its end"
-    return Outcome(record, result.completed, result.peak_bytes, result.apis)
+        record.message = UNFINISHED
+    return Outcome(record, result.peak_bytes, result.apis)
 
 
 def run_source(

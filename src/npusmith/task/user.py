@@ -200,12 +200,19 @@ def run_model(
     model: Any, args: tuple[Any, ...], path: str, notes: list[str] | None = None
 ) -> list[Tensor]:
     """forward's outputs as a flat list of contiguous tensors; `notes` takes what to say of them."""
+    return [settle(tensor) for tensor in call_model(model, args, path, notes)]
+
+
+def call_model(
+    model: Any, args: tuple[Any, ...], path: str, notes: list[str] | None = None
+) -> list[Tensor]:
+    """The same as they came: where they lie in the memory of the arguments, they still do."""
     with torch.no_grad(), user_code(path, "forward()"):
         result = lacking.call(model, args, [] if notes is None else notes)
-    return [_settle(tensor) for tensor in flatten(result, path)]
+    return flatten(result, path)
 
 
-def _settle(tensor: Tensor) -> Tensor:
+def settle(tensor: Tensor) -> Tensor:
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 

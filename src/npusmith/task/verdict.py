@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from npusmith.errors import Level
 from npusmith.target.apis import Known
 from npusmith.twin.finding import Finding
 
@@ -38,6 +39,9 @@ def right_rung(codes: Iterable[str]) -> Rung:
 NOT_RUN = "not run"  # how Trial.skipped begins where another set had decided the verdict
 
 
+_OF_THE_JUDGE = ("edge", "shape", "rank", "more", "drawn")  # kinds that no task and no suite names
+
+
 class Trial(BaseModel):
     """One set of inputs: its figures are those of the worst output.
 
@@ -47,12 +51,17 @@ class Trial(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str  # "random 0", "zeros", "shape 1 ..."
-    kind: str  # "random", "edge" or "shape"
-    seed: int
-    shapes: list[list[int]]
+    kind: str = ""  # as in wire.Kind
+    seed: int = 0
+    case: str = ""  # of a task with several
+    shapes: list[list[int]] = []
     draw: int = 0  # of the parameters' values; 0: the model's own
-    passed: bool
     skipped: str = ""  # why this set was not judged, e.g. the reference raises
+    compiled: bool = True  # as far as this set asked for
+    ended: bool = False  # the candidate left outputs
+    passed: bool = False  # by the rule in force: a suite's, or the tolerance
+    strict: bool = False  # and in form
+    precise: bool = False  # and by the tolerance, where a suite's rule is in force
     max_abs_error: float | None = None
     mean_abs_error: float | None = None
     max_rel_error: float | None = None
@@ -62,6 +71,16 @@ class Trial(BaseModel):
     message: str = ""  # the first mismatch in words
     findings: list[Finding] = []
     seconds: float = 0.0
+
+    @property
+    def own(self) -> bool:
+        """Whether the values are the task's own, or its suite's."""
+        return self.kind not in _OF_THE_JUDGE
+
+    @property
+    def clean(self) -> bool:
+        """Whether it was built, and nothing of level error was found."""
+        return self.compiled and not any(item.level is Level.ERROR for item in self.findings)
 
     @property
     def result(self) -> str:

@@ -50,8 +50,8 @@ def note_task(verdict: Verdict, prepared: Prepared, profile: str) -> None:
 
 
 def weak_task(prepared: Prepared, profile: str) -> list[str]:
-    """The do-nothing kernels that pass the task's own random inputs."""
-    own = [item for item in prepared.trials if item.kind in ("random", "group")]
+    """The do-nothing kernels that pass the task's own inputs, or its suite's."""
+    own = [item for item in prepared.trials if item.kind in ("random", "group", "case")]
     return kept_names(prepared.folder, profile, lambda: [item for item in own if not item.skipped])
 
 
