@@ -22,11 +22,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.model import Candidate, Limits, Record, TrialNote
+from npusmith.bench.model import Candidate, Limits, Record
 from npusmith.bench.plan import Plan, freeze
 from npusmith.bench.runner import Progress, run
 from npusmith.bench.work import DETAILS, Job, key_of
 from npusmith.store.database import open_store
+from npusmith.task.verdict import Trial
 
 FAKES = Path(__file__).parents[1] / "tests" / "bench"
 KERNEL = "// one line of a kernel, so that its size is a usual one\n" * 70
@@ -127,7 +128,7 @@ def _fill(folder: Path, plan: Plan, left: int) -> None:
                 findings={} if right else {"ub-align": 3, "gm-range": 1},
                 time_us=chance.uniform(2, 40) if right else None,
                 eager_us=10.0 if right else None, eager_basis="model", roof_us=2.0,
-                trials=[TrialNote(name=f"random {n}", seed=n, passed=right, max_abs_error=1e-6,
+                trials=[Trial(name=f"random {n}", seed=n, passed=right, max_abs_error=1e-6,
                                   elements=4096) for n in range(5)],
                 seconds={"unit": chance.uniform(0.5, 4), "compile": 0.4, "run": 0.2},
                 provenance={"trials": "1", "chip": "910B2", "torch": "2", "seed": "1024"},

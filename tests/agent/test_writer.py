@@ -12,7 +12,7 @@ from agentcases import PROGRAM, fenced
 from npusmith.agent import tasks
 from npusmith.agent.writer import AgentWriter
 from npusmith.agent.writer import open_writer as open_agent
-from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
+from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.plan import judge_digest
 from npusmith.bench.work import WriterAway
 from npusmith.cli.writers import open_writer
@@ -20,7 +20,7 @@ from npusmith.errors import NpusmithError
 from npusmith.store.turns import open_journal
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import DATA
-from npusmith.task.verdict import Rung
+from npusmith.task.verdict import Rung, Trial
 
 WRONG = PROGRAM.replace("adds(t, t, 1.0, n)", "adds(t, t, 2.0, n)")
 ITEM = Item(suite="s", name="tiny", category="activation", source="tiny.py", digest="d")
@@ -117,7 +117,7 @@ class KernelSuite:
         self.asked.append(limits)
         right = "Abs(t" in candidate.files["response.txt"]
         said = [] if right else ["ub-bounds: beyond the buffer (tiny_custom.cpp:9)"]
-        note = TrialNote(name="case 0", passed=right, message="" if right else "values differ")
+        note = Trial(name="case 0", passed=right, message="" if right else "values differ")
         return Record(
             key="", suite="s", item="tiny", category="Math", writer="", sample=0, candidate="",
             compiled=True, official=right, strict=right, messages=said, trials=[note],

@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
+from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.work import WriterAway
 from npusmith.errors import NpusmithError
+from npusmith.task.verdict import Trial
 
 
 class FakeSuite:
@@ -63,7 +64,7 @@ class FakeSuite:
             findings={} if right else {"ub-align": 2},
             time_us=float(len(words)) * 5 if right else None, eager_us=10.0 if right else None,
             eager_basis="model", roof_us=2.0,
-            trials=[TrialNote(name=f"random {n}", seed=limits.seed + n, passed=right,
+            trials=[Trial(name=f"random {n}", seed=limits.seed + n, passed=right,
                               max_abs_error=1e-7) for n in range(2)],
             messages=["error[ub-align]: <b>DataCopy</b>"] if not right else [],
             provenance={"seed": str(limits.seed)},

@@ -14,7 +14,7 @@ from npusmith.bench.suites import judging, open_suite, place
 from npusmith.bench.suites.torchsuite import TorchSuite
 from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
-from npusmith.task.verdict import Rung
+from npusmith.task.verdict import NOT_RUN, Rung, Trial
 from npusmith.writers.folder import read_project_files
 
 PROJECT = Path(__file__).parents[1] / "projects" / "add"
@@ -114,6 +114,23 @@ def six(model: str = MODEL, binding: str = BINDING) -> Candidate:
     return Candidate(format="six", files={"0.txt": answer}, writer="test")
 
 
+def test_a_set_that_the_suite_does_not_look_at_stops_nothing_that_it_does() -> None:
+    item = Item(suite="s", name="add", category="", source="add.py", digest="")
+    record = judging.start_record("s", item, project(), LIMITS)
+    record.compiled = True
+    right = {"ended": True, "passed": True, "strict": True, "precise": True}
+    sets = [
+        Trial(name="random 0", kind="random", **right),
+        Trial(name="random 1", kind="random", ended=True, message="off"),
+        Trial(name="random 2", kind="random", skipped=f"{NOT_RUN}: random 1 decided"),
+    ]
+    judging.fold(record, sets, looked=1)
+    assert (record.official, record.strict, record.accuracy) == (True, False, 1.0)
+    judging.fold(record, sets)
+    assert (record.official, record.strict, record.accuracy) == (False, False, 0.5)
+    assert record.rung == Rung.RAN.value and record.error == "random 1: off"
+
+
 # ---- honest candidates
 
 
@@ -123,8 +140,9 @@ def test_a_right_project_passes_every_rule(judge: Judge) -> None:
     assert (record.compiled, record.official, record.strict, record.precise) == (True,) * 4
     assert record.clean and record.rung == Rung.RACE_FREE.value
     assert [note.passed for note in record.trials if note.own] == [True, True]
-    assert record.trials[0].elements == 560 and record.trials[0].max_abs_error == 0
-    assert {"reference", "compile", "run", "compare"} <= set(record.seconds)
+    first = record.trials[0]
+    assert first.elements == 560 and 0 < (first.max_abs_error or 0) < 3e-7  # against float64
+    assert {"reference", "compile", "run"} <= set(record.seconds)
     assert record.provenance["trial_seeds"] == "1024,1025" and record.provenance["torch"]
     assert record.weak_task == [] and len(record.key) == 64
 
@@ -170,6 +188,9 @@ def test_wrong_values_say_how_far_off_they_are(judge: Judge) -> None:
     assert (record.compiled, record.official, record.strict) == (True, False, False)
     assert "random 0: off by up to" in record.error and record.rung == Rung.RAN.value
     assert record.trials[0].mismatched > 0 and record.accuracy == 0
+    assert [note.result for note in record.trials] == ["FAIL", *["not run"] * 6]  # one says enough
+    whole = judge(project(), task="relu", limits=LIMITS.model_copy(update={"stop": False}))
+    assert [note.result for note in whole.trials if note.own] == ["FAIL", "FAIL"]
 
 
 def test_what_does_not_compile_says_so(judge: Judge) -> None:
@@ -268,8 +289,8 @@ def test_a_candidate_can_be_exported_as_a_project(root: Path, tmp_path: Path) ->
 
 
 def test_a_candidate_lies_at_one_place_and_is_built_by_one_process_in_a_slot() -> None:
-    folder, kind, _ = place.put(project(), "910B2")
-    assert (folder, kind) == place.put(project(), "910B2")[:2] and kind == "operator"
+    folder, submission = place.put(project(), "910B2")
+    assert (folder, submission) == place.put(project(), "910B2") and submission == ""
     assert folder != place.put(project(**{" Add(": " Sub("}), "910B2")[0]
     assert (folder / "project" / "op_kernel" / "add_custom.cpp").is_file()
     with place.slot() as first:
@@ -430,7 +451,7 @@ def test_a_candidate_that_fills_the_disk_is_stopped(
 
 
 def small_disk(self: TorchSuite, item: Item, order: judging.Order) -> judging.Plan:
-    return judging.Plan(order, type(self).rule, self.rule_name, disk_bytes=64 << 20)
+    return judging.Plan(order, self.rule, self.rule_name, disk_bytes=64 << 20)
 
 
 def test_a_gigabyte_of_output_is_dropped(judge: Judge) -> None:

@@ -25,46 +25,8 @@ def test_the_suite_s_rule_accepts_nothing_infinite() -> None:
     assert not official(ONES * torch.inf, ONES * torch.inf)
 
 
-def test_the_suite_s_rule_does_not_see_short_lists_and_ours_does() -> None:
+def test_the_suite_s_rule_does_not_see_short_lists() -> None:
     assert official([ONES, ONES], [ONES])
-    assert "1 tensors" in rules.form([ONES, ONES], [ONES])
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (ONES, ""),
-        (ONES[:3], "float32[3] instead of float32[4]"),
-        (ONES.half(), ""),
-        (ONES.double(), ""),
-        (ONES.double() + 0.1, "output 0"),
-        (ONES.int(), "int32[4] instead of float32[4]"),
-        ([ONES], ""),
-        ([ONES, ONES], "returns 2 tensors, the reference 1"),
-        (ONES * torch.nan, "NaN on one side alone"),
-        (ONES * torch.inf, "inf where 1.0 is expected"),
-    ],
-)
-def test_the_precise_rule_compares_kind_shape_type_and_values(found: object, said: str) -> None:
-    found_fault = rules.precise(ONES, found, None)
-    assert said in found_fault and bool(said) == bool(found_fault)
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (ONES + 0.1, ""),  # values are the suite's part
-        (ONES.half(), ""),
-        (ONES[:3], "float32[3] instead of float32[4]"),
-        (ONES.int(), "int32[4] instead of float32[4]"),
-        ([ONES, ONES], "returns 2 tensors, the reference 1"),
-        (ONES * torch.nan, "4 elements are NaN on one side alone"),
-        (3.0, "float instead of Tensor"),
-    ],
-)
-def test_the_strict_rule_compares_the_form_alone(found: object, said: str) -> None:
-    found_fault = rules.form(ONES, found)
-    assert said in found_fault and bool(said) == bool(found_fault)
 
 
 def test_integers_are_drawn_as_floats_and_cast() -> None:
@@ -88,12 +50,3 @@ def test_spence_has_the_values_of_the_dilogarithm() -> None:
     assert stubs.spence(1.0) == 0
     assert stubs.spence(0.0) == pytest.approx(np.pi**2 / 6)
     assert np.isnan(stubs.spence(-1.0))
-
-
-def test_a_nan_that_float64_does_not_have_is_left_out_and_one_that_it_has_is_not() -> None:
-    nan = float("nan")
-    wanted, found = torch.tensor([nan, 1.0, nan]).half(), torch.tensor([2.0, 1.0, nan]).half()
-    assert rules.form(wanted, found) == "output 0: 1 elements are NaN on one side alone"
-    assert rules.precise(wanted, found, [torch.tensor([2.0, 1.0, nan]).double()]) == ""
-    assert rules.form(wanted, found, [torch.tensor([2.0, 1.0, nan]).double()]) == ""
-    assert "NaN on one side" in rules.form(wanted, found, [torch.tensor([nan, 1.0, nan]).double()])

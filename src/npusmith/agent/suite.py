@@ -19,11 +19,11 @@ from npusmith.agent.shots import Features
 from npusmith.agent.signatures import Signatures
 from npusmith.agent.talk import Answer, Usage
 from npusmith.agent.weighed import Note, Step, Weighed, failed, step_of, weigh_verdict
-from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
+from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.suites.options import SEEDS
 from npusmith.errors import CODES, NpusmithError
 from npusmith.target.chips import Chip
-from npusmith.task.verdict import Rung
+from npusmith.task.verdict import Rung, Trial
 from npusmith.writers.folder import format_of
 
 _OTHER = 7919  # seeds away from those of the record
@@ -60,7 +60,7 @@ class SuiteRoute:
         self._brief, self._home, self._row, self._signatures = brief, home, chip, signatures
         self._limits = limits.model_copy(
             update={
-                "seed": (limits.seed + _OTHER) % SEEDS, "timing": timed,
+                "seed": (limits.seed + _OTHER) % SEEDS, "timing": timed, "stop": False,
                 "trials": min(limits.trials, _TRIALS),
             }
         )  # fmt: skip
@@ -155,7 +155,7 @@ def _unlike(record: Record) -> list[Note]:
     return [_note(record.error)] if record.error else []
 
 
-def _trial(note: TrialNote) -> Note:
+def _trial(note: Trial) -> Note:
     said = _note(note.message)
     if said.code != "agent-values":
         return said

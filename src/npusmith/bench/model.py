@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict, Field
 
 from npusmith.task.graph import Graph
+from npusmith.task.verdict import Trial
 
 TRUE_SHAPE = ("right", "wrong", "not run")  # how Record.true_shape begins
 FORMATS = ("project", "json", "six", "kernel_only", "full", "program")
@@ -56,36 +57,6 @@ class Candidate(BaseModel):
     def digest(self) -> str:
         """Of what is evaluated: the format and the files."""
         return _digest([self.format, sorted(self.files.items()), self.refusal])
-
-
-class TrialNote(BaseModel):
-    """One set of inputs, as a report shows it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    seed: int = 0
-    kind: str = ""  # "random", "group", "case"; "more" (edge values) and "drawn" (parameters)
-    case: str = ""  # of a task with several
-    skipped: str = ""  # why the candidate was not called
-    compiled: bool = True  # as far as this trial asked for
-    ended: bool = False  # outputs were left
-    passed: bool = False  # by the suite's own rule
-    strict: bool = False  # and in form
-    precise: bool = False  # and in values by our strict profile
-    clean: bool = True  # no finding of level error
-    findings: dict[str, int] = {}  # codes, how often
-    max_abs_error: float | None = None
-    mean_abs_error: float | None = None
-    max_rel_error: float | None = None
-    mismatched: int = 0
-    elements: int = 0
-    message: str = ""
-
-    @property
-    def own(self) -> bool:
-        """Whether the suite has this set, too."""
-        return self.kind not in ("more", "drawn")
 
 
 class Span(BaseModel):
@@ -144,7 +115,7 @@ class Record(BaseModel):
     accuracy: float | None = None  # share of the item's cases that pass, where it has several
     seconds: dict[str, float] = Field(default_factory=dict)  # wall time by stage
     # the worst first, at most a dozen; of a task with several cases all of them
-    trials: list[TrialNote] = Field(default_factory=list)
+    trials: list[Trial] = Field(default_factory=list)
     messages: list[str] = Field(
         default_factory=list
     )  # of the first findings and of the compiler, at most a dozen
@@ -184,6 +155,8 @@ class Limits(BaseModel):
     chip: str = "910B2"
     timing: bool = False  # right candidates are run once more, and timed
     sample: int = 100_000  # steps of a core that are recorded for that; the rest is extrapolated
+    # at the first of the suite's sets that an operator gets wrong; no part of a unit's key
+    stop: bool = Field(default=True, exclude=True)
 
 
 class Suite(Protocol):

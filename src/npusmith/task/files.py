@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from npusmith.task.isolated.arrays import Array, Tree, leaves, raw
+from npusmith.task.isolated.arrays import Value, leaves, raw
 from npusmith.task.wire import TensorFile, ValueFiles
 
 if TYPE_CHECKING:  # the judge reads tensors as arrays, without PyTorch
@@ -40,26 +40,32 @@ def put(value: Any, folder: Path, stem: str) -> ValueFiles:
     return ValueFiles(tree=tree, tensors=write_all(tensors, folder, stem))
 
 
-def write_arrays(tree: Tree, tensors: Sequence[Array], folder: Path, stem: str) -> ValueFiles:
-    """A value as the judge has it: its tree, and arrays that may be of PyTorch's types."""
-    made = []
-    for at, (leaf, array) in enumerate(zip(leaves(tree), tensors, strict=True)):
-        (folder / f"{stem}_{at}.bin").write_bytes(raw(array))
-        row = {"file": f"{stem}_{at}.bin", "shape": array.shape, "dtype": leaf["dtype"]}
-        made.append(TensorFile.model_validate(row))
-    return ValueFiles(tree=tree, tensors=tuple(made))
+def value(held: Value) -> Any:
+    """A value as the judge has it, as PyTorch's; ValueError for what is none."""
+    from npusmith.task.isolated.values import put_together
+
+    rows = zip(leaves(held.tree), held.tensors, strict=True)
+    return put_together(
+        held.tree,
+        [_tensor(str(leaf["dtype"]), array.shape, bytearray(raw(array))) for leaf, array in rows],
+    )
 
 
 def read(item: TensorFile, folder: Path) -> torch.Tensor:
     """A tensor in memory of its own; ValueError where the file is not what it should be."""
-    import torch
-
-    kind, data = getattr(torch, item.dtype), read_plain(folder / item.file, item.bytes + 1)
+    data = read_plain(folder / item.file, item.bytes + 1)
     if len(data) != item.bytes:
         raise ValueError(f"a tensor of {len(data)} bytes where {item.bytes} belong")
-    if not data:
-        return torch.empty(item.shape, dtype=kind)
-    return torch.frombuffer(data, dtype=kind).reshape(item.shape)
+    return _tensor(item.dtype, item.shape, data)
+
+
+def _tensor(dtype: str, shape: Sequence[int], data: bytearray) -> torch.Tensor:
+    import torch
+
+    kind = getattr(torch, dtype)
+    if not len(data):
+        return torch.empty(shape, dtype=kind)
+    return torch.frombuffer(data, dtype=kind).reshape(shape)
 
 
 def get(files: ValueFiles, folder: Path) -> Any:

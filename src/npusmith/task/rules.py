@@ -1,25 +1,25 @@
-"""When are results right? The published rules of the suites by name, and two of ours.
+"""When are results right? The published rules of the suites, by name: `find(Named(...))`.
 
-A rule takes (wanted, found, golden, inputs) and gives what is wrong, "" when nothing. Each
-published one is as its suite has it and no more; several compare neither shapes nor types nor the
-lengths of lists, and some accept NaN. `form` wants all of these; `precise` compares the values by
-the strict profile of tolerance.py as well. What bindings cannot do otherwise passes both: a list of
-one for a tensor, [1] for [], a float of another width than the reference gives.
+A rule takes (wanted, found, golden, inputs) and gives what is wrong, "" when nothing. Each is as
+its suite has it and no more; several compare neither shapes nor types nor the lengths of lists, and
+some accept NaN. What we want besides is in weighing.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import Field
 
 from npusmith.device.tensors import array
 from npusmith.errors import NpusmithError
 from npusmith.ir.dtypes import DType
-from npusmith.task import tolerance
+from npusmith.task import files, tolerance
 from npusmith.task.tolerance import CANN_LIMITS
+from npusmith.task.weighing import Pair
+from npusmith.task.wire import Record
 
 Rule = Callable[[Any, Any, Any, Any], str]  # wanted, found, golden, inputs
 
@@ -30,8 +30,30 @@ CANNBENCH = "mean relative error below t and largest below 10 t by dtype, agains
 NPUKERNELBENCH = "absolute and relative error above 1e-3, nothing infinite, or the task's own rule"
 LIMIT = 1e-3
 _TINY = 1e-7
+_ANY_ERROR = (Exception,)
 _HALVES = (torch.float16, torch.bfloat16)
-_NARROW = {torch.float64: (torch.float32, *_HALVES), torch.float32: _HALVES}
+
+
+class Named(Record):
+    """A rule as data: suites and the processes that judge for them exchange it."""
+
+    name: Literal["multikernelbench", "kernelbench", "narrow", "npukernelbench", "cann-bench"]
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+def find(named: Named) -> Rule:
+    return cannbench(**named.options) if named.name == "cann-bench" else _PLAIN[named.name]
+
+
+def apply(rule: Rule, pair: Pair) -> str:
+    """What a rule says of a set's outputs, as PyTorch's values."""
+    trial = pair.trial
+    try:
+        sides = (trial.wanted, trial.wide, trial.given)
+        wanted, golden, given = (files.get(item, trial.folder) for item in sides)
+        return rule(wanted, files.value(pair.found), golden, given)
+    except _ANY_ERROR as error:  # of a rule, on values of a kind that it does not expect
+        return f"{type(error).__name__}: {error}"[:300]
 
 
 def listed(value: Any) -> list[Any]:
@@ -67,7 +89,18 @@ def narrow(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> s
 
     What PyTorch loses in the type and float64 does not is left out (1e-8 is 0 in half).
     """
-    return precise(wanted, found, golden)
+    wanted, found = listed(wanted), listed(found)
+    wide = listed(golden) if golden is not None else []
+    wide = wide if len(wide) == len(wanted) else [None] * len(wanted)
+    if len(wanted) != len(found):
+        return f"{len(found)} outputs, the reference has {len(wanted)}"
+    for at, (want, got, exact) in enumerate(zip(wanted, found, wide, strict=True)):
+        bent = not _are(torch.Tensor, want, got) or (want.shape, want.dtype) != (
+            got.shape, got.dtype,
+        )  # fmt: skip
+        if said := _instead(want, got) if bent else _profile(want, got, exact, "strict"):
+            return f"output {at}: {said}"
+    return ""
 
 
 def _are(kind: Any, wanted: Any, found: Any) -> bool:
@@ -128,109 +161,31 @@ def npukernelbench(wanted: Any, found: Any, golden: Any = None, inputs: Any = No
     return f"an element is off by more than {LIMIT:g} and {LIMIT:g} of the reference, or infinite"
 
 
-# --------------------------------------------------------------------------------------------- ours
+_PLAIN: dict[str, Rule] = {
+    rule.__name__: rule for rule in (multikernelbench, kernelbench, narrow, npukernelbench)
+}
 
 
-def form(wanted: Any, found: Any, golden: Any = None, inputs: Any = None) -> str:
-    """What is wrong with the form of the results, whatever the tolerance.
-
-    With float64 results: a NaN of the reference that float64 does not have is left out.
-    """
-    return _outputs(wanted, found, golden, _form)
+# --------------------------------------------------------------------------------------- CANN-bench
 
 
-def precise(
-    wanted: Any,
-    found: Any,
-    golden: Any = None,
-    bounds: Sequence[Any] = (),
-    profile: str = "strict",
-) -> str:
-    """What a profile objects to, against float64 where it is given and fits."""
-    return _outputs(wanted, found, golden, partial(_values, profile=profile), bounds)
+def _instead(want: Any, got: Any) -> str:
+    seen = [
+        f"{item.dtype}{list(item.shape)}" if isinstance(item, torch.Tensor) else type(item).__name__
+        for item in (got, want)
+    ]
+    return " instead of ".join(seen).replace("torch.", "")
 
 
-def _outputs(
-    wanted: Any,
-    found: Any,
-    golden: Any,
-    compare: Callable[..., str],
-    bounds: Sequence[Any] = (),
-) -> str:
-    wanted, found = listed(wanted), listed(found)
-    wide = [] if golden is None else listed(golden)
-    if [getattr(item, "shape", None) for item in wide] != [
-        getattr(item, "shape", None) for item in wanted
-    ]:
-        wide = [None] * len(wanted)
-    if len(wanted) != len(found):
-        return f"returns {len(found)} tensors, the reference {len(wanted)}"
-    limits = bounds if len(bounds) == len(wanted) else [None] * len(wanted)
-    for at, (*row, limit) in enumerate(zip(wanted, found, wide, limits, strict=True)):
-        if said := compare(*row) if limit is None else compare(*row, bound=limit):
-            return f"output {at}: {said}"
-    return ""
-
-
-def _form(want: Any, got: Any, golden: Any) -> str:
-    """Kind, shape, element type, and where values are not numbers."""
-    if not _are(torch.Tensor, want, got):
-        if type(want) is not type(got):
-            return f"{type(got).__name__} instead of {type(want).__name__}"
-        return "" if want == got else f"{got!r} instead of {want!r}"[:200]
-    if want.numel() == 1 and want.dim() + got.dim() == 1:  # [] and [1]
-        want, got = want.reshape(1), got.reshape(1)
-    alike = want.dtype == got.dtype or _narrower(got, want) or _narrower(want, got)
-    if want.shape != got.shape or not alike:
-        return _instead(want, got)
-    odd = torch.isnan(want) != torch.isnan(got)
-    if golden is not None and golden.shape == want.shape:  # as tolerance.py leaves them out
-        odd &= torch.isnan(want) == torch.isnan(golden)
-    return f"{int(odd.sum())} elements are NaN on one side alone" if bool(odd.any()) else ""
-
-
-def _instead(want: torch.Tensor, got: torch.Tensor) -> str:
-    return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}".replace(
-        "torch.", ""
-    )
-
-
-def _narrower(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.dtype in _NARROW.get(other.dtype, ())
-
-
-def _values(want: Any, got: Any, golden: Any, bound: Any = None, profile: str = "strict") -> str:
-    said = _form(want, got, golden)
-    if said or not isinstance(want, torch.Tensor):
-        return said
-    if want.numel() == 1:  # [] and [1]
-        want, got = want.reshape(1), got.reshape(1)
-        golden = None if golden is None else golden.reshape(1)
-    if _narrower(got, want):  # the wide reference is its own golden
-        golden, want = want, want.to(got.dtype)
-    elif _narrower(want, got):
-        got = got.to(want.dtype)
-    if want.is_complex():
-        wide = None if golden is None else torch.view_as_real(golden)
-        return _values(torch.view_as_real(want), torch.view_as_real(got), wide, None, profile)
-    bound = bound.reshape(want.shape) if bound is not None and bound.size == want.numel() else None
-    return _profile(want, got, golden, profile, bound)
-
-
-def _profile(
-    want: torch.Tensor, got: torch.Tensor, golden: Any, profile: str, bound: Any = None
-) -> str:
+def _profile(want: torch.Tensor, got: torch.Tensor, golden: Any, profile: str) -> str:
     """One tensor by a profile of tolerance.py; types that the chip lacks must be equal."""
     wide = isinstance(golden, torch.Tensor) and golden.shape == want.shape
     try:
         exact = golden.double().numpy() if wide else None
-        seen = tolerance.compare(array(got), array(want), exact, profile, bound)
+        seen = tolerance.compare(array(got), array(want), exact, profile)
     except NpusmithError:
         return "" if torch.equal(want, got) else "values differ"
     return "" if seen.passed else seen.message
-
-
-# --------------------------------------------------------------------------------------- CANN-bench
 
 
 def cannbench(

@@ -80,7 +80,11 @@ class CannBench(TorchSuite):
         folder = (self.root / item.source).parent
         proto = read_proto(folder / "proto.yaml")
         case = read_case(folder, item.name.rpartition("/")[2])
-        rule = rules.cannbench(proto.thresholds, proto.outputs, proto.inputs, case["attrs"])
+        options = {
+            "thresholds": proto.thresholds, "outputs": proto.outputs, "inputs": proto.inputs,
+            "attrs": case["attrs"],
+        }  # fmt: skip
+        rule = rules.Named(name="cann-bench", options=options)
         return judging.Plan(order, rule, self.rule_name, self.official, "cann-bench")
 
     def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:

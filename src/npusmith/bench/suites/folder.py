@@ -12,7 +12,7 @@ class Folder(TorchSuite):
     """Judged by KernelBench's rule; all other .py files are listed as broken tasks."""
 
     name = "folder"
-    rule = staticmethod(rules.kernelbench)
+    rule = rules.Named(name="kernelbench")
     rule_name = rules.KERNELBENCH
     seed = 1024
 

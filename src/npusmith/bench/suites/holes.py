@@ -8,19 +8,21 @@ other. What the outputs hold at the slices goes back as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from npusmith.bench.suites.operator import dtype_of, prepare_call
 from npusmith.bench.suites.orders import Holed, Orders, tell
 from npusmith.bench.suites.sliced import ENDS, Ends, Piece, Sliced
 from npusmith.bench.suites.watch import leave_reply, read_orders
-from npusmith.errors import NpusmithError
+from npusmith.errors import NpusmithError, TwinError
+from npusmith.ir.dtypes import DType
+from npusmith.lower import read_bindings
 from npusmith.target.chips import find_chip
-from npusmith.task.ports import deal, share
+from npusmith.task.ports import deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import map_tensor
 from npusmith.task.wire import TensorFile
 from npusmith.twin import Project, build, read_project, run
@@ -45,12 +47,12 @@ def main() -> None:
 def _run(project: Project, known: Ends, orders: Orders, folder: Path) -> Holed:
     """Run by more and more cores, until the last slices have been written."""
     outputs, given = known.outputs, Path(orders.given)
-    call = prepare_call(
+    call = _prepare(
         project, known.inputs, known.parameters, outputs, lambda item: _holed(item, given)
     )
     chip = find_chip(orders.chip)
     built = build(project, chip, call.kinds)
-    takes = share(project.op.outputs, len(outputs)) or ()
+    takes = share_outputs(project.op, len(outputs))
     blank = deal(project.op.outputs, takes, [_blank(item) for item in outputs])
     initial = {at: item if isinstance(item, list) else [item] for at, item in enumerate(blank)}
     cores = chip.vector_cores
@@ -73,6 +75,50 @@ def _run(project: Project, known: Ends, orders: Orders, folder: Path) -> Holed:
         else:
             break
     return _reply(result, ends, pieces, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What the operator is called with."""
+
+    kinds: tuple[DType, ...]
+    inputs: list[Any]
+    outputs: list[Any]
+
+
+def _prepare(
+    project: Project,
+    given: Sequence[Any],
+    held: Mapping[str, Any],
+    results: Sequence[Any],
+    load: Callable[[Any], Any],
+) -> _Call:
+    """What is called, for anything with shape and type; `load` makes a tensor of it."""
+
+    def loaded(item: Any) -> Any:
+        if isinstance(item, list):
+            return [loaded(part) for part in item]
+        if item is None:
+            return None
+        dtype_of(item)
+        return load(item)
+
+    takes = take_inputs(project.op, read_bindings(project.root), given, held)
+    inputs = [loaded(item) for item in takes]
+    wanted = [(item.shape, dtype_of(item)) for item in results]
+    shared = share_outputs(project.op, len(wanted))
+    samples = [np.empty(0, dtype.numpy) for _, dtype in wanted]
+    kinds = types(project.op, [*inputs, *deal(project.op.outputs, shared, samples)])
+    return _Call(kinds, inputs, deal(project.op.outputs, shared, wanted))
+
+
+def dtype_of(item: Any) -> DType:
+    try:
+        return DType(item.dtype)
+    except ValueError as error:
+        raise TwinError(
+            "inputs-mismatch", f"tensors of {item.dtype} have no element type on the chip"
+        ) from error
 
 
 def _reply(result: Run, ends: int, pieces: list[Array], folder: Path) -> Holed:

@@ -18,7 +18,7 @@ class KernelBench(TorchSuite):
     """Seed 42; each trial is drawn under a seed of its own, made from that; allclose by dtype."""
 
     name = "kernelbench"
-    rule = staticmethod(rules.kernelbench)
+    rule = rules.Named(name="kernelbench")
     rule_name = rules.KERNELBENCH
     seed = 42
     official = 5  # its scripts' number of correctness trials

@@ -53,7 +53,7 @@ class MultiKernelBench(TorchSuite):
     """Seed 1024 for the model; five random sets or all groups; allclose within 1e-4."""
 
     name = "multikernelbench"
-    rule = staticmethod(rules.multikernelbench)
+    rule = rules.Named(name="multikernelbench")
     rule_name = rules.MULTIKERNELBENCH
     seed = 1024
     official = 0  # all of its sets
@@ -125,7 +125,7 @@ class MultiKernelBench(TorchSuite):
     def plan_of(self, item: Item, order: Order) -> Plan:
         if not self.options.dtype:
             return super().plan_of(item, order)
-        return Plan(order, rules.narrow, rules.NARROW, self.official)
+        return Plan(order, rules.Named(name="narrow"), rules.NARROW, self.official)
 
     def prompt_of(self, item: Item) -> str:
         """Its add-shot prompt for six strings, put together from the checkout's own pieces."""

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.model import Limits
-from npusmith.bench.suites.judging import Pair
 from npusmith.errors import NpusmithError
 from npusmith.sandbox.box import Policy
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.task import files, rules, stubs
 from npusmith.task.trials import run_python
 from npusmith.task.user import load_file
+from npusmith.task.weighing import Pair
 from npusmith.task.wire import Record, ValueFiles
 
 _CHECK = "custom_check_precision"
@@ -42,16 +41,16 @@ class _Orders(Record):
 
 
 def npu_rule(
-    path: Path, rows: Sequence[dict[str, Any]], limits: Limits
+    path: str, rows: Sequence[dict[str, Any]], seconds: float, memory_mb: float
 ) -> Callable[[Sequence[Pair]], list[str]]:
     """The rule of the task whose inputs are prepared by the file at `path`, for these cases."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
 
     def check(pairs: Sequence[Pair]) -> list[str]:
         if not pairs or _CHECK not in text:
-            return [_said(rules.npukernelbench, pair.wanted, pair.found) for pair in pairs]
+            return [rules.apply(rules.npukernelbench, pair) for pair in pairs]
         with temporary_folder("npusmith-check-") as folder:
-            return _boxed(text, rows, pairs, folder.resolve(), limits)
+            return _boxed(text, rows, pairs, folder.resolve(), seconds, memory_mb)
 
     return check
 
@@ -64,20 +63,28 @@ def _said(rule: Callable[..., str], *values: Any) -> str:
 
 
 def _boxed(
-    text: str, rows: Sequence[dict[str, Any]], pairs: Sequence[Pair], folder: Path, limits: Limits
+    text: str,
+    rows: Sequence[dict[str, Any]],
+    pairs: Sequence[Pair],
+    folder: Path,
+    seconds: float,
+    memory_mb: float,
 ) -> list[str]:
-    asked = [
-        _Asked(
-            param=rows[pair.trial.record.case],
-            wanted=files.put(pair.wanted, folder, f"want{at}"),
-            found=files.put(pair.found, folder, f"got{at}"),
+    asked = []
+    for at, pair in enumerate(pairs):
+        trial = pair.trial
+        wanted = files.get(trial.wanted, trial.folder)
+        asked.append(
+            _Asked(
+                param=rows[trial.record.case],
+                wanted=files.put(wanted, folder, f"want{at}"),
+                found=files.put(files.value(pair.found), folder, f"got{at}"),
+            )
         )
-        for at, pair in enumerate(pairs)
-    ]
     orders = _Orders(text=text, folder=str(folder), trials=tuple(asked))
     policy = Policy(
-        write=(folder,), read=(), seconds=limits.seconds * len(pairs) + 30,
-        memory_bytes=int(limits.memory_mb * (1 << 20)), file_bytes=1 << 20,
+        write=(folder,), read=(), seconds=seconds * len(pairs) + 30,
+        memory_bytes=int(memory_mb * (1 << 20)), file_bytes=1 << 20,
     )  # fmt: skip
     run_python(__name__, orders.model_dump_json(), policy, folder)
     data = files.read_plain(folder / _SAID, 1 << 20)

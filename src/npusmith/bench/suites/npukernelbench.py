@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.model import Brief, Candidate, Item, Limits, Record, TrialNote
+from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.suites import judging, submit, texts
 from npusmith.bench.suites.npucases import Task, literal_bytes, read_cases, read_suite
-from npusmith.bench.suites.npucheck import npu_rule
 from npusmith.bench.suites.npuprompt import Question, build_prompt
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
 from npusmith.bench.suites.torchsuite import read_text, refuse_root, write_once
@@ -25,6 +24,7 @@ from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.ir.opname import entry_name
 from npusmith.task import rules
+from npusmith.task.verdict import Trial
 from npusmith.twin import bind
 from npusmith.twin.cache import cache_root
 from npusmith.twin.formats import Kind
@@ -223,11 +223,12 @@ class NpuKernelBench:
             seed=first, seeds=tuple(range(first, first + max(1, limits.trials))), training=True,
             most_bytes=int(self.options.input_mb * 1e6),
         )  # fmt: skip
-        check = npu_rule(task.validation / "prepare_inputs.py", rows, limits)
-        return judging.Plan(
-            order, rules.npukernelbench, RULE, profile="npukernelbench", given_class=True,
-            rules=check,
-        )  # fmt: skip
+        check = {
+            "path": str(task.validation / "prepare_inputs.py"), "rows": list(rows),
+            "seconds": limits.seconds, "memory_mb": limits.memory_mb,
+        }  # fmt: skip
+        rule = rules.Named(name="npukernelbench", options=check)
+        return judging.Plan(order, rule, RULE, profile="npukernelbench", given_class=True)
 
     def _placed(self, task: Task, candidate: Candidate) -> Candidate:
         """The operator project with the suite's own binding and class beside it."""
@@ -327,9 +328,9 @@ def _without_model(text: str) -> str:
     return "".join(lines)
 
 
-def _unbuilt(record: Record, case: object) -> TrialNote:
-    name, built = f"case {case}", bool(record.compiled)
-    return TrialNote(name=name, case=name, compiled=built, clean=False, message=record.error)
+def _unbuilt(record: Record, case: object) -> Trial:
+    name = f"case {case}"
+    return Trial(name=name, kind="case", case=name, compiled=False, message=record.error)
 
 
 def _joined(record: Record, parts: Sequence[Record], cases: Sequence[int]) -> Record:
@@ -343,7 +344,9 @@ def _joined(record: Record, parts: Sequence[Record], cases: Sequence[int]) -> Re
     first.provenance |= record.provenance
     if len(parts) > 1 and all(part.trials or part.skipped for part in parts):
         first.weak_task = sorted(set.intersection(*(set(part.weak_task) for part in parts)))
+        extra = dict(pair for part in parts for pair in part.findings.items())
         judging.fold(first, [note for part in parts for note in part.trials])
+        first.findings = extra | first.findings
     if len(cases) > 1 and first.time_us is not None:
         first.time_note = f"case {cases[0]} of {len(cases)}; {first.time_note}".strip("; ")
     return first

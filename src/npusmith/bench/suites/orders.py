@@ -1,25 +1,24 @@
-"""What the watched processes of a unit are asked, and what they reply; all of it is data."""
+"""What the watched processes of a unit are asked, and what they reply; all of it is data.
+
+The one that judges (judged.py) replies with a Verdict.
+"""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from pydantic import BaseModel
 
 from npusmith.bench.model import Span
 from npusmith.errors import NpusmithError
-from npusmith.task.wire import Record, ValueFiles
+from npusmith.task.rules import Named
+from npusmith.task.wire import Record
 from npusmith.twin.finding import Finding
-
-_MOST_LINES = 12
 
 
 class Told(Record):
-    """An error on its way out; `lines`: of a compile, what the compiler complained about."""
+    """An error on its way out."""
 
     code: str
     message: str
-    lines: tuple[str, ...] = ()
 
 
 class Orders(Record):
@@ -27,7 +26,12 @@ class Orders(Record):
 
     folder: str = ""  # for all that is written; the watcher fills it in
     place: str  # of the candidate's files
-    given: str  # of the references
+    given: str  # folder of the references
+    path: str = ""  # of the task ...
+    text: str = ""  # ... and what is in it
+    rule: Named | None = None  # of the suite
+    ours: str = "strict"  # the profile of values that the suite does not have
+    stop: bool = False  # at the first of the suite's sets that is wrong
     chip: str
     seconds: float  # of one call of an operator
     submission: str = ""  # file of a candidate with a class
@@ -36,34 +40,8 @@ class Orders(Record):
     disk_bytes: int = 0
     given_class: bool = False  # the suite's own class calls the operator
     sample: int = 0  # steps of a core that are recorded for the timing model
-    kind: str = ""  # of the candidate's process, when it is timed
     bytes: int = 0  # of all tensors at their true shapes ...
     most_bytes: int = 0  # ... and how many of them the cores may touch
-
-
-class Answered(Record):
-    """What a candidate did on one set of inputs."""
-
-    findings: tuple[Finding, ...] = ()
-    apis: tuple[str, ...] = ()
-    launches: int = 0
-    alias: tuple[int, ...] = ()  # numbers of the outputs that lie in an input's memory
-    writes: bool = False
-    unsteady: bool = False  # two runs gave different bits
-    outputs: ValueFiles | None = None
-    flat: bool = False  # outputs of an operator, which are not nested
-    error: Told | None = None
-
-
-class Reply(BaseModel):
-    """What became of a candidate on all sets of inputs; it grows as the work goes on."""
-
-    compiled: bool = False
-    compiler: str = ""
-    cheats: list[Finding] = []
-    answers: list[Answered] = []
-    seconds: dict[str, float] = {}
-    error: Told | None = None
 
 
 class Timed(BaseModel):
@@ -87,11 +65,4 @@ class Holed(BaseModel):
 
 def tell(error: NpusmithError) -> Told:
     """An error as data."""
-    record = error.record()
-    rows = record.get("errors")
-    lines = [
-        f"{Path(str(row['file'])).name}:{row['line']}: {row['message']}"[:300]
-        for row in (rows if isinstance(rows, list) else [])[:_MOST_LINES]
-    ]
-    lines = lines or [line for line in error.seen.splitlines() if line][:_MOST_LINES]
-    return Told(code=error.code, message=error.message, lines=tuple(lines))
+    return Told(code=error.code, message=error.message)

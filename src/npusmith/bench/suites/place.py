@@ -9,11 +9,9 @@ to one process at a time.
 from __future__ import annotations
 
 import fcntl
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from npusmith.bench.model import Candidate
 from npusmith.bench.suites.submit import write_files
@@ -23,24 +21,23 @@ from npusmith.twin import cache
 
 _KEPT = 256  # candidates whose files stay
 _SLOTS = 512  # processes that build candidates at the same time
-_FACTS = "facts.json"
+_ENTRY = "entry"  # beside the candidate's files
 
 
-def put(candidate: Candidate, chip: str) -> tuple[Path, str, dict[str, Any]]:
-    """The folder, the module that runs what is there, and what its orders need besides.
+def put(candidate: Candidate, chip: str) -> tuple[Path, str]:
+    """The folder, and the file of a submission with a class there; "" for an operator project.
 
     Raises what write_files raises, and cache-unusable.
     """
-    folder = cache.cache_root() / "suites" / "candidates" / cache.digest([candidate.digest, chip])
+    key = cache.digest([_ENTRY, candidate.digest, chip])
+    folder = cache.cache_root() / "suites" / "candidates" / key
 
     def write(fresh: Path) -> None:
-        facts = write_files(candidate, fresh, chip)
-        (fresh / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        (fresh / _ENTRY).write_text(write_files(candidate, fresh, chip), encoding="utf-8")
 
     if cache.fetch(folder, write):
         cache.keep_newest(folder.parent, _KEPT, folder)
-    kind, extra = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-    return folder, kind, extra
+    return folder, (folder / _ENTRY).read_text(encoding="utf-8")
 
 
 @contextmanager

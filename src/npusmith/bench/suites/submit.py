@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from npusmith.bench.model import Candidate
 from npusmith.errors import Place, TwinError
@@ -20,8 +19,8 @@ _LANGUAGES = ("python", "cpp", "json")
 _MOST_FILES, _MOST_BYTES, _MOST_NAME = 400, 32 << 20, 200
 
 
-def write_files(candidate: Candidate, folder: Path, chip: str) -> tuple[str, dict[str, Any]]:
-    """The module that runs it, and what its orders need besides.
+def write_files(candidate: Candidate, folder: Path, chip: str) -> str:
+    """The file of a submission with a class; "" for an operator project, in `folder`/project.
 
     Raises NpusmithError for names that lead out of the folder, and for texts that are no program.
     """
@@ -30,13 +29,13 @@ def write_files(candidate: Candidate, folder: Path, chip: str) -> tuple[str, dic
         text = text if text.startswith("{") else first_block(text)  # JSON may hold fences
         name = "submission.json" if candidate.format == "json" else "submission.py"
         (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
-        return "module", {"submission": name}
+        return name
     if candidate.format == "project":
         write_tree(candidate.files, folder / "project")
-        return "operator", {}
+        return ""
     if candidate.format == "program":
         _lower(candidate, folder / "project", chip)
-        return "operator", {}
+        return ""
     raise TwinError(
         "format-part", f"this suite's items take no candidate in the format {candidate.format}",
         seen=candidate.format,
@@ -47,8 +46,7 @@ def export(candidate: Candidate, folder: Path, chip: str) -> None:
     """Write a candidate into a new folder as the files that its user wants: no answer, no fence."""
     if candidate.format in ("json", "six"):
         with temporary_folder("npusmith-export-") as name:
-            _, extra = write_files(candidate, Path(name), chip)
-            submission = read_submission(Path(name) / extra["submission"])
+            submission = read_submission(Path(name) / write_files(candidate, Path(name), chip))
         folder.mkdir(parents=True)
         unpack(submission, folder)
     elif candidate.format == "program":

@@ -11,18 +11,15 @@ from itertools import islice
 from pathlib import Path
 
 from npusmith.bench.model import Span
-from npusmith.bench.suites import module
-from npusmith.bench.suites.operator import prepare
-from npusmith.bench.suites.orders import Orders, Timed, tell
+from npusmith.bench.suites.judged import record_first
+from npusmith.bench.suites.orders import Timed, tell
 from npusmith.bench.suites.watch import leave_reply, read_orders
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.target.chips import Chip, find_chip
-from npusmith.task.prepared import open_trials
-from npusmith.task.recording import MOST_LAUNCHES, Recording
+from npusmith.task.recording import MOST_LAUNCHES
 from npusmith.timing.model import UNITS, CoreTime, Timing
 from npusmith.timing.simulate import simulate
 from npusmith.timing.trace import Event, read_events
-from npusmith.twin import build, read_project, run
 from npusmith.twin.toolchain import find_toolchain
 
 _EVENTS = 100_000  # of the launch that is drawn
@@ -35,7 +32,7 @@ def main() -> None:
     orders = read_orders()
     folder = Path(orders.folder)
     try:
-        reply = weigh(RECORDERS[orders.kind](orders, folder), find_chip(orders.chip), folder)
+        reply = weigh(record_first(orders, folder), find_chip(orders.chip), folder)
     except NpusmithError as error:
         reply = Timed(error=tell(error))
     leave_reply(folder, reply)
@@ -130,26 +127,3 @@ def _join(events: list[Event], least: float) -> list[Event]:
 
 def _word(event: Event, timing: Timing) -> str:
     return timing.names[event.what] if 0 <= event.what < len(timing.names) else ""
-
-
-# --------------------------------------------------------------------------------------- recorders
-
-
-def _operator(orders: Orders, folder: Path) -> list[Path]:
-    """One call of an operator project."""
-    project, opened = read_project(Path(orders.place) / "project"), open_trials(Path(orders.given))
-    call = prepare(project, opened, opened.trials[0])
-    built = build(project, find_chip(orders.chip), call.kinds)
-    recording = Recording(folder / "launch", orders.sample)
-    result = run(built, call.inputs, call.outputs, seconds=orders.seconds, **recording.options())
-    if not result.completed:
-        raise TwinError("timing-log", "the recorded run did not come to its end")
-    return recording.logs()
-
-
-def _module(orders: Orders, folder: Path) -> list[Path]:
-    """One call of a candidate's class: its operator calls, or the launches in its process."""
-    return module.record_once(orders, folder)
-
-
-RECORDERS = {"operator": _operator, "module": _module}

@@ -17,7 +17,7 @@ from npusmith.bench.suites import judging, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
-from npusmith.task.rules import Rule
+from npusmith.task import rules
 from npusmith.twin.cache import cache_root
 
 _TEXT_BYTES = 1 << 20
@@ -38,7 +38,7 @@ class TorchSuite(ABC):
     """Reads tasks in batches; a subclass says which there are and how they are judged."""
 
     name = ""
-    rule: Rule
+    rule: rules.Named
     rule_name = ""
     seed = 1024  # the suite's own
     official = 0  # trials that the suite itself looks at; 0: all
@@ -80,7 +80,7 @@ class TorchSuite(ABC):
         return ""
 
     def plan_of(self, item: Item, order: Order) -> judging.Plan:
-        return judging.Plan(order, type(self).rule, self.rule_name, self.official)
+        return judging.Plan(order, self.rule, self.rule_name, self.official)
 
     def measured(self, tasks: Sequence[sizes.Sized], entries: Sequence[Entry]) -> list[sizes.Size]:
         """How large the inputs of these tasks are."""
@@ -133,7 +133,7 @@ class TorchSuite(ABC):
         text = texts.strip_imports(text) if texts.read_facts(text, path.name).stubbed else text
         training = record.provenance.get("mode") == "training"
         order = replace(plan.order, path=str(path), text=text, seeds=(), training=training)
-        shape = trueshape.Shape(order, plan.rule, int(self.options.true_mb * 1e6))
+        shape = trueshape.Shape(order, rules.find(plan.rule), int(self.options.true_mb * 1e6))
         trueshape.add_check(record, shape, candidate, limits)
 
     def _is_reduced(self, item: Item) -> bool:

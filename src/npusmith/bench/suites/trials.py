@@ -34,16 +34,20 @@ class Order:
 
     @property
     def task(self) -> Task:
-        path = Path(self.path)
-        return Task(
-            path=path, name=path.stem, text=self.text,
-            digest=hashlib.sha256(self.text.encode()).hexdigest(), summary="",
-            has_inputs=INPUTS in self.text, has_groups=GROUPS in self.text,
-        )  # fmt: skip
+        return task_of(self.path, self.text)
 
     @property
     def calling(self) -> Calling:
         return Calling(training=self.training, most_bytes=self.most_bytes, more=self.more)
+
+
+def task_of(path: str, text: str) -> Task:
+    """A suite's reference as a task."""
+    return Task(
+        path=Path(path), name=Path(path).stem, text=text,
+        digest=hashlib.sha256(text.encode()).hexdigest(), summary="",
+        has_inputs=INPUTS in text, has_groups=GROUPS in text,
+    )  # fmt: skip
 
 
 def _limits(seconds: float, memory_mb: float) -> Limits:

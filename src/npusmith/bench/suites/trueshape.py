@@ -93,7 +93,7 @@ def _start(
     total: int,
     work: Path,
 ) -> Ended:
-    spot, _, _ = place.put(candidate, limits.chip)
+    spot, _ = place.put(candidate, limits.chip)
     orders = Orders(
         place=str(spot), given=str(folder), chip=limits.chip, seconds=limits.seconds, bytes=total,
         most_bytes=shape.most_bytes,

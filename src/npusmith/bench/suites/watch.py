@@ -14,6 +14,8 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from npusmith.bench.suites.orders import Orders
 from npusmith.sandbox.folder import ENDLESS, folder_bytes
 
 _POLL = 0.1
+DEFECT = "defect"  # the key of a reply that tells of our own failure
+_ANY_ERROR = (Exception,)
 _REPLY_BYTES = 64 << 20
 _FREE_BYTES = 256 << 20  # what a candidate must leave of the disk
 _START = (
@@ -115,3 +119,16 @@ def leave_reply(folder: Path, reply: BaseModel) -> None:
     fresh = folder / ".reply"
     fresh.write_text(reply.model_dump_json(), encoding="utf-8", errors="backslashreplace")
     fresh.replace(folder / "reply.json")
+
+
+@contextlib.contextmanager
+def telling_defects(folder: Path) -> Iterator[None]:
+    """An exception that is no error of a candidate's is told as what it is."""
+    try:
+        yield
+    except MemoryError:  # a candidate's outputs may be as large as it likes
+        raise
+    except _ANY_ERROR as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        words = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+        (folder / "reply.json").write_text(json.dumps({DEFECT: words[:500]}))

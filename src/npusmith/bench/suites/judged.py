@@ -1,0 +1,124 @@
+"""The watched process that judges one candidate on its item's references, as a task's are judged.
+
+`main()` reads orders from standard input and leaves a Verdict. The suite's rule comes as data, and
+is one part of the criterion; what runs of the candidate is in boxes of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from npusmith.bench.suites.npucheck import npu_rule
+from npusmith.bench.suites.orders import Orders
+from npusmith.bench.suites.place import slot
+from npusmith.bench.suites.trials import task_of
+from npusmith.bench.suites.watch import leave_reply, read_orders, telling_defects
+from npusmith.errors import NpusmithError, TwinError
+from npusmith.lower import read_bindings
+from npusmith.target.chips import find_chip
+from npusmith.task import rules
+from npusmith.task.calls import Calls, keep_logs
+from npusmith.task.isolated.attempt import Limits
+from npusmith.task.judge import empty_verdict, judge, open_operator
+from npusmith.task.module import judge_module
+from npusmith.task.prepared import Prepared
+from npusmith.task.recording import Recording
+from npusmith.task.rules import Rule
+from npusmith.task.trials import reopen
+from npusmith.task.verdict import Verdict
+from npusmith.task.weighing import Criterion, Pair
+from npusmith.twin.formats import read_submission
+from npusmith.twin.module import build_module
+
+_STRICT = "strict"
+
+
+def main() -> None:
+    orders = read_orders()
+    with telling_defects(Path(orders.folder)):
+        leave_reply(Path(orders.folder), _judge(orders, open_prepared(orders)))
+
+
+def _judge(orders: Orders, prepared: Prepared) -> Verdict:
+    try:
+        return (_judge_class if orders.submission else _judge_operator)(orders, prepared)
+    except NpusmithError as error:
+        verdict = empty_verdict(Path(orders.place), prepared, find_chip(orders.chip), _STRICT)
+        verdict.error = error.record()
+        return verdict
+
+
+def open_prepared(orders: Orders) -> Prepared:
+    """The item's references, which the parent has made."""
+    found = reopen(task_of(orders.path, orders.text), Path(orders.given))
+    if found is None:
+        raise TwinError("cache-unusable", "the references were removed while they were read")
+    return found
+
+
+def _judge_operator(orders: Orders, prepared: Prepared) -> Verdict:
+    project = Path(orders.place) / "project"
+    return judge(
+        project, prepared, find_chip(orders.chip), _STRICT, spec=read_bindings(project),
+        dynamic=False, stop=orders.stop, seconds=orders.seconds, criterion=_criterion(orders),
+        jobs=1,
+    )  # fmt: skip
+
+
+def _judge_class(orders: Orders, prepared: Prepared) -> Verdict:
+    submission = read_submission(Path(orders.place) / orders.submission)
+    with slot() as work:
+        return judge_module(
+            submission, prepared, find_chip(orders.chip), _STRICT, limits=_limits(orders),
+            criterion=_criterion(orders), given=orders.given_class, work=work,
+            folder=Path(orders.folder) / "run",
+        )  # fmt: skip
+
+
+def _limits(orders: Orders) -> Limits:
+    return Limits(orders.whole_seconds, int(orders.memory_mb * (1 << 20)), orders.disk_bytes)
+
+
+def record_first(orders: Orders, folder: Path) -> list[Path]:
+    """Call the candidate on the first set of inputs alone; the logs of its launches, in order."""
+    prepared, chip = open_prepared(orders), find_chip(orders.chip)
+    first = next(item for item in prepared.trials if not item.skipped)
+    prepared = replace(prepared, trials=(first,))
+    recording = Recording(folder / "launch", orders.sample)
+    if orders.submission:
+        submission = read_submission(Path(orders.place) / orders.submission)
+        with slot() as work:
+            built = build_module(submission, chip, work, ahead=not orders.given_class)
+            calls = Calls(
+                built, prepared, (first,), chip, folder / "run", _limits(orders), folder / "logs",
+                orders.given_class,
+            )  # fmt: skip
+            done = calls.all()[0].error is None
+        keep_logs(folder / "logs", folder / "run", recording, alone=True)
+    else:
+        project = Path(orders.place) / "project"
+        operator = open_operator(
+            project, prepared, chip, read_bindings(project), seconds=orders.seconds
+        )
+        done = operator.call(first, **recording.options()).completed
+    if not done:
+        raise TwinError("timing-log", "the recorded run did not come to its end")
+    return recording.logs()
+
+
+def _criterion(orders: Orders) -> Criterion:
+    """The suite's rule, and what we want besides."""
+    assert orders.rule is not None
+    own = "path" in orders.rule.options  # the task has a rule of its own
+    check = npu_rule(**orders.rule.options) if own else partial(_each, rules.find(orders.rule))
+    return Criterion(
+        _STRICT, check, ours=orders.ours, lenient=orders.given_class,
+        undefined=orders.rule.name == "narrow",
+    )  # fmt: skip
+
+
+def _each(rule: Rule, pairs: Sequence[Pair]) -> list[str]:
+    return [rules.apply(rule, pair) for pair in pairs]
