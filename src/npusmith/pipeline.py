@@ -249,8 +249,9 @@ def _judge_any(
         )
     if project.is_file():
         return judge_source(
-            project, prepared, chip, profile, step=step, watch=watch, recording=recording
-        )
+            project, prepared, chip, profile, stop=True, step=step, watch=watch,
+            recording=recording,
+        )  # fmt: skip
     return judge(
         project, prepared, chip, profile, spec=spec, dynamic=dynamic, stop=True, step=step,
         watch=watch, attrs=attrs, recording=recording,

@@ -27,10 +27,11 @@ from npusmith.ir.spec import OpSpec
 from npusmith.lower import read_bindings
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
-from npusmith.task.judge import UNSTEADY, bind_inputs, judge, start_trial
+from npusmith.task.judge import bind_inputs, judge
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
+from npusmith.task.running import UNSTEADY, start_trial
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import prepare, seeds_for
 from npusmith.task.verdict import OnDevice, Rung, Trial, Verdict

@@ -21,9 +21,9 @@ from npusmith.target.chips import Chip
 from npusmith.task.isolated import arrays, origin
 from npusmith.task.isolated.arrays import Array, Value
 from npusmith.task.isolated.attempt import Answer, Attempt, Candidate, Limits, init_value
-from npusmith.task.judge import same_bits
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.recording import MOST_LAUNCHES, Recording, find_logs
+from npusmith.task.running import same_bits
 from npusmith.task.wire import ValueFiles
 from npusmith.twin.finding import Finding
 from npusmith.twin.module import ModuleBuild

@@ -11,8 +11,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,15 +31,16 @@ from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.ranks import find_answered
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
+from npusmith.task.running import Outcome, Plan, run_all, run_set
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import SHAPE_ELEMENTS
 from npusmith.task.unreached import unreached
-from npusmith.task.verdict import NOT_RUN, Doubt, Rung, Trial, Verdict, right_rung
+from npusmith.task.verdict import NOT_RUN, Doubt, Rung, Verdict, right_rung
 from npusmith.task.weak import note_task
-from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
+from npusmith.task.weighing import Criterion
 from npusmith.task.wire import TensorFile
 from npusmith.twin import Build, Project, Run, build, read_project, run
-from npusmith.twin.coverage import Ran, open_places, user_blocks
+from npusmith.twin.coverage import open_places, user_blocks
 from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Input
 from npusmith.twin.opdef import OpText
@@ -52,19 +52,6 @@ Binder = Callable[[TrialData], list[Input]]
 
 _WATCH = Watch()
 _TYPES = frozenset(dtype.value for dtype in DType)
-PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
-UNFINISHED = "the kernel did not run to its end"
-UNSTEADY = "two runs on the same inputs gave different outputs"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one run gave."""
-
-    trial: Trial
-    peak_bytes: int = 0
-    apis: tuple[str, ...] = ()  # that the kernel called
-    reached: Ran = field(default_factory=dict)  # blocks of its code
 
 
 def judge(
@@ -114,19 +101,12 @@ def judge(
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
     verdict.provenance["compiler"] = built.toolchain.compiler.version
 
-    clock = time.perf_counter()
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
-    step("run on the twin", f"{len(chosen)} sets of inputs")
-    plan = _Plan(operator, rule, recording, stop, jobs)
-    outcomes = _run_all(chosen, plan)
-    verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
-    peak = max((item.peak_bytes for item in outcomes), default=0)
-    verdict.provenance["candidate_peak_bytes"] = peak
-    step("weigh", f"tolerance {profile}")
-    conclude(verdict, outcomes)
+    plan = Plan(operator, rule, recording, stop, jobs)
+    outcomes = run_sets(verdict, chosen, plan, step)
     if dynamic and verdict.correct:
         try:
-            outcomes += _try_branches(prepared, spec, plan, outcomes, step)
+            outcomes += _try_branches(prepared, spec, operator, plan, outcomes, step)
         except TaskError as error:  # the task ran before: what is lost is said, not hidden
             verdict.provenance["branches_not_tried"] = error.message
         conclude(verdict, outcomes)
@@ -139,15 +119,32 @@ def judge(
     return verdict
 
 
+def run_sets(
+    verdict: Verdict, chosen: Sequence[TrialData], plan: Plan, step: Callable[[str, str], None]
+) -> list[Outcome]:
+    """Run what was compiled on these sets; what they say together is in the verdict then."""
+    clock = time.perf_counter()
+    step("run on the twin", f"{len(chosen)} sets of inputs")
+    outcomes = run_all(chosen, plan)
+    verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
+    peak = max((item.peak_bytes for item in outcomes), default=0)
+    verdict.provenance["candidate_peak_bytes"] = peak
+    step("weigh", f"tolerance {verdict.tolerance}")
+    verdict.trials = [item.trial for item in outcomes]
+    conclude(verdict, outcomes)
+    return outcomes
+
+
 def _try_branches(
     prepared: Prepared,
     spec: OpSpec | None,
-    plan: _Plan,
+    operator: Operator,
+    plan: Plan,
     outcomes: Sequence[Outcome],
     step: Callable[[str, str], None],
 ) -> list[Outcome]:
     """Runs at shapes that take branches of host code and kernel which none of the runs took."""
-    built, sizes = plan.operator.built, task_sizes(prepared)
+    built, sizes = operator.built, task_sizes(prepared)
     reached = frozenset[tuple[str, int]]().union(
         *(user_blocks(built, item.reached) for item in outcomes)
     )
@@ -155,7 +152,7 @@ def _try_branches(
     if sizes is None or not wanted:
         return []
     step("look for branches", f"{len(wanted)} sizes out of conditions")
-    taken = partial(_dry, prepared, spec, plan)
+    taken = partial(_dry, prepared, spec, operator)
     found = find_shapes(sizes, wanted, reached, taken, SHAPE_ELEMENTS)
     if not found:
         return []
@@ -166,19 +163,19 @@ def _try_branches(
             prepared.task, Path(name), seeds=seeds, edges=False, shapes=False, given=found
         )
         bind = bind_inputs(more, spec, built.project.op)
-        there = replace(plan, operator=replace(plan.operator, bind=bind), recording=None)
-        return [_run_trial(item, there) for item in more.trials]
+        there = replace(plan, candidate=replace(operator, bind=bind), recording=None)
+        return [run_set(item, there) for item in more.trials]
 
 
 def _dry(
     prepared: Prepared,
     spec: OpSpec | None,
-    plan: _Plan,
+    operator: Operator,
     inputs: Sequence[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
 ) -> Blocks | None:
     """What of the user's code inputs of these shapes take; None where they are refused."""
-    sample, operator = _sample(prepared), plan.operator
+    sample = _sample(prepared)
     op = operator.project.op
     given = [
         Virtual(shape, DType.FLOAT32 if item.dtype == "float64" else DType(item.dtype))
@@ -197,9 +194,9 @@ def _dry(
     return None if refused else user_blocks(operator.built, result.ran)
 
 
-def _try_ranks(verdict: Verdict, prepared: Prepared, plan: _Plan) -> None:
+def _try_ranks(verdict: Verdict, prepared: Prepared, plan: Plan) -> None:
     """What serves other shapes refuses other ranks, or serves them too."""
-    tried = [_run_trial(item, plan).trial for item in prepared.ranks]
+    tried = [run_set(item, plan).trial for item in prepared.ranks]
     found = find_answered(tried, {item.code for item in verdict.findings})
     verdict.findings += found
     if found:
@@ -329,86 +326,6 @@ def open_operator(
         if not trial.skipped:
             operator.prepare(trial)
     return operator
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How each set of inputs is run."""
-
-    operator: Operator
-    criterion: Criterion
-    recording: Recording | None = None  # of the first run
-    stop: bool = False  # at the first set that is wrong
-    jobs: int = 2
-
-
-def _run_all(trials: Sequence[TrialData], plan: _Plan) -> list[Outcome]:
-    """Outcomes in the order of the trials, as far as one decides the verdict.
-
-    What ran beside that one is not told: the same candidate has the same verdict.
-    """
-    first = next((at for at, item in enumerate(trials) if not item.skipped), len(trials))
-    head, rest = trials[: first + 1], trials[first + 1 :]
-    done = [_run_trial(item, plan, first=True) for item in head]
-    if done and _decides(done[-1], plan, first=True):
-        return done + _not_run(rest, done[-1])
-    small = all(item.bytes < PARALLEL_BYTES for item in trials)
-    with ThreadPoolExecutor(plan.jobs if small else 1) as pool:
-        jobs = [pool.submit(_run_trial, item, plan) for item in rest]
-        for at, job in enumerate(jobs):
-            done.append(job.result())
-            if _decides(done[-1], plan):
-                pool.shutdown(cancel_futures=True)
-                return done + _not_run(rest[at + 1 :], done[-1])
-    return done
-
-
-def _decides(outcome: Outcome, plan: _Plan, *, first: bool = False) -> bool:
-    """Whether no other set is run: this one hangs and is the first, or is wrong and that is all."""
-    trial = outcome.trial
-    hangs = first and any(item.code == "kernel-hang" for item in trial.findings)
-    counts = trial.own or plan.criterion.official is None
-    return hangs or (plan.stop and counts and not trial.skipped and not trial.passed)
-
-
-def _not_run(trials: Sequence[TrialData], decided: Outcome) -> list[Outcome]:
-    found = [start_trial(item) for item in trials]
-    for record in found:
-        record.skipped = record.skipped or f"{NOT_RUN}: {decided.trial.name} decided the verdict"
-    return [Outcome(record) for record in found]
-
-
-def start_trial(trial: TrialData) -> Trial:
-    return Trial(
-        name=trial.name, kind=trial.kind, seed=trial.seed, skipped=trial.skipped,
-        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
-        case=trial.name.partition(",")[0] if trial.record.case >= 0 else "",
-    )  # fmt: skip
-
-
-def _run_trial(trial: TrialData, plan: _Plan, *, first: bool = False) -> Outcome:
-    """The first set that is judged runs twice: the same inputs must give the same bits."""
-    record = start_trial(trial)
-    if trial.skipped:
-        return Outcome(record)
-    clock = time.perf_counter()
-    logged = plan.recording.options() if first and plan.recording else {}
-    result = plan.operator.call(trial, **logged)
-    record.findings = list(result.findings)
-    if result.completed:
-        pair = Pair(trial, value_of(result.outputs, trial))
-        weigh(record, pair, plan.criterion, *plan.criterion.says([pair]))
-    else:
-        record.message = UNFINISHED
-    known = not result.completed or (plan.stop and not record.passed)
-    if first and not known and not same_bits(result.outputs, plan.operator.call(trial).outputs):
-        reject(record, UNSTEADY, plan.criterion)
-    record.seconds = round(time.perf_counter() - clock, 4)
-    return Outcome(record, result.peak_bytes, result.apis, result.ran)
-
-
-def same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:
-    return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
 # ------------------------------------------------------------------------------------ concluding

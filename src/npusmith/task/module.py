@@ -23,16 +23,10 @@ from npusmith.task.cheat import find_cheats
 from npusmith.task.isolated import origin
 from npusmith.task.isolated.arrays import Value
 from npusmith.task.isolated.attempt import Answer, Limits
-from npusmith.task.judge import (
-    UNFINISHED,
-    UNSTEADY,
-    Outcome,
-    conclude,
-    empty_verdict,
-    start_trial,
-)
+from npusmith.task.judge import conclude, empty_verdict
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
+from npusmith.task.running import UNFINISHED, UNSTEADY, Outcome, start_trial
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.task.weak import note_task

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from npusmith import __version__
 from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
-from npusmith.task.judge import (
-    UNFINISHED,
-    Outcome,
-    conclude,
-    empty_verdict,
-    find_doubts,
-    start_trial,
-)
+from npusmith.task.judge import empty_verdict, find_doubts, run_sets
 from npusmith.task.prepared import Array, Prepared, TrialData
 from npusmith.task.recording import Recording
+from npusmith.task.running import Plan
 from npusmith.task.tolerance import check_profile
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.task.weak import note_task
-from npusmith.task.weighing import Criterion, Pair, value_of, weigh
+from npusmith.task.weighing import Criterion
 from npusmith.twin.direct import (
     DirectBuild,
     build_direct,
@@ -35,6 +31,7 @@ from npusmith.twin.direct import (
     tail_of,
 )
 from npusmith.twin.finding import Finding
+from npusmith.twin.launch import Run
 from npusmith.twin.watch import Watch
 
 _WATCH = Watch()
@@ -59,6 +56,7 @@ def judge_source(
     chip: Chip,
     tolerance: str,
     *,
+    stop: bool = False,
     step: Callable[[str, str], None] = lambda name, detail: None,
     seconds: float = 60.0,
     watch: Watch = _WATCH,
@@ -75,69 +73,47 @@ def judge_source(
     clock = time.perf_counter()
     trials = [item for item in prepared.trials if item.kind != "shape"]
     try:
-        built = build_direct(source, chip)
-        given = [_given(built, prepared, trial) for trial in trials]
-        tails = [_tail(built, *row) for row in zip(trials, given, strict=True)]
+        launcher = _Launcher(build_direct(source, chip), prepared, chip, seconds, watch)
+        for trial in trials:
+            launcher.given(trial)
     except NpusmithError as error:
         verdict.error = error.record()
         return verdict
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
-    step("run on the twin", f"{len(trials)} sets of inputs")
-    first = next((at for at, item in enumerate(trials) if not item.skipped), 0)
-    outcomes = [
-        _run(built, *row, chip, profile, seconds, watch, recording if at == first else None)
-        for at, row in enumerate(zip(trials, given, tails, strict=True))
-    ]
-    verdict.trials = [item.trial for item in outcomes]
-    conclude(verdict, outcomes)
+    run_sets(verdict, trials, Plan(launcher, Criterion(profile), recording, stop), step)
     note_task(verdict, prepared, profile)
     return verdict
 
 
-def _given(built: DirectBuild, prepared: Prepared, trial: TrialData) -> list[Array]:
-    """The arguments of forward, and the parameters where the launcher takes these too."""
-    if trial.skipped:
-        return []
-    held = [item.target for item in prepared.graph.inputs if item.kind != "user"]
-    tensors = len(trial.inputs) + len(held) + len(trial.references)
-    values = prepared.held(trial) if pointers_of(built) >= tensors else {}
-    return [*trial.inputs, *(values[name] for name in held if values)]
+@dataclass(frozen=True, slots=True)
+class _Launcher:
+    """A compiled source on the sets of a task."""
 
+    built: DirectBuild
+    prepared: Prepared
+    chip: Chip
+    seconds: float
+    watch: Watch
 
-def _tail(built: DirectBuild, trial: TrialData, given: Sequence[Array]) -> list[int | bytes]:
-    if trial.skipped:
-        return []
-    tensors = len(given) + len(trial.references)
-    return tail_of(built, tensors, trial.references[0].size)
+    def given(self, trial: TrialData) -> tuple[list[Array], list[int | bytes]]:
+        """Forward's arguments, the parameters where it takes these too, and what comes last."""
+        if trial.skipped:
+            return [], []
+        held = [item.target for item in self.prepared.graph.inputs if item.kind != "user"]
+        outputs = len(trial.references)
+        tensors = len(trial.inputs) + len(held) + outputs
+        values = self.prepared.held(trial) if pointers_of(self.built) >= tensors else {}
+        given = [*trial.inputs, *(values[name] for name in held if values)]
+        return given, tail_of(self.built, len(given) + outputs, trial.references[0].size)
 
-
-def _run(
-    built: DirectBuild,
-    trial: TrialData,
-    given: Sequence[Array],
-    tail: Sequence[int | bytes],
-    chip: Chip,
-    profile: str,
-    seconds: float,
-    watch: Watch,
-    recording: Recording | None,
-) -> Outcome:
-    record = start_trial(trial)
-    if trial.skipped:
-        return Outcome(record)
-    wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
-    result = run_direct(
-        built, chip.vector_cores, given, wanted, tail, seconds=seconds, watch=watch,
-        **(recording.options() if recording else {}),
-    )  # fmt: skip
-    record.findings = list(result.findings)
-    record.seconds = round(result.seconds, 4)
-    if result.completed:
-        weigh(record, Pair(trial, value_of(result.outputs, trial)), Criterion(profile))
-    else:
-        record.message = UNFINISHED
-    return Outcome(record, result.peak_bytes, result.apis)
+    def call(self, trial: TrialData, **options: Any) -> Run:
+        given, tail = self.given(trial)
+        wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
+        return run_direct(
+            self.built, self.chip.vector_cores, given, wanted, tail, seconds=self.seconds,
+            watch=self.watch, **options,
+        )  # fmt: skip
 
 
 def run_source(

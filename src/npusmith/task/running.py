@@ -1,0 +1,120 @@
+"""Running an operator or a launcher on prepared sets: `run_all(trials, plan) -> outcomes`.
+
+Each set is compared as soon as it ran, so that the first wrong one may end the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from npusmith.task.prepared import Array, TrialData
+from npusmith.task.recording import Recording
+from npusmith.task.verdict import NOT_RUN, Trial
+from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
+from npusmith.twin.coverage import Ran
+from npusmith.twin.launch import Run
+
+PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
+UNFINISHED = "the kernel did not run to its end"
+UNSTEADY = "two runs on the same inputs gave different outputs"
+
+
+class Candidate(Protocol):
+    """What was compiled."""
+
+    def call(self, trial: TrialData, **options: Any) -> Run:
+        """Run it on one set; `options` are those of twin.run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run gave."""
+
+    trial: Trial
+    peak_bytes: int = 0
+    apis: tuple[str, ...] = ()  # that the kernel called
+    reached: Ran = field(default_factory=dict)  # blocks of its code
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How each set of inputs is run."""
+
+    candidate: Candidate
+    criterion: Criterion
+    recording: Recording | None = None  # of the first run
+    stop: bool = False  # at the first set that is wrong
+    jobs: int = 2
+
+
+def run_all(trials: Sequence[TrialData], plan: Plan) -> list[Outcome]:
+    """Outcomes in the order of the trials, as far as one decides the verdict.
+
+    What ran beside that one is not told: the same candidate has the same verdict.
+    """
+    first = next((at for at, item in enumerate(trials) if not item.skipped), len(trials))
+    head, rest = trials[: first + 1], trials[first + 1 :]
+    done = [run_set(item, plan, first=True) for item in head]
+    if done and _decides(done[-1], plan, first=True):
+        return done + _not_run(rest, done[-1])
+    small = all(item.bytes < PARALLEL_BYTES for item in trials)
+    with ThreadPoolExecutor(plan.jobs if small else 1) as pool:
+        jobs = [pool.submit(run_set, item, plan) for item in rest]
+        for at, job in enumerate(jobs):
+            done.append(job.result())
+            if _decides(done[-1], plan):
+                pool.shutdown(cancel_futures=True)
+                return done + _not_run(rest[at + 1 :], done[-1])
+    return done
+
+
+def _decides(outcome: Outcome, plan: Plan, *, first: bool = False) -> bool:
+    """Whether no other set is run: this one hangs and is the first, or is wrong and that is all."""
+    trial = outcome.trial
+    hangs = first and any(item.code == "kernel-hang" for item in trial.findings)
+    counts = trial.own or plan.criterion.official is None
+    return hangs or (plan.stop and counts and not trial.skipped and not trial.passed)
+
+
+def _not_run(trials: Sequence[TrialData], decided: Outcome) -> list[Outcome]:
+    found = [start_trial(item) for item in trials]
+    for record in found:
+        record.skipped = record.skipped or f"{NOT_RUN}: {decided.trial.name} decided the verdict"
+    return [Outcome(record) for record in found]
+
+
+def start_trial(trial: TrialData) -> Trial:
+    return Trial(
+        name=trial.name, kind=trial.kind, seed=trial.seed, skipped=trial.skipped,
+        shapes=[list(shape) for shape in trial.shapes], draw=trial.draw,
+        case=trial.name.partition(",")[0] if trial.record.case >= 0 else "",
+    )  # fmt: skip
+
+
+def run_set(trial: TrialData, plan: Plan, *, first: bool = False) -> Outcome:
+    """The first set that is judged runs twice: the same inputs must give the same bits."""
+    record = start_trial(trial)
+    if trial.skipped:
+        return Outcome(record)
+    clock = time.perf_counter()
+    logged = plan.recording.options() if first and plan.recording else {}
+    result = plan.candidate.call(trial, **logged)
+    record.findings = list(result.findings)
+    if result.completed:
+        pair = Pair(trial, value_of(result.outputs, trial))
+        weigh(record, pair, plan.criterion, *plan.criterion.says([pair]))
+    else:
+        record.message = UNFINISHED
+    known = not result.completed or (plan.stop and not record.passed)
+    if first and not known and not same_bits(result.outputs, plan.candidate.call(trial).outputs):
+        reject(record, UNSTEADY, plan.criterion)
+    record.seconds = round(time.perf_counter() - clock, 4)
+    return Outcome(record, result.peak_bytes, result.apis, result.ran)
+
+
+def same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
