@@ -14,6 +14,7 @@ from npusmith.task import edges
 from npusmith.task.called import Called
 from npusmith.task.files import get
 from npusmith.task.prepared import open_trials
+from npusmith.task.sort_ties import TIES
 from npusmith.task.trials import check_files, make_orders
 from npusmith.task.user import Inputs
 from npusmith.task.wire import MANIFEST, Manifest
@@ -104,6 +105,14 @@ def test_an_edge_value_that_the_model_refuses_is_left_out_alone(called) -> None:
     manifest = called("assert a.isfinite().all()\nreturn a + b")
     skipped = {trial.name: trial.skipped for trial in manifest.trials if trial.skipped}
     assert set(skipped) == {"inf", "nan"} and "AssertionError" in skipped["nan"]
+
+
+def test_edge_values_on_which_the_order_of_equals_decides_are_left_out(called) -> None:
+    whole = called("return (a > 0).float().argsort(1)")
+    assert {trial.skipped for trial in whole.trials if trial.kind == "more"} == {TIES}
+    assert not any(trial.skipped for trial in whole.trials if trial.kind != "more")
+    values = called("return (a > 0).float().sort(1).values")
+    assert not any(trial.skipped for trial in values.trials)
 
 
 def test_a_tensor_without_axes_is_a_setting_that_edge_sets_leave_alone() -> None:

@@ -13,7 +13,6 @@ import copy
 import random
 import types
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +28,7 @@ from npusmith.task.error_bounds import find_bounds
 from npusmith.task.golden import Golden
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.preparing import Preparation
+from npusmith.task.sort_ties import TIES, StableSorts
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import Inputs, call_init, load_file, refuse, set_seed, user_code
 from npusmith.task.wire import Calling, Kind, Manifest, TensorFile, ValueFiles
@@ -247,12 +247,13 @@ class Called(Preparation):
         if before is not None and not self._is_light(before, inputs):
             before = None
         given = _copies(inputs)
-        # the same object for all sets, as in the suites: running statistics go on
-        with Casts() if kind == "more" else nullcontext() as casts:
+        if kind == "more":
+            outputs, why = self._try_values(inputs, given)
+            if why:
+                self.skip(name, kind, seed, why, **more)
+                return
+        else:  # the same object for all sets, as in the suites: running statistics go on
             outputs = self.call(self.model, given)
-        if casts is not None and casts.undefined:
-            self.skip(name, kind, seed, UNDEFINED, **more)
-            return
         result, references = take_apart(outputs)
         goldens = golden.run(inputs, references)[0] if golden is not None else references
         bounds: Sequence[Any] = ()
@@ -267,6 +268,19 @@ class Called(Preparation):
                 **more,
             )
         )  # fmt: skip
+
+    def _try_values(self, inputs: Inputs, given: Sequence[Any]) -> tuple[Any, str]:
+        """What values of ours give, and why they say nothing about a kernel."""
+        other = copy.deepcopy(self.model)
+        with Casts() as casts, StableSorts() as sorts:
+            outputs = self.call(self.model, given)
+        if casts.undefined:
+            return outputs, UNDEFINED
+        if not sorts.met:
+            return outputs, ""
+        with StableSorts(reverse=True):
+            turned = self.call(other, _copies(inputs))
+        return outputs, TIES if alias.changed(outputs, turned) else ""
 
     def _is_light(self, model: Any, inputs: Inputs) -> bool:
         """Whether a call may be made a hundred times more within the time of a reference."""

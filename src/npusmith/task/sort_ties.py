@@ -32,12 +32,14 @@ class StableSorts(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self, reverse: bool = False) -> None:
         super().__init__()
         self.reverse = reverse
+        self.met = False  # whether there was one
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         rule = _RULES.get(func)
         if rule is None or args[0].dim() == 0:
             return func(*args, **kwargs)
+        self.met = True
         result = func(*args, **kwargs)
         values, places = rule(self._places, *args, **kwargs)
         return type(result)((values, places)) if isinstance(result, tuple) else values
