@@ -326,11 +326,40 @@ def test_the_deterministic_writer_writes_what_passes(root: Path) -> None:
     assert first.digest == second.digest and not first.refusal
     record = suite.evaluate(item, first, LIMITS)
     assert (record.error, record.official, record.strict) == ("", True, True)
+    assert record.provenance["other_shapes"].startswith("right: 8 sets")
     program = {name: text for name, text in first.files.items() if name.endswith(".tile.py")}
     assert len(program) == 1
     whole = {**program, "bindings.json": first.files["bindings.json"]}
     tile = Candidate(format="program", files=whole, writer="test")
     assert suite.evaluate(item, tile, LIMITS).strict
+
+
+SIZED = {"size = aShape.GetShapeSize()": "size = std::min<int64_t>(aShape.GetShapeSize(), 560)"}
+RANKED = {
+    "Shape.GetDimNum() == 2": "Shape.GetDimNum() >= 1",
+    "aShape.GetDim(0) * aShape.GetDim(1)": "aShape.GetShapeSize()",
+}
+
+
+@pytest.mark.parametrize(("changes", "code"), [(SIZED, ""), (RANKED, "rank-answered")])
+def test_an_operator_that_serves_its_own_shapes_alone_is_not_strictly_right(
+    root: Path, changes: dict[str, str], code: str
+) -> None:
+    suite, writer = open_suite("folder", root, {"names": "relu"}), open_writer("plan")
+    (item,) = suite.items()
+    written = writer.write(suite.brief(item), 0, 0)
+    host = written.files["op_host/relu_custom.cpp"]
+    for old, new in changes.items():
+        assert old in host
+        host = host.replace(old, new)
+    wrong = written.model_copy(update={"files": written.files | {"op_host/relu_custom.cpp": host}})
+    record = suite.evaluate(item, wrong, LIMITS)
+    assert (record.official, record.strict, record.precise) == (True, False, False)
+    assert record.provenance["other_shapes"].startswith("wrong: ")
+    assert record.error.startswith("at other shapes: ") and (not code or code in record.findings)
+    assert record.clean is not bool(code)
+    theirs = wrong.model_copy(update={"dynamic": False})  # it does not mean to serve others
+    assert suite.evaluate(item, theirs, LIMITS).strict
 
 
 def test_responses_on_disk_are_found_by_item_and_sample(root: Path, tmp_path: Path) -> None:

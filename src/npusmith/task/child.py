@@ -52,6 +52,7 @@ from npusmith.task.user import (
 )
 from npusmith.task.wire import (
     ERROR,
+    EVAL_MODE,
     MANIFEST,
     Failure,
     FreeAxes,
@@ -184,7 +185,7 @@ class Captured(Preparation):
         names = {type(item).__name__ for item in self.model.modules()}
         found = sorted(name for name in names if name.startswith(_MODES))
         if found:
-            self.notes.append(f"eval mode: {', '.join(found)} would differ in training")
+            self.notes.append(f"{EVAL_MODE}: {', '.join(found)} would differ in training")
 
     def _maker(self, module: types.ModuleType, groups: list[Any]) -> Callable[[], object]:
         """get_inputs(), or the first group where a task has only groups."""

@@ -34,6 +34,7 @@ DATA = "data"  # the folder beneath the caller's that holds manifest and tensors
 SEEDS = (11, 23, 37, 41, 59)
 MODEL_SEED = 7
 SHAPE_ELEMENTS = 4 << 20
+
 _SMALL = 1 << 16  # bytes of a message
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
 _ABSENT = re.compile(r"No such file or directory: b?'([^'\0]+)'")

@@ -17,6 +17,7 @@ from npusmith.task.isolated.arrays import Tree, numpy_type
 
 MANIFEST = "manifest.json"
 ERROR = "error.json"
+EVAL_MODE = "eval mode"  # how a note begins that the model gives other values in training
 STAGE = "stage.txt"  # what the child was doing last, for the message of a timeout
 MANIFEST_BYTES = 32 << 20
 FILE_NAME = r"^[a-z0-9_]{1,64}\.bin$"

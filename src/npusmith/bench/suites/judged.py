@@ -63,8 +63,8 @@ def _judge_operator(orders: Orders, prepared: Prepared) -> Verdict:
     project = Path(orders.place) / "project"
     return judge(
         project, prepared, find_chip(orders.chip), _STRICT, spec=read_bindings(project),
-        dynamic=False, stop=orders.stop, seconds=orders.seconds, criterion=_criterion(orders),
-        jobs=1,
+        dynamic=orders.rule is None, stop=orders.stop, seconds=orders.seconds,
+        criterion=_criterion(orders), jobs=1,
     )  # fmt: skip
 
 
@@ -111,7 +111,8 @@ def record_first(orders: Orders, folder: Path) -> list[Path]:
 
 def _criterion(orders: Orders) -> Criterion:
     """The suite's rule, and what we want besides."""
-    assert orders.rule is not None
+    if orders.rule is None:
+        return Criterion(_STRICT)
     own = "path" in orders.rule.options  # the task has a rule of its own
     check = npu_rule(**orders.rule.options) if own else partial(_each, rules.find(orders.rule))
     return Criterion(

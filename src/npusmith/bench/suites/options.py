@@ -36,6 +36,8 @@ class SuiteOptions(BaseModel):
     dtype: MultiKernelBench's models and inputs in this type instead of float32.
     true_mb: right candidates of reduced items are run once more at the item's own shapes, by some
     of their cores (trueshape.py), where those touch at most this much; 0: not at all.
+    other_shapes: right operators of npusmith's form are judged at other shapes as well
+    (othershapes.py), as `run` does.
     answered: of PCL's NPUKernelBench, only operators that the checkout has an answer for.
     training: models are called in training mode, as MultiKernelBench and KernelBench call them.
     """
@@ -52,5 +54,6 @@ class SuiteOptions(BaseModel):
     cases: int = 1
     dtype: Literal["", "float16", "bfloat16"] = ""
     true_mb: float = 20_000
+    other_shapes: bool = True
     answered: bool = False
     training: bool = True

@@ -29,7 +29,7 @@ class Orders(Record):
     given: str  # folder of the references
     path: str = ""  # of the task ...
     text: str = ""  # ... and what is in it
-    rule: Named | None = None  # of the suite
+    rule: Named | None = None  # of the suite; none: a captured task, at other shapes as well
     ours: str = "strict"  # the profile of values that the suite does not have
     stop: bool = False  # at the first of the suite's sets that is wrong
     chip: str

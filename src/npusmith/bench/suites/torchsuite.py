@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
-from npusmith.bench.suites import judging, sizes, submit, texts, trueshape
+from npusmith.bench.suites import judging, othershapes, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
@@ -118,6 +118,8 @@ class TorchSuite(ABC):
             return record
         plan = self.plan_of(item, self._order(item, limits))
         record = judging.judge(plan, item, candidate, limits)
+        if self.options.other_shapes and othershapes.wants_check(record, candidate):
+            othershapes.add_check(record, plan.order, candidate, limits)
         if self._is_reduced(item) and trueshape.wants_check(record, candidate):
             self._check_true(record, plan, item, candidate, limits)
         return record

@@ -50,7 +50,7 @@ def task_of(path: str, text: str) -> Task:
     )  # fmt: skip
 
 
-def _limits(seconds: float, memory_mb: float) -> Limits:
+def limits_of(seconds: float, memory_mb: float) -> Limits:
     return Limits(seconds, int(memory_mb * (1 << 20)), _FILE_BYTES)
 
 
@@ -61,7 +61,7 @@ def make_trials(order: Order, *, seconds: float, memory_mb: float) -> Prepared:
     """
     found = keep_references(
         order.task, seeds=order.seeds, model_seed=order.seed, calling=order.calling,
-        limits=_limits(seconds, memory_mb),
+        limits=limits_of(seconds, memory_mb),
     )  # fmt: skip
     if found is None:
         raise TwinError("cache-unusable", "the references were removed while they were read")
@@ -78,7 +78,7 @@ def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, 
 
     def make(fresh: Path) -> None:
         orders = make_orders(task, fresh, model_seed=order.seed, calling=order.calling)
-        run_child(task, fresh, orders, _limits(seconds, memory_mb), _REFERENCE_ENDS, ENDS)
+        run_child(task, fresh, orders, limits_of(seconds, memory_mb), _REFERENCE_ENDS, ENDS)
 
     folder = keep_folder("ends", parts, make)
     return folder, Ends.model_validate_json(bytes(read_plain(folder / ENDS, _RECORD_BYTES)))
