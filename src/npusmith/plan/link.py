@@ -32,6 +32,8 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec, Port
+from npusmith.lower.fold import fold
+from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children, map_operands, map_statements
 from npusmith.plan.host import in_order
 from npusmith.plan.names import tensor_name
@@ -287,5 +289,6 @@ def _docs(parts: Sequence[Part]) -> list[str]:
 
 
 def _always(expr: Expr) -> bool:
-    """Whether a comparison compares a thing with itself."""
-    return isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right
+    """Whether a comparison compares a thing with itself, or numbers that hold."""
+    same = isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right
+    return same or fold(expr, lambda _: Kind.INT) == Const(True)
