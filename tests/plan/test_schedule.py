@@ -15,6 +15,7 @@ from npusmith.errors import PlanError
 from npusmith.ir.text import show
 from npusmith.lang import check, parse
 from npusmith.lang.interp import run_host
+from npusmith.lower import lower
 from npusmith.plan import Plan, write
 from npusmith.plan.schedule import Lines, Schedule, Structure, check_task, load, save
 from npusmith.plan.search import ORDER
@@ -108,6 +109,8 @@ def test_every_alternative_computes_the_same(case: str) -> None:
         check(other.program, CHIP)
         assert parse(show(other.program)) == other.program
         agrees(other, model, *(draw(*shape) for shape in shapes))
+        near = write(graph, "op_custom", CHIP, schedule, everywhere=True)
+        agrees(near, model, *(draw(*shape) for shape in shapes))
         again = write(graph, "op_custom", CHIP, other.schedule)
         assert again.program == other.program
     assert len(done) > 1
@@ -151,7 +154,9 @@ def test_a_decision_that_does_not_apply_is_refused(
 
 
 def test_what_a_schedule_says_stands_in_the_program() -> None:
-    text = show(written("pointwise", Schedule(tile=512, copies=(("args_0_in", 3),))).program)
+    schedule = Schedule(tile=512, copies=(("args_0_in", 3),))
+    made = write(graph_of("pointwise"), "op_custom", CHIP, schedule, everywhere=True)
+    text = show(made.program)
     assert "args_0_in = ub(TILE, float32, copies=3)" in text
     text = show(written("few long rows", Schedule(lines=(Lines.DEALT,))).program)
     assert "chunk" not in text and "sync_cores" not in text
@@ -176,6 +181,32 @@ def cores_of(made: Plan, shape: tuple[int, ...]) -> int:
 def test_a_tuned_program_is_right_near_and_far(shape: tuple[int, int]) -> None:
     model = CASES["pointwise"][0]
     agrees(written("pointwise", Schedule(tile=256, cores=2)), model, draw(*shape))
+
+
+@pytest.mark.parametrize(
+    ("case", "schedule", "far"),
+    [
+        ("few long rows", Schedule(lines=(Lines.DEALT,)), (700, 90)),
+        ("few long rows", Schedule(lines=(Lines.TOGETHER,)), (50, 9000)),
+        ("short rows", Schedule(structure=Structure.LOOPS), (5, 3000)),
+        ("softmax", Schedule(copies=(("args_0_in", 1), ("y_out", 1))), (90, 30)),
+        ("columns", Schedule(lines=(Lines.DEALT,)), (40, 600)),
+    ],
+)
+def test_another_form_is_a_version_of_its_own_near_the_captured_shapes(
+    case: str, schedule: Schedule, far: tuple[int, ...]
+) -> None:
+    model, shapes = CASES[case]
+    made = written(case, schedule)
+    assert "this schedule holds everywhere" not in made.notes
+    lower(made.program, CHIP)
+    for shape in (shapes[0], far):
+        agrees(made, model, draw(*shape))
+    alone = write(graph_of(case), "op_custom", CHIP, schedule, everywhere=True)
+    own = written(case)
+    for shape, program in ((shapes[0], alone.program), (far, own.program)):
+        ends = {"args_0": shape, "y": shape}
+        assert run_host(made.program, CHIP, ends).cores == run_host(program, CHIP, ends).cores
 
 
 def test_a_file_of_a_schedule_is_for_its_own_task() -> None:

@@ -97,12 +97,19 @@ class Decisions:
         self.made["tile"] = Decision("tile", value, own, tuple(way for way in kept if way))
         return value
 
-    def copies(self, queued: Sequence[str]) -> dict[str, int]:
-        """Of buffers that are loaded or stored, where the schedule says how many."""
+    def copies(self, queued: Sequence[str], most: int) -> dict[str, int]:
+        """Of buffers that are loaded or stored, where the schedule says how many.
+
+        `most`: of all of them alike.
+        """
         value = self.asked.copies
         if lost := [name for name, count in value if name not in queued or not 0 < count < 4]:
             _refuse("copies", ", ".join(lost), [f"1 to 3 of {', '.join(queued)}"])
-        ways = tuple((tuple((name, count) for name in queued),) for count in (1, 3) if queued)
+        ways = tuple(
+            (tuple((name, count) for name in queued),)
+            for count in (1, 3)
+            if queued and count <= most
+        )
         self.made["copies"] = Decision("copies", value, (), ways)
         return dict(value)
 

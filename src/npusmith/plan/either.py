@@ -38,8 +38,11 @@ from npusmith.plan.pack import rename
 _CORES = "cores"
 
 
-def either(test: str, quick: Program, other: Program) -> Program:
-    """The program that runs `quick` where the host variable `test` is 1, and `other` elsewhere."""
+def either(test: str, quick: Program, other: Program, own_cores: bool = False) -> Program:
+    """The program that runs `quick` where the host variable `test` is 1, and `other` elsewhere.
+
+    On the cores of whichever has more work to share out, or each on its `own_cores`.
+    """
     shared = _shared(quick, other)
     taken = {buffer.name for buffer in quick.kernel.buffers}
     shared |= {
@@ -69,7 +72,7 @@ def either(test: str, quick: Program, other: Program) -> Program:
         ),
     )
     consts = tuple(dict([*quick.consts, *other.consts]).items())
-    return Program(consts, _host(quick.host, other.host), (merged,), other.doc)
+    return Program(consts, _host(test, quick.host, other.host, own_cores), (merged,), other.doc)
 
 
 def _served(test: str, host: Host) -> str:
@@ -137,6 +140,8 @@ def _length(expr: Expr, consts: Mapping[str, int | float]) -> int:
             return int(consts[name])
         case Binary(BinOp.FLOORDIV, left, right):
             return _length(left, consts) // _length(right, consts)
+        case Binary(BinOp.MUL, left, right):
+            return _length(left, consts) * _length(right, consts)
         case _:
             raise AssertionError(f"not a length that the writer makes: {expr}")
 
@@ -144,11 +149,14 @@ def _length(expr: Expr, consts: Mapping[str, int | float]) -> int:
 # -------------------------------------------------------------------------------------------- host
 
 
-def _host(quick: Host, other: Host) -> Host:
-    """Variables of both; the cores are those of whichever has more work to share out."""
+def _host(test: str, quick: Host, other: Host, own_cores: bool) -> Host:
+    """Variables of both."""
     first, second = _values(quick.body), _values(other.body)
-    most = Call(ScalarFn.MAX, (first.pop(_CORES), second.pop(_CORES, Const(1))))
-    values = {**first, **second, _CORES: most}
+    mine, its = first.pop(_CORES), second.pop(_CORES, Const(1))
+    cores: Expr = Call(ScalarFn.MAX, (mine, its))
+    if own_cores:
+        cores = Choice(Binary(BinOp.EQ, Name(test), Const(1)), mine, its)
+    values = {**first, **second, _CORES: cores}
     args = dict([*quick.launch.args, *other.launch.args])
     launch = replace(other.launch, cores=Name(_CORES), args=tuple(args.items()))
     return replace(other, body=in_order(values), launches=(launch,))

@@ -35,7 +35,7 @@ from npusmith.plan.decisions import Decision
 from npusmith.plan.host import TILE
 from npusmith.plan.scalars import ONE, ZERO
 
-_NEAR, _TUNED, _SPAN, _MOST = Name("near"), Name("TUNED"), Name("span"), Name("most_cores")
+NEAR, _TUNED, _SPAN, _MOST = Name("near"), Name("TUNED"), Name("span"), Name("most_cores")
 _CORES = ChipFact("vector_cores")
 _FACTOR = 2
 
@@ -65,9 +65,9 @@ def tuned(
     host = program.host
     if _MOST.id in found:
         host = _replaced(host, _CORES, _MOST)
-    near = () if everywhere else (Assign(_NEAR.id, Choice(_near(spec), ONE, ZERO)),)
+    test = () if everywhere else (Assign(NEAR.id, Choice(near(spec), ONE, ZERO)),)
     chosen = tuple(Assign(name, value) for name, value in found.items())
-    return replace(program, host=replace(host, body=(*near, *chosen, *host.body)))
+    return replace(program, host=replace(host, body=(*test, *chosen, *host.body)))
 
 
 def _number(value: object) -> int:
@@ -76,10 +76,10 @@ def _number(value: object) -> int:
 
 
 def _where_near(value: Expr, other: Expr) -> Expr:
-    return Choice(Binary(BinOp.EQ, _NEAR, ONE), value, other)
+    return Choice(Binary(BinOp.EQ, NEAR, ONE), value, other)
 
 
-def _near(spec: OpSpec) -> Expr:
+def near(spec: OpSpec) -> Expr:
     """Whether every size is within the factor of the captured one; each shape is asked once."""
     ports = {port.shape: port for port in reversed(spec.inputs)}
     tests = [test for port in ports.values() for test in _tests(port.name, port.shape)]

@@ -99,8 +99,8 @@ def pack(
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
-    _check_queues(kinds)
     copies = _copies(kinds, names, decisions)
+    _check_queues(kinds, copies)
     tile = _tile(kinds, copies, body, chip, lengths, decisions, least)
     buffers = [
         _buffer(kind, name, lengths, asked)
@@ -265,7 +265,8 @@ def _copies(
     if decisions is None:
         return (0,) * len(kinds)
     queued = [name for kind, name in zip(kinds, names, strict=True) if kind.part in _DOUBLED]
-    asked = decisions.copies(queued)
+    fullest = max((sum(kind.part is part for kind in kinds) for part in _DOUBLED), default=1)
+    asked = decisions.copies(queued, MOST_PER_POSITION // max(fullest, 1))
     return tuple(asked.get(name, 0) for name in names)
 
 
@@ -347,10 +348,11 @@ def _buffer(temp: Temp, name: str, lengths: Lengths, copies: int) -> Buffer:
     return Buffer(name, DType.UINT8, length if temp.wide else _mask_bytes(bits))
 
 
-def _check_queues(kinds: Sequence[Temp]) -> None:
+def _check_queues(kinds: Sequence[Temp], copies: Sequence[int]) -> None:
     """A chip has so many queues for buffers that are filled, or sent."""
     for part in _DOUBLED:
-        count = sum(kind.part is part for kind in kinds)
+        found = zip(kinds, copies, strict=True)
+        count = sum(max(asked, 1) for kind, asked in found if kind.part is part)
         if count > MOST_PER_POSITION:
             raise PlanError(
                 "plan-queues", f"{count} buffers are {part.value} at once",

@@ -34,6 +34,7 @@ from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
+from npusmith.plan.versions import versioned
 from npusmith.plan.windows import find_pooling
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
@@ -84,8 +85,42 @@ def write_kernel(
     decisions = Decisions(schedule, lengths(graph))
     plan = _written(_structures(graph, name, chip, decisions), decisions)
     decisions.cores(chip)
+    plan = replace(plan, decisions=decisions.decided())
+    if schedule == _AS_WRITTEN:
+        return plan
+    if not everywhere and _other(plan, write_kernel(graph, name, chip)):
+        return _versioned(plan, decisions, graph, name, chip)
     program = tuned(plan.program, plan.spec, decisions.made, everywhere)
-    return replace(plan, program=program, decisions=decisions.decided())
+    return replace(plan, program=program)
+
+
+_STRUCTURAL = ("structure", "lines", "inner", "copies")
+
+
+def _other(plan: Plan, own: Plan) -> bool:
+    """Whether it is laid out in another form than the writer's own, or needs longer buffers."""
+    made = {item.name: item.value for item in own.decisions}
+    for item in plan.decisions:
+        if item.name in _STRUCTURAL and item.value != made.get(item.name):
+            return True
+        match item.value, item.own:
+            case (int(value), int(writers)) if item.name == "tile" and value > writers:
+                return True
+    return False
+
+
+def _versioned(plan: Plan, decisions: Decisions, graph: Graph, name: str, chip: Chip) -> Plan:
+    first = tuned(plan.program, plan.spec, decisions.made, everywhere=True)
+    own = write_kernel(graph, name, chip)
+    program = versioned(
+        first, plan.spec, lambda room: write_kernel(graph, name, room).program, chip
+    )
+    if program is None:
+        return replace(plan, program=first, notes=(*plan.notes, "this schedule holds everywhere"))
+    legal = tuple(dict.fromkeys((*(plan.spec.legal or ()), *(own.spec.legal or ()))))
+    both = plan.spec.legal is not None and own.spec.legal is not None
+    spec = replace(plan.spec, legal=legal if both else None)
+    return replace(plan, program=program, spec=spec)
 
 
 # -------------------------------------------------------------------------------------- structures
