@@ -24,22 +24,7 @@ def places(most: int, *shape: int) -> torch.Tensor:
     return torch.randint(0, most, shape, generator=drawn(most + sum(shape)))
 
 
-def stored(x: torch.Tensor, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    return x.index_put((index,), values)
-
-
 CASES: dict[str, Case] = {
-    "index_add": (
-        lambda x, i, v: x.index_add(0, i, v),
-        [(rows(5, 3), places(5, 9), rows(9, 3)), (rows(40, 301), places(40, 70), rows(70, 301))],
-    ),
-    "index_put": (  # every place once: which of two values PyTorch keeps depends on its threads
-        stored,
-        [
-            (rows(5, 3), torch.tensor([3, -5, 4]), rows(3, 3)),
-            (rows(40, 270), torch.arange(39, 0, -2), rows(20, 270)),
-        ],
-    ),
     "scatter": (
         lambda x, i, v: x.scatter(1, i, v),
         [

@@ -17,9 +17,9 @@ from npusmith.plan.axes import Atom, Dim, leaves
 from npusmith.plan.dag import Value
 from npusmith.plan.index import Poly, poly, replaced, steps
 from npusmith.plan.moves import position
-from npusmith.plan.read import Meaning, Piece
-from npusmith.plan.reader import INDEX, SIZE, Reader, refusal
-from npusmith.plan.scalars import plus, times
+from npusmith.plan.read import Meaning, Piece, Scatter
+from npusmith.plan.reader import INDEX, SIZE, Reader, Scattered, refusal
+from npusmith.plan.scalars import ZERO, plus, product, times
 from npusmith.plan.views import atoms_of
 
 Places = Mapping[Dim, Expr]  # of rows of axes: where along them an element is read
@@ -30,6 +30,10 @@ def accessed(meaning: Meaning) -> Meaning:
     pusher = _Pusher(meaning)
     pieces: list[Piece] = []
     for port, out in enumerate(meaning.outputs):
+        scattered = meaning.reader.scattered.get(out.value)
+        if scattered is not None and atoms_of(scattered.x.dims) == atoms_of(out.dims):
+            pieces += pusher.scattered(port, scattered)
+            continue
         joined = meaning.reader.joined.get(out.value)
         if joined is None or atoms_of(joined.dims) != atoms_of(out.dims):
             pieces.append(Piece(port, replace(out, value=pusher.value(out.value, {}))))
@@ -47,6 +51,21 @@ def accessed(meaning: Meaning) -> Meaning:
 class _Pusher:
     meaning: Meaning
     done: dict[tuple[Value, tuple[tuple[Dim, Expr], ...]], Value] = field(default_factory=dict)
+
+    def scattered(self, port: int, found: Scattered) -> tuple[Piece, Piece]:
+        """The tensor as it was, and the rows, each at the place that is found for it."""
+        x = replace(found.x, value=self.value(found.x.value, {}))
+        values = replace(found.values, value=self.value(found.values.value, {}))
+        own = [dim for i, dim in enumerate(x.dims) if i != found.at]
+        whole = [(self.reader.index(dim), self.reader.size(dim)) for dim in own]
+        size = self.reader.size(x.dims[found.at])
+        whole.insert(found.at, (ZERO, size))
+        start, *by = self.access(values.value, whole)
+        steps_ = dict(zip((leaf for dim in own for leaf in leaves(dim)), by, strict=True))
+        access = (start, *(steps_.get(leaf, ZERO) for leaf in atoms_of(values.dims)))
+        step = product(self.reader.size(dim) for dim in x.dims[found.at + 1 :])
+        scatter = Scatter(found.index, step, size if found.wraps else ZERO, found.adds)
+        return Piece(port, x), Piece(port, values, access, scatter)
 
     @property
     def reader(self) -> Reader:
@@ -66,6 +85,8 @@ class _Pusher:
         moved = {leaf for row in places for leaf in row}
         if value.op == "at":
             return self._at(value, places)
+        if value.op == "put":
+            self.refuse(value, "what is stored by an index is an output of its own")
         if value.op == "load":
             return self._load(value, places, moved)
         own = set(leaves(value.axes))

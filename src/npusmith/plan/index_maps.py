@@ -176,6 +176,8 @@ class Resolver:
                 return self._at(value, env)
             case "reduce":
                 return self._reduce(value, env)
+            case "put":
+                raise self._refusal(value, "rows are stored by an index")
             case "running":
                 raise self._refusal(value, "a scan stands between operations that move elements")
         args = tuple(self.value(arg, env) for arg in value.args)

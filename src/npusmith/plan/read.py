@@ -22,6 +22,7 @@ from npusmith.plan import (
     views,
 )
 from npusmith.plan.axes import Dims, fresh
+from npusmith.plan.dag import Value
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 
@@ -46,12 +47,23 @@ _READABLE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Scatter:
+    """How rows of a piece find their places: the index tensor, and what one more means."""
+
+    index: Tensor
+    step: Expr  # elements from one row of the output to the next
+    rows: Expr  # of the output, where a negative index counts from the end; 0: none is
+    adds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """What is stored to a part of an output. `access`: a start, and a step along each axis."""
 
     output: int
     tensor: Tensor
     access: tuple[Expr, ...] = ()
+    scatter: Scatter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,12 @@ class Meaning:
     @property
     def stored(self) -> tuple[Piece, ...]:
         return self.pieces or tuple(Piece(i, out) for i, out in enumerate(self.outputs))
+
+    @property
+    def roots(self) -> list[Value]:
+        """What is stored, and where."""
+        indices = [piece.scatter.index.value for piece in self.stored if piece.scatter]
+        return [piece.tensor.value for piece in self.stored] + indices
 
     def node(self, output: int) -> Node | None:
         """The node that an output is; None when it is an input."""

@@ -64,6 +64,18 @@ class Joined:
     pieces: tuple[tuple[Tensor, Expr], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """Rows that are stored, or added, where an index tensor says, one after another."""
+
+    x: Tensor  # what is there before
+    at: int  # the dimension that is indexed
+    index: Tensor
+    values: Tensor  # over the dimensions of x, those of the index in place of the one indexed
+    adds: bool
+    wraps: bool  # whether an index may be negative
+
+
 Result = Tensor | tuple[Tensor | None, ...]
 
 
@@ -82,6 +94,7 @@ class Reader:
     fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
     to_fix: list[Dim] = field(default_factory=list)
     elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
+    scattered: dict[Value, Scattered] = field(default_factory=dict)  # by the result
     joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
 
     # ----------------------------------------------------------------------------------- refusal

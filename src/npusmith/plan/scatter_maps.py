@@ -2,8 +2,8 @@
 
 An element of the result takes in every value whose index names it: `scatter_add` is x plus the sum
 of where(index == position, values, 0) along the indices. That is one comparison for each pair of an
-element and an index: for few indices, or between other operations. A call that stands alone is
-written by scatters.py where it can be.
+element and an index: for few indices, or between other operations. Whole rows of an output are
+stored one after another (row_stores.py); a scatter that stands alone is written by scatters.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
 from npusmith.plan.moves import inside, position, with_dim
-from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.reader import Reader, Result, Rule, Scattered, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
@@ -27,6 +27,7 @@ from npusmith.task.graph import Argument, Ref
 _FEW, _MOST = 128, 8192  # indices that an element is compared with: between others, and alone
 _PAIRS = 1 << 28  # of an element and an index: more are not served
 _INF = float("inf")
+_WORTH = 16  # elements of a row that are worth a copy of their own
 _NONE = float(1 << 20)  # beyond every piece of an integer
 
 
@@ -294,6 +295,10 @@ def index_put(r: Reader) -> Result:
     adds = bool(r.argument(3, "accumulate", False))
     if any(item.dtype in (DType.BOOL, DType.UINT8) for item in given):
         return _masked(r, x, given, values, adds)
+    values = _own_axes(r, x, chosen, values)
+    rows = _rows(r, x, chosen, given, values, adds)
+    if rows is not None:
+        return rows
     given, along = r.aligned(*given)
     taken = [leaf for dim in x.dims for leaf in leaves(dim)]
     if set(taken) & {leaf for dim in along for leaf in leaves(dim)}:
@@ -314,6 +319,46 @@ def index_put(r: Reader) -> Result:
     hits = Hits(r, x.dtype, tuple(masks), stored, row, _leaves(x.dims), position(r, place))
     combine = _summed if adds else _stored
     return Tensor(combine(hits, _held(r, x, x.dtype)), x.dims, x.dtype)
+
+
+def _own_axes(r: Reader, x: Tensor, chosen: Sequence[int], values: Tensor) -> Tensor:
+    """Values that run along an axis of `x` that is indexed are read along one of their own."""
+    taken = {leaf for i in chosen for leaf in leaves(x.dims[i])}
+    dims, maps = list(values.dims), {}
+    for i, dim in enumerate(values.dims):
+        if taken & set(leaves(dim)):
+            dims[i] = r.axis(extent(dim), r.size(dim))
+            maps[i] = r.index(dims[i])
+    return r.placed(values, tuple(dims), maps) if maps else values
+
+
+def _rows(
+    r: Reader, x: Tensor, chosen: Sequence[int], given: Sequence[Tensor], values: Tensor, adds: bool
+) -> Tensor | None:
+    """An output of which rows are stored, or added, one after another where an input says."""
+    assert r.node is not None
+    at, index = chosen[0], given[0]
+    own = _leaves(x.dims)
+    if (
+        len(chosen) > 1
+        or r.node.name not in r.graph.outputs
+        or index.value.op != "load"
+        or index.dtype not in (DType.INT64, DType.INT32)
+        or (extent(_leaves(x.dims[at + 1 :])) < _WORTH and extent(_leaves(index.dims)) <= _FEW)
+        or (adds and x.dtype not in (DType.FLOAT32, DType.FLOAT16))
+        or set(_leaves(index.dims)) & {*own, *_leaves(values.dims)}
+        or set(_leaves(values.dims)) & set(leaves(x.dims[at]))
+    ):
+        return None
+    dims = (*x.dims[:at], *index.dims, *x.dims[at + 1 :])
+    r.broadcast(Tensor(x.value, dims, x.dtype), values)
+    stored = Tensor(_held(r, values, x.dtype), dims, x.dtype)
+    text, axes = "add" if adds else "store", _leaves(index.dims)
+    value = r.dag.make(
+        "put", x.value, stored.value, index.value, axes=axes, text=text, kind=x.value.kind
+    )
+    r.scattered[value] = Scattered(x, at, index, stored, adds, wraps=True)
+    return Tensor(value, x.dims, x.dtype)
 
 
 def _moved(r: Reader, x: Tensor, old: Dims, new: Dims) -> Tensor:

@@ -1,8 +1,8 @@
-"""Elements put where an index says: index_add, index_copy and index_put of rows, and scatters.
+"""Elements of rows put where an index says: scatters along the last dimension.
 
 The result begins as a copy of the tensor; then values are stored, or added, in the order of their
-indices. A core owns what it writes: its columns of all rows, or its rows. So the last of several
-values for one place wins, and sums are added in one order, on any number of cores.
+indices. A core owns the rows that it writes. So the last of several values for one place wins, and
+sums are added in one order, on any number of cores.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from npusmith.plan.calls import (
 )
 from npusmith.plan.scalars import same
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Graph, GraphInput, Ref
+from npusmith.task.graph import Graph, GraphInput
 
-_WORDS = ("index_add", "index_copy", "index_put", "index_put_", "scatter", "scatter_add")
+_WORDS = ("scatter", "scatter_add")
 _IDS, _ROOM = 512, 16384  # indices at a time; elements of a buffer for rows
 _ADDABLE = (DType.FLOAT32, DType.FLOAT16)  # types of the atomic addition of a copy
 
@@ -34,26 +34,7 @@ def write_scatter(graph: Graph, name: str, chip: Chip) -> Written | None:
     call = find_call(graph, _WORDS)
     if call is None:
         return None
-    if call.word in ("scatter", "scatter_add"):
-        return _elements(call, name, chip)
-    x = call.input(call.argument(0), FLOATS)
-    if call.word.startswith("index_put"):
-        given = call.argument(1)
-        if not isinstance(given, tuple) or len(given) != 1 or not isinstance(given[0], Ref):
-            call.refuse("plan-data-movement", "it is indexed along several dimensions")
-        adds, source = bool(call.argument(3, "accumulate", False)), 2
-        index, wraps = call.input(given[0], INDICES), True
-    else:
-        if call.argument(1, "dim") != 0:
-            call.refuse("plan-data-movement", "it stores along an axis that is not the first")
-        if call.argument(4, "alpha", 1) != 1:
-            call.refuse("plan-unsupported-op", "a factor (alpha) is not written")
-        adds, source = call.word == "index_add", 3
-        index, wraps = call.input(call.argument(2), INDICES), False
-    values = call.input(call.argument(source), (x.dtype,))
-    if values.shape != (*index.shape, *x.shape[1:]):
-        call.refuse("plan-data-movement", "its values are broadcast")
-    return _rows(call, name, chip, (x, index, values), adds, wraps)
+    return _elements(call, name, chip)
 
 
 def read_index(index: GraphInput, count: str) -> list[str]:
@@ -67,77 +48,6 @@ def _check_sum(call: Call, x: GraphInput, adds: bool) -> None:
     if adds and x.dtype not in _ADDABLE:
         legal = ", ".join(dtype.value for dtype in _ADDABLE)
         call.refuse("plan-dtype", f"sums of {x.dtype.value} are not written", legal=legal)
-
-
-def _rows(
-    call: Call,
-    name: str,
-    chip: Chip,
-    items: tuple[GraphInput, GraphInput, GraphInput],
-    adds: bool,
-    wraps: bool,
-) -> Written:
-    """Whole rows; a core has its columns of them."""
-    x, index, _ = items
-    _check_sum(call, x, adds)
-    dims = call.dims(x)
-    host = [
-        f"rows = {size_text(dims[:1])}",
-        f"inner = {size_text(dims[1:])}",
-        f"count = {size_text(call.dims(index))}",
-        "fair = ceil_div(inner, chip.vector_cores)",
-        "tile = min(ROOM, align_up(max(fair, 1), 64))",
-        "fit = max(1, min(ROOM // tile, 4095))",
-        "pieces = ceil_div(inner, tile)",
-        "cores = max(1, min(pieces, chip.vector_cores))",
-        "pieces_per_core = ceil_div(pieces, cores)",
-    ]
-    name_x, name_i, name_v = (call.names[item.name] for item in items)
-    how = ', atomic="add"' if adds else ""
-    kernel = [
-        f"ids_in = ub(IDS, {index.dtype.value})",
-        "ids = ub(IDS, int32)",
-        f"x_copy = ub(ROOM, {x.dtype.value})",
-        f"v_copy = ub(ROOM, {x.dtype.value})",
-        "first = core_id() * pieces_per_core",
-        "for piece in range(first, min(first + pieces_per_core, pieces)):",
-        *indented([
-            "at = piece * tile",
-            "n = min(tile, inner - at)",
-            "for row in range(0, rows, fit):",
-            *indented([
-                "m = min(fit, rows - row)",
-                "with copy_in:",
-                f"    load(x_copy, {name_x}[row * inner + at], n, rows=m, pitch=inner)",
-                "with copy_out:",
-                "    store(y[row * inner + at], x_copy, n, rows=m, pitch=inner)",
-            ]),
-            "for start in range(0, count, IDS):",
-            *indented([
-                "k = min(IDS, count - start)",
-                "with copy_in:",
-                f"    load(ids_in, {name_i}[start], k)",
-                "with compute:",
-                *indented(read_index(index, "k")),
-                "for i in range(k):",
-                *indented([
-                    "place = value(ids[i])",
-                    *(["place = place + rows if place < 0 else place"] if wraps else []),
-                    "with copy_in:",
-                    f"    load(v_copy, {name_v}[(start + i) * inner + at], n)",
-                    "with copy_out:",
-                    f"    store(y[place * inner + at], v_copy, n{how})",
-                ]),
-            ]),
-        ]),
-    ]  # fmt: skip
-    scalars = ("pieces", "pieces_per_core", "tile", "fit", "rows", "inner", "count")
-    about = f"{name_x}, with rows of {name_v} {'added' if adds else 'stored'} where {name_i} says"
-    consts = {"IDS": room(_IDS, chip), "ROOM": room(_ROOM, chip)}
-    inputs = [item for item in call.graph.inputs if item in items]
-    values = (*call.dims(index), *dims[1:])
-    legal = tuple(map(same, call.dims(items[2]), values))
-    return finish(Text(call, about, inputs, dims, consts, host, scalars, kernel, legal=legal), name)
 
 
 def _elements(call: Call, name: str, chip: Chip) -> Written:

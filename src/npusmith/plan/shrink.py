@@ -117,7 +117,7 @@ def _loose(graph: Graph, spec: OpSpec) -> Loose:
 def _of_meaning(meaning: Meaning, spec: OpSpec) -> Loose:
     dims = _dims(meaning, spec)
     everything = _values(meaning)
-    values = [value for value in everything if value.op in ("reduce", "running")]
+    values = [value for value in everything if value.op in ("reduce", "running", "put")]
     named = {leaf for value in everything for leaf in _named(meaning, value)}
     folded = {leaf for value in values for leaf in leaves(value.axes)}
     longest = max((row for row in dims if row), key=lambda row: math.prod(sizes(row)), default=())

@@ -6,9 +6,9 @@ groups of every input and output, and the expressions rewritten over groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NoReturn
 
 from npusmith.errors import PlanError
@@ -19,7 +19,7 @@ from npusmith.plan.axes import Atom, Dims, leaves, sizes
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
 from npusmith.plan.dag import Dag, Value, quotient_of
 from npusmith.plan.names import tensor_name
-from npusmith.plan.read import Meaning, check_readable
+from npusmith.plan.read import Meaning, Scatter, check_readable
 from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import ONE, product
 from npusmith.plan.views import atoms_of
@@ -43,6 +43,18 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where rows of a piece are stored: an index tensor says it (read.Scatter)."""
+
+    index: str  # the input
+    dtype: DType
+    group: int  # that the index runs along
+    step: Expr
+    rows: Expr
+    adds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     value: Value
     groups: tuple[int, ...]
@@ -52,6 +64,7 @@ class Output:
     node: Node | None  # what made it; None for an input that is passed through
     port: int = 0  # the graph's output that this is, or a piece of
     access: tuple[Expr, ...] = ()  # of a piece: a start, and a step along each group
+    places: Places | None = None
 
 
 @dataclass(slots=True)
@@ -96,9 +109,9 @@ def axes_of(space: Space, value: Value) -> frozenset[int]:
 
 def resolve(meaning: Meaning) -> Space:
     """Order the axes, merge them, and rewrite the expressions. Raises plan-transpose and others."""
-    values = reachable([piece.tensor.value for piece in meaning.stored])
+    values = reachable(meaning.roots)
     for value in values:
-        if value.op == "at":
+        if value.op in ("at", "put"):
             reader = meaning.reader
             node = reader.origin.get(value)
             raise refusal(reader.graph, node, "plan-data-movement", "its elements move")
@@ -120,7 +133,7 @@ def resolve(meaning: Meaning) -> Space:
             )  # fmt: skip
     _check_order(meaning, rows, labels, read)
     special = [value for value in values if value.op in ("reduce", "running", "count", "index")]
-    order = _order(rows)
+    order = _order([*rows, *_around(meaning)])
     loose = [leaf for value in special for leaf in leaves(value.axes) if leaf not in order]
     everything = order + list(dict.fromkeys(loose))
     reader = meaning.reader
@@ -129,6 +142,14 @@ def resolve(meaning: Meaning) -> Space:
         apart |= breaks(reader, atoms_of(piece.tensor.dims), piece.access)
     merged = _merge(everything, rows, [leaves(value.axes) for value in special], apart)
     return _build(meaning, used, merged, set(order), called)
+
+
+def _around(meaning: Meaning) -> Iterator[tuple[Atom, ...]]:
+    """The loop over an index goes around those over the tensor that it says places in."""
+    for before, piece in pairwise(meaning.stored):
+        if piece.scatter is not None:
+            own, rows = atoms_of(piece.scatter.index.dims), atoms_of(before.tensor.dims)
+            yield (*own, *(leaf for leaf in rows if leaf not in atoms_of(piece.tensor.dims)))
 
 
 def _whole(
@@ -163,7 +184,7 @@ def _check_order(
 
 
 def used_inputs(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
-    values = reachable([piece.tensor.value for piece in meaning.stored])
+    values = reachable(meaning.roots)
     used = inputs_of(meaning, {value.text for value in values if value.op == "load"})
     for item, _ in used:
         check_readable(item)
@@ -283,7 +304,7 @@ def _build(
         Group(i, names[i], _group_size(row, used, called, known)) for i, row in enumerate(merged)
     )
     number = {leaf: i for i, row in enumerate(merged) for leaf in row}
-    whole = [item for item, _ in _whole(reachable([p.tensor.value for p in meaning.stored]), used)]
+    whole = [item for item, _ in _whole(reachable(meaning.roots), used)]
     inputs = tuple(
         Input(item, called[item.name], _numbers(atoms_of(dims), number) if item in whole else ())
         for item, dims in used
@@ -298,7 +319,10 @@ def _build(
         value, axes = rewriter.rewrite(piece.tensor.value), atoms_of(piece.tensor.dims)
         row, access = _numbers(axes, number), rewriter.access(axes, piece.access)
         shape = sizes(out.dims)
-        outputs.append(Output(value, row, dims, shape, out.dtype, node, piece.output, access))
+        places = rewriter.places(piece.scatter)
+        outputs.append(
+            Output(value, row, dims, shape, out.dtype, node, piece.output, access, places)
+        )
         if not space.axes(value) <= set(row):
             _refuse(meaning, i, "plan-reshape", "an axis that it differs along is lost")
     space.outputs = tuple(outputs)
@@ -342,6 +366,16 @@ class Rewriter:
         if len(result) < len(found) or last.get(self.space.last, ONE) != ONE:
             raise PlanError("plan-data-movement", "elements of a slice do not lie side by side")
         return result
+
+    def places(self, scatter: Scatter | None) -> Places | None:
+        if scatter is None:
+            return None
+        groups = _numbers(atoms_of(scatter.index.dims), self.number)
+        step, rows = self.sized(scatter.step), self.sized(scatter.rows)
+        if step is None or rows is None or len(groups) != 1:
+            raise PlanError("plan-data-movement", "an index runs along several loops")
+        index = scatter.index
+        return Places(index.value.text, index.dtype, groups[0], step, rows, scatter.adds)
 
     def rewrite(self, root: Value) -> Value:
         for value in reachable([root]):

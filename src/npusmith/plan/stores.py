@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Binary, BinOp, Const, CoreId, Name, Note, Span, Store, View
+from npusmith.ir.nodes import (
+    Atomic,
+    Binary,
+    BinOp,
+    Const,
+    CoreId,
+    Name,
+    Note,
+    Span,
+    Store,
+    SyncCores,
+    View,
+)
 from npusmith.ir.spec import Port, Source
 from npusmith.plan.block import Block, Part, Path, choice
 from npusmith.plan.cuts import Cut
@@ -19,8 +31,9 @@ from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
 from npusmith.plan.reader import refusal
 from npusmith.plan.relay import Relay
+from npusmith.plan.row_stores import PLACE, store_places
 from npusmith.plan.scalar_unit import copy
-from npusmith.plan.scalars import ZERO
+from npusmith.plan.scalars import ZERO, plus, times
 from npusmith.plan.schedule import Lines
 from npusmith.plan.space import Output, Space
 from npusmith.plan.together import rows
@@ -70,7 +83,8 @@ def store_all(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     """One pass for outputs whose work is dealt out alike; numbers are stored by core 0."""
     numbers = [t.output.value for t in targets if not t.groups and not is_copy(w, t)]
     ensure_reductions(w, root, numbers)  # several in one pass, where they go over the same groups
-    waiting = list(targets)
+    placed = [target for target in targets if target.output.places]
+    waiting = [target for target in targets if target not in placed]
     while waiting:
         first = waiting[0]
         if not first.groups:
@@ -81,6 +95,10 @@ def store_all(w: Writer, root: Path, targets: Sequence[Target]) -> None:
         same = [t for t in waiting if t.groups and _alike(w, root, t, work.dealt)]
         _store_pass(w, root, same)
         waiting = [target for target in waiting if target not in same]
+    if placed:
+        root[-1].items.append(SyncCores())
+    for target in placed:
+        store_places(w, root, target.output, partial(_store_here, w, targets=[target]))
 
 
 def _alike(w: Writer, root: Path, target: Target, dealt: frozenset[int]) -> bool:
@@ -204,8 +222,13 @@ def _made(w: Writer, path: Path, target: Target) -> str:
 
 
 def _store(w: Writer, path: Path, target: Target, buffer: str) -> None:
-    span = Span(target.name, w.address(path, target.output.groups, target.output.access))
-    path[-1].items.append(Store(span, View(buffer), w.count(path, _is_wide(w, target))))
+    output = target.output
+    at, atomic = w.address(path, output.groups, output.access), None
+    if output.places:
+        at = plus(at, times(PLACE, w.sizes.named(output.places.step)))
+        atomic = Atomic.ADD if output.places.adds else None
+    count = w.count(path, _is_wide(w, target))
+    path[-1].items.append(Store(Span(target.name, at), View(buffer), count, atomic=atomic))
 
 
 def _forget_stored(w: Writer, block: Block) -> None:

@@ -210,8 +210,9 @@ def _moved(
     yield Structure.INDEX_MAPS, tiles
     with contextlib.suppress(PlanError):
         space = resolve(accessed(meaning))
-        scanned = any(value.op == "running" for value in space.origin)
-        if not refused or scanned or Writer(space, Sizes(space), chip).row_size >= _ROW:
+        alone = any(value.op == "running" for value in space.origin)
+        alone = alone or any(output.places for output in space.outputs)
+        if not refused or alone or Writer(space, Sizes(space), chip).row_size >= _ROW:
             yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d))
     if refused:
         raise refused[0]
