@@ -142,7 +142,9 @@ def _written(ways: Iterator[Way], decisions: Decisions) -> Plan:
             return plan
         if asked not in (None, structure):
             before.append(structure)
-    raise PlanError("plan-schedule", f"the structure cannot be {asked and asked.value}")
+    tried = ", ".join(dict.fromkeys(item.value for item in before)) or "none"
+    message = f"the structure cannot be {asked and asked.value}"
+    raise PlanError("plan-schedule", message, legal=f"one of: {tried}")
 
 
 def _names(ways: Iterator[Way]) -> list[Structure]:
