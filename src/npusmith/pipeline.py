@@ -245,8 +245,9 @@ def _judge_any(
     step = progress.step
     if submission is not None:
         return judge_module(
-            submission, prepared, chip, profile, dynamic=dynamic, step=step, recording=recording
-        )
+            submission, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
+            recording=recording,
+        )  # fmt: skip
     if project.is_file():
         return judge_source(
             project, prepared, chip, profile, stop=True, step=step, watch=watch,

@@ -92,7 +92,9 @@ def prepared(
 
 @pytest.fixture
 def six(tmp_path: Path, prepared: Prepared) -> Judge:
-    def judged(model: str = MODEL, kernel: str = "", binding: str = BINDING) -> Verdict:
+    def judged(
+        model: str = MODEL, kernel: str = "", binding: str = BINDING, *, stop: bool = False
+    ) -> Verdict:
         texts = {
             "project_json_src": '[{"op": "AddCustom", "input_desc": []}]',
             "host_tiling_src": (PROJECT / "op_host/add_custom_tiling.h").read_text(),
@@ -103,7 +105,7 @@ def six(tmp_path: Path, prepared: Prepared) -> Judge:
         }
         file = tmp_path / "answer.py"
         file.write_text("".join(f"{name} = {text!r}\n" for name, text in texts.items()))
-        return judge_module(read_submission(file), prepared, CHIP, "strict")
+        return judge_module(read_submission(file), prepared, CHIP, "strict", stop=stop)
 
     return judged
 
@@ -166,6 +168,15 @@ def test_a_class_may_not_write_into_its_inputs_nor_give_other_bits_again(six: Ju
     assert verdict.verdict == "fail"
     said = [trial.message for trial in verdict.trials]
     assert "two runs on the same inputs gave different outputs" in said
+
+
+def test_a_class_that_is_wrong_on_the_first_set_is_called_on_no_other(six: Judge) -> None:
+    call = "custom_ops_lib.add_custom(a, b)"
+    for wrong in (f"{call} * 1.1", "1 / 0"):
+        verdict = six(MODEL.replace(call, wrong), stop=True)
+        assert [trial.result for trial in verdict.trials] == ["FAIL", "not run"]
+        assert verdict.provenance["official"] is False
+    assert [trial.result for trial in six(stop=True).trials] == ["pass", "pass"]
 
 
 def test_outputs_of_another_shape_or_type_fail(six: Judge) -> None:

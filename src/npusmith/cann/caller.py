@@ -19,6 +19,7 @@ from npusmith.cann.process import LATE, call
 from npusmith.cann.toolkit import Toolkit
 from npusmith.errors import CannError
 from npusmith.ir.dtypes import DType
+from npusmith.task.isolated.arrays import numpy_type
 
 MODULE = "custom_ops_lib"  # that a project's setup.py builds
 WARMUP, REPEATS = 5, 20  # of the timed set, as the published tables have them
@@ -116,7 +117,7 @@ def write_inputs(inputs: Sequence[object], folder: Path) -> dict[str, Any]:
 
 def read_output(item: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """A tensor that the runner left."""
-    data = np.frombuffer(Path(item["file"]).read_bytes(), dtype=DType(item["dtype"]).numpy)
+    data = np.frombuffer(Path(item["file"]).read_bytes(), dtype=numpy_type(item["dtype"]))
     return data.reshape(item["shape"])
 
 

@@ -22,7 +22,6 @@ from npusmith.cann.caller import Caller, Machine, read_output, tail, write_input
 from npusmith.cann.process import call
 from npusmith.cann.toolkit import Toolkit, find_devices, find_toolkit
 from npusmith.errors import CannError, Place
-from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec
 from npusmith.lower import read_bindings
 from npusmith.sandbox.folder import temporary_folder
@@ -242,14 +241,10 @@ def _judge_there(
 
 
 def _compare(trial: TrialData, row: dict[str, Any], profile: str) -> Trial:
-    """By the judge's rule, after number, types and shapes."""
+    """By the judge's comparison."""
     record = start_trial(trial)
-    wanted = [(list(array.shape), DType.of(array.dtype).value) for array in trial.references]
-    seen = [(item["shape"], item["dtype"]) for item in row["outputs"]]
     if row["error"]:
         record.message = f"the call raised: {row['error']}"
-    elif seen != wanted:
-        record.message = f"outputs are {seen}, the reference has {wanted}"
     else:
         outputs = [read_output(item) for item in row["outputs"]]
         weigh(record, Pair(trial, value_of(outputs, trial)), Criterion(profile))

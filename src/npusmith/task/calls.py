@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
@@ -47,7 +47,9 @@ class Calls:
     limits: Limits
     logs: Path | None = None  # of the first call's launches
     given: bool = False  # the class is the suite's own: nothing is traced
+    decides: Callable[[Answer], bool] | None = None  # whether the first answer says enough
     calls: list[origin.Call] = field(default_factory=list)
+    stopped: bool = False  # after the first set: there is no other answer
     unsteady: str = ""  # the set of which two runs gave different bits
     _rest: list[int] = field(default_factory=list)
     _found: dict[int, Answer] = field(default_factory=dict)
@@ -67,25 +69,25 @@ class Calls:
             while self._rest and candidate.boxed is None and crashes <= _RESTARTS:
                 with self._start(candidate, self._rest[0]) as attempt:
                     crashes += not self._call_all(attempt, first)
-                    if not self._rest and not self.given:
+                    if not (self._rest or self.given or self.stopped):
                         self._call_again(attempt)
-            if self.given and self._twice and candidate.boxed is None:
+            if self.given and self._twice and not self.stopped and candidate.boxed is None:
                 with self._start(candidate, first) as attempt:  # settings not written to
                     self._check_bits(attempt, first)
-        return [self._found.get(at, _LOST) for at in range(len(self.trials))]
+        asked = self.trials[:1] if self.stopped else self.trials
+        return [self._found.get(at, _LOST) for at in range(len(asked))]
 
     # --- one after the other
 
     def _order(self) -> list[int]:
-        """One that nobody can know, where calls do not depend on those before; logs are of set 0.
+        """The first set, then one that nobody can know, where calls do not depend on those before.
 
         Suites call one model again and again: running statistics go on.
         """
-        order = list(range(len(self.trials)))
+        order = list(range(1, len(self.trials)))
         if self.prepared.manifest.graph is not None:
             SystemRandom().shuffle(order)
-        order.sort(key=lambda at: self.logs is not None and at > 0)
-        return order
+        return [0, *order]
 
     @property
     def _twice(self) -> bool:
@@ -112,6 +114,10 @@ class Calls:
             at = self._rest.pop(0)
             answer = self._found[at] = self._call(attempt, at)
             attempt.candidate.launcher.logs = None  # the first set is behind
+            if at == first and self.decides is not None and self.decides(answer):
+                self.stopped = True
+                self._rest.clear()
+                return True
             if answer.over:  # before the first call already: no other will do better
                 self._found |= dict.fromkeys(self._rest, answer)
                 self._rest.clear()

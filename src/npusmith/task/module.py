@@ -12,6 +12,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from npusmith.task.isolated.attempt import Answer, Limits
 from npusmith.task.judge import conclude, empty_verdict
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
-from npusmith.task.running import UNFINISHED, UNSTEADY, Outcome, start_trial
+from npusmith.task.running import UNFINISHED, UNSTEADY, Outcome, leave_out, start_trial
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.task.weak import note_task
@@ -37,6 +38,7 @@ from npusmith.twin.formats import Submission
 from npusmith.twin.module import build_module
 
 _OFFICIAL = "multikernelbench"
+Called = Sequence[tuple[TrialData, Answer]]
 CHEATS = ("cheat-compute", "cheat-hidden", "cheat-binding", "cheat-origin", "cheat-input")
 # codes of what ends before there is a kernel
 _NOT_BUILT = ("compile-", "project-", "tiling-", "dtypes-", "device-cpp", "kind-")
@@ -52,6 +54,7 @@ def judge_module(
     tolerance: str,
     *,
     dynamic: bool = False,
+    stop: bool = False,
     step: Callable[[str, str], None] = lambda name, detail: None,
     limits: Limits = _LIMITS,
     recording: Recording | None = None,
@@ -62,6 +65,7 @@ def judge_module(
 ) -> Verdict:
     """Judge a submission; `limits` are of the run of all sets of inputs together.
 
+    `stop`: where the first set is wrong, no other is called.
     `given`: the class is the suite's own, and calls the candidate's operator. `work`: an empty
     folder to build in, `folder`: one to be made for the processes, where these matter.
     `provenance["official"]` says whether MultiKernelBench's own rule is met on the random sets,
@@ -90,6 +94,7 @@ def judge_module(
         calls = Calls(
             built, prepared, live, chip, folder or place / "run", limits,
             None if recording is None else place / "logs", given,
+            partial(_is_wrong, live[0], rule) if stop and live else None,
         )  # fmt: skip
         _judge(verdict, calls, chosen, rule, step)
         if recording is not None:
@@ -111,9 +116,13 @@ def _judge(
     verdict.seconds["run"] = round(time.perf_counter() - clock, 3)
     step("weigh", f"tolerance {rule.profile}")
     clock = time.perf_counter()
-    answered = dict(zip((item.name for item in calls.trials), answers, strict=True))
+    called = [*zip(calls.trials, answers, strict=False)]  # the first alone where that was enough
+    answered = {trial.name: answer for trial, answer in called}
     outcomes = [_outcome(item, answered.get(item.name)) for item in chosen]
-    _weigh(outcomes, calls, answered, rule)
+    for item in outcomes:
+        if item.trial.name not in answered:
+            leave_out(item.trial, calls.trials[0].name)
+    _weigh(outcomes, called, rule, calls)
     verdict.seconds["compare"] = round(time.perf_counter() - clock, 3)
     verdict.trials = [item.trial for item in outcomes]
     conclude(verdict, outcomes)
@@ -124,10 +133,11 @@ def _judge(
         handed = calls.prepared.handed
         verdict.findings += origin.trace(calls.calls, submission.model, handed)
     if rule.official is None:
-        verdict.provenance["official"] = _is_official(calls.trials, answers)
+        official = _is_official(called)
+        verdict.provenance |= {} if calls.stopped and official else {"official": official}
     else:  # the trace may not say so, where the class is the suite's
         verdict.findings += _unlaunched(outcomes, answers)
-    verdict.findings += _handed_back(calls.trials, answers)
+    verdict.findings += _handed_back(called)
     if any(item.code in _COUNTED and item.level is Level.ERROR for item in verdict.findings):
         verdict.correct, verdict.verdict = False, "fail"
 
@@ -170,9 +180,9 @@ def _unlaunched(outcomes: Sequence[Outcome], answers: Sequence[Answer]) -> list[
     return [Finding(code="cheat-compute", message=message)] if right else []
 
 
-def _handed_back(trials: Sequence[TrialData], answers: Sequence[Answer]) -> list[Finding]:
+def _handed_back(called: Called) -> list[Finding]:
     """The set in which an output was an untouched input, and was none in the reference."""
-    for trial, answer in zip(trials, answers, strict=True):
+    for trial, answer in called:
         told = answer.alias if isinstance(answer.alias, list) else []
         mine = [at for at in told if type(at) is int]
         if set(mine) - set(trial.record.alias) and not answer.writes:
@@ -218,36 +228,42 @@ def _is_flat(tree: Any) -> bool:
     return "tensor" in tree
 
 
-def _weigh(
-    outcomes: Sequence[Outcome], calls: Calls, answered: dict[str, Answer], rule: Criterion
-) -> None:
+def _weigh(outcomes: Sequence[Outcome], called: Called, rule: Criterion, calls: Calls) -> None:
     """Compare what has outputs: all sets together, as some suites' rules want them."""
-    trials = {item.name: item for item in calls.trials}
+    known = {trial.name: (trial, answer) for trial, answer in called}
     live = [item.trial for item in outcomes if not item.trial.skipped and not item.trial.message]
-    found = (answered[record.name] for record in live)
-    values = [Value(answer.tree or {}, answer.outputs) for answer in found]
-    pairs = [Pair(trials[record.name], value) for record, value in zip(live, values, strict=True)]
+    pairs = [_pair(*known[record.name]) for record in live]
     for record, pair, said in zip(live, pairs, rule.says(pairs), strict=True):
         weigh(record, pair, rule, said)
-        if answered[record.name].writes and not pair.trial.record.writes and not calls.given:
+        wrote = known[record.name][1].writes
+        if wrote and not pair.trial.record.writes and not calls.given:
             # the suite's own class may have its operator write where it likes
             reject(record, "an input was overwritten", rule)
         if pair.trial.name == calls.unsteady:
             reject(record, UNSTEADY, rule)
 
 
-def _is_official(trials: Sequence[TrialData], answers: Sequence[Answer]) -> bool:
+def _pair(trial: TrialData, answer: Answer) -> Pair:
+    return Pair(trial, Value(answer.tree or {}, answer.outputs))
+
+
+def _is_wrong(trial: TrialData, rule: Criterion, answer: Answer) -> bool:
+    """Whether the first set says enough."""
+    record = _outcome(trial, answer).trial
+    if not record.message:
+        pair = _pair(trial, answer)
+        weigh(record, pair, rule, *rule.says([pair]))
+    return not record.skipped and not record.passed
+
+
+def _is_official(called: Called) -> bool:
     """MultiKernelBench on the random sets: shape, and allclose within 1e-4 (bool exactly)."""
-    own = [
-        (trial, answer)
-        for trial, answer in zip(trials, answers, strict=True)
-        if trial.kind in ("random", "group") and not trial.draw
-    ]
+    own = [row for row in called if row[0].kind in ("random", "group") and not row[0].draw]
     return bool(own) and all(itertools.starmap(_is_close, own))
 
 
 def _is_close(trial: TrialData, answer: Answer) -> bool:
-    if answer.error is not None or form(Pair(trial, Value(answer.tree or {}, answer.outputs))):
+    if answer.error is not None or form(_pair(trial, answer)):
         return False
     rows = zip(answer.outputs, trial.references, trial.goldens, strict=True)
     return all(compare(*row, _OFFICIAL).passed for row in rows)

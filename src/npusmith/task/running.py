@@ -83,8 +83,12 @@ def _decides(outcome: Outcome, plan: Plan, *, first: bool = False) -> bool:
 def _not_run(trials: Sequence[TrialData], decided: Outcome) -> list[Outcome]:
     found = [start_trial(item) for item in trials]
     for record in found:
-        record.skipped = record.skipped or f"{NOT_RUN}: {decided.trial.name} decided the verdict"
+        leave_out(record, decided.trial.name)
     return [Outcome(record) for record in found]
+
+
+def leave_out(record: Trial, decided: str) -> None:
+    record.skipped = record.skipped or f"{NOT_RUN}: {decided} decided the verdict"
 
 
 def start_trial(trial: TrialData) -> Trial:

@@ -73,8 +73,8 @@ def _judge_class(orders: Orders, prepared: Prepared) -> Verdict:
     with slot() as work:
         return judge_module(
             submission, prepared, find_chip(orders.chip), _STRICT, limits=_limits(orders),
-            criterion=_criterion(orders), given=orders.given_class, work=work,
-            folder=Path(orders.folder) / "run",
+            stop=orders.stop and not orders.given_class, criterion=_criterion(orders),
+            given=orders.given_class, work=work, folder=Path(orders.folder) / "run",
         )  # fmt: skip
 
 

@@ -14,13 +14,6 @@ from npusmith.task.wire import Record
 from npusmith.twin.finding import Finding
 
 
-class Told(Record):
-    """An error on its way out."""
-
-    code: str
-    message: str
-
-
 class Orders(Record):
     """Which candidate, on which references."""
 
@@ -50,7 +43,7 @@ class Timed(BaseModel):
     time_us: float | None = None
     note: str = ""
     spans: list[Span] = []
-    error: Told | None = None
+    error: str = ""  # code and words
 
 
 class Holed(BaseModel):
@@ -60,9 +53,9 @@ class Holed(BaseModel):
     cores: str = ""
     findings: list[Finding] = []
     left: str = ""  # why it was not run
-    error: Told | None = None
+    error: str = ""  # code and words
 
 
-def tell(error: NpusmithError) -> Told:
+def tell(error: NpusmithError) -> str:
     """An error as data."""
-    return Told(code=error.code, message=error.message)
+    return f"{error.code}: {error.message}"

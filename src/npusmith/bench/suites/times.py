@@ -78,7 +78,7 @@ def _take(record: Record, ended: Ended) -> str:
         reply = Timed.model_validate(ended.reply)
     except ValidationError as error:
         return f"{UNTIMED}the timing's reply cannot be read: {type(error).__name__}"
-    if reply.error is not None:
-        return f"{UNTIMED}{reply.error.code}: {reply.error.message}"
+    if reply.error:
+        return f"{UNTIMED}{reply.error}"
     record.timeline, record.time_us = reply.spans, reply.time_us
     return reply.note

@@ -106,10 +106,8 @@ def _weigh(shape: Shape, ends: Ends, folder: Path, ended: Ended, work: Path) -> 
     reply = Holed.model_validate(ended.reply)
     if ended.error:
         return NOT_RUN, ended.error
-    if reply.error is not None:
-        return NOT_RUN, f"{reply.error.code}: {reply.error.message}"
-    if reply.left:
-        return NOT_RUN, reply.left
+    if reply.error or reply.left:
+        return NOT_RUN, reply.error or reply.left
     errors = [item for item in reply.findings if item.level is Level.ERROR]
     if any(item.code == "kernel-hang" for item in errors):
         return NOT_RUN, "the time was up"
