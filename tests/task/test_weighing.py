@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from npusmith.task import files
-from npusmith.task.isolated.arrays import Value
+from npusmith.task.isolated.arrays import Value, read_all
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.prepared import TrialData, map_tensor
 from npusmith.task.verdict import Trial
@@ -121,3 +121,11 @@ def test_a_nan_that_float64_does_not_have_is_left_out_where_that_is_asked(tmp_pa
     assert form(excused, EXACT) == "output 0: 1 elements are NaN on one side alone"
     assert form(excused) == "" and weighed(excused, Criterion()).precise
     assert "NaN on one side" in form(pair(tmp_path, wanted, found, wanted.double()))
+
+
+@pytest.mark.parametrize(
+    "tree", [{"dict": [1]}, {"dict": [["a"]]}, {"list": 3}, {"tuple": {"a": 1}}, [], None]
+)
+def test_what_a_process_calls_a_value_and_is_none_is_an_error_of_its(tree: Any) -> None:
+    with pytest.raises(ValueError, match="no value"):
+        read_all(tree, [])

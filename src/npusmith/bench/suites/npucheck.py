@@ -62,6 +62,14 @@ def _said(rule: Callable[..., str], *values: Any) -> str:
         return f"{type(error).__name__}: {error}"[:300]
 
 
+def _value(pair: Pair) -> Any:
+    """What the candidate gave; words, which no rule takes, where that is no value."""
+    try:
+        return files.value(pair.found)
+    except _ANY_ERROR as error:
+        return f"{type(error).__name__}: {error}"
+
+
 def _boxed(
     text: str,
     rows: Sequence[dict[str, Any]],
@@ -78,7 +86,7 @@ def _boxed(
             _Asked(
                 param=rows[trial.record.case],
                 wanted=files.put(wanted, folder, f"want{at}"),
-                found=files.put(files.value(pair.found), folder, f"got{at}"),
+                found=files.put(_value(pair), folder, f"got{at}"),
             )
         )
     orders = _Orders(text=text, folder=str(folder), trials=tuple(asked))

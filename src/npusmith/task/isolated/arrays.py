@@ -68,10 +68,14 @@ def leaves(tree: Any, depth: int = 0) -> Iterator[Tree]:
     if "tensor" in tree:
         yield tree
         return
-    for key in ("list", "tuple"):
-        for item in tree.get(key, ()):
-            yield from leaves(item, depth + 1)
-    for row in tree.get("dict", ()):
+    parts = [tree.get(key, []) for key in ("list", "tuple", "dict")]
+    if not all(isinstance(part, list) for part in parts):
+        raise ValueError("a record that is no value")
+    for item in (*parts[0], *parts[1]):
+        yield from leaves(item, depth + 1)
+    for row in parts[2]:
+        if not isinstance(row, list) or len(row) != 2:
+            raise ValueError("a record that is no value")
         yield from leaves(row[1], depth + 1)
 
 
