@@ -55,7 +55,7 @@ def prepare_here(tmp_path: Path) -> Callable[..., wire.Manifest]:
     """The child's work in this very process: for harmless texts, and fast."""
 
     def run(task: Task, *, seeds=(), edges=False, shapes=False, given=()) -> wire.Manifest:
-        from npusmith.task.child import Captured  # imports torch
+        from npusmith.task.captured import Captured  # imports torch
 
         orders = make_orders(
             task, tmp_path, seeds=seeds, edges=edges, shapes=shapes, shape_elements=1 << 20,
@@ -71,7 +71,7 @@ def prepare_quickly() -> Callable[..., Prepared]:
     """What `prepare` gives, by `prepare_here`'s way: for tests of what is judged by it."""
 
     def run(task: Task, folder: Path, *, seeds=(), edges=True, shapes=True) -> Prepared:
-        from npusmith.task.child import Captured  # imports torch
+        from npusmith.task.captured import Captured  # imports torch
 
         data = folder.resolve() / DATA
         data.mkdir(parents=True)

@@ -13,7 +13,7 @@ from npusmith.bench.suites.trials import Order
 from npusmith.task import edges
 from npusmith.task.called import Called
 from npusmith.task.files import get
-from npusmith.task.prepared import open_trials
+from npusmith.task.prepared import TrialData
 from npusmith.task.sort_ties import TIES
 from npusmith.task.trials import check_files, make_orders
 from npusmith.task.user import Inputs
@@ -80,8 +80,8 @@ def test_sums_have_error_bounds_also_where_running_statistics_go_on(called) -> N
 
 
 def test_outputs_keep_their_nesting_and_what_a_call_did_to_inputs(called, tmp_path: Path) -> None:
-    called("a += 1\nreturn {'sum': [a, b.sum()], 'name': 'x'}")
-    first = open_trials(tmp_path).trials[0]
+    manifest = called("a += 1\nreturn {'sum': [a, b.sum()], 'name': 'x'}")
+    first = TrialData(manifest.trials[0], tmp_path)
     value = get(first.wanted, tmp_path)
     assert list(value) == ["sum", "name"] and value["name"] == "x"
     assert value["sum"][0].shape == (4, 6) and value["sum"][1].shape == ()

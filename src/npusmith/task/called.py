@@ -27,7 +27,7 @@ from npusmith.task.casts import UNDEFINED, Casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.golden import Golden
 from npusmith.task.isolated.values import take_apart
-from npusmith.task.preparing import Preparation
+from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.sort_ties import TIES, StableSorts
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import Inputs, call_init, load_file, refuse, set_seed, user_code
@@ -191,8 +191,7 @@ class Called(Preparation):
 
         def agrees(model: Any, names: Sequence[str]) -> bool:
             found = alias.tensors(self.call(copy.deepcopy(model), _copies(inputs)))
-            pairs = zip(found, before, strict=True)
-            return all(_finite(new) or not _finite(old) for new, old in pairs)
+            return stay_finite(found, before)
 
         names = draws.drawn_names(self.model)
         made = draws.Draws(self.model, names, self.orders.model_seed, agrees)
@@ -324,10 +323,6 @@ def _itself(tensor: Any) -> Any:
 def _copies(inputs: Inputs) -> list[Any]:
     """Fresh arguments; two that share memory still do."""
     return copy.deepcopy(list(inputs.args(_itself)))
-
-
-def _finite(tensor: torch.Tensor) -> bool:
-    return bool(torch.isfinite(tensor).all())
 
 
 def _random_state() -> tuple[Any, ...]:

@@ -6,8 +6,6 @@ nothing is checked: judging a candidate takes `prepare`. Also the boxed child (`
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -53,18 +51,9 @@ def outline(task: Task, *, training: bool = False, limits: Limits | None = None)
 
 def main() -> None:
     """Reads Orders on standard input, leaves graph.json or error.json."""
-    from npusmith.task.child import failure
+    from npusmith.task.child import leave
 
-    orders = wire.Orders.model_validate_json(sys.stdin.buffer.read())
-    folder = Path(orders.folder)
-    code = 0
-    try:
-        (folder / _GRAPH).write_text(capture(orders).model_dump_json(), encoding="utf-8")
-    except BaseException as error:
-        text = failure(error, orders.path).model_dump_json()
-        (folder / wire.ERROR).write_text(text, encoding="utf-8", errors="replace")
-        code = 1
-    os._exit(code)  # threads and exit hooks of the task have no say any more
+    leave(_GRAPH, capture)
 
 
 def capture(orders: wire.Orders) -> Graph:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -102,12 +102,16 @@ class TrialData:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """References on disk, whoever asked for them; nothing here is a candidate's."""
+class Prepared:
+    """A task ready to be judged; nothing here is a candidate's."""
 
+    task: Task
     folder: Path  # holds the tensors
     manifest: wire.Manifest
     trials: tuple[TrialData, ...]
+    missing: tuple[str, ...] = ()  # layers of the sandbox that this machine lacks
+    seconds: float = 0.0
+    peak_bytes: int = 0  # of the child
 
     @property
     def parameters(self) -> dict[str, Array]:
@@ -120,11 +124,6 @@ class Opened:
         """Numbers of the outputs that the reference hands back as they came, on every set."""
         rows = [set(item.record.alias) for item in self.trials if not item.skipped]
         return sorted(set.intersection(*rows)) if rows else []
-
-    @property
-    def first(self) -> Self:
-        """The same with the first set alone."""
-        return replace(self, trials=self.trials[:1])
 
     def files_of(self, trial: TrialData) -> dict[str, wire.TensorFile]:
         """The files of the parameters that one set of inputs has: its draw over the own ones."""
@@ -147,16 +146,6 @@ class Opened:
     def value(self, files: wire.ValueFiles) -> Value:
         """A nested value as it goes to a candidate's class."""
         return Value(files.tree, [map_tensor(self.folder, item) for item in files.tensors])
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared(Opened):
-    """A task ready to be judged."""
-
-    task: Task
-    missing: tuple[str, ...] = ()  # layers of the sandbox that this machine lacks
-    seconds: float = 0.0
-    peak_bytes: int = 0  # of the child
 
     @property
     def name(self) -> str:
@@ -196,13 +185,6 @@ class Prepared(Opened):
             item.name: given[item.position] if item.kind == "user" else held[item.target]
             for item in self.graph.inputs
         }
-
-
-def open_trials(folder: Path) -> Opened:
-    """The sets that a candidate is judged on, out of a folder that has been validated."""
-    manifest = wire.Manifest.model_validate_json((folder / wire.MANIFEST).read_bytes())
-    live = (TrialData(record, folder) for record in manifest.trials if not record.skipped)
-    return Opened(folder, manifest, tuple(live))
 
 
 def map_tensor(folder: Path, item: wire.TensorFile) -> Array:

@@ -1,6 +1,6 @@
 """What preparing a task takes, however its model is called: the class of which there are two kinds.
 
-`child.Captured` captures the model's graph, and `called.Called` calls it as a suite does.
+`captured.Captured` captures the model's graph, and `called.Called` calls it as a suite does.
 """
 
 from __future__ import annotations
@@ -97,3 +97,9 @@ class Preparation(ABC):
 
     def write(self, stem: str, tensor: Tensor) -> wire.TensorFile:
         return files.write(tensor, self.folder, stem)
+
+
+def stay_finite(found: Sequence[Tensor], before: Sequence[Tensor]) -> bool:
+    """Whether what was finite still is."""
+    pairs = zip(found, before, strict=True)
+    return all(new.isfinite().all() or not old.isfinite().all() for new, old in pairs)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,25 +49,20 @@ def note_task(verdict: Verdict, prepared: Prepared, profile: str) -> None:
 
 
 def weak_task(prepared: Prepared, profile: str) -> list[str]:
-    """The do-nothing kernels that pass the task's own inputs, or its suite's."""
-    own = [item for item in prepared.trials if item.kind in ("random", "group", "case")]
-    return kept_names(prepared.folder, profile, lambda: [item for item in own if not item.skipped])
-
-
-def kept_names(folder: Path, profile: str, samples: Callable[[], Sequence[Sample]]) -> list[str]:
-    """The do-nothing kernels that pass the samples of a task; found once per task.
+    """The do-nothing kernels that pass the task's own inputs, or its suite's; found once per task.
 
     The answer lies beside the task's tensors: it does not depend on the candidate. Others may be
     reading there.
     """
-    kept = folder / f"weak-{profile}.json"
+    kept = prepared.folder / f"weak-{profile}.json"
     if kept.exists():
         return [str(name) for name in json.loads(kept.read_text(encoding="utf-8"))]
+    own = [item for item in prepared.trials if item.kind in ("random", "group", "case")]
     try:
-        names = find_null_kernels(samples(), profile)
+        names = find_null_kernels([item for item in own if not item.skipped], profile)
     except TwinError:  # types that the chip does not have
         names = []
-    with temporary_folder(".weak-", within=folder) as fresh:
+    with temporary_folder(".weak-", within=prepared.folder) as fresh:
         (fresh / "names").write_text(json.dumps(names), encoding="utf-8")
         (fresh / "names").replace(kept)
     return names

@@ -1,0 +1,53 @@
+"""Inputs of other shapes: rows and columns drawn from those that a task gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from npusmith.task.shapes import Shape
+from npusmith.task.user import Inputs, Tensor
+
+
+def resize(base: Inputs, sized: Sequence[Shape], seed: int) -> Inputs:
+    """The inputs with these shapes, of the same ranks."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = []
+    for tensor, shape in zip(base.tensors, sized, strict=True):
+        # Shrink before growing, so that nothing on the way is larger than both ends.
+        order = sorted(range(len(shape)), key=lambda axis: shape[axis] - tensor.shape[axis])
+        for axis in order:
+            if shape[axis] != tensor.shape[axis]:
+                picked = torch.randint(tensor.shape[axis], (shape[axis],), generator=generator)
+                tensor = tensor.index_select(axis, picked)
+        tensors.append(_apart(tensor, generator))
+    return base.replace(tensors)
+
+
+def rerank(base: Inputs, sized: Sequence[Shape], seed: int) -> Inputs:
+    """The inputs with a leading axis more or fewer, where the shapes have it."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = zip(base.tensors, sized, strict=True)
+    return base.replace([_reranked(tensor, shape, generator) for tensor, shape in pairs])
+
+
+def _reranked(tensor: Tensor, shape: Shape, generator: torch.Generator) -> Tensor:
+    """The tensor repeated along a new leading axis, or the first part of it without that axis."""
+    if tensor.dim() > len(shape):
+        return tensor[0].contiguous()
+    if tensor.dim() == len(shape):
+        return tensor
+    return _apart(tensor.expand(shape).contiguous(), generator)
+
+
+def _apart(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Repeated elements of a continuous tensor drawn apart, each up to 3 % towards zero.
+
+    A judge that counts small errors would count one element as often as it is repeated. Sign, zero
+    and bounds such as [0, 1) are kept; a tensor of a few distinct values stays as it is.
+    """
+    if not tensor.is_floating_point() or tensor.unique().numel() < min(64, tensor.numel()):
+        return tensor
+    factor = 1.0 - 0.03 * torch.rand(tensor.shape, generator=generator)
+    return (tensor * factor).to(tensor.dtype)
