@@ -52,6 +52,7 @@ CASES: dict[str, Case] = {
         [
             (places(50, 7), rows(50, 64)),
             (places(50, 0), rows(50, 64)),
+            (places(50, 7), rows(50, 0)),
             (places(50, 700), rows(50, 64)),
         ],
     ),

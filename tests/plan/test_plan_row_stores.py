@@ -44,6 +44,7 @@ SUMS: list[tuple[Tensor, ...]] = [
     (rows(1, 1), places(1, 1), rows(1, 1)),
     (rows(7, 901), places(7, 20), rows(20, 901)),
     (rows(5, 17), places(5, 0), rows(0, 17)),
+    (rows(5, 0), places(5, 7), rows(7, 0)),
     (rows(700, 20), places(700, 1300), rows(1300, 20)),
 ]
 PUTS: list[tuple[Tensor, ...]] = [

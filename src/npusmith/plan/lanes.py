@@ -56,8 +56,8 @@ from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import pack
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
-from npusmith.plan.reader import ELEMENT
-from npusmith.plan.row_reads import WORTH, copy_rows, row_of
+from npusmith.plan.reader import ELEMENT, WORTH
+from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import (
     ONE,
     ZERO,

@@ -18,6 +18,7 @@ from npusmith.plan.integers import constant
 from npusmith.plan.scalars import ZERO, plus, product, times
 from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
 
+WORTH = 16  # elements of a row that are worth a copy of their own
 INDEX, SIZE, ELEMENT = "#", "|", "@"  # first letters of the names in index expressions
 
 

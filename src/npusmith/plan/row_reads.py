@@ -11,10 +11,8 @@ from npusmith.plan.index import poly, steps
 from npusmith.plan.index_vectors import tile_buffer, varies
 from npusmith.plan.lane_reads import one_by_one
 from npusmith.plan.lane_space import Lanes
-from npusmith.plan.reader import ELEMENT
-from npusmith.plan.scalars import ONE, plus, product
-
-WORTH = 16  # elements of a row that are worth a copy of their own
+from npusmith.plan.reader import ELEMENT, WORTH
+from npusmith.plan.scalars import ONE, largest, plus, product
 
 
 def row_of(w: Lanes, value: Value) -> Expr | None:
@@ -49,4 +47,5 @@ def copy_rows(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, row:
     def load(place: Expr) -> Load:
         return Load(View(held), Span(w.tensors[value.text], place), row)
 
-    return one_by_one(w, path, value, load, (Stage(StageKind.COPY_OUT, (store,)),), row)
+    whole = largest(row, ONE)
+    return one_by_one(w, path, value, load, (Stage(StageKind.COPY_OUT, (store,)),), whole)

@@ -19,7 +19,7 @@ from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
 from npusmith.plan.moves import inside, position, with_dim
-from npusmith.plan.reader import Reader, Result, Rule, Scattered, Tensor
+from npusmith.plan.reader import WORTH, Reader, Result, Rule, Scattered, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
@@ -27,7 +27,6 @@ from npusmith.task.graph import Argument, Ref
 _FEW, _MOST = 128, 8192  # indices that an element is compared with: between others, and alone
 _PAIRS = 1 << 28  # of an element and an index: more are not served
 _INF = float("inf")
-_WORTH = 16  # elements of a row that are worth a copy of their own
 _NONE = float(1 << 20)  # beyond every piece of an integer
 
 
@@ -344,7 +343,7 @@ def _rows(
         or r.node.name not in r.graph.outputs
         or index.value.op != "load"
         or index.dtype not in (DType.INT64, DType.INT32)
-        or (extent(_leaves(x.dims[at + 1 :])) < _WORTH and extent(_leaves(index.dims)) <= _FEW)
+        or (extent(_leaves(x.dims[at + 1 :])) < WORTH and extent(_leaves(index.dims)) <= _FEW)
         or (adds and x.dtype not in (DType.FLOAT32, DType.FLOAT16))
         or set(_leaves(index.dims)) & {*own, *_leaves(values.dims)}
         or set(_leaves(values.dims)) & set(leaves(x.dims[at]))
