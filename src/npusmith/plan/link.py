@@ -208,7 +208,7 @@ class _Linker:
         host = Host("host", shared, in_order(values), launches)
         doc = "\n".join([f"{self.name}: {len(parts)} kernels, one after another", *_docs(parts)])
         program = Program(tuple(self.consts.items()), host, tuple(self.kernels), doc)
-        legal = tuple(dict.fromkeys(expr for expr in self.legal if not _always(expr)))
+        legal = tuple(dict.fromkeys(expr for expr in self.legal if not always(expr)))
         spec = OpSpec(self.name, inputs, outputs, single_output=len(outputs) == 1, legal=legal)
         own = tuple((part.graph, part.plan) for part in parts)
         return Plan(program, spec, self._notes(parts), parts=own)
@@ -288,7 +288,7 @@ def _docs(parts: Sequence[Part]) -> list[str]:
     return [f"{number}. {part.plan.program.doc}" for number, part in enumerate(parts, 1)]
 
 
-def _always(expr: Expr) -> bool:
+def always(expr: Expr) -> bool:
     """Whether a comparison compares a thing with itself, or numbers that hold."""
     same = isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right
     return same or fold(expr, lambda _: Kind.INT) == Const(True)

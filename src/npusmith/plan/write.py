@@ -7,7 +7,7 @@ from dataclasses import replace
 from npusmith.errors import PlanError
 from npusmith.ir.text import show_expr
 from npusmith.plan.fixed_sizes import fixed_sizes, unread
-from npusmith.plan.link import link
+from npusmith.plan.link import always, link
 from npusmith.plan.partition import Part, partition
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.write_kernel import Plan, write_kernel
@@ -41,6 +41,7 @@ def write(
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
+    legal = legal and tuple(expr for expr in legal if not always(expr))
     spec = replace(plan.spec, legal=legal, literals=graph.literals)
     return replace(plan, spec=spec, notes=(*plan.notes, *notes))
 
