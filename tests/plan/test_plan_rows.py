@@ -83,7 +83,8 @@ CASES: dict[str, tuple[Any, Make]] = {
 def test_short_rows_by_the_tile_compute_what_the_module_computes(name: str, cols: int) -> None:
     model, make = CASES[name]
     made = plan(model, *make(300, cols))
-    assert "rows are short as captured: many in a tile" in made.notes
+    folds = name not in ("bias", "scaled")  # these serve rows of any length
+    assert ("rows are short as captured: many in a tile" in made.notes) == folds
     for rows, length in SHAPES:
         agrees(made, model, *make(rows, length))
 
@@ -94,17 +95,16 @@ def test_no_row_at_all_and_rows_of_nothing_are_right() -> None:
         agrees(made, lambda x: x.softmax(-1), values(*shape))
 
 
-def test_few_rows_long_rows_and_axes_of_other_orders_are_written_as_before() -> None:
-    for shape in ((4, 24), (300, 1000)):
-        assert "LINES" not in dict(plan(lambda x: x.softmax(-1), values(*shape)).program.consts)
-    other = plan(lambda x: x.softmax(-2), values(3000, 24).reshape(100, 30, 24))
-    assert "LINES" not in dict(other.program.consts)
+def test_few_rows_and_long_rows_go_one_after_another() -> None:
+    for shape in ((4, 24), (300, 2000)):
+        made = plan(lambda x: x.softmax(-1), values(*shape))
+        assert "rows are short as captured: many in a tile" not in made.notes
 
 
 def test_each_of_two_programs_says_which_shapes_it_serves() -> None:
     text = show(plan(lambda x: F.softmax(x, -1), values(131, 24)).program)
     quick, _, other = text.partition('"all other shapes"')
-    assert '"shapes with cols > 0 and ' in quick and "if brief == 1:" in quick
+    assert '"shapes with ' in quick and "if brief == 1:" in quick
     assert other
 
 

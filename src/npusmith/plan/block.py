@@ -64,7 +64,7 @@ class Block:
     items: list[Stmt] = field(default_factory=list)
     buffers: dict[Value, str] = field(default_factory=dict)  # values computed here
     scalars: dict[Value, Expr] = field(default_factory=dict)  # ... and read as scalars
-    spread: dict[tuple[Value, bool], str] = field(default_factory=dict)  # ... and copied over it
+    spread: dict[tuple[Value, object], str] = field(default_factory=dict)  # ... copied over it
     indices: dict[tuple[tuple[int, ...], Expr], str] = field(default_factory=dict)  # of lanes
     copies: dict[object, Any] = field(default_factory=dict)  # that reads share (value_reads.py)
     extremes: dict[Value, tuple[Expr, Expr]] = field(default_factory=dict)  # of values, likewise

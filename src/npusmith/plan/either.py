@@ -31,8 +31,10 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import statements
+from npusmith.lower.rebuild import map_operands, map_statements
 from npusmith.plan.block import Part
 from npusmith.plan.host import in_order
+from npusmith.plan.names import renamed
 from npusmith.plan.pack import rename
 
 _CORES = "cores"
@@ -43,6 +45,7 @@ def either(test: str, quick: Program, other: Program, own_cores: bool = False) -
 
     On the cores of whichever has more work to share out, or each on its `own_cores`.
     """
+    quick = _apart(quick, other)
     shared = _shared(quick, other)
     taken = {buffer.name for buffer in quick.kernel.buffers}
     shared |= {
@@ -81,6 +84,51 @@ def _served(test: str, host: Host) -> str:
     if isinstance(value, Choice):
         value = value.cond
     return f"shapes with {show_expr(value)}"
+
+
+# ------------------------------------------------------------------------------------------- names
+
+
+def _apart(quick: Program, other: Program) -> Program:
+    """`quick` with names of its own where constants or host variables mean something else."""
+    own = {**{name: Const(value) for name, value in quick.consts}, **_values(quick.host.body)}
+    known = {**{name: Const(value) for name, value in other.consts}, **_values(other.host.body)}
+    own.pop(_CORES)
+    new: dict[str, str] = {}
+    more = True
+    while more:
+        more = False
+        for name, value in own.items():
+            if name in known and name not in new and renamed(value, new) != known[name]:
+                new[name], more = f"{name}_short", True
+    return _called(quick, new)
+
+
+def _called(program: Program, new: Mapping[str, str]) -> Program:
+    """The same with other names of constants and host variables."""
+    host, kernel = program.host, program.kernel
+    body = tuple(
+        replace(stmt, target=new.get(stmt.target, stmt.target), value=renamed(stmt.value, new))
+        for stmt in host.body
+        if isinstance(stmt, Assign)
+    )
+    launch = program.host.launches[0]
+    args = tuple((new.get(name, name), renamed(value, new)) for name, value in launch.args)
+    return replace(
+        program,
+        consts=tuple((new.get(name, name), value) for name, value in program.consts),
+        host=replace(host, body=body, launches=(replace(launch, args=args),)),
+        kernels=(
+            replace(
+                kernel,
+                scalars=tuple(replace(i, name=new.get(i.name, i.name)) for i in kernel.scalars),
+                buffers=tuple(replace(i, length=renamed(i.length, new)) for i in kernel.buffers),
+                body=map_statements(
+                    kernel.body, lambda stmt: map_operands(stmt, lambda e: renamed(e, new))
+                ),
+            ),
+        ),
+    )
 
 
 # ----------------------------------------------------------------------------------------- buffers

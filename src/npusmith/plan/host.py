@@ -54,6 +54,7 @@ class Sizes:
     deals: dict[tuple[int, ...], Deal] = field(default_factory=dict)
     cuts: list[Deal] = field(default_factory=list)  # pieces of lines (cuts.py)
     scratch: dict[str, Expr] = field(default_factory=dict)  # workspace tensors and their lengths
+    taken: frozenset[str] = frozenset()  # names that have another meaning
 
     def define(self, name: str, value: Expr) -> Name:
         self.defined.setdefault(name, value)
@@ -116,7 +117,7 @@ class Sizes:
 
     def workspace(self, length: Expr) -> str:
         """A new workspace tensor."""
-        taken = {group.name for group in self.space.groups} | set(self.scratch)
+        taken = {group.name for group in self.space.groups} | set(self.scratch) | self.taken
         name = next(name for i in count() if (name := f"part{i}") not in taken)
         self.scratch[name] = length
         return name

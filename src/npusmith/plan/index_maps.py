@@ -10,7 +10,7 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
-from npusmith.plan.dag import Value, quotient_of
+from npusmith.plan.dag import Kind, Value, quotient_of
 from npusmith.plan.host import TILE
 from npusmith.plan.index import (
     floor_div,
@@ -31,6 +31,7 @@ from npusmith.plan.scalars import (
     times,
 )
 from npusmith.plan.space import Group, product_of
+from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of
 
 _LONGEST = 1024  # elements of a row that is held on chip, as captured
@@ -184,11 +185,14 @@ class Resolver:
         if value.op in ("floordiv", "mod"):
             return quotient_of(dag, value.op, *args)
         if value.op == "mul":
-            return product_of(self.w.space, args[0], args[1], value)
+            return product_of(self.w.space, args[0], args[1], value, self._alike)
         return dag.make(
             value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
             kind=value.kind, mode=value.mode,
         )  # fmt: skip
+
+    def _alike(self, one: Value, two: Value) -> bool:
+        return self.w.domain(one) == self.w.domain(two)
 
     def _refusal(self, value: Value, why: str) -> PlanError:
         reader = self.w.meaning.reader
@@ -278,21 +282,16 @@ class Resolver:
         w, inner = self.w, dict(env)
         row = leaves(value.axes)
         for leaf in row:
-            if leaf not in w.kept:
-                number = len(w.tiling.lanes)
-                axis = Axis(w.known[leaf], leaf.size, f"{LANE}{number}")
-                w.kept[leaf] = number
-                w.tiling = replace(w.tiling, kept=(*w.tiling.kept, axis))
-            self._bind(inner, leaf, Name(f"{LANE}{w.kept[leaf]}"))
+            self._bind(inner, leaf, Name(f"{LANE}{self._kept('read', leaf)}"))
         operand = self.value(value.args[0], inner)
         domain = w.domain(operand)
         own = self.bound({}, row, expr)
         at: Expr = ZERO
         for lane in domain:
-            kept = [own[leaf] for leaf in row if w.kept[leaf] == lane]
+            kept = [own[leaf] for leaf in row if w.kept["read", leaf] == lane]
             index = kept[0] if kept else Name(f"{LANE}{lane}")
             at = plus(at, times(index, w.depth(lane, domain)))
-        room = product(w.size(lane) for lane in domain if lane)
+        room = w.area(domain)
         if 0 in domain:
             w.limits.append(quotient(TILE, largest(room, ONE)))
         w.needs.append(Binary(BinOp.LE, room, TILE))
@@ -301,7 +300,66 @@ class Resolver:
             "taken", operand, kind=operand.kind, index=(at,), axes=self._groups(at)
         )
 
+    def _kept(self, use: str, leaf: Atom) -> int:
+        """The axis of the tile that values run along which are held on chip, and no output."""
+        w, key = self.w, (use, leaf)
+        if key not in w.kept:
+            w.kept[key] = len(w.tiling.lanes)
+            axis = Axis(w.known[leaf], leaf.size, f"{LANE}{w.kept[key]}")
+            w.tiling = replace(w.tiling, kept=(*w.tiling.kept, axis))
+        return w.kept[key]
+
+    # ---- reductions
+
     def _reduce(self, value: Value, env: Env) -> Value:
+        if value in self.w.numbers:
+            return self.w.numbers[value]
+        found = self._folded(value, env)
+        return self._looped(value, env) if found is None else found
+
+    def _folded(self, value: Value, env: Env) -> Value | None:
+        """Along axes of the tile, where what is reduced is on chip, or comes with one copy."""
+        w, dag, under = self.w, self.w.space.dag, value.args[0]
+        free = self.free(under)
+        row = [leaf for leaf in leaves(value.axes) if leaf in free]
+        if w.part or not row or not foldable(value, row):
+            return None
+        inner = dict(env)
+        if not all(self._inside(leaf, env) for leaf in row):
+            if any(leaf in env for leaf in row) or self._moves(under, frozenset(row)):
+                return None
+            kept = tuple(self._kept("reduced", leaf) for leaf in row)
+            for leaf, lane in zip(row, kept, strict=True):
+                self._bind(inner, leaf, Name(f"{LANE}{lane}"))
+            if kept not in w.padded and not even(w, kept):
+                w.padded.append(kept)
+        lanes = [self.index(leaf, inner) for leaf in row]
+        operand = self.value(under, inner)
+        rows = tuple(sorted(int(lane.id[1:]) for lane in lanes if isinstance(lane, Name)))
+        if operand.kind is Kind.MASK:
+            operand = dag.truth(operand)
+        if operand.op == "const":
+            return None
+        groups = w.space.axes(operand)
+        if set(w.domain(operand)) <= set(rows):
+            groups -= {0}
+        found = dag.make("fold", operand, text=value.text, parts=rows, axes=tuple(sorted(groups)))
+        absent = [leaf for leaf in leaves(value.axes) if leaf not in free]
+        return self._repeated(value, found, absent)
+
+    def _inside(self, leaf: Atom, env: Env) -> bool:
+        """Whether a tile holds everything along an axis."""
+        index, held = env.get(leaf), self.w.tiling.lanes[1:]
+        return any(index == Name(axis.name) and axis.size == self.w.known[leaf] for axis in held)
+
+    def _moves(self, value: Value, row: frozenset[Atom]) -> bool:
+        """Whether elements stand at places that follow from these axes, as in a window."""
+        if value.op == "at" and any(self.named(expr) & row for expr in value.index):
+            return True
+        return any(self._moves(arg, row) for arg in value.args)
+
+    def _looped(self, value: Value, env: Env) -> Value:
+        """By a loop inside the tile over the elements that are reduced."""
         dag = self.w.space.dag
         inner = dict(env)
         groups: list[int] = []
@@ -320,7 +378,7 @@ class Resolver:
                 self.w.space.groups = (*self.w.space.groups, group)
             groups.append(self.w.loops[leaf])
             self._bind(inner, leaf, Name(f"{LOOP}{self.w.loops[leaf]}"))
-        if captured > _FEW and value.mode != "loop":
+        if captured > _FEW and value.mode != "loop" and not self.w.part:
             raise self._refusal(value, f"it reduces {captured} elements that have moved")
         operand = self.value(value.args[0], inner)
         present = tuple(g for g in groups if g in self.w.space.axes(operand))
@@ -329,7 +387,11 @@ class Resolver:
             for leaf in leaves(value.axes)
             if self.w.loops.get(leaf) in set(groups) - set(present)
         ]
-        reduced = dag.reduce(value.text, operand, present)
+        return self._repeated(value, dag.reduce(value.text, operand, present), absent)
+
+    def _repeated(self, value: Value, reduced: Value, absent: Sequence[Atom]) -> Value:
+        """With every element as often as there are indices along axes that it is the same along."""
+        dag = self.w.space.dag
         if not absent or value.text in ("max", "min"):
             return reduced
         times_ = self._place(self.size(absent))

@@ -65,46 +65,74 @@ def tile_buffer(
 def digit(w: Lanes, path: Path, lane: int) -> str:
     """For every element that is computed the index along one axis of the tile, from 0; made once.
 
-    In a buffer of a whole tile.
+    In a buffer of a whole tile. What fills a row up has the index of its last element.
     """
-    outer = [other for other in w.now if other < lane]
-    above, depth = (w.depth(outer[-1]) if outer else ZERO), w.depth(lane)
-    key = ("digit", depth, above)
+    rows, depth = w.tail(w.now), w.depth(lane)
+    outer = [other for other in (rows if lane in rows else w.now) if other < lane]
+    above = w.depth(outer[-1]) if outer else ZERO
+    cols = product(w.size(other) for other in rows) if lane in rows else ZERO
+    key = ("digit", depth, above, cols)
     if key not in w.tables:
-        with w.among(w.frame):
-            w.tables[key] = _make_digit(w, path[0], depth, above, w.size(lane))
+        with w.whole_tile():
+            root = path[0]
+            start = _columns(w, root, cols, w.pitch(rows)) if lane in rows else _positions(w, root)
+            whole = divided_index(w, root, start, depth)
+            if above != ZERO:
+                over = divided_index(w, root, start, above)
+                whole = rest_of_index(w, root, whole, over, w.size(lane))
+            w.tables[key] = whole
     return w.tables[key]
 
 
-def _make_digit(w: Lanes, root: Block, depth: Expr, above: Expr, size: Expr) -> str:
-    """Positions divided by `depth`, less what those divided by `above` make of it."""
-    whole = _quotients(w, root, depth)
-    if above == ZERO:
-        return whole
-    part, result = int_buffer(w), int_buffer(w)
-    root.items.append(op("muls", (part, _quotients(w, root, above)), (size,), TILE))
-    root.items.append(op("sub", (result, whole, part), (), TILE))
-    return result
-
-
-def _quotients(w: Lanes, root: Block, depth: Expr) -> str:
-    """Positions in a tile divided by the elements below an axis."""
-    key = ("quotient", depth)
-    if key in w.tables:
-        return w.tables[key]
-    result = int_buffer(w)
-    w.tables[key] = result
-    if depth == ONE:
+def _positions(w: Lanes, root: Block) -> str:
+    if "positions" not in w.tables:
+        result = int_buffer(w)
         root.items.append(op("create_index", (result,), (ZERO,), TILE))
-        return result
-    # position + 1/2 is at least half a step away from every multiple: rounding does no harm
-    place, part = w.temp(DType.FLOAT32, True), w.temp(DType.FLOAT32, True)
-    inverse = Binary(BinOp.DIV, Const(1.0), floating(largest(depth, ONE)))
-    root.items += [
-        op("create_index", (place,), (Const(0.5),), TILE),
-        op("muls", (part, place), (inverse,), TILE),
-        op("cast", (result, part), (), TILE, "floor"),
-    ]
+        w.tables["positions"] = result
+    return w.tables["positions"]
+
+
+def _columns(w: Lanes, root: Block, cols: Expr, pitch: Expr) -> str:
+    """Where in its row every element of padded rows stands."""
+    key = ("columns", cols)
+    if key not in w.tables:
+        place, result = _positions(w, root), int_buffer(w)
+        column = rest_of_index(w, root, place, divided_index(w, root, place, pitch), pitch)
+        last = largest(minus(cols, ONE), ZERO)
+        root.items.append(op("mins", (result, column), (last,), TILE))
+        w.tables[key] = result
+    return w.tables[key]
+
+
+def rows_and_columns(w: Lanes, root: Block, cols: Expr, pitch: Expr) -> tuple[str, str]:
+    """For every element of padded rows its row, and where in the row it stands."""
+    row = divided_index(w, root, _positions(w, root), pitch)
+    return row, _columns(w, root, cols, pitch)
+
+
+def divided_index(w: Lanes, root: Block, index: str, by: Expr) -> str:
+    """An index of every element divided: half a step more is never rounded to a multiple."""
+    key = ("quotient", index, by)
+    if by == ONE:
+        return index
+    if key not in w.tables:
+        wide, part = w.temp(DType.FLOAT32, True), w.temp(DType.FLOAT32, True)
+        inverse = Binary(BinOp.DIV, Const(1.0), floating(largest(by, ONE)))
+        w.tables[key] = result = int_buffer(w)
+        root.items += [
+            op("cast", (wide, index), (), TILE, "rint"),
+            op("adds", (wide, wide), (Const(0.5),), TILE),
+            op("muls", (part, wide), (inverse,), TILE),
+            op("cast", (result, part), (), TILE, "floor"),
+        ]
+    return w.tables[key]
+
+
+def rest_of_index(w: Lanes, root: Block, index: str, number: str, by: Expr) -> str:
+    """What an index is above a multiple of `by`."""
+    back, result = int_buffer(w), int_buffer(w)
+    root.items.append(op("muls", (back, number), (by,), TILE))
+    root.items.append(op("sub", (result, index, back), (), TILE))
     return result
 
 
@@ -114,7 +142,7 @@ def offsets(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
     In elements of four bytes: what is narrower is widened before it is gathered. Made once.
     """
     steps = [(lane, step) for lane, step in steps if step != ZERO and w.size(lane) != ONE]
-    key = ("offsets", w.now, tuple(steps))
+    key = ("offsets", w.now, w.flat, tuple(steps))
     if key not in w.tables:
         w.tables[key] = _made(w, path, steps)
     return w.tables[key]
@@ -124,7 +152,7 @@ def _made(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
     root = path[0]
     digits = [digit(w, path, lane) for lane, _ in steps]
     total = ""
-    with w.among(w.frame):
+    with w.whole_tile():
         for index, (_, step) in zip(digits, steps, strict=True):
             part = int_buffer(w)
             root.items.append(op("muls", (part, index), (times(step, Const(4)),), TILE))
@@ -139,13 +167,17 @@ def _made(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
     return total
 
 
-def pick(w: Lanes, path: Path, kind: Kind, views: tuple[str, str, str], shift: Expr) -> None:
+def pick(
+    w: Lanes, path: Path, kind: Kind, views: tuple[str, str, str], shift: Expr,
+    count: Expr | None = None,
+) -> None:  # fmt: skip
     """Into a buffer the elements of another that stand at the offsets of a table, from `shift` on.
 
-    `shift` in elements; the table holds bytes of elements of four bytes.
+    `shift` in elements; the table holds bytes of elements of four bytes. `count`: how many, if not
+    those that are computed.
     """
     result, source, table = views
-    count = w.count(path, True)
+    count = w.count(path, True) if count is None else count
     if kind is not Kind.LONG:
         path[-1].items.append(op("gather", views, (simple(times(shift, Const(4))),), count))
         return

@@ -51,6 +51,7 @@ from npusmith.plan.index_vectors import (
     vector,
 )
 from npusmith.plan.lane_space import LANE, Lanes
+from npusmith.plan.padded_rows import load_rows, long_rows
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalar_unit import copy
 from npusmith.plan.scalars import (
@@ -99,7 +100,30 @@ def fetch(w: Lanes, path: Path, value: Value) -> None:
         path[-1].items.append(Load(View(raw), span_of(w, path, value, start_of(w, expr)), count))
         path[-1].buffers[value] = widened(w, path, raw, value, count, True)
         return
+    if w.tail(w.now):
+        with w.unpadded():
+            close = dense(w, expr)
+        if close:
+            path[-1].buffers[value] = _in_rows(w, path, value)
+            return
     path[-1].buffers[value] = _gathered(w, path, value)
+
+
+def _in_rows(w: Lanes, path: Path, value: Value) -> str:
+    """What stands together in memory, in rows that begin at multiples of 32 bytes each."""
+    assert value.dtype is not None
+    span = span_of(w, path, value, start_of(w, value.index[0]))
+    if long_rows(w, value.dtype):
+        return load_rows(w, path, value, span)
+    raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, hint=w.tensors[value.text])
+    with w.unpadded():
+        count = w.count(path, True)
+    path[-1].items.append(Load(View(raw), span, count))
+    wide = widened(w, path, raw, value, count, True) if value.kind is not Kind.LONG else raw
+    result = w.temp(dtype_of(value), True)
+    table = offsets(w, path, [(lane, w.packed(lane)) for lane in w.now])
+    pick(w, path, value.kind, (result, wide, table), ZERO)
+    return result
 
 
 def span_of(w: Lanes, path: Path, value: Value, address: Expr) -> Span:
@@ -307,12 +331,12 @@ def _far_apart(w: Lanes, sizes: Sequence[Expr]) -> list[int]:
     return sorted(far)
 
 
-def captured(w: Lanes, expr: Expr) -> int:
+def captured(w: Lanes, expr: Expr, tile: int = 1) -> int:
     """An expression over sizes, as captured."""
     shapes = {item.name: item.item.shape for item in w.space.inputs}
 
     def new(name: str) -> Expr | None:
-        return w.sizes.defined.get(name, Const(1))
+        return w.sizes.defined.get(name, Const(tile if name == TILE.id else 1))
 
     whole = expr
     for _ in range(8):
@@ -410,8 +434,13 @@ def one_by_one(
     def new(name: str) -> Expr | None:
         if name.startswith(LANE):
             number = int(name[1:])
-            index = quotient(lane, largest(w.depth(number), ONE))
-            outermost = number == w.now[0]
+            rows = w.tail(w.now)
+            at_: Expr = lane
+            if number in rows:
+                last = minus(product(w.size(other) for other in rows), ONE)
+                at_ = least(remainder(lane, largest(w.pitch(rows), ONE)), last)
+            index = quotient(at_, largest(w.depth(number), ONE))
+            outermost = number == (rows if number in rows else w.now)[0]
             return index if outermost else remainder(index, largest(w.size(number), ONE))
         if name.startswith(ELEMENT) and varies(w, Name(name)):
             element = w.elements[int(name[1:])]

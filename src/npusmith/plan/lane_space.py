@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,9 +19,9 @@ from npusmith.plan.index import replaced
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import ELEMENT
-from npusmith.plan.scalars import ONE, floating, largest, product, quotient
+from npusmith.plan.scalars import ONE, floating, largest, product, quotient, times
 from npusmith.plan.space import Space, axes_of
-from npusmith.plan.writer import Writer
+from npusmith.plan.writer import Writer, dtype_of, op
 
 OUTSIDE = "o_"  # first letters of names: index along an axis outside of the tile
 BLOCK, TURN = -2, 1  # groups: where along the cut axis a tile stands, and the tile
@@ -55,14 +55,35 @@ class Tiling:
 
 
 Domain = tuple[int, ...]  # the axes of a tile that a value runs along, by their places in it
-_MOST_SHARE = 4  # of a tile: a quarter of it is whole repeats of a comparison
+_SHORT = 256  # elements of a row of which any tile has room for a few
+_FEW = 64  # elements that need no tile
+_SHORTEST = 256  # elements of the shortest tile
+_MOST_SHARE = 16  # of a tile
+
+
+def elements_of(value: Value, elements: Sequence[Value]) -> list[Value]:
+    """The elements of index tensors that a value's index expressions name."""
+    found = [name for expr in value.index for name in names(expr) if name.startswith(ELEMENT)]
+    return [elements[int(name[1:])] for name in found]
+
+
+def dependencies(roots: Iterable[Value], elements: Sequence[Value]) -> list[Value]:
+    """Every value that the roots depend on, elements of index tensors among them."""
+    seen: dict[Value, None] = {}
+    stack = list(roots)
+    while stack:
+        value = stack.pop()
+        if value not in seen:
+            seen[value] = None
+            stack += [*value.args, *elements_of(value, elements)]
+    return list(seen)
 
 
 class LaneSpace(Space):
     """Groups: 0 are the lanes of a tile, 1 is the tile itself, the rest are loops inside it."""
 
     def rule(self, value: Value) -> frozenset[int]:
-        if value.op in ("fetch", "place"):
+        if value.op in ("fetch", "place", "fold"):
             return frozenset(value.axes)
         if value.op in ("fill", "broadcast"):
             return self.axes(value.args[0]) | {0}
@@ -86,6 +107,8 @@ class Lanes(Writer):
     elements: list[Value] = field(default_factory=list)  # of index tensors, resolved
     tables: dict[object, str] = field(default_factory=dict)
     block: int = TURN  # where the range of the cut axis is known
+    alone: bool = False  # another program serves the sizes that this one does not
+    part: bool = False  # a tile is a part of a row: for sizes that are unlike the captured ones
     most: int = 1  # elements of the axes inside the one that is cut
     height: Expr = ONE  # most indices of the cut axis in a tile
     room: Expr = TILE  # most lanes
@@ -94,7 +117,12 @@ class Lanes(Writer):
     types: dict[str, DType] = field(default_factory=dict)  # of workspace tensors
     shapes: dict[Atom, Expr] = field(default_factory=dict)  # sizes over input shapes
     domains: dict[Value, Domain] = field(default_factory=dict)
-    kept: dict[Atom, int] = field(default_factory=dict)  # axes of kept values: their lanes
+    kept: dict[tuple[str, Atom], int] = field(default_factory=dict)  # lanes of kept values' axes
+    padded: list[Domain] = field(default_factory=list)  # rows: each begins at multiples of 32 bytes
+    whole: bool = False  # buffers are for a tile
+    flat: bool = False  # ... but not now: as they stand in the output
+    widest: int = 1  # elements along the longest domain for each index of the axis that is cut
+    numbers: dict[Value, Value] = field(default_factory=dict)  # of all elements: known by now
     together: dict[Any, list[Value]] = field(default_factory=dict)  # reads that share a copy
     now: Domain = ()  # what is being computed runs along these
 
@@ -114,6 +142,15 @@ class Lanes(Writer):
         finally:
             self.now = before
 
+    @contextmanager
+    def whole_tile(self) -> Iterator[None]:
+        """Buffers have room for a tile, whatever is computed."""
+        before, self.whole = self.whole, True
+        try:
+            yield
+        finally:
+            self.whole = before
+
     def along(self, value: Value) -> AbstractContextManager[None]:
         return self.among(self.domain(value) or self.frame)
 
@@ -128,6 +165,8 @@ class Lanes(Writer):
             return set(value.parts)
         if value.op == "reduce":
             return set(self.frame) if self.space.wide(value) else set()
+        if value.op == "fold":
+            return set(self.domain(value.args[0])) - set(value.parts)
         found: set[int] = set().union(*(self.spread(expr) for expr in value.index))
         if value.op != "taken":
             found |= {lane for arg in value.args for lane in self.domain(arg)}
@@ -168,10 +207,46 @@ class Lanes(Writer):
         cut: Expr = Name("m") if tile else self.height
         return [cut if lane == 0 else self.size(lane) for lane in self.now]
 
+    def tail(self, domain: Domain) -> Domain:
+        """The axes of padded rows that a domain ends with."""
+        if self.flat:
+            return ()
+        return next((r for r in self.padded if r == domain[-len(r) :] and len(r) < len(domain)), ())
+
+    def pitch(self, rows: Domain) -> Expr:
+        """Elements from one padded row to the next."""
+        return Call(ScalarFn.ALIGN_UP, (product(self.size(lane) for lane in rows), Const(8)))
+
     def depth(self, lane: int, domain: Domain | None = None) -> Expr:
         """Elements from one index of an axis to the next."""
         own = self.now if domain is None else domain
-        return product(self.size(other) for other in own if other > lane)
+        rows = self.tail(own)
+        if lane in rows:
+            rows = ()
+        below = product(self.size(other) for other in own if other > lane and other not in rows)
+        return times(below, self.pitch(rows)) if rows else below
+
+    def packed(self, lane: int) -> Expr:
+        """The same where no row is padded."""
+        return product(self.size(other) for other in self.now if other > lane)
+
+    @contextmanager
+    def unpadded(self) -> Iterator[None]:
+        """Elements stand as they do in the output."""
+        self.flat = True
+        try:
+            yield
+        finally:
+            self.flat = False
+
+    def area(self, domain: Domain) -> Expr:
+        """Elements of a domain, for one index of the axis that is cut."""
+        first = next((lane for lane in domain if lane), None)
+        if first is None:
+            return ONE
+        if 0 in domain:
+            return self.depth(0, domain)
+        return times(self.size(first), self.depth(first, domain))
 
     def captured(self, lanes: Iterable[int]) -> int:
         return math.prod(self.tiling.lanes[lane].captured for lane in lanes)
@@ -179,32 +254,48 @@ class Lanes(Writer):
     def count(self, path: Path, wide: bool) -> Expr:
         if not wide:
             return ONE
-        if self.now == self.frame and any(self.block in block.opened for block in path):
+        tile = any(self.block in block.opened for block in path)
+        if self.now == self.frame and tile and not (self.flat and self.padded):
             return Name("n")
-        return product(self.extents(path))
+        rows, extents = self.tail(self.now), self.extents(path)
+        if not rows:
+            return product(extents)
+        return times(product(extents[: len(extents) - len(rows)]), self.pitch(rows))
 
     def temp(
         self, dtype: DType, wide: bool, part: Part = Part.SCRATCH, hint: str = "",
         mask: bool = False, lanes: int = 0,
     ) -> str:  # fmt: skip
         name = Writer.temp(self, dtype, wide, part, hint, mask, lanes)
-        if wide and self.now != self.frame and not mask:
+        if wide and not mask and not self.whole:
             self.temps[name] = replace(self.temps[name], share=self._share())
         return name
 
     def _share(self) -> int:
         """Which part of a tile is enough for what runs along some of its axes."""
         inner = [lane for lane in self.now if lane]
-        ratio = self.captured(self.frame[1:]) // max(self.captured(inner), 1)
+        held = max(self.captured(inner), 1)
+        ratio = max(self.captured(self.frame[1:]), self.widest) // held
+        if 0 not in self.now and held <= _SHORT:
+            ratio *= 4  # a tile has several indices of the axis that is cut
+        if self.tiling.cut.captured * held <= _FEW:
+            ratio = _MOST_SHARE
+        numbers = all(isinstance(self.size(lane), Const) for lane in inner)
+        ratio = min(ratio, (_SHORTEST if numbers else _SHORT * 4) // self._held())
         share = min(1 << max(ratio.bit_length() - 1, 0), _MOST_SHARE)
         if share > 1:
-            room = quotient(TILE, Const(share))
-            own = product(self.size(lane) for lane in inner)
+            room, own = quotient(TILE, Const(share)), self.area(self.now)
             if 0 in self.now:
                 self.limits.append(quotient(room, largest(own, ONE)))
             if inner:
                 self.needs.append(Binary(BinOp.LE, own, room))
         return share
+
+    def _held(self) -> int:
+        """Elements for each index of the axis that is cut, as captured, rows as they stand."""
+        rows = self.tail(self.now)
+        head = [lane for lane in self.now if lane and lane not in rows]
+        return max(self.captured(head) * (-(-self.captured(rows) // 8) * 8 if rows else 1), 1)
 
     # ---- operands
 
@@ -214,8 +305,17 @@ class Lanes(Writer):
         return Writer.is_number(self, value, wide)
 
     def vector(self, path: Path, value: Value, wide: bool) -> str:
-        with self.among(self.frame):  # a number fills a whole tile
+        if not wide or not self.is_number(value, wide):
             return Writer.vector(self, path, value, wide)
+        block = path[self.home(path, value)]
+        key = value, self.now
+        if key not in block.spread:
+            number = self.number(path, value)
+            buffer = self.temp(dtype_of(value), True)
+            whole = quotient(TILE, Const(self.temps[buffer].share))
+            block.items.append(op("duplicate", (buffer,), (number,), whole))
+            block.spread[key] = buffer
+        return block.spread[key]
 
     def number(self, path: Path, value: Value) -> Expr:
         if value.op == "place":

@@ -36,7 +36,7 @@ from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children, map_operands, map_statements
 from npusmith.plan.host import in_order
-from npusmith.plan.names import tensor_name
+from npusmith.plan.names import renamed, tensor_name
 from npusmith.plan.partition import Part, crossing_name
 from npusmith.plan.scalars import largest, product
 from npusmith.plan.write_kernel import Plan
@@ -93,7 +93,7 @@ class _Linker:
         variables = self._variables(program.host, inner, constants)
 
         def moved(expr: Expr) -> Expr:
-            return _rename(inner.rewrite(expr), {**constants, **variables})
+            return renamed(inner.rewrite(expr), {**constants, **variables})
 
         launch = program.host.launch
         crossing = self._lengths(spec, called)
@@ -161,10 +161,10 @@ class _Linker:
             if stmt.target == _CORES:
                 found[_CORES] = _CORES
                 own = f"{_CORES}_{len(self.kernels) + 1}"
-                self.host[own] = _rename(inner.rewrite(stmt.value), {**constants, **found})
+                self.host[own] = renamed(inner.rewrite(stmt.value), {**constants, **found})
                 self.cores.append(own)
                 continue
-            value = _rename(inner.rewrite(stmt.value), {**constants, **found})
+            value = renamed(inner.rewrite(stmt.value), {**constants, **found})
             for candidate in _candidates(stmt.target):
                 if candidate in self.consts or candidate in self.taken:
                     continue
@@ -186,7 +186,7 @@ class _Linker:
         tensors.sort(key=lambda item: _ORDER[item.role])
         body = map_statements(kernel.body, lambda stmt: _retarget(stmt, called))
         body = map_statements(
-            body, lambda stmt: map_operands(stmt, lambda expr: _rename(expr, constants))
+            body, lambda stmt: map_operands(stmt, lambda expr: renamed(expr, constants))
         )
         buffers = tuple(_resized(item, constants) for item in kernel.buffers)
         return replace(kernel, name=name, tensors=tuple(tensors), body=body, buffers=buffers)
@@ -257,12 +257,6 @@ def _candidates(name: str) -> list[str]:
     return [name, *(f"{name}_{number}" for number in range(2, 1000))]
 
 
-def _rename(expr: Expr, new: Mapping[str, str]) -> Expr:
-    if isinstance(expr, Name):
-        return Name(new.get(expr.id, expr.id))
-    return map_children(expr, lambda item: _rename(item, new))
-
-
 def _retarget(stmt: Stmt, called: Mapping[str, str]) -> Stmt:
     match stmt:
         case Load(_, src):
@@ -281,7 +275,7 @@ def _tensor(item: Tensor, called: Mapping[str, str], scratch: set[str]) -> Tenso
 
 
 def _resized(item: Buffer, constants: Mapping[str, str]) -> Buffer:
-    return replace(item, length=_rename(item.length, constants))
+    return replace(item, length=renamed(item.length, constants))
 
 
 def _docs(parts: Sequence[Part]) -> list[str]:

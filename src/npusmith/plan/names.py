@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from npusmith.ir.nodes import Expr, Name
 from npusmith.lang.words import why_reserved
+from npusmith.lower.rebuild import map_children
 
 # Names that the host function and the loops use for themselves.
 _OURS = re.compile(
     r"(size|rows|cols|batch|cores|width|first|at|n|lanes|turn|host|line|row|col|b|i|back|TILE|FOLDS"
-    r"|lines|pitch|brief|height|stacks?|whole|flat|doublings|have|apart|together|STACK|LINES|TUNED|.*_NEAR|near|span|most_cores)"
+    r"|lines|brief|have|TUNED|.*_NEAR|near|span|most_cores)"
     r"|(fair|limit|extra|part|units|pieces|tile|tiles|piece|s|m|t|acc|spare|sum_?|max|min|prod|top_|low_|v_|product_|carry_|total_|chunks?|base|lone)\d*"
+    r"|(dim|inner|cut|held|height|blocks|doublings|lines|fair|pieces)(_all|_)?\d*x?"
     r"|chunk_.*|.*(_lines|_per_core|_at|_from|_in|_out|_copy|_back|_near)\d*"
 )
 
@@ -24,3 +28,10 @@ def tensor_name(name: str, used: set[str]) -> str:
         clean += "_x"
     used.add(clean)
     return clean
+
+
+def renamed(expr: Expr, new: Mapping[str, str]) -> Expr:
+    """The same expression over other names."""
+    if isinstance(expr, Name):
+        return Name(new.get(expr.id, expr.id))
+    return map_children(expr, lambda item: renamed(item, new))

@@ -25,7 +25,6 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
-    Name,
     Negate,
     Op,
     Stage,
@@ -34,7 +33,7 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
-from npusmith.ir.walk import values
+from npusmith.ir.walk import statements, values
 from npusmith.lower.double_buffer import MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
@@ -44,8 +43,11 @@ from npusmith.target.intrinsics import INTRINSICS, Form
 
 _SMALL = 64  # elements of a buffer for one number: comparisons work on whole 256-byte repeats
 _LARGEST = 8192  # elements of a tile
+_MASK = 32  # bytes of a small mask: at least a block
+_QUARTER = 4  # part of a tile of which any tile has whole repeats
 _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
 _TILES = (*range(_LARGEST, 1023, -1024), *range(1024 - _STEP, 0, -_STEP))  # lengths to choose from
+_BLOCK = 32  # bytes
 _LIBRARY_SPARE = 16 * 1024  # bytes that library functions take from what is left of UB
 _DOUBLED = (Part.LOADED, Part.STORED, Part.THROUGH)  # the lowering may double-buffer these
 
@@ -56,21 +58,6 @@ class Life:
 
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Elements of wide buffers and of the others: constants of the program.
-
-    `small_of`: how many the others have when a tile has so many.
-    """
-
-    tile: Name
-    small: Expr
-    small_of: Callable[[int], int]
-
-
-PLAIN = Lengths(TILE, Const(_SMALL), lambda _: _SMALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +72,34 @@ def pack(
     temps: dict[str, Temp],
     taken: set[str],
     chip: Chip,
-    lengths: Lengths = PLAIN,
     decisions: Decisions | None = None,
     least: int = _STEP,
 ) -> Packed:
     """Share buffers, name them, and choose the tile. Raises plan-ub when not even 256 fit.
 
     A tile that is chosen shorter leaves the buffers as long as they are: near_shapes.py. `least`:
-    elements of the shortest tile that may be chosen.
+    elements of the shortest tile that may be chosen. Parts of a tile are smaller where tiles are
+    long: of short ones a quarter is the least.
     """
+    try:
+        return _pack(body, temps, taken, chip, decisions, least)
+    except PlanError as problem:
+        if problem.code != "plan-ub" or all(temp.share <= _QUARTER for temp in temps.values()):
+            raise
+        larger = {
+            name: replace(temp, share=min(temp.share, _QUARTER)) for name, temp in temps.items()
+        }
+        return _pack(body, larger, taken, chip, decisions, least)
+
+
+def _pack(
+    body: tuple[Stmt, ...],
+    temps: dict[str, Temp],
+    taken: set[str],
+    chip: Chip,
+    decisions: Decisions | None,
+    least: int,
+) -> Packed:
     lives = _lives(body, temps)
     shared = _assign(lives, temps)
     names = _names(shared, temps, taken)
@@ -101,10 +107,9 @@ def pack(
     kinds = [temps[members[0]] for members in shared]
     copies = _copies(kinds, names, decisions)
     _check_queues(kinds, copies)
-    tile = _tile(kinds, copies, body, chip, lengths, decisions, least)
+    tile = _tile(kinds, copies, body, chip, decisions, least)
     buffers = [
-        _buffer(kind, name, lengths, asked)
-        for kind, name, asked in zip(kinds, names, copies, strict=True)
+        _buffer(kind, name, asked) for kind, name, asked in zip(kinds, names, copies, strict=True)
     ]
     order = {Part.LOADED: 0, Part.THROUGH: 1, Part.STORED: 2, Part.SCRATCH: 3}
     by_part = sorted(
@@ -275,7 +280,6 @@ def _tile(
     copies: Sequence[int],
     body: tuple[Stmt, ...],
     chip: Chip,
-    lengths: Lengths,
     decisions: Decisions | None,
     least: int,
 ) -> int:
@@ -283,16 +287,19 @@ def _tile(
     ops = list(_ops(body))
     library = any(INTRINSICS[item.name].library for item in ops)
     room = chip.ub_bytes - (_LIBRARY_SPARE if library else 0)
+    if _combines(body):  # the numbers of all cores, in blocks, in two copies
+        room -= 2 * (_BLOCK * chip.vector_cores + _BLOCK)
     wide = [kind for kind in kinds if kind.wide]
 
     def size(tile: int, spare: bool = True) -> int:
-        most = lengths.small_of(tile)
         return sum(
-            _bytes(kind, tile if kind.wide else kind.lanes or most, count, spare)
+            _bytes(kind, tile if kind.wide else kind.lanes or _SMALL, count, spare)
             for kind, count in zip(kinds, copies, strict=True)
         )
 
-    fitting = (tile for tile in (_TILES if wide else (_STEP,)) if size(tile) <= room)
+    step = _SMALL * max((kind.share for kind in wide), default=1)  # parts are whole repeats too
+    legal = [tile for tile in _TILES if tile % step == 0] if wide else [_STEP]
+    fitting = (tile for tile in legal if size(tile) <= room)
     tile = next(fitting, 0)
     if not tile:
         raise PlanError(
@@ -308,7 +315,7 @@ def _tile(
     longer = range(tile + _STEP, 2 * tile + 1, _STEP)
     most = max((item for item in longer if size(item, False) <= room), default=tile)
     asked = decisions.tile(tile, least, most, powers)
-    return asked if powers or lengths is not PLAIN else max(asked, tile)
+    return asked if powers else max(asked, tile)
 
 
 def _bytes(temp: Temp, elements: int, copies: int, spare: bool) -> int:
@@ -317,6 +324,10 @@ def _bytes(temp: Temp, elements: int, copies: int, spare: bool) -> int:
         return max(elements // (8 if temp.wide else 2), 32)
     double = 2 if spare and temp.part in _DOUBLED and temp.times == 1 else 1
     return elements // temp.share * temp.times * temp.dtype.bytes * (copies or double)
+
+
+def _combines(block: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(stmt, Combine) for stmt in statements(block))
 
 
 def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
@@ -333,19 +344,18 @@ def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
                 pass
 
 
-def _buffer(temp: Temp, name: str, lengths: Lengths, copies: int) -> Buffer:
+def _buffer(temp: Temp, name: str, copies: int) -> Buffer:
     if temp.share > 1:
-        part = Binary(BinOp.FLOORDIV, lengths.tile, Const(temp.share))
+        part = Binary(BinOp.FLOORDIV, TILE, Const(temp.share))
         return Buffer(name, temp.dtype, part, copies=copies)
     if temp.times > 1:
-        several = Binary(BinOp.MUL, lengths.tile, Const(temp.times))
+        several = Binary(BinOp.MUL, TILE, Const(temp.times))
         return Buffer(name, temp.dtype, several, copies=copies)
     if not temp.mask:
-        small = Const(temp.lanes) if temp.lanes else lengths.small
-        return Buffer(name, temp.dtype, lengths.tile if temp.wide else small, copies=copies)
-    bits = lengths.tile if temp.wide else lengths.small
-    length: Expr = Binary(BinOp.FLOORDIV, bits, Const(8))
-    return Buffer(name, DType.UINT8, length if temp.wide else _mask_bytes(bits))
+        small = Const(temp.lanes) if temp.lanes else Const(_SMALL)
+        return Buffer(name, temp.dtype, TILE if temp.wide else small, copies=copies)
+    length = Binary(BinOp.FLOORDIV, TILE, Const(8)) if temp.wide else Const(_MASK)
+    return Buffer(name, DType.UINT8, length)
 
 
 def _check_queues(kinds: Sequence[Temp], copies: Sequence[int]) -> None:
@@ -358,11 +368,6 @@ def _check_queues(kinds: Sequence[Temp], copies: Sequence[int]) -> None:
                 "plan-queues", f"{count} buffers are {part.value} at once",
                 legal=f"at most {MOST_PER_POSITION}",
             )  # fmt: skip
-
-
-def _mask_bytes(bits: Expr) -> Expr:
-    """Of a small mask: at least a block."""
-    return Const(32) if isinstance(bits, Const) else Binary(BinOp.FLOORDIV, bits, Const(2))
 
 
 # ---------------------------------------------------------------------------------------- renaming

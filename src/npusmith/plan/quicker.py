@@ -10,11 +10,12 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Assign, For, Load, Program, Store
 from npusmith.ir.walk import statements
 from npusmith.plan.either import either, length
+from npusmith.plan.lanes import write_short
 from npusmith.plan.matrices import write_matrices
 from npusmith.plan.mixes import find_mix
 from npusmith.plan.mixing import write_mix
+from npusmith.plan.read import Meaning
 from npusmith.plan.space import Space
-from npusmith.plan.tall import write_tall
 from npusmith.target.chips import Chip
 
 # Bytes of UB that the general program is written for when another stands before it: small tiles,
@@ -27,11 +28,17 @@ Quick = Callable[[int, Collection[str]], tuple[Program, str] | None]
 
 
 def with_quicker(
-    space: Space, outputs: Sequence[str], name: str, chip: Chip, general: Callable[[Chip], Program]
+    space: Space,
+    outputs: Sequence[str],
+    name: str,
+    chip: Chip,
+    general: Callable[[Chip], Program],
+    meaning: Meaning | None,
 ) -> tuple[Program, str] | None:
     """The quicker program, or both in one, and a note; None where the graph has no known form.
 
-    `general` writes the general program for a chip; it may raise PlanError.
+    `general` writes the general program for a chip; it may raise PlanError. `meaning`: of the
+    graph, where rows are short and many.
     """
     mix = find_mix(space, outputs)
     small = "short axes of the captured sizes stay on chip"
@@ -42,7 +49,9 @@ def with_quicker(
     if alone is not None:
         quick = partial(_matrices, space, outputs, name)
         return _joined(quick, chip, general) or alone[0], small
-    found = _joined(partial(_tall, space, outputs, name, chip), chip, general, twice=True)
+    if meaning is None:
+        return None
+    found = _joined(partial(_short, meaning, name, chip), chip, general, twice=True)
     return None if found is None else (found, "rows are short as captured: many in a tile")
 
 
@@ -52,13 +61,13 @@ def _matrices(
     return write_matrices(space, outputs, name, room, taken, False)
 
 
-def _tall(
-    space: Space, outputs: Sequence[str], name: str, chip: Chip, room: int, taken: Collection[str]
+def _short(
+    meaning: Meaning, name: str, chip: Chip, room: int, taken: Collection[str]
 ) -> tuple[Program, str] | None:
     try:
-        return write_tall(space, outputs, name, _sized(chip, room), taken)
+        return write_short(meaning, name, _sized(chip, room), taken)
     except PlanError:
-        return None  # the general program says why
+        return None  # the general program serves it
 
 
 def _joined(

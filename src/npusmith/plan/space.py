@@ -192,9 +192,12 @@ def used_inputs(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
 
 
 def inputs_of(meaning: Meaning, read: Collection[str]) -> list[tuple[GraphInput, Dims]]:
-    """The inputs that are read, and those that an axis of an output has its size from."""
+    """The inputs that are read, and those that outputs and counts have sizes from."""
     held = {leaf for item, dims in meaning.inputs if item.name in read for leaf in atoms_of(dims)}
-    wanted = {leaf for out in meaning.outputs for leaf in atoms_of(out.dims)} - held
+    wanted = {leaf for out in meaning.outputs for leaf in atoms_of(out.dims)}
+    for value in reachable([out.value for out in meaning.outputs]):
+        wanted |= set(leaves(value.axes)) if value.op in ("reduce", "count", "index") else set()
+    wanted -= held
     return [
         (item, dims)
         for item, dims in meaning.inputs
@@ -400,7 +403,7 @@ class Rewriter:
         if value.op == "count" and not axes:
             return dag.const(max(1 - value.number, 0))
         if value.op == "mul":
-            return product_of(self.space, args[0], args[1], value)
+            return product_of(self.space, args[0], args[1], value, self._alike)
         if value.op == "select":
             return self._select(args[0], args[1], args[2])
         if value.op in ("floordiv", "mod"):
@@ -414,6 +417,9 @@ class Rewriter:
             value.op, *args, number=value.number, text=value.text, axes=axes, dtype=value.dtype,
             kind=value.kind,
         )  # fmt: skip
+
+    def _alike(self, one: Value, two: Value) -> bool:
+        return self.space.wide(one) == self.space.wide(two)
 
     def _reduce(self, value: Value, operand: Value, axes: tuple[int, ...]) -> Value:
         """Leave out axes that the operand does not differ along."""
@@ -457,11 +463,16 @@ class Rewriter:
         return dag.select(mask, yes, no)
 
 
-def product_of(space: Space, a: Value, b: Value, value: Value) -> Value:
-    """x * (1 / d) is x / d, where that is no more work: one rounding less."""
+def product_of(
+    space: Space, a: Value, b: Value, value: Value, alike: Callable[[Value, Value], bool]
+) -> Value:
+    """x * (1 / d) is x / d, where that is no more work: one rounding less.
+
+    `alike`: whether two values have as many elements.
+    """
     for x, inverse in ((a, b), (b, a)):
         if inverse.op == "div" and inverse.args[0].op == "const" and inverse.args[0].number == 1:
             under = inverse.args[1]
-            if under.op != "const" and space.wide(under) == space.wide(x):
+            if under.op != "const" and alike(under, x):
                 return space.dag.div(x, under)
     return space.dag.make("mul", a, b, kind=value.kind)

@@ -185,7 +185,7 @@ def reserve(w: Writer, path: Path, target: Target) -> None:
     """Let a value that is computed here be computed in the buffer that is stored."""
     value = target.output.value
     plain = target.output.dtype is dtype_of(value)
-    computed = value.op not in ("load", "reduce", "const", "count", "index")
+    computed = value.op not in ("load", "fetch", "reduce", "const", "count", "index")
     here = path[-1]
     if not plain or not computed or w.find(path, value) or value in w.stored:
         return

@@ -7,6 +7,7 @@ laid out along all of them by a gather.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from npusmith.ir.nodes import Expr
@@ -17,6 +18,7 @@ from npusmith.plan.index_vectors import offsets, pick
 from npusmith.plan.lane_space import Domain, Lanes
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import ZERO
+from npusmith.plan.tile_folds import repeat, repeats, reserve, spread, spreads
 
 
 @dataclass(slots=True)
@@ -46,16 +48,26 @@ class Broadcaster:
                 operand = self.value(value.args[0])
                 index = tuple(self._index(expr) for expr in value.index)
                 return dag.make("taken", operand, kind=value.kind, index=index, axes=value.axes)
+            case "fold":
+                operand = self.value(value.args[0])
+                operand = self.along(operand, self._joined([operand], value.parts))
+                reserve(self.w, self.w.domain(operand), value.parts)
+                return dag.make(
+                    "fold", operand, text=value.text, parts=value.parts, axes=value.axes
+                )
             case "reduce":
                 operand = self.along(self.value(value.args[0]), self.w.frame)
                 return dag.reduce(value.text, operand, value.axes)
         args = [self.value(arg) for arg in value.args]
-        wanted = tuple(sorted({lane for arg in args for lane in self.w.domain(arg)}))
-        args = [self.along(arg, wanted) for arg in args]
+        args = [self.along(arg, self._joined(args)) for arg in args]
         return dag.make(
             value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
             kind=value.kind, mode=value.mode,
         )  # fmt: skip
+
+    def _joined(self, args: Sequence[Value], lanes: Domain = ()) -> Domain:
+        """Along what these run together."""
+        return tuple(sorted({*lanes, *(lane for arg in args for lane in self.w.domain(arg))}))
 
     def _index(self, expr: Expr) -> Expr:
         """The same, its elements of index tensors rewritten."""
@@ -82,6 +94,10 @@ class Broadcaster:
             return dag.compare("gt", truth, dag.const(0.5))
         if not own:
             return value
+        if value.kind is Kind.FLOAT and spreads(w, own, domain):
+            reserve(w, domain, domain[len(own) :])
+        elif value.kind is not Kind.LONG and repeats(w, own, domain):
+            reserve(w, domain, own)
         return dag.make("broadcast", value, kind=value.kind, parts=domain)
 
 
@@ -90,6 +106,12 @@ def broadcast(w: Lanes, path: Path, value: Value) -> None:
     (operand,) = value.args
     own = w.domain(operand)
     result = w.stored.pop(value, None) or w.like(value)
+    path[-1].buffers[value] = result
+    if value.kind is Kind.FLOAT and spreads(w, own, value.parts):
+        spread(w, path, value, result)
+        return
+    if value.kind is not Kind.LONG and repeats(w, own, value.parts):
+        repeat(w, path, value, result)
+        return
     table = offsets(w, path, [(lane, w.depth(lane, own)) for lane in own])
     pick(w, path, value.kind, (result, w.held(path, operand), table), ZERO)
-    path[-1].buffers[value] = result

@@ -60,7 +60,7 @@ from npusmith.plan.lane_reads import (
     room_of,
     widened,
 )
-from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes
+from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import (
     ONE,
@@ -81,18 +81,9 @@ _COPIES = 2  # of one input that are held at the same time
 _BANDS = 64  # more bands are slower than element by element
 
 
-def together(w: Lanes, root: Value) -> None:
+def together(w: Lanes, roots: Sequence[Value]) -> None:
     """Note which reads share a copy."""
-    seen: set[Value] = set()
-    stack = [root]
-    while stack:
-        value = stack.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        stack += value.args
-        for expr in value.index:
-            stack += [w.elements[int(n[1:])] for n in names(expr) if n.startswith(ELEMENT)]
+    for value in dependencies(roots, w.elements):
         if value.op == "fetch" and _elements(w, value.index[0]):
             found = w.together.setdefault(_key(w, value), [])
             if value not in found:

@@ -34,6 +34,7 @@ from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
+from npusmith.plan.tile_folds import LONGEST
 from npusmith.plan.versions import versioned
 from npusmith.plan.windows import find_pooling
 from npusmith.plan.writer import Writer
@@ -45,6 +46,7 @@ _MOVED = ("plan-data-movement", "plan-transpose", "plan-repeated-axis", "plan-re
 
 
 _ROW = 512  # elements of a row of slices: shorter ones are copied first, and packed into tiles
+_MANY = 8  # rows of every core at least that are worth being many in a tile
 _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one by one
 
 
@@ -186,7 +188,7 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
     many_rows = Structure.INDEX_MAPS, _optional(lanes)  # too many buffers: loops need fewer
     if short and tiny:
         yield many_rows
-    yield Structure.SHORT_AXES, partial(_short_axes, space, name, chip)
+    yield Structure.SHORT_AXES, partial(_short_axes, meaning, space, name, chip)
     if short and not tiny:
         yield many_rows
     yield Structure.LOOPS, partial(_loops, space, name, chip, d)
@@ -237,7 +239,7 @@ def _optional(write: Callable[[], T]) -> Callable[[], T | None]:
     return written
 
 
-def _short_axes(space: Space, name: str, chip: Chip) -> Plan | None:
+def _short_axes(meaning: Meaning, space: Space, name: str, chip: Chip) -> Plan | None:
     w = Writer(space, Sizes(space), chip)
     targets = _name_tensors(w)
     outputs = [target.name for target in targets]
@@ -245,7 +247,8 @@ def _short_axes(space: Space, name: str, chip: Chip) -> Plan | None:
     def general(chip: Chip) -> Program:
         return _loops(space, name, chip, Decisions()).program
 
-    quick = with_quicker(space, outputs, name, chip, general)
+    few = meaning if _folds_short_rows(w) else None
+    quick = with_quicker(space, outputs, name, chip, general, few)
     return quick and Plan(quick[0], _spec(space, targets, name), (*space.notes, quick[1]))
 
 
@@ -267,6 +270,21 @@ def _broadcast(w: Writer) -> bool:
     values = reachable([out.value for out in space.outputs])
     pointwise = not any(value.op in ("reduce", "running") for value in values)
     return pointwise and len(space.groups) > 1 and len({space.axes(v) for v in values}) > 1
+
+
+def _folds_short_rows(w: Writer) -> bool:
+    """Whether reductions go along few elements of many."""
+    space = w.space
+    values = reachable([out.value for out in space.outputs])
+    folds = [value for value in values if value.op == "reduce"]
+    if not folds or w.row_size > INNER[0] or any(value.op == "running" for value in values):
+        return False
+    of_rows = [fold for fold in folds if space.axes(fold)]  # others are numbers of everything
+    return bool(of_rows) and all(
+        0 < w.extent(frozenset(fold.axes)) <= LONGEST
+        and w.extent(space.axes(fold)) >= _MANY * w.chip.vector_cores
+        for fold in of_rows
+    )
 
 
 # ------------------------------------------------------------------------------------------- names
