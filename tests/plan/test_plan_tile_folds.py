@@ -26,7 +26,7 @@ def _outputs(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def _centred(x: Tensor) -> Tensor:
-    return (x - x.mean()) / (x.var() + 1e-5).sqrt() + x.sum(-1, keepdim=True)
+    return (x - x.mean()) / (x.var() + 1e-5).sqrt() + x.mean(-1, keepdim=True)
 
 
 # what is computed, and the shapes of its operands: as captured, then others
