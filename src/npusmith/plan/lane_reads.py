@@ -69,6 +69,7 @@ from npusmith.plan.scalars import (
 from npusmith.plan.writer import dtype_of, op
 
 STAGE = 2  # tiles that a copy may bring for one
+_NEAR = 64  # elements that reads are apart which share a copy
 _WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
 
 
@@ -249,11 +250,13 @@ def _by_table(
         step.expr() if sign != {False} else (constant(0) - step).expr()
         for step, sign in zip(by, signs, strict=True)
     ]
-    far = _far_apart(w, sizes)
+    near = _near(w, value)
+    extra = near.extra if near else 0
+    far = _far_apart(w, sizes, extra)
     if any(signs[at] == {False} for at in far):
         return _by_places(w, path, value, result)
     raw_dtype = buffer_dtype(value.dtype)  # type: ignore[arg-type]
-    row = _reach(extents, sizes, far)
+    row = plus(_reach(extents, sizes, far), Const(0 if far else extra))
     local, room = list(sizes), row
     most = [w.height if lane == 0 else w.size(lane) for lane in w.now]
     types = [raw_dtype, *(dtype for dtype, _ in widening(value))]
@@ -270,7 +273,7 @@ def _by_table(
         room = times(local[far[-1]], product(extents[at] for at in far))
         spare: Expr = block
     else:
-        copies_, spare = ONE, ZERO
+        copies_, spare = ONE, Const(extra)
     if w.now[0] == 0 and 0 in far:
         w.limits.append(quotient(room_of(w), largest(times(local[far[-1]], copies_), ONE)))
     elif w.now[0] == 0 and by[0].terms:
@@ -282,6 +285,14 @@ def _by_table(
         minus(ZERO, size) if below else size for size, below in zip(local, negative, strict=True)
     ]
     table = offsets(w, path, list(zip(w.now, local, strict=True)))
+    shift: Expr = ZERO
+    if any(negative):  # where lane 0 stands on chip
+        for size, extent, below in zip(sizes, extents, negative, strict=True):
+            shift = plus(shift, times(minus(extent, ONE), size)) if below else shift
+    if near and not far:
+        held = _held_near(w, path[:-1], value, near, minus(low, Const(near.at)), row)
+        pick(w, path, value.kind, (result, held, table), simple(plus(shift, Const(near.at))))
+        return Binary(BinOp.LE, row, room_of(w))
     raw = tile_buffer(w, raw_dtype, Part.LOADED, STAGE, hint=w.tensors[value.text])
     rows = [Row(f"copy{at}", extents[at], copied[at], local[at]) for at in far]
     loops, together = list(rows), None
@@ -297,16 +308,57 @@ def _by_table(
     else:
         load = Load(*where, row, extents[together], sizes[together])
     path[-1].items.append(_each_row(loops, load, StageKind.COPY_IN))
-    shift: Expr = ZERO
-    if any(negative):  # where lane 0 stands on chip
-        for size, extent, below in zip(sizes, extents, negative, strict=True):
-            shift = plus(shift, times(minus(extent, ONE), size)) if below else shift
     count = row if far else room
     take(w, path, value, raw, result, table, simple(shift), count, rows)
     fits: Expr = Binary(BinOp.LE, room, room_of(w))
     for at in far:
         fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
     return fits
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Reads of one input that are a few elements apart, at the same steps: they share a copy."""
+
+    key: tuple[object, ...]
+    at: int  # elements from the first of them to this one
+    extra: int  # ... to the last
+
+
+def near_key(w: Lanes, value: Value) -> tuple[tuple[object, ...], int] | None:
+    """What reads that are a few elements apart have in common, and where this one is."""
+    if value.op != "fetch" or not w.space.wide(value):
+        return None
+    with w.along(value):
+        found = affine(w, value.index[0])
+        if found is None or dense(w, value.index[0]):
+            return None
+    base = poly(found[0])
+    at = sum(number for factors, number in base.terms if not factors)
+    steps_ = tuple(step.expr() for step in found[1])
+    rest = (base - constant(at)).expr()
+    return (value.text, value.axes, w.domain(value), steps_, rest), at
+
+
+def _near(w: Lanes, value: Value) -> Near | None:
+    found = near_key(w, value)
+    places = w.near.get(found[0], set()) if found else set()
+    if found is None or len(places) < 2 or max(places) - min(places) > _NEAR:
+        return None
+    return Near(found[0], found[1] - min(places), max(places) - min(places))
+
+
+def _held_near(w: Lanes, path: Path, value: Value, near: Near, low: Expr, row: Expr) -> str:
+    """The copy that such reads share, as it is computed with; as far as it fits."""
+    copies = path[-1].copies
+    if near.key not in copies:
+        assert value.dtype is not None
+        count, tensor = least(row, room_of(w)), w.tensors[value.text]
+        raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=tensor)
+        path[-1].items.append(Load(View(raw), span_of(w, path, value, low), count))
+        long = value.kind is Kind.LONG
+        copies[near.key] = raw if long else widened(w, path, raw, value, count, True, STAGE)
+    return str(copies[near.key])
 
 
 def _reach(extents: Sequence[Expr], sizes: Sequence[Expr], far: Sequence[int]) -> Expr:
@@ -318,11 +370,11 @@ def _reach(extents: Sequence[Expr], sizes: Sequence[Expr], far: Sequence[int]) -
     return simple(row)
 
 
-def _far_apart(w: Lanes, sizes: Sequence[Expr]) -> list[int]:
+def _far_apart(w: Lanes, sizes: Sequence[Expr], extra: int) -> list[int]:
     """The axes whose indices lie so far apart, as captured, that each is worth a copy."""
     counts = [1 if lane == 0 else w.captured((lane,)) for lane in w.now]  # any tile has as many
     steps_ = [captured(w, size) for size in sizes]
-    far, reach = [], 1
+    far, reach = [], 1 + extra
     for at in sorted(range(len(sizes)), key=lambda at: steps_[at]):
         if steps_[at] >= _WIDE_STEP * reach:
             far.append(at)

@@ -124,6 +124,7 @@ class Lanes(Writer):
     widest: int = 1  # elements along the longest domain for each index of the axis that is cut
     numbers: dict[Value, Value] = field(default_factory=dict)  # of all elements: known by now
     together: dict[Any, list[Value]] = field(default_factory=dict)  # reads that share a copy
+    near: dict[object, set[int]] = field(default_factory=dict)  # places of reads that share one
     now: Domain = ()  # what is being computed runs along these
 
     # ---- axes of a tile

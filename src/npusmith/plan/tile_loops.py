@@ -105,7 +105,7 @@ def index_tensors(w: Lanes, roots: Sequence[Value]) -> list[Value]:
 
 def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tiling) -> list[Value]:
     """Values over the axes of a tile."""
-    w.tiling, w.done, w.domains, w.kept, w.together = tiling, {}, {}, {}, {}
+    w.tiling, w.done, w.domains, w.kept, w.together, w.near = tiling, {}, {}, {}, {}, {}
     inside = row[len(row) - len(tiling.inner) :]
     rows = () if w.part else padded(w, roots, inside)
     w.padded = [rows] if rows and not even(w, rows) else []

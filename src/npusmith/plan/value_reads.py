@@ -56,6 +56,7 @@ from npusmith.plan.lane_reads import (
     captured,
     each,
     ends,
+    near_key,
     one_by_one,
     room_of,
     widened,
@@ -88,6 +89,8 @@ def together(w: Lanes, roots: Sequence[Value]) -> None:
             found = w.together.setdefault(_key(w, value), [])
             if value not in found:
                 found.append(value)
+        elif (near := near_key(w, value)) is not None:
+            w.near.setdefault(near[0], set()).add(near[1])
     counts = Counter(key.text for key in w.together)
     w.together = {key: found for key, found in w.together.items() if counts[key.text] <= _COPIES}
 
