@@ -53,7 +53,6 @@ from npusmith.plan.index_vectors import (
 from npusmith.plan.lane_space import LANE, Lanes
 from npusmith.plan.padded_rows import load_rows, long_rows
 from npusmith.plan.reader import ELEMENT
-from npusmith.plan.scalar_unit import copy
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -66,21 +65,12 @@ from npusmith.plan.scalars import (
     remainder,
     times,
 )
+from npusmith.plan.widening import Row, each_row, onto_of, widened
 from npusmith.plan.writer import dtype_of, op
 
 STAGE = 2  # tiles that a copy may bring for one
 _NEAR = 64  # elements that reads are apart which share a copy
 _WIDE_STEP = 4  # from so many times the elements of a row on, rows are copied apart
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Of what is copied in several: the variable of a loop over copies, and its turns."""
-
-    name: str
-    turns: Expr
-    copied: Expr  # elements from one copy to the next, as they come
-    widened: Expr  # ... in buffers of other types
 
 
 def fetch(w: Lanes, path: Path, value: Value) -> None:
@@ -159,50 +149,6 @@ def dense(w: Lanes, expr: Expr) -> bool:
     wanted = [poly(w.depth(lane)) for lane in w.now]
     alone = [w.size(lane) == ONE for lane in w.now]
     return all(one or step == want for one, step, want in zip(alone, found[1], wanted, strict=True))
-
-
-def widened(
-    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, tiles: int = 0,
-    into: str = "", rows: Sequence[Row] = (),
-) -> str:  # fmt: skip
-    """What is computed with; `into`: the buffer that it has to end in; `rows`: as it was copied."""
-    found = widening(value)
-    here = _onto(rows, False)
-    for i, (dtype, mode) in enumerate(found):
-        last = i == len(found) - 1
-        if last and into:
-            wider = into
-        elif wide:
-            wider = tile_buffer(w, dtype, tiles=tiles)
-        else:
-            wider = w.temp(dtype, False)
-        onto = _onto(rows, True)
-        cast: Stmt = op("cast", (View(wider, onto), View(raw, here)), (), count, mode)
-        path[-1].items.append(_each_row(rows, cast, StageKind.COMPUTE))
-        raw, here = wider, onto
-    if into and not found and value.kind is Kind.LONG:
-        copy(w, path, into, raw, count)
-        return into
-    if into and not found:
-        one: Expr = Const(1) if value.kind is Kind.INT else Const(1.0)
-        path[-1].items.append(op("muls", (into, raw), (one,), count))
-        return into
-    return raw
-
-
-def _onto(rows: Sequence[Row], widened: bool) -> Expr:
-    """Where on chip the row stands that the loops over rows are at."""
-    onto: Expr = ZERO
-    for row in rows:
-        onto = plus(onto, times(Name(row.name), row.widened if widened else row.copied))
-    return onto
-
-
-def _each_row(rows: Sequence[Row], stmt: Stmt, kind: StageKind) -> Stmt:
-    """A statement for every row of what is copied in several."""
-    for row in reversed(rows):
-        stmt = For(row.name, ZERO, row.turns, ONE, (stmt,))
-    return Stage(kind, (stmt,)) if rows else stmt
 
 
 def _gathered(w: Lanes, path: Path, value: Value) -> str:
@@ -302,12 +248,12 @@ def _by_table(
     for at in far:
         if at != together:
             low = plus(low, times(Name(f"copy{at}"), sizes[at]))
-    where = View(raw, _onto(loops, False)), span_of(w, path, value, low)
+    where = View(raw, onto_of(loops, False)), span_of(w, path, value, low)
     if together is None:
         load = Load(*where, row)
     else:
         load = Load(*where, row, extents[together], sizes[together])
-    path[-1].items.append(_each_row(loops, load, StageKind.COPY_IN))
+    path[-1].items.append(each_row(loops, load, StageKind.COPY_IN))
     count = row if far else room
     take(w, path, value, raw, result, table, simple(shift), count, rows)
     fits: Expr = Binary(BinOp.LE, room, room_of(w))

@@ -59,7 +59,6 @@ from npusmith.plan.lane_reads import (
     near_key,
     one_by_one,
     room_of,
-    widened,
 )
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT
@@ -76,6 +75,7 @@ from npusmith.plan.scalars import (
     times,
 )
 from npusmith.plan.sinks import folded
+from npusmith.plan.widening import widened
 from npusmith.plan.writer import op
 
 _COPIES = 2  # of one input that are held at the same time
