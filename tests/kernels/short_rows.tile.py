@@ -20,7 +20,7 @@ def short_rows(x: input(float32), y: output(float32), rows: int, cols: int, heig
     xt = ub(TILE, float32)
     yt = ub(TILE, float32)
     wide = ub(TILE, float32)
-    t = ub(16 * LINES, float32)
+    t = ub(TILE, float32)
     top = ub(LINES, float32)
     low = ub(LINES, float32)
     total = ub(LINES, float32)

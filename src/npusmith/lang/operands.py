@@ -20,6 +20,7 @@ from npusmith.target.intrinsics import (
     Intrinsic,
     Operand,
 )
+from npusmith.target.meaning import row_levels
 
 ATOMIC_DTYPES = (
     DType.FLOAT32,
@@ -110,10 +111,17 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType, cols: int =
 
 
 def _short_rows(row: Intrinsic, kind: Operand, rows: int, cols: int) -> int:
-    """Numbers come by the block; scratch holds 8 parts of each, twice where rows take two turns."""
+    """Numbers come by the block; scratch holds 8 parts of each, twice where rows take two turns.
+
+    In front of them it holds what rows of whole blocks are folded to.
+    """
     whole = -(-rows // 8) * 8
+    if kind is Operand.TMP and row.form is Form.FOLD_ROWS:
+        levels = row_levels(cols)
+        rest = levels[-1] if levels else cols
+        return rows * sum(levels) + whole * (16 if rest > 64 else 8)
     if kind is Operand.TMP:
-        return whole * (16 if row.form is Form.FOLD_ROWS and cols > 64 else 8)
+        return whole * 8
     numbers = (kind is Operand.DST) == (row.form is Form.FOLD_ROWS)
     return whole if numbers else rows * row_pitch(cols, DType.FLOAT32)
 

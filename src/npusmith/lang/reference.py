@@ -122,7 +122,11 @@ def _tmp(row: Intrinsic) -> str:
     if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
         numbers = "dst" if row.form is Form.FOLD_ROWS else "a"
         text = f"n rows of s elements; {numbers}: room for n rounded up to 8; tmp: 8 times that"
-        more = ", 16 times for s > 64" if row.form is Form.FOLD_ROWS else ""
+        more = (
+            ", 16 times for s > 64, s / 6 more for each row where 64 divides s > 64"
+            if row.form is Form.FOLD_ROWS
+            else ""
+        )
         return f"{text}{more}; apart"
     if row.form is Form.RUNNING:
         text = f"dst and tmp: n rounded up to {RUNNING_STEP} elements, tmp of a buffer of its own"

@@ -58,6 +58,7 @@ from npusmith.plan.writer import op
 FOLDS = ("sum", "max", "min")
 LONGEST = 1024  # elements of a row, as captured
 _LONG, _SHARE = 64, 4  # rows of so many elements need no more than this part of a tile beside
+_ROOMY = 1024  # elements of a tile of which that part has room for 8 rows
 _DOUBLINGS = 13  # that lay out as many rows as any tile has
 _ROW = 8  # elements of 32 bytes: rows begin at multiples of it
 
@@ -161,15 +162,20 @@ def spread(w: Lanes, path: Path, value: Value, result: str) -> None:
 
 
 def _spare(w: Lanes, rows: Domain, head: Domain) -> str:
-    """What row instructions need beside: 16 elements for a row, 8 where rows are short."""
+    """What row instructions need beside: 16 elements for a row, and a sixth of it."""
     with w.whole_tile():
         spare = tile_buffer(w, DType.FLOAT32)
-    if w.captured(rows) >= _LONG:
+    if w.alone and w.captured(rows) >= _LONG:
+        w.needs.append(Binary(BinOp.GE, TILE, Const(_ROOMY)))
         w.temps[spare] = replace(w.temps[spare], share=_SHARE)
         w.needs.append(Binary(BinOp.GE, product(w.size(lane) for lane in rows), Const(_LONG)))
         if 0 in head:
-            most = minus(quotient(TILE, Const(16 * _SHARE)), Const(_ROW))
-            w.limits.append(quotient(most, largest(w.area(head), ONE)))
+            cols = product(w.size(lane) for lane in rows)
+            more = quotient(largest(minus(cols, Const(_LONG)), ZERO), Const(5))
+            most = minus(quotient(TILE, Const(_SHARE)), Const(16 * _ROW))
+            w.limits.append(
+                quotient(most, largest(times(w.area(head), plus(more, Const(16))), ONE))
+            )
     return spare
 
 

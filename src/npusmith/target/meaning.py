@@ -333,13 +333,27 @@ def row_pitch(cols: int) -> int:
     return -(-cols // 8) * 8
 
 
+def row_levels(cols: int) -> list[int]:
+    """How long rows are after each fold of whole blocks, of all rows at once."""
+    found: list[int] = []
+    while cols > 64 and cols % 64 == 0:
+        cols //= 8
+        found.append(cols)
+    return found
+
+
 def _rows(a: Array, cols: int) -> Array:
     return a.reshape(-1, row_pitch(cols))[:, :cols]
 
 
 def sum_rows(a: Array, cols: int) -> Array:
-    """Block by block; block b of every 64 elements after the one before it; a tree over those 8."""
+    """Block by block; block b of every 64 elements after the one before it; a tree over those 8.
+
+    Rows of whole 64 elements are folded by blocks first, as long as they are.
+    """
     with np.errstate(all="ignore"):
+        for _ in row_levels(cols):
+            a, cols = _tree(a, 8), cols // 8
         rows = _rows(a, cols)
         padded = np.zeros((rows.shape[0], -(-cols // 64) * 64), a.dtype)
         padded[:, :cols] = rows
