@@ -25,6 +25,11 @@ def _outputs(x: Tensor) -> tuple[Tensor, ...]:
     return x.softmax(-1), x.sum((-1, -2)), x.amax(-2)
 
 
+def _nested(x: Tensor) -> Tensor:
+    far = (x - x.amax((1, 2), keepdim=True)).exp().sum(1, keepdim=True)
+    return (far / x.abs().sum(2, keepdim=True)).softmax(1)
+
+
 def _centred(x: Tensor) -> Tensor:
     return (x - x.mean()) / (x.var() + 1e-5).sqrt() + x.mean(-1, keepdim=True)
 
@@ -70,6 +75,15 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes]]] = {
     "the largest of everything": (
         lambda x: x.softmax(-1) / x.abs().max(), [((700, 40),), ((5, 8),)],
     ),
+    "rows of one axis and of two": (
+        lambda x: x.softmax(-1) * x.abs().mean((-1, -2), keepdim=True),
+        [((50, 7, 9),), ((5, 3, 8),), ((5, 1, 1),), ((2, 30, 90),)],
+    ),
+    "two axes, and each of them": (_nested, [((60, 5, 17),), ((6, 8, 16),), ((6, 1, 1),)]),
+    "a sum of rows that are longer than a tile": (
+        lambda x: (x.permute(2, 0, 1).softmax(0) * x.permute(2, 0, 1)).sum(),
+        [((50, 7, 9),), ((5, 3, 8),)],
+    ),
     "a mean of distances": (
         lambda a, p, n: F.triplet_margin_loss(a, p, n),
         [((700, 33),) * 3, ((5, 33),) * 3, ((9, 700),) * 3],
@@ -92,6 +106,17 @@ def test_rows_of_halves(cols: int, dtype: torch.dtype) -> None:
     made = plan(lambda x: x.softmax(-1), x)
     agrees(made, lambda x: x.softmax(-1), x)
     agrees(made, lambda x: x.softmax(-1), normal(5, cols + 3, dtype=dtype))
+
+
+def test_tiles_that_many_buffers_share_have_room_beside_long_rows() -> None:
+    def model(x: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+        return (x * i).softmax(-1) * i, i + 1
+
+    for shape in [(300, 101), (30, 99)]:
+        given = normal(*shape) / 10, torch.arange(shape[0] * shape[1]).view(shape) % 9
+        if shape == (300, 101):
+            made = plan(model, *given)
+        agrees(made, model, *given)
 
 
 def test_several_numbers_are_made_in_one_pass() -> None:

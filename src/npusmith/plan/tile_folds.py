@@ -169,13 +169,13 @@ def _spare(w: Lanes, rows: Domain, head: Domain) -> str:
         w.needs.append(Binary(BinOp.GE, TILE, Const(_ROOMY)))
         w.temps[spare] = replace(w.temps[spare], share=_SHARE)
         w.needs.append(Binary(BinOp.GE, product(w.size(lane) for lane in rows), Const(_LONG)))
+        cols = product(w.size(lane) for lane in rows)
+        more = quotient(largest(minus(cols, Const(_LONG)), ZERO), Const(5))
+        most = minus(quotient(TILE, Const(_SHARE)), Const(16 * _ROW))
+        each = times(w.area(head), plus(more, Const(16)))
+        w.needs.append(Binary(BinOp.LE, each, most))
         if 0 in head:
-            cols = product(w.size(lane) for lane in rows)
-            more = quotient(largest(minus(cols, Const(_LONG)), ZERO), Const(5))
-            most = minus(quotient(TILE, Const(_SHARE)), Const(16 * _ROW))
-            w.limits.append(
-                quotient(most, largest(times(w.area(head), plus(more, Const(16))), ONE))
-            )
+            w.limits.append(quotient(most, largest(each, ONE)))
     return spare
 
 
@@ -275,6 +275,7 @@ def _sum(w: Lanes, root: Block, one: str, two: str) -> str:
 
 
 def _together(w: Lanes, lanes: Domain, lane: int, domain: Domain) -> bool:
-    """Whether an axis stands right inside the one before it in both orders."""
-    before = lanes[lanes.index(lane) - 1]
-    return domain.index(lane) == domain.index(before) + 1
+    """Whether an axis stands right inside the one before it in both orders, unpadded."""
+    before, rows = lanes[lanes.index(lane) - 1], w.tail(domain)
+    padded = lane in rows and before not in rows
+    return not padded and domain.index(lane) == domain.index(before) + 1

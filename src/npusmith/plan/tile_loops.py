@@ -136,6 +136,8 @@ def over_tiles(
     if whole:
         made = [broadcaster.along(value, w.frame) for value in made]
     together(w, made)
+    if w.padded or w.alone:
+        w.needs.append(Binary(BinOp.LE, w.area(w.frame), TILE))
     inner = w.sizes.define(f"inner{mark}", product(axis.size for axis in tiling.inner))
     body = Block(frozenset({0, 1, w.block}), {0: ZERO})
     before = Block(frozenset({0}), {0: ZERO})
