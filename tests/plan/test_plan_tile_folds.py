@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, plan
+from modules import agrees, capture, plan
 
 from npusmith.ir.text import show
+from npusmith.plan import write
+from npusmith.target.chips import find_chip
 
 Tensor = torch.Tensor
 Shapes = tuple[tuple[int, ...], ...]
@@ -32,6 +34,11 @@ def _nested(x: Tensor) -> Tensor:
 
 def _centred(x: Tensor) -> Tensor:
     return (x - x.mean()) / (x.var() + 1e-5).sqrt() + x.mean(-1, keepdim=True)
+
+
+def _added(x: Tensor, r: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    y = x + r
+    return y * torch.rsqrt(y.square().mean(-1, keepdim=True) + 1e-6) * w, y
 
 
 # what is computed, and the shapes of its operands: as captured, then others
@@ -62,6 +69,20 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes]]] = {
         lambda x: F.group_norm(x, 4), [((16, 64, 7, 7),), ((3, 8, 5, 5),)],
     ),
     "several outputs": (_outputs, [((160, 5, 9),), ((3, 50, 9),)]),
+    "outputs of one loop": (
+        _added,
+        [((600, 17), (600, 17), (17,)), ((5, 24), (5, 24), (24,)), ((5, 3000), (5, 3000), (3000,))],
+    ),
+    "outputs that are other outputs, or inputs": (
+        lambda x: (x.softmax(-1), x.softmax(-1) * 2, x + 1, x), [((600, 17),), ((5, 9),)],
+    ),
+    "outputs of other orders": (
+        lambda x: (x.softmax(-1), x.softmax(1).permute(0, 2, 1), x.sum(1)),
+        [((200, 5, 9),), ((5, 9, 3),)],
+    ),
+    "places and values": (
+        lambda x: (x.argmax(-1), x.amax(-1), x.argmin(-1)), [((600, 17),), ((5, 9),)],
+    ),
     "rows of slices": (lambda x: x[:, 1:].softmax(-1), [((700, 17),), ((40, 9),)]),
     "rows of rows": (
         lambda x: x.softmax(-1).amax(-2), [((100, 6, 7),), ((9, 20, 30),), ((3, 1, 1),)],
@@ -128,6 +149,13 @@ def test_several_numbers_are_made_in_one_pass() -> None:
     assert quick.count("for piece_from in") == 1
     agrees(made, F.cross_entropy, x, classes)
     agrees(made, F.cross_entropy, normal(50, 9), torch.arange(50) % 9)
+
+
+def test_a_sum_that_is_stored_and_its_norm_read_their_inputs_once() -> None:
+    given = normal(600, 64), normal(600, 64), normal(64)
+    text = show(write(capture(_added, *given), "op_custom", find_chip("910B2")).program)
+    quick = text.partition('"all other shapes"')[0]
+    assert quick.count("for piece in") == 1
 
 
 def test_names_of_host_variables_are_no_names_of_tensors() -> None:

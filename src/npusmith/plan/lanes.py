@@ -12,6 +12,7 @@ Reductions over few elements are loops inside a tile.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -112,17 +113,30 @@ def write_short(
 ) -> tuple[Program, str] | None:
     """The program for rows that are short, and the host variable that is 1 where they are.
 
-    None where a tile has room for few rows. Raises PlanError for what it cannot hold.
+    Outputs that run along the same axes are made in one loop, where a tile has room for them all.
+    None where it has room for few rows. Raises PlanError for what it cannot hold.
     """
+    together = None
+    if len(meaning.outputs) > 1:
+        with contextlib.suppress(PlanError):
+            together = _short(meaning, name, chip, taken, True)
+    return together or _short(meaning, name, chip, taken, False)
+
+
+def _short(
+    meaning: Meaning, name: str, chip: Chip, taken: Collection[str], together: bool
+) -> tuple[Program, str] | None:
     w, targets = _prepare(meaning, chip)
     w.most, w.alone, w.sizes.taken = INNER[0], True, frozenset(taken)
     root = Block()
     fits = write_numbers(w, root, [target.output.value for target in targets])
+    loops: dict[object, list[Target]] = {}
     for number, target in enumerate(targets):
-        mark = f"_{number}"
-        row = w.rows[number]
-        most = w.most // longest([target.output.value], row)
-        _write_tiles(w, root, target, row, cut(w, row, most), mark)
+        loops.setdefault(w.rows[number] if together else number, []).append(target)
+    for number, same in enumerate(loops.values()):
+        mark, row = f"_{number}", w.rows[targets.index(same[0])]
+        most = w.most // longest([target.output.value for target in same], row)
+        _write_tiles(w, root, same, row, cut(w, row, most), mark)
         fits += [Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most)), *w.needs]
     packed = _packed(w, root, targets, taken)
     fit = Choice(_all(fits), ONE, ZERO)
@@ -240,7 +254,7 @@ def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
     if not apart or not _in_rows(w, target, row, tiling):
         tiling, most, w.room = cut(w, row, w.most, apart), w.most, TILE
     short, long = Block(), Block()
-    _write_tiles(w, short, target, row, tiling, mark)
+    _write_tiles(w, short, [target], row, tiling, mark)
     w.room = TILE
     if not tiling.inner and not w.needs:
         root.items += short.items
@@ -249,7 +263,7 @@ def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
     fits = _all([Binary(BinOp.LE, Name(f"inner{mark}"), Const(most)), *w.needs])
     long.items.append(Note("a tile is a part of one row"))
     w.part = True
-    _write_tiles(w, long, target, row, cut(w, row, 0, apart), f"{mark}x")
+    _write_tiles(w, long, [target], row, cut(w, row, 0, apart), f"{mark}x")
     w.part = False
     root.items.append(choice(fits, short, long))
     return True
@@ -264,21 +278,23 @@ def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> b
 
 
 def _write_tiles(
-    w: Lanes, root: Block, target: Target, row: Sequence[Atom], tiling: Tiling, mark: str
+    w: Lanes, root: Block, targets: Sequence[Target], row: Sequence[Atom], tiling: Tiling, mark: str
 ) -> None:
-    """An output, tile by tile."""
+    """Outputs along the same axes, tile by tile."""
 
     def store(path: Path, values: Sequence[Value]) -> None:
-        done = replace(target, output=replace(target.output, value=values[0], groups=(0,)))
-        _store(w, path, done, offset_of(tiling))
+        for target, value in zip(targets, values, strict=True):
+            done = replace(target, output=replace(target.output, value=value, groups=(0,)))
+            _store(w, path, done, offset_of(tiling), len(targets) == 1)
 
-    over_tiles(w, root, [target.output.value], row, tiling, mark, store)
+    over_tiles(w, root, [target.output.value for target in targets], row, tiling, mark, store)
 
 
 # ------------------------------------------------------------------------------------------ storing
 
 
-def _store(w: Lanes, path: Path, target: Target, start: Expr) -> None:
+def _store(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> None:
+    """`alone`: no other output reads its buffer, so that it may be computed where it is stored."""
     value, output = target.output.value, target.output
     body = path[-1]
     plain = value.op == "fetch" and value.dtype is output.dtype
@@ -304,7 +320,8 @@ def _store(w: Lanes, path: Path, target: Target, start: Expr) -> None:
             return
     rows = w.tail(w.frame) if w.space.wide(value) else ()
     if not rows:
-        reserve_output(w, path, target)
+        if alone:
+            reserve_output(w, path, target)
         ensure(w, path, [value])
         buffer = stored(w, path, target, True)
         body.items.append(Store(Span(target.name, start), View(buffer), count))
