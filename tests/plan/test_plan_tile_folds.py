@@ -105,6 +105,18 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes]]] = {
         lambda x: (x.permute(2, 0, 1).softmax(0) * x.permute(2, 0, 1)).sum(),
         [((50, 7, 9),), ((5, 3, 8),)],
     ),
+    "a number of all of another input": (
+        lambda x, c: (x.flip(1) * c.amax(), c.flip(0) * c.softmax(-1).sum()),
+        [((70, 9), (3, 5)), ((7, 16), (4, 8)), ((7, 16), (1, 1)), ((7, 16), (40, 80))],
+    ),
+    "a sum of what loops reduce": (
+        lambda x, c: x.flip(1) + c.softmax(-1).sum(0)[0],
+        [((70, 9), (3, 5)), ((7, 16), (4, 8)), ((7, 16), (40, 80))],
+    ),
+    "a largest number and a permuted output": (
+        lambda x, c: (x.transpose(0, 1) * x.amax(), c * (0.5 + c.amax())),
+        [((70, 7, 8), (1, 1, 8)), ((9, 5, 6), (1, 1, 6))],
+    ),
     "a mean of distances": (
         lambda a, p, n: F.triplet_margin_loss(a, p, n),
         [((700, 33),) * 3, ((5, 33),) * 3, ((9, 700),) * 3],

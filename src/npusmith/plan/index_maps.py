@@ -18,7 +18,7 @@ from npusmith.plan.index import (
     replaced,
     simple,
 )
-from npusmith.plan.lane_space import LANE, LOOP, Axis, Lanes
+from npusmith.plan.lane_space import LANE, LOOP, SHARED, Axis, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE, refusal
 from npusmith.plan.scalars import (
     ONE,
@@ -338,14 +338,23 @@ class Resolver:
         rows = tuple(sorted(int(lane.id[1:]) for lane in lanes if isinstance(lane, Name)))
         if operand.kind is Kind.MASK:
             operand = dag.truth(operand)
-        if operand.op == "const":
+        if not w.domain(operand) or self._loops_of_kept(operand):
             return None
         groups = w.space.axes(operand)
         if set(w.domain(operand)) <= set(rows):
             groups -= {0}
-        found = dag.make("fold", operand, text=value.text, parts=rows, axes=tuple(sorted(groups)))
+        axes = tuple(sorted(groups)) or (SHARED,)
+        found = dag.make("fold", operand, text=value.text, parts=rows, axes=axes)
         absent = [leaf for leaf in leaves(value.axes) if leaf not in free]
         return self._repeated(value, found, absent)
+
+    def _loops_of_kept(self, operand: Value) -> bool:
+        """Whether a loop reduces what runs along more axes than an output: it leaves these only."""
+        w = self.w
+        reduced = [
+            item.args[0] for item in dependencies([operand], w.elements) if item.op == "reduce"
+        ]
+        return any(not set(w.domain(item)) <= set(w.frame) for item in reduced)
 
     def _inside(self, leaf: Atom, env: Env) -> bool:
         """Whether a tile holds everything along an axis."""

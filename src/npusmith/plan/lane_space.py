@@ -24,7 +24,8 @@ from npusmith.plan.space import Space, axes_of
 from npusmith.plan.writer import Writer, dtype_of, op
 
 OUTSIDE = "o_"  # first letters of names: index along an axis outside of the tile
-BLOCK, TURN = -2, 1  # groups: where along the cut axis a tile stands, and the tile
+# Groups: where along the cut axis a tile stands, what all tiles of an output share, and the tile.
+BLOCK, SHARED, TURN = -2, -1, 1
 LANE, LOOP = "~", "%"  # first letters of names: index along an axis of the tile, or of a loop
 
 

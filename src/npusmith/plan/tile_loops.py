@@ -25,6 +25,7 @@ from npusmith.plan.index_maps import Resolver
 from npusmith.plan.lane_space import (
     BLOCK,
     LANE,
+    SHARED,
     TURN,
     Axis,
     Lanes,
@@ -139,9 +140,9 @@ def over_tiles(
     if w.padded or w.alone:
         w.needs.append(Binary(BinOp.LE, w.area(w.frame), TILE))
     inner = w.sizes.define(f"inner{mark}", product(axis.size for axis in tiling.inner))
-    body = Block(frozenset({0, 1, w.block}), {0: ZERO})
-    before = Block(frozenset({0}), {0: ZERO})
-    block = Block(frozenset({0, w.block}), {0: ZERO})
+    body = Block(frozenset({0, SHARED, TURN, w.block}), {0: ZERO})
+    before = Block(frozenset({0, SHARED}), {0: ZERO})
+    block = Block(frozenset({0, SHARED, w.block}), {0: ZERO})
     around = (root, before) if w.block == TURN else (root, before, block)
     blocks = Name(f"blocks{mark}")
     if w.block == TURN:
