@@ -90,3 +90,14 @@ def test_long_rows_of_integers_are_refused() -> None:
 def test_a_sort_along_any_dimension_is_one_along_the_last() -> None:
     graph = capture(both(lambda x: x.sort(0)), R(3, 4))
     assert [node.op for node in graph.nodes][:2] == ["aten.permute.default", "aten.sort.stable"]
+
+
+def test_no_buffer_of_a_later_kernel_has_the_name_of_an_output() -> None:
+    """What an output is converted by on its way is no buffer of its name."""
+
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ordered = x.sort(-3)[0]
+        return torch.topk(ordered.to(torch.int32), 1, -3)[0].to(torch.uint8), ordered
+
+    x = torch.arange(60.0).reshape(3, 4, 5)
+    agrees(plan(model, x), model, x)

@@ -177,3 +177,14 @@ def test_names_of_host_variables_are_no_names_of_tensors() -> None:
 
     given = normal(700, 17), normal(17), normal(5)
     agrees(plan(Model(), *given), Model(), *given)
+
+
+def test_rows_that_no_tile_has_room_for_are_not_folded_in_one() -> None:
+    """All sizes are numbers: 63 rows for each index of the axis that is cut."""
+
+    def model(x: Tensor) -> Tensor:
+        x = F.interpolate(F.avg_pool2d(x, 1, 3, 0), size=(3, 1), mode="area")
+        return F.interpolate(F.adaptive_avg_pool2d(x, (1, 2)), size=(7, 9), mode="area")
+
+    x = normal(2, 6, 8, 7).half()
+    agrees(plan(model, x), model, x)

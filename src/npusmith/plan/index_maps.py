@@ -18,7 +18,7 @@ from npusmith.plan.index import (
     replaced,
     simple,
 )
-from npusmith.plan.lane_space import LANE, LOOP, SHARED, Axis, Lanes, dependencies
+from npusmith.plan.lane_space import LANE, LOOP, SHARED, SHORTEST, Axis, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE, refusal
 from npusmith.plan.scalars import (
     ONE,
@@ -338,7 +338,7 @@ class Resolver:
         rows = tuple(sorted(int(lane.id[1:]) for lane in lanes if isinstance(lane, Name)))
         if operand.kind is Kind.MASK:
             operand = dag.truth(operand)
-        if not w.domain(operand) or self._loops_of_kept(operand):
+        if not w.domain(operand) or self._loops_of_kept(operand) or self._too_long(operand):
             return None
         groups = w.space.axes(operand)
         if set(w.domain(operand)) <= set(rows):
@@ -347,6 +347,14 @@ class Resolver:
         found = dag.make("fold", operand, text=value.text, parts=rows, axes=axes)
         absent = [leaf for leaf in leaves(value.axes) if leaf not in free]
         return self._repeated(value, found, absent)
+
+    def _too_long(self, operand: Value) -> bool:
+        """Whether rows of sizes that are numbers have no room in the shortest tile."""
+        w = self.w
+        inner = [lane for lane in w.domain(operand) if lane]
+        numbers = all(isinstance(w.size(lane), Const) for lane in inner)
+        with w.among(w.domain(operand)):
+            return numbers and not w.alone and w.held_captured() > SHORTEST
 
     def _loops_of_kept(self, operand: Value) -> bool:
         """Whether a loop reduces what runs along more axes than an output: it leaves these only."""

@@ -58,7 +58,7 @@ class Tiling:
 Domain = tuple[int, ...]  # the axes of a tile that a value runs along, by their places in it
 _SHORT = 256  # elements of a row of which any tile has room for a few
 _FEW = 64  # elements that need no tile
-_SHORTEST = 256  # elements of the shortest tile
+SHORTEST = 256  # elements of the shortest tile
 _MOST_SHARE = 16  # of a tile
 
 
@@ -283,7 +283,7 @@ class Lanes(Writer):
         if self.tiling.cut.captured * held <= _FEW:
             ratio = _MOST_SHARE
         numbers = all(isinstance(self.size(lane), Const) for lane in inner)
-        ratio = min(ratio, (_SHORTEST if numbers else _SHORT * 4) // self._held())
+        ratio = min(ratio, (SHORTEST if numbers else _SHORT * 4) // self.held_captured())
         share = min(1 << max(ratio.bit_length() - 1, 0), _MOST_SHARE)
         if share > 1:
             room, own = quotient(TILE, Const(share)), self.area(self.now)
@@ -293,7 +293,7 @@ class Lanes(Writer):
                 self.needs.append(Binary(BinOp.LE, own, room))
         return share
 
-    def _held(self) -> int:
+    def held_captured(self) -> int:
         """Elements for each index of the axis that is cut, as captured, rows as they stand."""
         rows = self.tail(self.now)
         head = [lane for lane in self.now if lane and lane not in rows]

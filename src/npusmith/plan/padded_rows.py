@@ -55,7 +55,7 @@ def load_rows(w: Lanes, path: Path, value: Value, span: Span) -> str:
     rows = _rows(w, path)
     raw = _copied(w, value.dtype, Part.LOADED, w.tensors[value.text])
     path[-1].items.append(Load(View(raw), span, cols, rows, cols))
-    own = w.temp(dtype_of(value), True, hint=w.tensors[value.text])
+    own = w.temp(dtype_of(value), True)
     zero = Const(0) if value.kind is Kind.INT else Const(0.0)
     path[0].items.append(op("duplicate", (own,), (zero,), TILE))
     mode = widening(value)[0][1] if widening(value) else ""
@@ -126,8 +126,8 @@ def _together(w: Lanes, path: Path, target: Target, plain: bool) -> Target:
     """The output with its elements as they stand in the tensor."""
     value, output = target.output.value, target.output
     moved = w.space.dag.make("packed", value, kind=value.kind)
-    part = Part.STORED if plain else Part.SCRATCH
-    buffer = w.temp(dtype_of(value), True, part, hint=target.name)
+    part, hint = (Part.STORED, target.name) if plain else (Part.SCRATCH, "")
+    buffer = w.temp(dtype_of(value), True, part, hint=hint)
     steps = [(lane, w.depth(lane)) for lane in w.now]
     source = w.held(path, value)
     with w.unpadded():

@@ -248,8 +248,9 @@ def stored(w: Writer, path: Path, target: Target, wide: bool) -> str:
     steps = _steps(w, target, value)
     source = w.vector(path, value, wide) if steps else ""
     for i, (step, mode) in enumerate(steps):
-        part = Part.STORED if i == len(steps) - 1 else Part.SCRATCH
-        buffer = w.temp(step, wide, part, hint=target.name)
+        last = i == len(steps) - 1
+        part, hint = (Part.STORED, target.name) if last else (Part.SCRATCH, "")
+        buffer = w.temp(step, wide, part, hint=hint)
         path[-1].items.append(op("cast", (buffer, source), (), count, mode))
         source = buffer
     if steps:
