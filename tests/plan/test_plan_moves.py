@@ -9,6 +9,8 @@ import pytest
 import torch
 from modules import agrees, plan
 
+from npusmith.ir.text import show_expr
+
 Case = tuple[Callable[..., Any], list[tuple[torch.Tensor, ...]]]
 
 
@@ -72,3 +74,14 @@ def test_slices_of_a_size_that_is_a_number() -> None:
 
     x = torch.randn(5, 4)
     agrees(plan(corners, x), corners, x)
+
+
+def test_an_index_serves_every_size_that_has_it() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return x[..., 2] - x[..., -3]
+
+    x = torch.arange(40.0).reshape(10, 4)
+    made = plan(model, x)
+    for size in (3, 4, 9):
+        agrees(made, model, torch.arange(5.0 * size).reshape(5, size))
+    assert [show_expr(expr) for expr in made.spec.legal or ()] == ["args_0.shape[1] >= 3"]

@@ -120,9 +120,9 @@ def select(r: Reader) -> Result:
     if have == 1:
         pin(x.dims[at])
         return Tensor(x.value, left, x.dtype)
-    if number not in (0, -1) or have == 0:
+    if have == 0:
         r.fix(x.dims[at])
-        number = number + have if number < 0 else number
+    r.at_least(x.dims[at], number + 1 if number >= 0 else -number)
     place = Const(number) if number >= 0 else plus(r.size(x.dims[at]), Const(number))
     return r.placed(x, left, {at: place})
 

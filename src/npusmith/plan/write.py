@@ -42,6 +42,7 @@ def write(
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
     legal = legal and tuple(expr for expr in legal if not always(expr))
+    legal = legal and tuple(dict.fromkeys(legal))
     spec = replace(plan.spec, legal=legal, literals=graph.literals)
     return replace(plan, spec=spec, notes=(*plan.notes, *notes))
 
