@@ -12,10 +12,10 @@ from npusmith.lower.rebuild import map_children
 # Names that the host function and the loops use for themselves.
 _OURS = re.compile(
     r"(size|rows|cols|batch|cores|width|first|at|n|lanes|turn|host|line|row|col|b|i|back|TILE|FOLDS"
-    r"|lines|brief|have|TUNED|.*_NEAR|near|span|most_cores)"
+    r"|lines|brief|have|TUNED|near|span|most_cores)"
     r"|(fair|limit|extra|part|units|pieces|tile|tiles|piece|s|m|t|acc|spare|sum_?|max|min|prod|top_|low_|v_|product_|carry_|total_|chunks?|base|lone)\d*"
     r"|(dim|inner|cut|held|height|blocks|doublings|lines|fair|pieces)(_all|_)?\d*x?"
-    r"|chunk_.*|.*(_lines|_per_core|_at|_from|_in|_out|_copy|_back|_near)\d*"
+    r"|chunk_.*|.*(_lines|_per_core|_at|_from|_in|_out|_copy|_back|_short)\d*"
 )
 
 

@@ -106,18 +106,23 @@ def _with_span(program: Program, tile: int) -> Program:
 
     kernel = program.kernel
     body = map_statements(kernel.body, in_kernel)
-    host, scalars = _replaced(program.host, TILE, _SPAN), kernel.scalars
-    if _SPAN.id in names_read(body):
-        scalars = (*scalars, Scalar(_SPAN.id))
-        launch = host.launch
-        at = len(kernel.scalars)
-        args = (*launch.args[:at], (_SPAN.id, _SPAN), *launch.args[at:])
-        host = replace(host, launches=(replace(launch, args=args),))
-    consts = (*program.consts, (_TUNED.id, tile))
-    return replace(
-        program, consts=consts, host=host,
-        kernels=(replace(kernel, scalars=scalars, body=body),),
+    shorter = replace(
+        program, consts=(*program.consts, (_TUNED.id, tile)),
+        host=_replaced(program.host, TILE, _SPAN), kernels=(replace(kernel, body=body),),
     )  # fmt: skip
+    return with_parameter(shorter, _SPAN) if _SPAN.id in names_read(body) else shorter
+
+
+def with_parameter(program: Program, name: Name) -> Program:
+    """The kernel gets a host variable as a parameter."""
+    kernel, launch = program.kernel, program.host.launch
+    at = len(kernel.scalars)
+    args = (*launch.args[:at], (name.id, name), *launch.args[at:])
+    return replace(
+        program,
+        host=replace(program.host, launches=(replace(launch, args=args),)),
+        kernels=(replace(kernel, scalars=(*kernel.scalars, Scalar(name.id))),),
+    )
 
 
 def _replaced(host: Host, old: Expr, new: Expr) -> Host:

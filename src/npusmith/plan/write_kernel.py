@@ -90,8 +90,8 @@ def write_kernel(
     plan = replace(plan, decisions=decisions.decided())
     if schedule == _AS_WRITTEN:
         return plan
-    if not everywhere and _other(plan, write_kernel(graph, name, chip)):
-        return _versioned(plan, decisions, graph, name, chip)
+    if not everywhere and _other(plan, own := write_kernel(graph, name, chip)):
+        return _versioned(plan, own, decisions, graph, name, chip)
     program = tuned(plan.program, plan.spec, decisions.made, everywhere)
     return replace(plan, program=program)
 
@@ -111,9 +111,10 @@ def _other(plan: Plan, own: Plan) -> bool:
     return False
 
 
-def _versioned(plan: Plan, decisions: Decisions, graph: Graph, name: str, chip: Chip) -> Plan:
+def _versioned(
+    plan: Plan, own: Plan, decisions: Decisions, graph: Graph, name: str, chip: Chip
+) -> Plan:
     first = tuned(plan.program, plan.spec, decisions.made, everywhere=True)
-    own = write_kernel(graph, name, chip)
     program = versioned(
         first, plan.spec, lambda room: write_kernel(graph, name, room).program, chip
     )
