@@ -75,7 +75,11 @@ def digit(w: Lanes, path: Path, lane: int) -> str:
     if key not in w.tables:
         with w.whole_tile():
             root = path[0]
-            start = _columns(w, root, cols, w.pitch(rows)) if lane in rows else _positions(w, root)
+            start = (
+                positions_in_rows(w, root, cols, w.pitch(rows))[1]
+                if lane in rows
+                else _positions(w, root)
+            )
             whole = divided_index(w, root, start, depth)
             if above != ZERO:
                 over = divided_index(w, root, start, above)
@@ -92,22 +96,21 @@ def _positions(w: Lanes, root: Block) -> str:
     return w.tables["positions"]
 
 
-def _columns(w: Lanes, root: Block, cols: Expr, pitch: Expr) -> str:
-    """Where in its row every element of padded rows stands."""
-    key = ("columns", cols)
+def positions_in_rows(w: Lanes, root: Block, cols: Expr, pitch: Expr) -> tuple[str, str]:
+    """For every element of padded rows its row, and where in the row it stands."""
+    return rows_and_columns(w, root, _positions(w, root), cols, pitch)
+
+
+def rows_and_columns(w: Lanes, root: Block, index: str, cols: Expr, pitch: Expr) -> tuple[str, str]:
+    """An index over padded rows as a row and a place in it; what fills a row up is its last."""
+    row = divided_index(w, root, index, pitch)
+    key = ("columns", index, cols)
     if key not in w.tables:
-        place, result = _positions(w, root), int_buffer(w)
-        column = rest_of_index(w, root, place, divided_index(w, root, place, pitch), pitch)
+        column, result = rest_of_index(w, root, index, row, pitch), int_buffer(w)
         last = largest(minus(cols, ONE), ZERO)
         root.items.append(op("mins", (result, column), (last,), TILE))
         w.tables[key] = result
-    return w.tables[key]
-
-
-def rows_and_columns(w: Lanes, root: Block, cols: Expr, pitch: Expr) -> tuple[str, str]:
-    """For every element of padded rows its row, and where in the row it stands."""
-    row = divided_index(w, root, _positions(w, root), pitch)
-    return row, _columns(w, root, cols, pitch)
+    return row, w.tables[key]
 
 
 def divided_index(w: Lanes, root: Block, index: str, by: Expr) -> str:

@@ -15,13 +15,10 @@ from npusmith.ir.nodes import (
     Call,
     Const,
     Expr,
-    For,
     Load,
-    Name,
     Op,
     ScalarFn,
     Span,
-    Stage,
     StageKind,
     Store,
     View,
@@ -34,6 +31,7 @@ from npusmith.plan.index_vectors import offsets, pick, tile_buffer
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.scalars import ONE, ZERO, largest, product, quotient, times
 from npusmith.plan.stores import Target, stored
+from npusmith.plan.widening import Row, each_row, onto_of
 from npusmith.plan.writer import dtype_of, op
 
 _COPIED = 96  # elements of a row from which on it earns a burst of its own
@@ -84,21 +82,17 @@ def _rows(w: Lanes, path: Path) -> Expr:
 
 def _each_row(w: Lanes, path: Path, views: tuple[str, str], dtype: DType, mode: str) -> None:
     """Rows from one buffer to another, cast where there is a mode; `dtype`: of the copied one."""
-    rows = w.tail(w.now)
-    cols = product(w.size(lane) for lane in rows)
+    padded = w.tail(w.now)
+    cols = product(w.size(lane) for lane in padded)
     copied = Call(ScalarFn.ALIGN_UP, (cols, Const(32 // dtype.bytes)))
-    places = [
-        times(Name("row"), copied if w.temps[view].part is not Part.SCRATCH else w.pitch(rows))
-        for view in views
-    ]
-    to, source = (View(view, place) for view, place in zip(views, places, strict=True))
+    rows = [Row("row", _rows(w, path), copied, w.pitch(padded))]
+    to, source = (View(view, onto_of(rows, w.temps[view].part is Part.SCRATCH)) for view in views)
     if mode:
         move = Op("cast", (to, source), (), mode, cols)
     else:
         one = Const(1) if dtype is DType.INT32 else Const(1.0)
         move = Op("muls", (to, source), (one,), "", cols)
-    turns = For("row", ZERO, _rows(w, path), ONE, (move,))
-    path[-1].items.append(Stage(StageKind.COMPUTE, (turns,)))
+    path[-1].items.append(each_row(rows, move, StageKind.COMPUTE))
 
 
 def store_rows(w: Lanes, path: Path, target: Target, start: Expr) -> None:

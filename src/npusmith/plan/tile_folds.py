@@ -36,6 +36,7 @@ from npusmith.plan.index_vectors import (
     divided_index,
     int_buffer,
     pick,
+    positions_in_rows,
     rest_of_index,
     rows_and_columns,
     tile_buffer,
@@ -227,17 +228,14 @@ def _table(w: Lanes, root: Block, domain: Domain, rows: Domain) -> str:
 
 def _made(w: Lanes, root: Block, domain: Domain, rows: Domain) -> str:
     cols = product(w.size(lane) for lane in rows)
-    row, column = rows_and_columns(w, root, cols, w.pitch(rows))
+    row, column = positions_in_rows(w, root, cols, w.pitch(rows))
     head = tuple(lane for lane in domain if lane not in rows)
     total = _stepped(w, root, column, rows, domain)
     inner = w.tail(head)  # rows are themselves in rows
     if inner:
         size = product(w.size(lane) for lane in inner)
-        line = divided_index(w, root, row, w.pitch(inner))
-        place, fitting = rest_of_index(w, root, row, line, w.pitch(inner)), int_buffer(w)
-        last = largest(minus(size, ONE), ZERO)
-        root.items.append(op("mins", (fitting, place), (last,), TILE))
-        total = _sum(w, root, total, _stepped(w, root, fitting, inner, domain))
+        line, place = rows_and_columns(w, root, row, size, w.pitch(inner))
+        total = _sum(w, root, total, _stepped(w, root, place, inner, domain))
         row, head = line, head[: len(head) - len(inner)]
     if head:
         total = _sum(w, root, total, _stepped(w, root, row, head, domain))
