@@ -46,12 +46,11 @@ from random_modules_ops import FAMILIES, TABLE
 
 from npusmith.device.tensors import array
 from npusmith.errors import LangError, PlanError, TaskError
-from npusmith.ir.nodes import Dim, Expr, Size
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.lang import check_all, interpret
-from npusmith.lang.scalars import Scalars
 from npusmith.lower import lower, project_files
 from npusmith.plan import Plan, write
+from npusmith.plan.extents import serves
 from npusmith.plan.shrink import output_shapes
 from npusmith.target.chips import find_chip
 from npusmith.task.casts import Casts
@@ -205,7 +204,7 @@ class Case:
         sets = [shapes for _, shapes in plan_sets(own, free, MOST_ELEMENTS, seed)]
         random.Random(seed).shuffle(sets)
         for shapes in sets[:MORE_SETS]:
-            if is_legal(spec, self._kernel_shapes(spec, shapes)) and self._is_same(shapes):
+            if serves(spec, self._kernel_shapes(spec, shapes)) and self._is_same(shapes):
                 yield shapes
 
     def _refusal(self, shapes: list[Shape]) -> str:
@@ -222,12 +221,14 @@ class Case:
             return False
         return not difference(self.captured.graph, other.graph)
 
-    def _kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> list[Shape]:
-        held = self.captured.values
-        return [
-            shapes[port.position] if port.source is Source.USER else tuple(held[port.target].shape)
+    def _kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> dict[str, Shape]:
+        held, user = self.captured.values, Source.USER
+        return {
+            port.name: shapes[port.position]
+            if port.source is user
+            else tuple(held[port.target].shape)
             for port in spec.inputs
-        ]
+        }
 
     def _judge(self, plan: Plan, inputs: Inputs) -> None:
         """All outputs on these inputs."""
@@ -295,22 +296,6 @@ def unequal(found: Array, native: Array) -> str:
         f"{wrong} of {native.size} elements are not equal; first at {spot}: "
         f"{found.reshape(-1)[first]} where {native.reshape(-1)[first]} is expected"
     )
-
-
-def is_legal(spec: OpSpec, shapes: Sequence[Shape]) -> bool:
-    """Does the operator accept inputs of these shapes?"""
-    known = {port.name: shape for port, shape in zip(spec.inputs, shapes, strict=True)}
-
-    def leaf(expr: Expr) -> int:
-        match expr:
-            case Dim(tensor, index):
-                return known[tensor][index]
-            case Size(tensor):
-                return int(np.prod(known[tensor], dtype=np.int64))
-        raise AssertionError(expr)
-
-    scalars = Scalars({}, leaf, lambda code, message: LangError(code, message))
-    return spec.legal is not None and all(scalars.value(expr) for expr in spec.legal)
 
 
 # ---------------------------------------------------------------------------------------- all of it

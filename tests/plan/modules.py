@@ -16,12 +16,12 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
 from npusmith.ir.text import show
 from npusmith.lang import check, interpret, parse
 from npusmith.lower.host import TILING
 from npusmith.lower.served import input_conditions, output_conditions
 from npusmith.plan import Plan, write
+from npusmith.plan.extents import extent
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph
@@ -73,7 +73,7 @@ def agrees(
     arrays = [_array(tensor) for tensor in _operands(made, module(model), args)]
     shapes = {port.name: array.shape for port, array in zip(made.spec.inputs, arrays, strict=True)}
     outputs = [
-        (tuple(_size(dim, shapes) for dim in port.dims), port.dtype) for port in made.spec.outputs
+        (tuple(extent(dim, shapes) for dim in port.dims), port.dtype) for port in made.spec.outputs
     ]
     assert [shape for shape, _ in outputs] == [tuple(tensor.shape) for tensor in wanted]
     results = interpret(made.program, CHIP, arrays, outputs)
@@ -108,24 +108,3 @@ def _close(result: np.ndarray[Any, Any], tensor: Tensor, loose: float) -> None:
     np.testing.assert_allclose(
         wide, expected, rtol=limit, atol=limit * min(scale, 1.0) * 0.1, equal_nan=True
     )
-
-
-def _size(expr: Expr, shapes: dict[str, tuple[int, ...]]) -> int:
-    """A dimension of an output."""
-    match expr:
-        case Const(value):
-            return int(value)
-        case Dim(tensor, index):
-            return shapes[tensor][index]
-        case Size(tensor):
-            return int(np.prod(shapes[tensor]))
-        case Binary(BinOp.MUL, left, right):
-            return _size(left, shapes) * _size(right, shapes)
-        case Binary(BinOp.FLOORDIV, left, right):
-            return _size(left, shapes) // _size(right, shapes)
-        case Binary(BinOp.ADD, left, right):
-            return _size(left, shapes) + _size(right, shapes)
-        case Binary(BinOp.SUB, left, right):
-            return _size(left, shapes) - _size(right, shapes)
-        case _:
-            raise AssertionError(f"not a size: {expr}")

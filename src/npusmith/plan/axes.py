@@ -33,6 +33,7 @@ class Atom:
     pieces: tuple[Atom, Atom] | None = None
     pinned: bool = False  # the size is 1 in every shape that the kernel serves
     model: bool = False  # the size is a number in the model, not one of an input's shape
+    certain: bool = False  # ... and no guess: all that runs along the axis has it
     free: bool = False  # made by expand or full: the captured graph holds only its size
     fixed: bool = False  # right for the captured size only, because the model has it as a number
 
@@ -113,12 +114,14 @@ def _merge(one: Atom, two: Atom) -> None:
     one.pinned = one.pinned or two.pinned
     one.model = one.model and two.model
     one.free = one.free and two.free
+    one.certain = one.certain or two.certain
 
 
 def split(atom: Atom, size: int) -> tuple[Atom, Atom]:
     """Replace a loop by two nested ones, the outer of the given size."""
     outer, inner = (
-        Atom(part, model=atom.model, fixed=atom.fixed) for part in (size, atom.size // size)
+        Atom(part, model=atom.model, fixed=atom.fixed, certain=atom.certain)
+        for part in (size, atom.size // size)
     )
     atom.pieces = (outer, inner)
     return atom.pieces

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from npusmith.ir.nodes import Binary, Const, Dim, Expr
+from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, extent, leaves
-from npusmith.plan.index import poly, replaced, simple
+from npusmith.plan.index import bound, poly, replaced, simple
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import SIZE
 from npusmith.plan.scalars import divides, product, quotient, same
@@ -116,9 +116,18 @@ def legal_sizes(
         wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
         if wanted is not None and poly(product(known[leaf] for leaf in row)) != poly(wanted):
             yield same(product(known[leaf] for leaf in row), wanted)
-    for axes, compared, number in meaning.reader.limits:
-        row = leaves(axes)
-        if all(leaf in known for leaf in row):
-            size = product(known[leaf] for leaf in row)
-            if not isinstance(size, Const):  # a number of the model was compared at its capture
-                yield Binary(compared, size, Const(number))
+    for leaf, size in known.items():
+        if leaf.certain and not isinstance(size, Const):
+            yield same(size, Const(leaf.size))
+    tight: dict[tuple[Expr, BinOp], int] = {}
+    for expr in meaning.reader.positive:
+        found = sized(meaning, known, expr)
+        if found is None:
+            continue
+        found, compared, number = bound(found)
+        if isinstance(found, Const) or (isinstance(found, Dim) and number <= 0):
+            continue  # compared at the capture
+        old = tight.get((found, compared), number)
+        tight[found, compared] = max(old, number) if compared is BinOp.GE else min(old, number)
+    for (found, compared), number in tight.items():
+        yield Binary(compared, found, Const(number))

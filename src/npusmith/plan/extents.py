@@ -1,4 +1,4 @@
-"""Numbers for size expressions: `extent(expr, shapes)`, with the shapes of tensors by name."""
+"""Numbers for expressions over sizes, with the shapes of tensors by name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from npusmith.errors import LangError
 from npusmith.ir.nodes import Dim, Expr, Size
+from npusmith.ir.spec import OpSpec
 from npusmith.lang.scalars import Scalars
 
 Shape = tuple[int, ...]
@@ -14,7 +15,16 @@ Shape = tuple[int, ...]
 
 def extent(expr: Expr, shapes: Mapping[str, Shape]) -> int:
     """What a size expression comes to for tensors of these shapes."""
+    return _scalars(shapes).integer(expr)
 
+
+def serves(spec: OpSpec, shapes: Mapping[str, Shape]) -> bool:
+    """Does the operator accept inputs of these shapes? Ranks are as they were captured."""
+    scalars = _scalars(shapes)
+    return spec.legal is not None and all(scalars.value(expr) for expr in spec.legal)
+
+
+def _scalars(shapes: Mapping[str, Shape]) -> Scalars:
     def leaf(item: Expr) -> int:
         match item:
             case Dim(tensor, index):
@@ -23,7 +33,7 @@ def extent(expr: Expr, shapes: Mapping[str, Shape]) -> int:
                 return math.prod(shapes[tensor])
         raise AssertionError(item)
 
-    return Scalars({}, leaf, _fail).integer(expr)
+    return Scalars({}, leaf, _fail)
 
 
 def _fail(code: str, message: str) -> LangError:

@@ -86,6 +86,16 @@ def simple(expr: Expr) -> Expr:
     return poly(expr).expr()
 
 
+def bound(expr: Expr) -> tuple[Expr, BinOp, int]:
+    """`expr >= 0` as a comparison of what varies with a number."""
+    terms = poly(expr).terms
+    number = sum(value for factors, value in terms if not factors)
+    rest = [(factors, value) for factors, value in terms if factors]
+    if rest and all(value < 0 for _, value in rest):
+        return _poly((factors, -value) for factors, value in rest).expr(), BinOp.LE, number
+    return _poly(rest).expr(), BinOp.GE, -number
+
+
 def steps(expr: Expr, lanes: Iterable[str]) -> tuple[Expr, dict[str, Poly]] | None:
     """What is left at lane 0, and the step along each of these names; None where not affine."""
     wanted = set(lanes)

@@ -13,10 +13,10 @@ from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.plan.axes import Dim, Dims, extent, pin
 from npusmith.plan.dag import EXACT, Dag, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
-from npusmith.plan.reader import INDEX, SIZE, Joined, Reader, Result, Rule, Tensor
+from npusmith.plan.reader import INDEX, SIZE, Joined, Measure, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.views import convert
-from npusmith.task.graph import Ref
+from npusmith.task.graph import Argument, Ref
 
 _END = 1 << 62  # PyTorch's "to the end"
 
@@ -66,27 +66,58 @@ def inside(r: Reader, expr: Expr, size: Expr, value: Value, other: Value) -> Val
     return r.dag.select(r.dag.compare("ge", at, position(r, ZERO)), within, other)
 
 
-def cut(r: Reader, x: Tensor, at: int, start: int, stop: int, step: int, size: int) -> Tensor:
-    """Elements start, start + step, ... before stop; negative ends count from the end."""
+def cut(r: Reader, x: Tensor, at: int, first: Measure, last: Measure, step: int = 1) -> Tensor:
+    """Elements first, first + step, ... before last; both lie on the axis."""
     dim, have = x.dims[at], extent(x.dims[at])
+    if first[0] == 0 and last[0] == have and step == 1:
+        return x
+    size = -(-max(last[0] - first[0], 0) // step)
     if not dim:
-        new: Dim = r.axis(size) if size != 1 else ()
+        new: Dim = () if size == 1 else r.axis(size)
         return Tensor(x.value, with_dim(x.dims, at, new), x.dtype)
-    whole = r.size(dim)
-    first = Const(start) if start >= 0 else plus(whole, Const(start))
-    formula: Expr | None = None
-    if step == 1 and (stop >= _END or stop < 0) and 0 < size < have:
-        end = whole if stop >= _END else plus(whole, Const(stop))
-        formula = simple(minus(end, first))
-        r.at_least(dim, max(start, -start) + (max(-stop, 0) if start >= 0 and stop < 0 else 0))
-        number = None if not start < 0 or stop < _END else -start
-        formula = Const(number) if number is not None else formula
+    if size:
+        r.require(last[1], first[1] if step == 1 else plus(first[1], ONE))
+        length = simple(plus(minus(last[1], first[1]), Const(step - 1)))
+        length = simple(floor_div(length, Const(step)))
+        new = r.axis(size, length)
     else:
         r.fix(dim)
-        first = Const(max(start + have, 0) if start < 0 else min(start, have))
-    new = r.axis(size, formula)
-    place = plus(first, times(r.index(new), Const(step)))
+        new = r.axis(size)
+    place = plus(first[1], times(r.index(new), Const(step)))
     return r.placed(x, with_dim(x.dims, at, new), {at: place})
+
+
+def _edges(r: Reader, dim: Dim, start: Argument, stop: Argument) -> tuple[Measure, Measure]:
+    """Where a slice begins and ends.
+
+    An end that lies outside of the axis as captured, or inside, does so at all sizes served.
+    """
+    first, last = (None if item is None else r.measures(item)[0] for item in (start, stop))
+    begin: Measure = (0, ZERO) if first is None else _edge(r, dim, first)
+    end: Measure = (extent(dim), r.size(dim))
+    return begin, _edge(r, dim, last) if last is not None and last[0] < _END else end
+
+
+def _edge(r: Reader, dim: Dim, edge: Measure) -> Measure:
+    """An end of a slice, clamped into the axis, as PyTorch does."""
+    (number, expr), have, whole = edge, extent(dim), r.size(dim)
+    if expr == ZERO:
+        return 0, ZERO
+    if number < 0:
+        r.require(Const(-1), expr)
+    else:
+        r.require(expr, ZERO)
+    if number < 0 and number <= -have:
+        r.require(times(Const(-1), expr), whole)
+        return 0, ZERO
+    if number < 0:
+        r.require(whole, times(Const(-1), expr))
+        return have + number, plus(whole, expr)
+    if number >= have:
+        r.require(expr, whole)
+        return have, whole
+    r.require(whole, expr)
+    return number, expr
 
 
 def slice_(r: Reader) -> Result:
@@ -95,19 +126,10 @@ def slice_(r: Reader) -> Result:
 
 def sliced(r: Reader, x: Tensor) -> Tensor:
     """The slice that the node takes, of `x`."""
-    assert r.node is not None
     at = r.dim(r.argument(1, "dim", 0), len(x.dims))
-    start, stop, step = (
-        r.argument(i, name, default)
-        for i, name, default in ((2, "start", 0), (3, "end", _END), (4, "step", 1))
-    )
-    first = 0 if start is None else r.integers(start)[0]
-    last = _END if stop is None else r.integers(stop)[0]
-    by = r.integers(step)[0]
-    size, have = r.node.shape[at], extent(x.dims[at])
-    if size == have and by == 1:
-        return x
-    return cut(r, x, at, first, last, by, size)
+    start, stop = r.argument(2, "start"), r.argument(3, "end")
+    first, last = _edges(r, x.dims[at], start, stop)
+    return cut(r, x, at, first, last, r.integers(r.argument(4, "step", 1))[0])
 
 
 def select(r: Reader) -> Result:
@@ -128,20 +150,31 @@ def select(r: Reader) -> Result:
 
 
 def split(r: Reader) -> Result:
-    assert r.node is not None
     x = r.tensor(r.argument(0))
     at = r.dim(r.argument(2, "dim", 0), len(x.dims))
-    have = extent(x.dims[at])
-    asked = r.argument(1)
+    asked, whole = r.argument(1), (extent(x.dims[at]), r.size(x.dims[at]))
     if isinstance(asked, tuple):
-        sizes = list(r.integers(asked))
-    else:
-        each = r.integers(asked)[0]
-        sizes = [min(each, have - start) for start in range(0, max(have, 1), max(each, 1))]
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(cut(r, x, at, start, start + size, 1, size) if size != have else x)
-        start += size
+        sizes = r.measures(asked)
+    else:  # as many pieces at all sizes
+        each, expr = r.measures(asked)[0]
+        count = max(-(-whole[0] // max(each, 1)), 1)
+        before = (count - 1) * each, times(Const(count - 1), expr)
+        if whole[0] == count * each:  # the last is no shorter
+            r.require(whole[1], times(Const(count), expr))
+            sizes = ((each, expr),) * count
+        else:
+            r.require(whole[1], plus(before[1], ONE if whole[0] else ZERO))
+            sizes = (
+                *[(each, expr)] * (count - 1),
+                (whole[0] - before[0], minus(whole[1], before[1])),
+            )
+        r.require(times(Const(count), expr), whole[1])
+    parts = []
+    start: Measure = (0, ZERO)
+    for size, expr in sizes:
+        stop = start[0] + size, simple(plus(start[1], expr))
+        parts.append(cut(r, x, at, start, _edge(r, x.dims[at], stop)))
+        start = stop
     return tuple(parts)
 
 
@@ -276,9 +309,17 @@ def diagonal(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     offset = r.integers(r.argument(1, "offset", 0))[0]
     one, two = (r.dim(r.argument(i, f"dim{i - 1}", i - 2), len(x.dims)) for i in (2, 3))
-    for i in (one, two):
-        r.fix(x.dims[i])
-    new = r.axis(r.node.shape[-1])
+    rows, columns = (
+        plus(r.size(x.dims[i]), Const(min(lost, 0))) for i, lost in ((one, offset), (two, -offset))
+    )
+    if r.node.shape[-1]:
+        r.require(rows, ZERO)
+        r.require(columns, ZERO)
+        new = r.axis(r.node.shape[-1], least(rows, columns))
+    else:
+        for i in (one, two):
+            r.fix(x.dims[i])
+        new = r.axis(0)
     dims = (*(dim for i, dim in enumerate(x.dims) if i not in (one, two)), new)
     here = r.index(new)
     maps = {one: plus(here, Const(max(-offset, 0))), two: plus(here, Const(max(offset, 0)))}
@@ -303,28 +344,22 @@ def slice_scatter(r: Reader) -> Result:
     """`x` with a slice of it replaced."""
     x, y = r.apart([r.tensor(r.argument(0)), r.tensor(r.argument(1))])
     at = r.dim(r.argument(2, "dim", 0), len(x.dims))
-    have = extent(x.dims[at])
-    first, last, by = (
-        default
-        if r.argument(i, name, default) is None
-        else r.integers(r.argument(i, name, default))[0]
-        for i, name, default in ((3, "start", 0), (4, "end", _END), (5, "step", 1))
-    )
-    first, last = (max(0, min(have, end + have if end < 0 else end)) for end in (first, last))
-    r.fix(x.dims[at])
+    start, stop = r.argument(3, "start"), r.argument(4, "end")
+    by = r.integers(r.argument(5, "step", 1))[0]
+    (_, first), (_, last) = _edges(r, x.dims[at], start, stop)
     here = r.index(x.dims[at])
-    back = floor_div(minus(here, Const(first)), Const(by))
+    back = floor_div(minus(here, first), Const(by))
     top = largest(minus(r.size(y.dims[at]), ONE), ZERO)
     dims = with_dim(y.dims, at, x.dims[at])
     new = _as(r, r.placed(y, dims, {at: clamp(back, ZERO, top)}))
     dims = r.broadcast(x, Tensor(new, dims, x.dtype))
     old = _as(r, x)
     if by != 1:
-        off = position(r, modulo(minus(here, Const(first)), Const(by)))
+        off = position(r, modulo(minus(here, first), Const(by)))
         new = r.dag.select(r.dag.compare("eq", off, r.dag.const(0.0)), new, old)
-    at_most = r.dag.compare("lt", position(r, here), r.dag.const(float(last)))
+    at_most = r.dag.compare("lt", position(r, here), position(r, last))
     new = r.dag.select(at_most, new, old)
-    at_least = r.dag.compare("ge", position(r, here), r.dag.const(float(first)))
+    at_least = r.dag.compare("ge", position(r, here), position(r, first))
     return Tensor(r.dag.select(at_least, new, old), dims, r.dtype)
 
 
@@ -334,13 +369,14 @@ def select_scatter(r: Reader) -> Result:
     at = r.dim(r.argument(2), len(x.dims))
     have = extent(x.dims[at])
     number = r.integers(r.argument(3))[0]
-    r.fix(x.dims[at], now=True)
+    if have == 0:
+        r.fix(x.dims[at], now=True)
+    r.at_least(x.dims[at], number + 1 if number >= 0 else -number)
+    here = Const(number) if number >= 0 else plus(r.size(x.dims[at]), Const(number))
     one: Dim = ()
     wide = Tensor(y.value, (*y.dims[:at], one, *y.dims[at:]), y.dtype)
     (x, wide), dims = r.aligned(x, wide)
-    hit = r.dag.compare(
-        "eq", position(r, r.index(x.dims[at])), r.dag.const(float(number % max(have, 1)))
-    )
+    hit = r.dag.compare("eq", position(r, r.index(x.dims[at])), position(r, here))
     return Tensor(r.dag.select(hit, _as(r, wide), _as(r, x)), dims, r.dtype)
 
 

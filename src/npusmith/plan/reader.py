@@ -9,13 +9,13 @@ from typing import NoReturn
 
 from npusmith.errors import Place, PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import BinOp, Expr, Name
+from npusmith.ir.nodes import Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
 from npusmith.plan.dag import Dag, Kind, Value, held
 from npusmith.plan.index import simple
 from npusmith.plan.integers import constant
-from npusmith.plan.scalars import ZERO, plus, product, times
+from npusmith.plan.scalars import ZERO, minus, plus, product, times
 from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
 
 WORTH = 16  # elements of a row that are worth a copy of their own
@@ -78,6 +78,7 @@ class Scattered:
 
 
 Result = Tensor | tuple[Tensor | None, ...]
+Measure = tuple[int, Expr]  # a size or a place along an axis: as captured, and at all sizes
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ class Reader:
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     atoms: list[Atom] = field(default_factory=list)  # that index expressions name
     sized: list[tuple[Atom, Expr]] = field(default_factory=list)  # sizes that follow from others
-    limits: list[tuple[Dim, BinOp, int]] = field(default_factory=list)  # elements along some axes
+    positive: list[Expr] = field(default_factory=list)  # over sizes: at least 0 where served
     fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
     to_fix: list[Dim] = field(default_factory=list)
     elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
@@ -149,6 +150,10 @@ class Reader:
         if not all(isinstance(item, int) for item in items):
             self.refuse("plan-unsupported-op", f"a list of integers was expected, not {arg!r}")
         return tuple(int(item) for item in items if isinstance(item, int))
+
+    def measures(self, arg: Argument) -> tuple[Measure, ...]:
+        """Sizes or places along an axis."""
+        return tuple((number, Const(number)) for number in self.integers(arg))
 
     def dim(self, arg: Argument, rank: int) -> int:
         index = self.integers(arg)[0]
@@ -232,7 +237,12 @@ class Reader:
         return result
 
     def axis(self, size: int, formula: Expr | None = None) -> Dim:
-        """A new dimension: of a size that follows from others, or of a number of the model's."""
+        """A new dimension: of a size that follows from others, or of a number of the model's.
+
+        A formula that is a number is one for sure: with what this dimension meets has that size.
+        """
+        if isinstance(formula, Const):
+            return (Atom(size, model=True, certain=True),)
         atom = Atom(size, model=formula is None)
         if formula is not None:
             self.sized.append((atom, simple(formula)))
@@ -247,12 +257,16 @@ class Reader:
 
     def limit(self, axes: Dim, most: int) -> None:
         """The operator serves no more elements than these along some axes."""
-        self.limits.append((axes, BinOp.LE, most))
+        self.require(Const(most), self.size(axes))
 
     def at_least(self, axes: Dim, least: int) -> None:
         """... and no fewer than these."""
         if least > 1:
-            self.limits.append((axes, BinOp.GE, least))
+            self.require(self.size(axes), Const(least))
+
+    def require(self, more: Expr, less: Expr) -> None:
+        """The operator serves sizes only at which `less` is at most `more`."""
+        self.positive.append(simple(minus(more, less)))
 
     def placed(self, x: Tensor, dims: Dims, maps: Mapping[int, Expr], mode: str = "") -> Tensor:
         """`x` read at other places: dimension i at the expression maps[i], over axes of `dims`.
