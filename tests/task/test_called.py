@@ -123,3 +123,10 @@ def test_a_tensor_without_axes_is_a_setting_that_edge_sets_leave_alone() -> None
         assert float(setting) == 2.0 and not torch.equal(value, tensors[0])
     alone = Inputs(tensors[1:], pytree.tree_flatten([tensors[1]])[1])
     assert float(edges.change(alone, edges.negatives, 1, numbers=False).tensors[0]) == -2.0
+
+
+def test_signed_values_of_a_constant_are_drawn_and_not_all_zero() -> None:
+    """A product in place would leave zeros as they came, which looks like no work at all."""
+    found = edges.signed(torch.ones(4, 8), 3)
+    assert found.min() < 0 < found.max() and torch.equal(found, edges.signed(torch.ones(4, 8), 3))
+    assert edges.signed(torch.empty(0), 3).numel() == 0

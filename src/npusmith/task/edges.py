@@ -58,9 +58,13 @@ PLAIN = ("negatives",)  # at the task's own shapes alone: no branch of a kernel 
 
 
 def signed(tensor: Tensor, seed: int) -> Tensor:
-    """Of mean 0 and spread 1."""
+    """Of mean 0 and spread 1; drawn anew where all values are one, which would all become 0."""
     wide = tensor.double()
     spread = wide.std(unbiased=False) if wide.numel() else wide.sum()
+    if spread == 0:
+        generator = torch.Generator().manual_seed(seed)
+        normal = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+        return normal.to(tensor.dtype)
     return ((wide - wide.mean()) / spread.clamp_min(1e-6)).to(tensor.dtype)
 
 
