@@ -130,3 +130,13 @@ def test_signed_values_of_a_constant_are_drawn_and_not_all_zero() -> None:
     found = edges.signed(torch.ones(4, 8), 3)
     assert found.min() < 0 < found.max() and torch.equal(found, edges.signed(torch.ones(4, 8), 3))
     assert edges.signed(torch.empty(0), 3).numel() == 0
+
+
+def test_a_model_that_derives_by_its_input_gets_edge_values_that_it_can_derive_by(called) -> None:
+    drawn = "torch.rand(4, 6, requires_grad=True), torch.rand(4, 6)"
+    sets = f"def get_inputs():\n    return [{drawn}]\n"
+    manifest = called(
+        "with torch.enable_grad():\n    return torch.autograd.grad(a.sin() * b, a, b)[0]", sets
+    )
+    more = [trial for trial in manifest.trials if trial.kind == "more"]
+    assert len(more) == len(edges.MORE) and not any(trial.skipped for trial in more)

@@ -101,7 +101,14 @@ def change(
         for tensor in inputs.tensors
     ]
     pairs = enumerate(zip(inputs.tensors, changed, strict=True))
-    return inputs.replace([edge(item, seed + 2 * i) if on else item for i, (item, on) in pairs])
+    return inputs.replace(
+        [_apart(edge, item, seed + 2 * i) if on else item for i, (item, on) in pairs]
+    )
+
+
+def _apart(edge: Callable[[Tensor, int], Tensor], tensor: Tensor, seed: int) -> Tensor:
+    """Of an input that a model derives by, too: the values belong to no graph of their own."""
+    return edge(tensor.detach(), seed).requires_grad_(tensor.requires_grad)
 
 
 def applies(inputs: Inputs) -> bool:
