@@ -246,6 +246,8 @@ def test_a_right_candidate_is_timed_and_its_verdict_stays(judge: Judge) -> None:
         record = judge(candidate, limits=timed)
         assert record.time_us and record.eager_us and record.roof_us and record.time_note == ""
         assert record.eager_basis in ("model", "measured")
+        moved = [int(record.provenance[name]) for name in ("cores", "read_bytes", "written_bytes")]
+        assert moved[0] > 0 and moved[1] > moved[2] > 0  # two inputs, one output
         assert {span.unit for span in record.timeline} >= {"MTE2", "V", "MTE3"}
         assert all(0 <= span.begin <= span.end <= record.time_us for span in record.timeline)
         for name in ("compiled", "official", "strict", "precise", "clean", "findings", "trials"):
@@ -447,6 +449,19 @@ def test_a_kernel_takes_the_place_of_the_suites_answer(pcl: Path) -> None:
     assert suite.evaluate(item, project(), limits).strict
     empty = Candidate(format="kernel_only", files={"0.txt": "I cannot."}, writer="test")
     assert suite.evaluate(item, empty, limits).error.startswith("format-part: the response has no")
+
+
+def test_an_operator_is_judged_without_the_suites_binding_and_class(pcl: Path) -> None:
+    suite = open_suite("npukernelbench", pcl, {"shapes": "static", "cases": "0", "eager": "false"})
+    item = next(item for item in suite.items() if item.name.endswith("case1"))
+    limits = Limits(seconds=60, trials=1, timing=True)
+    record = suite.evaluate_alone(item, project(), limits)
+    assert (record.error, record.official, record.clean) == ("", True, True)
+    assert record.time_us and record.eager_us is None and "no task was captured" in record.time_note
+    assert record.provenance["written_bytes"] == str(7 * 33 * 4)
+    files = {name: text.replace("Add(z", "Sub(z") for name, text in project().files.items()}
+    wrong = project().model_copy(update={"files": files})
+    assert suite.evaluate_alone(item, wrong, limits).official is False
 
 
 # ---- hostile candidates

@@ -85,7 +85,9 @@ class CannBench(TorchSuite):
             "attrs": case["attrs"],
         }  # fmt: skip
         rule = rules.Named(name="cann-bench", options=options)
-        return judging.Plan(order, rule, self.rule_name, self.official, "cann-bench")
+        return judging.Plan(
+            order, rule, self.rule_name, self.official, "cann-bench", eager=self.options.eager
+        )
 
     def evaluate(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
         record = super().evaluate(item, candidate, limits)

@@ -125,7 +125,9 @@ class MultiKernelBench(TorchSuite):
     def plan_of(self, item: Item, order: Order) -> Plan:
         if not self.options.dtype:
             return super().plan_of(item, order)
-        return Plan(order, rules.Named(name="narrow"), rules.NARROW, self.official)
+        return Plan(
+            order, rules.Named(name="narrow"), rules.NARROW, self.official, eager=self.options.eager
+        )
 
     def prompt_of(self, item: Item) -> str:
         """Its add-shot prompt for six strings, put together from the checkout's own pieces."""

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ class NpuKernelBench:
         if "repairs" in candidate.origin:
             record.provenance["repairs"] = "; ".join(candidate.origin["repairs"])[:500]
         return _joined(record, parts, cases)
+
+    def evaluate_alone(self, item: Item, candidate: Candidate, limits: Limits) -> Record:
+        """The record of an operator that is called with what the case's `forward` takes.
+
+        No verdict of the suite's, whose own binding and class would have to call it: its
+        references, its rule and the same timing, for operators with ports of their own (a project
+        with bindings.json) on an item of one case.
+        """
+        task, cases = self._task(item)
+        rows = [row for row in read_cases(task.folder) if row["case_id"] in cases[:1]]
+        plan = self._plan(item, task, rows, limits)
+        text = read_text(Path(plan.order.path))  # has no cases, whose tensors hold no parameters
+        plan = replace(plan, order=replace(plan.order, text=text), given_class=False)
+        return judging.judge(plan, item, candidate, limits)
 
     def export(self, item: Item, candidate: Candidate, folder: Path, chip: str) -> None:
         """Write the candidate as a ready operator project; `folder` is new."""
@@ -228,7 +243,10 @@ class NpuKernelBench:
             "seconds": limits.seconds, "memory_mb": limits.memory_mb,
         }  # fmt: skip
         rule = rules.Named(name="npukernelbench", options=check)
-        return judging.Plan(order, rule, RULE, profile="npukernelbench", given_class=True)
+        return judging.Plan(
+            order, rule, RULE, profile="npukernelbench", given_class=True,
+            eager=self.options.eager,
+        )  # fmt: skip
 
     def _placed(self, task: Task, candidate: Candidate) -> Candidate:
         """The operator project with the suite's own binding and class beside it."""

@@ -39,6 +39,7 @@ class SuiteOptions(BaseModel):
     other_shapes: right operators of npusmith's form are judged at other shapes as well
     (othershapes.py), as `run` does.
     answered: of PCL's NPUKernelBench, only operators that the checkout has an answer for.
+    eager: beside the times of right candidates an estimate of eager's, from a capture of the item.
     training: models are called in training mode, as MultiKernelBench and KernelBench call them.
     """
 
@@ -56,4 +57,5 @@ class SuiteOptions(BaseModel):
     true_mb: float = 20_000
     other_shapes: bool = True
     answered: bool = False
+    eager: bool = True
     training: bool = True

@@ -41,6 +41,9 @@ class Timed(BaseModel):
     """The estimated time of a candidate."""
 
     time_us: float | None = None
+    cores: int = 0  # that did any work, in the launch where most did
+    read_bytes: int = 0  # from GM, by all launches; 0: not known
+    written_bytes: int = 0  # to GM
     note: str = ""
     spans: list[Span] = []
     error: str = ""  # code and words

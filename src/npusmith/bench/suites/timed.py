@@ -6,7 +6,7 @@ The kernel has been judged by then; this run's values are not looked at. It leav
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -55,9 +55,23 @@ def weigh(logs: list[Path], chip: Chip, folder: Path) -> Timed:
         raise TwinError("timing-log", f"{stuck} of {len(timings)} launches did not come to an end")
     return Timed(
         time_us=round(sum(timing.task_us for timing in timings), 3),
+        cores=max(sum(bool(core.units) for core in timing.cores) for timing in timings),
+        read_bytes=moved(timings, "gm_"),
+        written_bytes=moved(timings, "_gm"),
         note=_note(timings),
         spans=spans(read_events(folder / f"events{main}"), timings[main]),
     )
+
+
+def moved(timings: Sequence[Timing], end: str) -> int:
+    """Bytes of all copies whose path's name has this end: "gm_" leads out of GM, "_gm" into it.
+
+    0 of a sample, which counts what was recorded alone.
+    """
+    if any(timing.sampled for timing in timings):
+        return 0
+    rows = (row for timing in timings for row in timing.paths.items())
+    return sum(path.bytes for name, path in rows if name.startswith(end) or name.endswith(end))
 
 
 def _note(timings: list[Timing]) -> str:

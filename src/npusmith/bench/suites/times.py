@@ -43,10 +43,8 @@ def add_times(
     """
     clock = time.monotonic()
     notes = []
-    if task is None:
-        bounds = Bounds(why="the task has no file that could be captured")
-    else:
-        bounds = find_bounds(task, limits.chip)
+    none = Bounds(why="no task was captured")
+    bounds = none if task is None else find_bounds(task, limits.chip)
     why = bounds.fit(inputs) if inputs is not None else bounds.why
     if why:
         notes.append(f"no eager time: {why}")
@@ -81,4 +79,7 @@ def _take(record: Record, ended: Ended) -> str:
     if reply.error:
         return f"{UNTIMED}{reply.error}"
     record.timeline, record.time_us = reply.spans, reply.time_us
+    record.provenance |= {
+        name: str(getattr(reply, name)) for name in ("cores", "read_bytes", "written_bytes")
+    }
     return reply.note

@@ -80,7 +80,9 @@ class TorchSuite(ABC):
         return ""
 
     def plan_of(self, item: Item, order: Order) -> judging.Plan:
-        return judging.Plan(order, self.rule, self.rule_name, self.official)
+        return judging.Plan(
+            order, self.rule, self.rule_name, self.official, eager=self.options.eager
+        )
 
     def measured(self, tasks: Sequence[sizes.Sized], entries: Sequence[Entry]) -> list[sizes.Size]:
         """How large the inputs of these tasks are."""
