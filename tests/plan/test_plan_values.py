@@ -246,6 +246,35 @@ def test_an_explicit_cast_to_half_rounds() -> None:
     agrees(plan(fn, R(5, 7)), fn, R(5, 7))
 
 
+def _normed(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    h = x.float() + y.float()
+    return h.half(), h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, y: (x.float() * 2 + y).half(),
+        lambda x, y: (x.half(), y.t().half()),
+        lambda x, y: torch.cat([x, y], 1).half(),
+        lambda x, y: torch.cat([(x * 2).half(), (y + 1).half()]),
+        lambda x, y: (x * y).sum(-1).half(),
+        lambda x, y: torch.zeros_like(x).index_add(0, torch.arange(7) % 2, y).half(),
+        _normed,
+    ],
+)
+def test_an_output_that_the_model_rounds_is_rounded_by_its_store_alone(fn: Any) -> None:
+    for size in (7, 2503):
+        given = torch.rand(7, size), torch.rand(7, size)
+        agrees(plan(fn, *given), fn, *given)
+
+
+def test_rounding_an_output_takes_one_cast() -> None:
+    """Rounded and widened before its store, it would take three."""
+    made = plan(lambda x, y: ((x * 2).half(), (x + y).half()), R(5, 7), R(5, 7))
+    assert show(made.program).count("cast(") == 2
+
+
 def test_a_cast_that_core_aten_adds_does_not_round() -> None:
     p, t = (torch.rand(6, 40, generator=torch.Generator().manual_seed(i)).half() for i in (1, 2))
     made = plan(lambda p, t: F.kl_div(p.log(), t, reduction="batchmean"), p, t)

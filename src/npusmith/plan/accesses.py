@@ -39,11 +39,12 @@ def accessed(meaning: Meaning) -> Meaning:
             pieces.append(Piece(port, replace(out, value=pusher.value(out.value, {}))))
             continue
         for piece, start in joined.pieces:
-            made = replace(piece, value=pusher.value(piece.value, {}))
+            value = meaning.reader.unrounded(piece.value, out.dtype)
+            made = replace(piece, value=pusher.value(value, {}))
             whole = [(meaning.reader.index(dim), meaning.reader.size(dim)) for dim in piece.dims]
             at = joined.at
             whole[at] = plus(start, whole[at][0]), meaning.reader.size(joined.dims[at])
-            pieces.append(Piece(port, made, pusher.access(piece.value, whole)))
+            pieces.append(Piece(port, made, pusher.access(value, whole)))
     return replace(meaning, pieces=tuple(pieces))
 
 

@@ -161,7 +161,7 @@ def _steps(form: _Form) -> list[_Step]:
         order[value] = None
 
     for out in form.space.outputs:
-        value = _bare(out.value, out.dtype)
+        value = out.value
         whole = form.axes(value) == tuple(axis for axis in out.groups if axis in form.sizes)
         if not whole or value.op == "const":
             raise _Other
@@ -169,11 +169,6 @@ def _steps(form: _Form) -> list[_Step]:
     if not any(value.op == "reduce" for value in order):
         raise _Other  # element by element there is nothing to be gained
     return [_step(form, value) for value in order if value.op != "load"]
-
-
-def _bare(value: Value, dtype: DType) -> Value:
-    """The value before it is rounded to the type that the output has anyway."""
-    return value.args[0] if value.op == "narrow" and value.dtype is dtype else value
 
 
 def _step(form: _Form, value: Value) -> _Step:
@@ -330,7 +325,7 @@ def _replaced(view: str, var: str, number: str) -> str:
 def _allocate(form: _Form, steps: list[_Step]) -> tuple[dict[Value, str], dict[str, int]]:
     """A buffer for every value: the first one that is free and has its size."""
     last = {item: i for i, step in enumerate(steps) for item in step.reads}
-    results = {_bare(out.value, out.dtype) for out in form.space.outputs}
+    results = {out.value for out in form.space.outputs}
     last |= dict.fromkeys(results, len(steps))
     names: dict[Value, str] = {}
     rows: dict[str, int] = {}
@@ -359,7 +354,7 @@ def _allocate(form: _Form, steps: list[_Step]) -> tuple[dict[Value, str], dict[s
 
 def _loads(form: _Form, steps: list[_Step]) -> list[Value]:
     read = (item for step in steps for item in step.reads)
-    results = (_bare(out.value, out.dtype) for out in form.space.outputs)
+    results = (out.value for out in form.space.outputs)
     return list(dict.fromkeys(item for item in (*read, *results) if item.op == "load"))
 
 
@@ -550,7 +545,7 @@ def _leaving(form: _Form, names: Names) -> list[str]:
     """Make matrices of rows again, 64 tokens at a time, and store them."""
     w, lines, copies = form.words, list[str](), list[str]()
     for name, out in zip(form.outputs, form.space.outputs, strict=True):
-        value = _bare(out.value, out.dtype)
+        value = out.value
         rows = form.rows(tuple(axis for axis in out.groups if axis in form.sizes))
         plain = out.dtype is DType.FLOAT32
         target = f"{name}_out" if plain else f"{name}_wide"

@@ -18,7 +18,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
 from npusmith.plan.dag import Value
 from npusmith.plan.products import SHORT
-from npusmith.plan.space import Input, Output, Space
+from npusmith.plan.space import Input, Space
 
 FLOATS = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
 
@@ -144,9 +144,9 @@ class _Finder:
             tile = self._tile(names[i], out.dtype, out.groups)
             outputs.append(tile)
             if tile.wide:
-                blends.append(self._blend(tile, _bare(out), known))
+                blends.append(self._blend(tile, out.value, known))
             else:
-                dots.append(self._dot(tile, _bare(out), known))
+                dots.append(self._dot(tile, out.value, known))
         mix = Mix(
             self.tokens, self.short, self.space.last, tuple(sorted(self.single)), inputs,
             tuple(outputs), tuple(blends), tuple(dots),
@@ -204,12 +204,6 @@ class _Finder:
         if output.axes != (*left.axes, *right.axes):
             raise _Other
         return Dot(output, left, right)
-
-
-def _bare(out: Output) -> Value:
-    """The value before it is rounded to the type that the output has anyway."""
-    value = out.value
-    return value.args[0] if value.op == "narrow" and value.dtype is out.dtype else value
 
 
 def _addends(value: Value) -> Iterator[Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from npusmith.errors import PlanError
@@ -112,8 +112,9 @@ def read(graph: Graph) -> Meaning:
             made = islice(reader.dag.seen.values(), before, None)
             reader.origin.update((value, node) for value in made)
     reader.node = None
-    outputs = tuple(reader.tensor(Ref(ref=name)) for name in graph.outputs)
-    return Meaning(tuple(inputs), outputs, reader)
+    outputs = (reader.tensor(Ref(ref=name)) for name in graph.outputs)
+    stored = (replace(out, value=reader.unrounded(out.value, out.dtype)) for out in outputs)
+    return Meaning(tuple(inputs), tuple(stored), reader)
 
 
 def _rule(reader: Reader, node: Node) -> Rule:

@@ -212,6 +212,14 @@ class Reader:
             self.fixed.setdefault(found, self.fixed[value])
         return found
 
+    def unrounded(self, value: Value, dtype: DType) -> Value:
+        """What is stored to memory of this type, which rounds: the value before it was rounded.
+
+        Scatters may add in memory, which has to be of the type that the model adds in.
+        """
+        rounded = value.op == "narrow" and value.dtype is dtype
+        return value.args[0] if rounded and value.args[0] not in self.scattered else value
+
     def aligned(self, *tensors: Tensor) -> tuple[list[Tensor], Dims]:
         """Operands of one elementwise operation, and the axes of its result."""
         apart = self.apart(tensors)
