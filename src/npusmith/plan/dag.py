@@ -45,8 +45,8 @@ class Value:
     (text: an operation of the scalar unit), "at" (the argument where `axes` have the values that
     `index` says; the first parts[0] axes share the first of these, and so on; mode
     "kept": the argument is worth holding on chip), "put" (args: a
-    tensor, rows, and the index that says where these are stored in it), or an operation on
-    args.
+    tensor, rows or elements, and the index that says where these are stored in it), or an
+    operation on args.
     """
 
     op: str

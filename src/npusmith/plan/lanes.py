@@ -43,6 +43,7 @@ from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.decisions import Decisions
+from npusmith.plan.element_stores import free_axes, store_elements
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.index_maps import Resolver
@@ -86,7 +87,7 @@ def write_lanes(
         w, targets = _prepare(meaning, chip)
         w.most, w.decisions = most, decisions
         root = Block()
-        inside = [_write_output(w, root, target, number) for number, target in enumerate(targets)]
+        inside = [_write_any(w, root, target, number) for number, target in enumerate(targets)]
         ever = ever or any(inside)
         try:
             packed = _packed(w, root, targets, least=most if any(inside) else 1)
@@ -176,12 +177,16 @@ def _program(
     kernel = Kernel(name, tensors, scalars, packed.buffers, packed.body)
     everywhere = read | names_read(host.body)
     consts = (("TILE", packed.tile),) if "TILE" in everywhere | _lengths(kernel) else ()
-    return Program(consts, host, (kernel,), _doc(name, targets))
+    return Program(consts, host, (kernel,), _doc(w, name, targets))
 
 
-def _doc(name: str, targets: Sequence[Target]) -> str:
-    shapes = ", ".join(f"{t.name} {list(t.output.shape)}" for t in targets)
-    return f"{name}: elements from where index maps say, as captured {shapes}"
+def _doc(w: Lanes, name: str, targets: Sequence[Target]) -> str:
+    """What the program is for; one that goes by places is the same whatever was captured."""
+    placed = [t.name for t in targets if t.output.value in w.meaning.reader.combined]
+    shapes = [f"{t.name} {list(t.output.shape)}" for t in targets if t.name not in placed]
+    parts = [f"elements from where index maps say, as captured {', '.join(shapes)}"] * bool(shapes)
+    parts += [f"elements of {', '.join(placed)} where places say"] * bool(placed)
+    return f"{name}: {'; '.join(parts)}"
 
 
 def _lengths(kernel: Kernel) -> set[str]:
@@ -214,6 +219,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     wanted += [leaf for out in meaning.outputs for leaf in atoms_of(out.dims)]
     wanted += [leaf for value in values for leaf in leaves(value.axes)]
     wanted += [leaf for atom in meaning.reader.atoms for leaf in leaves((atom,))]
+    wanted += [leaf for out in meaning.outputs for leaf in _placed_along(meaning, out.value)]
     known = leaf_sizes(meaning, used, called, wanted)
     inputs = tuple(Input(item, called[item.name], ()) for item, _ in used)
     groups = (Group(0, "lanes", ONE), Group(1, "turns", ONE))
@@ -238,7 +244,26 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     return w, targets
 
 
+def _placed_along(meaning: Meaning, value: Value) -> list[Atom]:
+    """The axes of what an output is made of, where a place says where its elements go."""
+    found = meaning.reader.combined.get(value)
+    return [] if found is None else free_axes(found)
+
+
 # ---------------------------------------------------------------------------------------- outputs
+
+
+def _write_any(w: Lanes, root: Block, target: Target, number: int) -> bool:
+    """The same of `_write_output`, for an output whose elements may be placed by an index."""
+    found = w.meaning.reader.combined.get(target.output.value)
+    if found is None or atoms_of(found.x.dims) != w.rows[number]:
+        return _write_output(w, root, target, number)
+
+    def write(operand: Target, row: tuple[Atom, ...]) -> bool:
+        w.rows.append(row)
+        return _write_output(w, root, operand, len(w.rows) - 1)
+
+    return store_elements(w, root, target, found, str(number) if number else "", write)
 
 
 def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:

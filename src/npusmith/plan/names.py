@@ -15,6 +15,8 @@ _OURS = re.compile(
     r"|lines|brief|have|TUNED|near|span|most_cores)"
     r"|(fair|limit|extra|part|units|pieces|tile|tiles|piece|s|m|t|acc|spare|sum_?|max|min|prod|top_|low_|v_|product_|carry_|total_|chunks?|base|lone)\d*"
     r"|(dim|inner|cut|held|height|blocks|doublings|lines|fair|pieces)(_all|_)?\d*x?"
+    r"|(around|places|count|columns|parts|spans?|strips?|together|copied|stretch(es)?)\d*"
+    r"|whole_rows|low|high|left|wide|some|begin|spot|there|seen|one"
     r"|chunk_.*|.*(_lines|_per_core|_at|_from|_in|_out|_copy|_back|_short)\d*"
 )
 

@@ -77,6 +77,26 @@ class Scattered:
     wraps: bool  # whether an index may be negative
 
 
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """Elements that are combined with those before them where a place says, one after another.
+
+    `at`, `count`: the dimensions of x that a place runs along, as if they were one. In place of
+    these `place` and `values` have `row`; their other dimensions are those of x. A place that x
+    does not have takes nothing in.
+    """
+
+    x: Tensor  # what is there before
+    at: int
+    count: int
+    row: Dims
+    place: Tensor
+    values: Tensor
+    word: str  # store, add, mul, max, min or mean
+    own: bool  # whether what is there before is one of the elements that are combined
+    wraps: bool  # whether a negative place counts from the end
+
+
 Result = Tensor | tuple[Tensor | None, ...]
 Measure = tuple[int, Expr]  # a size or a place along an axis: as captured, and at all sizes
 
@@ -97,6 +117,7 @@ class Reader:
     to_fix: list[Dim] = field(default_factory=list)
     elements: list[Tensor] = field(default_factory=list)  # of index tensors, likewise
     scattered: dict[Value, Scattered] = field(default_factory=dict)  # by the result
+    combined: dict[Value, Combined] = field(default_factory=dict)  # likewise
     joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
 
     # ----------------------------------------------------------------------------------- refusal

@@ -2,8 +2,8 @@
 
 An element of the result takes in every value whose index names it: `scatter_add` is x plus the sum
 of where(index == position, values, 0) along the indices. That is one comparison for each pair of an
-element and an index: for few indices, or between other operations. Whole rows of an output are
-stored one after another (row_stores.py); a scatter that stands alone is written by scatters.py.
+element and an index: for few indices between other operations. Rows of an output (row_stores.py)
+and its elements (element_stores.py) are stored, or combined, one after another.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
 from npusmith.plan.moves import inside, position, with_dim
-from npusmith.plan.reader import WORTH, Reader, Result, Rule, Scattered, Tensor
+from npusmith.plan.reader import WORTH, Combined, Reader, Result, Rule, Scattered, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
 
-_FEW, _MOST = 128, 8192  # indices that an element is compared with: between others, and alone
+_FEW = 128  # indices that an element is compared with
 _PAIRS = 1 << 28  # of an element and an index: more are not served
 _INF = float("inf")
 _NONE = float(1 << 20)  # beyond every piece of an integer
@@ -52,14 +52,13 @@ class Hits:
         if not self.along:
             return self.where(value, other)
         count = extent(self.along)
-        alone = len(self.r.graph.eager) == 1
-        if count > (_MOST if alone else _FEW):
+        if count > _FEW:
             self.r.refuse(
                 "plan-data-movement", f"every element is compared with {count} indices",
-                legal=f"{_FEW} indices between other operations, {_MOST} alone",
+                legal=f"{_FEW} indices",
             )  # fmt: skip
         self.r.limit((*self.along, *self.axes), _PAIRS)
-        mode = "loop" if alone else ""
+        mode = "loop" if len(self.r.graph.eager) == 1 else ""
         return self.r.dag.make(
             "reduce", self.where(value, other), text=text, axes=self.along, mode=mode
         )
@@ -204,22 +203,33 @@ def _scatter(word: str) -> Rule:
         asked, own = r.argument(4, "reduce", "sum" if word == "add" else None), True
         if word == "reduce":
             own = bool(r.argument(5, "include_self", True))
-        _check(r, x, asked)
         combine = _stored if asked is None else _reduction(r, asked, own)
         at = r.dim(r.argument(1), len(x.dims))
         if values.dims:
             x, index, values = r.apart([x, index, values])
         else:
             x, index = r.apart([x, index])
-        hits = _along(r, x, at, index, values)
-        value = combine(hits, _held(r, x, x.dtype))
-        return Tensor(value, x.dims if r.node is None or r.node.shape else (), x.dtype)
+        rows = None
+        if WORDS.get(asked) in ("store", "add") and own:
+            rows = _whole_rows(r, x, at, index, values, asked is not None)
+        if rows is not None:
+            return rows
+        places, taken, row = _along(r, x, at, index, values)
+        dims = x.dims if r.node is None or r.node.shape else ()
+        found = Combined(x, at, 1, (row,), places, taken, WORDS[asked], own, False)
+        if _combines(r, found):
+            return Tensor(_combined(r, found), dims, x.dtype)
+        _check(r, x, asked)
+        mask = r.dag.compare("eq", r.floating(places), position(r, r.index(x.dims[at])))
+        here = position(r, r.index(row))
+        hits = Hits(r, x.dtype, (mask,), taken.value, leaves(row), _leaves(x.dims), here)
+        return Tensor(combine(hits, _held(r, x, x.dtype)), dims, x.dtype)
 
     return rule
 
 
 def _check(r: Reader, x: Tensor, word: Argument = None) -> None:
-    """Products and means of integers are not written."""
+    """Products and means of integers are not folded."""
     if not x.dtype.is_float and x.dtype is not DType.BOOL and word in _OF_FLOATS:
         r.refuse(
             "plan-dtype", f"a scatter of {x.dtype.value} that reduces by {word!r} is not written",
@@ -227,8 +237,33 @@ def _check(r: Reader, x: Tensor, word: Argument = None) -> None:
         )  # fmt: skip
 
 
-def _along(r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor) -> Hits:
-    """Index and values read at the axes of `x`, and along the indices."""
+def _whole_rows(
+    r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor, adds: bool
+) -> Tensor | None:
+    """A scatter whose index is expanded along all other dimensions: rows of an output."""
+    dims = {item.name: r.known[item.name] for item in r.graph.inputs}
+    read = dims.get(index.value.text) if index.value.op == "load" else None
+    own = index.dims[at]
+    sizes = [extent(dim) for i, dim in enumerate(x.dims) if i != at]
+    if (
+        not isinstance(read, Tensor)
+        or _leaves(read.dims) != leaves(own)
+        or sizes != [extent(dim) for i, dim in enumerate(index.dims) if i != at]
+        or [extent(dim) for dim in index.dims] != [extent(dim) for dim in values.dims]
+    ):
+        return None
+    r.broadcast(Tensor(index.value, with_dim(index.dims, at, ()), index.dtype), x)
+    line = Tensor(index.value, (own,), index.dtype)
+    return _rows(r, x, [at], [line], values, adds)
+
+
+def _along(
+    r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Dim]:
+    """Places and values read at the axes of `x`, and along the indices, whose axes are the last.
+
+    Where `x` has more than the index the place is -1.
+    """
     own = index.dims[at]
     row = own if _apart(own, x.dims) else r.axis(extent(own), r.size(own))
     wanted = with_dim(x.dims, at, row)
@@ -237,12 +272,38 @@ def _along(r: Reader, x: Tensor, at: int, index: Tensor, values: Tensor) -> Hits
         for dim, want in zip(index.dims, wanted, strict=True)
         if extent(dim) < extent(want)
     ]
-    picked = r.floating(_read_at(r, index, wanted))
+    places = _read_at(r, index, wanted)
     for place, size in guards:
-        picked = inside(r, place, size, picked, r.dag.const(-1.0))
-    mask = r.dag.compare("eq", picked, position(r, r.index(x.dims[at])))
+        picked = inside(r, place, size, r.floating(places), r.dag.const(-1.0))
+        places = Tensor(picked, wanted, index.dtype)
     taken = _held(r, _read_at(r, values, wanted) if values.dims else values, x.dtype)
-    return Hits(r, x.dtype, (mask,), taken, leaves(row), _leaves(x.dims), position(r, r.index(row)))
+    return places, Tensor(taken, wanted, x.dtype), row
+
+
+WORDS: dict[Argument, str] = {
+    None: "store", "sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max",
+    "amin": "min", "mean": "mean",
+}  # fmt: skip
+
+
+def _combines(r: Reader, found: Combined) -> bool:
+    """Whether values are put into an output one after another (element_stores.py).
+
+    A few for each of many elements are compared with the places of these, between other operations.
+    """
+    assert r.node is not None
+    whole = not found.x.dtype.is_float
+    if r.node.name not in r.graph.outputs or (found.word == "mean" and whole):
+        return False
+    return len(r.graph.eager) == 1 or extent(_leaves(found.row)) > _FEW
+
+
+def _combined(r: Reader, found: Combined) -> Value:
+    args = found.x.value, found.values.value, found.place.value
+    text = found.word if found.own else f"{found.word} apart"
+    value = r.dag.make("put", *args, text=text, kind=found.x.value.kind)
+    r.combined[value] = found
+    return value
 
 
 def _held(r: Reader, x: Tensor, dtype: DType) -> Value:
@@ -305,6 +366,9 @@ def index_put(r: Reader) -> Result:
         given = [_moved(r, item, along, new) for item in given]
         along = new
     values = _spread(r, x, chosen, along, values)
+    found = _spots(r, x, chosen, given, along, values, adds)
+    if _combines(r, found):
+        return Tensor(_combined(r, found), x.dims, x.dtype)
     masks = []
     for i, item in zip(chosen, given, strict=True):
         at, size = r.floating(item), position(r, r.size(x.dims[i]))
@@ -318,6 +382,35 @@ def index_put(r: Reader) -> Result:
     hits = Hits(r, x.dtype, tuple(masks), stored, row, _leaves(x.dims), position(r, place))
     combine = _summed if adds else _stored
     return Tensor(combine(hits, _held(r, x, x.dtype)), x.dims, x.dtype)
+
+
+def _spots(
+    r: Reader, x: Tensor, chosen: Sequence[int], given: Sequence[Tensor], along: Dims,
+    values: Tensor, adds: bool,
+) -> Combined:  # fmt: skip
+    """Elements at the dimensions from the first that is indexed to the last, as if they were one.
+
+    One tensor of indices stays as it is; several become places.
+    """
+    first, last = chosen[0], chosen[-1]
+    between = tuple(x.dims[i] for i in range(first, last + 1) if i not in chosen)
+    dims = (*x.dims[:first], *along, *between, *x.dims[last + 1 :])
+    word, stored = "add" if adds else "store", Tensor(_held(r, values, x.dtype), dims, x.dtype)
+    row = (*along, *between)
+    if len(chosen) == 1:
+        return Combined(x, first, 1, row, given[0], stored, word, own=True, wraps=True)
+    place = r.dag.const(0.0)
+    for i in range(first, last + 1):
+        size = position(r, r.size(x.dims[i]))
+        at = position(r, r.index(x.dims[i]))
+        if i in chosen:
+            at = r.floating(given[list(chosen).index(i)])
+            wrapped = r.dag.add(at, size)
+            at = r.dag.select(r.dag.compare("lt", at, r.dag.const(0.0)), wrapped, at)
+        place = r.dag.add(r.dag.mul(place, size), at)
+    places = Tensor(place, dims, DType.INT64)
+    count = last + 1 - first
+    return Combined(x, first, count, row, places, stored, word, own=True, wraps=False)
 
 
 def _own_axes(r: Reader, x: Tensor, chosen: Sequence[int], values: Tensor) -> Tensor:
@@ -343,7 +436,7 @@ def _rows(
         or r.node.name not in r.graph.outputs
         or index.value.op != "load"
         or index.dtype not in (DType.INT64, DType.INT32)
-        or (extent(_leaves(x.dims[at + 1 :])) < WORTH and extent(_leaves(index.dims)) <= _FEW)
+        or extent(_leaves(x.dims[at + 1 :])) < WORTH
         or (adds and x.dtype not in (DType.FLOAT32, DType.FLOAT16))
         or set(_leaves(index.dims)) & {*own, *_leaves(values.dims)}
         or set(_leaves(values.dims)) & set(leaves(x.dims[at]))
@@ -375,6 +468,10 @@ def _spread(r: Reader, x: Tensor, chosen: Sequence[int], along: Dims, values: Te
     else:
         wanted = (*along, *rest)
     wanted = wanted[len(wanted) - len(values.dims) :]
+    if any(
+        extent(dim) not in (1, extent(want)) for dim, want in zip(values.dims, wanted, strict=True)
+    ):
+        r.refuse("plan-reshape", "its values do not broadcast to what is indexed")
     empty: Dim = ()
     wide = tuple(
         empty if extent(dim) == 1 else want for dim, want in zip(values.dims, wanted, strict=True)

@@ -22,7 +22,6 @@ class Structure(str, Enum):
 
     POOLING = "pooling"  # blocks of output rows of a plane
     SORT = "sort"
-    MOVES = "moves"  # one gather or scatter
     INDEX_MAPS = "index maps"  # tiles of the output; inputs are read where their maps say
     SHORT_AXES = "short axes"  # many short rows, or small matrices, stay on chip
     LOOPS = "loops"  # over axes, with reductions in passes

@@ -11,16 +11,18 @@ elements so far. What else a graph does, other kernels do
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
+from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Program
 from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show_expr
 from npusmith.lang import parse
-from npusmith.plan.calls import Written, indented, size_text, word_of
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.names import tensor_name
 from npusmith.plan.reader import refusal
+from npusmith.plan.scalars import product
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, Ref
 
@@ -28,6 +30,8 @@ _MOST = 4096  # elements that are sorted together
 _WORDS = {DType.INT32: 1, DType.INT64: 2}  # of 32 bits, in integers that float32 does not hold
 _DIGITS = 2  # of 16 bits in a word
 _GATHERED = {2, 4}  # bytes of elements that `gather` takes
+
+Written = tuple[Program, OpSpec, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,3 +439,21 @@ def _by_digits(found: _Order) -> list[str]:
 def _word(read: str) -> list[str]:
     """32 bits of every 64-bit element."""
     return ["for i in range(n):", f"    set(word[i], {read})"]
+
+
+# ------------------------------------------------------------------------------------------- text
+
+
+def size_text(items: Sequence[Expr]) -> str:
+    """The product of some dimensions, as text of the host function."""
+    return show_expr(product(items))
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def word_of(node: Node) -> str:
+    """PyTorch's name of an operation."""
+    parts = node.op.split(".")
+    return parts[1] if parts[0] == "aten" and len(parts) > 1 else ""

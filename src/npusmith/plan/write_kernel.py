@@ -29,7 +29,6 @@ from npusmith.plan.pack import Packed, pack
 from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import Meaning, read
-from npusmith.plan.scatters import write_scatter
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
@@ -129,7 +128,7 @@ def _versioned(
 # -------------------------------------------------------------------------------------- structures
 
 # Written for one call: other structures that take the graph are far slower
-_ALONE = (Structure.POOLING, Structure.SORT, Structure.MOVES)
+_ALONE = (Structure.POOLING, Structure.SORT)
 Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph
 
 
@@ -165,9 +164,6 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
     if ordered is not None:
         yield Structure.SORT, lambda: Plan(*ordered)
         return
-    scattered = _optional(partial(write_scatter, graph, name, chip))()
-    if scattered is not None:
-        yield Structure.MOVES, partial(Plan, *scattered)
     meaning = read(graph)
 
     def lanes() -> Plan:
