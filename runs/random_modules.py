@@ -58,7 +58,9 @@ from npusmith.task.compare import difference
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import Captured, export_graph, warm_up
 from npusmith.task.golden import Golden
+from npusmith.task.graph import Graph
 from npusmith.task.shapes import find_classes, plan_sets
+from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.tolerance import DEFAULT, compare
 from npusmith.task.user import Inputs, build_model, load_file, run_model
 
@@ -180,7 +182,13 @@ class Case:
         self.inputs = module.draw_inputs()
         self.golden = Golden(self.model, self.path)
         run_model(self.model, self.inputs.args(), self.path)
-        self.captured: Captured = export_graph(self.model, self.inputs, self.path)
+        own = self.inputs.shapes
+        self.free, _ = find_classes(own, self._refusal)
+        self.sets = plan_sets(own, self.free, MOST_ELEMENTS, module.number)
+        captured = export_graph(self.model, self.inputs, self.path)
+        primes = [shapes for name, shapes in self.sets if name == "primes"]
+        graph = find_symbolic(captured.graph, own, self.free, primes, self._graph_at)
+        self.captured: Captured = replace(captured, graph=graph)
 
     def check(self, plan: Plan) -> int:
         """At how many shapes the program was judged; raises Wrong at the first that it fails."""
@@ -198,11 +206,8 @@ class Case:
 
     def _others(self, spec: OpSpec) -> Iterator[list[Shape]]:
         """Other shapes that the module takes as the same graph and the operator accepts."""
-        own = self.inputs.shapes
-        free, _ = find_classes(own, self._refusal)
-        seed = self.module.number
-        sets = [shapes for _, shapes in plan_sets(own, free, MOST_ELEMENTS, seed)]
-        random.Random(seed).shuffle(sets)
+        sets = [shapes for _, shapes in self.sets]
+        random.Random(self.module.number).shuffle(sets)
         for shapes in sets[:MORE_SETS]:
             if serves(spec, self._kernel_shapes(spec, shapes)) and self._is_same(shapes):
                 yield shapes
@@ -214,12 +219,15 @@ class Case:
             return error.message
         return ""
 
-    def _is_same(self, shapes: list[Shape]) -> bool:
+    def _graph_at(self, shapes: list[Shape]) -> Graph | None:
         try:
-            other = export_graph(self.model, self.module.draw_inputs(shapes), self.path)
+            return export_graph(self.model, self.module.draw_inputs(shapes), self.path).graph
         except TaskError:
-            return False
-        return not difference(self.captured.graph, other.graph)
+            return None
+
+    def _is_same(self, shapes: list[Shape]) -> bool:
+        other = self._graph_at(shapes)
+        return other is not None and not difference(self.captured.graph, other)
 
     def _kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> dict[str, Shape]:
         held, user = self.captured.values, Source.USER

@@ -25,6 +25,7 @@ from npusmith.plan.extents import extent
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph
+from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.user import Inputs
 
 CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
@@ -53,9 +54,24 @@ def capture(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
     return export_graph(module(model), Inputs(tuple(leaves), tree), "task.py").graph
 
 
+def capture_at(model: nn.Module | Callable[..., Any], *cases: tuple[Tensor, ...]) -> Graph:
+    """The graph of the first case; the others say which of its numbers are sizes."""
+    graphs = {str(_shapes(case)): capture(model, *case) for case in cases}
+    own, *others = map(_shapes, cases)
+    return find_symbolic(graphs[str(own)], own, (), others, lambda sized: graphs[str(sized)])
+
+
+def _shapes(case: tuple[Tensor, ...]) -> list[tuple[int, ...]]:
+    return [tuple(tensor.shape) for tensor in case]
+
+
 def plan(model: nn.Module | Callable[..., Any], *args: Tensor) -> Plan:
     """The plan of a model; its text reads back as itself, is legal, and says what it serves."""
-    made = write(capture(model, *args), "op_custom", CHIP)
+    return plan_graph(capture(model, *args))
+
+
+def plan_graph(graph: Graph) -> Plan:
+    made = write(graph, "op_custom", CHIP)
     check(made.program, CHIP)
     assert parse(show(made.program)) == made.program
     assert input_conditions(made.spec, TILING) or made.spec.legal is None

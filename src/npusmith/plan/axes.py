@@ -34,6 +34,7 @@ class Atom:
     pinned: bool = False  # the size is 1 in every shape that the kernel serves
     model: bool = False  # the size is a number in the model, not one of an input's shape
     certain: bool = False  # ... and no guess: all that runs along the axis has it
+    varied: bool = False  # the graph is known at other sizes, too
     free: bool = False  # made by expand or full: the captured graph holds only its size
     fixed: bool = False  # right for the captured size only, because the model has it as a number
 
@@ -115,12 +116,13 @@ def _merge(one: Atom, two: Atom) -> None:
     one.model = one.model and two.model
     one.free = one.free and two.free
     one.certain = one.certain or two.certain
+    one.varied = one.varied or two.varied
 
 
 def split(atom: Atom, size: int) -> tuple[Atom, Atom]:
     """Replace a loop by two nested ones, the outer of the given size."""
     outer, inner = (
-        Atom(part, model=atom.model, fixed=atom.fixed, certain=atom.certain)
+        Atom(part, model=atom.model, fixed=atom.fixed, certain=atom.certain, varied=atom.varied)
         for part in (size, atom.size // size)
     )
     atom.pieces = (outer, inner)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, extent, leaves
-from npusmith.plan.index import bound, poly, replaced, simple
+from npusmith.plan.index import bound, is_positive, multiple, poly, replaced, simple
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import SIZE
-from npusmith.plan.scalars import divides, product, quotient, same
+from npusmith.plan.scalars import divides, minus, product, quotient, same
 from npusmith.task.graph import GraphInput
 
 
@@ -38,10 +38,10 @@ def leaf_sizes(
             known[leaf] = Const(leaf.size)
     for row, size in whole:
         _divide(row, size, known)
-    for atom, formula in meaning.reader.sized:
+    for dim, formula in meaning.reader.sized:
         size_of = sized(meaning, known, formula)
         if size_of is not None:
-            _divide(leaves((atom,)), size_of, known)
+            _divide(leaves(dim), size_of, known)
     for leaf in pending:
         if leaf not in known:
             known[leaf] = _matching(leaf, whole) or Const(leaf.size)
@@ -111,11 +111,11 @@ def legal_sizes(
                 yield same(own, product(known[leaf] for leaf in row))
             else:
                 yield divides(split, own)
-    for atom, formula in meaning.reader.sized:
-        row = leaves((atom,))
+    for dim, formula in meaning.reader.sized:
+        row = leaves(dim)
         wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
-        if wanted is not None and poly(product(known[leaf] for leaf in row)) != poly(wanted):
-            yield same(product(known[leaf] for leaf in row), wanted)
+        if wanted is not None:
+            yield from _equal(product(known[leaf] for leaf in row), wanted)
     for leaf, size in known.items():
         if leaf.certain and not isinstance(size, Const):
             yield same(size, Const(leaf.size))
@@ -124,10 +124,23 @@ def legal_sizes(
         found = sized(meaning, known, expr)
         if found is None:
             continue
+        if is_positive(found):
+            continue
+        if (parted := multiple(found)) is not None:
+            yield divides(parted[1], parted[0])
+            continue
         found, compared, number = bound(found)
-        if isinstance(found, Const) or (isinstance(found, Dim) and number <= 0):
+        if isinstance(found, Const):
             continue  # compared at the capture
         old = tight.get((found, compared), number)
         tight[found, compared] = max(old, number) if compared is BinOp.GE else min(old, number)
     for (found, compared), number in tight.items():
         yield Binary(compared, found, Const(number))
+
+
+def _equal(one: Expr, two: Expr) -> Iterator[Expr]:
+    """That two sizes are the same, where they may differ."""
+    if poly(one) == poly(two):
+        return
+    parts = multiple(minus(one, two)) or multiple(minus(two, one))
+    yield divides(parts[1], parts[0]) if parts is not None else same(one, two)

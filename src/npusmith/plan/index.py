@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Expr, Name, ScalarFn
+from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Dim, Expr, Name, ScalarFn, Size
 from npusmith.ir.walk import names
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, product, times
 
@@ -94,6 +94,36 @@ def bound(expr: Expr) -> tuple[Expr, BinOp, int]:
     if rest and all(value < 0 for _, value in rest):
         return _poly((factors, -value) for factors, value in rest).expr(), BinOp.LE, number
     return _poly(rest).expr(), BinOp.GE, -number
+
+
+def multiple(expr: Expr) -> tuple[Expr, Expr] | None:
+    """(a, c) where `expr` is c * (a // c) - a: 0 where a is a multiple of c, less elsewhere."""
+    for factors, number in poly(expr).terms:
+        if len(factors) == 1 and isinstance(factors[0], Binary):
+            part = factors[0]
+            if part.op is BinOp.FLOORDIV and part.right == Const(number):
+                rest = poly(times(Const(number), part)) - poly(expr)
+                return (part.left, part.right) if rest == poly(part.left) else None
+    return None
+
+
+def is_positive(expr: Expr) -> bool:
+    """Whether an expression is at least 0 at all sizes, as far as its terms show."""
+    low: dict[Monomial, float] = {}
+    for factors, number in poly(expr).terms:
+        part = factors[0] if len(factors) == 1 else None
+        if isinstance(part, Binary) and part.op is BinOp.FLOORDIV and isinstance(part.right, Const):
+            if number > 0:
+                if is_positive(part.left):
+                    continue
+                return False
+            for inner, value in poly(part.left).terms:  # at most the quotient
+                low[inner] = low.get(inner, 0) + number * value / part.right.value
+        elif all(isinstance(item, Name | Dim | Size) for item in factors):
+            low[factors] = low.get(factors, 0) + number
+        else:
+            return False
+    return all(number >= 0 for number in low.values())
 
 
 def steps(expr: Expr, lanes: Iterable[str]) -> tuple[Expr, dict[str, Poly]] | None:

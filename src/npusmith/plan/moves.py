@@ -6,15 +6,16 @@ expressions (index.py) for axes. Nothing is moved here; the kernel reads its inp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.axes import Dim, Dims, extent, pin
-from npusmith.plan.dag import EXACT, Dag, Kind, Value
+from npusmith.plan.dag import EXACT, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
-from npusmith.plan.reader import INDEX, SIZE, Joined, Measure, Reader, Result, Rule, Tensor
+from npusmith.plan.reader import Joined, Measure, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
+from npusmith.plan.symbols import SymbolicInt
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
 
@@ -30,33 +31,7 @@ def with_dim(dims: Dims, at: int, new: Dim) -> Dims:
 
 def position(r: Reader, expr: Expr) -> Value:
     """An index expression as a number."""
-    dag = r.dag
-    match expr:
-        case Const(value):
-            return dag.const(float(value))
-        case Name(name) if name.startswith(INDEX):
-            return dag.make("index", axes=(r.atoms[int(name[1:])],))
-        case Name(name) if name.startswith(SIZE):
-            return dag.count((r.atoms[int(name[1:])],))
-        case Name(name):
-            return r.floating(r.elements[int(name[1:])])
-        case Binary(op, left, right):
-            one, two = position(r, left), position(r, right)
-            return _ARITHMETIC[op](dag, one, two)
-        case Call(ScalarFn.MIN | ScalarFn.MAX, (left, right)):
-            one, two = position(r, left), position(r, right)
-            return dag.min(one, two) if expr.fn is ScalarFn.MIN else dag.max(one, two)
-        case _:
-            raise AssertionError(expr)
-
-
-_ARITHMETIC: dict[BinOp, Callable[[Dag, Value, Value], Value]] = {
-    BinOp.ADD: lambda dag, a, b: dag.add(a, b),
-    BinOp.SUB: lambda dag, a, b: dag.sub(a, b),
-    BinOp.MUL: lambda dag, a, b: dag.mul(a, b),
-    BinOp.FLOORDIV: lambda dag, a, b: dag.make("floordiv", a, b),
-    BinOp.MOD: lambda dag, a, b: dag.make("mod", a, b),
-}
+    return r.position(expr)
 
 
 def inside(r: Reader, expr: Expr, size: Expr, value: Value, other: Value) -> Value:
@@ -331,7 +306,11 @@ def arange(r: Reader) -> Result:
     assert r.node is not None
     start = r.number(r.argument(0))
     step = r.number(r.argument(2, "step", 1))
-    new = r.axis(r.node.shape[0])
+    size, stop = r.node.shape[0], r.argument(1)
+    if isinstance(stop, SymbolicInt) and start == 0 and step == 1:
+        new = r.axis(size, r.formula(stop))
+    else:
+        new = r.axis(size)
     if start == int(start) and step == int(step):
         value = position(r, plus(times(r.index(new), Const(int(step))), Const(int(start))))
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from npusmith.errors import PlanError
 from npusmith.plan.views import CASTS, FREE
 from npusmith.plan.write_kernel import Plan
-from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref, SymbolicSize
 
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
@@ -223,15 +223,24 @@ class _Cutter:
             if any(reader >= stop for reader in self.readers.get(node.name, ()))
         ]  # fmt: skip
         included = self._with_views(names, [*outputs, *crossing])
-        read = {ref for node in included for ref in references(node)} | set(outputs)
-        inputs = [item for item in self.graph.inputs if item.name in read]
         inside = {node.name for node in included}
+        read = {ref for node in included for ref in references(node)} | set(outputs)
+        symbolic = [item for item in self.graph.symbolic or () if item.node in inside]
+        read |= self._sizes(symbolic, read)
+        inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
         inputs += [self._crossing(name) for name in sorted(earlier, key=self._position)]
         return Graph(
             inputs=tuple(inputs), nodes=tuple(included), outputs=(*outputs, *crossing),
-            eager=self._eager(own),
+            eager=self._eager(own), classes=self.graph.classes,
+            symbolic=None if self.graph.symbolic is None else tuple(symbolic),
         )  # fmt: skip
+
+    def _sizes(self, symbolic: Iterable[SymbolicSize], read: set[str]) -> set[str]:
+        """Inputs of the graph that give sizes to numbers of a part, and that it does not read."""
+        needed = {at for item in symbolic for at in item.classes}
+        axes = [self.graph.classes[at].axes for at in needed]
+        return {row[0][0] for row in axes if not any(name in read for name, _ in row)}
 
     def _home(self, output: str) -> int:
         """The unit in whose part an output is stored: the last that it is a view of."""

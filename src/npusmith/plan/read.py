@@ -21,7 +21,7 @@ from npusmith.plan import (
     scatter_maps,
     views,
 )
-from npusmith.plan.axes import Dims, fresh
+from npusmith.plan.axes import Dims
 from npusmith.plan.dag import Value
 from npusmith.plan.reader import Reader, Rule, Tensor
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
@@ -96,19 +96,15 @@ def read(graph: Graph) -> Meaning:
     reader = Reader(graph)
     inputs = []
     for item in graph.inputs:
-        dims = fresh(item.shape)
-        inputs.append((item, dims))
-        reader.known[item.name] = Tensor(reader.dag.load(item.name, item.dtype), dims, item.dtype)
+        inputs.append((item, reader.read_input(item)))
     needed, shaping = _needed(graph), _needed(graph, shapes=True)
     for node in graph.nodes:
         if node.name in shaping - needed:  # its shape is of use, not more
             with contextlib.suppress(PlanError):
-                reader.node = node
-                reader.known[node.name] = _rule(reader, node)(reader)
+                reader.read_node(node, _rule(reader, node))
         if node.name in needed:
-            reader.node = node
             before = len(reader.dag.seen)
-            reader.known[node.name] = _rule(reader, node)(reader)
+            reader.read_node(node, _rule(reader, node))
             made = islice(reader.dag.seen.values(), before, None)
             reader.origin.update((value, node) for value in made)
     reader.node = None

@@ -9,14 +9,17 @@ from typing import NoReturn
 
 from npusmith.errors import Place, PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Expr, Name
+from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
 from npusmith.plan.dag import Dag, Kind, Value, held
-from npusmith.plan.index import simple
+from npusmith.plan.index import floor_div, simple
 from npusmith.plan.integers import constant
 from npusmith.plan.scalars import ZERO, minus, plus, product, times
-from npusmith.task.graph import Argument, Graph, Literals, Node, Ref
+from npusmith.plan.symbols import SYMBOLIC, SymbolicFloat, SymbolicInt, symbolic
+from npusmith.task.compare import SIZES
+from npusmith.task.graph import Argument, Graph, GraphInput, Literals, Node, Ref, SymbolicSize
+from npusmith.task.symbolic_sizes import Spot, by_place
 
 WORTH = 16  # elements of a row that are worth a copy of their own
 INDEX, SIZE, ELEMENT = "#", "|", "@"  # first letters of the names in index expressions
@@ -101,9 +104,23 @@ Result = Tensor | tuple[Tensor | None, ...]
 Measure = tuple[int, Expr]  # a size or a place along an axis: as captured, and at all sizes
 
 
+_ARITHMETIC: dict[BinOp, Callable[[Dag, Value, Value], Value]] = {
+    BinOp.ADD: lambda dag, a, b: dag.add(a, b),
+    BinOp.SUB: lambda dag, a, b: dag.sub(a, b),
+    BinOp.MUL: lambda dag, a, b: dag.mul(a, b),
+    BinOp.FLOORDIV: lambda dag, a, b: dag.make("floordiv", a, b),
+    BinOp.MOD: lambda dag, a, b: dag.make("mod", a, b),
+}
+
+
 @dataclass(slots=True)
 class Reader:
-    """Meanings by node name, and the node that is being read."""
+    """Meanings by node name, and the node that is being read.
+
+    Numbers of the graph that follow from sizes come out of `argument` with their formula: a
+    rule that takes them by `measures` or as a tensor serves other sizes; where one takes the number
+    alone, the sizes that it follows from are fixed.
+    """
 
     graph: Graph
     dag: Dag = field(default_factory=Dag)
@@ -111,7 +128,7 @@ class Reader:
     node: Node | None = None
     origin: dict[Value, Node] = field(default_factory=dict)  # the node that made a value
     atoms: list[Atom] = field(default_factory=list)  # that index expressions name
-    sized: list[tuple[Atom, Expr]] = field(default_factory=list)  # sizes that follow from others
+    sized: list[tuple[Dim, Expr]] = field(default_factory=list)  # sizes that follow from others
     positive: list[Expr] = field(default_factory=list)  # over sizes: at least 0 where served
     fixed: dict[Value, list[Dim]] = field(default_factory=dict)  # by what is read at other places
     to_fix: list[Dim] = field(default_factory=list)
@@ -119,6 +136,33 @@ class Reader:
     scattered: dict[Value, Scattered] = field(default_factory=dict)  # by the result
     combined: dict[Value, Combined] = field(default_factory=dict)  # likewise
     joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
+    inputs: dict[str, Dims] = field(default_factory=dict)
+    symbolic: dict[str, dict[Spot, SymbolicSize]] = field(default_factory=dict)  # by node
+    followed: set[Spot] = field(default_factory=set)  # of the node: whose formulas were taken
+
+    def __post_init__(self) -> None:
+        self.symbolic = by_place(self.graph)
+
+    def read_input(self, item: GraphInput) -> Dims:
+        """The axes of an input, and its elements under its name."""
+        varied = {axis for row in self.graph.classes for axis in row.axes}
+        dims = tuple(
+            (Atom(size, varied=(item.name, i) in varied),) for i, size in enumerate(item.shape)
+        )
+        self.known[item.name] = Tensor(self.dag.load(item.name, item.dtype), dims, item.dtype)
+        self.inputs[item.name] = dims
+        return dims
+
+    def read_node(self, node: Node, rule: Rule) -> None:
+        """What the node gives."""
+        self.node = node
+        self.followed.clear()
+        self.known[node.name] = rule(self)
+        free = SIZES.get(node.op, ())
+        for place, item in self.symbolic.get(node.name, {}).items():
+            if place not in self.followed and place[0] not in free:
+                for at in item.classes:
+                    self.fix(self._axis(at), now=True)
 
     # ----------------------------------------------------------------------------------- refusal
 
@@ -132,13 +176,25 @@ class Reader:
         """A positional argument, or the keyword of that name, or the default."""
         assert self.node is not None
         if index < len(self.node.args):
-            return self.node.args[index]
-        return self.node.kwargs.get(name, default) if name else default
+            return self._symbols(index, self.node.args[index])
+        return self._symbols(name, self.node.kwargs.get(name, default)) if name else default
+
+    def _symbols(self, at: int | str, arg: Argument) -> Argument:
+        """The argument with a formula for each number that follows from sizes."""
+        assert self.node is not None
+        found = self.symbolic.get(self.node.name)
+        if not found:
+            return arg
+        if isinstance(arg, tuple):
+            return tuple(symbolic(found.get((at, i)), item) for i, item in enumerate(arg))
+        return symbolic(found.get((at, None)), arg)
 
     def tensor(self, arg: Argument) -> Tensor:
         """The meaning of a Ref, or a number as a tensor without dimensions."""
         if isinstance(arg, Ref):
             return self.seen(arg)
+        if isinstance(arg, SYMBOLIC):
+            return self._scalar(arg)
         if isinstance(arg, bool):
             return Tensor(self.dag.const(arg), (), DType.BOOL)
         if isinstance(arg, int):
@@ -174,7 +230,46 @@ class Reader:
 
     def measures(self, arg: Argument) -> tuple[Measure, ...]:
         """Sizes or places along an axis."""
-        return tuple((number, Const(number)) for number in self.integers(arg))
+        items = arg if isinstance(arg, tuple) else (arg,)
+        numbers = zip(items, self.integers(arg), strict=True)
+        return tuple(
+            (int(number), self.formula(item) if isinstance(item, SymbolicInt) else Const(number))
+            for item, number in numbers
+        )
+
+    def formula(self, symbol: SymbolicInt) -> Expr:
+        """A whole number of the graph as an expression over sizes."""
+        item = self._follow(symbol)
+        scaled = times(product(self.size(self._axis(at)) for at in item.classes), Const(item.times))
+        if item.up:
+            scaled = plus(scaled, Const(item.over - 1))
+        part = floor_div(simple(scaled), Const(item.over))
+        return simple(plus(times(Const(-1 if item.negative else 1), part), Const(item.plus)))
+
+    def _scalar(self, symbol: SymbolicInt | SymbolicFloat) -> Tensor:
+        """Likewise as a tensor without dimensions."""
+        if isinstance(symbol, SymbolicInt):
+            return Tensor(self.position(self.formula(symbol)), (), DType.INT64)
+        item, dag = self._follow(symbol), self.dag
+        count = dag.count(tuple(leaf for at in item.classes for leaf in leaves(self._axis(at))))
+        power = dag.unary("sqrt", count) if abs(item.power) == 0.5 else count
+        power = dag.inverse(power) if item.power < 0 else power
+        assert item.factor is not None
+        return Tensor(dag.scaled(power, item.factor), (), DType.FLOAT32)
+
+    def _follow(self, symbol: SymbolicInt | SymbolicFloat) -> SymbolicSize:
+        self.followed.add((symbol.size.argument, symbol.size.item))
+        return symbol.size
+
+    def _axis(self, at: int) -> Dim:
+        """An axis of an input whose size is that of a class; those of others are the same."""
+        axes = self.graph.classes[at].axes
+        found = [self.inputs[name][axis] for name, axis in axes if name in self.inputs]
+        if not found:
+            self.refuse("plan-fixed-size", "a size that the model computes with is not known here")
+        for other in found[1:]:
+            self.sized.append((other, self.size(found[0])))
+        return found[0]
 
     def dim(self, arg: Argument, rank: int) -> int:
         index = self.integers(arg)[0]
@@ -205,6 +300,32 @@ class Reader:
     def size(self, dim: Dim) -> Expr:
         """The size of a dimension, likewise."""
         return product(Name(f"{SIZE}{self._number(atom)}") for atom in leaves(dim))
+
+    def axes_of(self, expr: Expr) -> set[Atom]:
+        """The axes that an expression over sizes names."""
+        rows = (self.atoms[int(name.removeprefix(SIZE))] for name in names(expr))
+        return {leaf for atom in rows for leaf in leaves((atom,))}
+
+    def position(self, expr: Expr) -> Value:
+        """An index expression as a number."""
+        dag = self.dag
+        match expr:
+            case Const(value):
+                return dag.const(float(value))
+            case Name(name) if name.startswith(INDEX):
+                return dag.make("index", axes=(self.atoms[int(name[1:])],))
+            case Name(name) if name.startswith(SIZE):
+                return dag.count((self.atoms[int(name[1:])],))
+            case Name(name):
+                return self.floating(self.elements[int(name[1:])])
+            case Binary(op, left, right):
+                one, two = self.position(left), self.position(right)
+                return _ARITHMETIC[op](dag, one, two)
+            case Call(ScalarFn.MIN | ScalarFn.MAX, (left, right)):
+                one, two = self.position(left), self.position(right)
+                return dag.min(one, two) if expr.fn is ScalarFn.MIN else dag.max(one, two)
+            case _:
+                raise AssertionError(expr)
 
     def element(self, tensor: Tensor) -> Expr:
         """An element of an index tensor, likewise."""
@@ -272,9 +393,9 @@ class Reader:
         """
         if isinstance(formula, Const):
             return (Atom(size, model=True, certain=True),)
-        atom = Atom(size, model=formula is None)
+        atom = Atom(size, model=formula is None, varied=formula is not None)
         if formula is not None:
-            self.sized.append((atom, simple(formula)))
+            self.sized.append(((atom,), simple(formula)))
         return (atom,)
 
     def fix(self, dim: Dim, now: bool = False) -> None:

@@ -197,12 +197,26 @@ def inputs_of(meaning: Meaning, read: Collection[str]) -> list[tuple[GraphInput,
     wanted = {leaf for out in meaning.outputs for leaf in atoms_of(out.dims)}
     for value in reachable([out.value for out in meaning.outputs]):
         wanted |= set(leaves(value.axes)) if value.op in ("reduce", "count", "index") else set()
-    wanted -= held
+    wanted = _followed(meaning, wanted - held) - held
     return [
         (item, dims)
         for item, dims in meaning.inputs
         if item.name in read or wanted.intersection(atoms_of(dims))
     ]
+
+
+def _followed(meaning: Meaning, wanted: set[Atom]) -> set[Atom]:
+    """These axes, and those that their sizes follow from."""
+    found, queue = set(wanted), list(wanted)
+    rows = [(set(leaves(dim)), formula) for dim, formula in meaning.reader.sized]
+    while queue:
+        leaf = queue.pop()
+        for row, formula in rows:
+            if leaf in row:
+                new = meaning.reader.axes_of(formula) - found
+                found |= new
+                queue += new
+    return found
 
 
 def reachable(roots: Sequence[Value]) -> list[Value]:

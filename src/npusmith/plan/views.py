@@ -7,16 +7,28 @@ gathers are index maps (moves.py).
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr
+from npusmith.ir.nodes import Const, Expr
 from npusmith.plan import integers
-from npusmith.plan.axes import AxisError, Dim, Dims, extent, fresh, leaves, pin, regroup, sizes
+from npusmith.plan.axes import (
+    Atom,
+    AxisError,
+    Dim,
+    Dims,
+    extent,
+    fresh,
+    leaves,
+    pin,
+    regroup,
+    sizes,
+)
 from npusmith.plan.dag import Value
 from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
-from npusmith.task.graph import Ref
+from npusmith.task.graph import Argument, Ref
 
 EMPTY: Dim = ()
+_REST = Const(-1)  # of a view: what is left
 CASTS = (["to"], ["_to_copy"], ["type_as"])
 
 
@@ -30,12 +42,31 @@ def view(r: Reader) -> Result:
     if r.node.op.endswith(".dtype"):
         r.refuse("plan-dtype", "a reinterpretation of bits is not written")
     x = r.tensor(r.argument(0))
+    varied = {leaf for leaf in leaves(atom for dim in x.dims for atom in dim) if leaf.varied}
     try:
-        return Tensor(x.value, regroup(x.dims, r.node.shape), x.dtype)
+        dims = regroup(x.dims, r.node.shape)
+        _tie(r, dims, varied)
+        return Tensor(x.value, dims, x.dtype)
     except AxisError as problem:
         if 0 in r.node.shape:
             r.refuse(problem.code, problem.message)
         return _reread(r, x, r.node.shape)
+
+
+def _tie(r: Reader, dims: Dims, varied: set[Atom]) -> None:
+    """Sizes that the view has for sure: those that follow from inputs, numbers where they vary."""
+    assert r.node is not None
+    split = {leaf for old in varied for leaf in leaves((old,))}
+    asked = r.argument(1)
+    sizes = r.measures(asked) if isinstance(asked, tuple) and len(asked) == len(dims) else ()
+    for dim, (_, size) in zip(dims, sizes, strict=False):
+        row = leaves(dim)
+        number = isinstance(size, Const)
+        if size == _REST or (number and split.isdisjoint(row)):
+            continue
+        if len(row) == 1 and row[0] not in varied:  # a piece of an axis that was split here
+            row[0].model = number
+        r.sized.append((dim, size))
 
 
 def _reread(r: Reader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -71,19 +102,34 @@ def squeeze(r: Reader) -> Result:
 def expand(r: Reader) -> Result:
     assert r.node is not None
     x = r.tensor(r.argument(0))
-    return Tensor(x.value, _expanded(x.dims, r.node.shape), x.dtype)
+    return Tensor(x.value, _expanded(r, x.dims), x.dtype)
 
 
-def _expanded(dims: Dims, shape: tuple[int, ...]) -> Dims:
+def _expanded(r: Reader, dims: Dims) -> Dims:
+    assert r.node is not None
+    shape = r.node.shape
     padded = (EMPTY,) * (len(shape) - len(dims)) + dims
     result: list[Dim] = []
-    for dim, size in zip(padded, shape, strict=True):
-        if extent(dim) == size:
+    for dim, new in zip(padded, _made(r, r.argument(1, "size")), strict=True):
+        if extent(dim) == extent(new):
             result.append(dim)
             continue
         pin(dim)
-        result += fresh((size,), free=True)
+        result.append(new)
     return tuple(result)
+
+
+def _made(r: Reader, asked: Argument) -> Dims:
+    """New axes for the result's shape: of the sizes that the argument says, or of any input's."""
+    assert r.node is not None
+    shape = r.node.shape
+    if r.graph.symbolic is not None and isinstance(asked, tuple) and len(asked) == len(shape):
+        made = [item[1] for item in r.measures(asked)]
+        return tuple(
+            fresh((size,), free=True)[0] if isinstance(expr, Const) else r.axis(size, expr)
+            for size, expr in zip(shape, made, strict=True)
+        )
+    return fresh(shape, free=True)
 
 
 def repeat(r: Reader) -> Result:
@@ -168,7 +214,8 @@ def full(r: Reader) -> Result:
     like = r.known.get(shaped.ref) if name.endswith("_like") and isinstance(shaped, Ref) else None
     if isinstance(like, Tensor) and sizes(like.dims) == r.node.shape:
         return Tensor(value, like.dims, r.dtype)
-    dims = tuple(EMPTY if size == 1 else fresh((size,), free=True)[0] for size in r.node.shape)
+    shape = r.argument(1 if name.startswith("new_") else 0, "size")
+    dims = tuple(EMPTY if extent(dim) == 1 else dim for dim in _made(r, shape))
     return Tensor(value, dims, r.dtype)
 
 

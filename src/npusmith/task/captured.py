@@ -11,6 +11,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph
 from npusmith.task.fixed_sizes import find_fixed, find_refused
 from npusmith.task.golden import Golden
+from npusmith.task.graph import Graph
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.resized import rerank, resize
 from npusmith.task.sort_ties import TIES, StableSorts, has_sorts
+from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
@@ -73,7 +76,8 @@ class Captured(Preparation):
         self.has_sorts = False  # whether sorts are among the operations
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.effects: dict[str, Any] = {}  # of the last call on its arguments
-        self.compared: dict[str, str] = {}  # captures at other shapes, by shapes and types
+        self.graphs: dict[str, Graph | str] = {}  # at other shapes, by shapes and types
+        self.compared: dict[str, str] = {}  # why they differ from the first, likewise
 
     def run(self) -> Manifest:
         self.stage("running the task file")
@@ -293,6 +297,11 @@ class Captured(Preparation):
         free, notes = shapes.find_classes(own, self._refusal)
         sets = shapes.plan_sets(own, free, limit, seed)
         self.stage("looking for sizes in the model's arithmetic")
+        graph = find_symbolic(
+            self.captured.graph, own, free, [sized for _, sized in sets], self._graph_at
+        )
+        self.captured = replace(self.captured, graph=graph)
+        self.compared.clear()  # by the graph before
         self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
         if self.fixed:
             fixed = set(self.fixed)
@@ -441,18 +450,31 @@ class Captured(Preparation):
         same_types = [t.dtype for t in inputs.tensors] == [t.dtype for t in self.base.tensors]
         if same_types and inputs.shapes == self.base.shapes:
             return ""
-        key = str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
+        key = _key(inputs)
         if key not in self.compared:
             self.compared[key] = self._difference(inputs)
         return self.compared[key]
 
     def _difference(self, inputs: Inputs) -> str:
         """How the graph captured on these inputs differs from the first one."""
-        try:
-            other = export_graph(self.model, inputs, self.path).graph
-        except TaskError as error:
-            return f"capture fails for these inputs: {error.message}"
+        other = self._capture_at(inputs)
+        if isinstance(other, str):
+            return f"capture fails for these inputs: {other}"
         return compare.difference(self.captured.graph, other)
+
+    def _capture_at(self, inputs: Inputs) -> Graph | str:
+        """The graph that these inputs are captured as, or why there is none."""
+        key = _key(inputs)
+        if key not in self.graphs:
+            try:
+                self.graphs[key] = export_graph(self.model, inputs, self.path).graph
+            except TaskError as error:
+                self.graphs[key] = error.message
+        return self.graphs[key]
+
+    def _graph_at(self, sized: list[shapes.Shape]) -> Graph | None:
+        found = self._capture_at(resize(self.base, sized, self._seeds()[0]))
+        return None if isinstance(found, str) else found
 
     def _idle(self) -> list[str]:
         """Inputs and parameters of the graph whose change never changes an output."""
@@ -466,6 +488,10 @@ class Captured(Preparation):
         if known_dtype(tensor) is None and tensor.dtype != torch.float64:
             tensor = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
         return super().write(stem, tensor)
+
+
+def _key(inputs: Inputs) -> str:
+    return str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
 
 
 def _sizes(sized: Sequence[shapes.Shape]) -> str:

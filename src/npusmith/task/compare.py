@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from npusmith.task.graph import Argument, Graph, Node
+from collections.abc import Mapping, Sequence
+
+from npusmith.task.graph import Argument, Graph, Literals, Node, Ref, SymbolicSize
+from npusmith.task.symbolic_sizes import Spot, by_place, class_sizes, value
 
 # Argument positions that hold sizes: they follow the shapes, so they may differ.
 SIZES: dict[str, tuple[int, ...]] = {
@@ -30,10 +33,35 @@ def difference(base: Graph, other: Graph) -> str:
         (item.name, len(item.shape), item.dtype) for item in other.inputs
     ]:
         return "the inputs have other ranks or element types here"
+    if sizes := class_sizes(base, other):
+        base = _at(base, sizes)
     reasons = (_node_difference(*pair) for pair in zip(base.nodes, other.nodes, strict=True))
     if reason := next((reason for reason in reasons if reason), ""):
         return reason
     return "" if base.outputs == other.outputs else "the outputs come from other nodes here"
+
+
+def _at(graph: Graph, sizes: Sequence[int]) -> Graph:
+    """The graph with the numbers that follow from sizes as they are at others."""
+    places = by_place(graph)
+    return graph.model_copy(
+        update={"nodes": tuple(_placed(n, places.get(n.name, {}), sizes) for n in graph.nodes)}
+    )
+
+
+def _placed(node: Node, places: Mapping[Spot, SymbolicSize], sizes: Sequence[int]) -> Node:
+    def number(at: int | str, item: int | None, old: Ref | Literals) -> Ref | Literals:
+        found = places.get((at, item))
+        return old if found is None else value(found, sizes)
+
+    def moved(at: int | str, old: Argument) -> Argument:
+        if isinstance(old, tuple):
+            return tuple(number(at, i, part) for i, part in enumerate(old))
+        return number(at, None, old)
+
+    args = tuple(moved(i, old) for i, old in enumerate(node.args))
+    kwargs = {name: moved(name, old) for name, old in node.kwargs.items()}
+    return node.model_copy(update={"args": args, "kwargs": kwargs}) if places else node
 
 
 def _node_difference(base: Node, other: Node) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from npusmith.task.shapes import PROBES, Axis, Class, Shape, aligned, resize
+from npusmith.task.shapes import Axis, Class, Shape, aligned, is_whole, resize
+from npusmith.task.symbolic_sizes import probe
 
 # Why the graph captured at these shapes is another program; empty when it is the same, and where
 # the model does not take them.
@@ -26,10 +27,10 @@ def find_fixed(
     tried: sets of other shapes. Sizes of 1 say nothing: graphs differ there, by what they leave
     out, that compute the same.
     """
-    other = [sized for sized in tried if not _shrunk(own, sized) and differs(sized)]
+    other = [sized for sized in tried if is_whole(own, sized) and differs(sized)]
     if not other:
         return ()
-    fixed = [item for item in free if differs(resize(own, {item: _probe(item)}))]
+    fixed = [item for item in free if differs(resize(own, {item: probe(item)}))]
     for sized in other:
         changed = [item for item in free if _changes(item, own, sized)]
         if not any(item in fixed for item in changed):  # a branch that only some sizes take
@@ -61,15 +62,5 @@ def find_refused(
     return tuple(axes) if len({position for position, _ in axes}) == 1 else ()
 
 
-def _probe(item: Class) -> int:
-    """A size that nobody wrote into the model."""
-    return next(item.fit(size * item.step) for size in PROBES if size * item.step != item.size)
-
-
 def _changes(item: Class, own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
     return any(own[i][axis] != sized[i][axis] for i, axis in item.axes)
-
-
-def _shrunk(own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
-    pairs = zip(own, sized, strict=True)
-    return any(new == 1 < old for pair in pairs for old, new in zip(*pair, strict=True))

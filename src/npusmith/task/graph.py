@@ -57,6 +57,37 @@ class Node(BaseModel):
     source: str = ""  # where in the user's model, "file.py:12 forward" when known
 
 
+class SizeClass(BaseModel):
+    """Axes that have one size in all captures of a model: (input or node, axis), inputs first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sizes: tuple[int, ...]  # as captured
+    axes: tuple[tuple[str, int], ...]
+
+
+class SymbolicSize(BaseModel):
+    """A number of a node that follows from sizes of inputs (symbolic_sizes.py).
+
+    An integer is `plus` and the product of the classes times `times` over `over`, rounded down (or
+    up), negative or not; a float is `factor` times the product to the power of `power`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    node: str
+    argument: int | str  # its position or its name
+    item: int | None = None  # of a list
+    classes: tuple[int, ...]  # of the graph
+    times: int = 1
+    over: int = 1
+    up: bool = False
+    negative: bool = False
+    plus: int = 0
+    factor: float | None = None
+    power: float = 1.0
+
+
 class GraphInput(TensorSpec):
     """A graph input: a user input of forward, or a parameter, buffer or constant of the model."""
 
@@ -78,6 +109,9 @@ class Graph(BaseModel):
     eager: tuple[Node, ...] = ()
     # Axes of user inputs (position, axis) whose sizes are numbers in the nodes: fixed_sizes.py
     fixed: tuple[tuple[int, int], ...] = ()
+    # Numbers in the nodes that follow from sizes of inputs; None: captured at no other shapes
+    symbolic: tuple[SymbolicSize, ...] | None = None
+    classes: tuple[SizeClass, ...] = ()  # that they name
     # What forward was called with besides tensors, defaults included; None where that is no data
     literals: tuple[Literals, ...] | None = None
 

@@ -65,6 +65,7 @@ def capture(orders: wire.Orders) -> Graph:
     from npusmith.task.export import export_graph, warm_up
     from npusmith.task.fixed_sizes import find_fixed, find_refused
     from npusmith.task.shapes import Shape, find_classes, plan_sets
+    from npusmith.task.symbolic_sizes import find_symbolic
     from npusmith.task.user import Inputs, build_model, load_file, run_model, set_seed, user_code
 
     warm_up()
@@ -92,16 +93,31 @@ def capture(orders: wire.Orders) -> Graph:
             return error.message
         return "" if all(tensor.numel() for tensor in outputs) else "an output is empty"
 
+    seen: dict[str, Graph | str] = {}
+
+    def captured(sized: list[Shape]) -> Graph | str:
+        """The graph at these shapes, or why there is none."""
+        key = str(sized)
+        if key not in seen:
+            try:
+                seen[key] = export_graph(model, resized(sized), path).graph
+            except TaskError as error:
+                seen[key] = error.message
+        return seen[key]
+
     def differs(sized: list[Shape]) -> str:
-        try:
-            why = difference(graph, export_graph(model, resized(sized), path).graph)
-        except TaskError as error:
-            why = error.message
+        other = captured(sized)
+        why = other if isinstance(other, str) else difference(graph, other)
         return "" if why and refusal(sized) else why
+
+    def same_program(sized: list[Shape]) -> Graph | None:
+        other = captured(sized)
+        return None if isinstance(other, str) else other
 
     free, _ = find_classes(own.shapes, refusal)
     sets = plan_sets(own.shapes, free, orders.shape_elements, orders.model_seed)
     tried = [sized for name, sized in sets if name in _TRIED]
+    graph = find_symbolic(graph, own.shapes, free, tried, same_program)
     fixed = find_fixed(own.shapes, free, tried, differs)
     held = [item.shape for item in graph.inputs if item.kind != "user"]
     refused = find_refused(own.shapes, free, held, refusal)

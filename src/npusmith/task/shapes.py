@@ -221,11 +221,11 @@ def smallest(own: Sequence[Shape], sets: Sequence[Sequence[Shape]]) -> list[Shap
 
     A set in which an axis shrank to 1 does not count: two ranks look alike there.
     """
-    whole = [list(sized) for sized in sets if _is_whole(own, sized)]
+    whole = [list(sized) for sized in sets if is_whole(own, sized)]
     return min([*whole, list(own)], key=lambda sized: sum(map(_count, sized)))
 
 
-def _is_whole(own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
+def is_whole(own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
     """Did no axis shrink to 1?"""
     pairs = zip(own, sized, strict=True)
     return all(new > 1 or old < 2 for pair in pairs for old, new in zip(*pair, strict=True))

@@ -1,0 +1,148 @@
+"""Numbers of a graph that follow from sizes of inputs are no numbers of the operator."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from modules import agrees, capture_at, plan_graph
+
+from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
+from npusmith.ir.text import show_expr
+from npusmith.plan.extents import serves
+from npusmith.plan.index import is_positive
+
+
+def causal(x: torch.Tensor) -> torch.Tensor:
+    mask = torch.triu(torch.ones(x.shape[-1], x.shape[-1]), 1).bool()
+    return x.masked_fill(mask, -1e9).softmax(-1)
+
+
+def halves(x: torch.Tensor) -> torch.Tensor:
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), -1)
+
+
+def places(x: torch.Tensor) -> torch.Tensor:
+    at = torch.arange(x.shape[-1], dtype=x.dtype)
+    return x * torch.cos(at * 0.1) + at / x.shape[-1]
+
+
+def outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x[:, None].expand(x.shape[0], y.shape[0]) * y
+
+
+def folded(x: torch.Tensor) -> torch.Tensor:
+    n, c, h, w = x.shape
+    return x.view(n, c // 4, 4, h * w).sum(2)
+
+
+def rows(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(torch.randn(*shape) for shape in shapes)
+
+
+Case = tuple[torch.Tensor, ...]
+CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
+    "the halves of a gate": (
+        lambda x: x.chunk(2, -1)[0] * torch.sigmoid(x.chunk(2, -1)[1]),
+        [rows((6, 12)), rows((5, 14)), rows((3, 202))],
+    ),
+    "a turn of halves": (halves, [rows((3, 4, 12)), rows((2, 5, 7)), rows((3, 2, 130))]),
+    "a causal mask": (causal, [rows((2, 3, 8, 8)), rows((3, 2, 11, 11)), rows((1, 2, 70, 70))]),
+    "a roll": (
+        lambda x: x.roll(3, -1) + x,
+        [rows((6, 12)), rows((5, 7)), rows((4, 45)), rows((2, 131))],
+    ),
+    "places": (places, [rows((6, 12)), rows((5, 7)), rows((2, 131))]),
+    "a mean by hand": (
+        lambda x: x.sum(-1) / x.shape[-1], [rows((6, 12)), rows((5, 7)), rows((2, 131))],
+    ),
+    "scaled by a root": (
+        lambda x: x * x.shape[-1] ** -0.5, [rows((6, 12)), rows((5, 7)), rows((2, 131))],
+    ),
+    "an outer product of two": (
+        outer, [rows((6,), (6,)), rows((5,), (7,)), rows((2,), (131,)), rows((40,), (3,))],
+    ),
+    "channels in fours": (
+        folded, [rows((2, 8, 3, 5)), rows((3, 12, 5, 2)), rows((1, 4, 7, 11))],
+    ),
+    "rows of a size that is a number": (  # the last case has another number of rows
+        lambda x: x.reshape(-1, 24) * 2, [rows((6, 4, 6)), rows((5, 8, 6)), rows((6, 12, 6))],
+    ),
+    "a part as long as another input": (
+        lambda x, y: x[:, : y.shape[1]] + y,
+        [rows((6, 12), (6, 8)), rows((5, 131), (5, 7)), rows((3, 9), (3, 9))],
+    ),
+    "the last third": (
+        lambda x: x[..., -(x.shape[-1] // 3) :] * 2,
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((2, 133))],
+    ),
+    "what is left after a norm": (
+        lambda x: (x / x.norm(dim=-1, keepdim=True)).chunk(2, -1)[1].cumsum(-1),
+        [rows((6, 12)), rows((5, 14)), rows((3, 202))],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_size_in_the_models_arithmetic_is_no_number(name: str) -> None:
+    """Captured at all cases but the last; none is refused that the model takes so."""
+    model, cases = CASES[name]
+    made = plan_graph(capture_at(model, *cases[:-1] if len(cases) > 2 else cases))
+    served = 0
+    for case in cases:
+        shapes = {f"args_{i}": tuple(item.shape) for i, item in enumerate(case)}
+        if serves(made.spec, shapes):
+            agrees(made, model, *case, loose=20)
+            served += 1
+    assert served == len(cases) or "number" in name
+
+
+def test_conditions_that_always_hold_are_not_written_and_a_multiple_is_one() -> None:
+    made = plan_graph(
+        capture_at(CASES["the halves of a gate"][0], *CASES["the halves of a gate"][1])
+    )
+    assert [show_expr(expr) for expr in made.spec.legal or ()] == ["args_0.shape[1] % 2 == 0"]
+    made = plan_graph(capture_at(halves, *CASES["a turn of halves"][1]))
+    assert made.spec.legal == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("n - n // 2", True), ("n // 2 * 2 - n", False), ("n // 2", True), ("(n - 5) // 2", False),
+        ("n * m - m", False), ("n * m", True), ("n - (n + 1) // 2", False),
+        ("3 * n - 3 * (n // 3)", True), ("n + 4 - (n - 5) // 2", True),
+    ],
+)  # fmt: skip
+def test_what_is_shown_to_be_at_least_0_is(text: str, holds: bool) -> None:
+    n, m = Name("n"), Name("m")
+    expr = _expression(text, {"n": n, "m": m})
+    assert is_positive(expr) is holds
+    if holds:
+        assert all(eval(text, {"n": a, "m": b}) >= 0 for a in range(40) for b in range(9))
+
+
+def _expression(text: str, names: dict[str, Expr]) -> Expr:
+    """Python's own parser, for the test's formulas."""
+    ops = {
+        ast.Add: BinOp.ADD,
+        ast.Sub: BinOp.SUB,
+        ast.Mult: BinOp.MUL,
+        ast.FloorDiv: BinOp.FLOORDIV,
+    }
+
+    def read(node: ast.expr) -> Expr:
+        match node:
+            case ast.Name(id=name):
+                return names[name]
+            case ast.Constant(value=int(number)):
+                return Const(number)
+            case ast.BinOp(left=left, op=op, right=right):
+                return Binary(ops[type(op)], read(left), read(right))
+        raise AssertionError(node)
+
+    return read(ast.parse(text, mode="eval").body)

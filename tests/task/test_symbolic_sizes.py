@@ -1,0 +1,72 @@
+"""Numbers of several captures are fitted by the shortest formula over sizes that gives them all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from npusmith.ir.dtypes import DType
+from npusmith.task.compare import difference
+from npusmith.task.graph import Graph, GraphInput, Node, Ref
+from npusmith.task.shapes import Shape
+from npusmith.task.symbolic_sizes import find_symbolic, value
+
+OWN = [(6, 40)]
+OTHERS = [[(7, 101)], [(51, 33)]]
+
+
+def graph(shape: Shape, number: float) -> Graph:
+    """One operation with a number, on a tensor of this shape."""
+    return Graph(
+        inputs=(GraphInput(name="x", shape=shape, dtype=DType.FLOAT32, kind="user"),),
+        nodes=(
+            Node(name="y", op="aten.mul.Tensor", args=(Ref(ref="x"), number), shape=shape,
+                 dtype=DType.FLOAT32),
+        ),
+        outputs=("y",),
+    )  # fmt: skip
+
+
+FORMULAS: dict[str, Callable[[int, int], float]] = {
+    "a size": lambda n, m: m,
+    "less one": lambda n, m: m - 1,
+    "half, rounded down": lambda n, m: m // 2,
+    "half, rounded up": lambda n, m: -(-m // 2),
+    "minus half": lambda n, m: -(m // 2),
+    "three times": lambda n, m: 3 * m,
+    "three times and one": lambda n, m: 3 * m + 1,
+    "the number of elements": lambda n, m: n * m,
+    "a square": lambda n, m: n * n,
+    "a root": lambda n, m: math.sqrt(m),
+    "eight over a root": lambda n, m: 8 / math.sqrt(m),
+    "an inverse": lambda n, m: 1 / (n * m),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_holds_at_sizes_that_nobody_captured(name: str) -> None:
+    formula = FORMULAS[name]
+    graphs = {shape: graph(shape, formula(*shape)) for (shape,) in (OWN, *OTHERS)}
+    found = find_symbolic(graphs[OWN[0]], OWN, (), OTHERS, lambda sized: graphs[sized[0]])
+    (item,) = found.symbolic or ()
+    at = {row.axes[0][1]: i for i, row in enumerate(found.classes)}
+    sizes = [0] * len(found.classes)
+    sizes[at[0]], sizes[at[1]] = 13, 29
+    assert value(item, sizes) == pytest.approx(formula(13, 29), rel=1e-12)
+    assert difference(found, graph((13, 29), formula(13, 29))) == ""
+    assert "a size was baked in" in difference(found, graph((13, 29), formula(13, 29) + 1))
+
+
+@pytest.mark.parametrize("odd", [lambda n, m: math.log(m), lambda n, m: min(m, 50) + n % 4])
+def test_what_no_formula_gives_stays_a_number(odd: Callable[[int, int], float]) -> None:
+    graphs = {shape: graph(shape, odd(*shape)) for (shape,) in (OWN, *OTHERS)}
+    found = find_symbolic(graphs[OWN[0]], OWN, (), OTHERS, lambda sized: graphs[sized[0]])
+    assert found.symbolic == ()
+    assert difference(found, graphs[(7, 101)])
+
+
+def test_a_graph_that_no_other_shape_gives_is_left_as_it_is() -> None:
+    own = graph(OWN[0], 40)
+    assert find_symbolic(own, OWN, (), OTHERS, lambda sized: None) is own
