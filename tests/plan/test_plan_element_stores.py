@@ -9,6 +9,8 @@ import pytest
 import torch
 from modules import agrees, plan
 
+from npusmith.errors import PlanError
+from npusmith.ir.text import show_expr
 from npusmith.plan import Plan
 
 Tensor = torch.Tensor
@@ -229,6 +231,19 @@ def test_nan_stays_where_it_comes() -> None:
 def test_the_last_of_equal_places_is_stored() -> None:
     index, v = torch.zeros(2, 5000, dtype=torch.int64), drawn(2, 5000)
     check(lambda x, i, v: x.scatter(1, i, v), [(drawn(2, 3), index, v)])
+
+
+def test_more_places_than_a_float_tells_apart_are_refused() -> None:
+    def model(x: Tensor, i: Tensor, j: Tensor, v: Tensor) -> Tensor:
+        return x.index_put((i, j), v, True)
+
+    index, v = below(4, 300), drawn(300)
+    made = plan(model, drawn(5, 7), index, index, v)
+    assert "args_0.shape[0] * args_0.shape[1] <= 16777216" in [
+        show_expr(expr) for expr in made.spec.legal or ()
+    ]
+    with pytest.raises(PlanError, match="plan-data-movement"):
+        plan(model, torch.zeros(1 << 13, (1 << 11) + 1), index, index, v)
 
 
 def test_what_is_computed_from_the_result_is_a_kernel_of_its_own() -> None:

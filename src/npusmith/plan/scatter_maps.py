@@ -15,7 +15,8 @@ from functools import partial
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
 from npusmith.plan import integer_folds, integers
-from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves
+from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves, sizes
+from npusmith.plan.combined import combined_value, is_combined
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
 from npusmith.plan.moves import inside, position, with_dim
@@ -209,16 +210,14 @@ def _scatter(word: str) -> Rule:
             x, index, values = r.apart([x, index, values])
         else:
             x, index = r.apart([x, index])
-        rows = None
-        if WORDS.get(asked) in ("store", "add") and own:
-            rows = _whole_rows(r, x, at, index, values, asked is not None)
-        if rows is not None:
+        plain = own and WORDS.get(asked) in ("store", "add")
+        if plain and (rows := _whole_rows(r, x, at, index, values, asked is not None)):
             return rows
         places, taken, row = _along(r, x, at, index, values)
         dims = x.dims if r.node is None or r.node.shape else ()
         found = Combined(x, at, 1, (row,), places, taken, WORDS[asked], own, False)
-        if _combines(r, found):
-            return Tensor(_combined(r, found), dims, x.dtype)
+        if is_combined(r, found, _FEW):
+            return Tensor(combined_value(r, found), dims, x.dtype)
         _check(r, x, asked)
         mask = r.dag.compare("eq", r.floating(places), position(r, r.index(x.dims[at])))
         here = position(r, r.index(row))
@@ -244,13 +243,9 @@ def _whole_rows(
     dims = {item.name: r.known[item.name] for item in r.graph.inputs}
     read = dims.get(index.value.text) if index.value.op == "load" else None
     own = index.dims[at]
-    sizes = [extent(dim) for i, dim in enumerate(x.dims) if i != at]
-    if (
-        not isinstance(read, Tensor)
-        or _leaves(read.dims) != leaves(own)
-        or sizes != [extent(dim) for i, dim in enumerate(index.dims) if i != at]
-        or [extent(dim) for dim in index.dims] != [extent(dim) for dim in values.dims]
-    ):
+    if not isinstance(read, Tensor) or _leaves(read.dims) != leaves(own):
+        return None
+    if not sizes(with_dim(x.dims, at, own)) == sizes(index.dims) == sizes(values.dims):
         return None
     r.broadcast(Tensor(index.value, with_dim(index.dims, at, ()), index.dtype), x)
     line = Tensor(index.value, (own,), index.dtype)
@@ -284,26 +279,6 @@ WORDS: dict[Argument, str] = {
     None: "store", "sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max",
     "amin": "min", "mean": "mean",
 }  # fmt: skip
-
-
-def _combines(r: Reader, found: Combined) -> bool:
-    """Whether values are put into an output one after another (element_stores.py).
-
-    A few for each of many elements are compared with the places of these, between other operations.
-    """
-    assert r.node is not None
-    whole = not found.x.dtype.is_float
-    if r.node.name not in r.graph.outputs or (found.word == "mean" and whole):
-        return False
-    return len(r.graph.eager) == 1 or extent(_leaves(found.row)) > _FEW
-
-
-def _combined(r: Reader, found: Combined) -> Value:
-    args = found.x.value, found.values.value, found.place.value
-    text = found.word if found.own else f"{found.word} apart"
-    value = r.dag.make("put", *args, text=text, kind=found.x.value.kind)
-    r.combined[value] = found
-    return value
 
 
 def _held(r: Reader, x: Tensor, dtype: DType) -> Value:
@@ -367,8 +342,8 @@ def index_put(r: Reader) -> Result:
         along = new
     values = _spread(r, x, chosen, along, values)
     found = _spots(r, x, chosen, given, along, values, adds)
-    if _combines(r, found):
-        return Tensor(_combined(r, found), x.dims, x.dtype)
+    if is_combined(r, found, _FEW):
+        return Tensor(combined_value(r, found), x.dims, x.dtype)
     masks = []
     for i, item in zip(chosen, given, strict=True):
         at, size = r.floating(item), position(r, r.size(x.dims[i]))
