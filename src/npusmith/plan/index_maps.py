@@ -33,6 +33,7 @@ from npusmith.plan.scalars import (
 from npusmith.plan.space import Group, product_of
 from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of
+from npusmith.plan.window_maps import Reading, windowed
 
 _LONGEST = 1024  # elements of a row that is held on chip, as captured
 _FEW = 128  # elements that a reduction inside a tile takes, as captured
@@ -314,8 +315,15 @@ class Resolver:
     def _reduce(self, value: Value, env: Env) -> Value:
         if value in self.w.numbers:
             return self.w.numbers[value]
-        found = self._folded(value, env)
+        found = self._windowed(value, env) or self._folded(value, env)
         return self._looped(value, env) if found is None else found
+
+    def _windowed(self, value: Value, env: Env) -> Value | None:
+        """Over windows: what they take in is held on chip once."""
+        given = self.w.meaning.reader.windows.get(value)
+        if given is None or self._reduces(given.value):
+            return None
+        return windowed(Reading(self.w, self.value, self.index), value, given, env)
 
     def _folded(self, value: Value, env: Env) -> Value | None:
         """Along axes of the tile, where what is reduced is on chip, or comes with one copy."""

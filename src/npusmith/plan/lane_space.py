@@ -36,6 +36,7 @@ class Axis:
     size: Expr
     captured: int
     name: str
+    part: str = ""  # the scalar with as many indices as a tile holds, where not all
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class LaneSpace(Space):
     """Groups: 0 are the lanes of a tile, 1 is the tile itself, the rest are loops inside it."""
 
     def rule(self, value: Value) -> frozenset[int]:
-        if value.op in ("fetch", "place", "fold"):
+        if value.op in ("fetch", "place", "fold", "window"):
             return frozenset(value.axes)
         if value.op in ("fill", "broadcast"):
             return self.axes(value.args[0]) | {0}
@@ -125,6 +126,9 @@ class Lanes(Writer):
     widest: int = 1  # elements along the longest domain for each index of the axis that is cut
     numbers: dict[Value, Value] = field(default_factory=dict)  # of all elements: known by now
     together: dict[Any, list[Value]] = field(default_factory=dict)  # reads that share a copy
+    fits: list[Expr] = field(default_factory=list)  # tests of outputs whose inner axes are short
+    parts: dict[str, Expr] = field(default_factory=dict)  # indices that a tile holds of some axes
+    windows: dict[Value, Any] = field(default_factory=dict)  # their shapes (window_shapes.py)
     near: dict[object, set[int]] = field(default_factory=dict)  # places of reads that share one
     now: Domain = ()  # what is being computed runs along these
 
@@ -169,6 +173,8 @@ class Lanes(Writer):
             return set(self.frame) if self.space.wide(value) else set()
         if value.op == "fold":
             return set(self.domain(value.args[0])) - set(value.parts)
+        if value.op == "window":
+            return set(self.windows[value].lanes)
         found: set[int] = set().union(*(self.spread(expr) for expr in value.index))
         if value.op != "taken":
             found |= {lane for arg in value.args for lane in self.domain(arg)}
@@ -207,7 +213,11 @@ class Lanes(Writer):
         """Indices along each axis that is computed along."""
         tile = any(self.block in block.opened for block in path)
         cut: Expr = Name("m") if tile else self.height
-        return [cut if lane == 0 else self.size(lane) for lane in self.now]
+        parts = [self.tiling.lanes[lane].part if tile else "" for lane in self.now]
+        return [
+            cut if lane == 0 else Name(part) if part else self.size(lane)
+            for lane, part in zip(self.now, parts, strict=True)
+        ]
 
     def tail(self, domain: Domain) -> Domain:
         """The axes of padded rows that a domain ends with."""

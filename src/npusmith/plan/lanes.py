@@ -68,6 +68,7 @@ from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import fold, longest
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
 from npusmith.plan.tile_numbers import write_numbers
+from npusmith.plan.tile_windows import window
 from npusmith.plan.value_reads import fetch
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
@@ -76,6 +77,7 @@ FITS = "brief"  # the host variable that is 1 where rows are short
 _LEAST = 2  # of them that a tile has room for
 _ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
 INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
+WINDOWS = (1024, 256, 64, 16, 1)  # ... where each takes in a window of many
 
 
 def write_lanes(
@@ -83,7 +85,8 @@ def write_lanes(
 ) -> tuple[Program, OpSpec, tuple[str, ...]]:
     """The program of a graph without large reductions. Raises PlanError for others."""
     ever = False
-    for most in decisions.inners(INNER):
+    sizes = WINDOWS if meaning.reader.windows else INNER
+    for most in decisions.inners(sizes):
         w, targets = _prepare(meaning, chip)
         w.most, w.decisions = most, decisions
         root = Block()
@@ -92,16 +95,18 @@ def write_lanes(
         try:
             packed = _packed(w, root, targets, least=most if any(inside) else 1)
         except PlanError as error:
-            if error.code == "plan-schedule" or most == INNER[-1] or not any(inside):
+            if error.code == "plan-schedule" or most == sizes[-1] or not any(inside):
                 raise
             continue  # a tile that is a part of one row takes fewer buffers
-        if packed.tile >= most or not any(inside):
+        tests = [Choice(test, ONE, ZERO) for test in w.fits] if w.windows else []
+        fits = all(captured(w, test, packed.tile) for test in tests)
+        if (packed.tile >= most and fits) or not any(inside):
             break
     if any(inside) and most > packed.tile:
         message = f"`inner` cannot be {most}: a tile has room for {packed.tile} elements"
         raise PlanError("plan-schedule", message, legal=f"at most {packed.tile}")
     if ever or decisions.asked.inner is not None:
-        decisions.inner(most, [item for item in INNER if item < most])
+        decisions.inner(most, [item for item in sizes if item < most])
     program = _program(w, name, targets, packed)
     spec = OpSpec(
         name, *ports(w.space, targets), single_output=len(targets) == 1, legal=w.space.legal
@@ -230,6 +235,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
     w.known = {leaf: w.sizes.named(expr) for leaf, expr in known.items()}
     w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast, "taken": take, "fold": fold}
+    w.rules["window"] = window
     for given in inputs:
         w.tensors[given.item.name] = given.name
     outputs = meaning.outputs
@@ -291,6 +297,7 @@ def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
     _write_tiles(w, long, [target], row, cut(w, row, 0, apart), f"{mark}x")
     w.part = False
     root.items.append(choice(fits, short, long))
+    w.fits.append(fits)
     return True
 
 

@@ -34,7 +34,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.walk import statements, values
-from npusmith.lower.double_buffer import MOST_PER_POSITION
+from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import TILE
@@ -359,7 +359,11 @@ def _buffer(temp: Temp, name: str, copies: int) -> Buffer:
 
 
 def _check_queues(kinds: Sequence[Temp], copies: Sequence[int]) -> None:
-    """A chip has so many queues for buffers that are filled, or sent."""
+    """A chip has so many buffers, and queues for those that are filled, or sent."""
+    if len(kinds) > MOST_BUFFERS:
+        raise PlanError(
+            "plan-queues", f"{len(kinds)} buffers in one kernel", legal=f"at most {MOST_BUFFERS}"
+        )
     for part in _DOUBLED:
         found = zip(kinds, copies, strict=True)
         count = sum(max(asked, 1) for kind, asked in found if kind.part is part)

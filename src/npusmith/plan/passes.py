@@ -112,7 +112,7 @@ def _missing(w: Writer, path: Path, roots: Sequence[Value]) -> list[Value]:
             return
         if value.op in ("index", "place") and not w.space.wide(value):
             return
-        if value.op != "reduce":
+        if value.op not in ("reduce", "window"):
             for arg in value.args:
                 visit(arg)
         order[value] = None

@@ -16,7 +16,8 @@ from npusmith.plan.dag import EXACT, Value
 from npusmith.plan.index import clamp, floor_div, simple
 from npusmith.plan.moves import inside, position, with_dim
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
-from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
+from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
+from npusmith.plan.window_axes import WindowAxis, Windowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Windows:
     inner: tuple[Atom, ...]  # along the windows
     places: tuple[Expr, ...]  # in the last dimensions of x, not clamped
     sizes: tuple[Expr, ...]  # of those dimensions
+    axes: tuple[WindowAxis, ...] = ()  # ... and their windows, where a step leads to the next
 
     def within(self, r: Reader, value: Value, other: Value) -> Value:
         """`value` where a place is in the input, `other` elsewhere."""
@@ -52,6 +54,7 @@ def _windows(
     inner: list[Atom] = []
     places: list[Expr] = []
     sizes: list[Expr] = []
+    axes: list[WindowAxis] = []
     for i in range(rank):
         at = len(x.dims) - rank + i
         have = r.size(x.dims[at])
@@ -75,7 +78,9 @@ def _windows(
         if inside_:
             maps[at] = place
         inner += window
-    return Windows(r.placed(x, dims, maps), dims, tuple(inner), tuple(places), tuple(sizes))
+        axes.append(WindowAxis(x.dims[at], out, size[i], step[i], pad[i], spread[i], not inside_))
+    read = r.placed(x, dims, maps)
+    return Windows(read, dims, tuple(inner), tuple(places), tuple(sizes), tuple(axes))
 
 
 def _shape(r: Reader) -> tuple[int, ...]:
@@ -100,12 +105,20 @@ def _float(r: Reader, x: Tensor) -> Value:
     return r.floating(x)
 
 
-def _folded(r: Reader, text: str, value: Value, windows: Windows) -> Value:
-    """Alone, a window may be of any size: it is a loop inside a tile."""
+def _folded(
+    r: Reader, text: str, value: Value, windows: Windows, pooled: Value | None = None
+) -> Value:
+    """Alone, a window may be of any size: it is a loop inside a tile.
+
+    `pooled`: what the windows take in, over its own axes, where that is all that they do.
+    """
     if not windows.inner:
         return value
     mode = "loop" if len(r.graph.eager) == 1 else ""
-    return r.dag.make("reduce", value, text=text, axes=windows.inner, mode=mode)
+    found = r.dag.make("reduce", value, text=text, axes=windows.inner, mode=mode)
+    if pooled is not None and windows.axes:
+        r.windows[found] = Windowed(pooled, windows.axes)
+    return found
 
 
 def _max_pool(rank: int) -> Rule:
@@ -121,7 +134,7 @@ def _max_pool(rank: int) -> Rule:
         planes = x.dims[len(x.dims) - rank :]
         windows = _windows(r, x, size, step, pad, spread, ceil)
         value = windows.within(r, _float(r, windows.x), r.dag.const(float("-inf")))
-        best = _folded(r, "max", value, windows)
+        best = _folded(r, "max", value, windows, _float(r, x))
         largest_ = Tensor(best, windows.dims, x.dtype)
         flat: Expr = ZERO
         index = _unclamped(r, windows, x, size, step, pad, spread)
@@ -162,8 +175,9 @@ def _avg_pool(rank: int) -> Rule:
         padded = bool(r.argument(5, "count_include_pad", True))
         divisor = r.argument(6, "divisor_override")
         windows = _windows(r, x, size, step, pad, (1,) * rank, ceil)
-        zero, one = r.dag.const(0.0), r.dag.const(1.0)
-        total = _folded(r, "sum", windows.within(r, _float(r, windows.x), zero), windows)
+        zero = r.dag.const(0.0)
+        taken = windows.within(r, _float(r, windows.x), zero)
+        total = _folded(r, "sum", taken, windows, _float(r, x))
         number = 1
         for each in size:
             number *= each
@@ -174,7 +188,7 @@ def _avg_pool(rank: int) -> Rule:
         elif padded:
             count = _reach(r, x, windows, size, step, pad)
         else:
-            count = _folded(r, "sum", windows.within(r, one, zero), windows)
+            count = _inside(r, windows)
         return Tensor(r.dag.div(total, count), windows.dims, x.dtype)
 
     return rule
@@ -192,6 +206,17 @@ def _reach(
         whole = plus(windows.sizes[i], Const(2 * pad[i]))
         left = position(r, simple(minus(whole, start)))
         count = r.dag.mul(count, r.dag.min(left, r.dag.const(float(each))))
+    return count
+
+
+def _inside(r: Reader, windows: Windows) -> Value:
+    """Elements of a window within the input."""
+    count = r.dag.const(1.0)
+    for axis in windows.axes:
+        start = minus(times(r.index(axis.out), Const(axis.stride)), Const(axis.padding))
+        stop = least(plus(start, Const(axis.size)), r.size(axis.x))
+        here = position(r, simple(minus(stop, largest(start, ZERO))))
+        count = r.dag.mul(count, here if axis.reaches else r.dag.const(float(axis.size)))
     return count
 
 

@@ -17,6 +17,7 @@ from npusmith.plan.index import floor_div, simple
 from npusmith.plan.integers import constant
 from npusmith.plan.scalars import ZERO, minus, plus, product, times
 from npusmith.plan.symbols import SYMBOLIC, SymbolicFloat, SymbolicInt, symbolic
+from npusmith.plan.window_axes import Windowed
 from npusmith.task.compare import SIZES
 from npusmith.task.graph import Argument, Graph, GraphInput, Literals, Node, Ref, SymbolicSize
 from npusmith.task.symbolic_sizes import Spot, by_place
@@ -136,6 +137,7 @@ class Reader:
     scattered: dict[Value, Scattered] = field(default_factory=dict)  # by the result
     combined: dict[Value, Combined] = field(default_factory=dict)  # likewise
     joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
+    windows: dict[Value, Windowed] = field(default_factory=dict)  # by their reduction
     inputs: dict[str, Dims] = field(default_factory=dict)
     symbolic: dict[str, dict[Spot, SymbolicSize]] = field(default_factory=dict)  # by node
     followed: set[Spot] = field(default_factory=set)  # of the node: whose formulas were taken

@@ -20,7 +20,6 @@ from npusmith.task.graph import Graph
 class Structure(str, Enum):
     """What a program is made of."""
 
-    POOLING = "pooling"  # blocks of output rows of a plane
     SORT = "sort"
     INDEX_MAPS = "index maps"  # tiles of the output; inputs are read where their maps say
     SHORT_AXES = "short axes"  # many short rows, or small matrices, stay on chip

@@ -20,7 +20,6 @@ from npusmith.plan.axes import Atom, Dim, extent, leaves, sizes
 from npusmith.plan.dag import Value
 from npusmith.plan.extents import extent as extent_of
 from npusmith.plan.read import Meaning, read
-from npusmith.plan.windows import find_pooling
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 
@@ -103,10 +102,6 @@ def _bytes(spec: OpSpec, at: Shrunk) -> int:
 
 
 def _loose(graph: Graph, spec: OpSpec) -> Loose:
-    if (pooling := find_pooling(graph, frozenset())) is not None:
-        lead = len(spec.inputs[0].shape) - sum(not window.plain for window in pooling.windows)
-        shape = spec.inputs[0].shape
-        return Loose(tuple(Axis(shape[i], ((0, i),)) for i in range(lead)), ())
     try:
         meaning = read(graph)
     except PlanError:
@@ -117,13 +112,16 @@ def _loose(graph: Graph, spec: OpSpec) -> Loose:
 def _of_meaning(meaning: Meaning, spec: OpSpec) -> Loose:
     dims = _dims(meaning, spec)
     everything = _values(meaning)
+    windows = meaning.reader.windows
+    moved = {leaf for given in windows.values() for leaf in given.moved}
     values = [value for value in everything if value.op in ("reduce", "running", "put")]
+    values = [value for value in values if value not in windows]
     named = {leaf for value in everything for leaf in _named(meaning, value)}
     folded = {leaf for value in values for leaf in leaves(value.axes)}
     longest = max((row for row in dims if row), key=lambda row: math.prod(sizes(row)), default=())
     last = leaves(longest[-1]) if longest else ()
     only = len({leaf for row in dims for dim in row for leaf in leaves(dim)}) == 1
-    kept = [leaf for leaf in _whole(dims) if only or leaf not in last]
+    kept = [leaf for leaf in _whole(dims) if (only or leaf not in last) and leaf not in moved]
     axes = {leaf: Axis(leaf.size, _places(dims, leaf)) for leaf in kept}
     return Loose(
         tuple(axis for leaf, axis in axes.items() if leaf not in folded | named),

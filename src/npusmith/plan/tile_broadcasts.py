@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from npusmith.ir.nodes import Expr
+from npusmith.plan import window_shapes
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.index import replaced
@@ -55,6 +56,11 @@ class Broadcaster:
                 return dag.make(
                     "fold", operand, text=value.text, parts=value.parts, axes=value.axes
                 )
+            case "window":
+                shape = self.w.windows[value]
+                operand = self.along(self.value(value.args[0]), shape.held)
+                window_shapes.reserve(self.w, shape)
+                return window_shapes.made(self.w, shape, value.text, operand)
             case "reduce":
                 operand = self.along(self.value(value.args[0]), self.w.frame)
                 return dag.reduce(value.text, operand, value.axes)

@@ -107,6 +107,7 @@ def index_tensors(w: Lanes, roots: Sequence[Value]) -> list[Value]:
 def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tiling) -> list[Value]:
     """Values over the axes of a tile."""
     w.tiling, w.done, w.domains, w.kept, w.together, w.near = tiling, {}, {}, {}, {}, {}
+    w.parts = {}
     inside = row[len(row) - len(tiling.inner) :]
     rows = () if w.part else padded(w, roots, inside)
     w.padded = [rows] if rows and not even(w, rows) else []
@@ -151,6 +152,8 @@ def over_tiles(
     else:
         _cut_out(w, block, tiling, mark, Name("block"))
     _stand(body, tiling)
+    known = body if w.block == TURN else block
+    known.items += [Assign(name, count) for name, count in w.parts.items()]
     serial = body_((*around, body), made)
     _share(w, mark, tiling, inner)
     share = Name(f"pieces{mark}_per_core")

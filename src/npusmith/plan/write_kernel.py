@@ -26,7 +26,6 @@ from npusmith.plan.lanes import INNER, write_lanes
 from npusmith.plan.names import tensor_name
 from npusmith.plan.near_shapes import tuned
 from npusmith.plan.pack import Packed, pack
-from npusmith.plan.pooling import NAMES, write_pooling
 from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import Meaning, read
 from npusmith.plan.schedule import Schedule, Structure
@@ -35,7 +34,6 @@ from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST
 from npusmith.plan.versions import versioned
-from npusmith.plan.windows import find_pooling
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
@@ -128,7 +126,7 @@ def _versioned(
 # -------------------------------------------------------------------------------------- structures
 
 # Written for one call: other structures that take the graph are far slower
-_ALONE = (Structure.POOLING, Structure.SORT)
+_ALONE = (Structure.SORT,)
 Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph
 
 
@@ -158,8 +156,6 @@ def _names(ways: Iterator[Way]) -> list[Structure]:
 
 def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[Way]:
     """Those that may take the graph, the preferred one first."""
-    if (pooling := _optional(partial(find_pooling, graph, NAMES))()) is not None:
-        yield Structure.POOLING, _optional(lambda: Plan(*write_pooling(pooling, name, chip)))
     ordered = write_sort(graph, name, chip)
     if ordered is not None:
         yield Structure.SORT, lambda: Plan(*ordered)
