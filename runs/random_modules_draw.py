@@ -62,6 +62,9 @@ class Op:
     results: int = 1
 
 
+INDEX = "torch.randint(0, "  # how the draw of an index tensor begins; others name their type
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """An argument of forward, or a parameter: `make` is its draw, with {shape} left open."""
@@ -69,6 +72,10 @@ class Input:
     name: str
     shape: Shape
     make: str
+
+    @property
+    def is_index(self) -> bool:
+        return self.make.startswith(INDEX)
 
     def text(self, shape: Shape) -> str:
         return self.make.format(shape=shape)
@@ -132,10 +139,18 @@ class Module:
         )
 
     def draw_inputs(self, shapes: Sequence[Shape] | None = None) -> Inputs:
-        """Arguments of these shapes, or of its own."""
-        shapes = shapes or [item.shape for item in self.inputs]
-        rows = zip(self.inputs, shapes, strict=True)
-        leaves, tree = pytree.tree_flatten([item.value(shape, self.number) for item, shape in rows])
+        """Arguments of these shapes, or of its own.
+
+        At other shapes an index is below every size: PyTorch does not refuse each that is not.
+        """
+        own = [item.shape for item in self.inputs]
+        rows = zip(self.inputs, shapes or own, strict=True)
+        values = [item.value(shape, self.number) for item, shape in rows]
+        if shapes and list(shapes) != own:
+            least = max(min((size for shape in shapes for size in shape), default=1), 1)
+            pairs = zip(self.inputs, values, strict=True)
+            values = [value % least if item.is_index else value for item, value in pairs]
+        leaves, tree = pytree.tree_flatten(values)
         return Inputs(tuple(leaves), tree)
 
     def only(self, outputs: tuple[str, ...]) -> Module:
@@ -270,7 +285,7 @@ class State:
         """A new input of places in a dimension of that size."""
         if below < 1:
             raise Refused
-        return self.input(shape, f"torch.randint(0, {below}, {{shape}})")
+        return self.input(shape, f"{INDEX}{below}, {{shape}})")
 
     def order(self, shape: Shape, dim: int) -> str:
         """A new input of places along `dim`, none twice in one row."""
@@ -300,7 +315,7 @@ class State:
             low, high = -(2**30), 2**30
         if kind == torch.uint8:
             low, high = 0, self.random.choice((7, 256))
-        return f"torch.randint({low}, {high}, {{shape}}, dtype={kind})"
+        return f"torch.randint(low={low}, high={high}, size={{shape}}, dtype={kind})"
 
     def shape(self, least: int = 0) -> Shape:
         """Any shape of at least that rank."""
