@@ -77,6 +77,11 @@ def poly(expr: Expr) -> Poly:
             return poly(left) - poly(right)
         case Binary(BinOp.MUL, left, right):
             return poly(left) * poly(right)
+        case Binary(BinOp.FLOORDIV, left, Const(value)) if isinstance(value, int) and value > 0:
+            terms = poly(left).terms
+            if any(number % value for _, number in terms):
+                return _poly([((expr,), 1)])
+            return _poly((factors, number // value) for factors, number in terms)
         case _:
             return _poly([((expr,), 1)])
 

@@ -297,11 +297,7 @@ class Captured(Preparation):
         free, notes = shapes.find_classes(own, self._refusal)
         sets = shapes.plan_sets(own, free, limit, seed)
         self.stage("looking for sizes in the model's arithmetic")
-        graph = find_symbolic(
-            self.captured.graph, own, free, [sized for _, sized in sets], self._graph_at
-        )
-        self.captured = replace(self.captured, graph=graph)
-        self.compared.clear()  # by the graph before
+        self._find_symbolic(free, [sized for _, sized in sets])
         self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
         if self.fixed:
             fixed = set(self.fixed)
@@ -316,6 +312,14 @@ class Captured(Preparation):
             FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
         )
         return sets
+
+    def _find_symbolic(
+        self, free: Sequence[shapes.Class], sets: Sequence[list[shapes.Shape]]
+    ) -> None:
+        """Which numbers of the graph follow from sizes, by captures at other shapes."""
+        graph = find_symbolic(self.captured.graph, self.base.shapes, free, sets, self._graph_at)
+        self.captured = replace(self.captured, graph=graph)
+        self.compared.clear()  # by the graph before
 
     def _refixed(self, sized: list[shapes.Shape]) -> str:
         """Why the graph is another one at shapes that the model takes."""
@@ -337,7 +341,9 @@ class Captured(Preparation):
 
     def _given_trials(self) -> None:
         """Shapes that the parent asks for, because they take a kernel's other branches."""
-        for i, sized in enumerate(map(list, self.orders.given)):
+        given = [list(sized) for sized in self.orders.given]
+        self._find_symbolic(shapes.aligned(self.base.shapes), given)
+        for i, sized in enumerate(given):
             self.stage(f"shapes {_sizes(sized)}")
             seed = self.orders.seeds[0] + i + 1
             self._try(f"branch {_sizes(sized)}", "shape", seed, resize(self.base, sized, seed))

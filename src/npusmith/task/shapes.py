@@ -19,7 +19,7 @@ Axis = tuple[int, int]  # tensor index, axis counted from the left
 
 MAX_SETS = 8
 PROBES = (7, 11)  # a size that nobody baked in; the second when a class has that size already
-STEPS = (2, 4, 8, 16, 32, 64)
+STEPS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 TILE = range(4097, 4096 + 64, 2)  # past a tile of 4096 elements
 LONG = range(65537, 65536 + 2048, 2)  # a float32 row of this length is longer than the buffer
 RAGGED = range(33, 96, 2)  # not a multiple of 32 bytes at 1, 2 or 4 bytes per element
