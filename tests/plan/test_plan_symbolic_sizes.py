@@ -80,6 +80,17 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
         lambda x: x[..., -(x.shape[-1] // 3) :] * 2,
         [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((2, 133))],
     ),
+    "the middle row": (
+        lambda x: x[:, x.shape[1] // 2] * x[:, -(x.shape[1] // 3)],
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "a median": (
+        lambda x: x.median(-1).values, [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "as many of the best as half, a number": (
+        lambda x: x.topk(x.shape[-1] // 2).values,
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
     "what is left after a norm": (
         lambda x: (x / x.norm(dim=-1, keepdim=True)).chunk(2, -1)[1].cumsum(-1),
         [rows((6, 12)), rows((5, 14)), rows((3, 202))],

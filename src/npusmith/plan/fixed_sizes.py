@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
 from npusmith.ir.spec import Port, Source
 from npusmith.task.graph import Graph, Node
@@ -20,6 +21,22 @@ def fixed_sizes(graph: Graph, ports: Sequence[Port]) -> Iterator[Expr]:
     for position, axis in graph.fixed:
         if (port := given.get(position)) is not None:
             yield Binary(BinOp.EQ, Dim(port.name, axis), Const(port.shape[axis]))
+
+
+def held_sizes(graph: Graph, called: Mapping[str, str]) -> Iterator[Expr]:
+    """Conditions for a program that has numbers of the graph as they were captured.
+
+    called: the program's names of inputs. Raises plan-fixed-size where a number follows from a size
+    that the program is not given.
+    """
+    shapes = {item.name: item.shape for item in graph.inputs}
+    for at in sorted({at for item in graph.symbolic or () for at in item.classes}):
+        axes = [(name, axis) for name, axis in graph.classes[at].axes if name in called]
+        if not axes:
+            message = "a size that the model computes with is no size of what is sorted"
+            raise PlanError("plan-fixed-size", message)
+        for name, axis in axes:
+            yield Binary(BinOp.EQ, Dim(called[name], axis), Const(shapes[name][axis]))
 
 
 def unread(graph: Graph, ports: Sequence[Port]) -> str:

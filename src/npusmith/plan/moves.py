@@ -111,17 +111,25 @@ def select(r: Reader) -> Result:
     """`x[..., i, ...]`"""
     x = r.tensor(r.argument(0))
     at = r.dim(r.argument(1), len(x.dims))
-    number = r.integers(r.argument(2))[0]
     left = (*x.dims[:at], *x.dims[at + 1 :])
-    have = extent(x.dims[at])
-    if have == 1:
+    if extent(x.dims[at]) == 1:
         pin(x.dims[at])
         return Tensor(x.value, left, x.dtype)
-    if have == 0:
+    if extent(x.dims[at]) == 0:
         r.fix(x.dims[at])
-    r.at_least(x.dims[at], number + 1 if number >= 0 else -number)
-    place = Const(number) if number >= 0 else plus(r.size(x.dims[at]), Const(number))
-    return r.placed(x, left, {at: place})
+    return r.placed(x, left, {at: _index(r, x.dims[at], r.argument(2))})
+
+
+def _index(r: Reader, dim: Dim, asked: Argument) -> Expr:
+    """An index of an axis: it is on the axis at all sizes served, and counted from the same end."""
+    ((number, place),) = r.measures(asked)
+    if number >= 0:
+        r.require(place, ZERO)
+        r.require(r.size(dim), plus(place, ONE))
+        return place
+    r.require(Const(-1), place)
+    r.require(plus(r.size(dim), place), ZERO)
+    return plus(r.size(dim), place)
 
 
 def split(r: Reader) -> Result:
@@ -346,12 +354,9 @@ def select_scatter(r: Reader) -> Result:
     """`x` with one index of a dimension replaced."""
     x, y = r.tensor(r.argument(0)), r.tensor(r.argument(1))
     at = r.dim(r.argument(2), len(x.dims))
-    have = extent(x.dims[at])
-    number = r.integers(r.argument(3))[0]
-    if have == 0:
+    if extent(x.dims[at]) == 0:
         r.fix(x.dims[at], now=True)
-    r.at_least(x.dims[at], number + 1 if number >= 0 else -number)
-    here = Const(number) if number >= 0 else plus(r.size(x.dims[at]), Const(number))
+    here = _index(r, x.dims[at], r.argument(3))
     one: Dim = ()
     wide = Tensor(y.value, (*y.dims[:at], one, *y.dims[at:]), y.dtype)
     (x, wide), dims = r.aligned(x, wide)

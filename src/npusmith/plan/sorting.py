@@ -20,6 +20,7 @@ from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.lang import parse
 from npusmith.plan.emit import buffer_dtype
+from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
 from npusmith.plan.reader import refusal
 from npusmith.plan.scalars import product
@@ -102,14 +103,17 @@ def write_sort(graph: Graph, name: str, chip: Chip) -> Written | None:
         "", "", "@kernel", f"def {name}({', '.join(heads)}):",
         *indented([line.replace("KEPT", kept) for line in kernel]), "",
     ]  # fmt: skip
-    limited = found.whole and not isinstance(found.dims[-1], Const)
-    legal = (Binary(BinOp.LE, found.dims[-1], Const(most)),) if limited else ()
+    legal: list[Expr] = list(held_sizes(graph, {found.x.name: found.name}))
+    if found.whole and not isinstance(found.dims[-1], Const):
+        legal.append(Binary(BinOp.LE, found.dims[-1], Const(most)))
+    if found.kept is not None and not isinstance(found.dims[-1], Const):
+        legal.append(Binary(BinOp.GE, found.dims[-1], Const(found.kept)))
     x = found.x
     port = Port(
         name=found.name, dtype=x.dtype, shape=x.shape, source=Source(x.kind),
         position=x.position, target=x.target,
     )  # fmt: skip
-    spec = OpSpec(name, (port,), outs, single_output=len(outs) == 1, legal=legal)
+    spec = OpSpec(name, (port,), outs, single_output=len(outs) == 1, legal=tuple(legal))
     notes = (f"rows of at most {most} elements",) if found.whole else ()
     return parse("\n".join(lines), f"{name}.tile.py"), spec, notes
 
