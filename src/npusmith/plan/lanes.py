@@ -55,6 +55,7 @@ from npusmith.plan.pack import Packed, pack
 from npusmith.plan.padded_rows import store_rows
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
+from npusmith.plan.reader import Combined
 from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import (
     ONE,
@@ -75,6 +76,7 @@ from npusmith.target.chips import Chip
 
 FITS = "brief"  # the host variable that is 1 where rows are short
 _LEAST = 2  # of them that a tile has room for
+_SHORTER = 2  # times, at most, that tiles get where outputs share a loop
 _ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
 INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
 WINDOWS = (1024, 256, 64, 16, 1)  # ... where each takes in a window of many
@@ -87,22 +89,18 @@ def write_lanes(
     ever = False
     sizes = WINDOWS if meaning.reader.windows else INNER
     for most in decisions.inners(sizes):
-        w, targets = _prepare(meaning, chip)
-        w.most, w.decisions = most, decisions
-        root = Block()
-        inside = [_write_any(w, root, target, number) for number, target in enumerate(targets)]
-        ever = ever or any(inside)
+        found = _with_shared_loops(meaning, chip, decisions, most)
+        w, targets, root, inside = found or _tiled(meaning, chip, decisions, most, False)
+        ever = ever or inside
         try:
-            packed = _packed(w, root, targets, least=most if any(inside) else 1)
+            packed = _packed(w, root, targets, least=most if inside else 1)
         except PlanError as error:
-            if error.code == "plan-schedule" or most == sizes[-1] or not any(inside):
+            if error.code == "plan-schedule" or most == sizes[-1] or not inside:
                 raise
             continue  # a tile that is a part of one row takes fewer buffers
-        tests = [Choice(test, ONE, ZERO) for test in w.fits] if w.windows else []
-        fits = all(captured(w, test, packed.tile) for test in tests)
-        if (packed.tile >= most and fits) or not any(inside):
+        if (packed.tile >= most and _fits(w, packed)) or not inside:
             break
-    if any(inside) and most > packed.tile:
+    if inside and most > packed.tile:
         message = f"`inner` cannot be {most}: a tile has room for {packed.tile} elements"
         raise PlanError("plan-schedule", message, legal=f"at most {packed.tile}")
     if ever or decisions.asked.inner is not None:
@@ -112,6 +110,78 @@ def write_lanes(
         name, *ports(w.space, targets), single_output=len(targets) == 1, legal=w.space.legal
     )
     return program, spec, (*w.space.notes, f"a tile is {packed.tile} elements at most")
+
+
+Tiled = tuple[Lanes, list[Target], Block, bool]  # whether there are axes inside the cut one
+
+
+def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, together: bool) -> Tiled:
+    """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
+    w, targets = _prepare(meaning, chip)
+    w.most, w.decisions = most, decisions
+    root = Block()
+    alone = [
+        target for target, row in zip(targets, w.rows, strict=True)
+        if together and _has_own_loop(w, target, row)
+    ]  # fmt: skip
+    inside = [
+        _write_any(w, root, same, targets.index(same[0]))
+        for same in _loops(w, targets, together, alone)
+    ]
+    return w, targets, root, any(inside)
+
+
+def _with_shared_loops(
+    meaning: Meaning, chip: Chip, decisions: Decisions, most: int
+) -> Tiled | None:
+    """The same with one loop for outputs that read the same; None where tiles get too short."""
+    rows = [atoms_of(out.dims) for out in meaning.outputs]
+    if len(set(rows)) == len(rows):
+        return None
+    with contextlib.suppress(PlanError):
+        w, targets, root, inside = _tiled(meaning, chip, decisions, most, True)
+        packed = _packed(w, root, targets, least=most if inside else 1)
+        least = min(_own_tile(meaning, chip, most) // _SHORTER, INNER[0])
+        if packed.tile >= least and _fits(w, packed):
+            return w, targets, root, inside
+    return None
+
+
+def _own_tile(meaning: Meaning, chip: Chip, most: int) -> int:
+    """Elements of a tile where every output has a loop of its own, whatever a schedule says."""
+    w, targets, root, _ = _tiled(meaning, chip, Decisions(), most, False)
+    return _packed(w, root, targets).tile
+
+
+def _fits(w: Lanes, packed: Packed) -> bool:
+    """Whether windows, as captured, have room in a tile."""
+    tests = [Choice(test, ONE, ZERO) for test in w.fits] if w.windows else []
+    return all(captured(w, test, packed.tile) for test in tests)
+
+
+def _loops(
+    w: Lanes, targets: Sequence[Target], together: bool, alone: Sequence[Target] = ()
+) -> list[list[Target]]:
+    """Outputs by the loop that makes them: those along the same axes that read the same tensors.
+
+    `alone`: outputs that have a loop of their own.
+    """
+    held = [element.value for element in w.meaning.reader.elements]
+    found: list[list[Target]] = []
+    reads: list[set[str]] = []
+    for target, row in zip(targets, w.rows, strict=False):
+        values = dependencies([target.output.value], held)
+        own = {value.text for value in values if value.op == "load"}
+        for same, read in zip(found, reads, strict=True):
+            alike = w.rows[targets.index(same[0])] == row and read & own
+            if together and alike and target not in alone and same[0] not in alone:
+                same.append(target)
+                read |= own
+                break
+        else:
+            found.append([target])
+            reads.append(own)
+    return found
 
 
 def write_short(
@@ -136,10 +206,7 @@ def _short(
     w.most, w.alone, w.sizes.taken = INNER[0], True, frozenset(taken)
     root = Block()
     fits = write_numbers(w, root, [target.output.value for target in targets])
-    loops: dict[object, list[Target]] = {}
-    for number, target in enumerate(targets):
-        loops.setdefault(w.rows[number] if together else number, []).append(target)
-    for number, same in enumerate(loops.values()):
+    for number, same in enumerate(_loops(w, targets, together)):
         mark, row = f"_{number}", w.rows[targets.index(same[0])]
         most = w.most // longest([target.output.value for target in same], row)
         _write_tiles(w, root, same, row, cut(w, row, most), mark)
@@ -259,33 +326,57 @@ def _placed_along(meaning: Meaning, value: Value) -> list[Atom]:
 # ---------------------------------------------------------------------------------------- outputs
 
 
-def _write_any(w: Lanes, root: Block, target: Target, number: int) -> bool:
-    """The same of `_write_output`, for an output whose elements may be placed by an index."""
-    found = w.meaning.reader.combined.get(target.output.value)
-    if found is None or atoms_of(found.x.dims) != w.rows[number]:
-        return _write_output(w, root, target, number)
+def _write_any(w: Lanes, root: Block, targets: Sequence[Target], number: int) -> bool:
+    """The same of `_write_outputs`, for an output whose elements may be placed by an index."""
+    found = _placed(w, targets[0], w.rows[number])
+    if found is None:
+        return _write_outputs(w, root, targets, number)
 
     def write(operand: Target, row: tuple[Atom, ...]) -> bool:
         w.rows.append(row)
-        return _write_output(w, root, operand, len(w.rows) - 1)
+        return _write_outputs(w, root, [operand], len(w.rows) - 1)
 
-    return store_elements(w, root, target, found, str(number) if number else "", write)
+    return store_elements(w, root, targets[0], found, str(number) if number else "", write)
 
 
-def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
-    """All tiles of one output; returns whether there are axes inside the one that is cut."""
+def _placed(w: Lanes, target: Target, row: tuple[Atom, ...]) -> Combined | None:
+    """What an output consists of whose elements are placed by an index."""
+    found = w.meaning.reader.combined.get(target.output.value)
+    return found if found is not None and atoms_of(found.x.dims) == row else None
+
+
+def _has_own_loop(w: Lanes, target: Target, row: tuple[Atom, ...]) -> bool:
+    """Whether an output has a loop of its own: its elements are placed, or its rows copied."""
+    return _placed(w, target, row) is not None or _rows_apart(w, [target], row) is not None
+
+
+def _rows_apart(w: Lanes, targets: Sequence[Target], row: tuple[Atom, ...]) -> Tiling | None:
+    """Tiles of rows that are copied one after another; None where they are not."""
+    apart = _free(w, targets)
+    tiling = cut(w, row, _ROWS)
+    return tiling if apart and _in_rows(w, targets[0], row, tiling) else None
+
+
+def _free(w: Lanes, targets: Sequence[Target]) -> frozenset[Atom]:
+    """The axes of index tensors that the places of what outputs read depend on."""
+    resolver = Resolver(w)
+    elements = index_tensors(w, [target.output.value for target in targets])
+    return frozenset[Atom]().union(*(resolver.free(value) for value in elements))
+
+
+def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int) -> bool:
+    """All tiles of outputs along the same axes; returns whether some are inside the cut one."""
     row = w.rows[number]
     if len(set(row)) != len(row):
         raise PlanError("plan-repeated-axis", f"output {number} runs along one loop twice")
     mark = str(number) if number else ""
-    resolver = Resolver(w)
-    elements = index_tensors(w, [target.output.value])
-    apart = frozenset[Atom]().union(*(resolver.free(value) for value in elements))
-    tiling, most, w.room = cut(w, row, _ROWS), _ROWS, Const(_ROWS)
-    if not apart or not _in_rows(w, target, row, tiling):
+    apart = _free(w, targets)
+    rows = _rows_apart(w, targets, row) if len(targets) == 1 else None
+    tiling, most, w.room = rows, _ROWS, Const(_ROWS)
+    if tiling is None:
         tiling, most, w.room = cut(w, row, w.most, apart), w.most, TILE
     short, long = Block(), Block()
-    _write_tiles(w, short, [target], row, tiling, mark)
+    _write_tiles(w, short, targets, row, tiling, mark)
     w.room = TILE
     if not tiling.inner and not w.needs:
         root.items += short.items
@@ -294,7 +385,7 @@ def _write_output(w: Lanes, root: Block, target: Target, number: int) -> bool:
     fits = _all([Binary(BinOp.LE, Name(f"inner{mark}"), Const(most)), *w.needs])
     long.items.append(Note("a tile is a part of one row"))
     w.part = True
-    _write_tiles(w, long, [target], row, cut(w, row, 0, apart), f"{mark}x")
+    _write_tiles(w, long, targets, row, cut(w, row, 0, apart), f"{mark}x")
     w.part = False
     root.items.append(choice(fits, short, long))
     w.fits.append(fits)
