@@ -13,7 +13,7 @@ right     every output, at all shapes tried
 wrong     an output differs, the program is illegal, or the interpreter met something undefined
 refused   the writer says that it cannot write the module (PlanError), by code and operation
 crash     any other exception
-slow      the writer took more than SLOW seconds
+slow      the writer took more than SLOW seconds, or the interpreter more than PATIENCE
 unfit     PyTorch itself cannot export or run the module: nothing is said about the writer
 
 What is wrong or crashes is cut down to the first variable that shows it, and printed. `--ops`
@@ -27,6 +27,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import time
 import traceback
@@ -34,6 +35,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
 from pathlib import Path
@@ -66,6 +68,7 @@ from npusmith.task.user import Inputs, build_model, load_file, run_model
 
 CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
 SLOW = 10.0  # seconds
+PATIENCE = 60.0  # seconds for one run of the interpreter; other shapes are left out then
 MOST_ELEMENTS = 20_000  # of all inputs at other shapes
 MORE_SETS = 4  # other shapes that are tried until one can be judged
 OUTCOMES = ("right", "wrong", "refused", "crash", "slow", "unfit")
@@ -97,6 +100,26 @@ class Crash(Exception):
 
 class Unfit(Exception):
     """The reference says nothing at these shapes."""
+
+
+class Late(BaseException):
+    """A program was interpreted for too long: some take quadratic time, in Python."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises Late after that time."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 # ------------------------------------------------------------------------------------- one module
@@ -147,6 +170,8 @@ def _outcome(module: Module) -> Outcome:
         return Outcome(module.id, "unfit", "reference", str(error))
     except Crash as error:
         return Outcome(module.id, "crash", str(error), "".join(traceback.format_exception(error)))
+    except Late:
+        return Outcome(module.id, "slow", f"interpreted for more than {PATIENCE:.0f} s")
     if slow:
         return Outcome(module.id, "slow", f"written after more than {SLOW:.0f} s", sets=sets)
     return Outcome(module.id, "right", sets=sets)
@@ -195,11 +220,13 @@ class Case:
         if errors := _ours(lambda: check_all(plan.program, CHIP)):
             raise Wrong(f"illegal program: {errors[0].code}\n{errors[0]}")
         _ours(lambda: _project(plan))
-        self._judge(plan, self.inputs)
+        with limited(PATIENCE):
+            self._judge(plan, self.inputs)
         for shapes in self._others(plan.spec):
             try:
-                self._judge(plan, self.module.draw_inputs(shapes))
-            except Unfit:
+                with limited(PATIENCE):
+                    self._judge(plan, self.module.draw_inputs(shapes))
+            except (Unfit, Late):
                 continue
             return 2
         return 1
