@@ -287,7 +287,9 @@ CASES: tuple[Case, ...] = (
             "short_rows", "x".join(map(str, shape)), _floats(shape), _row_numbers, _same, F32,
             rtol=1e-5, atol=1e-4,
         )
-        for shape in ((1, 1), (300, 7), (20, 64), (9, 130), (70, 192), (9, 256), (20, 1024))
+        for shape in (
+            (1, 1), (300, 7), (20, 64), (9, 130), (70, 192), (9, 256), (20, 1024), (5, 4096),
+        )
     ),
     *(
         Case(

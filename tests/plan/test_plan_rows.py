@@ -14,6 +14,7 @@ from modules import agrees, plan
 from torch import nn
 
 from npusmith.ir.text import show
+from npusmith.target.chips import find_chip
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -86,6 +87,19 @@ def test_short_rows_by_the_tile_compute_what_the_module_computes(name: str, cols
     folds = name not in ("bias", "scaled")  # these serve rows of any length
     assert ("rows are short as captured: many in a tile" in made.notes) == folds
     for rows, length in SHAPES:
+        agrees(made, model, *make(rows, length))
+
+
+@pytest.mark.parametrize("cols", (1500, 2048, 3008))
+@pytest.mark.parametrize("name", ("softmax", "log_softmax", "rms_half", "normalize", "masked"))
+def test_rows_of_thousands_share_a_tile_that_has_room(
+    name: str, cols: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modules, "CHIP", replace(find_chip("910B2"), vector_cores=4))
+    model, make = CASES[name]
+    made = plan(model, *make(64, cols))
+    assert "rows are short as captured: many in a tile" in made.notes or name == "masked"
+    for rows, length in ((9, cols), (3, 4096), (5, 2100), (2, 5000), (70, 72), (3, 17)):
         agrees(made, model, *make(rows, length))
 
 

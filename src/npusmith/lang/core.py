@@ -45,11 +45,11 @@ from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pi
 from npusmith.lang.scalars import Scalar, Scalars
 from npusmith.target.intrinsics import (
     INTRINSICS,
-    LONGEST_ROW,
     LONGEST_SORT,
     Form,
     Intrinsic,
     Operand,
+    is_short_row,
 )
 from npusmith.target.meaning import integer_limits
 
@@ -372,7 +372,7 @@ class Core:
                 raise self.fail("lang-range", f"a base of {value} bytes")
             return value
         if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
-            if not 1 <= value <= LONGEST_ROW:
+            if not is_short_row(int(value)):
                 raise self.fail("lang-range", f"rows of {value} elements")
             return value
         if row.int_scalar and not 0 <= value < dtype.bytes * 8:

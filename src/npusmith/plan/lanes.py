@@ -66,7 +66,7 @@ from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
 from npusmith.plan.tile_broadcasts import broadcast
-from npusmith.plan.tile_folds import fold, longest
+from npusmith.plan.tile_folds import LONGEST, fold, longest
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
 from npusmith.plan.tile_numbers import write_numbers
 from npusmith.plan.tile_windows import window
@@ -203,7 +203,8 @@ def _short(
     meaning: Meaning, name: str, chip: Chip, taken: Collection[str], together: bool
 ) -> tuple[Program, str] | None:
     w, targets = _prepare(meaning, chip)
-    w.most, w.alone, w.sizes.taken = INNER[0], True, frozenset(taken)
+    long = longest([target.output.value for target in targets]) > INNER[0]
+    w.most, w.alone, w.sizes.taken = LONGEST if long else INNER[0], True, frozenset(taken)
     root = Block()
     fits = write_numbers(w, root, [target.output.value for target in targets])
     for number, same in enumerate(_loops(w, targets, together)):

@@ -55,9 +55,10 @@ from npusmith.plan.scalars import (
 )
 from npusmith.plan.space import reachable
 from npusmith.plan.writer import op
+from npusmith.target.intrinsics import LONGEST_ROW, REPEAT, is_short_row
 
 FOLDS = ("sum", "max", "min")
-LONGEST = 1024  # elements of a row, as captured
+LONGEST = 4096  # elements of a row, as captured
 _LONG, _SHARE = 64, 4  # rows of so many elements need no more than this part of a tile beside
 _ROOMY = 1024  # elements of a tile of which that part has room for 8 rows
 _DOUBLINGS = 13  # that lay out as many rows as any tile has
@@ -67,7 +68,12 @@ _ROW = 8  # elements of 32 bytes: rows begin at multiples of it
 def foldable(value: Value, row: Sequence[Atom]) -> bool:
     """Whether a reduction along these axes can be one along a tile."""
     size = math.prod(leaf.size for leaf in row)
-    return value.text in FOLDS and value.kind is Kind.FLOAT and 0 < size <= LONGEST
+    return value.text in FOLDS and value.kind is Kind.FLOAT and is_foldable(size)
+
+
+def is_foldable(elements: int) -> bool:
+    """Whether rows of so many elements are worth a tile, and can be folded in one."""
+    return is_short_row(elements) and elements <= LONGEST
 
 
 def reserve(w: Lanes, domain: Domain, rows: Domain) -> None:
@@ -79,7 +85,9 @@ def reserve(w: Lanes, domain: Domain, rows: Domain) -> None:
     room = w.area(domain) if stands else times(w.area(head), w.pitch(rows))
     w.needs.append(Binary(BinOp.GT, cols, ZERO))
     w.needs.append(Binary(BinOp.LE, room, TILE))
+    whole = Binary(BinOp.EQ, Binary(BinOp.MOD, cols, Const(REPEAT)), ZERO)
     w.needs.append(Binary(BinOp.LE, cols, Const(LONGEST)))
+    w.needs.append(Binary(BinOp.OR, Binary(BinOp.LE, cols, Const(LONGEST_ROW)), whole))
     if stands and head and w.tail(domain) != rows:
         w.needs.append(Binary(BinOp.EQ, Binary(BinOp.MOD, cols, Const(_ROW)), ZERO))
     if 0 in domain:
@@ -100,7 +108,7 @@ def even(w: Lanes, rows: Domain) -> bool:
     return w.captured(rows) % _ROW == 0 and (numbers or w.alone)
 
 
-def longest(roots: Sequence[Value], row: Sequence[Atom]) -> int:
+def longest(roots: Sequence[Value], row: Sequence[Atom] = ()) -> int:
     """Elements of the longest rows that are folded along axes that an output does not have."""
     found = 1
     for value in reachable(roots):

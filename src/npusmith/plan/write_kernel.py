@@ -32,7 +32,7 @@ from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
-from npusmith.plan.tile_folds import LONGEST
+from npusmith.plan.tile_folds import LONGEST, is_foldable
 from npusmith.plan.versions import versioned
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
@@ -270,11 +270,11 @@ def _folds_short_rows(w: Writer) -> bool:
     space = w.space
     values = reachable([out.value for out in space.outputs])
     folds = [value for value in values if value.op == "reduce"]
-    if not folds or w.row_size > INNER[0] or any(value.op == "running" for value in values):
+    if not folds or w.row_size > LONGEST or any(value.op == "running" for value in values):
         return False
     of_rows = [fold for fold in folds if space.axes(fold)]  # others are numbers of everything
     return bool(of_rows) and all(
-        0 < w.extent(frozenset(fold.axes)) <= LONGEST
+        is_foldable(w.extent(frozenset(fold.axes)))
         and w.extent(space.axes(fold)) >= _MANY * w.chip.vector_cores
         for fold in of_rows
     )

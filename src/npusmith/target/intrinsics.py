@@ -109,6 +109,18 @@ SORT_STEP = 32  # elements that the destination of a sort comes in, and a quarte
 LONGEST_SORT = 255 * SORT_STEP  # as many repeats as an instruction has
 RUNNING_STEP = m.SQUARE  # elements that destination and scratch come in
 LONGEST_ROW = 2040  # elements of a short row: 255 blocks are the largest stride of a repeat
+REPEAT = 64  # elements of float32 that a repeat takes
+
+
+def is_short_row(elements: int) -> bool:
+    """Whether rows of so many elements can be folded, and numbers spread along them.
+
+    Longer rows of whole repeats are folded by blocks first, all rows at once (short_rows.j2).
+    """
+    most = LONGEST_ROW if elements % REPEAT else 8 * LONGEST_ROW
+    return 1 <= elements <= most
+
+
 ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
 
 
