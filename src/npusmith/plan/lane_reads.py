@@ -286,6 +286,11 @@ def near_key(w: Lanes, value: Value) -> tuple[tuple[object, ...], int] | None:
     return (value.text, value.axes, w.domain(value), steps_, rest), at
 
 
+def shares_copy(w: Lanes, value: Value) -> bool:
+    """Whether other reads, a few elements apart, share a copy with this one."""
+    return _near(w, value) is not None
+
+
 def _near(w: Lanes, value: Value) -> Near | None:
     found = near_key(w, value)
     places = w.near.get(found[0], set()) if found else set()

@@ -56,6 +56,7 @@ from npusmith.plan.padded_rows import store_rows
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
+from npusmith.plan.row_bursts import Rows, rows_of
 from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import (
     ONE,
@@ -70,7 +71,7 @@ from npusmith.plan.tile_folds import LONGEST, fold, longest
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
 from npusmith.plan.tile_numbers import write_numbers
 from npusmith.plan.tile_windows import window
-from npusmith.plan.value_reads import fetch
+from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
@@ -115,18 +116,18 @@ def write_lanes(
 Tiled = tuple[Lanes, list[Target], Block, bool]  # whether there are axes inside the cut one
 
 
-def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, together: bool) -> Tiled:
+def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, shared: bool) -> Tiled:
     """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
     w, targets = _prepare(meaning, chip)
     w.most, w.decisions = most, decisions
     root = Block()
     alone = [
         target for target, row in zip(targets, w.rows, strict=True)
-        if together and _has_own_loop(w, target, row)
+        if shared and _has_own_loop(w, target, row)
     ]  # fmt: skip
     inside = [
         _write_any(w, root, same, targets.index(same[0]))
-        for same in _loops(w, targets, together, alone)
+        for same in _loops(w, targets, shared, alone)
     ]
     return w, targets, root, any(inside)
 
@@ -160,7 +161,7 @@ def _fits(w: Lanes, packed: Packed) -> bool:
 
 
 def _loops(
-    w: Lanes, targets: Sequence[Target], together: bool, alone: Sequence[Target] = ()
+    w: Lanes, targets: Sequence[Target], shared: bool, alone: Sequence[Target] = ()
 ) -> list[list[Target]]:
     """Outputs by the loop that makes them: those along the same axes that read the same tensors.
 
@@ -174,7 +175,7 @@ def _loops(
         own = {value.text for value in values if value.op == "load"}
         for same, read in zip(found, reads, strict=True):
             alike = w.rows[targets.index(same[0])] == row and read & own
-            if together and alike and target not in alone and same[0] not in alone:
+            if shared and alike and target not in alone and same[0] not in alone:
                 same.append(target)
                 read |= own
                 break
@@ -377,13 +378,18 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
     if tiling is None:
         tiling, most, w.room = cut(w, row, w.most, apart), w.most, TILE
     short, long = Block(), Block()
+    bursts = _rows_read(w, targets, row, tiling) if tiling.inner and rows is None else []
+    w.apart = bool(bursts) and all(isinstance(item.cols, Const) for item in bursts)
+    always = w.apart
     _write_tiles(w, short, targets, row, tiling, mark)
-    w.room = TILE
+    w.room, w.apart = TILE, False
     if not tiling.inner and not w.needs:
         root.items += short.items
         return False
-    short.items.insert(0, Note("rows inside of a tile are short"))
     fits = _all([Binary(BinOp.LE, Name(f"inner{mark}"), Const(most)), *w.needs])
+    if bursts and not always:
+        short = _with_bursts(w, targets, row, tiling, mark, short)
+    short.items.insert(0, Note("rows inside of a tile are short"))
     long.items.append(Note("a tile is a part of one row"))
     w.part = True
     _write_tiles(w, long, targets, row, cut(w, row, 0, apart), f"{mark}x")
@@ -391,6 +397,37 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
     root.items.append(choice(fits, short, long))
     w.fits.append(fits)
     return True
+
+
+def _rows_read(
+    w: Lanes, targets: Sequence[Target], row: Sequence[Atom], tiling: Tiling
+) -> list[Rows]:
+    """Rows that lie apart in memory and are worth copies of just these, as captured."""
+    values = resolved(w, [target.output.value for target in targets], row, tiling)
+    together(w, values)
+    found: list[Rows | None] = []
+    for value in dependencies(values, w.elements):
+        with w.along(value):
+            found.append(rows_of(w, value))
+    return [rows for rows in found if rows is not None]
+
+
+def _with_bursts(
+    w: Lanes,
+    targets: Sequence[Target],
+    row: Sequence[Atom],
+    tiling: Tiling,
+    mark: str,
+    other: Block,
+) -> Block:
+    """The same tiles with rows copied by themselves, where sizes allow that; others as they are."""
+    short, both = Block(), Block()
+    w.apart = True
+    _write_tiles(w, short, targets, row, tiling, f"{mark}r")
+    w.apart = False
+    short.items.insert(0, Note("rows are whole blocks"))
+    both.items.append(choice(_all(w.needs), short, other))
+    return both
 
 
 def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> bool:

@@ -62,6 +62,7 @@ from npusmith.plan.lane_reads import (
 )
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT
+from npusmith.plan.row_bursts import load_apart, rows_of
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -138,6 +139,10 @@ class Copy:
 def fetch(w: Lanes, path: Path, value: Value) -> None:
     """Bring the elements of an input on chip that stand where its index map says."""
     expr = value.index[0]
+    if w.apart and (rows := rows_of(w, value)) is not None:
+        w.ready(path, expr)
+        load_apart(w, path, value, rows)
+        return
     if not w.space.wide(value) or not reads_elements(expr) or affine(w, expr) is not None:
         lane_reads.fetch(w, path, value)
         return
