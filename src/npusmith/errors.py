@@ -606,8 +606,8 @@ _PLAN: list[Code] = _rows(
     ),
     (
         "plan-data-movement",
-        "An operation moves or picks elements (slices, joins, gathers, pads, matrix products).",
-        "operations that keep every element where it is",
+        "An operation moves or combines elements in a way that is not written (matrix products).",
+        "slices, joins, permutations, gathers, scatters, sorts and the like (docs/operations.md)",
         "leave this operation to PyTorch and generate the part after it, or --writer agent",
     ),
     (

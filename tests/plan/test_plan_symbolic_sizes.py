@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 from modules import agrees, capture_at, plan_graph
+from torch import nn
 
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
+from npusmith.ir.spec import Source
 from npusmith.ir.text import show_expr
 from npusmith.plan.extents import serves
 from npusmith.plan.index import is_positive
@@ -110,6 +112,42 @@ def test_a_size_in_the_models_arithmetic_is_no_number(name: str) -> None:
             agrees(made, model, *case, loose=20)
             served += 1
     assert served == len(cases) or "number" in name
+
+
+class Turned(nn.Module):
+    """Its halves are as long as its weight says: no other size can be captured."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(12))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        half = x.shape[-1] // 2
+        return torch.cat([-x[:, half:], x[:, :half]], -1) * self.w + x.chunk(3, -1)[2].sum()
+
+
+def test_numbers_on_an_axis_that_nothing_varied_are_its_own() -> None:
+    made = plan_graph(capture_at(Turned(), *[rows((6, 12)), rows((5, 12))]))
+    for size, served in ((12, True), (8, False), (10, False), (16, False)):
+        shapes = {port.name: (5, size)[2 - len(port.shape) :] for port in made.spec.inputs}
+        assert serves(made.spec, shapes) is served
+
+
+class Positions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = nn.Embedding(40, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.at(torch.arange(x.shape[1]))
+
+
+def test_positions_past_a_table_are_refused() -> None:
+    made = plan_graph(capture_at(Positions(), rows((2, 12, 6)), rows((3, 7, 6)), rows((2, 31, 6))))
+    for size, served in ((40, True), (3, True), (41, False), (90, False)):
+        shapes = {port.name: tuple(port.shape) for port in made.spec.inputs}
+        user = next(port.name for port in made.spec.inputs if port.source is Source.USER)
+        assert serves(made.spec, {**shapes, user: (2, size, 6)}) is served
 
 
 def test_conditions_that_always_hold_are_not_written_and_a_multiple_is_one() -> None:

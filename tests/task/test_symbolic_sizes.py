@@ -67,6 +67,6 @@ def test_what_no_formula_gives_stays_a_number(odd: Callable[[int, int], float]) 
     assert difference(found, graphs[(7, 101)])
 
 
-def test_a_graph_that_no_other_shape_gives_is_left_as_it_is() -> None:
-    own = graph(OWN[0], 40)
-    assert find_symbolic(own, OWN, (), OTHERS, lambda sized: None) is own
+def test_of_a_graph_that_no_other_shape_gives_nothing_varies() -> None:
+    found = find_symbolic(graph(OWN[0], 40), OWN, (), OTHERS, lambda sized: None)
+    assert found.symbolic == () and found.classes == ()

@@ -6,7 +6,7 @@ expressions (index.py) for axes. Nothing is moved here; the kernel reads its inp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from npusmith.ir.nodes import Const, Expr
@@ -68,6 +68,7 @@ def _edges(r: Reader, dim: Dim, start: Argument, stop: Argument) -> tuple[Measur
     An end that lies outside of the axis as captured, or inside, does so at all sizes served.
     """
     first, last = (None if item is None else r.measures(item)[0] for item in (start, stop))
+    r.hold(dim, *(item[1] for item in (first, last) if item is not None and item[0] < _END))
     begin: Measure = (0, ZERO) if first is None else _edge(r, dim, first)
     end: Measure = (extent(dim), r.size(dim))
     return begin, _edge(r, dim, last) if last is not None and last[0] < _END else end
@@ -123,6 +124,8 @@ def select(r: Reader) -> Result:
 def _index(r: Reader, dim: Dim, asked: Argument) -> Expr:
     """An index of an axis: it is on the axis at all sizes served, and counted from the same end."""
     ((number, place),) = r.measures(asked)
+    if place not in (ZERO, Const(-1)):
+        r.hold(dim, place)
     if number >= 0:
         r.require(place, ZERO)
         r.require(r.size(dim), plus(place, ONE))
@@ -138,12 +141,13 @@ def split(r: Reader) -> Result:
     asked, whole = r.argument(1), (extent(x.dims[at]), r.size(x.dims[at]))
     if isinstance(asked, tuple):
         sizes = r.measures(asked)
+        r.sized.append((x.dims[at], simple(_sum(expr for _, expr in sizes))))
     else:  # as many pieces at all sizes
         each, expr = r.measures(asked)[0]
         count = max(-(-whole[0] // max(each, 1)), 1)
         before = (count - 1) * each, times(Const(count - 1), expr)
         if whole[0] == count * each:  # the last is no shorter
-            r.require(whole[1], times(Const(count), expr))
+            r.sized.append((x.dims[at], simple(times(Const(count), expr))))
             sizes = ((each, expr),) * count
         else:
             r.require(whole[1], plus(before[1], ONE if whole[0] else ZERO))
@@ -152,6 +156,7 @@ def split(r: Reader) -> Result:
                 (whole[0] - before[0], minus(whole[1], before[1])),
             )
         r.require(times(Const(count), expr), whole[1])
+    r.hold(x.dims[at], *(expr for _, expr in sizes))
     parts = []
     start: Measure = (0, ZERO)
     for size, expr in sizes:
@@ -159,6 +164,13 @@ def split(r: Reader) -> Result:
         parts.append(cut(r, x, at, start, _edge(r, x.dims[at], stop)))
         start = stop
     return tuple(parts)
+
+
+def _sum(items: Iterable[Expr]) -> Expr:
+    total: Expr = ZERO
+    for item in items:
+        total = plus(total, item)
+    return total
 
 
 def unbind(r: Reader) -> Result:
@@ -427,10 +439,14 @@ def _wrapped(r: Reader, x: Tensor, size: Expr) -> Expr:
 
 def _whole(r: Reader, x: Tensor, at: int, index: Tensor) -> None:
     """Indices made of the model's numbers are right for its sizes only; others are float32."""
-    if r.reads_element(index_expr(r, index)):
+    place = index_expr(r, index)
+    if r.reads_element(place):
         r.limit(x.dims[at], EXACT)
-    else:
-        r.fix(x.dims[at])
+        return
+    high = r.most(place)
+    if high is not None:
+        r.require(minus(r.size(x.dims[at]), ONE), high)
+    r.fix(x.dims[at])
 
 
 def index_select(r: Reader) -> Result:

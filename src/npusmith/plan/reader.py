@@ -13,9 +13,9 @@ from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
 from npusmith.plan.dag import Dag, Kind, Value, held
-from npusmith.plan.index import floor_div, simple
+from npusmith.plan.index import bounds, floor_div, poly, simple
 from npusmith.plan.integers import constant
-from npusmith.plan.scalars import ZERO, minus, plus, product, times
+from npusmith.plan.scalars import ONE, ZERO, minus, plus, product, times
 from npusmith.plan.symbols import SYMBOLIC, SymbolicFloat, SymbolicInt, symbolic
 from npusmith.plan.window_axes import Windowed
 from npusmith.task.compare import SIZES
@@ -308,6 +308,19 @@ class Reader:
         rows = (self.atoms[int(name.removeprefix(SIZE))] for name in names(expr))
         return {leaf for atom in rows for leaf in leaves((atom,))}
 
+    def most(self, expr: Expr) -> Expr | None:
+        """The largest value of an index expression, where it is a polynomial of sizes."""
+        ranges = {
+            name: (ZERO, minus(self.size((self.atoms[int(name.removeprefix(INDEX))],)), ONE))
+            for name in names(expr)
+            if name.startswith(INDEX)
+        }
+        found = bounds(expr, ranges)
+        if found is None:
+            return None
+        factors = [item for row, _ in poly(found[1]).terms for item in row]
+        return found[1] if all(isinstance(item, Name) for item in factors) else None
+
     def position(self, expr: Expr) -> Value:
         """An index expression as a number."""
         dag = self.dag
@@ -395,7 +408,8 @@ class Reader:
         """
         if isinstance(formula, Const):
             return (Atom(size, model=True, certain=True),)
-        atom = Atom(size, model=formula is None, varied=formula is not None)
+        varied = formula is not None and all(leaf.varied for leaf in self.axes_of(formula))
+        atom = Atom(size, model=formula is None, varied=varied)
         if formula is not None:
             self.sized.append(((atom,), simple(formula)))
         return (atom,)
@@ -415,6 +429,21 @@ class Reader:
         """... and no fewer than these."""
         if least > 1:
             self.require(self.size(axes), Const(least))
+
+    def hold(self, dim: Dim, *places: Expr) -> None:
+        """A number on an axis that no other capture varied may follow from its size: that is fixed.
+
+        Of a graph that was captured once, nothing is known.
+        """
+        numbers = any(isinstance(place, Const) and place != ZERO for place in places)
+        known = self.graph.symbolic is not None
+        if known and numbers and not all(leaf.varied for leaf in leaves(dim)):
+            self.fix(dim, now=True)
+
+    def is_number(self, size: int) -> bool:
+        """Whether no axis of an input that was not varied has this size: then it is a number."""
+        dims = [dim for row in self.inputs.values() for dim in row if extent(dim) == size]
+        return all(leaf.varied for dim in dims for leaf in leaves(dim))
 
     def require(self, more: Expr, less: Expr) -> None:
         """The operator serves sizes only at which `less` is at most `more`."""

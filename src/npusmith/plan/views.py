@@ -126,7 +126,9 @@ def _made(r: Reader, asked: Argument) -> Dims:
     if r.graph.symbolic is not None and isinstance(asked, tuple) and len(asked) == len(shape):
         made = [item[1] for item in r.measures(asked)]
         return tuple(
-            fresh((size,), free=True)[0] if isinstance(expr, Const) else r.axis(size, expr)
+            fresh((size,), free=True)[0]
+            if isinstance(expr, Const) and not r.is_number(size)
+            else r.axis(size, expr if expr != _REST else Const(size))
             for size, expr in zip(shape, made, strict=True)
         )
     return fresh(shape, free=True)

@@ -29,14 +29,14 @@ def find_symbolic(
     sets: Sequence[list[Shape]],
     capture: Capture,
 ) -> Graph:
-    """The graph with its symbolic sizes; as it is where no other capture is the same program.
+    """The graph with its symbolic sizes; none where no other capture is the same program.
 
     capture: the graph at other shapes, None where the model does not take them.
     """
     whole = [sized for sized in sets if is_whole(own, sized)]
     alike = [other for sized in whole if (other := _same(graph, capture(sized))) is not None]
     if not alike:
-        return graph
+        return graph.model_copy(update={"symbolic": (), "classes": ()})
     if any(set(_numbers(pair[0])) != set(_numbers(pair[1])) for other in alike
            for pair in zip(graph.nodes, other.nodes, strict=True)):  # fmt: skip
         for item in free[:_MOST_CLASSES]:
