@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import (
     Assign,
     Binary,
     BinOp,
     Call,
+    Choice,
     Const,
     CoreId,
     Expr,
@@ -31,6 +32,7 @@ from npusmith.ir.walk import names, subexpressions
 from npusmith.plan.block import Block, Part, Path, staged
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, widening
+from npusmith.plan.even_rows import even_row, first_of, span
 from npusmith.plan.extents import extent as measured
 from npusmith.plan.host import TILE
 from npusmith.plan.index import (
@@ -207,11 +209,14 @@ def _by_table(
     most = [w.height if lane == 0 else w.size(lane) for lane in w.now]
     types = [raw_dtype, *(dtype for dtype, _ in widening(value))]
     copied = list(sizes)
+    even = w.now[0] == 0 and bool(far) and 0 not in far
     if far:
         block = Const(32 // min(dtype.bytes for dtype in types))
         whole = _reach(most, sizes, far)
         pitch: Expr = Call(ScalarFn.ALIGN_UP, (whole, block))
         own: Expr = Call(ScalarFn.ALIGN_UP, (whole, Const(32 // raw_dtype.bytes)))
+        if even:  # every tile copies as much of a row: the last ones from further to the front
+            row = even_row(w, value, own, most, sizes, far)
         for at in reversed(far):
             local[at], copied[at] = pitch, own
             pitch, own = times(pitch, most[at]), times(own, most[at])
@@ -241,8 +246,11 @@ def _by_table(
         return Binary(BinOp.LE, row, room_of(w))
     raw = tile_buffer(w, raw_dtype, Part.LOADED, STAGE, hint=w.tensors[value.text])
     rows = [Row(f"copy{at}", extents[at], copied[at], local[at]) for at in far]
-    loops, together = list(rows), None
-    if far and (w.now[0] != 0 or 0 in far):  # rows that are as long in every tile: one copy
+    loops, together, count = list(rows), None, row if far else room
+    if even:
+        first = first_of(w, path, value, low, plus(span(most, sizes, far), row))
+        shift, low = plus(shift, minus(low, first)), first
+    if far:  # rows that are as long in every tile: one copy
         loops.pop()
         together = far[-1]
     for at in far:
@@ -254,12 +262,17 @@ def _by_table(
     else:
         load = Load(*where, row, extents[together], sizes[together])
     path[-1].items.append(each_row(loops, load, StageKind.COPY_IN))
-    count = row if far else room
+    if even and widening(value):  # rows without gaps between them: one cast
+        one = w.sizes.named(Choice(Binary(BinOp.EQ, row, local[far[-1]]), ONE, ZERO))
+        full = Binary(BinOp.EQ, one, ONE)
+        turns, last = extents[far[-1]], rows[-1]
+        rows[-1] = replace(last, turns=Choice(full, ONE, turns))
+        count = Choice(full, times(turns, row), row)
     take(w, path, value, raw, result, table, simple(shift), count, rows)
     fits: Expr = Binary(BinOp.LE, room, room_of(w))
     for at in far:
         fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
-    return fits
+    return Binary(BinOp.AND, fits, Binary(BinOp.LE, whole, row)) if even else fits
 
 
 @dataclass(frozen=True, slots=True)

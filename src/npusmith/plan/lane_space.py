@@ -44,12 +44,19 @@ class Tiling:
     """How one output is cut: axes outside of the tile, the one that is cut, axes inside.
 
     `kept`: axes of values that are held on chip and read at other places; no output has them.
+    A block of two axes (transposed_tiles.py) says where all axes of the output stand, where it
+    begins in the output, how many elements its rows are apart there, and of how many indices of
+    the axis that is cut it should be a multiple.
     """
 
     outer: tuple[Axis, ...]
     cut: Axis
     inner: tuple[Axis, ...]
     kept: tuple[Axis, ...] = ()
+    indices: tuple[Expr, ...] = ()
+    start: Expr = ONE
+    pitch: Expr = ONE
+    unit: int = 1
 
     @property
     def lanes(self) -> tuple[Axis, ...]:

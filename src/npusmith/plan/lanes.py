@@ -58,11 +58,7 @@ from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
 from npusmith.plan.row_bursts import Rows, rows_of
 from npusmith.plan.row_reads import copy_rows, row_of
-from npusmith.plan.scalars import (
-    ONE,
-    ZERO,
-    product,
-)
+from npusmith.plan.scalars import ONE, ZERO, product
 from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
@@ -71,6 +67,7 @@ from npusmith.plan.tile_folds import LONGEST, fold, longest
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
 from npusmith.plan.tile_numbers import write_numbers
 from npusmith.plan.tile_windows import window
+from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed
 from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
@@ -348,8 +345,10 @@ def _placed(w: Lanes, target: Target, row: tuple[Atom, ...]) -> Combined | None:
 
 
 def _has_own_loop(w: Lanes, target: Target, row: tuple[Atom, ...]) -> bool:
-    """Whether an output has a loop of its own: its elements are placed, or its rows copied."""
-    return _placed(w, target, row) is not None or _rows_apart(w, [target], row) is not None
+    """Whether an output has a loop of its own: elements are placed, rows copied, or axes turned."""
+    if _placed(w, target, row) is not None or transposed(w, target, row) is not None:
+        return True
+    return _rows_apart(w, [target], row) is not None
 
 
 def _rows_apart(w: Lanes, targets: Sequence[Target], row: tuple[Atom, ...]) -> Tiling | None:
@@ -372,6 +371,9 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
     if len(set(row)) != len(row):
         raise PlanError("plan-repeated-axis", f"output {number} runs along one loop twice")
     mark = str(number) if number else ""
+    if len(targets) == 1 and (found := transposed(w, targets[0], row)) is not None:
+        _write_blocks(w, root, targets[0], row, found, mark)
+        return False
     apart = _free(w, targets)
     rows = _rows_apart(w, targets, row) if len(targets) == 1 else None
     tiling, most, w.room = rows, _ROWS, Const(_ROWS)
@@ -428,6 +430,20 @@ def _with_bursts(
     short.items.insert(0, Note("rows are whole blocks"))
     both.items.append(choice(_all(w.needs), short, other))
     return both
+
+
+def _write_blocks(
+    w: Lanes, root: Block, target: Target, row: tuple[Atom, ...], found: Transposed, mark: str
+) -> None:
+    """All blocks of two axes; parts of rows where the host finds that they do not fit."""
+    short, long = Block(), Block()
+    if not (needs := write_transposed(w, short, target, row, found, mark)):
+        root.items += short.items
+        return
+    w.part = True
+    _write_tiles(w, long, [target], row, cut(w, row, 0), f"{mark}x")
+    w.part = False
+    root.items.append(choice(_all(needs), short, long))
 
 
 def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> bool:

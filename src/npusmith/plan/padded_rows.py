@@ -67,7 +67,8 @@ def _copied(w: Lanes, dtype: DType, part: Part, hint: str) -> str:
     cols = product(w.size(lane) for lane in rows)
     pitch: Expr = Call(ScalarFn.ALIGN_UP, (cols, Const(32 // dtype.bytes)))
     above = w.area(w.now[: len(w.now) - len(rows)])
-    w.needs.append(Binary(BinOp.LE, times(above, pitch), TILE))
+    if not w.tiling.indices:  # of a block of two axes rows are short
+        w.needs.append(Binary(BinOp.LE, times(above, pitch), TILE))
     if 0 in w.now:
         w.limits.append(quotient(TILE, largest(times(above, pitch), ONE)))
     with w.whole_tile():
@@ -95,12 +96,15 @@ def _each_row(w: Lanes, path: Path, views: tuple[str, str], dtype: DType, mode: 
     path[-1].items.append(each_row(rows, move, StageKind.COMPUTE))
 
 
-def store_rows(w: Lanes, path: Path, target: Target, start: Expr) -> None:
-    """Store an output whose elements stand in such rows."""
+def store_rows(
+    w: Lanes, path: Path, target: Target, start: Expr, apart: Expr | None = None
+) -> None:
+    """Store an output whose elements stand in such rows; `apart`: in the output, with gaps."""
     value, output = target.output.value, target.output
     span = Span(target.name, start)
     plain = output.dtype is dtype_of(value)
-    if not long_rows(w, output.dtype) or not (plain or value.kind is Kind.FLOAT):
+    long = apart is not None or long_rows(w, output.dtype)
+    if not long or not (plain or value.kind is Kind.FLOAT):
         moved = _together(w, path, target, plain)
         with w.unpadded():
             buffer = stored(w, path, moved, True)
@@ -113,7 +117,7 @@ def store_rows(w: Lanes, path: Path, target: Target, start: Expr) -> None:
         path[-1].items.append(op("muls", (buffer, source), (one,), w.count(path, True)))
     else:
         _each_row(w, path, (buffer, source), output.dtype, "rint")
-    path[-1].items.append(Store(span, View(buffer), cols, _rows(w, path), cols))
+    path[-1].items.append(Store(span, View(buffer), cols, _rows(w, path), apart or cols))
 
 
 def _together(w: Lanes, path: Path, target: Target, plain: bool) -> Target:

@@ -11,6 +11,7 @@ from npusmith.ir.nodes import (
     Binary,
     BinOp,
     ChipFact,
+    Choice,
     Const,
     CoreId,
     Expr,
@@ -110,6 +111,8 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
     w.parts = {}
     inside = row[len(row) - len(tiling.inner) :]
     rows = () if w.part else padded(w, roots, inside)
+    if tiling.indices:
+        rows = (1,)
     w.padded = [rows] if rows and not even(w, rows) else []
     w.now = w.frame
     env: dict[Atom, Expr] = {}
@@ -118,6 +121,8 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
         if axis is tiling.cut:
             index = plus(Name("b_from"), index)
         env[leaf] = index
+    if tiling.indices:
+        env = dict(zip(row, tiling.indices, strict=True))
     return [Resolver(w).value(root, env) for root in roots]
 
 
@@ -138,7 +143,7 @@ def over_tiles(
     if whole:
         made = [broadcaster.along(value, w.frame) for value in made]
     together(w, made)
-    if w.padded or w.alone:
+    if (w.padded or w.alone) and not tiling.indices:
         w.needs.append(Binary(BinOp.LE, w.area(w.frame), TILE))
     inner = w.sizes.define(f"inner{mark}", product(axis.size for axis in tiling.inner))
     body = Block(frozenset({0, SHARED, TURN, w.block}), {0: ZERO})
@@ -199,6 +204,7 @@ def _stand(body: Block, tiling: Tiling) -> None:
 
 
 def offset_of(tiling: Tiling) -> Expr:
+    """Where a tile begins in the output."""
     inner = product(axis.size for axis in tiling.inner)
     return plus(times(Name("line"), times(tiling.cut.size, inner)), times(Name("b_from"), inner))
 
@@ -217,6 +223,10 @@ def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
     for limit in dict.fromkeys(w.limits):
         most = least(most, limit)
     height = largest(least(least(most, fair), size), ONE)
+    if tiling.unit > 1:
+        some, unit = sizes.define(f"room{mark}", height), Const(tiling.unit)
+        even = times(quotient(some, unit), unit)
+        height = Choice(Binary(BinOp.GE, some, unit), even, some)
     sizes.define(f"height{mark}", height)
     sizes.define(f"blocks{mark}", largest(shares(size, Name(f"height{mark}")), ONE))
     pieces = Binary(BinOp.MUL, lines, shares(size, Name(f"height{mark}")))
