@@ -101,10 +101,10 @@ def read(graph: Graph) -> Meaning:
     for node in graph.nodes:
         if node.name in shaping - needed:  # its shape is of use, not more
             with contextlib.suppress(PlanError):
-                reader.read_node(node, _rule(reader, node))
+                reader.read_node(node, _rule)
         if node.name in needed:
             before = len(reader.dag.seen)
-            reader.read_node(node, _rule(reader, node))
+            reader.read_node(node, _rule)
             made = islice(reader.dag.seen.values(), before, None)
             reader.origin.update((value, node) for value in made)
     reader.node = None

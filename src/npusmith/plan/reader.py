@@ -155,11 +155,11 @@ class Reader:
         self.inputs[item.name] = dims
         return dims
 
-    def read_node(self, node: Node, rule: Rule) -> None:
-        """What the node gives."""
+    def read_node(self, node: Node, find: Callable[[Reader, Node], Rule]) -> None:
+        """What the node gives, by the rule that is found for it."""
         self.node = node
         self.followed.clear()
-        self.known[node.name] = rule(self)
+        self.known[node.name] = find(self, node)(self)
         free = SIZES.get(node.op, ())
         for place, item in self.symbolic.get(node.name, {}).items():
             if place not in self.followed and place[0] not in free:
