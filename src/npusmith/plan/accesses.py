@@ -18,7 +18,8 @@ from npusmith.plan.dag import Value
 from npusmith.plan.index import Poly, poly, replaced, steps
 from npusmith.plan.moves import position
 from npusmith.plan.read import Meaning, Piece, Scatter
-from npusmith.plan.reader import INDEX, SIZE, Reader, Scattered, refusal
+from npusmith.plan.reader import INDEX, SIZE, Reader, Scattered
+from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ZERO, plus, product, times
 from npusmith.plan.views import atoms_of
 

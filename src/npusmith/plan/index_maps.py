@@ -19,7 +19,8 @@ from npusmith.plan.index import (
     simple,
 )
 from npusmith.plan.lane_space import LANE, LOOP, SHARED, SHORTEST, Axis, Lanes, dependencies
-from npusmith.plan.reader import ELEMENT, INDEX, SIZE, refusal
+from npusmith.plan.reader import ELEMENT, INDEX, SIZE
+from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import (
     ONE,
     ZERO,

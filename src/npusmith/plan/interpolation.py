@@ -15,9 +15,10 @@ from npusmith.ir.nodes import Const
 from npusmith.plan.axes import Dim, extent
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.index import clamp
-from npusmith.plan.moves import position, with_dim
+from npusmith.plan.moves import position
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
+from npusmith.plan.slices import with_dim
 
 CUBIC = -0.75  # PyTorch's
 _SMOOTH_CUBIC = -0.5  # of antialiased cubic resizing

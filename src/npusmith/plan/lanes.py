@@ -24,20 +24,15 @@ from npusmith.ir.nodes import (
     Choice,
     Const,
     Expr,
-    Kernel,
     Load,
     Name,
     Note,
     Program,
-    Scalar,
     Span,
     Store,
-    Tensor,
-    TensorRole,
     View,
 )
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names, names_read
 from npusmith.plan.axes import Atom, extent, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Part, Path, choice, staged
@@ -48,6 +43,7 @@ from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.index_maps import Resolver
 from npusmith.plan.index_vectors import place, take, tile_buffer
+from npusmith.plan.lane_program import program_of, tensors_of
 from npusmith.plan.lane_reads import captured, copies, dense, span_of, start_of
 from npusmith.plan.lane_space import Lanes, LaneSpace, Tiling, dependencies
 from npusmith.plan.names import tensor_name
@@ -103,7 +99,7 @@ def write_lanes(
         raise PlanError("plan-schedule", message, legal=f"at most {packed.tile}")
     if ever or decisions.asked.inner is not None:
         decisions.inner(most, [item for item in sizes if item < most])
-    program = _program(w, name, targets, packed)
+    program = program_of(w, name, targets, packed)
     spec = OpSpec(
         name, *ports(w.space, targets), single_output=len(targets) == 1, legal=w.space.legal
     )
@@ -215,7 +211,7 @@ def _short(
     if not captured(w, fit, packed.tile // _LEAST):
         return None
     w.sizes.define(FITS, fit)
-    return _program(w, name, targets, packed, (FITS,)), FITS
+    return program_of(w, name, targets, packed, (FITS,)), FITS
 
 
 def _all(tests: Iterable[Expr]) -> Expr:
@@ -229,46 +225,10 @@ def _all(tests: Iterable[Expr]) -> Expr:
 def _packed(
     w: Lanes, root: Block, targets: Sequence[Target], taken: Collection[str] = (), least: int = 1
 ) -> Packed:
-    own = {item.name for item in _tensors(w, targets)} | set(w.sizes.defined) | set(w.names)
+    own = {item.name for item in tensors_of(w, targets)} | set(w.sizes.defined) | set(w.names)
     decisions = None if w.alone else w.decisions
     body = staged(root.items)
     return pack(body, w.temps, {*own, *taken}, w.chip, decisions=decisions, least=least)
-
-
-def _program(
-    w: Lanes, name: str, targets: Sequence[Target], packed: Packed, more: Sequence[str] = ()
-) -> Program:
-    """`more`: host variables that are parameters of the kernel though it does not read them."""
-    tensors = _tensors(w, targets)
-    read = names_read(packed.body)
-    given = [item for item in (*w.sizes.defined, "cores") if item in read or item in more]
-    outside = tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH)
-    host = w.sizes.write(name, outside, given, "")
-    scalars = tuple(Scalar(item) for item in given)
-    kernel = Kernel(name, tensors, scalars, packed.buffers, packed.body)
-    everywhere = read | names_read(host.body)
-    consts = (("TILE", packed.tile),) if "TILE" in everywhere | _lengths(kernel) else ()
-    return Program(consts, host, (kernel,), _doc(w, name, targets))
-
-
-def _doc(w: Lanes, name: str, targets: Sequence[Target]) -> str:
-    """What the program is for; one that goes by places is the same whatever was captured."""
-    placed = [t.name for t in targets if t.output.value in w.meaning.reader.combined]
-    shapes = [f"{t.name} {list(t.output.shape)}" for t in targets if t.name not in placed]
-    parts = [f"elements from where index maps say, as captured {', '.join(shapes)}"] * bool(shapes)
-    parts += [f"elements of {', '.join(placed)} where places say"] * bool(placed)
-    return f"{name}: {'; '.join(parts)}"
-
-
-def _lengths(kernel: Kernel) -> set[str]:
-    return {name for buffer in kernel.buffers for name in names(buffer.length)}
-
-
-def _tensors(w: Lanes, targets: Sequence[Target]) -> tuple[Tensor, ...]:
-    inputs = (Tensor(item.name, item.item.dtype, TensorRole.INPUT) for item in w.space.inputs)
-    outputs = (Tensor(t.name, t.output.dtype, TensorRole.OUTPUT) for t in targets)
-    work = (Tensor(name, w.types[name], TensorRole.SCRATCH) for name in w.sizes.scratch)
-    return (*inputs, *outputs, *work)
 
 
 def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:

@@ -10,7 +10,7 @@ from npusmith.ir.nodes import Assign, Binary, BinOp, Const, CoreId, Expr, If, Na
 from npusmith.plan.block import Block, Path, loop, staged
 from npusmith.plan.dag import Value
 from npusmith.plan.host import TILE, Deal
-from npusmith.plan.reader import refusal
+from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, ZERO, least, minus, plus, product, quotient, remainder, times
 from npusmith.plan.writer import Writer
 

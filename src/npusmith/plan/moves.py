@@ -6,27 +6,22 @@ expressions (index.py) for axes. Nothing is moved here; the kernel reads its inp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from npusmith.ir.nodes import Const, Expr
-from npusmith.plan.axes import Dim, Dims, extent, pin
+from npusmith.plan import slices
+from npusmith.plan.axes import Dim, extent
 from npusmith.plan.dag import EXACT, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
-from npusmith.plan.reader import Joined, Measure, Reader, Result, Rule, Tensor
+from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
+from npusmith.plan.slices import edges, place_on, with_dim
 from npusmith.plan.symbols import SymbolicInt
 from npusmith.plan.views import convert
-from npusmith.task.graph import Argument, Ref
-
-_END = 1 << 62  # PyTorch's "to the end"
-
+from npusmith.task.graph import Ref
 
 # ------------------------------------------------------------------------------------- movement
-
-
-def with_dim(dims: Dims, at: int, new: Dim) -> Dims:
-    return (*dims[:at], new, *dims[at + 1 :])
 
 
 def position(r: Reader, expr: Expr) -> Value:
@@ -39,146 +34,6 @@ def inside(r: Reader, expr: Expr, size: Expr, value: Value, other: Value) -> Val
     at = position(r, expr)
     within = r.dag.select(r.dag.compare("lt", at, position(r, size)), value, other)
     return r.dag.select(r.dag.compare("ge", at, position(r, ZERO)), within, other)
-
-
-def cut(r: Reader, x: Tensor, at: int, first: Measure, last: Measure, step: int = 1) -> Tensor:
-    """Elements first, first + step, ... before last; both lie on the axis."""
-    dim, have = x.dims[at], extent(x.dims[at])
-    if first[0] == 0 and last[0] == have and step == 1:
-        return x
-    size = -(-max(last[0] - first[0], 0) // step)
-    if not dim:
-        new: Dim = () if size == 1 else r.axis(size)
-        return Tensor(x.value, with_dim(x.dims, at, new), x.dtype)
-    if size:
-        r.require(last[1], first[1] if step == 1 else plus(first[1], ONE))
-        length = simple(plus(minus(last[1], first[1]), Const(step - 1)))
-        length = simple(floor_div(length, Const(step)))
-        new = r.axis(size, length)
-    else:
-        r.fix(dim)
-        new = r.axis(size)
-    place = plus(first[1], times(r.index(new), Const(step)))
-    return r.placed(x, with_dim(x.dims, at, new), {at: place})
-
-
-def _edges(r: Reader, dim: Dim, start: Argument, stop: Argument) -> tuple[Measure, Measure]:
-    """Where a slice begins and ends.
-
-    An end that lies outside of the axis as captured, or inside, does so at all sizes served.
-    """
-    first, last = (None if item is None else r.measures(item)[0] for item in (start, stop))
-    r.hold(dim, *(item[1] for item in (first, last) if item is not None and item[0] < _END))
-    begin: Measure = (0, ZERO) if first is None else _edge(r, dim, first)
-    end: Measure = (extent(dim), r.size(dim))
-    return begin, _edge(r, dim, last) if last is not None and last[0] < _END else end
-
-
-def _edge(r: Reader, dim: Dim, edge: Measure) -> Measure:
-    """An end of a slice, clamped into the axis, as PyTorch does."""
-    (number, expr), have, whole = edge, extent(dim), r.size(dim)
-    if expr == ZERO:
-        return 0, ZERO
-    if number < 0:
-        r.require(Const(-1), expr)
-    else:
-        r.require(expr, ZERO)
-    if number < 0 and number <= -have:
-        r.require(times(Const(-1), expr), whole)
-        return 0, ZERO
-    if number < 0:
-        r.require(whole, times(Const(-1), expr))
-        return have + number, plus(whole, expr)
-    if number >= have:
-        r.require(expr, whole)
-        return have, whole
-    r.require(whole, expr)
-    return number, expr
-
-
-def slice_(r: Reader) -> Result:
-    return sliced(r, r.tensor(r.argument(0)))
-
-
-def sliced(r: Reader, x: Tensor) -> Tensor:
-    """The slice that the node takes, of `x`."""
-    at = r.dim(r.argument(1, "dim", 0), len(x.dims))
-    start, stop = r.argument(2, "start"), r.argument(3, "end")
-    first, last = _edges(r, x.dims[at], start, stop)
-    return cut(r, x, at, first, last, r.integers(r.argument(4, "step", 1))[0])
-
-
-def select(r: Reader) -> Result:
-    """`x[..., i, ...]`"""
-    x = r.tensor(r.argument(0))
-    at = r.dim(r.argument(1), len(x.dims))
-    left = (*x.dims[:at], *x.dims[at + 1 :])
-    if extent(x.dims[at]) == 1:
-        pin(x.dims[at])
-        return Tensor(x.value, left, x.dtype)
-    if extent(x.dims[at]) == 0:
-        r.fix(x.dims[at])
-    return r.placed(x, left, {at: _index(r, x.dims[at], r.argument(2))})
-
-
-def _index(r: Reader, dim: Dim, asked: Argument) -> Expr:
-    """An index of an axis: it is on the axis at all sizes served, and counted from the same end."""
-    ((number, place),) = r.measures(asked)
-    if place not in (ZERO, Const(-1)):
-        r.hold(dim, place)
-    if number >= 0:
-        r.require(place, ZERO)
-        r.require(r.size(dim), plus(place, ONE))
-        return place
-    r.require(Const(-1), place)
-    r.require(plus(r.size(dim), place), ZERO)
-    return plus(r.size(dim), place)
-
-
-def split(r: Reader) -> Result:
-    x = r.tensor(r.argument(0))
-    at = r.dim(r.argument(2, "dim", 0), len(x.dims))
-    asked, whole = r.argument(1), (extent(x.dims[at]), r.size(x.dims[at]))
-    if isinstance(asked, tuple):
-        sizes = r.measures(asked)
-        r.sized.append((x.dims[at], simple(_sum(expr for _, expr in sizes))))
-    else:  # as many pieces at all sizes
-        each, expr = r.measures(asked)[0]
-        count = max(-(-whole[0] // max(each, 1)), 1)
-        before = (count - 1) * each, times(Const(count - 1), expr)
-        if whole[0] == count * each:  # the last is no shorter
-            r.sized.append((x.dims[at], simple(times(Const(count), expr))))
-            sizes = ((each, expr),) * count
-        else:
-            r.require(whole[1], plus(before[1], ONE if whole[0] else ZERO))
-            sizes = (
-                *[(each, expr)] * (count - 1),
-                (whole[0] - before[0], minus(whole[1], before[1])),
-            )
-        r.require(times(Const(count), expr), whole[1])
-    r.hold(x.dims[at], *(expr for _, expr in sizes))
-    parts = []
-    start: Measure = (0, ZERO)
-    for size, expr in sizes:
-        stop = start[0] + size, simple(plus(start[1], expr))
-        parts.append(cut(r, x, at, start, _edge(r, x.dims[at], stop)))
-        start = stop
-    return tuple(parts)
-
-
-def _sum(items: Iterable[Expr]) -> Expr:
-    total: Expr = ZERO
-    for item in items:
-        total = plus(total, item)
-    return total
-
-
-def unbind(r: Reader) -> Result:
-    x = r.tensor(r.argument(0))
-    at = r.dim(r.argument(1, "dim", 0), len(x.dims))
-    r.fix(x.dims[at])
-    left = (*x.dims[:at], *x.dims[at + 1 :])
-    return tuple(r.placed(x, left, {at: Const(i)}) for i in range(extent(x.dims[at])))
 
 
 def flipped(r: Reader, x: Tensor, chosen: Sequence[int]) -> Tensor:
@@ -345,7 +200,7 @@ def slice_scatter(r: Reader) -> Result:
     at = r.dim(r.argument(2, "dim", 0), len(x.dims))
     start, stop = r.argument(3, "start"), r.argument(4, "end")
     by = r.integers(r.argument(5, "step", 1))[0]
-    (_, first), (_, last) = _edges(r, x.dims[at], start, stop)
+    (_, first), (_, last) = edges(r, x.dims[at], start, stop)
     here = r.index(x.dims[at])
     back = floor_div(minus(here, first), Const(by))
     top = largest(minus(r.size(y.dims[at]), ONE), ZERO)
@@ -368,7 +223,7 @@ def select_scatter(r: Reader) -> Result:
     at = r.dim(r.argument(2), len(x.dims))
     if extent(x.dims[at]) == 0:
         r.fix(x.dims[at], now=True)
-    here = _index(r, x.dims[at], r.argument(3))
+    here = place_on(r, x.dims[at], r.argument(3))
     one: Dim = ()
     wide = Tensor(y.value, (*y.dims[:at], one, *y.dims[at:]), y.dtype)
     (x, wide), dims = r.aligned(x, wide)
@@ -518,12 +373,8 @@ def take_along_dim(r: Reader) -> Result:
 
 
 RULES: dict[str, Rule] = {
+    **slices.RULES,
     "take_along_dim": take_along_dim,
-    "slice": slice_,
-    "select": select,
-    "split_with_sizes": split,
-    "split": split,
-    "unbind": unbind,
     "cat": cat,
     "stack": stack,
     "constant_pad_nd": constant_pad,

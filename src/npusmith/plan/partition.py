@@ -132,8 +132,8 @@ def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
     if others:
         also = ", ".join(dict.fromkeys(others))
         first = PlanError(
-            first.code, f"{first.message}; by themselves these cannot be written either: {also}", first.place, seen=first.seen,
-            legal=first.legal, hint=first.hint,
+            first.code, f"{first.message}; by themselves these cannot be written either: {also}",
+            first.place, seen=first.seen, legal=first.legal, hint=first.hint,
         )  # fmt: skip
     return first
 

@@ -14,9 +14,10 @@ from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.axes import Atom, Dims, extent
 from npusmith.plan.dag import EXACT, Value
 from npusmith.plan.index import clamp, floor_div, simple
-from npusmith.plan.moves import inside, position, with_dim
+from npusmith.plan.moves import inside, position
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
+from npusmith.plan.slices import with_dim
 from npusmith.plan.window_axes import WindowAxis, Windowed
 
 

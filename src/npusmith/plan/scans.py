@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan import integer_folds, integers, moves
+from npusmith.plan import integer_folds, integers, moves, slices
 from npusmith.plan.axes import Dim, extent, leaves
 from npusmith.plan.dag import Kind
 from npusmith.plan.reader import Move, Moved, Reader, Result, Rule, Tensor
@@ -132,13 +132,13 @@ def cut(r: Reader) -> Result:
     """
     assert r.node is not None
     x = r.tensor(r.argument(0))
-    found = moves.sliced(r, x)
+    found = slices.sliced(r, x)
     rank = len(x.dims)
     at = r.dim(r.argument(1, "dim", 0), rank) if rank else 0
     if x.moved is not None and x.moved.move is Move.FRONT and found is not x:
         if at == x.moved.at:
             return found
-        return replace(found, moved=replace(x.moved, source=moves.sliced(r, x.moved.source)))
+        return replace(found, moved=replace(x.moved, source=slices.sliced(r, x.moved.source)))
     start, step = r.argument(2, "start"), r.argument(4, "step", 1)
     if found is x or start not in (None, 0) or step != 1:
         return found

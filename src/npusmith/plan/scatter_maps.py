@@ -19,9 +19,10 @@ from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves, sizes
 from npusmith.plan.combined import combined_value, is_combined
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
-from npusmith.plan.moves import inside, position, with_dim
+from npusmith.plan.moves import inside, position
 from npusmith.plan.reader import WORTH, Combined, Reader, Result, Rule, Scattered, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
+from npusmith.plan.slices import with_dim
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
 

@@ -22,7 +22,7 @@ from npusmith.lang import parse
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
-from npusmith.plan.reader import refusal
+from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import product
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, Ref

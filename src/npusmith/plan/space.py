@@ -20,7 +20,7 @@ from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
 from npusmith.plan.dag import Dag, Value, quotient_of
 from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, Scatter, check_readable
-from npusmith.plan.reader import refusal
+from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, product
 from npusmith.plan.views import atoms_of
 from npusmith.task.graph import Graph, GraphInput, Node

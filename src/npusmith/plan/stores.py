@@ -29,7 +29,7 @@ from npusmith.plan.formula import formula
 from npusmith.plan.idle import share_lines
 from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
-from npusmith.plan.reader import refusal
+from npusmith.plan.refusals import refusal
 from npusmith.plan.relay import Relay
 from npusmith.plan.row_stores import PLACE, store_places
 from npusmith.plan.scalar_unit import copy
