@@ -10,7 +10,8 @@ import numpy as np
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import Build, Run, build, read_project, run
-from npusmith.twin.coverage import measure, merge, plain
+from npusmith.twin.coverage import Coverage, measure, merge, plain
+from npusmith.twin.debug_lines import Spot
 
 F32 = DType.FLOAT32
 Edit = Callable[..., Path]
@@ -75,3 +76,8 @@ def test_lines_of_the_tiling_function_count_where_they_are_asked_for(
 def test_a_function_is_called_by_its_plain_name() -> None:
     assert plain("Kernel<float, Pair<int> >::Run<3>(int)") == "Kernel::Run"
     assert plain("KernelAdd::Compute") == "KernelAdd::Compute"
+
+
+def test_a_library_s_destructor_at_a_line_of_the_user_s_is_no_function_of_the_user_s() -> None:
+    known = frozenset({Spot("a.cpp", 12, "AscendC::TPipe::~TPipe"), Spot("a.cpp", 30, "Own::Tail")})
+    assert Coverage(frozenset(), known).unreached_functions == ("Own::Tail",)

@@ -20,6 +20,7 @@ from npusmith.twin.debug_lines import Spot, block_offsets, places
 _PARTS = ("kernel", "cube", "host")
 _DEVICE = _PARTS[:2]
 _NOTE = "coverage.json"  # in the build's folder: the places of all blocks
+_LIBRARY = ("AscendC::", "matmul::", "std::", "twin::")
 _ARGUMENTS = re.compile(r"<[^<>]*>")
 
 
@@ -40,7 +41,7 @@ class Coverage:
     def unreached_functions(self) -> tuple[str, ...]:
         """Functions of which no block ran, by their plain names, in the order of their lines."""
         ran = {(spot.file, plain(spot.function)) for spot in self.reached}
-        named = [spot for spot in sorted(self.known) if spot.function.strip("?")]
+        named = [spot for spot in sorted(self.known) if _is_own(spot.function)]
         missing = (spot for spot in named if (spot.file, plain(spot.function)) not in ran)
         return tuple(dict.fromkeys(plain(spot.function) for spot in missing))
 
@@ -49,6 +50,11 @@ class Coverage:
         """Of the lines; 1 where none are known."""
         lines = {(spot.file, spot.line) for spot in self.known}
         return 1 - len(self.unreached) / len(lines) if lines else 1.0
+
+
+def _is_own(function: str) -> bool:
+    """Destructors of library objects stand at lines of the user's, under the library's names."""
+    return bool(function.strip("?")) and not function.startswith(_LIBRARY)
 
 
 Ran = Mapping[str, Collection[int]]  # as Run.ran
