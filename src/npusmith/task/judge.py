@@ -28,7 +28,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.branches import Blocks, find_shapes, find_sizes, task_sizes
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
-from npusmith.task.ranks import find_answered
+from npusmith.task.ranks import TILING_FAILED, find_answered
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.running import Outcome, Plan, run_all, run_set
@@ -190,7 +190,7 @@ def _dry(
         operator.built, ports, deal(op.outputs, operator.results, wanted), operator.attrs,
         seconds=operator.seconds, watch=operator.watch, dry=True, ends=1,
     )  # fmt: skip
-    refused = any(item.code == "tiling-failed" for item in result.findings)
+    refused = any(item.code == TILING_FAILED for item in result.findings)
     return None if refused else user_blocks(operator.built, result.ran)
 
 

@@ -12,7 +12,7 @@ from npusmith.errors import Level
 from npusmith.task.verdict import Trial
 from npusmith.twin.finding import Finding
 
-_REFUSED = "tiling-failed"
+TILING_FAILED = "tiling-failed"
 _SHAPE = "infer-shape"  # a warning: the shapes of the outputs are not those of the run
 
 
@@ -32,7 +32,7 @@ def find_answered(trials: Sequence[Trial], known: Collection[str]) -> list[Findi
 def _complaint(trial: Trial, known: Collection[str]) -> str:
     """What is wrong with how it ended; empty for a refusal and for right values."""
     codes = {item.code for item in trial.findings}
-    if _REFUSED in codes:
+    if TILING_FAILED in codes:
         return ""
     broken = [item for item in trial.findings if item.level is Level.ERROR]
     if broken:

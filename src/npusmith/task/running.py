@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from npusmith.task.prepared import Array, TrialData
+from npusmith.task.ranks import TILING_FAILED
 from npusmith.task.recording import Recording
 from npusmith.task.verdict import NOT_RUN, Trial
 from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
@@ -20,6 +21,7 @@ from npusmith.twin.launch import Run
 
 PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
 UNFINISHED = "the kernel did not run to its end"
+NOT_SERVED = "the operator's tiling function refused these shapes"
 UNSTEADY = "two runs on the same inputs gave different outputs"
 
 
@@ -112,7 +114,8 @@ def run_set(trial: TrialData, plan: Plan, *, first: bool = False) -> Outcome:
         pair = Pair(trial, value_of(result.outputs, trial))
         weigh(record, pair, plan.criterion, *plan.criterion.says([pair]))
     else:
-        record.message = UNFINISHED
+        refused = any(item.code == TILING_FAILED for item in record.findings)
+        record.message = NOT_SERVED if refused else UNFINISHED
     known = not result.completed or (plan.stop and not record.passed)
     if first and not known and not same_bits(result.outputs, plan.candidate.call(trial).outputs):
         reject(record, UNSTEADY, plan.criterion)
