@@ -246,15 +246,15 @@ class Case:
             return error.message
         return ""
 
-    def _graph_at(self, shapes: list[Shape]) -> Graph | None:
+    def _graph_at(self, shapes: list[Shape]) -> Graph | str:
         try:
             return export_graph(self.model, self.module.draw_inputs(shapes), self.path).graph
-        except TaskError:
-            return None
+        except TaskError as error:
+            return error.message
 
     def _is_same(self, shapes: list[Shape]) -> bool:
         other = self._graph_at(shapes)
-        return other is not None and not difference(self.captured.graph, other)
+        return isinstance(other, Graph) and not difference(self.captured.graph, other)
 
     def _kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> dict[str, Shape]:
         held, user = self.captured.values, Source.USER

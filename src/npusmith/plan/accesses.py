@@ -16,7 +16,6 @@ from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dim, leaves
 from npusmith.plan.dag import Value
 from npusmith.plan.index import Poly, poly, replaced, steps
-from npusmith.plan.moves import position
 from npusmith.plan.read import Meaning, Piece, Scatter
 from npusmith.plan.reader import INDEX, SIZE, Reader, Scattered
 from npusmith.plan.refusals import refusal
@@ -95,7 +94,7 @@ class _Pusher:
         if value.op == "index" and own & moved:
             if leaves(value.axes) not in places:
                 self.refuse(value, "a position along a part of what is moved")
-            return position(self.reader, places[leaves(value.axes)])
+            return self.reader.position(places[leaves(value.axes)])
         if value.op in ("reduce", "running") and own & (moved | self._named(places)):
             self.refuse(value, "it goes along what is moved behind it")
         args = tuple(self.value(arg, places) for arg in value.args)

@@ -378,7 +378,7 @@ def _found(r: Reader, text: str, x: Tensor, chosen: list[int]) -> Value:
     beyond = r.dag.const(float(EXACT - 1))
     place = r.dag.make("index", axes=atoms)
     if len(chosen) > 1:
-        place = moves.position(r, r.index(atoms))
+        place = r.position(r.index(atoms))
     best = _extreme_of(r, text, x, atoms)
     if not x.dtype.is_float:
         hit = r.dag.where(integers.compared(r.dag, "eq", x.value, best), place, beyond)

@@ -15,7 +15,6 @@ from npusmith.plan.axes import Dims, extent
 from npusmith.plan.dag import EXACT, Value
 from npusmith.plan.index import clamp
 from npusmith.plan.interpolation import CUBIC, cubic_weights
-from npusmith.plan.moves import position
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, minus, plus
 
@@ -45,7 +44,7 @@ class Line:
 
     @property
     def size(self) -> Value:
-        return position(self.r, self.whole)
+        return self.r.position(self.whole)
 
     def scaled(self, place: Value) -> Value:
         """From -1 ... 1 to 0 ... size - 1, or to the outer edges of these."""
@@ -178,7 +177,7 @@ def affine_grid(r: Reader) -> Result:
 
 def _spread(r: Reader, count: int, index: Expr, align: bool) -> Value:
     """Positions 0, 1, ... as numbers from -1 to 1."""
-    at = position(r, index)
+    at = r.position(index)
     if align:
         if count == 1:
             return r.dag.const(0.0)

@@ -15,7 +15,6 @@ from npusmith.ir.nodes import Const
 from npusmith.plan.axes import Dim, extent
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.index import clamp
-from npusmith.plan.moves import position
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
 from npusmith.plan.slices import with_dim
@@ -87,16 +86,16 @@ def _along(
         new = r.axis(count) if count != 1 else ()
         if factor is not None or kind in _WINDOWS:  # taps are as many as the sizes ask for
             r.fix(x.dims[at])
-    near, size = position(r, r.index(new)), position(r, whole)
+    near, size = r.position(r.index(new)), r.position(whole)
     ratio = 1.0 / factor if factor else have / count
     if align:
         ratio = (have - 1) / (count - 1) if count > 1 else 0.0
-        most = position(r, minus(r.size(new), ONE))
+        most = r.position(minus(r.size(new), ONE))
         pace = r.dag.div(r.dag.shifted(size, -1.0), r.dag.max(most, r.dag.const(1.0)))
     elif factor is not None:
         pace = r.dag.const(1.0 / factor)
     else:
-        pace = r.dag.div(size, position(r, r.size(new)))
+        pace = r.dag.div(size, r.position(r.size(new)))
     taps = _KINDS[kind](r.dag, Axis(near, pace, size, ratio, align))
     if len(taps.weights) > _MOST_TAPS:
         r.refuse(

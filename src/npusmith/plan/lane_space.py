@@ -135,7 +135,7 @@ class Lanes(Writer):
     together: dict[Any, list[Value]] = field(default_factory=dict)  # reads that share a copy
     fits: list[Expr] = field(default_factory=list)  # tests of outputs whose inner axes are short
     parts: dict[str, Expr] = field(default_factory=dict)  # indices that a tile holds of some axes
-    apart: bool = False  # long rows that lie apart are copied by themselves (row_bursts.py)
+    apart: bool = False  # long rows that lie apart are copied by themselves (strided_rows.py)
     windows: dict[Value, Any] = field(default_factory=dict)  # their shapes (window_shapes.py)
     near: dict[object, set[int]] = field(default_factory=dict)  # places of reads that share one
     now: Domain = ()  # what is being computed runs along these

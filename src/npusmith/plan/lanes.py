@@ -52,12 +52,12 @@ from npusmith.plan.padded_rows import store_rows
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
-from npusmith.plan.row_bursts import Rows, rows_of
 from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import ONE, ZERO, product
 from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
+from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import LONGEST, fold, longest
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved

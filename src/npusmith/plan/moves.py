@@ -17,23 +17,18 @@ from npusmith.plan.index import clamp, floor_div, modulo, simple
 from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import edges, place_on, with_dim
-from npusmith.plan.symbols import SymbolicInt
+from npusmith.plan.symbolic_numbers import SymbolicInt
 from npusmith.plan.views import convert
 from npusmith.task.graph import Ref
 
 # ------------------------------------------------------------------------------------- movement
 
 
-def position(r: Reader, expr: Expr) -> Value:
-    """An index expression as a number."""
-    return r.position(expr)
-
-
 def inside(r: Reader, expr: Expr, size: Expr, value: Value, other: Value) -> Value:
     """`value` where 0 <= expr < size, `other` elsewhere."""
-    at = position(r, expr)
-    within = r.dag.select(r.dag.compare("lt", at, position(r, size)), value, other)
-    return r.dag.select(r.dag.compare("ge", at, position(r, ZERO)), within, other)
+    at = r.position(expr)
+    within = r.dag.select(r.dag.compare("lt", at, r.position(size)), value, other)
+    return r.dag.select(r.dag.compare("ge", at, r.position(ZERO)), within, other)
 
 
 def flipped(r: Reader, x: Tensor, chosen: Sequence[int]) -> Tensor:
@@ -87,7 +82,7 @@ def joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
             value = own
         else:
             value = r.dag.select(
-                r.dag.compare("lt", position(r, here), position(r, start)), value, own
+                r.dag.compare("lt", r.position(here), r.position(start)), value, own
             )
         start = plus(start, size)
     assert value is not None
@@ -187,9 +182,9 @@ def arange(r: Reader) -> Result:
     else:
         new = r.axis(size)
     if start == int(start) and step == int(step):
-        value = position(r, plus(times(r.index(new), Const(int(step))), Const(int(start))))
+        value = r.position(plus(times(r.index(new), Const(int(step))), Const(int(start))))
     else:
-        here = position(r, r.index(new))
+        here = r.position(r.index(new))
         value = r.dag.shifted(r.dag.scaled(here, step), start)
     return Tensor(value, (new,), r.dtype)
 
@@ -209,11 +204,11 @@ def slice_scatter(r: Reader) -> Result:
     dims = r.broadcast(x, Tensor(new, dims, x.dtype))
     old = _as(r, x)
     if by != 1:
-        off = position(r, modulo(minus(here, first), Const(by)))
+        off = r.position(modulo(minus(here, first), Const(by)))
         new = r.dag.select(r.dag.compare("eq", off, r.dag.const(0.0)), new, old)
-    at_most = r.dag.compare("lt", position(r, here), position(r, last))
+    at_most = r.dag.compare("lt", r.position(here), r.position(last))
     new = r.dag.select(at_most, new, old)
-    at_least = r.dag.compare("ge", position(r, here), position(r, first))
+    at_least = r.dag.compare("ge", r.position(here), r.position(first))
     return Tensor(r.dag.select(at_least, new, old), dims, r.dtype)
 
 
@@ -227,7 +222,7 @@ def select_scatter(r: Reader) -> Result:
     one: Dim = ()
     wide = Tensor(y.value, (*y.dims[:at], one, *y.dims[at:]), y.dtype)
     (x, wide), dims = r.aligned(x, wide)
-    hit = r.dag.compare("eq", position(r, r.index(x.dims[at])), position(r, here))
+    hit = r.dag.compare("eq", r.position(r.index(x.dims[at])), r.position(here))
     return Tensor(r.dag.select(hit, _as(r, wide), _as(r, x)), dims, r.dtype)
 
 

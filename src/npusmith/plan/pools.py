@@ -14,7 +14,7 @@ from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.axes import Atom, Dims, extent
 from npusmith.plan.dag import EXACT, Value
 from npusmith.plan.index import clamp, floor_div, simple
-from npusmith.plan.moves import inside, position
+from npusmith.plan.moves import inside
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import with_dim
@@ -141,7 +141,7 @@ def _max_pool(rank: int) -> Rule:
         index = _unclamped(r, windows, x, size, step, pad, spread)
         for dim, place in zip(planes, index, strict=True):
             flat = plus(times(flat, r.size(dim)), place)
-        here, beyond = position(r, simple(flat)), r.dag.const(float(EXACT - 1))
+        here, beyond = r.position(simple(flat)), r.dag.const(float(EXACT - 1))
         hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
         hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
         hit = windows.within(r, hit, beyond)
@@ -205,7 +205,7 @@ def _reach(
         at = len(x.dims) - len(size) + i
         start = times(r.index(windows.dims[at]), Const(step[i]))
         whole = plus(windows.sizes[i], Const(2 * pad[i]))
-        left = position(r, simple(minus(whole, start)))
+        left = r.position(simple(minus(whole, start)))
         count = r.dag.mul(count, r.dag.min(left, r.dag.const(float(each))))
     return count
 
@@ -216,7 +216,7 @@ def _inside(r: Reader, windows: Windows) -> Value:
     for axis in windows.axes:
         start = minus(times(r.index(axis.out), Const(axis.stride)), Const(axis.padding))
         stop = least(plus(start, Const(axis.size)), r.size(axis.x))
-        here = position(r, simple(minus(stop, largest(start, ZERO))))
+        here = r.position(simple(minus(stop, largest(start, ZERO))))
         count = r.dag.mul(count, here if axis.reaches else r.dag.const(float(axis.size)))
     return count
 
@@ -254,7 +254,7 @@ def _ahead(r: Reader, windows: Windows, value: Value, other: Value) -> Value:
     """`value` before the end of a window, `other` behind it."""
     for place, stop in zip(windows.places, windows.sizes, strict=True):
         if stop != ZERO:
-            ahead = r.dag.compare("lt", position(r, place), position(r, stop))
+            ahead = r.dag.compare("lt", r.position(place), r.position(stop))
             value = r.dag.select(ahead, value, other)
     return value
 
@@ -287,7 +287,7 @@ def _adaptive_max(rank: int) -> Rule:
         flat: Expr = ZERO
         for dim, place in zip(planes, windows.places, strict=True):
             flat = plus(times(flat, r.size(dim)), place)
-        here = position(r, simple(flat))
+        here = r.position(simple(flat))
         hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
         hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
         where = _folded(r, "min", _ahead(r, windows, hit, beyond), windows)

@@ -16,11 +16,20 @@ from npusmith.plan.index import bounds, floor_div, poly, simple
 from npusmith.plan.integers import constant
 from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, product, times
-from npusmith.plan.symbols import SYMBOLIC, SymbolicFloat, SymbolicInt, symbolic
+from npusmith.plan.symbolic_numbers import SYMBOLIC, SymbolicFloat, SymbolicInt, symbolic
 from npusmith.plan.window_axes import Windowed
 from npusmith.task.compare import SIZES
-from npusmith.task.graph import Argument, Graph, GraphInput, Literals, Node, Ref, SymbolicSize
-from npusmith.task.symbolic_sizes import Spot, by_place
+from npusmith.task.graph import (
+    Argument,
+    Graph,
+    GraphInput,
+    Literals,
+    Node,
+    Ref,
+    Slot,
+    SymbolicSize,
+    replaced,
+)
 
 WORTH = 16  # elements of a row that are worth a copy of their own
 INDEX, SIZE, ELEMENT = "#", "|", "@"  # first letters of the names in index expressions
@@ -139,11 +148,11 @@ class Reader:
     joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
     windows: dict[Value, Windowed] = field(default_factory=dict)  # by their reduction
     inputs: dict[str, Dims] = field(default_factory=dict)
-    symbolic: dict[str, dict[Spot, SymbolicSize]] = field(default_factory=dict)  # by node
-    followed: set[Spot] = field(default_factory=set)  # of the node: whose formulas were taken
+    symbolic: dict[str, dict[Slot, SymbolicSize]] = field(default_factory=dict)  # by node
+    followed: set[Slot] = field(default_factory=set)  # of the node: whose formulas were taken
 
     def __post_init__(self) -> None:
-        self.symbolic = by_place(self.graph)
+        self.symbolic = self.graph.symbolic_slots()
 
     def read_input(self, item: GraphInput) -> Dims:
         """The axes of an input, and its elements under its name."""
@@ -161,8 +170,8 @@ class Reader:
         self.followed.clear()
         self.known[node.name] = find(self, node)(self)
         free = SIZES.get(node.op, ())
-        for place, item in self.symbolic.get(node.name, {}).items():
-            if place not in self.followed and place[0] not in free:
+        for slot, item in self.symbolic.get(node.name, {}).items():
+            if slot not in self.followed and item.argument not in free:
                 for at in item.classes:
                     self.fix(self._axis(at), now=True)
 
@@ -187,9 +196,7 @@ class Reader:
         found = self.symbolic.get(self.node.name)
         if not found:
             return arg
-        if isinstance(arg, tuple):
-            return tuple(symbolic(found.get((at, i)), item) for i, item in enumerate(arg))
-        return symbolic(found.get((at, None)), arg)
+        return replaced(at, arg, lambda slot, item: symbolic(found.get(slot), item))
 
     def tensor(self, arg: Argument) -> Tensor:
         """The meaning of a Ref, or a number as a tensor without dimensions."""
@@ -260,7 +267,7 @@ class Reader:
         return Tensor(dag.scaled(power, item.factor), (), DType.FLOAT32)
 
     def _follow(self, symbol: SymbolicInt | SymbolicFloat) -> SymbolicSize:
-        self.followed.add((symbol.size.argument, symbol.size.item))
+        self.followed.add(symbol.size.slot)
         return symbol.size
 
     def _axis(self, at: int) -> Dim:
@@ -424,11 +431,6 @@ class Reader:
     def limit(self, axes: Dim, most: int) -> None:
         """The operator serves no more elements than these along some axes."""
         self.require(Const(most), self.size(axes))
-
-    def at_least(self, axes: Dim, least: int) -> None:
-        """... and no fewer than these."""
-        if least > 1:
-            self.require(self.size(axes), Const(least))
 
     def hold(self, dim: Dim, *places: Expr) -> None:
         """A number on an axis that no other capture varied may follow from its size: that is fixed.

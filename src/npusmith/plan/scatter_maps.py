@@ -16,12 +16,12 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
 from npusmith.plan import integer_folds, integers
 from npusmith.plan.axes import Atom, Dim, Dims, extent, leaves, sizes
-from npusmith.plan.combined import combined_value, is_combined
 from npusmith.plan.dag import Value
 from npusmith.plan.index import clamp
-from npusmith.plan.moves import inside, position
+from npusmith.plan.moves import inside
 from npusmith.plan.reader import WORTH, Combined, Reader, Result, Rule, Scattered, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, times
+from npusmith.plan.scatter_decision import combined_value, is_combined
 from npusmith.plan.slices import with_dim
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument, Ref
@@ -220,8 +220,8 @@ def _scatter(word: str) -> Rule:
         if is_combined(r, found, _FEW):
             return Tensor(combined_value(r, found), dims, x.dtype)
         _check(r, x, asked)
-        mask = r.dag.compare("eq", r.floating(places), position(r, r.index(x.dims[at])))
-        here = position(r, r.index(row))
+        mask = r.dag.compare("eq", r.floating(places), r.position(r.index(x.dims[at])))
+        here = r.position(r.index(row))
         hits = Hits(r, x.dtype, (mask,), taken.value, leaves(row), _leaves(x.dims), here)
         return Tensor(combine(hits, _held(r, x, x.dtype)), dims, x.dtype)
 
@@ -347,15 +347,15 @@ def index_put(r: Reader) -> Result:
         return Tensor(combined_value(r, found), x.dims, x.dtype)
     masks = []
     for i, item in zip(chosen, given, strict=True):
-        at, size = r.floating(item), position(r, r.size(x.dims[i]))
+        at, size = r.floating(item), r.position(r.size(x.dims[i]))
         wrapped = r.dag.select(r.dag.compare("lt", at, r.dag.const(0.0)), r.dag.add(at, size), at)
-        masks.append(r.dag.compare("eq", wrapped, position(r, r.index(x.dims[i]))))
+        masks.append(r.dag.compare("eq", wrapped, r.position(r.index(x.dims[i]))))
     place: Expr = ZERO
     for dim in along:
         place = plus(times(place, r.size(dim)), r.index(dim))
     row = tuple(leaf for dim in along for leaf in leaves(dim))
     stored = _held(r, values, x.dtype)
-    hits = Hits(r, x.dtype, tuple(masks), stored, row, _leaves(x.dims), position(r, place))
+    hits = Hits(r, x.dtype, tuple(masks), stored, row, _leaves(x.dims), r.position(place))
     combine = _summed if adds else _stored
     return Tensor(combine(hits, _held(r, x, x.dtype)), x.dims, x.dtype)
 
@@ -377,8 +377,8 @@ def _spots(
         return Combined(x, first, 1, row, given[0], stored, word, own=True, wraps=True)
     place = r.dag.const(0.0)
     for i in range(first, last + 1):
-        size = position(r, r.size(x.dims[i]))
-        at = position(r, r.index(x.dims[i]))
+        size = r.position(r.size(x.dims[i]))
+        at = r.position(r.index(x.dims[i]))
         if i in chosen:
             at = r.floating(given[list(chosen).index(i)])
             wrapped = r.dag.add(at, size)

@@ -62,7 +62,6 @@ from npusmith.plan.lane_reads import (
 )
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT
-from npusmith.plan.row_bursts import load_apart, rows_of
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -76,6 +75,7 @@ from npusmith.plan.scalars import (
     times,
 )
 from npusmith.plan.sinks import folded
+from npusmith.plan.strided_rows import load_apart, rows_of
 from npusmith.plan.widening import widened
 from npusmith.plan.writer import op
 

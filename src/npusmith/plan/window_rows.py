@@ -92,7 +92,8 @@ def surrounded(
         step = times(step, item.reach(_most(w, item)))
     whole = product((*(item.reach(counts[item.lane]) for item in above), columns.pitch))
     buffer = neutral(w, path, text, shape, whole)
-    to, source = columns.place, times(ZERO, ONE)
+    to: Expr = columns.place
+    source: Expr = ZERO
     loops: list[Loop] = []
     for item, far, near in zip(above, steps, held.steps, strict=False):
         name = w.fresh("row_")
@@ -165,7 +166,8 @@ def row_by_row(
         step = times(step, _most(w, other))
     whole = product((*(counts[other.lane] for other in (*above, item)), columns.pitch))
     buffer = neutral(w, path, text, shape, whole)
-    to, source = columns.place, times(ZERO, ONE)
+    to: Expr = columns.place
+    source: Expr = ZERO
     loops: list[Loop] = []
     for other, far, near in zip(above, steps, held.steps, strict=False):
         name = w.fresh("plane_")

@@ -77,7 +77,6 @@ class Captured(Preparation):
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.effects: dict[str, Any] = {}  # of the last call on its arguments
         self.graphs: dict[str, Graph | str] = {}  # at other shapes, by shapes and types
-        self.compared: dict[str, str] = {}  # why they differ from the first, likewise
 
     def run(self) -> Manifest:
         self.stage("running the task file")
@@ -317,9 +316,12 @@ class Captured(Preparation):
         self, free: Sequence[shapes.Class], sets: Sequence[list[shapes.Shape]]
     ) -> None:
         """Which numbers of the graph follow from sizes, by captures at other shapes."""
-        graph = find_symbolic(self.captured.graph, self.base.shapes, free, sets, self._graph_at)
+
+        def capture(sized: list[shapes.Shape]) -> Graph | str:
+            return self._capture_at(resize(self.base, sized, self._seeds()[0]))
+
+        graph = find_symbolic(self.captured.graph, self.base.shapes, free, sets, capture)
         self.captured = replace(self.captured, graph=graph)
-        self.compared.clear()  # by the graph before
 
     def _refixed(self, sized: list[shapes.Shape]) -> str:
         """Why the graph is another one at shapes that the model takes."""
@@ -456,13 +458,6 @@ class Captured(Preparation):
         same_types = [t.dtype for t in inputs.tensors] == [t.dtype for t in self.base.tensors]
         if same_types and inputs.shapes == self.base.shapes:
             return ""
-        key = _key(inputs)
-        if key not in self.compared:
-            self.compared[key] = self._difference(inputs)
-        return self.compared[key]
-
-    def _difference(self, inputs: Inputs) -> str:
-        """How the graph captured on these inputs differs from the first one."""
         other = self._capture_at(inputs)
         if isinstance(other, str):
             return f"capture fails for these inputs: {other}"
@@ -470,17 +465,13 @@ class Captured(Preparation):
 
     def _capture_at(self, inputs: Inputs) -> Graph | str:
         """The graph that these inputs are captured as, or why there is none."""
-        key = _key(inputs)
+        key = str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
         if key not in self.graphs:
             try:
                 self.graphs[key] = export_graph(self.model, inputs, self.path).graph
             except TaskError as error:
                 self.graphs[key] = error.message
         return self.graphs[key]
-
-    def _graph_at(self, sized: list[shapes.Shape]) -> Graph | None:
-        found = self._capture_at(resize(self.base, sized, self._seeds()[0]))
-        return None if isinstance(found, str) else found
 
     def _idle(self) -> list[str]:
         """Inputs and parameters of the graph whose change never changes an output."""
@@ -494,10 +485,6 @@ class Captured(Preparation):
         if known_dtype(tensor) is None and tensor.dtype != torch.float64:
             tensor = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
         return super().write(stem, tensor)
-
-
-def _key(inputs: Inputs) -> str:
-    return str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
 
 
 def _sizes(sized: Sequence[shapes.Shape]) -> str:

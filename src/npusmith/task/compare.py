@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
 
-from npusmith.task.graph import Argument, Graph, Literals, Node, Ref, SymbolicSize
-from npusmith.task.symbolic_sizes import Spot, by_place, class_sizes, value
+from npusmith.task.graph import Argument, Graph, Literals, Node, Ref, Slot, replaced
 
 # Argument positions that hold sizes: they follow the shapes, so they may differ.
 SIZES: dict[str, tuple[int, ...]] = {
@@ -27,41 +26,50 @@ SIZES: dict[str, tuple[int, ...]] = {
 
 def difference(base: Graph, other: Graph) -> str:
     """Why `other` is not `base` at other sizes; empty when it is."""
+    if why := program_difference(base, other):
+        return why
+    base = _at(base, other)
+    reasons = (_number_difference(*pair) for pair in zip(base.nodes, other.nodes, strict=True))
+    return next((reason for reason in reasons if reason), "")
+
+
+def program_difference(base: Graph, other: Graph) -> str:
+    """Why the two do not have the same operations on the same values, whatever their numbers."""
     if len(base.nodes) != len(other.nodes):
         return f"the graph has {len(other.nodes)} nodes here and {len(base.nodes)} at first"
-    if [(item.name, len(item.shape), item.dtype) for item in base.inputs] != [
-        (item.name, len(item.shape), item.dtype) for item in other.inputs
+    if [(item.name, len(item.shape), item.dtype) for item in other.inputs] != [
+        (item.name, len(item.shape), item.dtype) for item in base.inputs
     ]:
         return "the inputs have other ranks or element types here"
-    if sizes := class_sizes(base, other):
-        base = _at(base, sizes)
     reasons = (_node_difference(*pair) for pair in zip(base.nodes, other.nodes, strict=True))
     if reason := next((reason for reason in reasons if reason), ""):
         return reason
     return "" if base.outputs == other.outputs else "the outputs come from other nodes here"
 
 
-def _at(graph: Graph, sizes: Sequence[int]) -> Graph:
-    """The graph with the numbers that follow from sizes as they are at others."""
-    places = by_place(graph)
-    return graph.model_copy(
-        update={"nodes": tuple(_placed(n, places.get(n.name, {}), sizes) for n in graph.nodes)}
-    )
+def _at(graph: Graph, other: Graph) -> Graph:
+    """The graph with the numbers that follow from sizes as they are for the inputs of another."""
+    shapes = {item.name: item.shape for item in other.inputs}
+    slots = graph.symbolic_slots()
 
+    def size(at: int) -> int:
+        name, axis = graph.classes[at].axes[0]
+        return shapes[name][axis]
 
-def _placed(node: Node, places: Mapping[Spot, SymbolicSize], sizes: Sequence[int]) -> Node:
-    def number(at: int | str, item: int | None, old: Ref | Literals) -> Ref | Literals:
-        found = places.get((at, item))
-        return old if found is None else value(found, sizes)
+    def moved(node: Node) -> Node:
+        found = slots.get(node.name)
+        if found is None:
+            return node
 
-    def moved(at: int | str, old: Argument) -> Argument:
-        if isinstance(old, tuple):
-            return tuple(number(at, i, part) for i, part in enumerate(old))
-        return number(at, None, old)
+        def number(slot: Slot, old: Ref | Literals) -> Ref | Literals:
+            item = found.get(slot)
+            return old if item is None else item.value(math.prod(map(size, item.classes)))
 
-    args = tuple(moved(i, old) for i, old in enumerate(node.args))
-    kwargs = {name: moved(name, old) for name, old in node.kwargs.items()}
-    return node.model_copy(update={"args": args, "kwargs": kwargs}) if places else node
+        args = tuple(replaced(i, old, number) for i, old in enumerate(node.args))
+        kwargs = {name: replaced(name, old, number) for name, old in node.kwargs.items()}
+        return node.model_copy(update={"args": args, "kwargs": kwargs})
+
+    return graph.model_copy(update={"nodes": tuple(map(moved, graph.nodes))}) if slots else graph
 
 
 def _node_difference(base: Node, other: Node) -> str:
@@ -70,6 +78,11 @@ def _node_difference(base: Node, other: Node) -> str:
         return f"{other.op} stands where {base.op} stood{where}"
     if len(base.shape) != len(other.shape) or base.dtype != other.dtype:
         return f"{base.op} gives another rank or element type{where}"
+    return ""
+
+
+def _number_difference(base: Node, other: Node) -> str:
+    where = f" ({base.source})" if base.source else ""
     before, after = _fixed(base), _fixed(other)
     for name in {**before, **after}:
         old, new = _text(before.get(name)), _text(after.get(name))

@@ -6,6 +6,7 @@ it is executed by the parent; it is validated by these records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -41,6 +42,7 @@ class Ref(BaseModel):
 
 
 Argument = Ref | Literals | tuple["Ref | Literals", ...]
+Slot = tuple[int | str, int | None]  # an argument by position or name; its element if it is a list
 
 
 class Node(BaseModel):
@@ -55,6 +57,15 @@ class Node(BaseModel):
     shape: tuple[int, ...]
     dtype: DType | None  # None: not a tensor type that the chip has, or a tuple result
     source: str = ""  # where in the user's model, "file.py:12 forward" when known
+
+
+def replaced(
+    slot: int | str, argument: Argument, new: Callable[[Slot, Ref | Literals], Ref | Literals]
+) -> Argument:
+    """An argument with each of its parts replaced."""
+    if isinstance(argument, tuple):
+        return tuple(new((slot, i), item) for i, item in enumerate(argument))
+    return new((slot, None), argument)
 
 
 class SizeClass(BaseModel):
@@ -87,6 +98,18 @@ class SymbolicSize(BaseModel):
     factor: float | None = None
     power: float = 1.0
 
+    @property
+    def slot(self) -> Slot:
+        return self.argument, self.item
+
+    def value(self, product: int) -> int | float:
+        """What the number is where its classes have sizes of this product."""
+        if self.factor is not None:
+            return float(self.factor * product**self.power)
+        scaled = product * self.times
+        part = -(-scaled // self.over) if self.up else scaled // self.over
+        return (-part if self.negative else part) + self.plus
+
 
 class GraphInput(TensorSpec):
     """A graph input: a user input of forward, or a parameter, buffer or constant of the model."""
@@ -114,6 +137,13 @@ class Graph(BaseModel):
     classes: tuple[SizeClass, ...] = ()  # that they name
     # What forward was called with besides tensors, defaults included; None where that is no data
     literals: tuple[Literals, ...] | None = None
+
+    def symbolic_slots(self) -> dict[str, dict[Slot, SymbolicSize]]:
+        """Symbolic sizes by node and slot."""
+        found: dict[str, dict[Slot, SymbolicSize]] = {}
+        for item in self.symbolic or ():
+            found.setdefault(item.node, {})[item.slot] = item
+        return found
 
     def spec(self, name: str) -> TensorSpec:
         """Shape and dtype of an input or node."""

@@ -110,14 +110,10 @@ def capture(orders: wire.Orders) -> Graph:
         why = other if isinstance(other, str) else difference(graph, other)
         return "" if why and refusal(sized) else why
 
-    def same_program(sized: list[Shape]) -> Graph | None:
-        other = captured(sized)
-        return None if isinstance(other, str) else other
-
     free, _ = find_classes(own.shapes, refusal)
     sets = plan_sets(own.shapes, free, orders.shape_elements, orders.model_seed)
     tried = [sized for name, sized in sets if name in _TRIED]
-    graph = find_symbolic(graph, own.shapes, free, tried, same_program)
+    graph = find_symbolic(graph, own.shapes, free, tried, captured)
     fixed = find_fixed(own.shapes, free, tried, differs)
     held = [item.shape for item in graph.inputs if item.kind != "user"]
     refused = find_refused(own.shapes, free, held, refusal)

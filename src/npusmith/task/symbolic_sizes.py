@@ -8,9 +8,10 @@ another one there is fitted by a short formula over axes, which has to give all 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from npusmith.task.graph import Argument, Graph, Node, SizeClass, SymbolicSize
+from npusmith.task.compare import program_difference
+from npusmith.task.graph import Graph, Literals, Node, Ref, SizeClass, Slot, SymbolicSize, replaced
 from npusmith.task.shapes import PROBES, Class, Shape, is_whole, resize
 
 _MOST_CLASSES = 4  # of axes that are probed one by one
@@ -18,8 +19,7 @@ _DIVISORS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
 Number = int | float
-Spot = tuple[int | str, int | None]  # an argument, and the element where it is a list
-Capture = Callable[[list[Shape]], Graph | None]
+Capture = Callable[[list[Shape]], Graph | str]
 
 
 def find_symbolic(
@@ -31,18 +31,18 @@ def find_symbolic(
 ) -> Graph:
     """The graph with its symbolic sizes; none where no other capture is the same program.
 
-    capture: the graph at other shapes, None where the model does not take them.
+    capture: the graph at other shapes, or why the model does not take them.
     """
-    whole = [sized for sized in sets if is_whole(own, sized)]
-    alike = [other for sized in whole if (other := _same(graph, capture(sized))) is not None]
-    if not alike:
+
+    def alike(tried: Iterable[list[Shape]]) -> list[Graph]:
+        found = [item for sized in tried if isinstance(item := capture(sized), Graph)]
+        return [item for item in found if not program_difference(graph, item)]
+
+    captures = [graph, *alike(sized for sized in sets if is_whole(own, sized))]
+    if len(captures) == 1:
         return graph.model_copy(update={"symbolic": (), "classes": ()})
-    if any(set(_numbers(pair[0])) != set(_numbers(pair[1])) for other in alike
-           for pair in zip(graph.nodes, other.nodes, strict=True)):  # fmt: skip
-        for item in free[:_MOST_CLASSES]:
-            other = _same(graph, capture(resize(own, {item: probe(item)})))
-            alike += [other] if other is not None else []
-    captures = [graph, *alike]
+    if any(_differ(row) for row in zip(*(item.nodes for item in captures), strict=True)):
+        captures += alike(resize(own, {item: probe(item)}) for item in free[:_MOST_CLASSES])
     classes = _classes(captures)
     found = tuple(_symbolic(captures, classes)) if classes else ()
     return graph.model_copy(update={"symbolic": found, "classes": tuple(classes)})
@@ -53,54 +53,25 @@ def probe(item: Class) -> int:
     return next(item.fit(size * item.step) for size in PROBES if size * item.step != item.size)
 
 
-def value(item: SymbolicSize, sizes: Sequence[int]) -> Number:
-    """What the number is where the classes of the graph have these sizes."""
-    return _of(item, math.prod(sizes[at] for at in item.classes))
+def _numbers(node: Node) -> dict[Slot, Number]:
+    found: dict[Slot, Number] = {}
 
+    def note(slot: Slot, item: Ref | Literals) -> Ref | Literals:
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            found[slot] = item
+        return item
 
-def _of(item: SymbolicSize, product: int) -> Number:
-    if item.factor is not None:
-        return float(item.factor * product**item.power)
-    scaled = product * item.times
-    part = -(-scaled // item.over) if item.up else scaled // item.over
-    return (-part if item.negative else part) + item.plus
-
-
-def class_sizes(graph: Graph, other: Graph) -> list[int] | None:
-    """The sizes in `other` of the classes of `graph`; None where their inputs have other names."""
-    shapes = {item.name: item.shape for item in other.inputs}
-    found = []
-    for item in graph.classes:
-        name, axis = item.axes[0]
-        if name not in shapes or axis >= len(shapes[name]):
-            return None
-        found.append(shapes[name][axis])
+    for at, argument in enumerate(node.args):
+        replaced(at, argument, note)
+    for name, argument in node.kwargs.items():
+        replaced(name, argument, note)
     return found
 
 
-def by_place(graph: Graph) -> dict[str, dict[Spot, SymbolicSize]]:
-    """Symbolic sizes by node, and by where they stand in it."""
-    found: dict[str, dict[Spot, SymbolicSize]] = {}
-    for item in graph.symbolic or ():
-        found.setdefault(item.node, {})[item.argument, item.item] = item
-    return found
-
-
-def _same(graph: Graph, other: Graph | None) -> Graph | None:
-    """The other capture where it has the same operations on the same values."""
-    if other is None or [item.name for item in other.inputs] != [i.name for i in graph.inputs]:
-        return None
-    first, second = ([(n.name, n.op, len(n.shape)) for n in g.nodes] for g in (graph, other))
-    return other if first == second and graph.outputs == other.outputs else None
-
-
-def _numbers(node: Node) -> Iterator[tuple[Spot, Number]]:
-    arguments: list[tuple[int | str, Argument]] = [*enumerate(node.args), *node.kwargs.items()]
-    for at, argument in arguments:
-        items = enumerate(argument) if isinstance(argument, tuple) else ((None, argument),)
-        for i, item in items:
-            if isinstance(item, int | float) and not isinstance(item, bool):
-                yield (at, i), item
+def _differ(row: Sequence[Node]) -> bool:
+    """Whether captures of one node have other numbers."""
+    first, *others = map(_numbers, row)
+    return any(other != first for other in others)
 
 
 def _classes(captures: Sequence[Graph]) -> list[SizeClass]:
@@ -121,19 +92,20 @@ def _classes(captures: Sequence[Graph]) -> list[SizeClass]:
 
 
 def _symbolic(captures: Sequence[Graph], classes: Sequence[SizeClass]) -> Iterator[SymbolicSize]:
-    for row in zip(*(g.nodes for g in captures), strict=True):
-        for place, items in _rows([dict(_numbers(node)) for node in row]):
-            form = _form(items, classes) if len(set(items)) > 1 else None
-            if form is not None:
-                at, item = place
+    known: dict[tuple[Number, ...], SymbolicSize | None] = {}
+    for row in zip(*(item.nodes for item in captures), strict=True):
+        for (at, item), numbers in _rows([_numbers(node) for node in row]):
+            if numbers not in known:
+                known[numbers] = _form(numbers, classes) if len(set(numbers)) > 1 else None
+            if (form := known[numbers]) is not None:
                 yield form.model_copy(update={"node": row[0].name, "argument": at, "item": item})
 
 
-def _rows(numbers: Sequence[dict[Spot, Number]]) -> Iterator[tuple[Spot, list[Number]]]:
-    """Numbers that stand at the same place of all captures."""
-    for place in numbers[0]:
-        if all(place in other for other in numbers):
-            yield place, [other[place] for other in numbers]
+def _rows(numbers: Sequence[dict[Slot, Number]]) -> Iterator[tuple[Slot, tuple[Number, ...]]]:
+    """Numbers that stand in the same slot of all captures."""
+    for slot in numbers[0]:
+        if all(slot in other for other in numbers):
+            yield slot, tuple(other[slot] for other in numbers)
 
 
 def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize | None:
@@ -144,7 +116,7 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
         for chosen in products:
             sizes = _multiplied(classes, chosen)
             for form in _whole_forms(whole, sizes, chosen):
-                if all(_of(form, row) == item
+                if all(form.value(row) == item
                        for row, item in zip(sizes, whole, strict=True)):  # fmt: skip
                     return form
         return None
@@ -154,7 +126,7 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
         sizes = _multiplied(classes, chosen)
         for power in _POWERS if min(sizes) > 0 else ():
             form = _new(chosen, factor=items[0] / sizes[0] ** power, power=power)
-            if all(math.isclose(_of(form, row), item, rel_tol=1e-12)
+            if all(math.isclose(form.value(row), item, rel_tol=1e-12)
                    for row, item in zip(sizes, items, strict=True)):  # fmt: skip
                 return form
     return None
@@ -193,7 +165,7 @@ def _whole_forms(
         shapes = [{"over": over, "up": up} for over in (1, *_DIVISORS) for up in (False, True)]
         for parts in (*shapes, *({"times": times} for times in _DIVISORS)):
             form = _new(chosen, negative=minus, **parts)
-            yield form.model_copy(update={"plus": int(items[0] - _of(form, own))})
+            yield form.model_copy(update={"plus": int(items[0] - form.value(own))})
 
 
 def _new(chosen: tuple[int, ...], **parts: object) -> SymbolicSize:
