@@ -65,6 +65,7 @@ def test_watch_sees_every_pass_in_order(samples: Any, chip: Chip) -> None:
         "insert_queues",
         "pad_copies",
         "double_buffer",
+        "spread_banks",
         "insert_sync",
     ]
 
@@ -244,6 +245,7 @@ def k(x: input(uint8), y: output(uint8), n: int):
 def test_queues_in_loops_are_doubled_while_ub_has_room(samples: Any, chip: Chip) -> None:
     program = lower(samples.program("layer_norm"), chip)
     assert {item.name: item.depth for item in program.kernel.buffers} == {
+        "bank_gap": 1,
         "wt": 1,  # loaded once: nothing to overlap
         "bt": 1,
         "xt": 2,
@@ -316,6 +318,54 @@ for i in range(n):
         depths("", ", copies=2")
     with pytest.raises(LangError, match="copies"):
         depths(", copies=4")
+
+
+BINARY = """
+for i in range(n):
+    with copy_in:
+        load(xt, x, 64)
+        load(wt, x, 64)
+    with compute:
+        add(et, xt, wt, 64)
+        mul(yt, et, xt, 64)
+    with copy_out:
+        store(y, yt, 64)
+"""
+
+
+def starts(program: Program) -> dict[str, int]:
+    """Where the first copy of each buffer begins in UB."""
+    found, at = {}, 0
+    for item in program.kernel.buffers:
+        assert isinstance(item.length, Const)
+        found[item.name] = at
+        at += int(item.length.value) * item.dtype.bytes * item.depth
+    return found
+
+
+def test_sources_of_one_instruction_start_in_different_bank_groups(
+    kernel_text: Text, chip: Chip
+) -> None:
+    text = kernel_text(BINARY, buffers="xt wt yt et").replace("ub(64,", "ub(2048,")
+    at = starts(after(text, chip, "spread_banks"))
+    assert (at["xt"] - at["wt"]) % 512 == 256
+    assert (at["et"] - at["xt"]) % 512 == 256
+    plain = starts(after(text, chip, "double_buffer"))
+    assert all(start % 512 == 0 for start in plain.values())
+
+
+def test_buffers_stay_where_ub_has_no_room_for_a_gap(kernel_text: Text, chip: Chip) -> None:
+    text = kernel_text(BINARY, buffers="xt wt yt et").replace("ub(64,", "ub(11760,")
+    program = after(text, chip, "spread_banks")
+    assert [item.name for item in program.kernel.buffers] == ["xt", "wt", "yt", "et"]
+
+
+def test_buffers_stay_where_no_instruction_reads_two(kernel_text: Text, chip: Chip) -> None:
+    body = BINARY.replace("add(et, xt, wt, 64)", "exp(et, xt, 64)")
+    body = body.replace("mul(yt, et, xt, 64)", "abs(yt, et, 64)")
+    text = kernel_text(body, buffers="xt wt yt et").replace("ub(64,", "ub(2048,")
+    placed = after(text, chip, "spread_banks").kernel.buffers
+    assert placed == after(text, chip, "double_buffer").kernel.buffers
 
 
 # --------------------------------------------------------------------------------------- sync

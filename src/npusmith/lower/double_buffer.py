@@ -26,13 +26,13 @@ def double_buffer(program: Program, chip: Chip) -> Program:
     free where a library function needs scratch.
     """
     kernel = program.kernel
-    limit = chip.ub_bytes - (LIBRARY_BYTES if _uses_library(kernel.body) else 0)
-    used = sum(_bytes(item, chip) * max(item.copies, 1) for item in kernel.buffers)
+    limit = room_for_buffers(kernel.body, chip)
+    used = sum(buffer_bytes(item, chip) * max(item.copies, 1) for item in kernel.buffers)
     if used > limit:
         raise LowerError(
             "lower-ub",
             f"the buffers need {used} B of the unified buffer",
-            seen=", ".join(f"{item.name} {_bytes(item, chip)} B" for item in kernel.buffers),
+            seen=", ".join(f"{item.name} {buffer_bytes(item, chip)} B" for item in kernel.buffers),
             legal=f"at most {limit} B on {chip.name}",
         )
     if len(kernel.buffers) > MOST_BUFFERS:
@@ -73,13 +73,15 @@ def _chosen(buffers: tuple[Buffer, ...], body: Block, chip: Chip, room: int) -> 
     chosen: set[str] = set()
     spare = MOST_BUFFERS - sum(max(item.copies, 1) for item in buffers)
     free = [item for item in queued if not item.copies]
-    for item in sorted(free, key=lambda item: (-depths.get(item.name, 0), -_bytes(item, chip))):
+    for item in sorted(
+        free, key=lambda item: (-depths.get(item.name, 0), -buffer_bytes(item, chip))
+    ):
         role = item.role or Role.VECIN
         if len(chosen) == spare:
             break
-        if depths.get(item.name, 0) and slots[role] and _bytes(item, chip) <= room:
+        if depths.get(item.name, 0) and slots[role] and buffer_bytes(item, chip) <= room:
             chosen.add(item.name)
-            room -= _bytes(item, chip)
+            room -= buffer_bytes(item, chip)
             slots[role] -= 1
     return chosen
 
@@ -97,11 +99,13 @@ def _loop_depths(block: Block, depth: int = 0) -> dict[str, int]:
     return found
 
 
-def _uses_library(body: Block) -> bool:
-    return any(isinstance(item, Op) and INTRINSICS[item.name].library for item in statements(body))
+def room_for_buffers(body: Block, chip: Chip) -> int:
+    """Bytes of UB, less what library functions take."""
+    ops = (item for item in statements(body) if isinstance(item, Op))
+    return chip.ub_bytes - (LIBRARY_BYTES if any(INTRINSICS[op.name].library for op in ops) else 0)
 
 
-def _bytes(buffer: Buffer, chip: Chip) -> int:
+def buffer_bytes(buffer: Buffer, chip: Chip) -> int:
     """Bytes of one copy of the buffer; InitBuffer rounds up to whole blocks."""
     assert isinstance(buffer.length, Const)  # normalize has run
     raw = int(buffer.length.value) * buffer.dtype.bytes

@@ -13,6 +13,7 @@ from npusmith.lower.normalize import normalize
 from npusmith.lower.pad_copies import pad_copies
 from npusmith.lower.place_buffers import place_buffers
 from npusmith.lower.split_combine import split_combine
+from npusmith.lower.spread_banks import spread_banks
 from npusmith.target.chips import Chip
 
 # Passes see one kernel at a time.
@@ -26,6 +27,7 @@ PIPELINE: tuple[Pass, ...] = (
     insert_queues,
     pad_copies,
     double_buffer,
+    spread_banks,
     insert_sync,
 )
 
