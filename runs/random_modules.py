@@ -50,9 +50,9 @@ from npusmith.device.tensors import array
 from npusmith.errors import LangError, PlanError, TaskError
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.lang import check_all, interpret
+from npusmith.lang.extents import serves
 from npusmith.lower import lower, project_files
 from npusmith.plan import Plan, write
-from npusmith.plan.extents import serves
 from npusmith.plan.shrink import output_shapes
 from npusmith.target.chips import find_chip
 from npusmith.task.casts import Casts

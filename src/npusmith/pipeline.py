@@ -23,14 +23,14 @@ from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.task.judge import empty_verdict, judge
-from npusmith.task.load import open_task
+from npusmith.task.load import Task, open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.source import judge_source, run_source
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import seeds_for
+from npusmith.task.trials import OnGraph, seeds_for
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
@@ -75,10 +75,23 @@ def generate(
     asked = writer or PlanWriter(chip)
     clock = _Clock()
     with new_folder(out) as folder, temporary_folder("npusmith-") as work:
-        prepared = _prepare(task, Path(work), progress, clock, seed)
-        progress.step("write", f"writer {asked.name}, {len(prepared.graph.nodes)} graph nodes")
-        candidate = asked.write(_brief(prepared), 0, seed)
-        clock.lap("write")
+        opened = open_task(task)
+        written: list[Candidate] = []
+
+        def write(graph: Graph) -> None:
+            progress.step("write", f"writer {asked.name}, {len(graph.nodes)} graph nodes")
+            start = time.perf_counter()
+            written.append(asked.write(_brief(opened, graph), 0, seed))
+            clock.laps["write"] = round(time.perf_counter() - start, 3)
+
+        # What is refused is refused before PyTorch computes what nobody will need.
+        early = isinstance(asked, PlanWriter)
+        prepared = _prepare(
+            task, Path(work), progress, clock, seed, on_graph=write if early else None
+        )
+        if not early:
+            write(prepared.graph)
+        candidate = written[-1]
         recording = Recording(Path(work, "log")) if timed else None
         verdict, program = _judge_candidate(
             candidate, folder, prepared, chip, profile, progress, recording
@@ -92,15 +105,14 @@ def generate(
     return verdict
 
 
-def _brief(prepared: Prepared) -> Brief:
+def _brief(task: Task, graph: Graph) -> Brief:
     """What a writer may know of a task: its text and graph, not the sets of inputs."""
     from npusmith.bench.model import Brief, Item
 
-    task = prepared.task
     item = Item(
         suite="task", name=task.name, category="", source=str(task.path), digest=task.digest
     )
-    return Brief(item=item, reference=task.text, path=task.path, graph=prepared.graph)
+    return Brief(item=item, reference=task.text, path=task.path, graph=graph)
 
 
 def _judge_candidate(
@@ -337,9 +349,19 @@ class _Clock:
 
 
 def _prepare(
-    task: Path, work: Path, progress: Progress, clock: _Clock, seed: int, *, once: bool = False
+    task: Path,
+    work: Path,
+    progress: Progress,
+    clock: _Clock,
+    seed: int,
+    *,
+    once: bool = False,
+    on_graph: OnGraph | None = None,
 ) -> Prepared:
-    """What earlier runs left, or a fresh one. `once`: the first random set of inputs alone."""
+    """What earlier runs left, or a fresh one. `once`: the first random set of inputs alone.
+
+    `on_graph`: told of the graph as soon as it is known.
+    """
     progress.step("read", str(task))
     opened = open_task(task)
     sets = "one set" if once else "every set"
@@ -348,7 +370,7 @@ def _prepare(
     prepared = (
         open_references(opened, work, seeds=seeds[:1], edges=False, shapes=False)
         if once
-        else open_references(opened, work, seeds=seeds)
+        else open_references(opened, work, seeds=seeds, on_graph=on_graph)
     )
     clock.lap("reference")
     return prepared

@@ -22,7 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "sandbox": {"errors"},
     "store": {"errors", "sandbox"},
     "lang": _BASE,
-    "lower": _BASE,
+    "lower": _BASE | {"lang"},
     "twin": _BASE | {"sandbox"},
     "task": _TASK | {"device"},
     "plan": _TASK | {"timing"},

@@ -18,10 +18,10 @@ from torch.utils import _pytree as pytree
 
 from npusmith.ir.text import show
 from npusmith.lang import check, interpret, parse
+from npusmith.lang.extents import extent
 from npusmith.lower.host import TILING
 from npusmith.lower.served import input_conditions, output_conditions
 from npusmith.plan import Plan, write
-from npusmith.plan.extents import extent
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph

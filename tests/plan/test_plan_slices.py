@@ -10,7 +10,7 @@ import torch
 from modules import agrees, plan
 
 from npusmith.ir.text import show_expr
-from npusmith.plan.extents import extent, serves
+from npusmith.lang.extents import extent, serves
 
 # A module of a matrix of 12 columns, what is legal, and sizes of the columns that it has to serve.
 CASES: dict[str, tuple[Callable[..., Any], list[str], tuple[int, ...]]] = {

@@ -14,7 +14,7 @@ from torch import nn
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.spec import Source
 from npusmith.ir.text import show_expr
-from npusmith.plan.extents import serves
+from npusmith.lang.extents import serves
 from npusmith.plan.index import is_positive
 
 

@@ -10,7 +10,7 @@ from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
 from npusmith.report.ladder import State, Step, answer, document, ladder, reached
 from npusmith.report.text import REPORT, figure
-from npusmith.task.verdict import Doubt, Trial, Verdict
+from npusmith.task.verdict import REFUSED, Doubt, Trial, Verdict
 from npusmith.twin.finding import Finding
 
 _STYLES = {"pass": "bold green", "ran": "bold yellow", "fail": "bold red", "error": "bold red"}
@@ -37,6 +37,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
+    _show_refused(screen, verdict.trials)
     _show_schedule(screen, verdict)
     _show_device(screen, verdict)
     for step in ladder(verdict):
@@ -48,6 +49,18 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
+
+
+def _show_refused(screen: Screen, trials: list[Trial]) -> None:
+    """Sizes that the model takes and the operator does not: it is right where it serves."""
+    refused = [trial for trial in trials if trial.result == REFUSED]
+    if not refused:
+        return
+    tried = [trial for trial in trials if trial.kind == "shape" and trial.result != "skipped"]
+    said = f"{len(refused)} of {len(tried)} sets of other shapes, by its own conditions"
+    screen.pair("refused", said, "yellow")
+    for why in dict.fromkeys(trial.skipped for trial in refused):
+        screen.line(f"    {why}", "yellow")
 
 
 def _show_schedule(screen: Screen, verdict: Verdict) -> None:

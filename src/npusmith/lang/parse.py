@@ -56,6 +56,15 @@ def parse(text: str, file: str = "") -> Program:
     return Program(tuple(consts.items()), host, tuple(kernels), doc)
 
 
+def parse_condition(text: str, file: str = "") -> Expr:
+    """A scalar expression alone, as `show_expr` writes it; LangError for anything else."""
+    source, tree = read_tree(text, file)
+    match tree.body:
+        case [ast.Expr(found)]:
+            return read_expr(found, source)
+    raise source.error("lang-expression", "one expression was expected", 0)
+
+
 # ----------------------------------------------------------------------------------- module level
 
 

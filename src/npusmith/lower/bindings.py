@@ -7,10 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from npusmith.errors import NpusmithError, Place
+from npusmith.errors import LangError, NpusmithError, Place
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Program
+from npusmith.ir.nodes import Expr, Program
 from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show_expr
+from npusmith.lang import parse_condition
 
 BINDINGS = "bindings.json"
 _MOST_BYTES = 1 << 20
@@ -33,6 +35,7 @@ class _Bindings(BaseModel):
 
     operator: str
     inputs: list[_Row]
+    serves: list[str] | None = None  # OpSpec.legal, as expressions of the tile language
 
 
 def bindings_text(spec: OpSpec) -> str:
@@ -47,7 +50,10 @@ def bindings_text(spec: OpSpec) -> str:
         }
         for port in spec.inputs
     ]
-    return json.dumps({"operator": spec.name, "inputs": rows}, indent=2) + "\n"
+    said: dict[str, object] = {"operator": spec.name, "inputs": rows}
+    if spec.legal is not None:
+        said["serves"] = [show_expr(expr) for expr in spec.legal]
+    return json.dumps(said, indent=2) + "\n"
 
 
 def read_bindings(project: Path) -> OpSpec | None:
@@ -69,7 +75,16 @@ def read_bindings(project: Path) -> OpSpec | None:
     ports = (
         Port(row.name, row.dtype, (), row.source, row.position, row.target) for row in read.inputs
     )
-    return OpSpec(read.operator, tuple(ports), ())
+    return OpSpec(read.operator, tuple(ports), (), legal=_conditions(path, read.serves))
+
+
+def _conditions(path: Path, texts: list[str] | None) -> tuple[Expr, ...] | None:
+    try:
+        return None if texts is None else tuple(parse_condition(text) for text in texts)
+    except LangError as error:
+        raise NpusmithError(
+            "binding-unknown", f"{path} has a condition that cannot be read", seen=error.message
+        ) from error
 
 
 def plain_spec(program: Program) -> OpSpec:

@@ -29,11 +29,11 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.nodes import Value as Read
 from npusmith.ir.walk import names, subexpressions
+from npusmith.lang.extents import extent as measured
 from npusmith.plan.block import Block, Part, Path, staged
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, widening
 from npusmith.plan.even_strided_rows import even_row, first_of, span
-from npusmith.plan.extents import extent as measured
 from npusmith.plan.host import TILE
 from npusmith.plan.index import (
     Poly,

@@ -16,9 +16,9 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Combine, For, Program, SyncCores
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import statements
+from npusmith.lang.extents import extent as extent_of
 from npusmith.plan.axes import Atom, Dim, extent, leaves, sizes
 from npusmith.plan.dag import Value
-from npusmith.plan.extents import extent as extent_of
 from npusmith.plan.read import Meaning, read
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph

@@ -11,10 +11,10 @@ from typing import Any
 from npusmith.ir import nodes as ir
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
+from npusmith.lang.extents import extent
 from npusmith.plan.block import Part, Path, Temp
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.decisions import Decisions
-from npusmith.plan.extents import extent
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.scalars import ONE, ZERO, floating, largest, minus, plus, product, times
 from npusmith.plan.space import Space

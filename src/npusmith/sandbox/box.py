@@ -15,7 +15,7 @@ import selectors
 import shutil
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from npusmith.sandbox.server import start_launcher
 
 OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything longer is dropped
 GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
+TICK_SECONDS = 0.05
 _CHUNK = 1 << 16
 _PATHS = ("PATH", "LD_LIBRARY_PATH")  # where programs are is passed on; nothing else is
 # What a shortage of memory looks like on stderr when the program itself noticed it.
@@ -82,10 +83,12 @@ def run_boxed(
     env: Mapping[str, str] | None = None,
     cwd: Path,
     without: Collection[str] = (),
+    tick: Callable[[], None] | None = None,
 ) -> Boxed:
     """Run `argv` under `policy` and wait for its end; nothing that it started outlives this call.
 
     without: layers of sandbox.probe.LAYERS to leave out, as on a machine that lacks them.
+    tick: called every now and then while the program runs; what it raises ends the program.
     Raises SandboxError when the program cannot be started at all.
     """
     program = _find_program(str(argv[0]))
@@ -93,7 +96,7 @@ def run_boxed(
         home = name.resolve()
         spec = _spec(program, argv, policy, {**_environment(home), **(env or {})}, home, cwd)
         spec["without"] = list(without)
-        return _Run(spec, policy.seconds, stdin).wait()
+        return _Run(spec, policy.seconds, stdin, tick).wait()
 
 
 def _find_program(name: str) -> str:
@@ -166,8 +169,14 @@ class _Tap:
 class _Run:
     """One boxed program while it runs: our ends of the pipes between it, its launcher and us."""
 
-    def __init__(self, spec: dict[str, object], seconds: float, stdin: bytes) -> None:
-        self.seconds = seconds
+    def __init__(
+        self,
+        spec: dict[str, object],
+        seconds: float,
+        stdin: bytes,
+        tick: Callable[[], None] | None,
+    ) -> None:
+        self.seconds, self.tick = seconds, tick
         self.stdin = memoryview(stdin)
         self.orders = memoryview(marshal.dumps(spec))
         self.out, self.err, self.status = _Tap(OUTPUT_BYTES), _Tap(OUTPUT_BYTES), _Tap(_CHUNK)
@@ -190,7 +199,10 @@ class _Run:
             limit = self.started + self.seconds + GRACE_SECONDS
             readers = 3
             while readers:
-                events = selector.select(max(limit - time.monotonic(), 0))
+                left = max(limit - time.monotonic(), 0)
+                events = selector.select(min(left, TICK_SECONDS) if self.tick else left)
+                if self.tick:
+                    self.tick()
                 if not events and time.monotonic() >= limit:
                     return True
                 for key, _ in events:

@@ -50,6 +50,7 @@ from npusmith.task.user import (
 )
 from npusmith.task.wire import (
     EVAL_MODE,
+    GRAPH,
     FreeAxes,
     Kind,
     Manifest,
@@ -93,7 +94,9 @@ class Captured(Preparation):
         self._capture()
         parameters = self._write_parameters()
         init, random_state = self._write_init()
+        sets = self._find_sets() if self.orders.shapes else []
         if self.orders.seeds:
+            self._leave_graph()
             self._draw_parameters()
             self.casts = has_casts(self.captured.graph)
             if self.orders.given:
@@ -102,12 +105,10 @@ class Captured(Preparation):
                 self._random_trials()
                 self._group_trials(groups)
                 self._edge_trials()
-                self._shape_trials()
+                self._shape_trials(sets)
                 self._rank_trials()
-        elif self.orders.shapes:
-            self._find_sets()
         return Manifest(
-            graph=self.captured.graph.model_copy(update={"fixed": self.fixed}),
+            graph=self._graph(),
             model_seed=self.orders.model_seed,
             trials=tuple(self.trials),
             ranks=tuple(self.ranks),
@@ -122,6 +123,15 @@ class Captured(Preparation):
             notes=tuple(self.notes),
             versions={"torch": str(torch.__version__)},
         )
+
+    def _graph(self) -> Graph:
+        return self.captured.graph.model_copy(update={"fixed": self.fixed})
+
+    def _leave_graph(self) -> None:
+        """For whoever waits for it, whole at once."""
+        fresh = self.folder / f"{GRAPH}.new"
+        fresh.write_text(self._graph().model_dump_json(), encoding="utf-8", errors="replace")
+        fresh.replace(self.folder / GRAPH)
 
     def _seeds(self) -> tuple[int, ...]:
         return self.orders.seeds or (self.orders.model_seed,)
@@ -276,17 +286,15 @@ class Captured(Preparation):
             self.stage(f"edge set {name}")
             self._try(name, "edge", seed, edges.change(self.base, edge, seed))
 
-    def _shape_trials(self) -> None:
-        if not self.orders.shapes:
-            return
-        first, sets = self.orders.seeds[0], self._find_sets()
+    def _shape_trials(self, sets: Sequence[tuple[str, list[shapes.Shape]]]) -> None:
+        first = self.orders.seeds[0]
         for i, (pattern, sized) in enumerate(sets):
             self.stage(f"shape set {pattern}")
             inputs = resize(self.base, sized, first + i + 1)
             self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
             if not self.trials[-1].skipped:
                 self.sized.append(sized)
-        if self.orders.edges and edges.applies(self.base):
+        if sets and self.orders.edges and edges.applies(self.base):
             self._edges_at([sized for pattern, sized in sets if pattern in shapes.EDGED])
 
     def _find_sets(self) -> list[tuple[str, list[shapes.Shape]]]:

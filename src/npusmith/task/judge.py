@@ -32,10 +32,11 @@ from npusmith.task.ranks import TILING_FAILED, find_answered
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.running import Outcome, Plan, run_all, run_set
+from npusmith.task.served import limit, served_sets
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import SHAPE_ELEMENTS
 from npusmith.task.unreached import unreached
-from npusmith.task.verdict import NOT_RUN, Doubt, Rung, Verdict, right_rung
+from npusmith.task.verdict import NOT_RUN, REFUSED, Doubt, Rung, Verdict, right_rung
 from npusmith.task.weak import note_task
 from npusmith.task.weighing import Criterion
 from npusmith.task.wire import TensorFile
@@ -102,7 +103,7 @@ def judge(
     verdict.provenance["compiler"] = built.toolchain.compiler.version
 
     chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
-    plan = Plan(operator, rule, recording, stop, jobs)
+    plan = Plan(operator, rule, recording, stop, jobs, partial(limit, prepared, spec))
     outcomes = run_sets(verdict, chosen, plan, step)
     if dynamic and verdict.correct:
         try:
@@ -143,20 +144,24 @@ def _try_branches(
     outcomes: Sequence[Outcome],
     step: Callable[[str, str], None],
 ) -> list[Outcome]:
-    """Runs at shapes that take branches of host code and kernel which none of the runs took."""
+    """Runs at shapes that take branches of host code and kernel which none of the runs took.
+
+    Where sets were refused, also at shapes that the operator says it serves.
+    """
     built, sizes = operator.built, task_sizes(prepared)
     reached = frozenset[tuple[str, int]]().union(
         *(user_blocks(built, item.reached) for item in outcomes)
     )
+    refused = {item.trial.name for item in outcomes if item.trial.result == REFUSED}
+    found = served_sets(prepared, spec, [row for row in prepared.trials if row.name in refused])
     wanted = find_sizes(built.project.texts, open_places(built, reached))
-    if sizes is None or not wanted:
-        return []
-    step("look for branches", f"{len(wanted)} sizes out of conditions")
-    taken = partial(_dry, prepared, spec, operator)
-    found = find_shapes(sizes, wanted, reached, taken, SHAPE_ELEMENTS)
+    if sizes is not None and wanted:
+        step("look for branches", f"{len(wanted)} sizes out of conditions")
+        taken = partial(_dry, prepared, spec, operator)
+        found += find_shapes(sizes, wanted, reached, taken, SHAPE_ELEMENTS)
     if not found:
         return []
-    step("reference", f"{len(found)} shapes that take other branches")
+    step("reference", f"{len(found)} more shapes: other branches, or instead of refused ones")
     with temporary_folder("npusmith-branches-") as name:
         seeds = tuple(item.seed for item in prepared.trials if item.kind == "random")[:1]
         more = open_references(

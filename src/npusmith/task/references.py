@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from npusmith import __version__
 from npusmith.errors import TwinError
+from npusmith.task.graph import Graph
 from npusmith.task.load import Task
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import (
@@ -25,6 +26,7 @@ from npusmith.task.trials import (
     MODEL_SEED,
     SEEDS,
     Limits,
+    OnGraph,
     prepare,
     readable_beside,
     reopen,
@@ -56,19 +58,33 @@ class _Made(BaseModel):
     peak_bytes: int
 
 
-def open_references(task: Task, folder: Path, **how: Unpack[How]) -> Prepared:
-    """As `prepare`, from the cache where they are; `folder` is used where nothing can be kept."""
+def open_references(
+    task: Task, folder: Path, *, on_graph: OnGraph | None = None, **how: Unpack[How]
+) -> Prepared:
+    """As `prepare`, from the cache where they are; `folder` is used where nothing can be kept.
+
+    `on_graph` may hold up other processes that need references.
+    """
     try:
-        found = keep_references(task, **how)
+        found = keep_references(task, on_graph=on_graph, **how)
     except TwinError as error:
         if error.code != "cache-unusable":
             raise
         found = None
-    return found or prepare(task, folder, **how)
+    return found or prepare(task, folder, on_graph=on_graph, **how)
 
 
-def keep_references(task: Task, **how: Unpack[How]) -> Prepared | None:
+def keep_references(
+    task: Task, *, on_graph: OnGraph | None = None, **how: Unpack[How]
+) -> Prepared | None:
     """From the cache; None where others took them away in the meantime. Raises cache-unusable."""
+    told: list[Graph] = []
+
+    def tell(graph: Graph) -> None:
+        told.append(graph)
+        if on_graph is not None:
+            on_graph(graph)
+
     chosen = {
         "seeds": how.get("seeds", SEEDS), "edges": how.get("edges", True),
         "shapes": how.get("shapes", True), "given": [list(s) for s in how.get("given", ())],
@@ -80,11 +96,14 @@ def keep_references(task: Task, **how: Unpack[How]) -> Prepared | None:
     parts = [code_digest(), str(task.path), task.text, repr(chosen), *beside]
 
     def make(fresh: Path) -> None:
-        made = prepare(task, fresh, **how)
+        made = prepare(task, fresh, on_graph=tell if on_graph else None, **how)
         made_by = _Made(missing=made.missing, seconds=made.seconds, peak_bytes=made.peak_bytes)
         (fresh / _HOW).write_text(made_by.model_dump_json(), encoding="utf-8")
 
-    return _read(task, keep_folder("references", parts, make))
+    found = _read(task, keep_folder("references", parts, make))
+    if found is not None and on_graph is not None and not told:
+        on_graph(found.graph)
+    return found
 
 
 def keep_folder(kind: str, parts: Sequence[str | bytes], make: Callable[[Path], None]) -> Path:

@@ -6,7 +6,7 @@ Each set is compared as soon as it ran, so that the first wrong one may end the 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from npusmith.task.prepared import Array, TrialData
 from npusmith.task.ranks import TILING_FAILED
 from npusmith.task.recording import Recording
-from npusmith.task.verdict import NOT_RUN, Trial
+from npusmith.task.verdict import NOT_RUN, REFUSED, Trial
 from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
 from npusmith.twin.coverage import Ran
 from npusmith.twin.launch import Run
@@ -51,6 +51,7 @@ class Plan:
     recording: Recording | None = None  # of the first run
     stop: bool = False  # at the first set that is wrong
     jobs: int = 2
+    limit: Callable[[TrialData], str] = lambda trial: ""  # of the operator that the sizes break
 
 
 def run_all(trials: Sequence[TrialData], plan: Plan) -> list[Outcome]:
@@ -116,6 +117,9 @@ def run_set(trial: TrialData, plan: Plan, *, first: bool = False) -> Outcome:
     else:
         refused = any(item.code == TILING_FAILED for item in record.findings)
         record.message = NOT_SERVED if refused else UNFINISHED
+        if refused and (limit := plan.limit(trial)):
+            record.skipped = f"{REFUSED}: the operator serves {limit}"
+            record.findings, record.message = [], ""
     known = not result.completed or (plan.stop and not record.passed)
     if first and not known and not same_bits(result.outputs, plan.candidate.call(trial).outputs):
         reject(record, UNSTEADY, plan.criterion)

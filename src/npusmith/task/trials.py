@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ DATA = "data"  # the folder beneath the caller's that holds manifest and tensors
 SEEDS = (11, 23, 37, 41, 59)
 MODEL_SEED = 7
 SHAPE_ELEMENTS = 4 << 20
+OnGraph = Callable[[Graph], None]
 
 _SMALL = 1 << 16  # bytes of a message
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
@@ -87,11 +88,13 @@ def prepare(
     given: Sequence[Sequence[tuple[int, ...]]] = (),
     model_seed: int = MODEL_SEED,
     calling: wire.Calling | None = None,
+    on_graph: OnGraph | None = None,
 ) -> Prepared:
     """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
 
     Without seeds only the graph is captured. `given`: shapes of the sets, instead of all others.
-    `calling`: as a suite calls its models, without a graph.
+    `calling`: as a suite calls its models, without a graph. `on_graph`: told of the graph once,
+    before references are there; what it raises ends the run.
     Raises TaskError; nothing half-written is left then.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,9 +104,14 @@ def prepare(
             task, fresh, seeds=seeds, edges=edges, shapes=shapes, given=tuple(map(tuple, given)),
             model_seed=model_seed, calling=calling,
         )  # fmt: skip
-        boxed = run_child(task, fresh, orders, limits or Limits())
+        early = None if on_graph is None else _Early(task, fresh, on_graph)
+        boxed = run_child(
+            task, fresh, orders, limits or Limits(), tick=None if early is None else early.look
+        )
         manifest = read_manifest(task, fresh)
         check_files(task, fresh, manifest)
+        if early is not None:
+            early.settle(manifest)
         _prune(fresh, manifest)
         data = folder.resolve() / DATA
         if data.exists():
@@ -121,6 +129,35 @@ def prepare(
         seconds=boxed.seconds,
         peak_bytes=boxed.peak_bytes,
     )
+
+
+@dataclass
+class _Early:
+    """The graph of a run that goes on: told once, and the same at the end."""
+
+    task: Task
+    folder: Path
+    tell: OnGraph
+    seen: Graph | None = None
+
+    def look(self) -> None:
+        """Tell of the graph if the child has left it."""
+        if self.seen is not None or not (self.folder / wire.GRAPH).exists():
+            return
+        data = read_plain(self.folder / wire.GRAPH, wire.MANIFEST_BYTES)
+        try:
+            self.seen = Graph.model_validate_json(bytes(data))
+        except ValidationError as error:
+            raise _broken(self.task, f"{wire.GRAPH}: {error.errors()[0]['msg']}") from error
+        self.tell(self.seen)
+
+    def settle(self, manifest: wire.Manifest) -> None:
+        if manifest.graph is None:
+            return
+        if self.seen is None:
+            self.tell(manifest.graph)
+        elif self.seen != manifest.graph:
+            raise _broken(self.task, "the graph at the end is not the one before")
 
 
 def python_places() -> tuple[Path, ...]:
@@ -151,8 +188,10 @@ def make_orders(task: Task, fresh: Path, **chosen: Any) -> wire.Orders:
     return wire.Orders.model_validate(usual | chosen)
 
 
-def run_python(module: str, orders: str, policy: Policy, folder: Path) -> Boxed:
-    """`module`.main() in the box, with orders on its standard input.
+def run_python(
+    module: str, orders: str, policy: Policy, folder: Path, tick: Callable[[], None] | None = None
+) -> Boxed:
+    """`module`.main() in the box, with orders on its standard input; `tick` as of run_boxed.
 
     Where the policy names what may be read, our own packages are read besides.
     """
@@ -160,7 +199,7 @@ def run_python(module: str, orders: str, policy: Policy, folder: Path) -> Boxed:
     if policy.read is not None:
         policy = replace(policy, read=(*python_places(), *policy.read))
     argv = [sys.executable, "-I", "-B", "-c", _START.format(module), *paths]
-    return run_boxed(argv, policy, stdin=orders.encode(), cwd=folder)
+    return run_boxed(argv, policy, stdin=orders.encode(), cwd=folder, tick=tick)
 
 
 def run_child(
@@ -170,13 +209,14 @@ def run_child(
     limits: Limits,
     module: str = "npusmith.task.child",
     result: str = wire.MANIFEST,
+    tick: Callable[[], None] | None = None,
 ) -> Boxed:
     """Run the task in the box, by the main of `module`; TaskError unless it leaves `result`."""
     policy = Policy(
         write=(fresh,), read=tuple(readable_beside(task.path)), seconds=limits.seconds,
         memory_bytes=limits.memory_bytes, file_bytes=limits.file_bytes,
     )  # fmt: skip
-    boxed = run_python(module, orders.model_dump_json(), policy, fresh)
+    boxed = run_python(module, orders.model_dump_json(), policy, fresh, tick)
     _raise_failure(task, fresh, boxed, limits, result)
     return boxed
 

@@ -36,7 +36,9 @@ def right_rung(codes: Iterable[str]) -> Rung:
     return Rung.VALUES if UNORDERED & set(codes) else Rung.RACE_FREE
 
 
-NOT_RUN = "not run"  # how Trial.skipped begins where another set had decided the verdict
+# How Trial.skipped begins where another set had decided the verdict, and where the operator refuses
+# sizes that it says it does not serve.
+NOT_RUN, REFUSED = "not run", "refused"
 
 
 _OF_THE_JUDGE = ("edge", "shape", "rank", "more", "drawn")  # kinds that no task and no suite names
@@ -86,7 +88,8 @@ class Trial(BaseModel):
     def result(self) -> str:
         """In a word, for tables."""
         if self.skipped:
-            return NOT_RUN if self.skipped.startswith(NOT_RUN) else "skipped"
+            known = (word for word in (NOT_RUN, REFUSED) if self.skipped.startswith(word))
+            return next(known, "skipped")
         return "pass" if self.passed else "FAIL"
 
 

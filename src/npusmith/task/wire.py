@@ -16,6 +16,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.isolated.arrays import Tree, numpy_type
 
 MANIFEST = "manifest.json"
+GRAPH = "graph.json"  # left as soon as it is known, while references are still computed
 ERROR = "error.json"
 EVAL_MODE = "eval mode"  # how a note begins that the model gives other values in training
 STAGE = "stage.txt"  # what the child was doing last, for the message of a timeout

@@ -18,20 +18,28 @@ def extent(expr: Expr, shapes: Mapping[str, Shape]) -> int:
     return _scalars(shapes).integer(expr)
 
 
-def serves(spec: OpSpec, shapes: Mapping[str, Shape]) -> bool:
-    """Does the operator accept inputs of these shapes? Ranks are as they were captured."""
+def unmet(spec: OpSpec, shapes: Mapping[str, Shape]) -> Expr | None:
+    """The condition of the operator's own that inputs of these shapes break; None if none is.
+
+    Ranks are as they were captured. Raises LangError for a condition that says something else.
+    """
     scalars = _scalars(shapes)
-    return spec.legal is not None and all(scalars.value(expr) for expr in spec.legal)
+    return next((expr for expr in spec.legal or () if not scalars.value(expr)), None)
+
+
+def serves(spec: OpSpec, shapes: Mapping[str, Shape]) -> bool:
+    """Does the operator say of inputs of these shapes that it serves them?"""
+    return spec.legal is not None and unmet(spec, shapes) is None
 
 
 def _scalars(shapes: Mapping[str, Shape]) -> Scalars:
     def leaf(item: Expr) -> int:
         match item:
-            case Dim(tensor, index):
+            case Dim(tensor, index) if index < len(shapes.get(tensor, ())):
                 return shapes[tensor][index]
-            case Size(tensor):
+            case Size(tensor) if tensor in shapes:
                 return math.prod(shapes[tensor])
-        raise AssertionError(item)
+        raise _fail("lang-expression", "sizes of inputs are all that shapes tell")
 
     return Scalars({}, leaf, _fail)
 
