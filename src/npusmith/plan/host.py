@@ -52,7 +52,7 @@ class Sizes:
     space: Space
     defined: dict[str, Expr] = field(default_factory=dict)
     deals: dict[tuple[int, ...], Deal] = field(default_factory=dict)
-    cuts: list[Deal] = field(default_factory=list)  # pieces of lines (cuts.py)
+    cuts: list[Deal] = field(default_factory=list)  # pieces of lines (chunks.py)
     scratch: dict[str, Expr] = field(default_factory=dict)  # workspace tensors and their lengths
     taken: frozenset[str] = frozenset()  # names that have another meaning
 

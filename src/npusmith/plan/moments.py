@@ -30,10 +30,10 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.nodes import Value as Read
+from npusmith.plan.all_gather import lanes_of_all, most, over_all
 from npusmith.plan.block import Block, Path, staged
 from npusmith.plan.dag import Value
-from npusmith.plan.gathered import lanes_of_all, most, over_all
-from npusmith.plan.late import Form, Late, only_distances
+from npusmith.plan.dependent_reductions import Dependent, Form, only_distances
 from npusmith.plan.loops import Serial
 from npusmith.plan.scalars import ONE, floating, largest
 from npusmith.plan.sinks import Pass, fold_lanes, named, neutral
@@ -49,7 +49,7 @@ class Moments:
     """sum(x) with the late sums around it."""
 
     lead: Value
-    late: tuple[Late, ...]
+    late: tuple[Dependent, ...]
     near: Name = field(default_factory=lambda: Name(""))
     lanes: tuple[str, str] = ("", "")  # sums of distances and of their squares, lane by lane
     sums: tuple[str, str] = ("", "")  # the same as numbers
@@ -179,7 +179,7 @@ class _Around:
     elements: str | View
     all: bool
 
-    def move(self, centre: Value, wanted: Sequence[Late]) -> None:
+    def move(self, centre: Value, wanted: Sequence[Dependent]) -> None:
         at, w = self.at, self.at.w
         at.ensure(centre)
         middle = w.number(at.path, centre)

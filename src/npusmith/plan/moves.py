@@ -50,7 +50,8 @@ def _tensors(r: Reader) -> list[Tensor]:
 def cat(r: Reader) -> Result:
     """Pieces one behind the other: of each the place is clamped, and the piece selected."""
     assert r.node is not None
-    found = [x for x in _tensors(r) if not (len(x.dims) == 1 and extent(x.dims[0]) == 0)]
+    every = _tensors(r)
+    found = [x for x in every if not (len(x.dims) == 1 and extent(x.dims[0]) == 0)] or every
     tensors = r.apart([x for x in found if all(extent(dim) for dim in x.dims)] or found)
     if len(tensors) == 1:
         return tensors[0]

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Binary, BinOp, Expr, Name, Note
+from npusmith.plan.all_gather import gather
 from npusmith.plan.block import Block, Path, choice
 from npusmith.plan.dag import Value
+from npusmith.plan.dependent_reductions import Dependent, Form, find_dependent
 from npusmith.plan.emit import emit
-from npusmith.plan.gathered import gather
 from npusmith.plan.host import TILE
-from npusmith.plan.late import Form, Late, find_late
-from npusmith.plan.level import Level
 from npusmith.plan.loops import Body, Run, Serial, close, dealt, mixed, nest, over, share
 from npusmith.plan.moments import Moments
-from npusmith.plan.rising import Rising
+from npusmith.plan.online_columns import OnlineColumns
+from npusmith.plan.online_rows import OnlineRows
 from npusmith.plan.scalars import ONE, ZERO, floating, least, plus, product
 from npusmith.plan.sinks import Pass, Plain, Sink, accumulated, folded, named, neutral
 from npusmith.plan.space import Space
@@ -86,9 +86,9 @@ def _needed(w: Writer, path: Path, root: Value) -> list[Value]:
     return list(found)
 
 
-def _late(w: Writer, path: Path, value: Value) -> Late | None:
+def _late(w: Writer, path: Path, value: Value) -> Dependent | None:
     """How a reduction can be had together with one that it needs and that is not there yet."""
-    late = find_late(w.space, value)
+    late = find_dependent(w.space, value)
     if late is None or w.find(path, late.lead) or not w.space.wide(late.x):
         return None
     along = frozenset(value.axes)
@@ -220,7 +220,7 @@ def run(w: Writer, path: Path, work: Work, body: Body, serial: Serial | None = N
 # --------------------------------------------------------------------------------------- reductions
 
 
-def reduce(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Late] = ()) -> None:
+def reduce(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Dependent] = ()) -> None:
     """One pass for reductions over the same groups; the results land in the last list of `path`.
 
     `late`: sums that need those of the batch, and come with them.
@@ -252,7 +252,7 @@ def _directly(w: Writer, path: Path, value: Value) -> None:
     path[-1].buffers[value] = folded(w, path, value.text, row, w.count(path, True), kept=True)
 
 
-def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Late]) -> None:
+def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Dependent]) -> None:
     block, top = path[-1], path[-1].together
     reduced = frozenset(batch[0].axes)
     operands = [value.args[0] for value in batch]
@@ -305,7 +305,7 @@ def _with_operands(w: Writer, operands: Sequence[Value], body: Body) -> Body:
     return ready
 
 
-def _sinks(batch: Sequence[Value], late: Sequence[Late], lanes: bool) -> list[Sink]:
+def _sinks(batch: Sequence[Value], late: Sequence[Dependent], lanes: bool) -> list[Sink]:
     """A sink for each reduction; those that others need take these in."""
     result: list[Sink] = []
     for value in batch:
@@ -315,7 +315,7 @@ def _sinks(batch: Sequence[Value], late: Sequence[Late], lanes: bool) -> list[Si
         elif value.text == "sum":
             result.append(Moments(value, own))
         else:
-            result.append((Level if lanes else Rising)(value, own))
+            result.append((OnlineRows if lanes else OnlineColumns)(value, own))
     return result
 
 

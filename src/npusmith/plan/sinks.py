@@ -31,10 +31,10 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.nodes import Value as Read
+from npusmith.plan.all_gather import EIGHT, over_all
 from npusmith.plan.block import Block, Path
 from npusmith.plan.dag import Value
 from npusmith.plan.formula import formula
-from npusmith.plan.gathered import EIGHT, over_all
 from npusmith.plan.host import FOLDS, TILE
 from npusmith.plan.loops import Body, Serial
 from npusmith.plan.scalars import ONE, ZERO, product

@@ -22,21 +22,21 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.spec import Port, Source
 from npusmith.plan.block import Block, Part, Path, choice
-from npusmith.plan.cuts import Cut
+from npusmith.plan.chunks import Cut
+from npusmith.plan.cooperative_rows import rows
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, load
 from npusmith.plan.formula import formula
-from npusmith.plan.idle import share_lines
+from npusmith.plan.line_distribution import share_lines
 from npusmith.plan.loops import nest, share
 from npusmith.plan.passes import divide, ensure, ensure_reductions, inner_reductions, ordered, run
 from npusmith.plan.refusals import refusal
-from npusmith.plan.relay import Relay
 from npusmith.plan.row_stores import PLACE, store_places
 from npusmith.plan.scalar_unit import copy
 from npusmith.plan.scalars import ZERO, plus, times
 from npusmith.plan.schedule import Lines
 from npusmith.plan.space import Output, Space
-from npusmith.plan.together import rows
+from npusmith.plan.split_phases import SplitPhases
 from npusmith.plan.writer import Writer, dtype_of, op
 
 
@@ -121,7 +121,7 @@ def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     inner = inner_reductions(w, root, values)
     lines, cut = share_lines(w, work, inner, domain)
     if cut is not None:
-        Relay(w, cut, inner).run(root, values, partial(_store_piece, w, targets, cut))
+        SplitPhases(w, cut, inner).run(root, values, partial(_store_piece, w, targets, cut))
         return
     if lines is Lines.TOGETHER:
         rows(w, root, sorted(work.dealt), lambda path: _store_row(w, path, targets))

@@ -15,7 +15,7 @@ from npusmith.ir.nodes import Assign, Binary, BinOp, Choice, Const, Expr, If, Na
 from npusmith.ir.nodes import Value as Read
 from npusmith.plan.block import Block, Path, staged
 from npusmith.plan.loops import Serial
-from npusmith.plan.rising import LOWEST, Rising
+from npusmith.plan.online_columns import LOWEST, OnlineColumns
 from npusmith.plan.scalars import ONE
 from npusmith.plan.sinks import Pass, fold_lanes, neutral
 from npusmith.plan.writer import negated, op
@@ -24,7 +24,7 @@ _HIGHEST = Const(8.0)  # above `near`: an exponential is then off by 5e-7 of its
 
 
 @dataclass(slots=True)
-class Level(Rising):
+class OnlineRows(OnlineColumns):
     """max(x) with sums of exp(x - c), around a number near the maximum."""
 
     near: Name = field(default_factory=lambda: Name(""))

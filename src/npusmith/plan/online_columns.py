@@ -1,9 +1,9 @@
 """Largest element and sum of exponentials below it in one pass: the sum is scaled as it rises.
 
-For rows that are accumulated (level.py: for those that run along the tile). Every column holds the
-largest element so far and the sum of exp(x - largest). The largest starts at the lowest finite
-number, so that minus infinity leaves the sum as it is; what is left for rows of nothing but minus
-infinity, and for plus infinity, is put right at the end: sum(exp(x - c)) is the sum times
+For rows that are accumulated (online_rows.py: for those that run along the tile). Every column
+holds the largest element so far and the sum of exp(x - largest). The largest starts at the lowest
+finite number, so that minus infinity leaves the sum as it is; what is left for rows of nothing but
+minus infinity, and for plus infinity, is put right at the end: sum(exp(x - c)) is the sum times
 exp(largest - c), whatever c is, NaN included.
 """
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Expr, View
+from npusmith.plan.all_gather import lanes_of_all, most, over_all
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Value
-from npusmith.plan.gathered import lanes_of_all, most, over_all
-from npusmith.plan.late import Late
+from npusmith.plan.dependent_reductions import Dependent
 from npusmith.plan.loops import Serial
 from npusmith.plan.scalars import ONE
 from npusmith.plan.sinks import Pass, named, neutral
@@ -30,11 +30,11 @@ _ONE = Const(1.0)
 
 
 @dataclass(slots=True)
-class Rising:
+class OnlineColumns:
     """max(x) with sums of exp(x - c)."""
 
     lead: Value
-    late: tuple[Late, ...]
+    late: tuple[Dependent, ...]
     top: str = ""
     sum: str = ""
     held: tuple[str, str] = ("", "")  # what the stretches are added to, and its largest

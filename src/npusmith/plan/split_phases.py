@@ -35,7 +35,7 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.nodes import Value as Read
 from npusmith.plan.block import Block, Part, Path
-from npusmith.plan.cuts import Cut, first_piece, pieces
+from npusmith.plan.chunks import Cut, first_piece, pieces
 from npusmith.plan.dag import Value
 from npusmith.plan.host import TILE
 from npusmith.plan.loops import close
@@ -58,7 +58,7 @@ _WORDS = {
 
 
 @dataclass(slots=True)
-class Relay:
+class SplitPhases:
     """A pass whose lines are cut: what is folded along them, and where its parts are kept."""
 
     w: Writer

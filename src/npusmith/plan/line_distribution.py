@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from npusmith.plan.cuts import LEAST_ROWS, Cut, cut_lines
+from npusmith.plan.chunks import LEAST_ROWS, Cut, cut_lines
+from npusmith.plan.cooperative_rows import are_long, can_be_together, far_apart
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.dependent_reductions import Form, find_dependent
 from npusmith.plan.host import LEAST_TILE
-from npusmith.plan.late import Form, find_late
 from npusmith.plan.passes import Work
-from npusmith.plan.relay import FOLDS, levels_of
 from npusmith.plan.schedule import Lines
-from npusmith.plan.together import are_long, can_be_together, far_apart
+from npusmith.plan.split_phases import FOLDS, levels_of
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
 
@@ -130,7 +130,7 @@ def _pays(
 
 def _folds(w: Writer, levels: Mapping[Value, int]) -> int:
     """Passes that fold where lines are dealt: some come in the pass of those that they need."""
-    late = {value: find_late(w.space, value) for value in levels if value.op == "reduce"}
+    late = {value: find_dependent(w.space, value) for value in levels if value.op == "reduce"}
     rising = any(found is not None and found.form is Form.RAISED for found in late.values())
     own = {levels[value] for value, found in late.items() if found is None}
     return len(own) + rising * _RISING

@@ -2,8 +2,8 @@
 
 Sums of squared distances from the mean need the mean, sums of exponentials below the maximum need
 the maximum: a pass each over a row that does not stay on chip. Both follow from sums around a value
-that is known before (`moments.py`) or grows with the pass (`rising.py`). What is looked for is the
-form of the expression, wherever a model has written it, not a normalization by its name.
+that is known before (`moments.py`) or grows with the pass (`online_columns.py`). What is looked for
+is the form of the expression, wherever a model has written it, not a normalization by its name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class Dependent:
     """`fold` needs `centre`, which needs `lead`: a sum or a maximum of `x` over the same axes."""
 
     fold: Value
@@ -34,7 +34,7 @@ class Late:
     lead: Value
 
 
-def find_late(space: Space, fold: Value) -> Late | None:
+def find_dependent(space: Space, fold: Value) -> Dependent | None:
     """How a sum depends on another fold of its row, where it does so in one of these forms."""
     if fold.op != "reduce" or fold.text != "sum":
         return None
@@ -46,7 +46,7 @@ def find_late(space: Space, fold: Value) -> Late | None:
     if space.axes(centre) & along or space.axes(x) != space.axes(distance):
         return None
     lead = _lead(centre, x, along, "max" if form is Form.RAISED else "sum")
-    return None if lead is None else Late(fold, form, x, centre, lead)
+    return None if lead is None else Dependent(fold, form, x, centre, lead)
 
 
 def _form(operand: Value) -> tuple[Form, Value]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Value
-from npusmith.plan.late import find_late
+from npusmith.plan.dependent_reductions import find_dependent
 from npusmith.plan.loops import Body, close, over
 from npusmith.plan.passes import Work
 from npusmith.plan.writer import Writer
@@ -43,7 +43,7 @@ def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
     reductions, along = _reduced(inner)
     count, length = w.extent(work.dealt), w.extent(along)
     cores = w.chip.vector_cores
-    waits = sum(find_late(w.space, value) is None for value in reductions)
+    waits = sum(find_dependent(w.space, value) is None for value in reductions)
     if length < _LONG * min(waits, 2) or not count:
         return False
     flight = 2 * min(count, cores) * length * _ELEMENT  # a row in and a row out of each core
