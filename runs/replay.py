@@ -1,7 +1,7 @@
 """What a change of the writer does to every graph that it is known to write, or to refuse.
 
     python runs/replay.py freeze [--root CHECKOUT] [--times] [--jobs N]
-    python runs/replay.py compare [--only GLOB] [--jobs N] [--json FILE]
+    python runs/replay.py compare [--only GLOB] [--jobs N] [--json FILE] [--kept FILE]
     python runs/replay.py accept NAME... [--jobs N]
 
 `runs/replay/` holds the graphs (graphs.jsonl.xz) and, for each, a line of record.jsonl: the digest
@@ -9,7 +9,8 @@ of its tile program, the estimated time on the 910B2 at its shapes, and whether 
 right; or the code with which it was refused. `compare` writes every program anew. One with the
 digest of the record is the same and costs nothing more; another one is timed and judged. It ends
 with 1 where something right is right no more, or where something takes more than 1.1 times as long
-and reasons.toml does not say why. `accept` (names, or patterns) makes what is now the record.
+and reasons.toml does not say why. What is not the same is said as it is found; with --kept, results
+lie in that file, and a second call of the same code goes on with what is missing. `accept` (names, or patterns) makes what is now the record.
 
 `freeze --root` captures the graphs that are not there yet, from a checkout of MultiKernelBench,
 examples/, and the modules of few_rows.py and short_rows.py. Then `freeze` makes the records that
@@ -24,6 +25,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -38,9 +41,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from replay_frozen import FOLDER, Case, read_cases, write_cases
 
+import npusmith
 from npusmith.errors import NpusmithError
 from npusmith.ir.text import show
 from npusmith.plan import Plan, write
@@ -307,15 +311,45 @@ def run(how: Callable[[Work], Record], works: Sequence[Work], jobs: int) -> Iter
 
 
 def compare(
-    cases: Mapping[str, Case], records: Mapping[str, Record], only: str = "*", jobs: int = 1
-) -> list[Change]:
-    """Every recorded case whose name fits `only`, before and now."""
-    works = [
-        (case, cases.get(case.check), records[name])
-        for name, case in cases.items()
-        if name in records and fnmatchcase(name, only)
-    ]
-    return [compared(records[item.case], item) for item in run(_whole, works, jobs)]
+    cases: Mapping[str, Case],
+    records: Mapping[str, Record],
+    only: str = "*",
+    jobs: int = 1,
+    kept: Path | None = None,
+) -> Iterator[Change]:
+    """Every recorded case whose name fits `only`, before and now; results in `kept` come first."""
+    wanted = [name for name in cases if name in records and fnmatchcase(name, only)]
+    known = {} if kept is None else _read_kept(kept)
+    yield from (compared(records[name], known[name]) for name in wanted if name in known)
+    left = [name for name in wanted if name not in known]
+    works = [(cases[name], cases.get(cases[name].check), records[name]) for name in left]
+    for found in run(_whole, works, jobs):
+        if kept is not None:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(f"{code_digest()} {found.model_dump_json()}\n")
+        yield compared(records[found.case], found)
+
+
+def _read_kept(file: Path) -> dict[str, Record]:
+    """Results of this very code, by case; a line that was cut off is none."""
+    found = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        code, _, text = line.partition(" ")
+        with contextlib.suppress(ValidationError):
+            if code == code_digest():
+                record = Record.model_validate_json(text)
+                found[record.case] = record
+    return found
+
+
+@functools.cache
+def code_digest() -> str:
+    """Of npusmith and these scripts."""
+    files = [*Path(npusmith.__file__).parent.rglob("*"), *Path(__file__).parent.glob("*.py")]
+    total = hashlib.sha256()
+    for file in sorted(item for item in files if item.is_file() and item.suffix != ".pyc"):
+        total.update(file.read_bytes())
+    return total.hexdigest()[:16]
 
 
 def measure(how: Callable[[Work], Record], works: Sequence[Work], jobs: int) -> None:
@@ -356,7 +390,11 @@ def freeze(options: Any) -> int:
 
 def check(options: Any) -> int:
     reasons = read_reasons()
-    changes = compare(read_cases(), read_records(), options.only, options.jobs)
+    changes = []
+    for change in compare(read_cases(), read_records(), options.only, options.jobs, options.kept):
+        changes.append(change)
+        if change.kind not in (Kind.SAME, Kind.AS_FAST):
+            print(f"{len(changes)}: {_row(change, is_bad(change, reasons))}", flush=True)
     for line in report(changes, reasons):
         print(line)
     if options.json is not None:
@@ -404,6 +442,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for item in (freezing, comparing):
         item.add_argument("--only", default="*", help="names of cases, with * and ?")
     comparing.add_argument("--json", type=Path)
+    comparing.add_argument("--kept", type=Path)
     command("accept", accept).add_argument("names", nargs="+")
     options = parser.parse_args(argv)
     return int(options.run(options))
