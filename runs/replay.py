@@ -10,7 +10,8 @@ right; or the code with which it was refused. `compare` writes every program ane
 digest of the record is the same and costs nothing more; another one is timed and judged. It ends
 with 1 where something right is right no more, or where something takes more than 1.1 times as long
 and reasons.toml does not say why. What is not the same is said as it is found; with --kept, results
-lie in that file, and a second call of the same code goes on with what is missing. `accept` (names, or patterns) makes what is now the record.
+lie in that file, and a second call of the same code goes on with what is missing. `accept` (names,
+or patterns) makes what is now the record.
 
 `freeze --root` captures the graphs that are not there yet, from a checkout of MultiKernelBench,
 examples/, and the modules of few_rows.py and short_rows.py. Then `freeze` makes the records that
