@@ -422,3 +422,23 @@ def test_an_output_that_is_an_input_has_a_kernel_where_others_are_alone() -> Non
     agrees(plan(model, R(3, 5), R(2, 2)), model, R(3, 5), R(2, 2))
     none = torch.empty(0, 9)
     agrees(plan(lambda a: a.sort(0)[0], none), lambda a: a.sort(0)[0], none)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda x: torch.softmax(x, -1).to(torch.float32),
+        lambda x: (x * x).float().sum(-1),
+        lambda x: (x.abs() * 1.1).flip(-1).float(),
+    ],
+)
+def test_what_a_model_converts_from_a_16_bit_type_was_rounded_to_it(
+    model: Any, dtype: torch.dtype
+) -> None:
+    agrees(plan(model, R(3, 77).to(dtype)), model, R(5, 131).to(dtype))
+
+
+def test_what_was_loaded_is_not_rounded_again() -> None:
+    made = plan(lambda x: x.float().sqrt(), torch.rand(3, 77).to(torch.bfloat16))
+    assert show(made.program).count("cast(") == 1

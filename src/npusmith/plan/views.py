@@ -21,7 +21,7 @@ from npusmith.plan.axes import (
     regroup,
     sizes,
 )
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Kind, Value
 from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
@@ -180,13 +180,26 @@ def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
         if x.dtype.is_float:
             return integers.whole(r.dag, x.value, dtype)
         return integers.converted(r.dag, x.value, dtype)
-    if dtype is DType.FLOAT32:
-        return r.floating(x)
     if dtype.is_float:
-        # float32 holds every value of both 16-bit types
-        wide = r.floating(x)
-        return r.dag.make("narrow", wide, dtype=dtype) if _asked(r, dtype) else wide
+        wide = r.floating(x)  # float32 holds every value of both 16-bit types
+        narrow = x.dtype if dtype is DType.FLOAT32 else dtype
+        return r.dag.make("narrow", wide, dtype=narrow) if _rounds(r, x, dtype) else wide
     return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
+
+
+def _rounds(r: Reader, x: Tensor, dtype: DType) -> bool:
+    """Whether digits are lost: to a 16-bit type, or from one, where they still are in the value."""
+    if dtype is not DType.FLOAT32:
+        return _asked(r, dtype)
+    narrow = x.dtype.is_float and x.dtype is not dtype
+    return narrow and bool(r.graph.eager) and _asked(r, dtype) and not _has_digits(x.value)
+
+
+def _has_digits(value: Value) -> bool:
+    """Whether a value has the digits of its 16-bit type alone: as it was loaded, or chosen."""
+    if value.op in ("abs", "neg", "max", "min", "select", "at"):
+        return all(_has_digits(arg) for arg in value.args if arg.kind is Kind.FLOAT)
+    return value.op in ("load", "const", "narrow")
 
 
 def _asked(r: Reader, dtype: DType) -> bool:
