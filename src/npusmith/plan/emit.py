@@ -36,7 +36,7 @@ def emit(w: Writer, path: Path, value: Value) -> None:
     """Compute `value`, whose arguments are at hand, in the last list of `path`."""
     rule = w.rules.get(value.op) or _RULES.get(value.op, _unary)
     with w.along(value):
-        rule(w, path, value)
+        w.apply(rule, path, value)
 
 
 def _target(w: Writer, path: Path, value: Value) -> str:

@@ -340,7 +340,7 @@ class Resolver:
             kept = tuple(self._kept("reduced", leaf) for leaf in row)
             for leaf, lane in zip(row, kept, strict=True):
                 self._bind(inner, leaf, Name(f"{LANE}{lane}"))
-            if kept not in w.padded and not even(w, kept):
+            if kept not in w.padded and not even(w, kept) and not w.interleaved:
                 w.padded.append(kept)
         lanes = [self.index(leaf, inner) for leaf in row]
         operand = self.value(under, inner)

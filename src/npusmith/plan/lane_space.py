@@ -67,7 +67,7 @@ Domain = tuple[int, ...]  # the axes of a tile that a value runs along, by their
 _SHORT = 256  # elements of a row of which any tile has room for a few
 _FEW = 64  # elements that need no tile
 SHORTEST = 256  # elements of the shortest tile
-_MOST_SHARE = 16  # of a tile
+MOST_SHARE = 16  # of a tile
 
 
 def elements_of(value: Value, elements: Sequence[Value]) -> list[Value]:
@@ -139,13 +139,18 @@ class Lanes(Writer):
     windows: dict[Value, Any] = field(default_factory=dict)  # their shapes (window_shapes.py)
     near: dict[object, set[int]] = field(default_factory=dict)  # places of reads that share one
     now: Domain = ()  # what is being computed runs along these
+    interleaved: bool = False  # the cut axis is innermost on chip (interleaved_tiles.py)
 
     # ---- axes of a tile
 
     @property
     def frame(self) -> Domain:
-        """All axes of the tile."""
-        return tuple(range(1 + len(self.tiling.inner)))
+        """All axes of the tile, in their order on chip."""
+        return self.ordered(range(1 + len(self.tiling.inner)))
+
+    def ordered(self, lanes: Iterable[int]) -> Domain:
+        """Axes in their order on chip."""
+        return tuple(sorted(lanes))
 
     @contextmanager
     def among(self, domain: Domain) -> Iterator[None]:
@@ -171,7 +176,7 @@ class Lanes(Writer):
     def domain(self, value: Value) -> Domain:
         """The axes of the tile that a value runs along."""
         if value not in self.domains:
-            self.domains[value] = tuple(sorted(self._domain(value)))
+            self.domains[value] = self.ordered(self._domain(value))
         return self.domains[value]
 
     def _domain(self, value: Value) -> set[int]:
@@ -299,10 +304,10 @@ class Lanes(Writer):
         if 0 not in self.now and held <= _SHORT:
             ratio *= 4  # a tile has several indices of the axis that is cut
         if self.tiling.cut.captured * held <= _FEW:
-            ratio = _MOST_SHARE
+            ratio = MOST_SHARE
         numbers = all(isinstance(self.size(lane), Const) for lane in inner)
         ratio = min(ratio, (SHORTEST if numbers else _SHORT * 4) // self.held_captured())
-        share = min(1 << max(ratio.bit_length() - 1, 0), _MOST_SHARE)
+        share = min(1 << max(ratio.bit_length() - 1, 0), MOST_SHARE)
         if share > 1:
             room, own = quotient(TILE, Const(share)), self.area(self.now)
             if 0 in self.now:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
@@ -59,9 +60,8 @@ from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
 from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
-from npusmith.plan.tile_folds import LONGEST, fold, longest
+from npusmith.plan.tile_folds import fold
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
-from npusmith.plan.tile_numbers import write_numbers
 from npusmith.plan.tile_windows import window
 from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed
 from npusmith.plan.value_reads import fetch, together
@@ -83,11 +83,11 @@ def write_lanes(
     ever = False
     sizes = WINDOWS if meaning.reader.windows else INNER
     for most in decisions.inners(sizes):
-        found = _with_shared_loops(meaning, chip, decisions, most)
+        found = _with_sharedloops_of(meaning, chip, decisions, most)
         w, targets, root, inside = found or _tiled(meaning, chip, decisions, most, False)
         ever = ever or inside
         try:
-            packed = _packed(w, root, targets, least=most if inside else 1)
+            packed = packed_of(w, root, targets, least=most if inside else 1)
         except PlanError as error:
             if error.code == "plan-schedule" or most == sizes[-1] or not inside:
                 raise
@@ -106,12 +106,13 @@ def write_lanes(
     return program, spec, (*w.space.notes, f"a tile is {packed.tile} elements at most")
 
 
+W = TypeVar("W", bound=Lanes)
 Tiled = tuple[Lanes, list[Target], Block, bool]  # whether there are axes inside the cut one
 
 
 def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, shared: bool) -> Tiled:
     """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
-    w, targets = _prepare(meaning, chip)
+    w, targets = prepare(meaning, chip, Lanes)
     w.most, w.decisions = most, decisions
     root = Block()
     alone = [
@@ -120,12 +121,12 @@ def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, shared
     ]  # fmt: skip
     inside = [
         _write_any(w, root, same, targets.index(same[0]))
-        for same in _loops(w, targets, shared, alone)
+        for same in loops_of(w, targets, shared, alone)
     ]
     return w, targets, root, any(inside)
 
 
-def _with_shared_loops(
+def _with_sharedloops_of(
     meaning: Meaning, chip: Chip, decisions: Decisions, most: int
 ) -> Tiled | None:
     """The same with one loop for outputs that read the same; None where tiles get too short."""
@@ -134,7 +135,7 @@ def _with_shared_loops(
         return None
     with contextlib.suppress(PlanError):
         w, targets, root, inside = _tiled(meaning, chip, decisions, most, True)
-        packed = _packed(w, root, targets, least=most if inside else 1)
+        packed = packed_of(w, root, targets, least=most if inside else 1)
         least = min(_own_tile(meaning, chip, most) // _SHORTER, INNER[0])
         if packed.tile >= least and _fits(w, packed):
             return w, targets, root, inside
@@ -144,7 +145,7 @@ def _with_shared_loops(
 def _own_tile(meaning: Meaning, chip: Chip, most: int) -> int:
     """Elements of a tile where every output has a loop of its own, whatever a schedule says."""
     w, targets, root, _ = _tiled(meaning, chip, Decisions(), most, False)
-    return _packed(w, root, targets).tile
+    return packed_of(w, root, targets).tile
 
 
 def _fits(w: Lanes, packed: Packed) -> bool:
@@ -153,7 +154,7 @@ def _fits(w: Lanes, packed: Packed) -> bool:
     return all(captured(w, test, packed.tile) for test in tests)
 
 
-def _loops(
+def loops_of(
     w: Lanes, targets: Sequence[Target], shared: bool, alone: Sequence[Target] = ()
 ) -> list[list[Target]]:
     """Outputs by the loop that makes them: those along the same axes that read the same tensors.
@@ -178,43 +179,7 @@ def _loops(
     return found
 
 
-def write_short(
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
-) -> tuple[Program, str] | None:
-    """The program for rows that are short, and the host variable that is 1 where they are.
-
-    Outputs that run along the same axes are made in one loop, where a tile has room for them all.
-    None where it has room for few rows. Raises PlanError for what it cannot hold.
-    """
-    together = None
-    if len(meaning.outputs) > 1:
-        with contextlib.suppress(PlanError):
-            together = _short(meaning, name, chip, taken, True)
-    return together or _short(meaning, name, chip, taken, False)
-
-
-def _short(
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str], together: bool
-) -> tuple[Program, str] | None:
-    w, targets = _prepare(meaning, chip)
-    long = longest([target.output.value for target in targets]) > INNER[0]
-    w.most, w.alone, w.sizes.taken = LONGEST if long else INNER[0], True, frozenset(taken)
-    root = Block()
-    fits = write_numbers(w, root, [target.output.value for target in targets])
-    for number, same in enumerate(_loops(w, targets, together)):
-        mark, row = f"_{number}", w.rows[targets.index(same[0])]
-        most = w.most // longest([target.output.value for target in same], row)
-        _write_tiles(w, root, same, row, cut(w, row, most), mark)
-        fits += [Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most)), *w.needs]
-    packed = _packed(w, root, targets, taken)
-    fit = Choice(_all(fits), ONE, ZERO)
-    if not captured(w, fit, packed.tile // _LEAST):
-        return None
-    w.sizes.define(FITS, fit)
-    return program_of(w, name, targets, packed, (FITS,)), FITS
-
-
-def _all(tests: Iterable[Expr]) -> Expr:
+def all_of(tests: Iterable[Expr]) -> Expr:
     result: Expr | None = None
     for test in dict.fromkeys(tests):
         result = test if result is None else Binary(BinOp.AND, result, test)
@@ -222,7 +187,7 @@ def _all(tests: Iterable[Expr]) -> Expr:
     return result
 
 
-def _packed(
+def packed_of(
     w: Lanes, root: Block, targets: Sequence[Target], taken: Collection[str] = (), least: int = 1
 ) -> Packed:
     own = {item.name for item in tensors_of(w, targets)} | set(w.sizes.defined) | set(w.names)
@@ -231,7 +196,8 @@ def _packed(
     return pack(body, w.temps, {*own, *taken}, w.chip, decisions=decisions, least=least)
 
 
-def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
+def prepare(meaning: Meaning, chip: Chip, writer: type[W]) -> tuple[W, list[Target]]:
+    """A writer for the outputs of a graph, and what they are called."""
     held = [element.value for element in meaning.reader.elements]
     values = dependencies([out.value for out in meaning.outputs], held)
     for value in values:
@@ -257,7 +223,7 @@ def _prepare(meaning: Meaning, chip: Chip) -> tuple[Lanes, list[Target]]:
     space = LaneSpace(groups, inputs, (), 0, Dag(), meaning.reader.graph)
     space.legal = tuple(legal_sizes(meaning, used, called, known))
     space.notes = ()
-    w = Lanes(space, Sizes(space), chip)
+    w = writer(space, Sizes(space), chip)
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
     w.known = {leaf: w.sizes.named(expr) for leaf, expr in known.items()}
     w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast, "taken": take, "fold": fold}
@@ -343,18 +309,18 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
     bursts = _rows_read(w, targets, row, tiling) if tiling.inner and rows is None else []
     w.apart = bool(bursts) and all(isinstance(item.cols, Const) for item in bursts)
     always = w.apart
-    _write_tiles(w, short, targets, row, tiling, mark)
+    write_tiles(w, short, targets, row, tiling, mark)
     w.room, w.apart = TILE, False
     if not tiling.inner and not w.needs:
         root.items += short.items
         return False
-    fits = _all([Binary(BinOp.LE, Name(f"inner{mark}"), Const(most)), *w.needs])
+    fits = all_of([Binary(BinOp.LE, Name(f"inner{mark}"), Const(most)), *w.needs])
     if bursts and not always:
         short = _with_bursts(w, targets, row, tiling, mark, short)
     short.items.insert(0, Note("rows inside of a tile are short"))
     long.items.append(Note("a tile is a part of one row"))
     w.part = True
-    _write_tiles(w, long, targets, row, cut(w, row, 0, apart), f"{mark}x")
+    write_tiles(w, long, targets, row, cut(w, row, 0, apart), f"{mark}x")
     w.part = False
     root.items.append(choice(fits, short, long))
     w.fits.append(fits)
@@ -385,10 +351,10 @@ def _with_bursts(
     """The same tiles with rows copied by themselves, where sizes allow that; others as they are."""
     short, both = Block(), Block()
     w.apart = True
-    _write_tiles(w, short, targets, row, tiling, f"{mark}r")
+    write_tiles(w, short, targets, row, tiling, f"{mark}r")
     w.apart = False
     short.items.insert(0, Note("rows are whole blocks"))
-    both.items.append(choice(_all(w.needs), short, other))
+    both.items.append(choice(all_of(w.needs), short, other))
     return both
 
 
@@ -401,9 +367,9 @@ def _write_blocks(
         root.items += short.items
         return
     w.part = True
-    _write_tiles(w, long, [target], row, cut(w, row, 0), f"{mark}x")
+    write_tiles(w, long, [target], row, cut(w, row, 0), f"{mark}x")
     w.part = False
-    root.items.append(choice(_all(needs), short, long))
+    root.items.append(choice(all_of(needs), short, long))
 
 
 def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> bool:
@@ -414,7 +380,7 @@ def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> b
     return value.dtype is target.output.dtype and row_of(w, value) is not None
 
 
-def _write_tiles(
+def write_tiles(
     w: Lanes, root: Block, targets: Sequence[Target], row: Sequence[Atom], tiling: Tiling, mark: str
 ) -> None:
     """Outputs along the same axes, tile by tile."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Assign, For, Load, Program, Store
-from npusmith.ir.walk import statements
+from npusmith.ir.nodes import Assign, Binary, BinOp, Choice, Expr, For, Load, Program, Store
+from npusmith.ir.walk import names, statements
 from npusmith.plan.either import either, length
-from npusmith.plan.lanes import write_short
-from npusmith.plan.matrices import write_matrices
 from npusmith.plan.mixes import find_mix
 from npusmith.plan.mixing import write_mix
 from npusmith.plan.read import Meaning
+from npusmith.plan.short_axes import write_interleaved, write_short
 from npusmith.plan.space import Space
 from npusmith.target.chips import Chip
 
@@ -25,6 +24,16 @@ _SMALL = (8 * 1024, 12 * 1024, 16 * 1024, 24 * 1024, 32 * 1024)
 # The program in so many bytes of UB, without names that are taken, and the host variable that is 1
 # where it is right, or "" where it always is.
 Quick = Callable[[int, Collection[str]], tuple[Program, str] | None]
+_SHORT = "short axes of the captured sizes stay on chip"
+
+
+@dataclass(frozen=True, slots=True)
+class Quicker:
+    """A program, what it is, and which sizes alone it serves."""
+
+    program: Program
+    note: str
+    legal: tuple[Expr, ...] = ()
 
 
 def with_quicker(
@@ -33,41 +42,67 @@ def with_quicker(
     name: str,
     chip: Chip,
     general: Callable[[Chip], Program],
-    meaning: Meaning | None,
-) -> tuple[Program, str] | None:
+    meaning: Meaning,
+    many_rows: bool,
+) -> Quicker | None:
     """The quicker program, or both in one, and a note; None where the graph has no known form.
 
-    `general` writes the general program for a chip; it may raise PlanError. `meaning`: of the
-    graph, where rows are short and many.
+    `general` writes the general program for a chip; it may raise PlanError. `many_rows`: reductions
+    go along few elements of many.
     """
     mix = find_mix(space, outputs)
-    small = "short axes of the captured sizes stay on chip"
     if mix is not None:
         found = _joined(partial(write_mix, space, mix, name), chip, general)
-        return None if found is None else (found, small)
-    alone = write_matrices(space, outputs, name, chip.ub_bytes, (), True)
+        return None if found is None else Quicker(found, _SHORT)
+    quick = partial(_refused, write_interleaved, meaning, name, chip)
+    alone = quick(chip.ub_bytes, ())
     if alone is not None:
-        quick = partial(_matrices, space, outputs, name)
-        return _joined(quick, chip, general) or alone[0], small
-    if meaning is None:
+        found = _joined(quick, chip, general, twice=True)
+        return _alone(*alone) if found is None else Quicker(found, _SHORT)
+    if not many_rows:
         return None
-    found = _joined(partial(_short, meaning, name, chip), chip, general, twice=True)
-    return None if found is None else (found, "rows are short as captured: many in a tile")
+    found = _joined(partial(_refused, write_short, meaning, name, chip), chip, general, twice=True)
+    return None if found is None else Quicker(found, "rows are short as captured: many in a tile")
 
 
-def _matrices(
-    space: Space, outputs: Sequence[str], name: str, room: int, taken: Collection[str]
-) -> tuple[Program, str] | None:
-    return write_matrices(space, outputs, name, room, taken, False)
-
-
-def _short(
-    meaning: Meaning, name: str, chip: Chip, room: int, taken: Collection[str]
-) -> tuple[Program, str] | None:
+def _refused(
+    write: Callable[[Meaning, str, Chip, Collection[str]], tuple[Program, str] | None],
+    meaning: Meaning, name: str, chip: Chip, room: int, taken: Collection[str],
+) -> tuple[Program, str] | None:  # fmt: skip
     try:
-        return write_short(meaning, name, _sized(chip, room), taken)
+        return write(meaning, name, _sized(chip, room), taken)
     except PlanError:
         return None  # the general program serves it
+
+
+def _alone(program: Program, test: str) -> Quicker | None:
+    """A program without the general one: the operator refuses sizes that it does not serve."""
+    host, kernel, launch = program.host, program.kernel, program.host.launch
+    made = {stmt.target: stmt.value for stmt in host.body if isinstance(stmt, Assign)}
+    fits = made.pop(test, None)
+    if not isinstance(fits, Choice):
+        return Quicker(program, _SHORT)
+    if any(True for _ in names(fits.cond)):
+        return None  # more than sizes of inputs
+    args = tuple(pair for pair in launch.args if pair[0] != test)
+    scalars = tuple(scalar for scalar in kernel.scalars if scalar.name != test)
+    body = tuple(stmt for stmt in host.body if not isinstance(stmt, Assign) or stmt.target in made)
+    rest = replace(
+        program,
+        host=replace(host, body=body, launches=(replace(launch, args=args),)),
+        kernels=(replace(kernel, scalars=scalars),),
+    )
+    return Quicker(rest, _SHORT, tuple(_parts(fits.cond)))
+
+
+def _parts(test: Expr) -> Iterator[Expr]:
+    """The tests that have to hold together."""
+    match test:
+        case Binary(BinOp.AND, left, right):
+            yield from _parts(left)
+            yield from _parts(right)
+        case _:
+            yield test
 
 
 def _joined(

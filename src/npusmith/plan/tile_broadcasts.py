@@ -52,7 +52,8 @@ class Broadcaster:
             case "fold":
                 operand = self.value(value.args[0])
                 operand = self.along(operand, self._joined([operand], value.parts))
-                reserve(self.w, self.w.domain(operand), value.parts)
+                if not self.w.interleaved:
+                    reserve(self.w, self.w.domain(operand), value.parts)
                 return dag.make(
                     "fold", operand, text=value.text, parts=value.parts, axes=value.axes
                 )
@@ -65,7 +66,8 @@ class Broadcaster:
                 operand = self.along(self.value(value.args[0]), self.w.frame)
                 return dag.reduce(value.text, operand, value.axes)
         args = [self.value(arg) for arg in value.args]
-        args = [self.along(arg, self._joined(args)) for arg in args]
+        if not self.w.interleaved or any(arg.kind is Kind.MASK for arg in (value, *args)):
+            args = [self.along(arg, self._joined(args)) for arg in args]
         return dag.make(
             value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
             kind=value.kind, mode=value.mode,
@@ -73,7 +75,7 @@ class Broadcaster:
 
     def _joined(self, args: Sequence[Value], lanes: Domain = ()) -> Domain:
         """Along what these run together."""
-        return tuple(sorted({*lanes, *(lane for arg in args for lane in self.w.domain(arg))}))
+        return self.w.ordered({*lanes, *(lane for arg in args for lane in self.w.domain(arg))})
 
     def _index(self, expr: Expr) -> Expr:
         """The same, its elements of index tensors rewritten."""
@@ -100,7 +102,9 @@ class Broadcaster:
             return dag.compare("gt", truth, dag.const(0.5))
         if not own:
             return value
-        if value.kind is Kind.FLOAT and spreads(w, own, domain):
+        if w.interleaved:
+            pass
+        elif value.kind is Kind.FLOAT and spreads(w, own, domain):
             reserve(w, domain, domain[len(own) :])
         elif value.kind is not Kind.LONG and repeats(w, own, domain):
             reserve(w, domain, own)

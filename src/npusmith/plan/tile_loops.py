@@ -10,6 +10,7 @@ from npusmith.ir.nodes import (
     Assign,
     Binary,
     BinOp,
+    Call,
     ChipFact,
     Choice,
     Const,
@@ -17,11 +18,12 @@ from npusmith.ir.nodes import (
     Expr,
     For,
     Name,
+    ScalarFn,
 )
 from npusmith.plan.axes import Atom
 from npusmith.plan.block import Block, Path, staged
 from npusmith.plan.dag import Value
-from npusmith.plan.host import TILE, Deal
+from npusmith.plan.host import STEP, TILE, Deal
 from npusmith.plan.index_maps import Resolver
 from npusmith.plan.lane_space import (
     BLOCK,
@@ -110,7 +112,7 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
     w.tiling, w.done, w.domains, w.kept, w.together, w.near = tiling, {}, {}, {}, {}, {}
     w.parts = {}
     inside = row[len(row) - len(tiling.inner) :]
-    rows = () if w.part else padded(w, roots, inside)
+    rows = () if w.part or w.interleaved else padded(w, roots, inside)
     if tiling.indices:
         rows = (1,)
     w.padded = [rows] if rows and not even(w, rows) else []
@@ -222,7 +224,11 @@ def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
     most: Expr = quotient(w.room, largest(held, ONE))
     for limit in dict.fromkeys(w.limits):
         most = least(most, limit)
+    if w.interleaved:
+        most = times(quotient(most, STEP), STEP)
     height = largest(least(least(most, fair), size), ONE)
+    if w.interleaved:
+        sizes.define(f"pitch{mark}", Call(ScalarFn.ALIGN_UP, (Name(f"height{mark}"), STEP)))
     if tiling.unit > 1:
         some, unit = sizes.define(f"room{mark}", height), Const(tiling.unit)
         even = times(quotient(some, unit), unit)

@@ -240,9 +240,13 @@ def _short_axes(meaning: Meaning, space: Space, name: str, chip: Chip) -> Plan |
     def general(chip: Chip) -> Program:
         return _loops(space, name, chip, Decisions()).program
 
-    few = meaning if _folds_short_rows(w) else None
-    quick = with_quicker(space, outputs, name, chip, general, few)
-    return quick and Plan(quick[0], _spec(space, targets, name), (*space.notes, quick[1]))
+    quick = with_quicker(space, outputs, name, chip, general, meaning, _folds_short_rows(w))
+    if quick is None:
+        return None
+    spec = _spec(space, targets, name)
+    if quick.legal:
+        spec = replace(spec, legal=(*(spec.legal or ()), *quick.legal))
+    return Plan(quick.program, spec, (*space.notes, quick.note))
 
 
 def _loops(space: Space, name: str, chip: Chip, decisions: Decisions) -> Plan:

@@ -26,6 +26,9 @@ _INF = Const(math.inf)
 _SINGULAR = {"rows": "row", "cols": "col", "size": "i", "batch": "b"}
 
 
+Rule = Callable[[Any, Path, Value], None]
+
+
 @dataclass(slots=True)
 class Writer:
     """The kernel under construction."""
@@ -37,7 +40,7 @@ class Writer:
     stored: dict[Value, str] = field(default_factory=dict)  # buffers that a value goes straight to
     tensors: dict[str, str] = field(default_factory=dict)  # graph names -> kernel names
     names: list[str] = field(default_factory=list)  # scalars read from buffers
-    rules: dict[str, Callable[[Any, Path, Value], None]] = field(default_factory=dict)  # of its own
+    rules: dict[str, Rule] = field(default_factory=dict)  # of its own
     decisions: Decisions = field(default_factory=Decisions)
 
     def extent(self, groups: frozenset[int]) -> int:
@@ -53,6 +56,10 @@ class Writer:
     def along(self, value: Value) -> AbstractContextManager[None]:
         """Where `value` is computed: what `count` and new buffers are for until it ends."""
         return nullcontext()
+
+    def apply(self, rule: Rule, path: Path, value: Value) -> None:
+        """Write what a rule makes of a value."""
+        rule(self, path, value)
 
     # --------------------------------------------------------------------------------- new things
 

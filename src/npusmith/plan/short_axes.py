@@ -1,0 +1,164 @@
+"""Programs for axes that are short as captured, and the host's test that they are.
+
+Two forms: many rows in a tile, and tiles of many small matrices (interleaved_tiles.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from npusmith.errors import PlanError
+from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr, Name, Program
+from npusmith.ir.walk import names, subexpressions
+from npusmith.plan.axes import Atom, leaves
+from npusmith.plan.block import Block, Path
+from npusmith.plan.dag import Value
+from npusmith.plan.host import TILE
+from npusmith.plan.interleaved_tiles import Interleaved, begin, broadcast, fetch, fold, store
+from npusmith.plan.lane_program import program_of
+from npusmith.plan.lane_reads import captured
+from npusmith.plan.lane_space import LANE, OUTSIDE, Axis, Lanes, Tiling
+from npusmith.plan.lanes import FITS, INNER, all_of, loops_of, packed_of, prepare, write_tiles
+from npusmith.plan.products import SHORT
+from npusmith.plan.read import Meaning
+from npusmith.plan.repeats import rolled
+from npusmith.plan.scalars import ONE, ZERO
+from npusmith.plan.scalars import same as equal
+from npusmith.plan.space import reachable
+from npusmith.plan.stores import Target
+from npusmith.plan.tile_folds import LONGEST, longest
+from npusmith.plan.tile_loops import cut, offset_of, over_tiles
+from npusmith.plan.tile_numbers import write_numbers
+from npusmith.target.chips import Chip
+
+_LEAST = 2  # rows that a tile has room for
+_LANES = 64  # ... and matrices
+_AREA = 256  # elements of a matrix
+
+
+def write_short(
+    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
+) -> tuple[Program, str] | None:
+    """The program for rows that are short, and the host variable that is 1 where they are.
+
+    Outputs that run along the same axes are made in one loop, where a tile has room for them all.
+    None where it has room for few rows. Raises PlanError for what it cannot hold.
+    """
+    together = None
+    if len(meaning.outputs) > 1:
+        with contextlib.suppress(PlanError):
+            together = _short(meaning, name, chip, taken, True)
+    return together or _short(meaning, name, chip, taken, False)
+
+
+def _short(
+    meaning: Meaning, name: str, chip: Chip, taken: Collection[str], together: bool
+) -> tuple[Program, str] | None:
+    w, targets = prepare(meaning, chip, Lanes)
+    long = longest([target.output.value for target in targets]) > INNER[0]
+    w.most, w.alone, w.sizes.taken = LONGEST if long else INNER[0], True, frozenset(taken)
+    root = Block()
+    fits = write_numbers(w, root, [target.output.value for target in targets])
+    for number, same in enumerate(loops_of(w, targets, together)):
+        mark, row = f"_{number}", w.rows[targets.index(same[0])]
+        most = w.most // longest([target.output.value for target in same], row)
+        write_tiles(w, root, same, row, cut(w, row, most), mark)
+        fits += [Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most)), *w.needs]
+    packed = packed_of(w, root, targets, taken)
+    fit = Choice(all_of(fits), ONE, ZERO)
+    if not captured(w, fit, packed.tile // _LEAST):
+        return None
+    w.sizes.define(FITS, fit)
+    return program_of(w, name, targets, packed, (FITS,)), FITS
+
+
+# --------------------------------------------------------------------------------- small matrices
+
+
+def write_interleaved(
+    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
+) -> tuple[Program, str] | None:
+    """The program for small matrices, and the host variable that is 1 where they are as captured.
+
+    "" where that follows from the model. None for graphs of another kind. Raises PlanError for
+    what such tiles cannot hold.
+    """
+    reader, roots = meaning.reader, [out.value for out in meaning.outputs]
+    values = reachable(roots)
+    reduced = {leaf for item in values if item.op == "reduce" for leaf in leaves(item.axes)}
+    if not reduced or reader.elements or reader.windows or reader.combined:
+        return None
+    if any(leaf.size > SHORT for leaf in reduced):
+        return None
+    w, targets = prepare(meaning, chip, Interleaved)
+    w.rules = {"fetch": fetch, "fold": fold, "broadcast": broadcast}
+    w.alone, w.sizes.taken = True, frozenset(taken)
+    found = [_inner(row, reduced) for row in w.rows]
+    short = {leaf for inner in found for leaf in inner} | reduced
+    if not any(leaf.model for leaf in short):
+        return None
+    tests: list[Expr] = []
+    for leaf in sorted(short, key=lambda leaf: str(w.known[leaf])):
+        if not isinstance(w.shapes[leaf], Const):
+            tests.append(equal(w.shapes[leaf], Const(leaf.size)))
+        w.known[leaf] = Const(leaf.size)
+    root = Block()
+    for number, target in enumerate(targets):
+        row = w.rows[number]
+        _write_matrices(w, root, target, row, len(found[number]), f"_{number}")
+        tests += w.needs
+        tests += [Binary(BinOp.GE, limit, Const(_LANES)) for limit in dict.fromkeys(w.limits)]
+    packed = packed_of(w, root, targets, taken)
+    packed = replace(packed, body=rolled(packed.body))
+    certain = [test for test in tests if not set(names(test)) - {TILE.id} and not _dims(test)]
+    if not all(captured(w, Choice(test, ONE, ZERO), packed.tile) for test in certain):
+        return None
+    tests = [test for test in tests if test not in certain]
+    if not tests:
+        return program_of(w, name, targets, packed), ""
+    fit = Choice(all_of(tests), ONE, ZERO)
+    if not captured(w, fit, packed.tile):
+        return None
+    w.sizes.define(FITS, fit)
+    return program_of(w, name, targets, packed, (FITS,)), FITS
+
+
+def _dims(test: Expr) -> bool:
+    return any(isinstance(item, Dim) for item in subexpressions(test))
+
+
+def _inner(row: Sequence[Atom], reduced: Collection[Atom]) -> Sequence[Atom]:
+    """The axes of a small matrix among those of an output: the longest axis before them is cut."""
+    best = len(row)
+    for at in range(len(row) - 1, -1, -1):
+        inner = row[at + 1 :]
+        if any(leaf.size > SHORT for leaf in inner) or math.prod(i.size for i in inner) > _AREA:
+            break
+        if any(leaf in reduced for leaf in row[: at + 1]):
+            continue
+        if best == len(row) or row[at].size > row[best].size:
+            best = at
+    return row[best + 1 :]
+
+
+def _write_matrices(
+    w: Interleaved, root: Block, target: Target, row: Sequence[Atom], inner: int, mark: str
+) -> None:
+    axes = [Axis(w.known[leaf], leaf.size, "") for leaf in row] or [Axis(ONE, 1, "")]
+    at = len(axes) - 1 - inner
+    named = [
+        replace(axis, name=f"{OUTSIDE}{i}" if i < at else f"{LANE}{i - at}")
+        for i, axis in enumerate(axes)
+    ]
+    tiling = Tiling(tuple(named[:at]), named[at], tuple(named[at + 1 :]))
+
+    def body(path: Path, values: Sequence[Value]) -> None:
+        begin(w, values)
+        (value,) = values
+        done = replace(target, output=replace(target.output, value=value, groups=(0,)))
+        store(w, path, done, offset_of(tiling))
+
+    over_tiles(w, root, [target.output.value], row, tiling, mark, body)
