@@ -350,6 +350,8 @@ class Core:
         """The source from its first element on, and the offsets, all of which are in order."""
         (_, buffer, start), (_, offsets, at) = places[1:]
         index = self._defined(offsets, self._slot(offsets), at, count)
+        if index.min() < 0:  # the chip takes them for unsigned numbers, and adds without wrapping
+            raise self.fail("lang-range", f"an offset of {int(index.min())} bytes")
         where = index.astype(np.int64) + base
         slot, size = self._slot(buffer), buffer.dtype.bytes
         low, high = int(where.min()), int(where.max())

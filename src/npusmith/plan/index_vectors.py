@@ -151,6 +151,13 @@ def offsets(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
     return w.tables[key]
 
 
+def raised(w: Lanes, path: Path, table: str, by: Expr) -> str:
+    """Offsets so many elements further on: the chip has none below 0, whatever is added to them."""
+    result = int_buffer(w)
+    path[-1].items.append(op("adds", (result, table), (times(by, Const(4)),), w.count(path, True)))
+    return result
+
+
 def _made(w: Lanes, path: Path, steps: list[tuple[int, Expr]]) -> str:
     root = path[0]
     digits = [digit(w, path, lane) for lane, _ in steps]

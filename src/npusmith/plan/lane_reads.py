@@ -48,6 +48,7 @@ from npusmith.plan.index_vectors import (
     int_buffer,
     offsets,
     pick,
+    raised,
     tile_buffer,
     varies,
     vector,
@@ -240,6 +241,7 @@ def _by_table(
     if any(negative):  # where lane 0 stands on chip
         for size, extent, below in zip(sizes, extents, negative, strict=True):
             shift = plus(shift, times(minus(extent, ONE), size)) if below else shift
+        table, shift = raised(w, path, table, shift), ZERO
     if near and not far:
         held = _held_near(w, path[:-1], value, near, minus(low, Const(near.at)), row)
         pick(w, path, value.kind, (result, held, table), simple(plus(shift, Const(near.at))))

@@ -156,7 +156,7 @@ class _Early:
             return
         if self.seen is None:
             self.tell(manifest.graph)
-        elif self.seen != manifest.graph:
+        elif self.seen.model_dump_json() != manifest.graph.model_dump_json():  # NaN is in it, too
             raise _broken(self.task, "the graph at the end is not the one before")
 
 
