@@ -218,8 +218,9 @@ class Buffer:
 
     `length` uses literals and module-level constants only, so that UB is known before any run.
     `copies`: of a loaded or stored buffer, how many there are, so that copies overlap with
-    computing; 0 leaves it to the lowering, which sets `depth`. `named`: the length as the program
-    has it, `2 * TILE`, where the lowering has put a number in its place.
+    computing; 0 leaves it to the lowering, which sets `depth`. `gap`: bytes that it
+    leaves free in front of the buffer. `named`: the length as the program has it, `2 * TILE`, where
+    the lowering has put a number in its place.
     """
 
     name: str
@@ -228,6 +229,7 @@ class Buffer:
     role: Role | None = None
     depth: int = 1
     copies: int = 0
+    gap: int = 0
     line: int = field(default=0, compare=False)
     named: Expr | None = field(default=None, compare=False)
 

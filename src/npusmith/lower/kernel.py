@@ -194,8 +194,10 @@ def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> lis
         cast = f"(__gm__ {tensor.dtype.cpp} *){pointer}"
         lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, tiling.{size});", 2)
     lines = marked(lines, program.kernel.line) if marks else lines
-    for buffer in program.kernel.buffers:
+    for at, buffer in enumerate(program.kernel.buffers):
         made = code(_init_buffer(buffer, spell), 2)
+        if buffer.gap:
+            made = [*_init_gap(f"bankGap{at}", buffer.gap), *made]
         lines += marked(made, buffer.line) if marks else made
     return lines
 
@@ -205,6 +207,12 @@ def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
     size = f"{spell.factor(buffer.named or buffer.length)} * sizeof({buffer.dtype.cpp})"
     count = "" if buffer.role is Role.VECCALC else f"{buffer.depth}, "
     return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
+
+
+def _init_gap(name: str, size: int) -> list[str]:
+    """What nobody uses: it moves the buffers behind it into other bank groups."""
+    lines = (f"{_POSITION[Role.VECCALC]} {name};", f"pipe->InitBuffer({name}, {size});")
+    return [line for text in lines for line in code(text, 2)]
 
 
 def _members(program: Program, spell: Spelling, body: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Buffer, Const, For, Op, Program, Role, View
+from npusmith.ir.nodes import Buffer, For, Op, Program, View
 from npusmith.ir.walk import Block, bodies
 from npusmith.lower.double_buffer import MOST_BUFFERS, buffer_bytes, room_for_buffers
 from npusmith.lower.usage import read
@@ -20,7 +20,6 @@ from npusmith.target.chips import Chip
 from npusmith.target.costs import values
 from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
-GAP = "bank_gap"  # the name of what only moves the buffers behind it
 _ALL_GROUPS = 512  # doc: avoid bank conflicts (dav-2201): 16 groups with rows of 32 B
 _BANK = 64 * 1024  # bytes
 _TURNS = 8  # guess: how often a loop runs
@@ -57,8 +56,11 @@ def spread_banks(program: Program, chip: Chip) -> Program:
         before = least
         for tried in (sides, *(sides | {name: 1 - side} for name, side in sides.items())):
             buffers = _ordered(kernel.buffers, tried, chip)
-            fits = sum(buffer_bytes(item, chip) * item.depth for item in buffers) <= room
-            if fits and len(buffers) <= MOST_BUFFERS:
+            size = sum(item.gap + buffer_bytes(item, chip) * item.depth for item in buffers)
+            if (
+                size <= room
+                and sum(item.depth + (item.gap > 0) for item in buffers) <= MOST_BUFFERS
+            ):
                 cost = _cost(buffers, meetings, chip)
                 if cost < least:
                     best, least, sides = buffers, cost, dict(tried)
@@ -136,17 +138,14 @@ def _first_sides(meetings: Mapping[Meeting, float]) -> dict[str, int]:
 
 
 def _ordered(buffers: Sequence[Buffer], sides: Sides, chip: Chip) -> tuple[Buffer, ...]:
-    """One side after the other; buffers that meet nothing are last."""
-    order = sorted(buffers, key=lambda item: sides.get(item.name, 2))
+    """Both sides, and between them, for they should be far apart, what meets nothing."""
+    order = sorted(buffers, key=lambda item: 2 * sides.get(item.name, 0.5))
     found: list[Buffer] = []
     at = 0
     for item in order:
         side = sides.get(item.name)
         gap = 0 if side is None else (side * _ALL_GROUPS // 2 - at) % _ALL_GROUPS
-        if gap:
-            name = f"{GAP}{sum(other.name.startswith(GAP) for other in found) or ''}"
-            found.append(Buffer(name, DType.UINT8, Const(gap), Role.VECCALC))
-        found.append(item)
+        found.append(replace(item, gap=gap))
         at += gap + buffer_bytes(item, chip) * item.depth
     return tuple(found)
 
@@ -157,6 +156,7 @@ def _cost(buffers: Sequence[Buffer], meetings: Mapping[Meeting, float], chip: Ch
     at = 0
     for item in buffers:
         size = buffer_bytes(item, chip)
+        at += item.gap
         starts[item.name] = (at, at + size * (item.depth - 1))
         at += size * item.depth
     return sum(
