@@ -77,6 +77,9 @@ ATTEMPTS: dict[str, tuple[str, str, str]] = {
         "volatile float *p = heap; for (int i = 0; i < 100; ++i) p[i] = i;",
         "device-cpp",
     ),
+    "a table in global memory that nobody passed": (
+        "static volatile __gm__ float table[4096];", "table[length & 3] = 2;", "device-cpp",
+    ),
     "a counter that cores share": ("static int seen;", "((volatile int &)seen)++;", "device-cpp"),
     "constants that are written": (
         "static const float table[4] = {1, 2, 3, 4};",
@@ -257,6 +260,11 @@ def test_a_kernel_does_not_get_around_the_chip(edited: Edit, chip: Chip, name: s
 
 # near twins of attempts: what stands at the top, and at the start of Process()
 FAIR: dict[str, tuple[str, str]] = {
+    "counters in global memory": (
+        "static volatile __gm__ unsigned turns[16] = {0};",
+        "turns[0] = turns[0] + 1;",
+    ),
+    "a header with an object of its own": ("#include <iostream>", ""),
     "a few scalars of global memory by pointer": (
         "",
         "auto from = (const volatile float *)xGm.GetPhyAddr(); length += from[3] > 1e30f;",

@@ -180,7 +180,7 @@ class Called(Preparation):
     def _further(self, own: _Own, inputs: Inputs, seed: int) -> None:
         """The first inputs with values that kernels get wrong, then with drawn parameters."""
         groups = any(item.kind == "group" for item in self.trials)
-        small = sum(item.nbytes for item in inputs.tensors) <= _SMALL_BYTES
+        small = sum(item.numel() * item.itemsize for item in inputs.tensors) <= _SMALL_BYTES
         for name, edge in edges.MORE if (small or self.calling.more) and not groups else ():
             self._try(own, name, "more", seed, edges.change(inputs, edge, seed, numbers=False))
         self._drawn(own, inputs, seed)
@@ -240,7 +240,7 @@ class Called(Preparation):
     def _write(
         self, name: str, kind: Kind, seed: int, inputs: Inputs, more: dict[str, Any]
     ) -> None:
-        size = sum(tensor.nbytes for tensor in inputs.tensors)
+        size = sum(tensor.numel() * tensor.itemsize for tensor in inputs.tensors)
         golden = Golden(self.model, self.path) if size <= _GOLDEN_BYTES else None
         before = copy.deepcopy(self.model) if size <= _SMALL_BYTES else None
         if before is not None and not self._is_light(before, inputs):

@@ -31,7 +31,8 @@ class Tried:
 
     @property
     def bytes(self) -> int:
-        return sum(tensor.nbytes for tensor in (*self.inputs.tensors, *self.outputs))
+        tensors = (*self.inputs.tensors, *self.outputs)
+        return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
 
 
 def keep(tried: list[Tried], one: Tried) -> None:

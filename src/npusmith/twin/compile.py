@@ -14,7 +14,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,8 +131,10 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
         dialect.check_preprocessed(folder / f"{unit.name}.i", project.root, (str(chain.folder),))
     if not known:
         _keep_host(project, hosts, folder)
-    wrong = [name for unit in ("kernel", "cube") for name in _refused(folder / f"{unit}.so")]
     entries, texts = [wrapper.ENTRY], project.kernel_texts
+    shared = forbid.global_variables(texts)
+    units_ = (folder / f"{unit}.so" for unit in ("kernel", "cube"))
+    wrong = [name for library in units_ for name in _refused(library, shared)]
     _check_device(chain, kinds, texts, entries, folder, project.kernel, read, wrong)
     _note_extras(project, folder)
 
@@ -188,6 +190,8 @@ def _kernel_units(
     source.write_text(text)
     wanted = [("kernel", chain.kernel_command())] if kinds.vector else []
     wanted += [("cube", chain.cube_command())] if kinds.cube else []
+    if not host:  # <iostream> has an object that is constructed when the library is loaded
+        wanted = [(name, [*command, "-D_GLIBCXX_IOSTREAM"]) for name, command in wanted]
     if host and kinds.cube:
         wanted = [(name, _visible(name, command, folder)) for name, command in wanted]
     link = chain.kernel_link_flags(sealed=not host)
@@ -261,8 +265,8 @@ def _check_calls(
     forbid.check_graph(folder / "graph.ci", entries)
 
 
-def _refused(library: Path) -> tuple[str, ...]:
-    return imports.refused(library) if library.exists() else ()
+def _refused(library: Path, shared: Collection[str]) -> tuple[str, ...]:
+    return imports.refused(library, shared) if library.exists() else ()
 
 
 def _unit(

@@ -31,6 +31,11 @@ _OPENING = re.compile(r"\s*(?:const|noexcept|override|final|\s){0,4}(?::[^{};]{0
 _CALLED = re.compile(r"(?<![\w.:>])(\w+)\s*(?:<[^;(){}]{0,200}>)?\s*\(")
 _THIS = re.compile(r"\bthis\s*->\s*")
 _VIRTUAL = re.compile(r"[^;{}\n]{0,200}\bvirtual\b[^;{}]{0,400}")
+_GLOBAL = re.compile(
+    r"^[ \t]*static\s+(?:volatile\s+)?__gm__\s+[\w:]+\s+(\w+)\s*"
+    r"(?:\[[^;=\]]{0,60}\]\s*)?(?:=|;|\{)",
+    re.M,
+)
 _KEYWORDS = ("if", "for", "while", "switch", "return", "catch", "sizeof", "decltype", "alignas")
 _MOST_FUNCTIONS = 20000  # looked at in one file
 _MOST_PARAMETERS = 1 << 14  # characters
@@ -60,6 +65,11 @@ def check_text(texts: Mapping[Path, str]) -> None:
     for file, text in texts.items():
         if "virtual" in text:
             _check_virtual(file, text)
+
+
+def global_variables(texts: Mapping[Path, str]) -> frozenset[str]:
+    """Names of variables that are declared to lie in global memory, as counters of cores do."""
+    return frozenset(name for text in texts.values() for name in _GLOBAL.findall(scan.blank(text)))
 
 
 def suspicious(texts: Mapping[Path, str]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ _IRELATIVE = {62: 37, 183: 1032}  # relocations that call a function, by machine
 _OBJECT, _TLS, _IFUNC = 1, 6, 10  # kinds of symbols
 _WRITABLE = (".data", ".bss", ".tdata", ".tbss", ".ldata", ".lbss")
 _START = ("__dso_handle", "__TMC_END__", "completed.", "DW.ref.")  # the compiler's own
+_COUNTERS = 256  # bytes of a variable in global memory by which cores wait for each other
 _ONE = 8  # bytes: the entry of the compiler's own start code
 
 
@@ -67,15 +68,22 @@ class _Section:
     name: str
 
 
-def refused(library: Path) -> tuple[str, ...]:
-    """The names that a kernel may not use, sorted; what runs by itself is named in brackets."""
+def refused(library: Path, shared: Collection[str] = ()) -> tuple[str, ...]:
+    """The names that a kernel may not use, sorted; what runs by itself is named in brackets.
+
+    `shared`: names of variables in global memory, which a kernel may have: counters, and no more.
+    """
     data = library.read_bytes()
     machine, sections = _sections(data)
     asked = {name for name, defined in _symbols(data, sections, _DYNSYM) if not defined}
     given = {name for name, defined in _symbols(data, sections, _SYMTAB) if defined}
     wrong = {name for name in asked if not _allowed(name)}
     wrong |= {name for name in given if _FENCES.fullmatch(name)}  # answers to its own checks
-    held = {f"(a variable, {name})" for name in _variables(data, sections)}
+    held = {
+        f"(a variable, {name})"
+        for name, size in _variables(data, sections)
+        if size > _COUNTERS or not any(_is_called(name, item) for item in shared)
+    }
     return tuple(sorted({*wrong, *held, *_runs_early(data, machine, sections)}))
 
 
@@ -127,18 +135,23 @@ def _symbols(data: bytes, sections: list[_Section], kind: int) -> Iterator[tuple
             yield _text(data, names + name), home != 0 and info & 15 != _IFUNC
 
 
-def _variables(data: bytes, sections: list[_Section]) -> Iterator[str]:
-    """What a core could leave for another one, or keep out of reach of the fence."""
+def _is_called(symbol: str, name: str) -> bool:
+    """Whether that is the symbol of a variable of this name, outside of functions and classes."""
+    return symbol == name or re.fullmatch(rf"_ZL?{len(name)}{name}", symbol) is not None
+
+
+def _variables(data: bytes, sections: list[_Section]) -> Iterator[tuple[str, int]]:
+    """What a core could leave for another one, or keep from the fence; with its bytes."""
     for table in (section for section in sections if section.kind == _SYMTAB):
         names = sections[table.link].offset
         for at in range(table.offset + 24, table.offset + table.size, 24):
-            name, info, _, home = struct.unpack_from("<IBBH", data, at)
+            name, info, _, home, _, size = struct.unpack_from("<IBBHQQ", data, at)
             held = info & 15 in (_OBJECT, _TLS) and 0 < home < len(sections)
             text = _text(data, names + name)
             section = sections[home].name if held else ""
             changes = section.startswith(_WRITABLE) and not section.startswith(".data.rel.ro")
             if changes and not text.startswith(_START):
-                yield text
+                yield text, size
 
 
 def _runs_early(data: bytes, machine: int, sections: list[_Section]) -> Iterator[str]:
