@@ -34,6 +34,7 @@ _ROW = 6  # numbers of one condition
 _TEST = re.compile(r"\b(?:if|for|while|case|switch|else)\b|\?|[=!<>]=|[<>%]|&&|\|\|")
 _RANK = re.compile(r"DimNum|GetBlockIdx")
 _NUMBER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|[1-9]\d*)[uUlL]*(?![\w.])")
+_EQUAL = re.compile(r"[!=]=\s*([1-9]\d*)\b(?!\.)|(?<![\w.])([1-9]\d*)\s*[!=]=")
 _SETTER = re.compile(r"\bset_(\w+)\((.*)")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
@@ -51,6 +52,17 @@ def find_sizes(texts: Mapping[Path, str], places: Iterable[tuple[str, int]]) -> 
     sums = [s for row in rows for pair in itertools.permutations(row, 2) for s in _sums(*pair)]
     near = [size for c in alone for size in (c + 1, c - 1, 2 * c, 2 * c + 1)]
     return [size for size in dict.fromkeys([*alone, *sums, *near]) if 0 < size <= _LARGEST]
+
+
+def find_equals(texts: Mapping[Path, str]) -> list[int]:
+    """Numbers that something is compared with for equality: no block may tell that it never was.
+
+    `if (cols != 777) Div(...)` leaves work out without a branch of its own.
+    """
+    lines = (line for text in texts.values() for line in scan.blank(text).splitlines())
+    plain = (line for line in lines if not _RANK.search(line) and "IsLegal" not in line)
+    found = [int(a or b, 0) for line in plain for a, b in _EQUAL.findall(line)]
+    return [size for size in dict.fromkeys(found) if 1 < size <= _LARGEST]
 
 
 def _guard(lines: Sequence[str], line: int) -> str:
@@ -131,6 +143,17 @@ class Sizes:
 
     def _sizes(self, shapes: Sequence[Shape]) -> list[int]:
         return [shapes[item.axes[0][0]][item.axes[0][1]] for item in self.free]
+
+    def at(self, wanted: Sequence[int], limit: int) -> Iterator[list[int]]:
+        """One axis after the other at a size and its double, the others as they are if it fits."""
+        for size in (factor * size for size in wanted for factor in (1, 2)):
+            for at, item in enumerate(self.free):
+                for rest in zip(*((other.size, other.step) for other in self.free), strict=True):
+                    sizes = list(rest)
+                    sizes[at] = -(-size // item.step) * item.step
+                    if sum(map(math.prod, self.inputs(sizes))) <= limit:
+                        yield sizes
+                        break
 
     def combinations(self, wanted: Sequence[int], limit: int) -> Iterator[list[int]]:
         """One axis after the other at a wanted size, the others at their smallest or own size."""
@@ -217,3 +240,15 @@ def find_shapes(
                     seen |= blocks
                     found.append(inputs)
     return found[:MOST]
+
+
+def find_equal_shapes(
+    sizes: Sizes, wanted: Sequence[int], taken: Taken, limit: int
+) -> list[list[Shape]]:
+    """Input shapes with these sizes that are not refused."""
+    found: list[list[Shape]] = []
+    for plan in sizes.at(wanted, limit):
+        inputs, outputs = sizes.inputs(plan), sizes.outputs(plan)
+        if len(found) < MOST and outputs is not None and taken(inputs, outputs) is not None:
+            found.append(inputs)
+    return found

@@ -25,7 +25,14 @@ from npusmith.ir.spec import OpSpec
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
-from npusmith.task.branches import Blocks, find_shapes, find_sizes, task_sizes
+from npusmith.task.branches import (
+    Blocks,
+    find_equal_shapes,
+    find_equals,
+    find_shapes,
+    find_sizes,
+    task_sizes,
+)
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.ranks import TILING_FAILED, find_answered
@@ -154,11 +161,14 @@ def _try_branches(
     )
     refused = {item.trial.name for item in outcomes if item.trial.result == REFUSED}
     found = served_sets(prepared, spec, [row for row in prepared.trials if row.name in refused])
-    wanted = find_sizes(built.project.texts, open_places(built, reached))
+    texts, taken = built.project.texts, partial(_dry, prepared, spec, operator)
+    wanted = find_sizes(texts, open_places(built, reached))
     if sizes is not None and wanted:
         step("look for branches", f"{len(wanted)} sizes out of conditions")
-        taken = partial(_dry, prepared, spec, operator)
         found += find_shapes(sizes, wanted, reached, taken, SHAPE_ELEMENTS)
+    if sizes is not None:
+        equal = find_equal_shapes(sizes, find_equals(texts), taken, SHAPE_ELEMENTS)
+        found += [item for item in equal if item not in found]
     if not found:
         return []
     step("reference", f"{len(found)} more shapes: other branches, or instead of refused ones")
