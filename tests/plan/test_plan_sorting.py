@@ -101,3 +101,13 @@ def test_no_buffer_of_a_later_kernel_has_the_name_of_an_output() -> None:
 
     x = torch.arange(60.0).reshape(3, 4, 5)
     agrees(plan(model, x), model, x)
+
+
+def test_a_value_between_kernels_that_is_counted_only_is_no_tensor_of_the_next() -> None:
+    def gates(logits: torch.Tensor) -> Any:
+        p = torch.softmax(logits, dim=-1)
+        w, index = torch.topk(p, 2, dim=-1)
+        return torch.zeros_like(p).scatter(-1, index, w / w.sum(-1, keepdim=True)), index
+
+    made = plan(gates, torch.randn(101, 13))
+    agrees(made, gates, torch.randn(7, 5))

@@ -7,7 +7,7 @@ earlier part gave its output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from npusmith.ir.nodes import (
@@ -32,6 +32,7 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.walk import statements
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children, map_operands, map_statements
@@ -96,10 +97,11 @@ class _Linker:
             return renamed(inner.rewrite(expr), {**constants, **variables})
 
         launch = program.host.launch
-        crossing = self._lengths(spec, called)
+        kernel = _without_counted(program.kernel, called, self._crossing_names())
+        crossing = self._lengths(kernel, called)
         args = [(called.get(key, key), moved(value)) for key, value in launch.args]
         self.launches.append((kernel_name, (*args, *crossing, *added)))
-        self.kernels.append(self._kernel(program.kernel, kernel_name, called, constants, added))
+        self.kernels.append(self._kernel(kernel, kernel_name, called, constants, added))
         self.legal += [inner.rewrite(expr) for expr in spec.legal or ()]
 
     # -------------------------------------------------------------------------------- tensors
@@ -136,10 +138,14 @@ class _Linker:
             made.append((called[port.name], product(dims)))
         return tuple(made)
 
-    def _lengths(self, spec: OpSpec, called: Mapping[str, str]) -> list[tuple[str, Expr]]:
+    def _crossing_names(self) -> set[str]:
+        """Scratch tensors that earlier parts store."""
+        return {name for name, _ in self.crossing.values()}
+
+    def _lengths(self, kernel: Kernel, called: Mapping[str, str]) -> list[tuple[str, Expr]]:
         """Lengths of the scratch tensors that the part reads."""
         known = dict(self.crossing.values())
-        read = [called[port.name] for port in spec.inputs]
+        read = [called[item.name] for item in kernel.tensors if item.role is TensorRole.INPUT]
         return [(name, product(known[name])) for name in read if name in known]
 
     # ------------------------------------------------------------------------------------ names
@@ -181,7 +187,7 @@ class _Linker:
         constants: Mapping[str, str],
         added: Sequence[tuple[str, Expr]],
     ) -> Kernel:
-        scratch = {item for item, _ in added} | {item for item, _ in self.crossing.values()}
+        scratch = {item for item, _ in added} | self._crossing_names()
         tensors = [_tensor(item, called, scratch) for item in kernel.tensors]
         tensors.sort(key=lambda item: _ORDER[item.role])
         body = map_statements(kernel.body, lambda stmt: _retarget(stmt, called))
@@ -267,6 +273,21 @@ def _retarget(stmt: Stmt, called: Mapping[str, str]) -> Stmt:
             return replace(stmt, scratch=called[stmt.scratch])
         case _:
             return stmt
+
+
+def _without_counted(
+    kernel: Kernel, called: Mapping[str, str], crossing: Collection[str]
+) -> Kernel:
+    """The kernel without what earlier parts store and it takes the sizes of alone."""
+    loaded = {stmt.src.tensor for stmt in statements(kernel.body) if isinstance(stmt, Load)}
+    kept = [
+        item
+        for item in kernel.tensors
+        if item.role is not TensorRole.INPUT
+        or item.name in loaded
+        or called[item.name] not in crossing
+    ]
+    return replace(kernel, tensors=tuple(kept))
 
 
 def _tensor(item: Tensor, called: Mapping[str, str], scratch: set[str]) -> Tensor:
