@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from modules import agrees, capture_at, plan_graph
 from torch import nn
 
@@ -195,3 +196,16 @@ def _expression(text: str, names: dict[str, Expr]) -> Expr:
         raise AssertionError(node)
 
     return read(ast.parse(text, mode="eval").body)
+
+
+def test_a_size_that_no_capture_varied_is_the_only_one() -> None:
+    """Of 50 classes 0.1 / 50 is a number of the graph, and fewer are refused by the labels."""
+
+    def smoothed(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, t, label_smoothing=0.1)
+
+    cases = [(torch.randn(n, 50), torch.randint(0, 50, (n,))) for n in (64, 7, 101)]
+    spec = plan_graph(capture_at(smoothed, *cases)).spec
+    x, t = (port.name for port in spec.inputs)
+    assert serves(spec, {x: (9, 50), t: (9,)})
+    assert not serves(spec, {x: (9, 90), t: (9,)})

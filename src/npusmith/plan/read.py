@@ -108,6 +108,7 @@ def read(graph: Graph) -> Meaning:
             made = islice(reader.dag.seen.values(), before, None)
             reader.origin.update((value, node) for value in made)
     reader.node = None
+    reader.hold_unvaried()
     outputs = (reader.tensor(Ref(ref=name)) for name in graph.outputs)
     stored = (replace(out, value=reader.unrounded(out.value, out.dtype)) for out in outputs)
     return Meaning(tuple(inputs), tuple(stored), reader)
