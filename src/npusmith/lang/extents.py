@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 
 from npusmith.errors import LangError
-from npusmith.ir.nodes import ChipFact, Dim, Expr, Size
+from npusmith.ir.nodes import Dim, Expr, Size
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names
-from npusmith.lang.scalars import Scalar, Scalars
+from npusmith.lang.scalars import Scalars
 
 Shape = tuple[int, ...]
 
@@ -17,27 +16,6 @@ Shape = tuple[int, ...]
 def extent(expr: Expr, shapes: Mapping[str, Shape]) -> int:
     """What a size expression comes to for tensors of these shapes."""
     return _scalars(shapes).integer(expr)
-
-
-def holds(test: Expr, sizes: Mapping[str, int], defined: Mapping[str, Expr], cores: int) -> bool:
-    """Whether a test of host variables holds for these, on a chip with so many cores.
-
-    `defined`: what follows from others.
-    """
-
-    def leaf(item: Expr) -> int:
-        assert item == ChipFact("vector_cores"), item
-        return cores
-
-    scalars = Scalars(dict(sizes), leaf, _fail)
-
-    def value(expr: Expr) -> Scalar:
-        for name in names(expr):
-            if name not in scalars.names:
-                scalars.names[name] = value(defined[name])
-        return scalars.value(expr)
-
-    return bool(value(test))
 
 
 def unmet(spec: OpSpec, shapes: Mapping[str, Shape]) -> Expr | None:

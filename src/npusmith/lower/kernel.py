@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isinf
 
-from npusmith.ir.branches import Branches, branches
 from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, TensorRole
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import Block, bodies, mentioned, names, names_read, values
+from npusmith.ir.walk import Block, bodies, names, names_read, values
 from npusmith.lower.cpp import real
 from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
@@ -18,7 +17,7 @@ from npusmith.lower.names import Scope, pascal
 from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
 from npusmith.lower.tiling import Tiling
-from npusmith.lower.usage import waits
+from npusmith.lower.usage import mentioned, waits
 
 _POSITION = {
     Role.VECIN: "TQue<TPosition::VECIN, 1>",
@@ -195,31 +194,12 @@ def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> lis
         cast = f"(__gm__ {tensor.dtype.cpp} *){pointer}"
         lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, tiling.{size});", 2)
     lines = marked(lines, program.kernel.line) if marks else lines
-    return [*lines, *_init_buffers(branches(program), spell, marks, 2)]
-
-
-def _init_buffers(found: Branches, spell: Spelling, marks: bool, indent: int) -> list[str]:
-    """Buffers of every version, then those of each."""
-    lines: list[str] = []
-    for buffer in found.buffers:
-        made = code(_init_buffer(buffer, spell), indent)
+    for at, buffer in enumerate(program.kernel.buffers):
+        made = code(_init_buffer(buffer, spell), 2)
         if buffer.gap:
-            name = f"bankGap{spell.program.kernel.buffers.index(buffer)}"
-            made = [*_init_gap(name, buffer.gap, indent), *made]
+            made = [*_init_gap(f"bankGap{at}", buffer.gap), *made]
         lines += marked(made, buffer.line) if marks else made
-    if found.test is None or not any(path for side in found.sides for path in side.paths()):
-        return lines
-    first, second = (_init_buffers(side, spell, marks, indent + 1) for side in found.sides)
-    test, line = spell.show(found.test.cond), found.test.line
-
-    def written(text: str) -> list[str]:
-        made = code(text, indent)
-        return marked(made, line) if marks else made
-
-    if not first:
-        return [*lines, *written(f"if (!({test})) {{"), *second, *written("}")]
-    lines += [*written(f"if ({test}) {{"), *first]
-    return [*lines, *(written("} else {") if second else []), *second, *written("}")]
+    return lines
 
 
 def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
@@ -229,10 +209,10 @@ def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
     return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
 
 
-def _init_gap(name: str, size: int, indent: int) -> list[str]:
+def _init_gap(name: str, size: int) -> list[str]:
     """What nobody uses: it moves the buffers behind it into other bank groups."""
     lines = (f"{_POSITION[Role.VECCALC]} {name};", f"pipe->InitBuffer({name}, {size});")
-    return [line for text in lines for line in code(text, indent)]
+    return [line for text in lines for line in code(text, 2)]
 
 
 def _members(program: Program, spell: Spelling, body: str) -> list[str]:
@@ -252,9 +232,8 @@ def _process(
 ) -> list[str]:
     body = program.kernel.body
     printer = Printer(spell, calls, marks)
-    printer.heads = _heads(spell, branches(program))
     wanted = _outer_variables(body) | {name for call in calls.values() for name in call.gives}
-    fetched = _fetch(branches(program).buffers, spell, _read_between(body), 2)
+    fetched = _fetch(program, spell, _read_between(body))
     return [*fetched, *printer.block(body, 2, frozenset(wanted))]
 
 
@@ -278,28 +257,15 @@ def _read_between(block: Block) -> Iterator[str]:
                 yield from _read_between(body)
 
 
-def _heads(spell: Spelling, found: Branches, indent: int = 3) -> dict[int, list[str]]:
-    """The same at the head of each version, by the identity of its statements."""
-    lines: dict[int, list[str]] = {}
-    if found.test is not None:
-        blocks = (found.test.then, found.test.orelse)
-        for block, side in zip(blocks, found.sides, strict=True):
-            lines[id(block)] = _fetch(side.buffers, spell, _read_between(block), indent)
-            lines |= _heads(spell, side, indent + 1)
-    return lines
-
-
-def _fetch(
-    held: Iterable[Buffer], spell: Spelling, buffers: Iterator[str], indent: int
-) -> list[str]:
+def _fetch(program: Program, spell: Spelling, buffers: Iterator[str]) -> list[str]:
     """Local tensors of the scratch buffers among `buffers`."""
     used = set(buffers)
     lines: list[str] = []
-    for buffer in held:
+    for buffer in program.kernel.buffers:
         if buffer.name in used and buffer.role is Role.VECCALC:
             element = buffer.dtype.cpp
             left = f"LocalTensor<{element}> {spell.local(buffer.name)}"
-            lines += code(f"{left} = {spell.queue(buffer.name)}.Get<{element}>();", indent)
+            lines += code(f"{left} = {spell.queue(buffer.name)}.Get<{element}>();", 2)
     return lines
 
 
@@ -334,7 +300,7 @@ def _stage(call: StageCall, program: Program, spell: Spelling, marks: bool = Fal
     return [
         *code(head, 1),
         STEP + "{",
-        *_fetch(program.kernel.buffers, spell, mentioned(call.stage.body), 2),
+        *_fetch(program, spell, mentioned(call.stage.body)),
         *printer.block(call.stage.body, 2, frozenset(own)),
         STEP + "}",
     ]

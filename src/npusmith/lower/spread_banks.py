@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from npusmith.ir.branches import Branches, branches
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Buffer, For, Op, Program, View
 from npusmith.ir.walk import Block, bodies
@@ -26,7 +25,6 @@ _BANK = 64 * 1024  # bytes
 _TURNS = 8  # guess: how often a loop runs
 _ROUNDS = 4  # of the search: it ends earlier where nothing more is gained
 
-Buffers = tuple[Buffer, ...]
 Sides = Mapping[str, int]  # of a buffer: 0 or 1, which half of the bank groups its start is in
 
 
@@ -40,10 +38,6 @@ class Meeting:
     read_read: float
     write_read: float
 
-    @property
-    def buffers(self) -> set[str]:
-        return {self.dst, *self.sources}
-
 
 def spread_banks(program: Program, chip: Chip) -> Program:
     """Order buffers, with a gap between them, by which of them instructions read together.
@@ -56,61 +50,23 @@ def spread_banks(program: Program, chip: Chip) -> Program:
     kernel = program.kernel
     meetings = _meetings(kernel.body, kernel.buffers, chip)
     room = room_for_buffers(kernel.body, chip)
-    placed = _placed(branches(program), (), meetings, chip, room)
-    first = {item.name: item for item in reversed(placed)}
-    buffers = tuple(first[name] for name in dict.fromkeys(item.name for item in placed))
-    return replace(program, kernels=(replace(kernel, buffers=buffers),))
-
-
-def _placed(
-    found: Branches, before: Buffers, meetings: Mapping[Meeting, float], chip: Chip, room: int
-) -> list[Buffer]:
-    """Buffers of all versions, behind those `before`, then those of each version.
-
-    What several versions use, and not all, stays as it is.
-    """
-    paths = [(*before, *path) for path in found.paths()]
-    spare = room - max(_bytes(path, chip) for path in paths)
-    most = MOST_BUFFERS - max(sum(item.depth + (item.gap > 0) for item in path) for path in paths)
-    own = _spread(found.buffers, before, meetings, chip, spare, most)
-    if not found.sides:
-        return [*own]
-    held = [{item for path in side.paths() for item in path} for side in found.sides]
-    both = set.intersection(*held)
-    result = [*own]
-    for side in found.sides:
-        fixed = tuple(item for item in side.buffers if item in both)
-        rest = replace(side, buffers=tuple(item for item in side.buffers if item not in both))
-        result += [*fixed, *_placed(rest, (*before, *own, *fixed), meetings, chip, room)]
-    return result
-
-
-def _spread(
-    buffers: Buffers, before: Buffers, meetings: Mapping[Meeting, float], chip: Chip,
-    spare: int, most: int,
-) -> Buffers:  # fmt: skip
-    """In the best order that is found. `spare`: bytes of gaps; `most`: so many gaps."""
-    there = {item.name for item in (*before, *buffers)}
-    met = {item: weight for item, weight in meetings.items() if item.buffers <= there}
-    best, least = buffers, _cost((*before, *buffers), met, chip)
-    own = {item.name for item in buffers}
-    sides = {name: side for name, side in _first_sides(met).items() if name in own}
+    best, least = kernel.buffers, _cost(kernel.buffers, meetings, chip)
+    sides = _first_sides(meetings)
     for _ in range(_ROUNDS):
-        start = least
+        before = least
         for tried in (sides, *(sides | {name: 1 - side} for name, side in sides.items())):
-            ordered = _ordered(buffers, tried, _bytes(before, chip), chip)
-            gaps = [item.gap for item in ordered if item.gap]
-            if sum(gaps) <= spare and len(gaps) <= most:
-                cost = _cost((*before, *ordered), met, chip)
+            buffers = _ordered(kernel.buffers, tried, chip)
+            size = sum(item.gap + buffer_bytes(item, chip) * item.depth for item in buffers)
+            if (
+                size <= room
+                and sum(item.depth + (item.gap > 0) for item in buffers) <= MOST_BUFFERS
+            ):
+                cost = _cost(buffers, meetings, chip)
                 if cost < least:
-                    best, least, sides = ordered, cost, dict(tried)
-        if least == start:
+                    best, least, sides = buffers, cost, dict(tried)
+        if least == before:
             break
-    return best
-
-
-def _bytes(buffers: Buffers, chip: Chip) -> int:
-    return sum(item.gap + buffer_bytes(item, chip) * item.depth for item in buffers)
+    return replace(program, kernels=(replace(kernel, buffers=best),))
 
 
 # ---------------------------------------------------------------------------------- instructions
@@ -181,10 +137,11 @@ def _first_sides(meetings: Mapping[Meeting, float]) -> dict[str, int]:
     return sides
 
 
-def _ordered(buffers: Buffers, sides: Sides, at: int, chip: Chip) -> Buffers:
+def _ordered(buffers: Sequence[Buffer], sides: Sides, chip: Chip) -> tuple[Buffer, ...]:
     """Both sides, and between them, for they should be far apart, what meets nothing."""
     order = sorted(buffers, key=lambda item: 2 * sides.get(item.name, 0.5))
     found: list[Buffer] = []
+    at = 0
     for item in order:
         side = sides.get(item.name)
         gap = 0 if side is None else (side * _ALL_GROUPS // 2 - at) % _ALL_GROUPS

@@ -1,14 +1,14 @@
 """Two programs of one operator as one: the quick one where a host variable is 1, else the other.
 
-Both have the same tensors, and only one of them runs: each has the unified buffer to itself
-(ir/branches.py). A name of a host variable, or of a buffer, means one thing in both.
+Both have the same tensors, and only one of them runs: the other's buffers are the quick one's
+wherever it has one of the same use and type that is long enough. A name of a host variable means
+one thing in both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
 from npusmith.ir.nodes import (
     Assign,
@@ -28,14 +28,13 @@ from npusmith.ir.nodes import (
     ScalarFn,
     Stmt,
     Store,
-    TensorRole,
 )
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import statements
 from npusmith.lower.rebuild import map_operands, map_statements
 from npusmith.plan.block import Part
 from npusmith.plan.host import in_order
-from npusmith.plan.names import renamed, retargeted
+from npusmith.plan.names import renamed
 from npusmith.plan.pack import rename
 
 _CORES = "cores"
@@ -46,21 +45,20 @@ def either(test: str, quick: Program, other: Program, own_cores: bool = False) -
 
     On the cores of whichever has more work to share out, or each on its `own_cores`.
     """
-    quick, test = _apart(quick, other, test)
-    mine = {use.buffer.name: use for use in _uses(quick)}
-    uses = _uses(other)
-    taken = {*mine, *(use.buffer.name for use in uses)}
-    new = {
-        use.buffer.name: _free(f"{use.buffer.name}_x", taken)
-        for use in uses
-        if use.buffer.name in mine and mine[use.buffer.name] != use
+    quick = _apart(quick, other)
+    shared = _shared(quick, other)
+    taken = {buffer.name for buffer in quick.kernel.buffers}
+    shared |= {
+        buffer.name: f"{buffer.name}_x"
+        for buffer in other.kernel.buffers
+        if buffer.name not in shared and buffer.name in taken
     }
     extra = [
-        replace(use.buffer, name=new.get(use.buffer.name, use.buffer.name))
-        for use in uses
-        if mine.get(use.buffer.name) != use
+        replace(buffer, name=shared.get(buffer.name, buffer.name))
+        for buffer in other.kernel.buffers
+        if shared.get(buffer.name) not in taken
     ]
-    slow = rename(other.kernel.body, lambda name: new.get(name, name))
+    slow = rename(other.kernel.body, lambda name: shared.get(name, name))
     known = {tensor.name for tensor in other.kernel.tensors}
     work = [tensor for tensor in quick.kernel.tensors if tensor.name not in known]
     merged = replace(
@@ -91,39 +89,23 @@ def _served(test: str, host: Host) -> str:
 # ------------------------------------------------------------------------------------------- names
 
 
-def _apart(quick: Program, other: Program, test: str) -> tuple[Program, str]:
-    """`quick`, and its test, with names of their own where these mean something else in `other`.
-
-    Names are of constants, host variables and workspace tensors.
-    """
+def _apart(quick: Program, other: Program) -> Program:
+    """`quick` with names of its own where constants or host variables mean something else."""
     own = {**{name: Const(value) for name, value in quick.consts}, **_values(quick.host.body)}
     known = {**{name: Const(value) for name, value in other.consts}, **_values(other.host.body)}
     own.pop(_CORES)
-    taken = {*own, *known, *(item.name for item in (*quick.tensors, *other.tensors))}
-    work = {item.name for item in other.tensors if item.role is TensorRole.SCRATCH}
-    new = {
-        item.name: _free(f"{item.name}_short", taken)
-        for item in quick.tensors
-        if item.role is TensorRole.SCRATCH and item.name in work
-    }
+    new: dict[str, str] = {}
     more = True
     while more:
         more = False
         for name, value in own.items():
             if name in known and name not in new and renamed(value, new) != known[name]:
-                new[name], more = _free(f"{name}_short", taken), True
-    return _called(quick, new), new.get(test, test)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, with more behind it where that is taken; it is taken from now on."""
-    found = next(item for i in count(1) if (item := name if i == 1 else f"{name}{i}") not in taken)
-    taken.add(found)
-    return found
+                new[name], more = f"{name}_short", True
+    return _called(quick, new)
 
 
 def _called(program: Program, new: Mapping[str, str]) -> Program:
-    """The same with other names of constants, host variables and workspace tensors."""
+    """The same with other names of constants and host variables."""
     host, kernel = program.host, program.kernel
     body = tuple(
         replace(stmt, target=new.get(stmt.target, stmt.target), value=renamed(stmt.value, new))
@@ -139,12 +121,10 @@ def _called(program: Program, new: Mapping[str, str]) -> Program:
         kernels=(
             replace(
                 kernel,
-                tensors=tuple(replace(i, name=new.get(i.name, i.name)) for i in kernel.tensors),
                 scalars=tuple(replace(i, name=new.get(i.name, i.name)) for i in kernel.scalars),
                 buffers=tuple(replace(i, length=renamed(i.length, new)) for i in kernel.buffers),
                 body=map_statements(
-                    kernel.body,
-                    lambda stmt: retargeted(map_operands(stmt, lambda e: renamed(e, new)), new),
+                    kernel.body, lambda stmt: map_operands(stmt, lambda e: renamed(e, new))
                 ),
             ),
         ),
@@ -156,10 +136,28 @@ def _called(program: Program, new: Mapping[str, str]) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A buffer with the part that it plays."""
+    """A buffer with the part that it plays and its length in elements."""
 
     buffer: Buffer
     part: Part
+    length: int
+
+
+def _shared(quick: Program, other: Program) -> dict[str, str]:
+    """Buffers of `other` by the buffer of `quick` that they become; the longest choose first."""
+    free = _uses(quick)
+    found: dict[str, str] = {}
+    for use in sorted(_uses(other), key=lambda item: -item.length):
+        fitting = [
+            item
+            for item in free
+            if (item.part, item.buffer.dtype) == (use.part, use.buffer.dtype)
+            and item.length >= use.length
+        ]
+        if fitting:
+            found[use.buffer.name] = fitting[0].buffer.name
+            free.remove(fitting[0])
+    return found
 
 
 def _uses(program: Program) -> list[_Use]:
@@ -168,9 +166,32 @@ def _uses(program: Program) -> list[_Use]:
     stored = {stmt.src.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     parts = {(True, False): Part.LOADED, (False, True): Part.STORED, (True, True): Part.THROUGH}
     return [
-        _Use(buffer, parts.get((buffer.name in loaded, buffer.name in stored), Part.SCRATCH))
+        _Use(
+            buffer,
+            parts.get((buffer.name in loaded, buffer.name in stored), Part.SCRATCH),
+            length(buffer, program),
+        )
         for buffer in program.kernel.buffers
     ]
+
+
+def length(buffer: Buffer, program: Program) -> int:
+    """Elements of a buffer of a program that the writer made."""
+    return _length(buffer.length, dict(program.consts))
+
+
+def _length(expr: Expr, consts: Mapping[str, int | float]) -> int:
+    match expr:
+        case Const(value):
+            return int(value)
+        case Name(name):
+            return int(consts[name])
+        case Binary(BinOp.FLOORDIV, left, right):
+            return _length(left, consts) // _length(right, consts)
+        case Binary(BinOp.MUL, left, right):
+            return _length(left, consts) * _length(right, consts)
+        case _:
+            raise AssertionError(f"not a length that the writer makes: {expr}")
 
 
 # -------------------------------------------------------------------------------------------- host

@@ -60,13 +60,6 @@ class Sizes:
         self.defined.setdefault(name, value)
         return Name(name)
 
-    def new(self, name: str, value: Expr) -> Expr:
-        """A variable of its own for what is more than a name or a number."""
-        if isinstance(value, Const | Name):
-            return value
-        free = (name if i == 1 else f"{name}{i}" for i in count(1))
-        return self.define(next(item for item in free if item not in self.defined), value)
-
     def named(self, value: Expr) -> Expr:
         """A size that no group has, as a parameter of the kernel."""
         if isinstance(value, Const):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
-from npusmith.ir.nodes import Combine, Expr, Load, Name, Stmt, Store
+from npusmith.ir.nodes import Expr, Name
 from npusmith.lang.words import why_reserved
 from npusmith.lower.rebuild import map_children
 
@@ -18,8 +17,6 @@ _OURS = re.compile(
     r"|(dim|inner|cut|held|height|blocks|doublings|lines|fair|pieces)(_all|_)?\d*x?"
     r"|(around|places|count|columns|parts|spans?|strips?|together|copied|stretch(es)?)\d*"
     r"|whole_rows|low|high|left|wide|some|begin|spot|there|seen|one"
-    r"|(chunked|most_chunks|most_pieces|piece_elements|line_tiles|tile_elements|fair_tile)\d*"
-    r"|(dealt|chunked)_time\d*"
     r"|chunk_.*|.*(_lines|_per_core|_at|_from|_in|_out|_copy|_back|_short)\d*"
 )
 
@@ -40,16 +37,3 @@ def renamed(expr: Expr, new: Mapping[str, str]) -> Expr:
     if isinstance(expr, Name):
         return Name(new.get(expr.id, expr.id))
     return map_children(expr, lambda item: renamed(item, new))
-
-
-def retargeted(stmt: Stmt, called: Mapping[str, str]) -> Stmt:
-    """A statement with other names of tensors."""
-    match stmt:
-        case Load(_, src):
-            return replace(stmt, src=replace(src, tensor=called.get(src.tensor, src.tensor)))
-        case Store(dst):
-            return replace(stmt, dst=replace(dst, tensor=called.get(dst.tensor, dst.tensor)))
-        case Combine():
-            return replace(stmt, scratch=called.get(stmt.scratch, stmt.scratch))
-        case _:
-            return stmt

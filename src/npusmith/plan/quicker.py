@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Assign, Binary, BinOp, Choice, Expr, For, Program
+from npusmith.ir.nodes import Assign, Binary, BinOp, Choice, Expr, For, Load, Program, Store
 from npusmith.ir.walk import names, statements
-from npusmith.plan.either import either
+from npusmith.plan.either import either, length
 from npusmith.plan.mixes import find_mix
 from npusmith.plan.mixing import write_mix
 from npusmith.plan.read import Meaning
@@ -17,9 +17,13 @@ from npusmith.plan.short_axes import write_interleaved, write_short
 from npusmith.plan.space import Space
 from npusmith.target.chips import Chip
 
-# The program without names that are taken, and the host variable that is 1 where it is right, or ""
-# where it always is.
-Quick = Callable[[Collection[str]], tuple[Program, str] | None]
+# Bytes of UB that the general program is written for when another stands before it: small tiles,
+# because it runs at sizes that are not what the operator is for.
+_SMALL = (8 * 1024, 12 * 1024, 16 * 1024, 24 * 1024, 32 * 1024)
+
+# The program in so many bytes of UB, without names that are taken, and the host variable that is 1
+# where it is right, or "" where it always is.
+Quick = Callable[[int, Collection[str]], tuple[Program, str] | None]
 _SHORT = "short axes of the captured sizes stay on chip"
 
 
@@ -48,25 +52,25 @@ def with_quicker(
     """
     mix = find_mix(space, outputs)
     if mix is not None:
-        found = _joined(partial(write_mix, space, mix, name, chip.ub_bytes), chip, general)
+        found = _joined(partial(write_mix, space, mix, name), chip, general)
         return None if found is None else Quicker(found, _SHORT)
     quick = partial(_refused, write_interleaved, meaning, name, chip)
-    alone = quick(())
+    alone = quick(chip.ub_bytes, ())
     if alone is not None:
-        found = _joined(quick, chip, general)
+        found = _joined(quick, chip, general, twice=True)
         return _alone(*alone) if found is None else Quicker(found, _SHORT)
     if not many_rows:
         return None
-    found = _joined(partial(_refused, write_short, meaning, name, chip), chip, general)
+    found = _joined(partial(_refused, write_short, meaning, name, chip), chip, general, twice=True)
     return None if found is None else Quicker(found, "rows are short as captured: many in a tile")
 
 
 def _refused(
     write: Callable[[Meaning, str, Chip, Collection[str]], tuple[Program, str] | None],
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str],
+    meaning: Meaning, name: str, chip: Chip, room: int, taken: Collection[str],
 ) -> tuple[Program, str] | None:  # fmt: skip
     try:
-        return write(meaning, name, chip, taken)
+        return write(meaning, name, _sized(chip, room), taken)
     except PlanError:
         return None  # the general program serves it
 
@@ -101,17 +105,62 @@ def _parts(test: Expr) -> Iterator[Expr]:
             yield test
 
 
-def _joined(quick: Quick, chip: Chip, general: Callable[[Chip], Program]) -> Program | None:
-    """The quick program with the general one behind it."""
-    try:
-        other = general(chip)
-    except PlanError:
+def _joined(
+    quick: Quick, chip: Chip, general: Callable[[Chip], Program], twice: bool = False
+) -> Program | None:
+    """The quick program with the general one behind it, in as much of UB as that leaves.
+
+    `twice`: with room for two of every buffer that the quick one loads or stores.
+    """
+    if quick(chip.ub_bytes, ()) is None:
         return None
-    found = quick(set(_taken(other)))
-    if found is None:
+    other = _smallest(general, chip)
+    if other is None:
         return None
-    first, test = found
-    return either(test, first, other) if test else first
+    room, taken = chip.ub_bytes, set(_taken(other))
+    while room > 0:
+        found = quick(room, taken)
+        if found is None:
+            return None
+        first, test = found
+        program = either(test, first, other) if test else first
+        over = _bytes(program, first if twice else None) - chip.ub_bytes
+        if over <= 0:
+            return program
+        room -= over
+    return None
+
+
+def _sized(chip: Chip, room: int) -> Chip:
+    return replace(chip, ub_total_bytes=chip.ub_reserved_bytes + room)
+
+
+def _bytes(program: Program, twice: Program | None) -> int:
+    """What the buffers of a program take, those twice that `twice` loads or stores."""
+    double = _queued(twice) if twice is not None else frozenset[str]()
+    return sum(
+        -(-length(buffer, program) * buffer.dtype.bytes // 32) * 32 * (1 + (buffer.name in double))
+        for buffer in program.kernel.buffers
+    )
+
+
+def _queued(program: Program) -> frozenset[str]:
+    """Buffers that are loaded or stored."""
+    found = list(statements(program.kernel.body))
+    loaded = {stmt.dst.buffer for stmt in found if isinstance(stmt, Load)}
+    return frozenset(loaded | {stmt.src.buffer for stmt in found if isinstance(stmt, Store)})
+
+
+def _smallest(general: Callable[[Chip], Program], chip: Chip) -> Program | None:
+    for room in _SMALL:
+        if room > chip.ub_bytes:
+            return None
+        try:
+            return general(_sized(chip, room))
+        except PlanError as problem:
+            if problem.code != "plan-ub":
+                return None
+    return None
 
 
 def _taken(program: Program) -> Iterator[str]:

@@ -154,7 +154,7 @@ def search(
             walk.improve(name)
         if walk.best_us == before:
             break
-    first_us = walk.known[plan.program]
+    first_us = walk.trials[0].us or 0.0
     return Found(walk.best.schedule, walk.best_us, first_us, tuple(walk.trials))
 
 

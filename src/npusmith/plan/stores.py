@@ -119,26 +119,15 @@ def _store_pass(w: Writer, root: Path, targets: Sequence[Target]) -> None:
     values = [target.output.value for target in targets]
     work = divide(w, root, domain, values)
     inner = inner_reductions(w, root, values)
-    shared = share_lines(w, work, inner, domain)
-    # loops that are left belong to each output, not to the pass
-    whole = partial(run, w, work=replace(work, rest=[]), body=partial(_store_line, w, targets))
-    if shared.cut is not None:
-        phases = SplitPhases(w, shared.cut, inner)
-        body = partial(_store_piece, w, targets, shared.cut)
-        if shared.test is None:
-            phases.run(root, values, body)
-            return
-        chunked, dealt = Block(), Block()
-        chunked.items.append(Note("few lines: each is cut into chunks"))
-        phases.run((*root, chunked), values, body)
-        dealt.items.append(Note("as many lines as keep every core busy"))
-        whole((*root, dealt))
-        root[-1].items.append(choice(shared.test, chunked, dealt))
+    lines, cut = share_lines(w, work, inner, domain)
+    if cut is not None:
+        SplitPhases(w, cut, inner).run(root, values, partial(_store_piece, w, targets, cut))
         return
-    if shared.lines is Lines.TOGETHER:
+    if lines is Lines.TOGETHER:
         rows(w, root, sorted(work.dealt), lambda path: _store_row(w, path, targets))
         return
-    whole(root)
+    # loops that are left belong to each output, not to the pass
+    run(w, root, replace(work, rest=[]), partial(_store_line, w, targets))
 
 
 def _store_line(w: Writer, targets: Sequence[Target], path: Path) -> None:

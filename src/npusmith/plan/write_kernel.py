@@ -88,7 +88,7 @@ def write_kernel(
     if schedule == _AS_WRITTEN:
         return plan
     if not everywhere and _other(plan, own := write_kernel(graph, name, chip)):
-        return _versioned(plan, own, decisions)
+        return _versioned(plan, own, decisions, graph, name, chip)
     program = tuned(plan.program, plan.spec, decisions.made, everywhere)
     return replace(plan, program=program)
 
@@ -108,9 +108,13 @@ def _other(plan: Plan, own: Plan) -> bool:
     return False
 
 
-def _versioned(plan: Plan, own: Plan, decisions: Decisions) -> Plan:
+def _versioned(
+    plan: Plan, own: Plan, decisions: Decisions, graph: Graph, name: str, chip: Chip
+) -> Plan:
     first = tuned(plan.program, plan.spec, decisions.made, everywhere=True)
-    program = versioned(first, plan.spec, own.program)
+    program = versioned(
+        first, plan.spec, lambda room: write_kernel(graph, name, room).program, chip
+    )
     if program is None:
         return replace(plan, program=first, notes=(*plan.notes, "this schedule holds everywhere"))
     legal = tuple(dict.fromkeys((*(plan.spec.legal or ()), *(own.spec.legal or ()))))
@@ -266,7 +270,7 @@ def _broadcast(w: Writer) -> bool:
 
 
 def _folds_short_rows(w: Writer) -> bool:
-    """Whether reductions go along few elements of many; rows that are added up are short."""
+    """Whether reductions go along few elements of many."""
     space = w.space
     values = reachable([out.value for out in space.outputs])
     folds = [value for value in values if value.op == "reduce"]
@@ -275,7 +279,6 @@ def _folds_short_rows(w: Writer) -> bool:
     of_rows = [fold for fold in folds if space.axes(fold)]  # others are numbers of everything
     return bool(of_rows) and all(
         is_foldable(w.extent(frozenset(fold.axes)))
-        and (space.last in fold.axes or w.row_size < _ROW)
         and w.extent(space.axes(fold)) >= _MANY * w.chip.vector_cores
         for fold in of_rows
     )
