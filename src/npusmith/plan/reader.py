@@ -166,12 +166,12 @@ class Reader:
 
     def hold_unvaried(self) -> None:
         """Any number of the graph may follow from a size that never varied: others are refused."""
-        for item in self.graph.inputs:
-            if self.graph.classes and item.kind == "user":
-                for dim, size in zip(self.inputs[item.name], item.shape, strict=True):
-                    known = len(leaves(dim)) != 1 or leaves(dim)[0].fixed or leaves(dim)[0].model
-                    if not (known or dim[0].varied):
-                        self.sized.append((dim, Const(size)))
+        users = [item for item in self.graph.inputs if item.kind == "user"]
+        for item in users if self.graph.classes else ():
+            for dim, size in zip(self.inputs[item.name], item.shape, strict=True):
+                known = len(leaves(dim)) != 1 or leaves(dim)[0].fixed or leaves(dim)[0].model
+                if not (known or dim[0].varied):
+                    self.sized.append((dim, Const(size)))
 
     def read_node(self, node: Node, find: Callable[[Reader, Node], Rule]) -> None:
         """What the node gives, by the rule that is found for it."""

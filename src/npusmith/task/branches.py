@@ -246,9 +246,10 @@ def find_equal_shapes(
     sizes: Sizes, wanted: Sequence[int], taken: Taken, limit: int
 ) -> list[list[Shape]]:
     """Input shapes with these sizes that are not refused."""
-    found: list[list[Shape]] = []
-    for plan in sizes.at(wanted, limit):
-        inputs, outputs = sizes.inputs(plan), sizes.outputs(plan)
-        if len(found) < MOST and outputs is not None and taken(inputs, outputs) is not None:
-            found.append(inputs)
-    return found
+    pairs = ((sizes.inputs(plan), sizes.outputs(plan)) for plan in sizes.at(wanted, limit))
+    served = (
+        inputs
+        for inputs, outputs in pairs
+        if outputs is not None and taken(inputs, outputs) is not None
+    )
+    return list(itertools.islice(served, MOST))

@@ -133,8 +133,8 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
         _keep_host(project, hosts, folder)
     entries, texts = [wrapper.ENTRY], project.kernel_texts
     shared = forbid.global_variables(texts)
-    units_ = (folder / f"{unit}.so" for unit in ("kernel", "cube"))
-    wrong = [name for library in units_ for name in _refused(library, shared)]
+    libraries = (folder / f"{unit}.so" for unit in ("kernel", "cube"))
+    wrong = [name for library in libraries for name in _refused(library, shared)]
     _check_device(chain, kinds, texts, entries, folder, project.kernel, read, wrong)
     _note_extras(project, folder)
 
