@@ -17,7 +17,7 @@ from npusmith.task.prepared import TrialData
 from npusmith.task.sort_ties import TIES
 from npusmith.task.trials import check_files, make_orders
 from npusmith.task.user import Inputs
-from npusmith.task.wire import MANIFEST, Manifest
+from npusmith.task.wire import MANIFEST, Manifest, ValueFiles
 
 HEAD = """import torch
 class Model(torch.nn.Module):
@@ -140,3 +140,23 @@ def test_a_model_that_derives_by_its_input_gets_edge_values_that_it_can_derive_b
     )
     more = [trial for trial in manifest.trials if trial.kind == "more"]
     assert len(more) == len(edges.MORE) and not any(trial.skipped for trial in more)
+
+
+def test_sparse_inputs_are_their_places_and_values(called, tmp_path: Path):
+    """A model may take a sparse tensor: it travels as two dense ones, and edge values fit both."""
+    manifest = called(
+        "b = a.coalesce() if a.is_sparse else a\nreturn [b.indices(), b.values()]",
+        "def get_inputs():\n"
+        "    places, values = torch.randint(0, 3, (2, 6)), torch.randn(6)\n"
+        "    sparse = torch.sparse_coo_tensor(places, values, (3, 3), check_invariants=False)\n"
+        "    return [sparse, values]\n",
+    )
+    first = manifest.trials[0]
+    assert [item.shape for item in first.inputs] == [(2, 6), (6,), (6,)]
+    nan = next(item for item in manifest.trials if item.name == "nan")
+    values = get(ValueFiles(tree=nan.call, tensors=nan.inputs), tmp_path)
+    assert values[0].layout == torch.sparse_coo and values[1].isnan().any()
+    assert torch.equal(values[0]._values().isnan(), values[1].isnan())
+    places, sums = get(ValueFiles(tree=first.result, tensors=first.references), tmp_path)
+    given = get(ValueFiles(tree=first.call, tensors=first.inputs), tmp_path)[0].coalesce()
+    assert torch.equal(places, given.indices()) and torch.equal(sums, given.values())

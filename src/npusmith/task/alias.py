@@ -11,15 +11,17 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from npusmith.task.isolated.sparse import open_up
+
 
 def tensors(value: Any) -> list[torch.Tensor]:
-    """The tensors of nested lists, tuples and dicts, in order."""
-    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    """The tensors of nested lists, tuples and dicts, in order; of a sparse one its parts."""
+    return [leaf for leaf in pytree.tree_leaves(open_up(value)) if isinstance(leaf, torch.Tensor)]
 
 
 def mapped(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
     """The same value with every tensor changed."""
-    return pytree.tree_map_only(torch.Tensor, change, value)
+    return pytree.tree_map_only(torch.Tensor, change, open_up(value))
 
 
 def shared(outputs: Any, inputs: Any) -> list[int]:

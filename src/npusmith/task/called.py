@@ -26,6 +26,7 @@ from npusmith.task import parameter_draws as draws
 from npusmith.task.casts import UNDEFINED, Casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.golden import Golden
+from npusmith.task.isolated.sparse import open_up
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.sort_ties import TIES, StableSorts
@@ -312,7 +313,7 @@ class Called(Preparation):
 
 
 def _inputs(given: list[Any]) -> Inputs:
-    leaves, tree = pytree.tree_flatten(given)
+    leaves, tree = pytree.tree_flatten(open_up(given))
     return Inputs(tuple(leaves), tree)
 
 

@@ -92,7 +92,7 @@ def change(
     """`inputs` with `edge` applied to every floating-point tensor of a type that the chip has.
 
     Without `numbers` a tensor without axes beside others keeps its value: it is a setting, such as
-    the way of rounding.
+    the way of rounding. One tensor given twice (as the values of a sparse tensor, say) stays one.
     """
     changed = [
         (numbers or tensor.dim() > 0 or not any(other.dim() for other in inputs.tensors))
@@ -100,9 +100,13 @@ def change(
         and tensor.numel() > 0
         for tensor in inputs.tensors
     ]
-    pairs = enumerate(zip(inputs.tensors, changed, strict=True))
+    places = [(item.data_ptr(), item.shape, item.stride()) for item in inputs.tensors]
+    rows = zip(inputs.tensors, changed, places, strict=True)
     return inputs.replace(
-        [_apart(edge, item, seed + 2 * i) if on else item for i, (item, on) in pairs]
+        [
+            _apart(edge, item, seed + 2 * places.index(place)) if on else item
+            for item, on, place in rows
+        ]
     )
 
 

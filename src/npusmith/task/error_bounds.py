@@ -103,6 +103,8 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
     def _move(self, item: Any, weights: Tensor | None) -> Any:
         if not isinstance(item, torch.Tensor) or item.dtype not in _UNIT or not item.numel():
             return item
+        if item.layout != torch.strided:  # its parts are moved where they are computed with
+            return item
         wide = item.float()
         step = wide.abs().mul_(_UNIT[item.dtype])
         if weights is not None and weights.shape == item.shape:

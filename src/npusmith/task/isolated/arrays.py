@@ -17,6 +17,7 @@ _WIDE: dict[str, np.dtype[Any]] = {
     "float64": np.dtype(np.float64), "complex128": np.dtype(np.complex128),
     "float8_e4m3fn": np.dtype(np.uint8), "float8_e5m2": np.dtype(np.uint8),
 }  # fmt: skip
+PARTS = ("list", "tuple", "sparse")  # keys of a tree that hold a list of trees
 _DEEP = 32
 
 
@@ -68,12 +69,14 @@ def leaves(tree: Any, depth: int = 0) -> Iterator[Tree]:
     if "tensor" in tree:
         yield tree
         return
-    parts = [tree.get(key, []) for key in ("list", "tuple", "dict")]
-    if not all(isinstance(part, list) for part in parts):
+    parts = [tree.get(key, []) for key in PARTS]
+    rows = tree.get("dict", [])
+    if not all(isinstance(part, list) for part in (*parts, rows)):
         raise ValueError("a record that is no value")
-    for item in (*parts[0], *parts[1]):
-        yield from leaves(item, depth + 1)
-    for row in parts[2]:
+    for part in parts:
+        for item in part:
+            yield from leaves(item, depth + 1)
+    for row in rows:
         if not isinstance(row, list) or len(row) != 2:
             raise ValueError("a record that is no value")
         yield from leaves(row[1], depth + 1)
@@ -83,7 +86,7 @@ def scalars(tree: Any, depth: int = 0) -> Iterator[str]:
     """What is no tensor in a tree, as words."""
     if not isinstance(tree, dict) or depth > _DEEP or "tensor" in tree:
         return
-    parts = [*tree.get("list", ()), *tree.get("tuple", ())]
+    parts = [part for key in PARTS for part in tree.get(key, ())]
     parts += [row[1] for row in tree.get("dict", ())]
     for part in parts:
         yield from scalars(part, depth + 1)
@@ -127,11 +130,9 @@ def fill(tree: Tree, tensors: Sequence[Array]) -> Tree:
         if "tensor" in item:
             at = next(rest)
             return leaf(at, tensors[at])
-        made: Tree = {
-            key: [walk(part) for part in item[key]] for key in ("list", "tuple") if key in item
-        }
+        made: Tree = {key: [walk(part) for part in item[key]] for key in PARTS if key in item}
         if "dict" in item:
             made["dict"] = [[key, walk(part)] for key, part in item["dict"]]
-        return made or item
+        return item | made
 
     return walk(tree)

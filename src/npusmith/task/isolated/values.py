@@ -3,7 +3,8 @@
 `pack(value)` gives a tree and the memory that its tensors lie in, each piece once; `unpack` makes
 the value again in other memory. A tree is {"tensor": number of the piece, "at": byte, "shape",
 "stride", "dtype"}, {"list": [...]}, {"tuple": [...]}, {"dict": [[key, tree], ...]},
-{"plain": value}, {"complex": [re, im]}, {"torch": name} or {"other": words}. Nothing is unpickled.
+{"sparse": [places, values], "size", "coalesced"}, {"plain": value}, {"complex": [re, im]},
+{"torch": name} or {"other": words}. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from npusmith.task.isolated.arrays import Tree, leaf
+from npusmith.task.isolated import sparse
+from npusmith.task.isolated.arrays import PARTS, Tree, leaf
 
 _DEEP = 32
 _ALIGN = 16
@@ -85,6 +87,9 @@ class _Packer:
         piece.high = max(piece.high, high)
 
     def tree(self, value: Any, depth: int = 0) -> Tree:
+        if sparse.is_sparse(value):
+            held = [self._tensor(item) for item in sparse.parts(value)]
+            return {"sparse": held, "size": list(value.shape), "coalesced": value.is_coalesced()}
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if depth > _DEEP:
@@ -164,7 +169,7 @@ def _rebase(tree: Tree, lows: list[int]) -> None:
     """Bytes counted from the beginning of the piece."""
     if "tensor" in tree:
         tree["at"] -= lows[tree["tensor"]] if tree["at"] else 0
-    for key in ("list", "tuple"):
+    for key in PARTS:
         for item in tree.get(key, ()):
             _rebase(item, lows)
     for _, item in tree.get("dict", ()):
@@ -200,6 +205,9 @@ def _value(
     for key, made in (("list", list), ("tuple", tuple)):
         if isinstance(tree.get(key), list):
             return made(inner(item) for item in tree[key])
+    if isinstance(tree.get("sparse"), list):
+        size = [int(length) for length in tree["size"]]
+        return sparse.build([inner(item) for item in tree["sparse"]], size, bool(tree["coalesced"]))
     if isinstance(tree.get("dict"), list):
         return {key: inner(item) for key, item in tree["dict"]}
     if "complex" in tree:
