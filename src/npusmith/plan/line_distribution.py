@@ -30,7 +30,7 @@ _COPY = 0.07  # a turn of a loop that loads one row or tile
 _PASS = 35e-6  # an element of a pass
 _SCAN = 140e-6  # ... that is scanned along the last axis
 _RISING = 1  # passes that exponentials take longer in the pass that finds their maximum
-_WAIT = 1.3  # all cores for each other
+WAIT = 1.3  # all cores for each other
 _NUMBER = 0.014  # what a chunk comes to, when it is joined
 _PUSHED = 1.5  # times longer, where results push lines out of L2
 _LESS = 0.8  # of the time, at most, is worth another schedule
@@ -124,7 +124,7 @@ def _pays(
         -(-whole.elements // chunks), whole.passes, scans,
     )  # fmt: skip
     now = max(dealt.us(w.chip.vector_cores), dealt.floor(w.chip))
-    cut = max(chunk.us(w.chip.vector_cores), chunk.floor(w.chip)) + phases * _WAIT + joins
+    cut = max(chunk.us(w.chip.vector_cores), chunk.floor(w.chip)) + phases * WAIT + joins
     return cut <= _LESS * now
 
 

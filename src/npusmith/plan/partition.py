@@ -1,17 +1,22 @@
 """Graph -> parts: which operations share a kernel, and which values pass through global memory.
 
-Operations are taken in order; a part is the longest run of them that one kernel can hold. Views and
-constants belong to no part: they cost nothing and are made again wherever they are read.
+Operations are taken in order; a part is a run of them that one kernel can hold. Of the partitions
+that end parts where one kernel holds no more, or earlier where fewer bytes pass on, that with the
+least traffic is taken. Views and constants belong to no part: they cost nothing and are made again
+wherever they are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from npusmith.errors import PlanError
+from npusmith.plan.line_distribution import WAIT
 from npusmith.plan.views import CASTS, FREE
 from npusmith.plan.write_kernel import Plan
+from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref, SymbolicSize
 
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
@@ -35,8 +40,8 @@ class Unit:
     nodes: tuple[Node, ...]
 
 
-def partition(graph: Graph, make: Make) -> tuple[Part, ...]:
-    """The fewest parts, greedily, such that `make` takes each.
+def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
+    """The parts with the least traffic such that `make` takes each.
 
     Where an operation cannot be made alone because of the views around it, these are copied: they
     become operations of their own. Raises PlanError where one cannot be made even so; the error
@@ -44,9 +49,10 @@ def partition(graph: Graph, make: Make) -> tuple[Part, ...]:
     """
     made = _Made(make)
     copied: frozenset[str] = frozenset()
+    wait = round(WAIT * chip.hbm_gbps * 1000)
     while True:
         cutter = _Cutter(graph, copied)
-        parts, stuck = _parts(cutter, made)
+        parts, stuck = _cheapest(cutter, made, wait)
         if stuck is None:
             return parts
         views = cutter.views(stuck) - copied
@@ -55,17 +61,63 @@ def partition(graph: Graph, make: Make) -> tuple[Part, ...]:
         copied |= views
 
 
-def _parts(cutter: _Cutter, make: Make) -> tuple[tuple[Part, ...], int | None]:
-    """The parts, and the first unit that cannot be made alone, if there is one."""
-    parts: list[Part] = []
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The cheapest way found to have made all units before one: bytes, and its last part."""
+
+    cost: int
+    start: int = 0  # of the last part
+    part: Part | None = None
+
+
+def _cheapest(cutter: _Cutter, make: Make, wait: int) -> tuple[tuple[Part, ...], int | None]:
+    """The parts, and the first unit that cannot be made alone, if there is one.
+
+    `wait`: bytes that could be moved while all cores wait for one another between two kernels.
+    """
+    end = len(cutter.units)
+    paths = {0: _Path(0)}
     start = 0
-    while start < len(cutter.units):
+    while start < end:
         found = _longest(cutter, make, start)
         if found is None:
-            return tuple(parts), start
-        start, part = found
-        parts.append(part)
-    return tuple(parts), None
+            return (), start
+        for stop, part in _ends(cutter, make, start, found):
+            cost = paths[start].cost + cutter.traffic(start, stop) + wait
+            if stop not in paths or cost < paths[stop].cost:
+                paths[stop] = _Path(cost, start, part)
+        start = min(stop for stop in paths if stop > start)
+    parts: list[Part] = []
+    at = end
+    while at > 0:
+        path = paths[at]
+        assert path.part is not None
+        parts.append(path.part)
+        at = path.start
+    return tuple(reversed(parts)), None
+
+
+def _ends(
+    cutter: _Cutter, make: Make, start: int, longest: tuple[int, Part]
+) -> list[tuple[int, Part]]:
+    """Where a part may end: as late as it can, and before that where fewer bytes pass on."""
+    stop, _ = longest
+    if stop == len(cutter.units):
+        return [longest]
+    fewer: list[int] = []  # the earlier, the fewer bytes
+    least = cutter.passing(stop)
+    for at in range(stop - 1, start, -1):
+        if (size := cutter.passing(at)) < least:
+            fewer.append(at)
+            least = size
+    found = [longest]
+    for at in dict.fromkeys((*fewer[:1], *fewer[-1:])):
+        part = cutter.part(start, at)
+        try:
+            found.append((at, Part(part, make(part))))
+        except PlanError:
+            continue
+    return found
 
 
 @dataclass(slots=True)
@@ -154,6 +206,28 @@ class _Cutter:
         if any(not self._bases([name]) & set(self.unit_of) for name in graph.outputs):
             self.units.append(Unit(()))  # for what is an input, or a view of one
         self.readers = self._readers()
+
+    def passing(self, stop: int) -> int:
+        """Bytes of what is made before a unit and read from it on."""
+        return sum(
+            self._bytes(name)
+            for name, readers in self.readers.items()
+            if self.unit_of.get(name, stop) < stop <= max(readers)
+        )
+
+    def traffic(self, start: int, stop: int) -> int:
+        """Bytes that a part reads, and writes for later ones; outputs are stored in any case."""
+        total = 0
+        for name, readers in self.readers.items():
+            made = self.unit_of.get(name, -1)
+            read = made < start and any(start <= at < stop for at in readers)
+            passed_on = start <= made < stop <= max(readers)
+            total += (read + passed_on) * self._bytes(name)
+        return total
+
+    def _bytes(self, name: str) -> int:
+        item = self.nodes.get(name) or self.inputs[name]
+        return prod(item.shape) * (item.dtype.bytes if item.dtype is not None else 0)
 
     def _units(self) -> list[Unit]:
         needed = self._needed()

@@ -56,7 +56,7 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
         try:
-            parts = partition(graph, lambda part: write_kernel(part, name, chip))
+            parts = partition(graph, lambda part: write_kernel(part, name, chip), chip)
         except PlanError as problem:
             raise problem from error
         if not parts:

@@ -1,0 +1,39 @@
+"""Where a graph that one kernel cannot hold is cut."""
+
+from __future__ import annotations
+
+import torch
+from modules import CHIP, capture
+
+from npusmith.errors import PlanError
+from npusmith.plan.partition import is_free, partition
+from npusmith.plan.write_kernel import write_kernel
+from npusmith.task.graph import Graph
+
+
+def expanded(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.sin(torch.exp(x.sum(-1, keepdim=True)) * w).sum(-1)
+
+
+def _parts(graph: Graph, most: int) -> list[list[str]]:
+    """The operations of each part, where a kernel holds `most` of them."""
+
+    def make(part: Graph):
+        if sum(not is_free(node) for node in part.nodes) > most:
+            raise PlanError("plan-ub", "too much for one kernel")
+        return write_kernel(part, "op", CHIP)
+
+    found = partition(graph, make, CHIP)
+    return [[node.op.split(".")[1] for node in part.graph.nodes] for part in found]
+
+
+def test_a_graph_is_cut_where_little_passes_on():
+    """A column of sums passes on, not the matrix that it is multiplied up to."""
+    graph = capture(expanded, torch.ones(64, 256), torch.ones(64, 4096))
+    assert _parts(graph, 3) == [["sum", "exp"], ["mul", "sin", "sum"]]
+
+
+def test_a_wait_of_all_cores_is_worth_some_bytes():
+    """Two kernels rather than three, where what passes on is small."""
+    graph = capture(expanded, torch.ones(64, 256), torch.ones(64, 300))
+    assert len(_parts(graph, 4)) == 2
