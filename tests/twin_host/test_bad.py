@@ -129,7 +129,7 @@ def test_an_endless_loop_is_a_hang_with_its_last_call(edited: Edit, chip: Chip) 
     )
     assert codes(result)[-1] == "kernel-hang"
     finding = result.findings[-1]
-    assert "1 s" in finding.message
+    assert finding.message.endswith("1 s of processor time")  # a busy machine changes no verdict
     assert finding.line > 0
     assert not result.completed
 

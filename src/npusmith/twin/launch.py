@@ -35,6 +35,7 @@ from npusmith.twin.watch import Watch
 Input = Array | Virtual | Sparse | Sequence[Array] | None
 Outputs = Output | Sequence[Output]  # a sequence: a DYNAMIC one
 
+_PATIENCE = 4  # seconds on the clock for one of processor time, as in runtime/host/guard.h
 _GRACE = 10.0  # seconds that the sandbox allows beyond the runner's own alarm
 _BASE_MEMORY = 1 << 30  # of a run, beside workspace: UB images, stacks, libraries
 _WORKSPACE_CAP = 4 << 30
@@ -112,6 +113,7 @@ def run(
     `writable`: positions of inputs that the kernel may change; Run.inputs gives them back.
     `initial`: what the tensors of an output hold at first, by its position; else nothing is there.
     Sparse tensors take little memory, whatever their size.
+    `seconds`: of processor time, so that other work on the machine changes no verdict.
     `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
     documents do not agree on the default. `watch`: what the sanitizer assumes and reports.
     `record`: where the log of the launch goes (runtime/log.h). `dry`: values are neither moved nor
@@ -269,7 +271,7 @@ def _start(
     policy = Policy(
         write=(folder,),
         read=(*read, chain.folder),
-        seconds=seconds + _GRACE,
+        seconds=seconds * _PATIENCE + _GRACE,
         memory_bytes=_BASE_MEMORY + extra,
         processes=True,  # the host side gets one, then the runner allows none (host/cage.cpp)
     )
@@ -353,7 +355,7 @@ def _lost(folder: Path, boxed: Boxed, seconds: float) -> Finding:
     words = _read_plain(folder / "report.note").decode(errors="replace").split("\n")
     phase, number, file, line, core, api = (words + [""] * 6)[:6]
     if boxed.timed_out:
-        code, message = "kernel-hang", f"the run had not ended after {seconds:g} s"
+        code, message = "kernel-hang", f"the run had not ended after {seconds:g} s of processor time"
     elif boxed.out_of_memory:
         code, message = "kernel-memory", "the run used more memory than it may"
     else:

@@ -86,7 +86,7 @@ void ReportOutcome(Job &job, const Outcome &outcome, const char *crash, const ch
   Report &report = job.report;
   if (outcome.end == End::kTimedOut) {
     char limit[64];
-    std::snprintf(limit, sizeof limit, " had not ended after %g s", job.request.seconds);
+    std::snprintf(limit, sizeof limit, " had not ended after %g s of processor time", job.request.seconds);
     report.Add(hang, "error", who + limit, seen);
   } else if (outcome.end == End::kOutOfMemory) {
     report.Add("kernel-memory", "error", who + " asked for more memory than the run may have", seen);

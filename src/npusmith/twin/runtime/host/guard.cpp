@@ -49,6 +49,8 @@ void SetAlarm(double seconds) {
   timer.it_value.tv_sec = static_cast<time_t>(seconds);
   timer.it_value.tv_usec =
       static_cast<suseconds_t>((seconds - static_cast<double>(timer.it_value.tv_sec)) * 1e6);
+  setitimer(ITIMER_PROF, &timer, nullptr);
+  timer.it_value.tv_sec = static_cast<time_t>(seconds * kPatience) + 1;
   setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
@@ -61,15 +63,17 @@ void LeaveNote(int signal, const Spot &spot) {
   if (length > 0 && pwrite(state.note, text, static_cast<std::size_t>(length), 0) < 0) _exit(3);
 }
 
+bool IsAlarm(int signal) { return signal == SIGPROF || signal == SIGALRM; }
+
 void OnSignal(int signal, siginfo_t *info, void *context) {
   if (!state.active) {
-    if (signal != SIGALRM) _exit(3);
+    if (!IsAlarm(signal)) _exit(3);
     SetAlarm(kAlarmAgain);  // between two steps: the next one gets it
     return;
   }
   state.active = 0;
   Outcome &outcome = state.outcome;
-  outcome.end = signal == SIGALRM ? End::kTimedOut : End::kCrashed;
+  outcome.end = IsAlarm(signal) ? End::kTimedOut : End::kCrashed;
   outcome.signal = signal;
   outcome.spot = CurrentSpot();
   if (signal == SIGSEGV || signal == SIGBUS) {
@@ -121,7 +125,7 @@ void Arm(double seconds, const std::string &notePath) {
   struct sigaction action {};
   action.sa_sigaction = OnSignal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF}) {
     sigaction(signal, &action, nullptr);
   }
   std::set_new_handler(OnNoMemory);

@@ -22,7 +22,12 @@ struct Outcome {
   Spot spot{"", 0, -1, ""};  // the last API call that had started
 };
 
-// To be called once, before the first Guarded: arms the handlers and the time limit.
+// Seconds on the clock for one of processor time: a busy machine changes no verdict, and what
+// sleeps ends nevertheless. The sandbox allows as much (twin/launch.py).
+constexpr double kPatience = 4;
+
+// To be called once, before the first Guarded: arms the handlers and the time limit, in seconds of
+// processor time.
 void Arm(double seconds, const std::string &notePath);
 // Only one guarded step runs at a time, on the main thread. After anything but kReturned the
 // process is good for writing its report and nothing else.

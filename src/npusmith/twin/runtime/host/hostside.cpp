@@ -60,7 +60,7 @@ void AddOutcome(Job &job, const Outcome &outcome, const std::string &who) {
   Report &report = job.report();
   if (outcome.end == End::kTimedOut) {
     char limit[64];
-    std::snprintf(limit, sizeof limit, " had not ended after %g s", job.request.seconds);
+    std::snprintf(limit, sizeof limit, " had not ended after %g s of processor time", job.request.seconds);
     report.Add("host-hang", "error", who + limit);
   } else if (outcome.end == End::kOutOfMemory) {
     report.Add("kernel-memory", "error", who + " asked for more memory than the run may have");
@@ -256,7 +256,7 @@ void Serve(const Request &request, const std::string &line, int down) {
 
 // What comes through the pipe until it is closed, or time is up.
 std::string Drain(const Request &request, int from, int down) {
-  const double seconds = request.seconds + kGrace;
+  const double seconds = request.seconds * kPatience + kGrace;
   bool served = false;
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
