@@ -606,9 +606,16 @@ _PLAN: list[Code] = _rows(
     ),
     (
         "plan-data-movement",
-        "An operation moves or combines elements in a way that is not written (matrix products).",
+        "An operation moves or combines elements in a way that is not written.",
         "slices, joins, permutations, gathers, scatters, sorts and the like (docs/operations.md)",
         "leave this operation to PyTorch and generate the part after it, or --writer agent",
+    ),
+    (
+        "plan-cube",
+        "A matrix product or a convolution is work for the cube unit, which is not written yet.",
+        "products of floats with a vector, or of which two axes have at most 16 elements",
+        "leave this operation to PyTorch and generate the parts before and after it, or "
+        "--writer agent",
     ),
     (
         "plan-transpose",

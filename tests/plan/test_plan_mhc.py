@@ -179,4 +179,4 @@ def test_turns_that_repeat_become_a_loop() -> None:
 def test_products_with_two_long_axes_are_left_to_the_cube_unit() -> None:
     with pytest.raises(PlanError) as caught:
         plan(torch.bmm, torch.randn(2, 20, 30), torch.randn(2, 30, 4))
-    assert caught.value.code == "plan-data-movement" and "cube" in caught.value.message
+    assert caught.value.code == "plan-cube" and "cube" in caught.value.message

@@ -1,35 +1,79 @@
-"""Batched products of matrices with short axes: a multiplication and a sum, on the vector unit.
+"""Products with vectors, and of matrices with short axes: a multiplication and a sum.
 
 A product of which two of the three axes are short (4 x 4 times 4 x 5120) gives the cube unit next
-to nothing to do: its tiles are 16 x 16 and would be mostly padding. Larger ones are refused.
+to nothing to do: its tiles are 16 x 16 and would be mostly padding. A product with a vector reads
+every element of the matrix once, which takes as long as the sum. Larger ones are refused.
 """
 
 from __future__ import annotations
 
-from npusmith.plan.axes import Dim, leaves, sizes
+from collections.abc import Sequence
+
+from npusmith.plan.axes import Dim, Dims, leaves, sizes
+from npusmith.plan.dag import Value
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 EMPTY: Dim = ()
 
 
-def batched(r: Reader) -> Result:
-    """bmm: out[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]."""
-    left, right = r.tensor(r.argument(0)), r.tensor(r.argument(1))
-    _, rows, inner = sizes(left.dims)
-    columns = sizes(right.dims)[2]
-    if sorted((rows, inner, columns))[1] > SHORT:
-        r.refuse(
-            "plan-data-movement", "matrix products need the cube unit",
-            legal=f"batched products of which two axes have at most {SHORT} elements",
-        )  # fmt: skip
+def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
+    """out[..., m, n] = sum over k of left[..., m, k] * right[..., k, n]."""
+    rows, inner = sizes(left.dims)[-2:]
+    columns = sizes(right.dims)[-1]
+    if not r.dtype.is_float:
+        r.refuse("plan-cube", f"products of {r.dtype.value} are not written")
+    if sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1:
+        r.refuse("plan-cube", "matrix products need the cube unit")
     spread = (
         Tensor(r.floating(left), (*left.dims, EMPTY), left.dtype),
-        Tensor(r.floating(right), (right.dims[0], EMPTY, *right.dims[1:]), right.dtype),
+        Tensor(r.floating(right), (*right.dims[:-2], EMPTY, *right.dims[-2:]), right.dtype),
     )
     (one, two), dims = r.aligned(*spread)
-    value = r.dag.reduce("sum", r.dag.mul(one.value, two.value), leaves(dims[2]))
-    return Tensor(value, (dims[0], dims[1], dims[3]), r.dtype)
+    value = r.dag.reduce("sum", r.dag.mul(one.value, two.value), leaves(dims[-2]))
+    return value, (*dims[:-2], dims[-1])
 
 
-RULES: dict[str, Rule] = {"bmm": batched}
+def matrices(r: Reader) -> Result:
+    """mm and bmm."""
+    value, dims = _product(r, r.tensor(r.argument(0)), r.tensor(r.argument(1)))
+    return Tensor(value, dims, r.dtype)
+
+
+def added(r: Reader) -> Result:
+    """addmm and baddbmm: beta * what is given + alpha * the product."""
+    value, dims = _product(r, r.tensor(r.argument(1)), r.tensor(r.argument(2)))
+    more = r.tensor(r.argument(0))
+    alpha, beta = (r.number(r.argument(at, name, 1)) for at, name in ((4, "alpha"), (3, "beta")))
+    (one, two), dims = r.aligned(
+        Tensor(value, dims, r.dtype), Tensor(r.floating(more), more.dims, more.dtype)
+    )
+    total = r.dag.add(r.dag.scaled(one.value, alpha), r.dag.scaled(two.value, beta))
+    return Tensor(total, dims, r.dtype)
+
+
+def _column(tensor: Tensor) -> Tensor:
+    return Tensor(tensor.value, (*tensor.dims, EMPTY), tensor.dtype)
+
+
+def vector(r: Reader) -> Result:
+    """mv: a matrix times a vector."""
+    value, dims = _product(r, r.tensor(r.argument(0)), _column(r.tensor(r.argument(1))))
+    return Tensor(value, dims[:-1], r.dtype)
+
+
+def dot(r: Reader) -> Result:
+    """dot: the sum of what two vectors have in common."""
+    left, right = (r.tensor(r.argument(at)) for at in (0, 1))
+    row = Tensor(left.value, (EMPTY, *left.dims), left.dtype)
+    value, _ = _product(r, row, _column(right))
+    return Tensor(value, (), r.dtype)
+
+
+_ROWS: Sequence[tuple[Rule, tuple[str, ...]]] = (
+    (matrices, ("mm", "bmm")),
+    (added, ("addmm", "baddbmm")),
+    (vector, ("mv",)),
+    (dot, ("dot", "vdot")),
+)
+RULES: dict[str, Rule] = {name: rule for rule, names in _ROWS for name in names}

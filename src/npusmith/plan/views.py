@@ -266,12 +266,17 @@ def moves(why: str) -> Rule:
     return rule
 
 
+def convolution(r: Reader) -> Result:
+    r.refuse("plan-cube", "convolutions need the cube unit")
+
+
 _MOVES: dict[str, tuple[str, ...]] = {
-    "matrix products need the cube unit": ("mm", "addmm", "baddbmm", "matmul", "dot", "mv"),
-    "convolutions need the cube unit": ("convolution",),
     "it reorders elements": ("sort", "topk", "mode"),
 }
-REFUSED = frozenset(name for names in _MOVES.values() for name in names) | {"_local_scalar_dense"}
+REFUSED = frozenset(name for names in _MOVES.values() for name in names) | {
+    "_local_scalar_dense",
+    "convolution",
+}
 
 # Views and constants: they move nothing, and cost nothing to make again.
 FREE = frozenset(
@@ -304,6 +309,7 @@ RULES: dict[str, Rule] = {
     "repeat": repeat,
     "getitem": item,
     "_local_scalar_dense": read_out,
+    "convolution": convolution,
     **{name: moves(why) for why, names in _MOVES.items() for name in names},
 }  # fmt: skip
 

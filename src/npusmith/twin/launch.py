@@ -355,7 +355,10 @@ def _lost(folder: Path, boxed: Boxed, seconds: float) -> Finding:
     words = _read_plain(folder / "report.note").decode(errors="replace").split("\n")
     phase, number, file, line, core, api = (words + [""] * 6)[:6]
     if boxed.timed_out:
-        code, message = "kernel-hang", f"the run had not ended after {seconds:g} s of processor time"
+        code, message = (
+            "kernel-hang",
+            f"the run had not ended after {seconds:g} s of processor time",
+        )
     elif boxed.out_of_memory:
         code, message = "kernel-memory", "the run used more memory than it may"
     else:

@@ -1,0 +1,57 @@
+"""Products with vectors, and of matrices with short axes, on the vector unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import agrees, capture_at, plan_graph
+
+R = torch.randn
+Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
+
+
+def head(a: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.sigmoid(F.linear(a.exp(), w, b)) * a
+
+
+def weighed(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(c, a, b, beta=0.5, alpha=2.0)
+
+
+def two_layers(a: torch.Tensor, w: torch.Tensor, b: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.linear(F.relu(F.linear(a, w, b)), v)
+
+
+CASES: dict[str, Case] = {
+    "mv": (lambda a, v: (a @ v).relu(), (R(37, 301), R(301)), (R(5, 40), R(40))),
+    "mv of halves": (
+        lambda a, v: a @ v, (R(37, 301).half(), R(301).half()), (R(5, 40).half(), R(40).half()),
+    ),
+    "linear with one output": (
+        head, (R(3, 7, 301), R(1, 301), R(1)), (R(2, 9, 77), R(1, 77), R(1)),
+    ),
+    "a row times a matrix": (
+        lambda a, w: (a @ w).softmax(-1), (R(1, 301), R(301, 64)), (R(1, 33), R(33, 50)),
+    ),
+    "dot": (lambda a, b: a * torch.dot(a, b), (R(1000), R(1000)), (R(77), R(77))),
+    "addmm": (weighed, (R(4, 64), R(4, 5), R(5, 64)), (R(4, 33), R(4, 5), R(5, 33))),
+    "baddbmm": (
+        torch.baddbmm, (R(6, 1, 64), R(6, 1, 50), R(6, 50, 64)),
+        (R(2, 1, 33), R(2, 1, 9), R(2, 9, 33)),
+    ),
+    "two small layers": (
+        two_layers, (R(8, 12), R(16, 12), R(16), R(1, 16)), (R(20, 12), R(16, 12), R(16), R(1, 16)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_without_the_cube_unit(name: str) -> None:
+    fn, captured, others = CASES[name]
+    made = plan_graph(capture_at(fn, captured, others))
+    agrees(made, fn, *captured)
+    agrees(made, fn, *others)
