@@ -250,3 +250,14 @@ def test_what_is_computed_from_the_result_is_a_kernel_of_its_own() -> None:
     given = drawn(3, 9), below(9, 3, 200), drawn(3, 200)
     check(lambda x, i, v: x.scatter_add(1, i, v).softmax(-1), [given], kernels=2)
     check(lambda x, i, v: x.softmax(1).scatter_add(1, i, v.cumsum(1)).relu(), [given], kernels=3)
+
+
+def one_place(x: Tensor, values: Tensor) -> Tensor:
+    """All values of a row at its first place: the place is a number, no tensor."""
+    return x.scatter_add(1, torch.zeros(values.shape, dtype=torch.int64), values // 30)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32])
+def test_a_place_that_is_a_number_of_the_model(dtype: torch.dtype) -> None:
+    given = below(1 << 30, 4, 30).to(dtype), below(1 << 30, 4, 30).to(dtype)
+    agrees(plan(one_place, *given), one_place, *given)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from npusmith.ir.dtypes import DType
@@ -60,6 +61,10 @@ class Value:
     index: tuple[Expr, ...] = ()
     parts: tuple[int, ...] = ()
 
+
+# For questions that are asked of arguments, too: where each of n steps uses the one before it
+# twice, they would be asked 2**n times.
+remembered = lru_cache(maxsize=1 << 16)
 
 COMPARES = ("lt", "gt", "eq", "le", "ge")
 _WIDTH = (Kind.FLOAT, Kind.INT, Kind.LONG)
@@ -341,6 +346,7 @@ _INTEGERS = (DType.BOOL, DType.UINT8, DType.INT8, DType.INT16)
 _WHOLE = ("broadcast", "add", "sub", "max", "min", "abs", "floordiv", "mod", "at", "floor")
 
 
+@remembered
 def small_integer(value: Value) -> bool:
     """Whether float32 holds a value's integer exactly, as long as nothing has 2**22 elements."""
     match value.op:
@@ -369,6 +375,7 @@ def small_integer(value: Value) -> bool:
             return False
 
 
+@remembered
 def natural(value: Value) -> bool:
     """Whether an integer is certainly not negative."""
     match value.op:

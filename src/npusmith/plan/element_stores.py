@@ -341,11 +341,13 @@ class _Pass:
         """All values that may belong here."""
         start, some = Name("begin"), Name("some")
         step: Expr = _PART if self.columns == ONE else Name(f"copied{self.mark}")
-        ids = self._buffer(self.ids.dtype, Part.LOADED, self.ids.tensor)
         many = times(Name("whole_rows"), some) if self.columns == ONE else some
-        loads = [self._load(ids, self.ids, self.count, start, many)]
+        loads: list[Stmt] = []
         ops: list[Stmt] = []
-        values = ""
+        ids = values = ""
+        if self.ids.number is None:
+            ids = self._buffer(self.ids.dtype, Part.LOADED, self.ids.tensor)
+            loads.append(self._load(ids, self.ids, self.count, start, many))
         if self.values.number is None:
             values = self._buffer(self.dtype, Part.LOADED, self.values.tensor)
             loads.append(self._load(values, self.values, self.count, start, many))
@@ -354,7 +356,7 @@ class _Pass:
                 ops.append(self._each(many, "cast", ((values, ZERO), (loaded, ZERO)), "none"))
         body = (
             Assign("some", least(step, minus(self.count, start))),
-            Stage(StageKind.COPY_IN, tuple(loads)),
+            *((Stage(StageKind.COPY_IN, tuple(loads)),) if loads else ()),
             Stage(StageKind.COMPUTE, (*ops, self._scan(ids, values))),
         )
         return [For("begin", ZERO, self.count, step, body)]
@@ -371,7 +373,8 @@ class _Pass:
             value_at = plus(times(row, self._pitch(self.dtype)), one)
             outer, inner = Name("some"), Name("wide")
             to = plus(times(spot, self._pitch(self.dtype)), one)
-        spots: list[Stmt] = [Assign("spot", Read(View(ids, place_at)))]
+        known = self.ids.number
+        spots: list[Stmt] = [Assign("spot", Read(View(ids, place_at)) if known is None else known)]
         if self.found.wraps:
             wrapped = Choice(Binary(BinOp.LT, spot, ZERO), plus(spot, self.places), spot)
             spots.append(Assign("spot", wrapped))

@@ -31,7 +31,7 @@ from npusmith.plan.scalars import (
     quotient,
     times,
 )
-from npusmith.plan.space import Group, product_of
+from npusmith.plan.space import Group, product_of, reachable
 from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of
 from npusmith.plan.window_maps import Reading, windowed
@@ -276,8 +276,7 @@ class Resolver:
         return row <= 2 * self.w.captured(sorted(along)) and row <= _LONGEST
 
     def _reduces(self, value: Value) -> bool:
-        own = value.op in ("reduce", "running")
-        return own or any(self._reduces(arg) for arg in value.args)
+        return any(item.op in ("reduce", "running") for item in reachable([value]))
 
     def _taken(self, value: Value, env: Env, expr: Expr) -> Value:
         """The operand along a new axis of the tile, and the elements that are wanted of it."""
@@ -380,9 +379,10 @@ class Resolver:
 
     def _moves(self, value: Value, row: frozenset[Atom]) -> bool:
         """Whether elements stand at places that follow from these axes, as in a window."""
-        if value.op == "at" and any(self.named(expr) & row for expr in value.index):
-            return True
-        return any(self._moves(arg, row) for arg in value.args)
+        return any(
+            item.op == "at" and any(self.named(expr) & row for expr in item.index)
+            for item in reachable([value])
+        )
 
     def _looped(self, value: Value, env: Env) -> Value:
         """By a loop inside the tile over the elements that are reduced."""

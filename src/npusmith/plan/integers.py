@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from npusmith.ir.dtypes import DType
 from npusmith.lang.scalars import wrapped
-from npusmith.plan.dag import EXACT, Dag, Kind, Value, held, small_integer
+from npusmith.plan.dag import EXACT, Dag, Kind, Value, held, remembered, small_integer
 from npusmith.target.meaning import integer_limits
 
 Span = tuple[int, int]
@@ -123,6 +123,7 @@ def _kind(dag: Dag, op: str, args: Sequence[Value], most: Span, dtype: DType) ->
     return Kind.INT if dtype is not DType.INT64 or _within(most, _INT32) else Kind.LONG
 
 
+@remembered
 def positional(value: Value) -> bool:
     """Arithmetic on positions, which are taken to be small, whatever they are multiplied by."""
     if value.kind is not Kind.FLOAT or not small_integer(value):

@@ -51,6 +51,7 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )
+from npusmith.plan.space import reachable
 from npusmith.plan.tile_broadcasts import Broadcaster
 from npusmith.plan.tile_folds import even, padded
 from npusmith.plan.value_reads import together
@@ -94,11 +95,9 @@ def _by_position(w: Lanes, roots: Sequence[Value]) -> bool:
     Then tiles that take the same indices of the cut axis come one after another: what follows from
     these is worked out once for them.
     """
-    return any(not _loads(value) for value in index_tensors(w, roots))
-
-
-def _loads(value: Value) -> bool:
-    return value.op == "load" or any(_loads(arg) for arg in value.args)
+    return any(
+        all(item.op != "load" for item in reachable([value])) for value in index_tensors(w, roots)
+    )
 
 
 def index_tensors(w: Lanes, roots: Sequence[Value]) -> list[Value]:

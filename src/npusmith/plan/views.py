@@ -21,7 +21,7 @@ from npusmith.plan.axes import (
     regroup,
     sizes,
 )
-from npusmith.plan.dag import Kind, Value
+from npusmith.plan.dag import Kind, Value, remembered
 from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
@@ -195,6 +195,7 @@ def _rounds(r: Reader, x: Tensor, dtype: DType) -> bool:
     return narrow and bool(r.graph.eager) and _asked(r, dtype) and not _has_digits(x.value)
 
 
+@remembered
 def _has_digits(value: Value) -> bool:
     """Whether a value has the digits of its 16-bit type alone: as it was loaded, or chosen."""
     if value.op in ("abs", "neg", "max", "min", "select", "at"):
