@@ -1311,6 +1311,12 @@ _TWIN_HOST: list[Code] = [
             "read what it printed; check nulls and shapes in the tiling function",
         ),
         (
+            "size-refused",
+            "The operator refuses the sizes of the task's own inputs.",
+            "sizes that meet the conditions in the operator's README and bindings.json",
+            "generate the operator for this task, or judge it by the task that it was written for",
+        ),
+        (
             "rank-answered",
             "Inputs of another rank, which the model takes, were answered wrongly, not refused.",
             "a failure of the tiling function for a rank that is not served, or the right values",

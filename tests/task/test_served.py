@@ -67,6 +67,15 @@ def test_it_has_to_be_right_at_the_sizes_that_it_serves(rooted: Prepared, tmp_pa
     assert verdict.verdict == "fail"
 
 
+def test_the_condition_is_named_where_the_tasks_own_sizes_break_it(
+    rooted: Prepared, tmp_path: Path
+) -> None:
+    verdict = judged(rooted, tmp_path / "p", " || shape[1] != 71", ["x.shape[1] == 71"])
+    first = verdict.trials[0]
+    assert verdict.verdict == "fail" and [item.code for item in first.findings] == ["size-refused"]
+    assert "serves x.shape[1] == 71 alone" in first.findings[0].message
+
+
 @pytest.mark.parametrize("serves", [None, [], ["x.shape[0] == 8"], ["y.shape[0] == 8"]])
 def test_a_refusal_that_it_does_not_say_is_a_failure(
     rooted: Prepared, tmp_path: Path, serves: list[str] | None

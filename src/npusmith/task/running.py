@@ -17,6 +17,7 @@ from npusmith.task.recording import Recording
 from npusmith.task.verdict import NOT_RUN, REFUSED, Trial
 from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
 from npusmith.twin.coverage import Ran
+from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Run
 
 PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
@@ -117,9 +118,14 @@ def run_set(trial: TrialData, plan: Plan, *, first: bool = False) -> Outcome:
     else:
         refused = any(item.code == TILING_FAILED for item in record.findings)
         record.message = NOT_SERVED if refused else UNFINISHED
-        if refused and (limit := plan.limit(trial)):
+        limit = plan.limit(trial) if refused else ""
+        if limit and trial.kind == "shape":
             record.skipped = f"{REFUSED}: the operator serves {limit}"
             record.findings, record.message = [], ""
+        elif limit and trial.kind != "rank":  # of another rank: ranks.py
+            rest = [item for item in record.findings if item.code != TILING_FAILED]
+            message = f"the operator serves {limit} alone, and refused the task's own sizes"
+            record.findings = [*rest, Finding(code="size-refused", message=message)]
     known = not result.completed or (plan.stop and not record.passed)
     if first and not known and not same_bits(result.outputs, plan.candidate.call(trial).outputs):
         reject(record, UNSTEADY, plan.criterion)

@@ -21,8 +21,8 @@ MOST = 3  # sets that get a reference
 
 
 def limit(prepared: Prepared, spec: OpSpec | None, trial: TrialData) -> str:
-    """The condition that inputs of another shape than the task's break; empty where none is."""
-    if spec is None or trial.kind != "shape":
+    """The condition of the operator that inputs break; empty where none is."""
+    if spec is None:
         return ""
     held = {name: item.shape for name, item in prepared.files_of(trial).items()}
     broken = _unmet(spec, trial.shapes, held)
