@@ -660,6 +660,12 @@ _PLAN: list[Code] = _rows(
         "split the module in two",
     ),
     (
+        "plan-depth",
+        "Too many operations follow one another for one kernel.",
+        "400 in one kernel; a longer chain becomes several where its operations can be separated",
+        "split the module, or loop over fewer steps in it",
+    ),
+    (
         "plan-queues",
         "More buffers are loaded, or stored, by one kernel than the chip has queues for.",
         "at most 8 loaded buffers and 8 stored ones",

@@ -85,3 +85,8 @@ def test_an_index_serves_every_size_that_has_it() -> None:
     for size in (3, 4, 9):
         agrees(made, model, torch.arange(5.0 * size).reshape(5, size))
     assert [show_expr(expr) for expr in made.spec.legal or ()] == ["args_0.shape[1] >= 3"]
+
+
+def test_rows_are_repeated_by_a_loop() -> None:
+    x = torch.randn(4, 5)
+    agrees(plan(lambda a: a.repeat_interleave(3, 0), x), lambda a: a.repeat_interleave(3, 0), x)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from modules import CHIP, capture
+from modules import CHIP, agrees, capture, plan
 
 from npusmith.errors import PlanError
 from npusmith.plan.partition import is_free, partition
-from npusmith.plan.write_kernel import write_kernel
+from npusmith.plan.write_kernel import DEEPEST, write_kernel
 from npusmith.task.graph import Graph
 
 
@@ -37,3 +38,36 @@ def test_a_wait_of_all_cores_is_worth_some_bytes():
     """Two kernels rather than three, where what passes on is small."""
     graph = capture(expanded, torch.ones(64, 256), torch.ones(64, 300))
     assert len(_parts(graph, 4)) == 2
+
+
+def stacked_sums(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([(x * (i + 1)).sum(-1) for i in range(20)])
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("shape", [(4, 6), (4, 600)])
+def test_more_tensors_are_joined_than_a_kernel_loads(dim: int, shape: tuple[int, ...]) -> None:
+    """The chip has eight queues for what is loaded."""
+    tensors = tuple(torch.randn(*shape) for _ in range(12))
+    for fn in (
+        lambda *given: torch.cat([item.relu() for item in given], dim),
+        lambda *given: torch.stack(given, dim),
+    ):
+        agrees(plan(fn, *tensors), fn, *tensors)
+
+
+def test_many_reductions_are_stacked() -> None:
+    x = torch.randn(4, 60)
+    agrees(plan(stacked_sums, x), stacked_sums, x)
+
+
+def test_a_chain_that_is_too_long_for_one_kernel_is_cut() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for i in range(DEEPEST):
+            x = torch.sin(x) + 0.01 * i
+        return x
+
+    x = torch.randn(4, 6)
+    made = plan(chain, x)
+    assert len(made.program.kernels) == 3
+    agrees(made, chain, x)

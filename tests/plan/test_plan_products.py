@@ -39,6 +39,10 @@ CASES: dict[str, Case] = {
     ),
     "dot": (lambda a, b: a * torch.dot(a, b), (R(1000), R(1000)), (R(77), R(77))),
     "addmm": (weighed, (R(4, 64), R(4, 5), R(5, 64)), (R(4, 33), R(4, 5), R(5, 33))),
+    "addmv": (
+        lambda c, a, b: torch.addmv(c, a, b, beta=0.5, alpha=2.0),
+        (R(5), R(5, 60), R(60)), (R(9), R(9, 33), R(33)),
+    ),
     "baddbmm": (
         torch.baddbmm, (R(6, 1, 64), R(6, 1, 50), R(6, 50, 64)),
         (R(2, 1, 33), R(2, 1, 9), R(2, 9, 33)),

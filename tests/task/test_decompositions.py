@@ -98,3 +98,18 @@ def test_elements_from_elsewhere() -> None:
     whole = torch.randint(-9, 9, (3, 7))
     found = decompositions._running_extreme("amax")(whole, 1)
     assert torch.equal(found[0], whole.cummax(1)[0]) and torch.equal(found[1], whole.cummax(1)[1])
+
+
+def test_a_diagonal_is_replaced() -> None:
+    for shape, offset, dims in (((5, 7), 1, (0, 1)), ((5, 3, 6), -2, (0, 2)), ((4, 4), 0, (1, 0))):
+        x = torch.randn(shape)
+        src = torch.randn(torch.diagonal(x, offset, *dims).shape)
+        found = decompositions._diagonal_scatter(x, src, offset, *dims)
+        assert torch.equal(found, torch.diagonal_scatter(x, src, offset, *dims))
+
+
+def test_decimals_are_rounded_as_pytorch_does() -> None:
+    x = torch.randn(400) * 50
+    for decimals in (-1, 1, 3):
+        found = decompositions._rounded(x, decimals=decimals)
+        assert torch.equal(found, torch.round(x, decimals=decimals))

@@ -308,7 +308,7 @@ def _turn(
 def _scalar(form: Form, term: Term, index: Mapping[int, str]) -> str:
     parts = [form.number(tile, index) for tile in term.numbers]
     if term.factor != 1.0 or not parts:
-        parts.append(repr(term.factor))
+        parts.append(repr(float(term.factor)))
     return " * ".join(parts)
 
 

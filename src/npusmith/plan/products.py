@@ -42,7 +42,10 @@ def matrices(r: Reader) -> Result:
 
 def added(r: Reader) -> Result:
     """addmm and baddbmm: beta * what is given + alpha * the product."""
-    value, dims = _product(r, r.tensor(r.argument(1)), r.tensor(r.argument(2)))
+    return _added(r, *_product(r, r.tensor(r.argument(1)), r.tensor(r.argument(2))))
+
+
+def _added(r: Reader, value: Value, dims: Dims) -> Result:
     more = r.tensor(r.argument(0))
     alpha, beta = (r.number(r.argument(at, name, 1)) for at, name in ((4, "alpha"), (3, "beta")))
     (one, two), dims = r.aligned(
@@ -62,6 +65,12 @@ def vector(r: Reader) -> Result:
     return Tensor(value, dims[:-1], r.dtype)
 
 
+def added_vector(r: Reader) -> Result:
+    """addmv: beta * what is given + alpha * a matrix times a vector."""
+    value, dims = _product(r, r.tensor(r.argument(1)), _column(r.tensor(r.argument(2))))
+    return _added(r, value, dims[:-1])
+
+
 def dot(r: Reader) -> Result:
     """dot: the sum of what two vectors have in common."""
     left, right = (r.tensor(r.argument(at)) for at in (0, 1))
@@ -74,6 +83,7 @@ _ROWS: Sequence[tuple[Rule, tuple[str, ...]]] = (
     (matrices, ("mm", "bmm")),
     (added, ("addmm", "baddbmm")),
     (vector, ("mv",)),
+    (added_vector, ("addmv",)),
     (dot, ("dot", "vdot")),
 )
 RULES: dict[str, Rule] = {name: rule for rule, names in _ROWS for name in names}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 
 from npusmith.errors import PlanError
@@ -10,11 +13,12 @@ from npusmith.plan.fixed_sizes import fixed_sizes, unread
 from npusmith.plan.link import always, link
 from npusmith.plan.partition import Part, partition
 from npusmith.plan.schedule import Schedule
-from npusmith.plan.write_kernel import Plan, write_kernel
+from npusmith.plan.write_kernel import DEEPEST, Plan, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 
 _AS_WRITTEN = Schedule()
+_FRAMES = 20  # of Python, at most, for one step down
 
 
 def write(
@@ -35,7 +39,8 @@ def write(
     another schedule than short ones. `everywhere`: the schedule's tile and cores are those of all
     shapes, not only of shapes near the captured ones.
     """
-    plan = _write(graph, name, chip, schedule, everywhere)
+    with _deep():
+        plan = _write(graph, name, chip, schedule, everywhere)
     if lost := unread(graph, plan.spec.inputs):
         raise PlanError("plan-fixed-size", f"{lost} is a number in the model's arithmetic")
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
@@ -45,6 +50,17 @@ def write(
     legal = legal and tuple(dict.fromkeys(legal))
     spec = replace(plan.spec, legal=legal, literals=graph.literals)
     return replace(plan, spec=spec, notes=(*plan.notes, *notes))
+
+
+@contextlib.contextmanager
+def _deep() -> Iterator[None]:
+    """Room for values that are asked about their arguments, DEEPEST of them one after another."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES * DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:

@@ -19,6 +19,7 @@ from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
+from npusmith.plan.dag import Value
 from npusmith.plan.decisions import Decision, Decisions, lengths, whole
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
@@ -37,6 +38,8 @@ from npusmith.plan.versions import versioned
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
+
+DEEPEST = 400  # operations one after another in one kernel: a graph with more is cut into several
 
 # Refusals of the loops over axes that say that elements move
 _MOVED = ("plan-data-movement", "plan-transpose", "plan-repeated-axis", "plan-reshape")
@@ -161,6 +164,7 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
         yield Structure.SORT, lambda: Plan(*ordered)
         return
     meaning = read(graph)
+    _check_depth(meaning)
 
     def lanes() -> Plan:
         return Plan(*write_lanes(meaning, name, chip, d))
@@ -189,6 +193,18 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
         yield many_rows
 
 
+def _check_depth(meaning: Meaning) -> None:
+    """Refuses what follows one another too long for one kernel: the writer goes down step by step.
+
+    By a number, not by what the interpreter's stack holds: the same graph is always cut alike.
+    """
+    depth: dict[Value, int] = {}
+    for value in reachable(meaning.roots):
+        depth[value] = 1 + max((depth[arg] for arg in value.args), default=0)
+    if max(depth.values(), default=0) > DEEPEST:
+        raise PlanError("plan-depth", f"{max(depth.values())} operations follow one another")
+
+
 def _moved(
     meaning: Meaning, lanes: Callable[[], Plan], name: str, chip: Chip, d: Decisions
 ) -> Iterator[Way]:
@@ -209,6 +225,8 @@ def _moved(
         space = resolve(accessed(meaning))
         alone = any(value.op == "running" for value in space.origin)
         alone = alone or any(output.places for output in space.outputs)
+        # more inputs than a tile can load: loops take one piece of the output after the other
+        alone = alone or any(error.code == "plan-queues" for error in refused)
         if not refused or alone or Writer(space, Sizes(space), chip).row_size >= _ROW:
             yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d))
     if refused:

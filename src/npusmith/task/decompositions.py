@@ -234,6 +234,35 @@ def _embedding_bag(
     return found, bag, torch.zeros_like(starts), torch.zeros_like(starts)
 
 
+def _rounded(x: Tensor, *, decimals: int) -> Tensor:
+    """To so many decimals, as PyTorch does: scaled, rounded to even, and scaled back."""
+    power = 10.0 ** abs(decimals)
+    return (x / power).round() * power if decimals < 0 else (x * power).round() / power
+
+
+def _diagonal_scatter(
+    x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """The diagonal replaced: along the rest each place takes the element of its row or column."""
+    turned = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = turned.shape[-2:]
+    on = torch.arange(columns) - torch.arange(rows).unsqueeze(-1) == offset
+    if not src.shape[-1]:
+        return x.clone()
+    along = torch.arange(rows if offset >= 0 else columns).clamp(max=src.shape[-1] - 1)
+    spread = src.index_select(-1, along).unsqueeze(-1 if offset >= 0 else -2)
+    return torch.where(on, spread, turned).movedim((-2, -1), (dim1, dim2))
+
+
+def _rrelu(
+    x: Tensor, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3,
+    training: bool = False, generator: Any = None,
+) -> Any:  # fmt: skip
+    if training:
+        return NotImplemented  # random: as it is
+    return torch.nn.functional.leaky_relu(x, (lower + upper) / 2), noise
+
+
 _WHOLE = (
     "take_along_dim", "affine_grid_generator",
     "upsample_linear1d", "upsample_trilinear3d", "upsample_bicubic2d",
@@ -258,6 +287,9 @@ _OURS = {
     _ATEN.digamma.default: wide(digamma),
     _ATEN.signbit.default: signbit,
     _ATEN.ldexp.Tensor: _ldexp,
+    _ATEN.round.decimals: wide(_rounded),
+    _ATEN.diagonal_scatter.default: _diagonal_scatter,
+    _ATEN.rrelu_with_noise_functional.default: _rrelu,
     _ATEN.dist.default: _dist,
     _ATEN._cdist_forward.default: _distances,
     _ATEN._embedding_bag.default: _embedding_bag,
