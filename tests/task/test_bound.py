@@ -155,6 +155,28 @@ def test_a_norm_by_lanes_passes_and_one_with_another_count_or_eps_does_not() -> 
     assert case.message(by_moments(values, 500, 0.0))
 
 
+def longer(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.interpolate(x, scale_factor=3, mode="linear")
+
+
+def by_places(x: Array, away: float, dtype: type[np.floating]) -> Array:
+    """Linear interpolation with places that are rounded twice; `away`: all of them moved."""
+    near = np.arange(3 * x.shape[-1]).astype(dtype)
+    place = (near + dtype(0.5)) * dtype(FLOAT(1.0 / 3.0)) - dtype(0.5) + dtype(away)
+    low = np.floor(np.maximum(place, 0)).astype(np.int64)
+    part = (np.maximum(place, 0) - low).astype(FLOAT)
+    below, above = (x[..., np.minimum(i, x.shape[-1] - 1)] for i in (low, low + 1))
+    return (1 - part) * below + part * above
+
+
+def test_places_between_far_elements_are_rounded_as_well() -> None:
+    x = torch.randn(2, 1, 8405, generator=torch.Generator().manual_seed(5))
+    case, values = Case(longer, x), x.numpy()
+    assert case.message(by_places(values, 0.0, FLOAT)) == ""
+    assert case.message(by_places(values, 0.0, np.float64)) == ""
+    assert case.message(by_places(values, 0.01, FLOAT))
+
+
 def test_where_nothing_cancels_there_is_no_bound() -> None:
     x = torch.rand(64, 256, generator=torch.Generator().manual_seed(3)) + 0.5
     assert Case(lambda x: torch.softmax(x, -1), x).bound is None
