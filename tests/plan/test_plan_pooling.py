@@ -19,6 +19,12 @@ torch.manual_seed(1)
 R = torch.randn
 Case = tuple[nn.Module, list[torch.Tensor]]
 
+
+class Folded(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.abs().sum((1, 3))
+
+
 # One window, rows of several tiles, more rows than cores, rows off 32 bytes.
 LINES = [R(2, 3, 40), R(1, 1, 8), R(2, 3, 2503), R(49, 3, 9)]
 PLANES = [R(1, 2, 12, 13), R(3, 1, 11, 11), R(1, 2, 50, 701)]
@@ -37,6 +43,10 @@ CASES: dict[str, Case] = {
     "mean of blocks in the tensor": (nn.AvgPool3d(3, 1, 1, count_include_pad=False), BLOCKS),
     "mean of columns": (nn.AvgPool2d((3, 1), 1), PLANES),
     "every other element": (nn.AvgPool2d(1, 2), PLANES),
+    "every third of what was folded": (
+        nn.Sequential(Folded(), nn.AvgPool2d(1, 3)),
+        [R(2, 1, 1, 2, 777), R(2, 3, 7, 2, 40)],
+    ),
     "windows of planes in blocks": (nn.AvgPool3d((1, 3, 3), 1), BLOCKS),
     "windows of depth and width": (nn.AvgPool3d((3, 1, 2), (2, 1, 1), (1, 0, 1)), BLOCKS),
     "largest of lines": (nn.MaxPool1d(8, 1, 4), LINES),

@@ -251,7 +251,7 @@ def _by_table(
     loops, together, count = list(rows), None, row if far else room
     if even:
         first = first_of(w, path, value, low, plus(span(most, sizes, far), row))
-        shift, low = plus(shift, minus(low, first)), first
+        shift, low = plus(shift, minus(w.scalar(path, low), first)), first
     if far:  # rows that are as long in every tile: one copy
         loops.pop()
         together = far[-1]
