@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import CHIP, agrees, capture, plan
+from modules import CHIP, agrees, capture, capture_at, plan, plan_graph
 
 from npusmith.errors import CODES, PlanError
 from npusmith.plan import write
@@ -38,6 +38,22 @@ def test_what_cannot_be_written_is_refused_by_its_code(name: str) -> None:
         plan(fn, *args)
     assert caught.value.code == code
     assert caught.value.legal and caught.value.hint
+
+
+def test_an_input_that_only_decides_which_outputs_there_are_is_read_for_its_size() -> None:
+    def first(x: torch.Tensor) -> torch.Tensor:
+        return torch.arange(x.shape[0])[:2]
+
+    made = plan_graph(capture_at(first, (R(4, 5),), (R(7, 6),)))
+    assert len(made.program.kernels) == 2
+    agrees(made, first, R(9, 5))
+
+    def beside(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return first(x), x + 1
+
+    made = plan_graph(capture_at(beside, (R(4, 5),), (R(7, 6),)))
+    assert len(made.program.kernels) == 1
+    agrees(made, beside, R(9, 5))
 
 
 def test_a_refusal_names_the_node_its_shapes_and_its_line() -> None:

@@ -53,7 +53,8 @@ def _check_buffers(program: Program, log: Log) -> None:
             log.add("lang-unwritten", message, item)
 
 
-def _host_tensors(program: Program) -> set[str]:
+def host_tensors(program: Program) -> set[str]:
+    """Tensors of which the host function takes a size."""
     host = program.host
     exprs = [stmt.value for stmt in host.body if isinstance(stmt, Assign)]
     for launch in host.launches:
@@ -72,7 +73,7 @@ def _check_tensors(program: Program, before: set[str], log: Log) -> set[str]:
     combined = {stmt.scratch for stmt in everything if isinstance(stmt, Combine)}
     loaded = {stmt.src.tensor for stmt in everything if isinstance(stmt, Load)} | combined
     stored = {stmt.dst.tensor for stmt in everything if isinstance(stmt, Store)} | combined
-    used = loaded | stored | _host_tensors(program)
+    used = loaded | stored | host_tensors(program)
     for item in kernel.tensors:
         if item.role is TensorRole.OUTPUT and item.name not in stored:
             log.add("lang-unwritten", f"nothing is stored to {item.name!r}", kernel.line)

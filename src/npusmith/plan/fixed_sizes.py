@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
+from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Load, Program
 from npusmith.ir.spec import Port, Source
+from npusmith.ir.walk import statements
+from npusmith.lang.usage import host_tensors
 from npusmith.task.graph import Graph, Node
 
 _MAKERS = (
@@ -48,6 +50,24 @@ def unread(graph: Graph, ports: Sequence[Port]) -> str:
         if item.kind == "user" and item.position not in given:
             lost += [(item.position, i) for i, size in enumerate(item.shape) if size in made]
     return ", ".join(f"size {axis} of argument {at}" for at, axis in dict.fromkeys(lost))
+
+
+def check_counted(program: Program, ports: Sequence[Port]) -> None:
+    """Raises plan-fixed-size for an input that decides what is served and nothing else.
+
+    `arange(x.shape[0])[:4]` asks for an x of four rows. The positions as a part of their own need
+    its size.
+    """
+    loads = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    used = {stmt.src.tensor for stmt in loads if isinstance(stmt, Load)}
+    used |= {name for part in program.parts() for name in host_tensors(part)}
+    for port in ports:
+        if port.source is Source.USER and port.name not in used:
+            message = (
+                f"sizes of {port.name} decide which outputs there are, and none follows from it"
+            )
+            hint = "write the number out, or compute something from the input in the same module"
+            raise PlanError("plan-fixed-size", message, hint=hint)
 
 
 def _makes_sizes(node: Node) -> bool:

@@ -21,6 +21,7 @@ from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
 from npusmith.plan.dag import Value
 from npusmith.plan.decisions import Decision, Decisions, lengths, whole
+from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER, write_lanes
@@ -86,6 +87,7 @@ def write_kernel(
     """
     decisions = Decisions(schedule, lengths(graph))
     plan = _written(_structures(graph, name, chip, decisions), decisions)
+    check_counted(plan.program, plan.spec.inputs)
     decisions.cores(chip)
     plan = replace(plan, decisions=decisions.decided())
     if schedule == _AS_WRITTEN:
