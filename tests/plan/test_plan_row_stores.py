@@ -66,6 +66,10 @@ CASES: dict[str, Case] = {
     "sums by int32": (added, [(x, index.int(), values) for x, index, values in SUMS]),
     "sums of a factor": (lambda x, i, v: x.index_add(0, i, v, alpha=2), SUMS),
     "sums of halves": (added, cast(SUMS[:3], lambda x: x.half())),
+    "sums of halves that a step of their own would lose": (
+        added,
+        cast([(rows(3, 40) + 4000, places(1, 300), 0 * rows(300, 40) + 3)], lambda x: x.half()),
+    ),
     "sums of expressions": (lambda x, i, v: x.relu().index_add(0, i, silu(v)), SUMS),
     "sums, and another output": (lambda x, i, v: (x.index_add(0, i, v), x * 2), SUMS),
     "sums of numbers": (added, LINES),

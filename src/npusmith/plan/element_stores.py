@@ -3,7 +3,8 @@
 A core owns stretches of the result. It brings one on chip, goes through all values that may belong
 there, in their order, and stores the stretch once. So the last of several values for a place is
 left, and sums are added in one order, on any number of cores. An element costs the scalar unit some
-50 cycles; one stored by a copy of its own took 250.
+50 cycles; one stored by a copy of its own took 250. Sums of rows, of which all columns have one
+place, are vector additions.
 
 Axes behind those that a place runs along are columns: a stretch has some of them, of all places
 where they fit. Without columns it has several rows, where these are short.
@@ -45,6 +46,7 @@ from npusmith.plan.block import Block, Part
 from npusmith.plan.dag import Kind, held
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE, Deal
+from npusmith.plan.index_maps import Resolver
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.reader import Combined, Tensor
 from npusmith.plan.scalars import (
@@ -113,8 +115,10 @@ def store_elements(
 
     dtype = target.output.dtype
     x = source(found.x, dtype, (*before, *along, *columns))
-    place = _place(w, found.place, (*before, *row, *columns))
-    ids = source(place, place.dtype, (*before, *row, *columns))
+    lines = _adds_lines(w, found, dtype, columns)
+    spots = (*before, *row) if lines else (*before, *row, *columns)
+    place = _place(w, found.place, spots)
+    ids = source(place, place.dtype, spots)
     values = source(found.values, dtype, (*before, *row, *columns))
     if len(w.sizes.scratch) > made:
         root.items.append(SyncCores())
@@ -125,10 +129,18 @@ def store_elements(
     pass_ = _Pass(
         w, found, target.name, dtype, x, ids, values, mark,
         size("around", before), size("places", along), size("count", row),
-        size("columns", columns) if columns else ONE,
+        size("columns", columns) if columns else ONE, lines,
     )  # fmt: skip
     root.items += pass_.write()
     return any(inside)
+
+
+def _adds_lines(w: Lanes, found: Combined, dtype: DType, columns: Sequence[Atom]) -> bool:
+    """Whether all columns of a value have one place, and are added at once."""
+    if not columns or not dtype.is_float or found.word != "add" or not found.own:
+        return False
+    alike = not Resolver(w).free(found.place.value) & frozenset(columns)
+    return alike and found.values.value.op != "const"
 
 
 def _place(w: Lanes, place: Tensor, axes: tuple[Atom, ...]) -> Tensor:
@@ -161,6 +173,7 @@ class _Pass:
     places: Expr
     count: Expr
     columns: Expr  # ONE: there are none
+    lines: bool = False  # whether all columns of a value have one place
     stretch: str = ""  # the buffer of the result's elements, as they are combined
     sent: str = ""  # ... and as they are stored
     hits: str = ""  # how many values came for each, a float
@@ -263,10 +276,16 @@ class _Pass:
         block = Const(_BLOCK // buffer_dtype(dtype).bytes)
         return Call(ScalarFn.ALIGN_UP, (Name("wide"), block))
 
-    def _load(self, buffer: str, source: _Source, rows: Expr, start: Expr, count: Expr) -> Load:
-        """Rows from `start` on, in a tensor that has so many for each index around."""
+    def _load(
+        self, buffer: str, source: _Source, rows: Expr, start: Expr, count: Expr,
+        single: bool = False,
+    ) -> Load:  # fmt: skip
+        """Rows from `start` on, in a tensor that has so many for each index around.
+
+        `single`: rows of one element.
+        """
         first = plus(times(Name("line"), rows), start)
-        if self.columns == ONE:
+        if self.columns == ONE or single:
             return Load(View(buffer), Span(source.tensor, first), count)
         first = plus(times(first, self.columns), Name("left"))
         return Load(View(buffer), Span(source.tensor, first), Name("wide"), count, self.columns)
@@ -347,7 +366,7 @@ class _Pass:
         ids = values = ""
         if self.ids.number is None:
             ids = self._buffer(self.ids.dtype, Part.LOADED, self.ids.tensor)
-            loads.append(self._load(ids, self.ids, self.count, start, many))
+            loads.append(self._load(ids, self.ids, self.count, start, many, self.lines))
         if self.values.number is None:
             values = self._buffer(self.dtype, Part.LOADED, self.values.tensor)
             loads.append(self._load(values, self.values, self.count, start, many))
@@ -364,6 +383,8 @@ class _Pass:
     def _scan(self, ids: str, values: str) -> Stmt:
         """The elements of what has been copied, one after another."""
         row, one, spot = Name("row"), Name("one"), Name("spot")
+        if self.lines:
+            return For("row", ZERO, Name("some"), ONE, self._add_line(ids, values, row))
         if self.columns == ONE:
             place_at: Expr = plus(times(row, Name("some")), one)
             value_at, outer, inner = place_at, Name("whole_rows"), Name("some")
@@ -373,17 +394,29 @@ class _Pass:
             value_at = plus(times(row, self._pitch(self.dtype)), one)
             outer, inner = Name("some"), Name("wide")
             to = plus(times(spot, self._pitch(self.dtype)), one)
-        known = self.ids.number
-        spots: list[Stmt] = [Assign("spot", Read(View(ids, place_at)) if known is None else known)]
-        if self.found.wraps:
-            wrapped = Choice(Binary(BinOp.LT, spot, ZERO), plus(spot, self.places), spot)
-            spots.append(Assign("spot", wrapped))
-        spots.append(Assign("spot", minus(spot, Name("low"))))
-        here = Binary(BinOp.AND, Binary(BinOp.GE, spot, ZERO), Binary(BinOp.LT, spot, Name("high")))
         new = self.values.number
         taken = self._taken(to, Read(View(values, value_at)) if new is None else new)
-        body = (*spots, If(here, taken))
+        body = self._where(ids, place_at, taken)
         return For("row", ZERO, outer, ONE, (For("one", ZERO, inner, ONE, body),))
+
+    def _add_line(self, ids: str, values: str, row: Expr) -> tuple[Stmt, ...]:
+        """All columns of one value."""
+        pitch = self._pitch(self.dtype)
+        there = View(self.stretch, times(Name("spot"), pitch))
+        added = op("add", (there, there, View(values, times(row, pitch))), (), Name("wide"))
+        return self._where(ids, row, (added,))
+
+    def _where(self, ids: str, at: Expr, then: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """What is done with a value whose place lies in the stretch, as `spot`."""
+        spot = Name("spot")
+        known = self.ids.number
+        spots: list[Stmt] = [Assign(spot.id, Read(View(ids, at)) if known is None else known)]
+        if self.found.wraps:
+            wrapped = Choice(Binary(BinOp.LT, spot, ZERO), plus(spot, self.places), spot)
+            spots.append(Assign(spot.id, wrapped))
+        spots.append(Assign(spot.id, minus(spot, Name("low"))))
+        here = Binary(BinOp.AND, Binary(BinOp.GE, spot, ZERO), Binary(BinOp.LT, spot, Name("high")))
+        return (*spots, If(here, then))
 
     def _taken(self, to: Expr, new: Expr) -> tuple[Stmt, ...]:
         """One value at its place."""

@@ -250,6 +250,8 @@ def _whole_rows(
         return None
     r.broadcast(Tensor(index.value, with_dim(index.dims, at, ()), index.dtype), x)
     line = Tensor(index.value, (own,), index.dtype)
+    if not (_adds_in_memory(x.dtype, adds) and _are_rows(r, x, [at], [line], values)):
+        return None
     return _rows(r, x, [at], [line], values, adds)
 
 
@@ -332,9 +334,9 @@ def index_put(r: Reader) -> Result:
     if any(item.dtype in (DType.BOOL, DType.UINT8) for item in given):
         return _masked(r, x, given, values, adds)
     values = _own_axes(r, x, chosen, values)
-    rows = _rows(r, x, chosen, given, values, adds)
-    if rows is not None:
-        return rows
+    whole = _are_rows(r, x, chosen, given, values)
+    if whole and _adds_in_memory(x.dtype, adds):
+        return _rows(r, x, chosen, given, values, adds)
     given, along = r.aligned(*given)
     taken = [leaf for dim in x.dims for leaf in leaves(dim)]
     if set(taken) & {leaf for dim in along for leaf in leaves(dim)}:
@@ -343,7 +345,7 @@ def index_put(r: Reader) -> Result:
         along = new
     values = _spread(r, x, chosen, along, values)
     found = _spots(r, x, chosen, given, along, values, adds)
-    if is_combined(r, found, _FEW):
+    if is_combined(r, found, 0 if whole else _FEW):
         return Tensor(combined_value(r, found), x.dims, x.dtype)
     masks = []
     for i, item in zip(chosen, given, strict=True):
@@ -400,24 +402,33 @@ def _own_axes(r: Reader, x: Tensor, chosen: Sequence[int], values: Tensor) -> Te
     return r.placed(values, tuple(dims), maps) if maps else values
 
 
-def _rows(
-    r: Reader, x: Tensor, chosen: Sequence[int], given: Sequence[Tensor], values: Tensor, adds: bool
-) -> Tensor | None:
-    """An output of which rows are stored, or added, one after another where an input says."""
+def _are_rows(
+    r: Reader, x: Tensor, chosen: Sequence[int], given: Sequence[Tensor], values: Tensor
+) -> bool:
+    """Whether rows of an output are stored where an input says."""
     assert r.node is not None
-    at, index = chosen[0], given[0]
-    own = _leaves(x.dims)
-    if (
+    at, index, own = chosen[0], given[0], _leaves(x.dims)
+    return not (
         len(chosen) > 1
         or r.node.name not in r.graph.outputs
         or index.value.op != "load"
         or index.dtype not in (DType.INT64, DType.INT32)
         or extent(_leaves(x.dims[at + 1 :])) < WORTH
-        or (adds and x.dtype not in (DType.FLOAT32, DType.FLOAT16))
         or set(_leaves(index.dims)) & {*own, *_leaves(values.dims)}
         or set(_leaves(values.dims)) & set(leaves(x.dims[at]))
-    ):
-        return None
+    )
+
+
+def _adds_in_memory(dtype: DType, adds: bool) -> bool:
+    """Whether rows can go to memory one by one: there, sums of halves are rounded each time."""
+    return not adds or dtype is DType.FLOAT32
+
+
+def _rows(
+    r: Reader, x: Tensor, chosen: Sequence[int], given: Sequence[Tensor], values: Tensor, adds: bool
+) -> Tensor:
+    """Rows that are stored, or added, one after another."""
+    at, index = chosen[0], given[0]
     dims = (*x.dims[:at], *index.dims, *x.dims[at + 1 :])
     r.broadcast(Tensor(x.value, dims, x.dtype), values)
     stored = Tensor(_held(r, values, x.dtype), dims, x.dtype)
