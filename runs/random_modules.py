@@ -1,16 +1,19 @@
 """Random modules against PyTorch: does the writer give right programs, whatever it is given?
 
     python runs/random_modules.py [--count 500] [--seed 1] [--jobs 1] [--ops F,G] [--json FILE]
+                                  [--twin 0.1]
     python runs/random_modules.py --only SEED:NUMBER          one module, and its source text
 
 A module is made from the seed and its number alone (random_modules_draw.py) out of the operations
 of random_modules_ops.py. It is captured, written as a tile program and checked; the program is
 interpreted on the captured shapes and on others that the module takes as the same graph and that
 the operator accepts. Outputs are judged as `generate` judges them (strict); what no operation has
-rounded has to be equal. A chip with 4 cores and a small buffer makes tiles short.
+rounded has to be equal. A chip with 4 cores and a small buffer makes tiles short. `--twin`: a share
+of the modules, by seed and number, goes through g++ and the sanitizer too (random_modules_twin.py).
 
 right     every output, at all shapes tried
-wrong     an output differs, the program is illegal, or the interpreter met something undefined
+wrong     an output differs, the program is illegal, the interpreter met something undefined, or the
+          sanitizer found something
 refused   the writer says that it cannot write the module (PlanError), by code and operation
 crash     any other exception
 slow      the writer took more than SLOW seconds, or the interpreter more than PATIENCE
@@ -37,6 +40,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,9 +49,11 @@ import numpy as np
 import torch
 from random_modules_draw import Module, Shape, draw, families_of
 from random_modules_ops import FAMILIES, TABLE
+from random_modules_twin import OnTwin, Unfinished, is_chosen
 
 from npusmith.device.tensors import array
-from npusmith.errors import LangError, PlanError, TaskError
+from npusmith.errors import LangError, PlanError, TaskError, TwinError
+from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.lang import check_all, interpret
 from npusmith.lang.extents import serves
@@ -74,6 +80,7 @@ MORE_SETS = 4  # other shapes that are tried until one can be judged
 OUTCOMES = ("right", "wrong", "refused", "crash", "slow", "unfit")
 BAD = ("wrong", "crash")
 
+Array = np.ndarray[Any, Any]
 Result = TypeVar("Result")
 
 
@@ -86,6 +93,7 @@ class Outcome:
     cause: str = ""  # refused: code and operation; wrong and crash: what was seen first
     detail: str = ""
     sets: int = 0  # shapes at which its outputs were compared
+    on_twin: bool = False  # on the twin as well
     source: str = ""
     least: str = ""  # the source that is left when it is cut down
 
@@ -125,32 +133,33 @@ def limited(seconds: float) -> Iterator[None]:
 # ------------------------------------------------------------------------------------- one module
 
 
-def judge(module: Module) -> Outcome:
-    """The outcome of one module; never raises."""
-    made = _outcome(module)
-    least = cut_down(module, made.outcome).source() if made.outcome in BAD else ""
-    return replace(made, source=module.source(), least=least)
+def judge(module: Module, share: float = 0.0) -> Outcome:
+    """The outcome of one module; never raises. `share`: of all modules, what goes to the twin."""
+    on_twin = is_chosen(module.seed, module.number, share)
+    made = _outcome(module, on_twin)
+    least = cut_down(module, made.outcome, on_twin).source() if made.outcome in BAD else ""
+    return replace(made, source=module.source(), least=least, on_twin=on_twin)
 
 
-def cut_down(module: Module, outcome: str) -> Module:
+def cut_down(module: Module, outcome: str, on_twin: bool) -> Module:
     """The module of the first variable that ends in the same way, or of as few outputs as do."""
     targets = [name for line in module.lines for name in line.targets]
     for name in targets:
-        if _ends(module.only((name,)), outcome):
+        if _ends(module.only((name,)), outcome, on_twin):
             return module.only((name,))
     for name in module.outputs:
         fewer = module.only(tuple(item for item in module.outputs if item != name))
-        if _ends(fewer, outcome):
+        if _ends(fewer, outcome, on_twin):
             module = fewer
     return module
 
 
-def _ends(module: Module, outcome: str) -> bool:
+def _ends(module: Module, outcome: str, on_twin: bool) -> bool:
     usable = bool(module.inputs and module.outputs)
-    return usable and _outcome(module).outcome == outcome
+    return usable and _outcome(module, on_twin).outcome == outcome
 
 
-def _outcome(module: Module) -> Outcome:
+def _outcome(module: Module, on_twin: bool) -> Outcome:
     try:
         case = Case(module)
     except TaskError as error:
@@ -159,7 +168,7 @@ def _outcome(module: Module) -> Outcome:
     try:
         plan = _ours(lambda: write(case.captured.graph, "random_custom", CHIP))
         slow = time.monotonic() - start > SLOW
-        sets = case.check(plan)
+        sets = case.check(plan, on_twin)
     except PlanError as error:
         if time.monotonic() - start > SLOW:
             return Outcome(module.id, "slow", f"refused after more than {SLOW:.0f} s")
@@ -197,6 +206,40 @@ def _operation(error: PlanError) -> str:
     return word if word.startswith("aten.") else error.message[:60]
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A set of inputs, as the operator takes them, and what PyTorch makes of it."""
+
+    at: str  # the shapes
+    inputs: list[Array]
+    outputs: list[tuple[Shape, DType]]
+    natives: list[Array]
+    goldens: list[Array]
+    bounds: list[Array | None]
+
+
+def _interpreted(plan: Plan, trial: Trial) -> list[Array]:
+    try:
+        return _ours(lambda: interpret(plan.program, CHIP, trial.inputs, trial.outputs))
+    except LangError as error:
+        said = f"interpreter: {error.code}: {error.message}"
+        raise Wrong(f"{said}\nat {trial.at}\n{error}") from error
+
+
+def _compiled(plan: Plan) -> OnTwin:
+    try:
+        return OnTwin(plan, CHIP)
+    except TwinError as error:
+        raise Wrong(f"twin: {error.code}: {error.message}\n{error}") from error
+
+
+def _run_on(twin: OnTwin, trial: Trial) -> list[Array]:
+    try:
+        return twin.run(trial.inputs, trial.outputs)
+    except Unfinished as error:
+        raise Wrong(f"twin: {error}\nat {trial.at}") from error
+
+
 class Case:
     """A module that was captured, and the program that is held against it."""
 
@@ -215,17 +258,16 @@ class Case:
         graph = find_symbolic(captured.graph, own, self.free, primes, self._graph_at)
         self.captured: Captured = replace(captured, graph=graph)
 
-    def check(self, plan: Plan) -> int:
+    def check(self, plan: Plan, on_twin: bool) -> int:
         """At how many shapes the program was judged; raises Wrong at the first that it fails."""
         if errors := _ours(lambda: check_all(plan.program, CHIP)):
             raise Wrong(f"illegal program: {errors[0].code}\n{errors[0]}")
         _ours(lambda: _project(plan))
-        with limited(PATIENCE):
-            self._judge(plan, self.inputs)
+        twin = _compiled(plan) if on_twin else None
+        self._judge(plan, self.inputs, twin)
         for shapes in self._others(plan.spec):
             try:
-                with limited(PATIENCE):
-                    self._judge(plan, self.module.draw_inputs(shapes))
+                self._judge(plan, self.module.draw_inputs(shapes), twin)
             except (Unfit, Late):
                 continue
             return 2
@@ -265,8 +307,17 @@ class Case:
             for port in spec.inputs
         }
 
-    def _judge(self, plan: Plan, inputs: Inputs) -> None:
+    def _judge(self, plan: Plan, inputs: Inputs, twin: OnTwin | None) -> None:
         """All outputs on these inputs."""
+        trial = self._trial(plan, inputs)
+        with limited(PATIENCE):
+            found = _interpreted(plan, trial)
+        self._compare(found, trial, "")
+        if twin is not None:
+            self._compare(_run_on(twin, trial), trial, "twin: ")
+
+    def _trial(self, plan: Plan, inputs: Inputs) -> Trial:
+        """What PyTorch makes of these inputs."""
         at = ", ".join("x".join(map(str, shape)) or "scalar" for shape in inputs.shapes)
         try:
             with Casts() as casts:
@@ -286,23 +337,23 @@ class Case:
         if list(shapes) != wanted:
             raise Wrong(f"shapes of outputs are {list(shapes)}, PyTorch has {wanted}\nat {at}")
         outputs = [(s, port.dtype) for s, port in zip(shapes, plan.spec.outputs, strict=True)]
-        try:
-            found = _ours(lambda: interpret(plan.program, CHIP, arrays, outputs))
-        except LangError as error:
-            raise Wrong(f"interpreter: {error.code}: {error.message}\nat {at}\n{error}") from error
         bounds: list[Any] = find_bounds(self.model, inputs, natives, goldens, self.path)
-        bounds = [item.numpy() for item in bounds] or [None] * len(natives)
+        return Trial(
+            at, arrays, outputs, [array(item) for item in natives],
+            [item.numpy() for item in goldens],
+            [item.numpy() for item in bounds] or [None] * len(natives),
+        )  # fmt: skip
+
+    def _compare(self, found: Sequence[Array], trial: Trial, by: str) -> None:
+        """Raises Wrong at the first output that is not right."""
         for i, name in enumerate(self.module.outputs):
-            native, golden = array(natives[i]), goldens[i].numpy()
+            native = trial.natives[i]
             if name in self.module.exact:
                 said = unequal(found[i], native)
             else:
-                said = _apart(found[i], native, golden, bounds[i])
+                said = _apart(found[i], native, trial.goldens[i], trial.bounds[i])
             if said:
-                raise Wrong(f"output {i}: {said}\nat {at}")
-
-
-Array = np.ndarray[Any, Any]
+                raise Wrong(f"{by}output {i}: {said}\nat {trial.at}")
 
 
 def _apart(found: Array, native: Array, golden: Array, bound: Array | None) -> str:
@@ -342,14 +393,17 @@ def modules(seed: int, families: Sequence[str]) -> Iterator[Module]:
     return (draw(seed, number, TABLE) for number in chosen)
 
 
-def run(seed: int, wanted: int, families: Sequence[str], jobs: int = 1) -> Iterator[Outcome]:
+def run(
+    seed: int, wanted: int, families: Sequence[str], jobs: int = 1, share: float = 0.0
+) -> Iterator[Outcome]:
     """Outcomes in the order of the numbers."""
     chosen = islice(modules(seed, families), wanted)
+    judged = partial(judge, share=share)
     if jobs == 1:
-        yield from map(judge, chosen)
+        yield from map(judged, chosen)
         return
     with ProcessPoolExecutor(jobs, initializer=_alone) as pool:
-        yield from pool.map(judge, chosen, chunksize=4)
+        yield from pool.map(judged, chosen, chunksize=4)
 
 
 def _alone() -> None:
@@ -364,6 +418,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     every = max(len(outcomes), 1)
     lines = [f"{name:8} {total[name]:5} {total[name] / every:6.1%}" for name in OUTCOMES]
     lines.append(f"{'judged at other shapes too':26} {sum(item.sets > 1 for item in outcomes)}")
+    judged = [item for item in outcomes if item.sets or item.outcome in BAD]
+    lines.append(f"{'judged on the twin too':26} {sum(item.on_twin for item in judged)}")
     for name in ("refused", "slow", "unfit"):
         causes = Counter(item.cause for item in outcomes if item.outcome == name)
         lines += [f"{name}: {cause}  {times}" for cause, times in causes.most_common()]
@@ -383,6 +439,9 @@ def main() -> int:
     parser.add_argument("--only", metavar="SEED:NUMBER")
     parser.add_argument("--ops", default=",".join(FAMILIES), help=", ".join(FAMILIES))
     parser.add_argument(
+        "--twin", type=float, default=0.0, metavar="SHARE", help="of the modules, on the twin too"
+    )
+    parser.add_argument(
         "--json", type=Path, metavar="FILE", help="one outcome a line, as they come"
     )
     args = parser.parse_args()
@@ -395,9 +454,9 @@ def main() -> int:
         seed, _, number = args.only.partition(":")
         module = draw(int(seed), int(number), TABLE)
         print(module.source())
-        results: Iterator[Outcome] = iter([judge(module)])
+        results: Iterator[Outcome] = iter([judge(module, args.twin)])
     else:
-        results = run(args.seed, args.count, families, args.jobs)
+        results = run(args.seed, args.count, families, args.jobs, args.twin)
     with (args.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
         for item in results:
             outcomes.append(item)

@@ -8,18 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import random_modules
+import random_modules_twin
 import torch
 from random_modules import Case, judge, modules, run, unequal
 from random_modules_draw import Input, Line, Module, Op, Refused, State, draw
 from random_modules_ops import FAMILIES, TABLE
 
 from npusmith.errors import PlanError
+from npusmith.lower import lower
 from npusmith.plan import Plan, write
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.task.user import build_model, load_file
 
 SAMPLE = 25
+SHARE = 0.2  # of it on the twin as well: two modules, some five seconds each
 
 
 def module(*lines: str, make: str = "torch.randn({shape})", exact: bool = False) -> Module:
@@ -44,11 +47,12 @@ def others(given: Module) -> list[list[tuple[int, ...]]]:
 
 
 def test_no_module_of_a_sample_is_wrong_and_none_crashes() -> None:
-    found = list(run(1, SAMPLE, FAMILIES))
+    found = list(run(1, SAMPLE, FAMILIES, share=SHARE))
     bad = [f"{item.id} {item.cause}" for item in found if item.outcome in random_modules.BAD]
     assert bad == []
     assert Counter(item.outcome for item in found)["right"] >= 4
     assert any(item.sets > 1 for item in found)
+    assert sum(item.on_twin and item.outcome == "right" for item in found) == 2
 
 
 def test_a_module_follows_from_its_seed_and_number_alone() -> None:
@@ -118,6 +122,18 @@ def test_a_program_of_another_module_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     assert judge(module("a.sum(1) + 0.01")).outcome == "wrong"
     seen = judge(module("a.sum(0)"))
     assert (seen.outcome, seen.cause.split()[0]) == ("wrong", "shapes")
+
+
+def test_a_program_that_is_wrong_on_the_twin_alone_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = Case(module("a * 2")).captured.graph
+    other = write(graph, "random_custom", random_modules.CHIP).program
+    monkeypatch.setattr(random_modules_twin, "lower", lambda _, chip: lower(other, chip))
+    assert judge(module("a + 1")).outcome == "right"
+    seen = judge(module("a + 1", "v0 + v0"), share=1.0)
+    assert (seen.outcome, seen.cause[:14]) == ("wrong", "twin: output 0")
+    assert "return v0\n" in seen.least
 
 
 def test_what_nothing_rounds_has_to_be_equal(monkeypatch: pytest.MonkeyPatch) -> None:
