@@ -354,6 +354,16 @@ def test_sources_of_one_instruction_start_in_different_bank_groups(
     assert all(start % 512 == 0 for start in plain.values())
 
 
+def test_rows_of_one_length_start_in_different_bank_groups_too(
+    kernel_text: Text, chip: Chip
+) -> None:
+    body = BINARY.replace("add(et, xt, wt, 64)", "add(et, xt[2 * n], wt[n], n)")
+    body = body.replace("mul(yt, et, xt, 64)", "abs(yt, et, 64)")
+    text = kernel_text(body, buffers="xt wt yt et").replace("ub(64,", "ub(2048,")
+    at = starts(after(text, chip, "spread_banks"))
+    assert (at["xt"] - at["wt"]) % 512 == 256
+
+
 def test_buffers_stay_where_ub_has_no_room_for_a_gap(kernel_text: Text, chip: Chip) -> None:
     text = kernel_text(BINARY, buffers="xt wt yt et").replace("ub(64,", "ub(11760,")
     program = after(text, chip, "spread_banks")
@@ -501,7 +511,67 @@ with copy_out:
     program = lower(parse(kernel_text(body, buffers="xt yt")), chip)
     loop = flat(program, For)[0]
     assert [type(item) for item in bodies(loop)[0]] == [Op]
-    assert flat(program, Event).count(Event("V", "S")) == 1
+    assert flat(program, Event)[:1] == [Event("MTE2", "S")]
+    assert flat(program, Event).count(Event("V", "S")) == 0  # nothing else has filled it
+    assert flat(program, Event).count(Event("MTE2", "S")) == 1
+
+
+def test_a_scalar_of_what_the_vector_unit_has_changed_waits_for_it(
+    kernel_text: Text, chip: Chip
+) -> None:
+    body = """
+with copy_in:
+    load(xt, x, 64)
+with compute:
+    exp(et, xt, 64)
+    duplicate(yt, value(et), 64)
+with copy_out:
+    store(y, yt, 64)
+"""
+    program = lower(parse(kernel_text(body, buffers="xt et yt")), chip)
+    assert flat(program, Event)[:1] == [Event("V", "S")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "needed"),
+    [
+        ("yt", "yt[n]", False),
+        ("yt[n]", "yt[2 * n]", False),
+        ("yt[n]", "yt[n]", True),
+        ("yt[n]", "yt[3]", True),
+    ],
+)
+def test_only_operations_on_one_row_of_a_buffer_depend_on_each_other(
+    first: str, second: str, needed: bool, kernel_text: Text, chip: Chip
+) -> None:
+    body = f"""
+with copy_in:
+    load(xt, x, 8)
+with compute:
+    exp(et, xt, 8)
+    muls({first}, xt, 2.0, n)
+    muls({second}, xt, 3.0, n)
+with copy_out:
+    store(y, yt, 8)
+"""
+    program = lower(parse(kernel_text(body, buffers="xt et yt")), chip)
+    assert (Barrier("V") in flat(program, Barrier)) is needed
+
+
+def test_rows_are_anywhere_once_their_length_is_another(kernel_text: Text, chip: Chip) -> None:
+    body = """
+k = n
+with copy_in:
+    load(xt, x, 8)
+for i in range(2):
+    with compute:
+        muls(yt[k], xt, 2.0, k)
+    k = k + 1
+with copy_out:
+    store(y, yt, 8)
+"""
+    program = lower(parse(kernel_text(body, buffers="xt yt")), chip)
+    assert Barrier("V") in flat(program, Barrier)
 
 
 def test_rows_that_overlap_keep_their_barrier(kernel_text: Text, chip: Chip) -> None:

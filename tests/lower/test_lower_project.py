@@ -173,6 +173,34 @@ def test_a_loop_of_one_count_writes_the_mask_once(chip: Chip, samples: Any) -> N
     assert "Add(" in kernel  # outside of a loop: the count form
 
 
+def test_operations_of_one_count_in_a_row_write_the_mask_once(chip: Chip) -> None:
+    program = parse("""
+@host
+def host(x, y):
+    launch(k, 1, n=x.size)
+@kernel
+def k(x: input(float32), y: output(float32), n: int):
+    xt = ub(64, float32)
+    yt = ub(256, float32)
+    with copy_in:
+        load(xt, x, n)
+    with compute:
+        muls(yt, xt, 1.0, n)
+        muls(yt[n], xt, 2.0, n)
+        muls(yt[2 * n], xt, 3.0, n)
+        muls(yt, xt, 4.0, 64)
+    with copy_out:
+        store(y, yt, n)
+""")
+    size = (Dim("x", 0),)
+    ports = (Port("x", DType.FLOAT32, (64,)),), (Port("y", DType.FLOAT32, (64,), dims=size),)
+    texts = project_files(lower(program, chip), chip, OpSpec("k", *ports))
+    kernel = next(text for path, text in texts.items() if path.startswith("op_kernel/"))
+    assert kernel.count("SetMaskCount();") == kernel.count("ResetMask();") == 1
+    assert kernel.count("Muls<float, false>(") == 3
+    assert kernel.index("ResetMask();") < kernel.index("Muls(")
+
+
 def test_model_new_passes_users_tensors_and_parameters(chip: Chip) -> None:
     text = files(chip)["model_new.py"]
     ast.parse(text)

@@ -32,7 +32,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, bodies
 from npusmith.lower.flow import StageCall, assigned, place_variables
 from npusmith.lower.lines import STEP, code, comment
-from npusmith.lower.masks import framed, masked_form, shared_count
+from npusmith.lower.masks import Run, framed, masked_form, runs, shared_count
 from npusmith.lower.spell import Spelling
 from npusmith.target.intrinsics import INTRINSICS, Form, Intrinsic, Operand
 
@@ -59,7 +59,12 @@ class Printer:
         """`wanted`: variables to be declared in this list or below it."""
         places = place_variables(block, wanted, self.calls)
         lines: list[str] = []
+        masked = {} if self.masked else {run.first: run for run in runs(block, self.spell.program)}
+        ends: dict[int, tuple[Run, int]] = {}
         for at, stmt in enumerate(block):
+            if at in masked:
+                ends[masked[at].stop - 1] = masked[at], len(lines)
+                self.masked, indent = True, indent + 1
             fresh = places.here.get(at, [])
             for name in fresh:
                 if not (isinstance(stmt, Assign) and stmt.target == name):
@@ -67,6 +72,10 @@ class Printer:
             below = tuple(places.below.get((at, body), frozenset()) for body in (0, 1))
             made = self._statement(block, at, indent, below, fresh)
             lines += marked(made, _origin(stmt)) if self.marks else made
+            if at in ends:
+                run, start = ends[at]
+                self.masked, indent = False, indent - 1
+                lines[start:] = framed(lines[start:], self.spell.show(run.count), indent)
         return lines
 
     def _declare(self, name: str, indent: int) -> list[str]:

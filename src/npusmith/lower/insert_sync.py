@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from npusmith.ir.nodes import (
     Alloc,
+    Assign,
     Barrier,
     Deque,
     Enque,
@@ -17,6 +18,7 @@ from npusmith.ir.nodes import (
     Load,
     Op,
     Program,
+    Role,
     Stmt,
     Store,
     SyncCores,
@@ -24,13 +26,14 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, bodies, names, statements, values
 from npusmith.lower.flow import assigned
 from npusmith.lower.rebuild import with_bodies, with_body
-from npusmith.lower.rows import rowwise
+from npusmith.lower.rows import Place, places, rowwise
 from npusmith.lower.usage import hidden, read, written
 from npusmith.target.chips import Chip
-from npusmith.target.intrinsics import INTRINSICS, Form
+from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
 _NONE: frozenset[str] = frozenset()
-_BARRIER, _SEEN = Barrier("V"), Event("V", "S")
+_NOWHERE: frozenset[Place] = frozenset()
+_BARRIER, _SEEN, _ARRIVED = Barrier("V"), Event("V", "S"), Event("MTE2", "S")
 
 
 def insert_sync(program: Program, chip: Chip) -> Program:
@@ -43,6 +46,7 @@ def insert_sync(program: Program, chip: Chip) -> Program:
       PipeBarrier<PIPE_V>
     - a scalar read after the vector unit wrote, a scalar write after it read or wrote: V->S; a
       vector write after a scalar read, a vector read or write after a scalar write: S->V
+    - a scalar read of what a copy has just brought: MTE2->S, without the vector unit
     - workspace stored and loaded again by one core: MTE3->MTE2, and MTE2->MTE3 the other way
     - stores that may overlap on the store pipe: PipeBarrier<PIPE_MTE3>
     - everything has to be done before a core waits for the others: PipeBarrier<PIPE_ALL>
@@ -50,7 +54,8 @@ def insert_sync(program: Program, chip: Chip) -> Program:
     body = program.kernel.body
     loaded = {item.src.tensor for item in statements(body) if isinstance(item, Load)}
     stored = {item.dst.tensor for item in statements(body) if isinstance(item, Store)}
-    sync = _Sync(frozenset(loaded & stored))
+    filled = frozenset(item.name for item in program.kernel.buffers if item.role is Role.VECIN)
+    sync = _Sync(frozenset(loaded & stored), filled)
     return with_body(program, sync.run(body, _State())[0])
 
 
@@ -58,9 +63,10 @@ def insert_sync(program: Program, chip: Chip) -> Program:
 class _State:
     """What has been issued since the last event or barrier that orders it."""
 
-    vector_writes: frozenset[str] = _NONE  # buffers, since the last V barrier
-    vector_reads: frozenset[str] = _NONE
+    vector_writes: frozenset[Place] = _NOWHERE  # since the last V barrier
+    vector_reads: frozenset[Place] = _NOWHERE
     unseen: frozenset[str] = _NONE  # buffers that the scalar unit may not read yet
+    copied: frozenset[str] = _NONE  # ... of these, those that only a copy fills
     in_use: frozenset[str] = _NONE  # buffers that the vector unit reads, since the last V->S event
     scalar_reads: frozenset[str] = _NONE  # buffers, since the last S->V event
     scalar_writes: frozenset[str] = _NONE
@@ -73,6 +79,9 @@ class _State:
             self.vector_writes | other.vector_writes,
             self.vector_reads | other.vector_reads,
             self.unseen | other.unseen,
+            (self.copied & other.copied)
+            | (self.copied - other.unseen)
+            | (other.copied - self.unseen),
             self.in_use | other.in_use,
             self.scalar_reads | other.scalar_reads,
             self.scalar_writes | other.scalar_writes,
@@ -83,10 +92,13 @@ class _State:
 
 
 class _Sync:
-    """Walks the kernel in program order; `shared` names tensors both loaded and stored."""
+    """Walks the kernel in program order.
 
-    def __init__(self, shared: frozenset[str]) -> None:
-        self.shared = shared
+    `shared` names tensors both loaded and stored, `loaded` the buffers of queues that loads fill.
+    """
+
+    def __init__(self, shared: frozenset[str], loaded: frozenset[str]) -> None:
+        self.shared, self.loaded = shared, loaded
         self.loops: list[set[str]] = []  # names that change in each loop around here
         self.store: dict[int, Store] = {}
         # a loop is walked several times from one state while the loops around it settle
@@ -99,11 +111,11 @@ class _Sync:
             scalar = frozenset(view.buffer for view in values(stmt))
             state = replace(state, scalar_reads=state.scalar_reads | scalar)
             if isinstance(stmt, For) and self._seen_before(stmt, state):
-                before.append(_SEEN)
-                state = _seen(state)
+                event, state = _scalar_waits(_touched_by_scalar(stmt), _NONE, state)
+                before.append(event)
             if isinstance(stmt, For) and self._better_before(stmt, state):
                 before.append(_BARRIER)
-                state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
+                state = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
             inside, state = self._inside(stmt, state)
             result += [*before, inside]
         return tuple(result), state
@@ -132,18 +144,23 @@ class _Sync:
     def _turns(self, stmt: For, state: _State) -> tuple[Stmt, _State]:
         self.loops.append(assigned(stmt.body) | {stmt.var})
         apart = rowwise(stmt)  # a turn does not touch what another turn touches there
-        head = state
-        while (joined := head.join(_drop(self.run(stmt.body, head)[1], apart))) != head:
+        changed = self.loops[-1]
+        head = _moved(state, changed)
+        while (joined := head.join(_drop(self._turn(stmt, head)[1], apart))) != head:
             head = joined
-        body, end = self.run(stmt.body, head)
+        body, end = self._turn(stmt, head)
         self.loops.pop()
         return with_bodies(stmt, (body,)), head.join(end)
+
+    def _turn(self, stmt: For, head: _State) -> tuple[Block, _State]:
+        body, end = self.run(stmt.body, head)
+        return body, _moved(end, self.loops[-1])
 
     def _better_before(self, stmt: For, state: _State) -> bool:
         """Does one barrier before the loop save one in every turn?"""
         if not state.vector_writes | state.vector_reads:
             return False
-        clear = replace(state, vector_writes=_NONE, vector_reads=_NONE)
+        clear = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
         return _count(self._loop(stmt, clear)[0], _BARRIER) < _count(
             self._loop(stmt, state)[0], _BARRIER
         )
@@ -153,23 +170,24 @@ class _Sync:
         touched = _touched_by_scalar(stmt)
         if not touched & (state.unseen | state.in_use):
             return False
-        waits = _count(self._loop(stmt, state)[0], _SEEN)
-        return _count(self._loop(stmt, _seen(state))[0], _SEEN) < waits
+        after = _scalar_waits(touched, _NONE, state)[1]
+        return _waits(self._loop(stmt, after)[0]) < _waits(self._loop(stmt, state)[0])
 
     def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
         """The events and barriers that `stmt` needs, and the state once they are through."""
         needed: list[Stmt] = []
         changed = _changed_by_scalar(stmt)
-        if (_read_by_scalar(stmt) | changed) & state.unseen or changed & state.in_use:
-            needed.append(_SEEN)
-            state = _seen(state)
+        touched = _read_by_scalar(stmt) | changed
+        if touched & state.unseen or changed & state.in_use:
+            event, state = _scalar_waits(touched, changed, state)
+            needed.append(event)
         written_, used = _touched_by_vector(stmt)
         if written_ & state.scalar_reads or used & state.scalar_writes:
             needed.append(Event("S", "V"))
             state = replace(state, scalar_reads=_NONE, scalar_writes=_NONE)
         if _is_vector(stmt) and _depends(stmt, state):
             needed.append(_BARRIER)
-            state = replace(state, vector_writes=_NONE, vector_reads=_NONE)
+            state = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
             needed.append(Event("MTE3", "MTE2"))
             state = replace(state, stored=_NONE)
@@ -192,22 +210,24 @@ class _Sync:
                 return replace(state, scalar_writes=state.scalar_writes | _changed_by_scalar(stmt))
             case Op():
                 into = frozenset(view.buffer for view in written(stmt)) | hidden(stmt)
-                out_of = frozenset(view.buffer for view in read(stmt))
                 return replace(
                     state,
-                    vector_writes=state.vector_writes | into,
-                    vector_reads=state.vector_reads | out_of,
+                    vector_writes=state.vector_writes | _writes(stmt),
+                    vector_reads=state.vector_reads | _reads(stmt),
                     unseen=state.unseen | into,
-                    in_use=state.in_use | out_of,
+                    copied=state.copied - into,
+                    in_use=state.in_use | frozenset(view.buffer for view in read(stmt)),
                 )
             case Alloc(buffer) | Deque(buffer):
                 # the queue's own events order what the vector unit did to it in its last life
+                fresh = frozenset((buffer,))
                 return replace(
-                    state,
-                    vector_writes=state.vector_writes - {buffer},
-                    vector_reads=state.vector_reads - {buffer},
-                    unseen=state.unseen | {buffer},
+                    _drop(state, fresh),
+                    unseen=state.unseen | fresh,
+                    copied=state.copied | (fresh & self.loaded),
                 )
+            case Assign(target):
+                return _moved(state, {target})
             case Load():
                 return replace(state, loaded=state.loaded | (self.shared & {stmt.src.tensor}))
             case Store():
@@ -236,14 +256,51 @@ class _Sync:
 def _drop(state: _State, buffers: frozenset[str]) -> _State:
     return replace(
         state,
-        vector_writes=state.vector_writes - buffers,
-        vector_reads=state.vector_reads - buffers,
+        vector_writes=frozenset(item for item in state.vector_writes if item.buffer not in buffers),
+        vector_reads=frozenset(item for item in state.vector_reads if item.buffer not in buffers),
     )
+
+
+def _moved(state: _State, changed: set[str]) -> _State:
+    """Rows are anywhere once the names have other values that say where they are."""
+
+    def known(all_of: frozenset[Place]) -> frozenset[Place]:
+        if not any(place.moves(changed) for place in all_of):
+            return all_of
+        return frozenset(Place(item.buffer) if item.moves(changed) else item for item in all_of)
+
+    return replace(
+        state, vector_writes=known(state.vector_writes), vector_reads=known(state.vector_reads)
+    )
+
+
+def _scalar_waits(
+    touched: frozenset[str], changed: frozenset[str], state: _State
+) -> tuple[Event, _State]:
+    """What the scalar unit waits for before it touches buffers, and changes some of them.
+
+    The copy alone where nothing else has filled them: the vector unit may still be busy.
+    """
+    if not touched & state.unseen - state.copied and not changed & state.in_use:
+        return _ARRIVED, replace(state, unseen=state.unseen - state.copied, copied=_NONE)
+    return _SEEN, _seen(state)
 
 
 def _seen(state: _State) -> _State:
     """After V->S the vector unit is idle: what it wrote is written."""
-    return replace(state, unseen=_NONE, in_use=_NONE, vector_writes=_NONE, vector_reads=_NONE)
+    return replace(
+        state,
+        unseen=_NONE,
+        copied=_NONE,
+        in_use=_NONE,
+        vector_writes=_NOWHERE,
+        vector_reads=_NOWHERE,
+    )
+
+
+def _waits(stmt: Stmt) -> int:
+    """How often the scalar unit waits in a statement, without regard to loops."""
+    return _count(stmt, _SEEN) + _count(stmt, _ARRIVED)
 
 
 def _count(stmt: Stmt, what: Stmt) -> int:
@@ -257,9 +314,20 @@ def _touched_by_scalar(stmt: Stmt) -> frozenset[str]:
 
 
 def _depends(op: Op, state: _State) -> bool:
-    into = {view.buffer for view in written(op)} | hidden(op)
-    out_of = {view.buffer for view in read(op)}
-    return bool((into | out_of) & state.vector_writes or into & state.vector_reads)
+    into, out_of = _writes(op), _reads(op)
+    return _meet(into | out_of, state.vector_writes) or _meet(into, state.vector_reads)
+
+
+def _writes(op: Op) -> frozenset[Place]:
+    return places(op, (Operand.DST, Operand.TMP)) | {Place(name) for name in hidden(op)}
+
+
+def _reads(op: Op) -> frozenset[Place]:
+    return places(op, (Operand.SRC, Operand.MASK, Operand.INDEX))
+
+
+def _meet(some: frozenset[Place], others: frozenset[Place]) -> bool:
+    return any(one.meets(other) for one in some for other in others)
 
 
 def _is_vector(stmt: Stmt) -> TypeGuard[Op]:

@@ -1,4 +1,4 @@
-"""Loops of vector instructions of one length: the mask is written once, before the loop.
+"""Vector instructions of one length, in a loop or in a row: the mask is written once, before them.
 
 An instruction in its count form writes the mask, and its start-up (some 24 cycles) cannot overlap
 the instruction before it. With the count in the mask register (counter mode) instructions that do
@@ -7,11 +7,16 @@ not depend on each other run back to back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr, For, Op, Program
-from npusmith.ir.walk import names
+from npusmith.ir.nodes import Barrier, Expr, For, Op, Program, Stmt
+from npusmith.ir.walk import Block, names
 from npusmith.lower.flow import assigned
 from npusmith.lower.lines import code
+
+_WORTH = 2  # start-ups that are hidden: writing the mask takes four short steps
 
 _TWO = "MASK_PLACEHOLDER, 1, BinaryRepeatParams{{1, 1, 1, 8, 8, 8}})"
 _ONE = "MASK_PLACEHOLDER, 1, UnaryRepeatParams{{1, 1, 8, 8}})"
@@ -33,17 +38,55 @@ _FORMS = {
 
 def shared_count(loop: For, program: Program) -> Expr | None:
     """The count that all instructions of a loop have, where one mask serves them all."""
-    counts = {stmt.count for stmt in loop.body if isinstance(stmt, Op)}
-    if len(counts) != 1 or not all(isinstance(stmt, Op) for stmt in loop.body):
+    ops = [stmt for stmt in loop.body if isinstance(stmt, Op)]
+    if len(ops) != len(loop.body) or not all(_fits(op, program) for op in ops):
         return None
-    buffers = {buffer.name: buffer.dtype for buffer in program.kernel.buffers}
-    for stmt in loop.body:
-        assert isinstance(stmt, Op)
-        wide = all(buffers[view.buffer] is DType.FLOAT32 for view in stmt.views)
-        if stmt.name not in _FORMS or not wide:
-            return None
+    counts = {op.count for op in ops}
+    if len(counts) != 1:
+        return None
     count = counts.pop()
     return None if set(names(count)) & (assigned(loop.body) | {loop.var}) else count
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Statements of a list, from the first to before the last, for which one mask is written."""
+
+    first: int
+    stop: int
+    count: Expr
+
+
+def runs(block: Block, program: Program) -> Iterator[Run]:
+    """Instructions of one length that follow one another, many of them without a barrier between.
+
+    Behind a barrier the start-up is not hidden, with or without a mask.
+    """
+    at = 0
+    while at < len(block):
+        first = block[at]
+        if not isinstance(first, Op) or not _fits(first, program):
+            at += 1
+            continue
+        stop, hidden = at + 1, 0
+        while stop < len(block) and _continues(block[stop], first.count, program):
+            hidden += isinstance(block[stop], Op) and isinstance(block[stop - 1], Op)
+            stop += 1
+        if hidden >= _WORTH:
+            yield Run(at, stop, first.count)
+        at = stop
+
+
+def _continues(stmt: Stmt, count: Expr, program: Program) -> bool:
+    if isinstance(stmt, Barrier):
+        return True
+    return isinstance(stmt, Op) and stmt.count == count and _fits(stmt, program)
+
+
+def _fits(op: Op, program: Program) -> bool:
+    """Whether there is a form that takes the count from the mask register."""
+    wide = all(program.kernel.buffer(view.buffer).dtype is DType.FLOAT32 for view in op.views)
+    return op.name in _FORMS and wide
 
 
 def masked_form(name: str) -> str:
@@ -52,7 +95,7 @@ def masked_form(name: str) -> str:
 
 
 def framed(lines: list[str], count: str, indent: int) -> list[str]:
-    """A loop, already indented by one more step, with its mask around it; not where it is 0."""
+    """Instructions, indented by one more step, with their mask around them; none where it is 0."""
     return [
         *code(f"if ({count} > 0) {{", indent),
         *code("SetMaskCount();", indent + 1),

@@ -15,6 +15,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Buffer, For, Op, Program, View
 from npusmith.ir.walk import Block, bodies
 from npusmith.lower.double_buffer import MOST_BUFFERS, buffer_bytes, room_for_buffers
+from npusmith.lower.rows import in_rows
 from npusmith.lower.usage import read
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values
@@ -73,7 +74,10 @@ def spread_banks(program: Program, chip: Chip) -> Program:
 
 
 def _meetings(body: Block, buffers: Sequence[Buffer], chip: Chip) -> dict[Meeting, float]:
-    """With how many repeats, where all views begin equally far into their buffers."""
+    """With how many repeats, where all views begin equally far into their buffers.
+
+    Rows of one length are taken to be whole 512 B, as those that are many instructions' operands.
+    """
     known = {item.name: item for item in buffers}
     costs = values(chip)
     found: dict[Meeting, float] = {}
@@ -81,7 +85,7 @@ def _meetings(body: Block, buffers: Sequence[Buffer], chip: Chip) -> dict[Meetin
         row = INTRINSICS[op.name]
         if row.library or row.form not in (Form.MAP, Form.ROWS):
             continue
-        if len({view.offset for view in op.views}) > 1:
+        if len({view.offset for view in op.views}) > 1 and not in_rows(op):
             continue
         dst = known[_views(op, Operand.DST)[0].buffer]
         size = buffer_bytes(dst, chip)
