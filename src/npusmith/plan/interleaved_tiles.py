@@ -54,7 +54,9 @@ _SPARSE = 4  # times as many elements are read as are used, at most
 _JOIN = {"sum": "add", "max": "max", "min": "min"}
 _NEUTRAL = {"sum": 0.0, "max": -float("inf"), "min": float("inf")}
 _IN_PLACE = ("add", "sub", "mul", "div", "max", "min")
-_ONCE = ("fetch", "fold", "broadcast", "const", "count")  # rules of their own, or none
+_ONCE = ("fetch", "fold", "broadcast", "const", "count", "contract", "axpy")  # rules of their own
+
+Slot = tuple[tuple[int, int], ...]  # an index along each short axis of a number
 
 
 @dataclass(slots=True)
@@ -64,12 +66,17 @@ class Interleaved(Lanes):
     interleaved: bool = True
     users: dict[Value, set[Value]] = field(default_factory=dict)
     roots: tuple[Value, ...] = ()  # what is stored
+    raws: dict[Value, str] = field(default_factory=dict)  # buffers of what was loaded before
     slots: dict[Value, Expr] = field(default_factory=dict)  # numbers of a slice: where each stands
+    strides: dict[Value, dict[int, Expr]] = field(default_factory=dict)  # of numbers as loaded
+    scalars: dict[Value, dict[Slot, Expr]] = field(default_factory=dict)  # numbers by their indices
 
     @property
     def pitch_of_cut(self) -> Expr:
         """Elements from one index of the other axes to the next."""
         assert isinstance(self.height, Name)
+        if self.tiling.indices:
+            return self.height  # strips are as long as that
         return Name(self.height.id.replace("height", "pitch"))
 
     def ordered(self, lanes: Iterable[int]) -> Domain:
@@ -137,6 +144,8 @@ class Interleaved(Lanes):
         own = self.now
         args = [arg for arg in dict.fromkeys(value.args) if self.domain(arg)]
         if all(self.domain(arg) == own for arg in args):
+            if any(arg in self.strides for arg in args):
+                raise PlanError("plan-data-movement", "numbers stand in another order on chip")
             rule(self, path, value)
             return
         if 0 not in own:
@@ -152,6 +161,16 @@ class Interleaved(Lanes):
         later = [user for user in self.users[arg] if user != value and not self.find(path, user)]
         return held is not None and self.temps[held].part is Part.SCRATCH and not later
 
+    def slot(self, value: Value) -> Expr:
+        """Where the number of the short axes stands that the loops are at."""
+        strides = self.strides.get(value)
+        if strides is None:
+            return place(self, self.domain(value))
+        at: Expr = ZERO
+        for lane, step in strides.items():
+            at = plus(at, times(Name(f"along{lane}"), step))
+        return at
+
     def _in_slices(self, rule: Rule, path: Path, value: Value, args: Sequence[Value]) -> None:
         wide = [self.domain(arg) for arg in args if 0 in self.domain(arg)]
         numbers = [arg for arg in args if 0 not in self.domain(arg)]
@@ -165,14 +184,14 @@ class Interleaved(Lanes):
         held[result] = own = self.now
         inside = Block(path[-1].opened)
         self.stored[value] = result
-        self.slots = {arg: place(self, self.domain(arg)) for arg in numbers}
+        self.slots = {arg: self.slot(arg) for arg in numbers}
         with self.among(inner):
             rule(self, (*path, inside), value)
         self.slots = {}
         places = {name: place(self, domain, inner) for name, domain in held.items() if 0 in domain}
         items = [_moved(item, places) for item in inside.items]
         outer = [lane for lane in own if lane not in inner]
-        path[-1].items.append(_stage(loops(self, outer, items)))
+        path[-1].items.append(stage(loops(self, outer, items)))
         path[-1].buffers[value] = result
 
 
@@ -207,7 +226,8 @@ def loops(w: Lanes, lanes: Sequence[int], body: Sequence[Stmt], first: int = 0) 
     return made
 
 
-def _stage(body: tuple[Stmt, ...]) -> Stage:
+def stage(body: tuple[Stmt, ...]) -> Stage:
+    """Statements that compute."""
     return Stage(StageKind.COMPUTE, body)
 
 
@@ -240,7 +260,7 @@ def fold(w: Interleaved, path: Path, value: Value) -> None:
     if len(reduced) == 1 and w.captured(reduced) > 1:
         two = [View(source, place(w, own, inner, {reduced[0]: Const(at)})) for at in range(2)]
         both = op(_JOIN[value.text], (to, *two), (), count)
-        path[-1].items.append(_stage(loops(w, outer, [both])))
+        path[-1].items.append(stage(loops(w, outer, [both])))
         first = 2
     else:
         with w.among(kept):
@@ -248,7 +268,7 @@ def fold(w: Interleaved, path: Path, value: Value) -> None:
         path[-1].items.append(op("duplicate", (result,), (Const(_NEUTRAL[value.text]),), whole))
     turn = op(f"accumulate_{value.text}", (to, View(source, place(w, own, inner))), (), count)
     if first < w.captured(reduced):
-        path[-1].items.append(_stage(loops(w, [*reduced, *outer], [turn], first)))
+        path[-1].items.append(stage(loops(w, [*reduced, *outer], [turn], first)))
     path[-1].buffers[value] = result
 
 
@@ -314,7 +334,7 @@ def fetch(w: Interleaved, path: Path, value: Value) -> None:
     to = View(result, place(w, w.now, (0,)))
     table = _spread(w, path, step)
     one_row = op("gather", (to, View(source), View(table)), (shift,), Name("m"))
-    path[-1].items.append(_stage((If(partial, (fill,), ()), *loops(w, w.now[:-1], [one_row]))))
+    path[-1].items.append(stage((If(partial, (fill,), ()), *loops(w, w.now[:-1], [one_row]))))
     path[-1].buffers[value] = result
 
 
@@ -349,7 +369,7 @@ def store(w: Interleaved, path: Path, target: Target, start: Expr) -> None:
             View(_order(w, path, inner)),
         )
         turn = op("gather", views, (times(at, Const(4)),), times(rows, Const(inner)))
-        path[-1].items.append(_stage((For(at.id, ZERO, Name("m"), STEP, (turn,)),)))
+        path[-1].items.append(stage((For(at.id, ZERO, Name("m"), STEP, (turn,)),)))
         path[-1].buffers[moved] = buffer
         target = replace(target, output=replace(output, value=moved))
     with w.unpadded():
@@ -384,8 +404,9 @@ def _order(w: Interleaved, path: Path, inner: int) -> str:
 
 def begin(w: Interleaved, roots: Sequence[Value]) -> None:
     """Note who uses what, and how large matrices are."""
-    w.users, w.roots = {}, tuple(roots)
+    w.users, w.roots, w.widest = {}, tuple(roots), 1
     for value in dependencies(roots, w.elements):
-        w.widest = max(w.widest, w.captured(lane for lane in w.domain(value) if lane))
+        if 0 in w.domain(value):
+            w.widest = max(w.widest, w.captured(lane for lane in w.domain(value) if lane))
         for arg in value.args:
             w.users.setdefault(arg, set()).add(value)

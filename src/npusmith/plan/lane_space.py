@@ -16,6 +16,7 @@ from npusmith.plan.block import Part, Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE
 from npusmith.plan.index import replaced
+from npusmith.plan.pack import Tiles
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import ELEMENT
@@ -92,7 +93,7 @@ class LaneSpace(Space):
     """Groups: 0 are the lanes of a tile, 1 is the tile itself, the rest are loops inside it."""
 
     def rule(self, value: Value) -> frozenset[int]:
-        if value.op in ("fetch", "place", "fold", "window"):
+        if value.op in ("fetch", "place", "fold", "contract", "window"):
             return frozenset(value.axes)
         if value.op in ("fill", "broadcast"):
             return self.axes(value.args[0]) | {0}
@@ -138,6 +139,7 @@ class Lanes(Writer):
     apart: bool = False  # long rows that lie apart are copied by themselves (strided_rows.py)
     windows: dict[Value, Any] = field(default_factory=dict)  # their shapes (window_shapes.py)
     near: dict[object, set[int]] = field(default_factory=dict)  # places of reads that share one
+    tiles: Tiles = field(default_factory=Tiles)  # to choose from
     now: Domain = ()  # what is being computed runs along these
     interleaved: bool = False  # the cut axis is innermost on chip (interleaved_tiles.py)
 
@@ -184,8 +186,8 @@ class Lanes(Writer):
             return set(value.parts)
         if value.op == "reduce":
             return set(self.frame) if self.space.wide(value) else set()
-        if value.op == "fold":
-            return set(self.domain(value.args[0])) - set(value.parts)
+        if value.op in ("fold", "contract"):
+            return {lane for arg in value.args for lane in self.domain(arg)} - set(value.parts)
         if value.op == "window":
             return set(self.windows[value].lanes)
         found: set[int] = set().union(*(self.spread(expr) for expr in value.index))

@@ -193,7 +193,8 @@ def packed_of(
     own = {item.name for item in tensors_of(w, targets)} | set(w.sizes.defined) | set(w.names)
     decisions = None if w.alone else w.decisions
     body = staged(root.items)
-    return pack(body, w.temps, {*own, *taken}, w.chip, decisions=decisions, least=least)
+    tiles = replace(w.tiles, least=least)
+    return pack(body, w.temps, {*own, *taken}, w.chip, decisions=decisions, tiles=tiles)
 
 
 def prepare(meaning: Meaning, chip: Chip, writer: type[W]) -> tuple[W, list[Target]]:

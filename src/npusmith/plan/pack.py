@@ -42,14 +42,23 @@ from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS, Form
 
 _SMALL = 64  # elements of a buffer for one number: comparisons work on whole 256-byte repeats
-_LARGEST = 8192  # elements of a tile
+LARGEST = 8192  # elements of a tile
 _MASK = 32  # bytes of a small mask: at least a block
 _QUARTER = 4  # part of a tile of which any tile has whole repeats
 _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
-_TILES = (*range(_LARGEST, 1023, -1024), *range(1024 - _STEP, 0, -_STEP))  # lengths to choose from
+_SHORT = tuple(range(1024 - _STEP, 0, -_STEP))  # lengths to choose from, besides whole 1024s
 _BLOCK = 32  # bytes
 _LIBRARY_SPARE = 16 * 1024  # bytes that library functions take from what is left of UB
 _DOUBLED = (Part.LOADED, Part.STORED, Part.THROUGH)  # the lowering may double-buffer these
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Which tiles there are to choose from, in elements."""
+
+    least: int = _STEP  # of one that a schedule asks for
+    largest: int = LARGEST
+    doubled: bool = True  # with room for two of every buffer that is loaded or stored
 
 
 @dataclass(slots=True)
@@ -73,23 +82,23 @@ def pack(
     taken: set[str],
     chip: Chip,
     decisions: Decisions | None = None,
-    least: int = _STEP,
+    tiles: Tiles | None = None,
 ) -> Packed:
     """Share buffers, name them, and choose the tile. Raises plan-ub when not even 256 fit.
 
-    A tile that is chosen shorter leaves the buffers as long as they are: near_shapes.py. `least`:
-    elements of the shortest tile that may be chosen. Parts of a tile are smaller where tiles are
-    long: of short ones a quarter is the least.
+    A tile that is chosen shorter leaves the buffers as long as they are: near_shapes.py. Parts of a
+    tile are smaller where tiles are long: of short ones a quarter is the least.
     """
+    tiles = tiles or Tiles()
     try:
-        return _pack(body, temps, taken, chip, decisions, least)
+        return _pack(body, temps, taken, chip, decisions, tiles)
     except PlanError as problem:
         if problem.code != "plan-ub" or all(temp.share <= _QUARTER for temp in temps.values()):
             raise
         larger = {
             name: replace(temp, share=min(temp.share, _QUARTER)) for name, temp in temps.items()
         }
-        return _pack(body, larger, taken, chip, decisions, least)
+        return _pack(body, larger, taken, chip, decisions, tiles)
 
 
 def _pack(
@@ -98,7 +107,7 @@ def _pack(
     taken: set[str],
     chip: Chip,
     decisions: Decisions | None,
-    least: int,
+    tiles: Tiles,
 ) -> Packed:
     lives = _lives(body, temps)
     shared = _assign(lives, temps)
@@ -107,7 +116,7 @@ def _pack(
     kinds = [temps[members[0]] for members in shared]
     copies = _copies(kinds, names, decisions)
     _check_queues(kinds, copies)
-    tile = _tile(kinds, copies, body, chip, decisions, least)
+    tile = _tile(kinds, copies, body, chip, decisions, tiles)
     buffers = [
         _buffer(kind, name, asked) for kind, name, asked in zip(kinds, names, copies, strict=True)
     ]
@@ -281,7 +290,7 @@ def _tile(
     body: tuple[Stmt, ...],
     chip: Chip,
     decisions: Decisions | None,
-    least: int,
+    tiles: Tiles,
 ) -> int:
     """Elements that the buffers have room for."""
     ops = list(_ops(body))
@@ -291,14 +300,15 @@ def _tile(
         room -= 2 * (_BLOCK * chip.vector_cores + _BLOCK)
     wide = [kind for kind in kinds if kind.wide]
 
-    def size(tile: int, spare: bool = True) -> int:
+    def size(tile: int, spare: bool = tiles.doubled) -> int:
         return sum(
             _bytes(kind, tile if kind.wide else kind.lanes or _SMALL, count, spare)
             for kind, count in zip(kinds, copies, strict=True)
         )
 
     step = _SMALL * max((kind.share for kind in wide), default=1)  # parts are whole repeats too
-    legal = [tile for tile in _TILES if tile % step == 0] if wide else [_STEP]
+    lengths = (*range(tiles.largest, 1023, -1024), *_SHORT)
+    legal = [tile for tile in lengths if tile % step == 0] if wide else [_STEP]
     fitting = (tile for tile in legal if size(tile) <= room)
     tile = next(fitting, 0)
     if not tile:
@@ -314,7 +324,7 @@ def _tile(
         return tile
     longer = range(tile + _STEP, 2 * tile + 1, _STEP)
     most = max((item for item in longer if size(item, False) <= room), default=tile)
-    asked = decisions.tile(tile, least, most, powers)
+    asked = decisions.tile(tile, tiles.least, most, powers)
     return asked if powers else max(asked, tile)
 
 

@@ -10,10 +10,8 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Assign, Binary, BinOp, Choice, Expr, For, Load, Program, Store
 from npusmith.ir.walk import names, statements
 from npusmith.plan.either import either, length
-from npusmith.plan.mixes import find_mix
-from npusmith.plan.mixing import write_mix
 from npusmith.plan.read import Meaning
-from npusmith.plan.short_axes import write_interleaved, write_short
+from npusmith.plan.short_axes import write_interleaved, write_resident, write_short
 from npusmith.plan.space import Space
 from npusmith.target.chips import Chip
 
@@ -50,9 +48,9 @@ def with_quicker(
     `general` writes the general program for a chip; it may raise PlanError. `many_rows`: reductions
     go along few elements of many.
     """
-    mix = find_mix(space, outputs)
-    if mix is not None:
-        found = _joined(partial(write_mix, space, mix, name), chip, general)
+    rows = partial(_refused, write_resident, meaning, name, chip)
+    if rows(chip.ub_bytes, ()) is not None:
+        found = _joined(rows, chip, general)
         return None if found is None else Quicker(found, _SHORT)
     quick = partial(_refused, write_interleaved, meaning, name, chip)
     alone = quick(chip.ub_bytes, ())

@@ -22,9 +22,11 @@ from npusmith.plan.lane_program import program_of
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import LANE, OUTSIDE, Axis, Lanes, Tiling
 from npusmith.plan.lanes import FITS, INNER, all_of, loops_of, packed_of, prepare, write_tiles
+from npusmith.plan.pack import Packed
 from npusmith.plan.products import SHORT
 from npusmith.plan.read import Meaning
 from npusmith.plan.repeats import rolled
+from npusmith.plan.resident_rows import TILES, rows_of, tiles_of, write_rows
 from npusmith.plan.scalars import ONE, ZERO
 from npusmith.plan.scalars import same as equal
 from npusmith.plan.space import reachable
@@ -91,28 +93,58 @@ def write_interleaved(
     reduced = {leaf for item in values if item.op == "reduce" for leaf in leaves(item.axes)}
     if not reduced or reader.elements or reader.windows or reader.combined:
         return None
-    if any(leaf.size > SHORT for leaf in reduced):
-        return None
     w, targets = prepare(meaning, chip, Interleaved)
     w.rules = {"fetch": fetch, "fold": fold, "broadcast": broadcast}
     w.alone, w.sizes.taken = True, frozenset(taken)
     found = [_inner(row, reduced) for row in w.rows]
     short = {leaf for inner in found for leaf in inner} | reduced
-    if not any(leaf.model for leaf in short):
+    if any(leaf.size > SHORT for leaf in short) or not any(leaf.model for leaf in short):
         return None
+    tests = _as_captured(w, short)
+    root = Block()
+    for number, target in enumerate(targets):
+        row = w.rows[number]
+        _write_matrices(w, root, target, row, len(found[number]), f"_{number}")
+        tests += _room(w)
+    packed = packed_of(w, root, targets, taken)
+    return _tested(w, name, targets, replace(packed, body=rolled(packed.body)), tests)
+
+
+def write_resident(
+    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
+) -> tuple[Program, str] | None:
+    """The same for long rows that stay on chip while short axes go over them."""
+    reader = meaning.reader
+    if reader.elements or reader.windows or reader.combined:
+        return None
+    w, targets = prepare(meaning, chip, Interleaved)
+    w.rules = {"fold": fold, "broadcast": broadcast}
+    w.alone, w.sizes.taken, w.tiles = True, frozenset(taken), TILES
+    rows = rows_of(w, targets)
+    if rows is None:
+        return None
+    tests = _as_captured(w, {*rows.short, *rows.single})
+    root = Block()
+    most = write_rows(w, root, targets, rows)
+    tests += _room(w)
+    w.tiles = tiles_of(w, rows, most, packed_of(w, root, targets, taken).tile)
+    return _tested(w, name, targets, packed_of(w, root, targets, taken), tests)
+
+
+def _as_captured(w: Interleaved, short: Collection[Atom]) -> list[Expr]:
+    """Sizes of short axes are numbers from here on: what the host has to test."""
     tests: list[Expr] = []
     for leaf in sorted(short, key=lambda leaf: str(w.known[leaf])):
         if not isinstance(w.shapes[leaf], Const):
             tests.append(equal(w.shapes[leaf], Const(leaf.size)))
         w.known[leaf] = Const(leaf.size)
-    root = Block()
-    for number, target in enumerate(targets):
-        row = w.rows[number]
-        _write_matrices(w, root, target, row, len(found[number]), f"_{number}")
-        tests += w.needs
-        tests += [Binary(BinOp.GE, limit, Const(_LANES)) for limit in dict.fromkeys(w.limits)]
-    packed = packed_of(w, root, targets, taken)
-    packed = replace(packed, body=rolled(packed.body))
+    return tests
+
+
+def _tested(
+    w: Interleaved, name: str, targets: Sequence[Target], packed: Packed, tests: Sequence[Expr]
+) -> tuple[Program, str] | None:
+    """The program and the variable of its test, if any is left; None where it does not hold."""
     certain = [test for test in tests if not set(names(test)) - {TILE.id} and not _dims(test)]
     if not all(captured(w, Choice(test, ONE, ZERO), packed.tile) for test in certain):
         return None
@@ -124,6 +156,12 @@ def write_interleaved(
         return None
     w.sizes.define(FITS, fit)
     return program_of(w, name, targets, packed, (FITS,)), FITS
+
+
+def _room(w: Interleaved) -> list[Expr]:
+    """What the last loop needs, and that a tile has room for a vector."""
+    lanes = Const(_LANES)
+    return [*w.needs, *(Binary(BinOp.GE, limit, lanes) for limit in dict.fromkeys(w.limits))]
 
 
 def _dims(test: Expr) -> bool:
