@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from npusmith.errors import LangError, LowerError
+from npusmith.ir.branches import branches
+from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Alloc,
     Barrier,
@@ -30,7 +32,7 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.text import show
 from npusmith.ir.walk import bodies, statements
-from npusmith.lang import interpret, parse
+from npusmith.lang import check, interpret, parse
 from npusmith.lower import PIPELINE, lower
 from npusmith.target.chips import Chip
 
@@ -729,3 +731,55 @@ def test_doubling_stops_where_the_pipe_holds_no_more(kernel_text: Text, chip: Ch
     assert (
         lower(parse(kernel_text(body, buffers=" ".join(names))), chip).kernel.buffers[0].depth == 2
     )
+
+
+# ------------------------------------------------------------------------------------- versions
+
+_VERSIONS = """
+@kernel
+def scale(x: input(float32), y: output(float32), n: int, few: int):
+    a = ub({first}, float32)
+    b = ub({second}, float32)
+    if few == 1:
+        {one}
+    else:
+        {two}
+
+
+@host
+def host(x, y):
+    n = x.size
+    few = 1 if n <= 64 else 0
+    launch(scale, 1, n=n, few=few)
+"""
+_TURN = """with copy_in:
+            load({name}, x[0], n)
+        with copy_out:
+            store(y[0], {name}, n)"""
+
+
+def versions_text(first: int, second: int, used: str) -> str:
+    turns = [_TURN.format(name=name) for name in ("a", used)]
+    return _VERSIONS.format(first=first, second=second, one=turns[0], two=turns[1])
+
+
+def test_two_versions_have_the_unified_buffer_in_turns(chip: Chip) -> None:
+    most = chip.ub_bytes // 4 - 64
+    program = parse(versions_text(most, most, "b"))
+    check(program, chip)
+    lowered = lower(program, chip)
+    found = branches(lowered)
+    assert [[item.name for item in path] for path in found.paths()] == [["a"], ["b"]]
+    for count in (1, 64, 65, 500):
+        x = np.arange(count, dtype=np.float32)
+        (y,) = interpret(lowered, chip, [x], [((count,), DType.FLOAT32)])
+        assert y.tobytes() == x.tobytes()
+
+
+def test_sides_that_share_a_buffer_are_no_versions(chip: Chip) -> None:
+    most = chip.ub_bytes // 4 - 64
+    program = parse(versions_text(most, 64, "a"))
+    assert [len(path) for path in branches(program).paths()] == [2]  # `b` is used by neither
+    with pytest.raises(LangError) as found:
+        check(parse(versions_text(most, 128, "a")), chip)
+    assert found.value.code == "lang-ub"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
-from modules import CHIP, plan
+from modules import CHIP, capture, plan
 from torch import nn
 
 from npusmith.ir.nodes import Combine, For, If, Load, Op, Program, Stmt, Store, SyncCores
 from npusmith.ir.walk import statements
+from npusmith.plan import write
+from npusmith.plan.schedule import Lines, Schedule
 from npusmith.target.intrinsics import INTRINSICS
 
 torch.manual_seed(1)
@@ -20,6 +23,12 @@ def body(program: Program) -> Iterator[Stmt]:
     return statements(program.kernel.body)
 
 
+def of_whole_lines(model: Any, x: torch.Tensor) -> Program:
+    """The version of a kernel that cuts no lines into chunks."""
+    whole = Schedule(lines=(Lines.DEALT,))
+    return write(capture(model, x), "op_custom", CHIP, whole, everywhere=True).program
+
+
 def test_a_chain_of_maps_is_one_pass_with_one_load_and_one_store() -> None:
     program = plan(lambda x: torch.exp(x * 2 + 1).sqrt() - 3, R(5, 7)).program
     assert sum(isinstance(stmt, Load) for stmt in body(program)) == 1
@@ -28,7 +37,7 @@ def test_a_chain_of_maps_is_one_pass_with_one_load_and_one_store() -> None:
 
 
 def test_a_row_that_fits_in_a_tile_is_loaded_once() -> None:
-    program = plan(lambda x: x.softmax(-1), R(5, 7)).program
+    program = of_whole_lines(lambda x: x.softmax(-1), R(5, 7))
     forms = [stmt for stmt in program.kernel.body if isinstance(stmt, If)]
     assert len(forms) == 1
     short = [stmt for stmt in statements(forms[0].then) if isinstance(stmt, Load)]
@@ -36,7 +45,7 @@ def test_a_row_that_fits_in_a_tile_is_loaded_once() -> None:
 
 
 def test_weights_of_short_rows_are_loaded_before_the_rows() -> None:
-    program = plan(nn.LayerNorm(7), R(5, 7)).program
+    program = of_whole_lines(nn.LayerNorm(7), R(5, 7))
     form = next(stmt for stmt in program.kernel.body if isinstance(stmt, If))
     rows = next(stmt for stmt in form.then if isinstance(stmt, For))
     inside = [stmt for stmt in statements(rows.body) if isinstance(stmt, Load)]

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture, plan
+from modules import CHIP, agrees, capture, plan
 from test_plan_form import body
 
 from npusmith.ir.nodes import Combine, If, Load, Op, Program, SyncCores
 from npusmith.ir.walk import statements
 from npusmith.plan import write
+from npusmith.plan.schedule import Lines, Schedule
 from npusmith.target.chips import find_chip
 
 Rows = torch.Tensor
@@ -176,7 +177,9 @@ def test_rows_are_read_as_seldom_as_can_be(fn: Callable[..., Any], count: int) -
 def test_a_sum_that_is_wanted_for_itself_is_not_put_together(
     fn: Callable[..., Any], sums: int
 ) -> None:
-    stmts = body(plan(fn, draw()).program)
+    dealt = Schedule(lines=(Lines.DEALT,))
+    made = write(capture(fn, draw()), "op_custom", CHIP, dealt, everywhere=True)
+    stmts = body(made.program)
     added = [stmt for stmt in stmts if isinstance(stmt, Op) and stmt.name == "accumulate_sum"]
     assert len(added) == sums + (2 if sums == 3 else 3)  # and once more in the repair
 

@@ -1,4 +1,4 @@
-"""Few long lines cut into chunks for all cores: chosen by captured sizes, right for all sizes."""
+"""Few long lines cut into chunks for all cores: chosen by sizes on the host, right for all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import torch
 from modules import CHIP, agrees, capture, plan
 
 from npusmith.ir.nodes import SyncCores
-from npusmith.lang import check
+from npusmith.lang import check, run_host
 from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
+from npusmith.plan.schedule import Lines, Schedule
 from npusmith.target.chips import find_chip
 from npusmith.twin import build, read_project, run
 
@@ -53,9 +54,12 @@ def deviation(x: torch.Tensor) -> torch.Tensor:
 
 
 def cut(model: Fn, *shapes: tuple[int, ...], chip: Any = CHIP, dtype: Any = torch.float32) -> Plan:
-    """The plan for tensors of these shapes, which take no memory; it waits between phases."""
+    """The plan for tensors of these shapes, which take no memory, in chunks at all sizes."""
     graph = capture(model, *(torch.empty(shape, device="meta", dtype=dtype) for shape in shapes))
-    made = write(graph, "op_custom", chip)
+    own = write(graph, "op_custom", chip).schedule.lines
+    assert own and set(own) <= {Lines.CHUNKED, Lines.BY_SIZES}
+    chunks = Schedule(lines=(Lines.CHUNKED,) * len(own))
+    made = write(graph, "op_custom", chip, chunks, everywhere=True)
     check(made.program, chip)
     assert any(isinstance(stmt, SyncCores) for stmt in made.program.kernel.body)
     assert "chunk_size" in dict(made.program.host.launch.args)
@@ -172,7 +176,25 @@ def test_any_number_of_cores_is_right(cores: int, monkeypatch: pytest.MonkeyPatc
 def test_what_a_wait_costs_is_not_spent_on_little_work(model: Fn, shape: tuple[int, ...]) -> None:
     graph = capture(model, torch.empty(shape, device="meta"))
     made = write(graph, "op_custom", find_chip("910B2"))
-    assert "chunk_size" not in dict(made.program.host.launch.args)
+    assert not is_chunked(made, shape)
+
+
+def is_chunked(made: Plan, shape: tuple[int, ...]) -> bool:
+    """Whether the host finds that lines of an input of this shape are worth being cut."""
+    outputs = {port.name: port.shape for port in made.spec.outputs}
+    known = {made.spec.inputs[0].name: shape, **outputs}
+    return bool(run_host(made.program, find_chip("910B2"), known).args.get("chunked", 0))
+
+
+@pytest.mark.parametrize("captured", [(2, LONG), (1024, 8192), (512, 16_384)])
+def test_lines_are_cut_where_they_are_few_whatever_was_captured(captured: tuple[int, int]) -> None:
+    graph = capture(lambda x: x.cumsum(1), torch.empty(captured, device="meta"))
+    made = write(graph, "op_custom", find_chip("910B2"))
+    assert made.schedule.lines == (Lines.BY_SIZES,)
+    found = [is_chunked(made, shape) for shape in ((8, 65_536), (1, 262_144), (512, 65_536))]
+    assert found == [True, True, False]
+    for shape in ((2, 9000), (5, 300), (0, 5), (5, 0)):
+        agrees(made, lambda x: x.cumsum(1), draw(*shape), loose=10.0)
 
 
 def test_the_twin_sees_no_race_and_the_same_bytes_every_time(tmp_path: Path) -> None:

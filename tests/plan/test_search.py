@@ -121,7 +121,7 @@ def test_how_lines_are_shared_is_searched() -> None:
         us = 40.0 if "chunk_size" in show(candidate) else 30.0
         return us, us
 
-    assert write(FOLDED, "op", CHIP).schedule.lines == (Lines.CHUNKED,)
+    assert write(FOLDED, "op", CHIP).schedule.lines == (Lines.BY_SIZES,)
     assert searched(FOLDED, time).schedule.lines == (Lines.DEALT,)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusmith.ir.nodes import (
+    Alloc,
     Assign,
     Binary,
     Call,
     Choice,
     Combine,
+    Deque,
     Expr,
     For,
     If,
@@ -101,6 +103,23 @@ def statements(block: Block) -> Iterator[Stmt]:
         yield stmt
         for body in bodies(stmt):
             yield from statements(body)
+
+
+def mentioned(block: Block) -> Iterator[str]:
+    """Names of the buffers that `block` touches, with repetitions, in program order."""
+    for stmt in statements(block):
+        match stmt:
+            case Load():
+                yield stmt.dst.buffer
+            case Store():
+                yield stmt.src.buffer
+            case Combine():
+                yield from (stmt.dst.buffer, stmt.src.buffer)
+            case Op():
+                yield from (view.buffer for view in stmt.views)
+            case Alloc(buffer) | Deque(buffer):
+                yield buffer
+        yield from (view.buffer for view in values(stmt))
 
 
 def names_read(block: Block) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from npusmith.ir.branches import branches
 from npusmith.ir.nodes import Buffer, Program
 from npusmith.ir.text import show_expr
 from npusmith.lang.bounds import const_int
@@ -39,11 +40,13 @@ def check_lengths(program: Program, file: str) -> Log:
 
 
 def _total(program: Program, consts: Consts, chip: Chip) -> int:
-    return sum(bytes_of(item, consts, chip) for item in program.kernel.buffers)
+    """What the largest of the kernel's versions needs."""
+    paths = branches(program).paths()
+    return max(sum(bytes_of(item, consts, chip) for item in path) for path in paths)
 
 
 def check_budget(program: Program, chip: Chip, file: str) -> Log:
-    """The sum of all buffers against what the chip has."""
+    """The sum of all buffers that are there together against what the chip has."""
     log = Log(file, program.kernel.name)
     consts = dict(program.consts)
     total = _total(program, consts, chip)

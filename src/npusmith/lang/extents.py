@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 
 from npusmith.errors import LangError
-from npusmith.ir.nodes import Dim, Expr, Size
+from npusmith.ir.nodes import ChipFact, Dim, Expr, Size
 from npusmith.ir.spec import OpSpec
-from npusmith.lang.scalars import Scalars
+from npusmith.ir.walk import names
+from npusmith.lang.scalars import Scalar, Scalars
 
 Shape = tuple[int, ...]
 
@@ -16,6 +17,29 @@ Shape = tuple[int, ...]
 def extent(expr: Expr, shapes: Mapping[str, Shape]) -> int:
     """What a size expression comes to for tensors of these shapes."""
     return _scalars(shapes).integer(expr)
+
+
+def evaluate(
+    expr: Expr, sizes: Mapping[str, int], defined: Mapping[str, Expr], cores: int
+) -> Scalar:
+    """The value of an expression over host variables, on a chip with so many cores.
+
+    `sizes`: variables that are given; `defined`: those that follow from others.
+    """
+
+    def leaf(item: Expr) -> int:
+        assert item == ChipFact("vector_cores"), item
+        return cores
+
+    scalars = Scalars(dict(sizes), leaf, _fail)
+
+    def value(item: Expr) -> Scalar:
+        for name in names(item):
+            if name not in scalars.names:
+                scalars.names[name] = value(defined[name])
+        return scalars.value(item)
+
+    return value(expr)
 
 
 def unmet(spec: OpSpec, shapes: Mapping[str, Shape]) -> Expr | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from npusmith.errors import LowerError
+from npusmith.ir.branches import branches
 from npusmith.ir.nodes import Buffer, Const, For, Load, Op, Program, Role, Store
 from npusmith.ir.walk import Block, bodies, statements
 from npusmith.target.chips import Chip
@@ -23,37 +25,20 @@ def double_buffer(program: Program, chip: Chip) -> Program:
 
     The deepest loop goes first, then the largest buffer. Where the program says how many `copies`
     there are, so many there are. UB that does not hold what is asked for is an error; 16 KB stay
-    free where a library function needs scratch.
+    free where a library function needs scratch. Versions of a kernel have UB in turns (branches).
     """
     kernel = program.kernel
-    limit = room_for_buffers(kernel.body, chip)
-    used = sum(buffer_bytes(item, chip) * max(item.copies, 1) for item in kernel.buffers)
-    if used > limit:
-        raise LowerError(
-            "lower-ub",
-            f"the buffers need {used} B of the unified buffer",
-            seen=", ".join(f"{item.name} {buffer_bytes(item, chip)} B" for item in kernel.buffers),
-            legal=f"at most {limit} B on {chip.name}",
-        )
-    if len(kernel.buffers) > MOST_BUFFERS:
-        raise LowerError(
-            "lower-queues",
-            f"{len(kernel.buffers)} buffers in one kernel",
-            seen=str(len(kernel.buffers)),
-            legal=f"at most {MOST_BUFFERS}",
-        )
-    queues = {role: [item for item in kernel.buffers if item.role is role] for role in _QUEUES}
-    for role, items in queues.items():
-        count = sum(max(item.copies, 1) for item in items)
-        if count > MOST_PER_POSITION:
-            raise LowerError("lower-queues", f"{count} buffers at {role.value}", seen=role.value)
+    versions = branches(program).versions()
+    paths = tuple((path, room_for_buffers(body, chip)) for body, path in versions)
+    for path, limit in paths:
+        _check(path, chip, limit)
     for item in kernel.buffers:
         if item.role not in _QUEUES and item.copies > 1:
             raise LowerError(
                 "lower-queues", f"{item.copies} copies of {item.name!r}, which is scratch",
                 seen=item.name, legal="copies of buffers that are loaded or stored",
             )  # fmt: skip
-    doubled = _chosen(kernel.buffers, kernel.body, chip, limit - used)
+    doubled = _chosen(kernel.buffers, paths, kernel.body, chip)
     buffers = tuple(
         replace(item, depth=2 if item.name in doubled else max(item.copies, 1))
         for item in kernel.buffers
@@ -61,29 +46,59 @@ def double_buffer(program: Program, chip: Chip) -> Program:
     return replace(program, kernels=(replace(kernel, buffers=buffers),))
 
 
+Buffers = tuple[Buffer, ...]
 _QUEUES = (Role.VECIN, Role.VECOUT, Role.THROUGH)
 
 
-def _chosen(buffers: tuple[Buffer, ...], body: Block, chip: Chip, room: int) -> set[str]:
+def _check(path: Buffers, chip: Chip, limit: int) -> None:
+    """Buffers that are there together."""
+    used = sum(buffer_bytes(item, chip) * max(item.copies, 1) for item in path)
+    if used > limit:
+        raise LowerError(
+            "lower-ub",
+            f"the buffers need {used} B of the unified buffer",
+            seen=", ".join(f"{item.name} {buffer_bytes(item, chip)} B" for item in path),
+            legal=f"at most {limit} B on {chip.name}",
+        )
+    if len(path) > MOST_BUFFERS:
+        raise LowerError(
+            "lower-queues",
+            f"{len(path)} buffers in one kernel",
+            seen=str(len(path)),
+            legal=f"at most {MOST_BUFFERS}",
+        )
+    for role in _QUEUES:
+        count = sum(max(item.copies, 1) for item in path if item.role is role)
+        if count > MOST_PER_POSITION:
+            raise LowerError("lower-queues", f"{count} buffers at {role.value}", seen=role.value)
+
+
+def _chosen(
+    buffers: Buffers, paths: Sequence[tuple[Buffers, int]], body: Block, chip: Chip
+) -> set[str]:
     depths = _loop_depths(body)
-    queued = [item for item in buffers if item.role in _QUEUES]
-    slots = dict.fromkeys(_QUEUES, MOST_PER_POSITION)
-    for item in queued:
-        slots[item.role or Role.VECIN] -= max(item.copies, 1)
     chosen: set[str] = set()
-    spare = MOST_BUFFERS - sum(max(item.copies, 1) for item in buffers)
-    free = [item for item in queued if not item.copies]
+    free = [item for item in buffers if item.role in _QUEUES and not item.copies]
     for item in sorted(
         free, key=lambda item: (-depths.get(item.name, 0), -buffer_bytes(item, chip))
     ):
-        role = item.role or Role.VECIN
-        if len(chosen) == spare:
-            break
-        if depths.get(item.name, 0) and slots[role] and buffer_bytes(item, chip) <= room:
+        fits = (_fits(item, path, chosen, chip, limit) for path, limit in paths if item in path)
+        if depths.get(item.name, 0) and all(fits):
             chosen.add(item.name)
-            room -= buffer_bytes(item, chip)
-            slots[role] -= 1
     return chosen
+
+
+def _fits(item: Buffer, path: Buffers, chosen: set[str], chip: Chip, limit: int) -> bool:
+    """Whether there is room for one more of a buffer, besides two of those that are chosen."""
+    counts = [(other, 2 if other.name in chosen else max(other.copies, 1)) for other in path]
+    used = sum(buffer_bytes(other, chip) * count for other, count in counts)
+    alike = sum(count for other, count in counts if other.role is item.role)
+    everything = sum(count for _, count in counts)
+    return (
+        used + buffer_bytes(item, chip) <= limit
+        and alike < MOST_PER_POSITION
+        and everything < MOST_BUFFERS
+    )
 
 
 def _loop_depths(block: Block, depth: int = 0) -> dict[str, int]:

@@ -53,12 +53,13 @@ class Printer:
         self.calls = calls
         self.marks = marks
         self.copies = 0
+        self.heads: dict[int, list[str]] = {}  # lines before statement lists, by identity
         self.masked = False  # the count of instructions is in the mask register
 
     def block(self, block: Block, indent: int, wanted: frozenset[str]) -> list[str]:
         """`wanted`: variables to be declared in this list or below it."""
         places = place_variables(block, wanted, self.calls)
-        lines: list[str] = []
+        lines = list(self.heads.get(id(block), ()))
         masked = {} if self.masked else {run.first: run for run in runs(block, self.spell.program)}
         ends: dict[int, tuple[Run, int]] = {}
         for at, stmt in enumerate(block):

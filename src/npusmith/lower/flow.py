@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.nodes import Alloc, Assign, Deque, For, If, Kernel, Role, Stage, Stmt
-from npusmith.ir.walk import Block, bodies, names, operands, statements
-from npusmith.lower.usage import mentioned
+from npusmith.ir.walk import Block, bodies, mentioned, names, operands, statements
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isinf
 
+from npusmith.ir.branches import Branches, branches
 from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, TensorRole
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import Block, bodies, names, names_read, values
+from npusmith.ir.walk import Block, bodies, mentioned, names, names_read, values
 from npusmith.lower.cpp import real
 from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
@@ -17,7 +18,7 @@ from npusmith.lower.names import Scope, pascal
 from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
 from npusmith.lower.tiling import Tiling
-from npusmith.lower.usage import mentioned, waits
+from npusmith.lower.usage import waits
 
 _POSITION = {
     Role.VECIN: "TQue<TPosition::VECIN, 1>",
@@ -194,12 +195,31 @@ def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> lis
         cast = f"(__gm__ {tensor.dtype.cpp} *){pointer}"
         lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, tiling.{size});", 2)
     lines = marked(lines, program.kernel.line) if marks else lines
-    for at, buffer in enumerate(program.kernel.buffers):
-        made = code(_init_buffer(buffer, spell), 2)
+    return [*lines, *_init_buffers(branches(program), spell, marks, 2)]
+
+
+def _init_buffers(found: Branches, spell: Spelling, marks: bool, indent: int) -> list[str]:
+    """Buffers of every version, then those of each."""
+    lines: list[str] = []
+    for buffer in found.buffers:
+        made = code(_init_buffer(buffer, spell), indent)
         if buffer.gap:
-            made = [*_init_gap(f"bankGap{at}", buffer.gap), *made]
+            name = f"bankGap{spell.program.kernel.buffers.index(buffer)}"
+            made = [*_init_gap(name, buffer.gap, indent), *made]
         lines += marked(made, buffer.line) if marks else made
-    return lines
+    if found.test is None or not any(path for side in found.sides for path in side.paths()):
+        return lines
+    first, second = (_init_buffers(side, spell, marks, indent + 1) for side in found.sides)
+    test, line = spell.show(found.test.cond), found.test.line
+
+    def written(text: str) -> list[str]:
+        made = code(text, indent)
+        return marked(made, line) if marks else made
+
+    if not first:
+        return [*lines, *written(f"if (!({test})) {{"), *second, *written("}")]
+    lines += [*written(f"if ({test}) {{"), *first]
+    return [*lines, *(written("} else {") if second else []), *second, *written("}")]
 
 
 def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
@@ -209,10 +229,10 @@ def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
     return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
 
 
-def _init_gap(name: str, size: int) -> list[str]:
+def _init_gap(name: str, size: int, indent: int) -> list[str]:
     """What nobody uses: it moves the buffers behind it into other bank groups."""
     lines = (f"{_POSITION[Role.VECCALC]} {name};", f"pipe->InitBuffer({name}, {size});")
-    return [line for text in lines for line in code(text, 2)]
+    return [line for text in lines for line in code(text, indent)]
 
 
 def _members(program: Program, spell: Spelling, body: str) -> list[str]:
@@ -232,8 +252,9 @@ def _process(
 ) -> list[str]:
     body = program.kernel.body
     printer = Printer(spell, calls, marks)
+    printer.heads = _heads(spell, branches(program))
     wanted = _outer_variables(body) | {name for call in calls.values() for name in call.gives}
-    fetched = _fetch(program, spell, _read_between(body))
+    fetched = _fetch(branches(program).buffers, spell, _read_between(body), 2)
     return [*fetched, *printer.block(body, 2, frozenset(wanted))]
 
 
@@ -257,15 +278,28 @@ def _read_between(block: Block) -> Iterator[str]:
                 yield from _read_between(body)
 
 
-def _fetch(program: Program, spell: Spelling, buffers: Iterator[str]) -> list[str]:
+def _heads(spell: Spelling, found: Branches, indent: int = 3) -> dict[int, list[str]]:
+    """The same at the head of each version, by the identity of its statements."""
+    lines: dict[int, list[str]] = {}
+    if found.test is not None:
+        blocks = (found.test.then, found.test.orelse)
+        for block, side in zip(blocks, found.sides, strict=True):
+            lines[id(block)] = _fetch(side.buffers, spell, _read_between(block), indent)
+            lines |= _heads(spell, side, indent + 1)
+    return lines
+
+
+def _fetch(
+    held: Iterable[Buffer], spell: Spelling, buffers: Iterator[str], indent: int
+) -> list[str]:
     """Local tensors of the scratch buffers among `buffers`."""
     used = set(buffers)
     lines: list[str] = []
-    for buffer in program.kernel.buffers:
+    for buffer in held:
         if buffer.name in used and buffer.role is Role.VECCALC:
             element = buffer.dtype.cpp
             left = f"LocalTensor<{element}> {spell.local(buffer.name)}"
-            lines += code(f"{left} = {spell.queue(buffer.name)}.Get<{element}>();", 2)
+            lines += code(f"{left} = {spell.queue(buffer.name)}.Get<{element}>();", indent)
     return lines
 
 
@@ -300,7 +334,7 @@ def _stage(call: StageCall, program: Program, spell: Spelling, marks: bool = Fal
     return [
         *code(head, 1),
         STEP + "{",
-        *_fetch(program, spell, mentioned(call.stage.body)),
+        *_fetch(program.kernel.buffers, spell, mentioned(call.stage.body), 2),
         *printer.block(call.stage.body, 2, frozenset(own)),
         STEP + "}",
     ]

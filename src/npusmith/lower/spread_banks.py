@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from npusmith.ir.branches import branches
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Buffer, For, Op, Program, View
 from npusmith.ir.walk import Block, bodies
@@ -26,6 +27,7 @@ _BANK = 64 * 1024  # bytes
 _TURNS = 8  # guess: how often a loop runs
 _ROUNDS = 4  # of the search: it ends earlier where nothing more is gained
 
+Buffers = tuple[Buffer, ...]
 Sides = Mapping[str, int]  # of a buffer: 0 or 1, which half of the bank groups its start is in
 
 
@@ -49,25 +51,35 @@ def spread_banks(program: Program, chip: Chip) -> Program:
     Buffers stay as they are where nothing is gained, and where UB has no room for the gap.
     """
     kernel = program.kernel
-    meetings = _meetings(kernel.body, kernel.buffers, chip)
-    room = room_for_buffers(kernel.body, chip)
-    best, least = kernel.buffers, _cost(kernel.buffers, meetings, chip)
+    placed = {
+        item.name: item
+        for body, buffers in branches(program).versions()
+        for item in _spread(body, buffers, chip)
+    }
+    return replace(program, kernels=(replace(kernel, buffers=tuple(placed.values())),))
+
+
+def _spread(body: Block, buffers: Buffers, chip: Chip) -> Buffers:
+    """The buffers of one version."""
+    meetings = _meetings(body, buffers, chip)
+    room = room_for_buffers(body, chip)
+    best, least = buffers, _cost(buffers, meetings, chip)
     sides = _first_sides(meetings)
     for _ in range(_ROUNDS):
         before = least
         for tried in (sides, *(sides | {name: 1 - side} for name, side in sides.items())):
-            buffers = _ordered(kernel.buffers, tried, chip)
-            size = sum(item.gap + buffer_bytes(item, chip) * item.depth for item in buffers)
+            ordered = _ordered(buffers, tried, chip)
+            size = sum(item.gap + buffer_bytes(item, chip) * item.depth for item in ordered)
             if (
                 size <= room
-                and sum(item.depth + (item.gap > 0) for item in buffers) <= MOST_BUFFERS
+                and sum(item.depth + (item.gap > 0) for item in ordered) <= MOST_BUFFERS
             ):
-                cost = _cost(buffers, meetings, chip)
+                cost = _cost(ordered, meetings, chip)
                 if cost < least:
-                    best, least, sides = buffers, cost, dict(tried)
+                    best, least, sides = ordered, cost, dict(tried)
         if least == before:
             break
-    return replace(program, kernels=(replace(kernel, buffers=best),))
+    return best
 
 
 # ---------------------------------------------------------------------------------- instructions

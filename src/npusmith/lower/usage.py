@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from npusmith.ir.nodes import Alloc, Deque, Load, Op, Program, Stage, Stmt, Store, SyncCores, View
+from npusmith.ir.nodes import Load, Op, Program, Stage, Stmt, Store, SyncCores, View
 from npusmith.ir.walk import Block, bodies, statements, values
 from npusmith.target.intrinsics import INTRINSICS, Operand
 
@@ -96,21 +94,6 @@ def block_leaves(block: Block, buffer: str) -> bool:
         if leaves_written(stmt, buffer):
             return True
     return False
-
-
-def mentioned(block: Block) -> Iterator[str]:
-    """Names of the buffers that `block` touches, with repetitions, in program order."""
-    for stmt in statements(block):
-        match stmt:
-            case Load():
-                yield stmt.dst.buffer
-            case Store():
-                yield stmt.src.buffer
-            case Op():
-                yield from (view.buffer for view in stmt.views)
-            case Alloc(buffer) | Deque(buffer):
-                yield buffer
-        yield from (view.buffer for view in values(stmt))
 
 
 def waits(program: Program) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress, product
 from typing import NoReturn
 
 from npusmith.errors import PlanError
+from npusmith.ir.nodes import Name
 from npusmith.plan.schedule import Lines, Schedule, Structure
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
@@ -21,6 +23,7 @@ _SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the writer's tile, and of the ch
 _MORE = (1.25, 1.5, 1.75, 2.0)  # of the writer's tile; with less double buffering
 
 Ways = tuple[tuple[object, ...], ...]
+_BY_SIZES = 2  # passes that are shared by sizes, at most: each combination is a version
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Decisions:
     lengths: tuple[int, ...] = ()
     made: dict[str, Decision] = field(default_factory=dict)
     passes: list[tuple[Lines, Sequence[Lines]]] = field(default_factory=list)
+    tests: dict[int, tuple[Lines, Name]] = field(default_factory=dict)  # of passes by sizes
 
     def structure(self, found: Structure, others: Iterable[Structure]) -> None:
         """Each is a way of its own."""
@@ -65,6 +69,41 @@ class Decisions:
             _refuse("lines", value.value, [item.value for item in legal])
         self.passes.append((value, worth))
         return value
+
+    def by_sizes(self, captured: Lines, test: Name) -> None:
+        """The lines of the last pass are cut where a host variable is 1; how they are here."""
+        self.tests[len(self.passes) - 1] = captured, test
+
+    def ways(self) -> tuple[tuple[tuple[Lines, ...], tuple[Name, ...]], ...]:
+        """How the lines of all passes may be shared, and the tests that say so; the last has none.
+
+        Of many passes that have a test only one way: as at the captured sizes.
+        """
+        if len(self.tests) > _BY_SIZES:
+            return ((self.captured, ()),)
+        tests = [test for _, test in self.tests.values()]
+        return tuple(
+            (self._lines(way), tuple(compress(tests, (one is Lines.CHUNKED for one in way))))
+            for way in product((Lines.CHUNKED, Lines.DEALT), repeat=len(tests))
+        )
+
+    def whole_lines(self) -> bool:
+        """Start anew with lines that are not cut where sizes decide; False where none would be."""
+        dealt = self._lines([Lines.DEALT] * len(self.tests))
+        if dealt == self.captured:
+            return False
+        self.asked = self.asked.changed("lines", dealt)
+        self.made, self.passes, self.tests = {}, [], {}
+        return True
+
+    @property
+    def captured(self) -> tuple[Lines, ...]:
+        """How the lines of all passes are shared at the captured sizes."""
+        return self._lines([found for found, _ in self.tests.values()])
+
+    def _lines(self, by_sizes: Sequence[Lines]) -> tuple[Lines, ...]:
+        found = dict(zip(self.tests, by_sizes, strict=True))
+        return tuple(found.get(at, value) for at, (value, _) in enumerate(self.passes))
 
     def inners(self, legal: Sequence[int]) -> Sequence[int]:
         """What to try, one after another."""

@@ -54,11 +54,17 @@ class Sizes:
     deals: dict[tuple[int, ...], Deal] = field(default_factory=dict)
     cuts: list[Deal] = field(default_factory=list)  # pieces of lines (chunks.py)
     scratch: dict[str, Expr] = field(default_factory=dict)  # workspace tensors and their lengths
-    taken: frozenset[str] = frozenset()  # names that have another meaning
 
     def define(self, name: str, value: Expr) -> Name:
         self.defined.setdefault(name, value)
         return Name(name)
+
+    def new(self, name: str, value: Expr) -> Expr:
+        """A variable of its own for what is more than a name or a number."""
+        if isinstance(value, Const | Name):
+            return value
+        free = (name if i == 1 else f"{name}{i}" for i in count(1))
+        return self.define(next(item for item in free if item not in self.defined), value)
 
     def named(self, value: Expr) -> Expr:
         """A size that no group has, as a parameter of the kernel."""
@@ -117,7 +123,7 @@ class Sizes:
 
     def workspace(self, length: Expr) -> str:
         """A new workspace tensor."""
-        taken = {group.name for group in self.space.groups} | set(self.scratch) | self.taken
+        taken = {group.name for group in self.space.groups} | set(self.scratch)
         name = next(name for i in count() if (name := f"part{i}") not in taken)
         self.scratch[name] = length
         return name

@@ -11,13 +11,10 @@ from npusmith.plan.pack import Packed
 from npusmith.plan.stores import Target
 
 
-def program_of(
-    w: Lanes, name: str, targets: Sequence[Target], packed: Packed, more: Sequence[str] = ()
-) -> Program:
-    """`more`: host variables that are parameters of the kernel though it does not read them."""
+def program_of(w: Lanes, name: str, targets: Sequence[Target], packed: Packed) -> Program:
     tensors = tensors_of(w, targets)
     read = names_read(packed.body)
-    given = [item for item in (*w.sizes.defined, "cores") if item in read or item in more]
+    given = [item for item in (*w.sizes.defined, "cores") if item in read]
     outside = tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH)
     host = w.sizes.write(name, outside, given, "")
     scalars = tuple(Scalar(item) for item in given)

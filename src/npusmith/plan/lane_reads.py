@@ -218,6 +218,7 @@ def _by_table(
         own: Expr = Call(ScalarFn.ALIGN_UP, (whole, Const(32 // raw_dtype.bytes)))
         if even:  # every tile copies as much of a row: the last ones from further to the front
             row = even_row(w, value, own, most, sizes, far)
+            w.unit = max(w.unit, 32 // raw_dtype.bytes)
         for at in reversed(far):
             local[at], copied[at] = pitch, own
             pitch, own = times(pitch, most[at]), times(own, most[at])

@@ -123,6 +123,7 @@ class Lanes(Writer):
     height: Expr = ONE  # most indices of the cut axis in a tile
     room: Expr = TILE  # most lanes
     limits: list[Expr] = field(default_factory=list)  # ... has to be at most these
+    unit: int = 1  # ... is best a multiple of, where that is what limits it: whole blocks of a row
     needs: list[Expr] = field(default_factory=list)  # conditions of the host for such a tile
     types: dict[str, DType] = field(default_factory=dict)  # of workspace tensors
     shapes: dict[Atom, Expr] = field(default_factory=dict)  # sizes over input shapes

@@ -13,7 +13,7 @@ Reductions over few elements are loops inside a tile.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -54,7 +54,7 @@ from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
 from npusmith.plan.row_reads import copy_rows, row_of
-from npusmith.plan.scalars import ONE, ZERO, product
+from npusmith.plan.scalars import ONE, ZERO, all_of, product
 from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
@@ -68,7 +68,6 @@ from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
-FITS = "brief"  # the host variable that is 1 where rows are short
 _LEAST = 2  # of them that a tile has room for
 _SHORTER = 2  # times, at most, that tiles get where outputs share a loop
 _ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
@@ -179,22 +178,11 @@ def loops_of(
     return found
 
 
-def all_of(tests: Iterable[Expr]) -> Expr:
-    result: Expr | None = None
-    for test in dict.fromkeys(tests):
-        result = test if result is None else Binary(BinOp.AND, result, test)
-    assert result is not None
-    return result
-
-
-def packed_of(
-    w: Lanes, root: Block, targets: Sequence[Target], taken: Collection[str] = (), least: int = 1
-) -> Packed:
-    own = {item.name for item in tensors_of(w, targets)} | set(w.sizes.defined) | set(w.names)
+def packed_of(w: Lanes, root: Block, targets: Sequence[Target], least: int = 1) -> Packed:
+    taken = {item.name for item in tensors_of(w, targets)} | set(w.sizes.defined) | set(w.names)
     decisions = None if w.alone else w.decisions
-    body = staged(root.items)
     tiles = replace(w.tiles, least=least)
-    return pack(body, w.temps, {*own, *taken}, w.chip, decisions=decisions, tiles=tiles)
+    return pack(staged(root.items), w.temps, taken, w.chip, decisions=decisions, tiles=tiles)
 
 
 def prepare(meaning: Meaning, chip: Chip, writer: type[W]) -> tuple[W, list[Target]]:

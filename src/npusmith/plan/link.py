@@ -15,7 +15,6 @@ from npusmith.ir.nodes import (
     Binary,
     BinOp,
     Buffer,
-    Combine,
     Const,
     Dim,
     Expr,
@@ -26,8 +25,6 @@ from npusmith.ir.nodes import (
     Name,
     Program,
     Size,
-    Stmt,
-    Store,
     Tensor,
     TensorRole,
 )
@@ -35,9 +32,9 @@ from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.walk import statements
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
-from npusmith.lower.rebuild import map_children, map_operands, map_statements
+from npusmith.lower.rebuild import map_children, map_statements
 from npusmith.plan.host import in_order
-from npusmith.plan.names import renamed, tensor_name
+from npusmith.plan.names import renamed, tensor_name, with_names
 from npusmith.plan.partition import Part, crossing_name
 from npusmith.plan.scalars import largest, product
 from npusmith.plan.write_kernel import Plan
@@ -190,10 +187,8 @@ class _Linker:
         scratch = {item for item, _ in added} | self._crossing_names()
         tensors = [_tensor(item, called, scratch) for item in kernel.tensors]
         tensors.sort(key=lambda item: _ORDER[item.role])
-        body = map_statements(kernel.body, lambda stmt: _retarget(stmt, called))
-        body = map_statements(
-            body, lambda stmt: map_operands(stmt, lambda expr: renamed(expr, constants))
-        )
+        new = {**called, **constants}
+        body = map_statements(kernel.body, lambda stmt: with_names(stmt, new))
         buffers = tuple(_resized(item, constants) for item in kernel.buffers)
         return replace(kernel, name=name, tensors=tuple(tensors), body=body, buffers=buffers)
 
@@ -261,18 +256,6 @@ def _origin(graph: Graph, port: Port) -> GraphInput:
 
 def _candidates(name: str) -> list[str]:
     return [name, *(f"{name}_{number}" for number in range(2, 1000))]
-
-
-def _retarget(stmt: Stmt, called: Mapping[str, str]) -> Stmt:
-    match stmt:
-        case Load(_, src):
-            return replace(stmt, src=replace(src, tensor=called[src.tensor]))
-        case Store(dst):
-            return replace(stmt, dst=replace(dst, tensor=called[dst.tensor]))
-        case Combine():
-            return replace(stmt, scratch=called[stmt.scratch])
-        case _:
-            return stmt
 
 
 def _without_counted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, ScalarFn
 
@@ -42,6 +43,11 @@ def quotient(a: Expr, b: Expr) -> Expr:
 
 def remainder(a: Expr, b: Expr) -> Expr:
     return Binary(BinOp.MOD, a, b)
+
+
+def all_of(tests: Iterable[Expr]) -> Expr:
+    """Whether all of them hold; there is at least one."""
+    return reduce(lambda a, b: Binary(BinOp.AND, a, b), dict.fromkeys(tests))
 
 
 def same(a: Expr, b: Expr) -> Expr:

@@ -31,6 +31,7 @@ class Lines(str, Enum):
 
     DEALT = "dealt"  # whole lines to each core
     CHUNKED = "chunked"  # split reductions: a line is cut, and joined after a barrier
+    BY_SIZES = "by sizes"  # dealt or chunked: a test on the host
     TOGETHER = "together"  # all cores work on one line after the other
 
 

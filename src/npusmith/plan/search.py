@@ -98,8 +98,10 @@ def _search_kernel(plan: Plan, graph: Graph, name: str, chip: Chip, budget: int)
     def written(schedule: Schedule) -> Plan:
         return write(graph, name, chip, schedule, everywhere=True)
 
+    # as lines are shared here: the shapes that are timed may be smaller
+    first = written(Schedule())
     return search(
-        plan, written, chip, _times(plan, graph, chip), budget, roof(graph, chip).bound_us
+        first, written, chip, _times(plan, graph, chip), budget, roof(graph, chip).bound_us
     )
 
 
@@ -154,7 +156,7 @@ def search(
             walk.improve(name)
         if walk.best_us == before:
             break
-    first_us = walk.trials[0].us or 0.0
+    first_us = walk.known[plan.program]
     return Found(walk.best.schedule, walk.best_us, first_us, tuple(walk.trials))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr, Name, Program
+from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr, Name
 from npusmith.ir.walk import names, subexpressions
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.block import Block, Path
@@ -21,30 +21,30 @@ from npusmith.plan.interleaved_tiles import Interleaved, begin, broadcast, fetch
 from npusmith.plan.lane_program import program_of
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import LANE, OUTSIDE, Axis, Lanes, Tiling
-from npusmith.plan.lanes import FITS, INNER, all_of, loops_of, packed_of, prepare, write_tiles
+from npusmith.plan.lanes import INNER, loops_of, packed_of, prepare, write_tiles
 from npusmith.plan.pack import Packed
 from npusmith.plan.products import SHORT
 from npusmith.plan.read import Meaning
 from npusmith.plan.repeats import rolled
 from npusmith.plan.resident_rows import TILES, rows_of, tiles_of, write_rows
-from npusmith.plan.scalars import ONE, ZERO
+from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.scalars import same as equal
 from npusmith.plan.space import reachable
 from npusmith.plan.stores import Target
 from npusmith.plan.tile_folds import LONGEST, longest
 from npusmith.plan.tile_loops import cut, offset_of, over_tiles
 from npusmith.plan.tile_numbers import write_numbers
+from npusmith.plan.versions import FITS, SHORT_AXES, Version, guarded
 from npusmith.target.chips import Chip
 
 _LEAST = 2  # rows that a tile has room for
 _LANES = 64  # ... and matrices
 _AREA = 256  # elements of a matrix
+_MANY = "rows are short as captured: many in a tile"
 
 
-def write_short(
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
-) -> tuple[Program, str] | None:
-    """The program for rows that are short, and the host variable that is 1 where they are.
+def write_short(many: Sequence[Expr], meaning: Meaning, name: str, chip: Chip) -> Version | None:
+    """The version for rows that are short, and `many`: fewer keep no core busy for long.
 
     Outputs that run along the same axes are made in one loop, where a tile has room for them all.
     None where it has room for few rows. Raises PlanError for what it cannot hold.
@@ -52,16 +52,16 @@ def write_short(
     together = None
     if len(meaning.outputs) > 1:
         with contextlib.suppress(PlanError):
-            together = _short(meaning, name, chip, taken, True)
-    return together or _short(meaning, name, chip, taken, False)
+            together = _short(many, meaning, name, chip, True)
+    return together or _short(many, meaning, name, chip, False)
 
 
 def _short(
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str], together: bool
-) -> tuple[Program, str] | None:
+    many: Sequence[Expr], meaning: Meaning, name: str, chip: Chip, together: bool
+) -> Version | None:
     w, targets = prepare(meaning, chip, Lanes)
     long = longest([target.output.value for target in targets]) > INNER[0]
-    w.most, w.alone, w.sizes.taken = LONGEST if long else INNER[0], True, frozenset(taken)
+    w.most, w.alone = LONGEST if long else INNER[0], True
     root = Block()
     fits = write_numbers(w, root, [target.output.value for target in targets])
     for number, same in enumerate(loops_of(w, targets, together)):
@@ -69,24 +69,21 @@ def _short(
         most = w.most // longest([target.output.value for target in same], row)
         write_tiles(w, root, same, row, cut(w, row, most), mark)
         fits += [Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most)), *w.needs]
-    packed = packed_of(w, root, targets, taken)
-    fit = Choice(all_of(fits), ONE, ZERO)
-    if not captured(w, fit, packed.tile // _LEAST):
+    packed = packed_of(w, root, targets)
+    if not captured(w, Choice(all_of(fits), ONE, ZERO), packed.tile // _LEAST):
         return None
-    w.sizes.define(FITS, fit)
-    return program_of(w, name, targets, packed, (FITS,)), FITS
+    fit = Choice(all_of([*fits, *many]), ONE, ZERO)
+    program = program_of(w, name, targets, packed)
+    return guarded(program, [FITS], {**w.sizes.defined, FITS: fit}, _MANY)
 
 
 # --------------------------------------------------------------------------------- small matrices
 
 
-def write_interleaved(
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
-) -> tuple[Program, str] | None:
-    """The program for small matrices, and the host variable that is 1 where they are as captured.
+def write_interleaved(meaning: Meaning, name: str, chip: Chip) -> Version | None:
+    """The version for small matrices of the captured sizes; for all, where the model fixes these.
 
-    "" where that follows from the model. None for graphs of another kind. Raises PlanError for
-    what such tiles cannot hold.
+    None for graphs of another kind. Raises PlanError for what such tiles cannot hold.
     """
     reader, roots = meaning.reader, [out.value for out in meaning.outputs]
     values = reachable(roots)
@@ -95,7 +92,7 @@ def write_interleaved(
         return None
     w, targets = prepare(meaning, chip, Interleaved)
     w.rules = {"fetch": fetch, "fold": fold, "broadcast": broadcast}
-    w.alone, w.sizes.taken = True, frozenset(taken)
+    w.alone = True
     found = [_inner(row, reduced) for row in w.rows]
     short = {leaf for inner in found for leaf in inner} | reduced
     if any(leaf.size > SHORT for leaf in short) or not any(leaf.model for leaf in short):
@@ -106,20 +103,18 @@ def write_interleaved(
         row = w.rows[number]
         _write_matrices(w, root, target, row, len(found[number]), f"_{number}")
         tests += _room(w)
-    packed = packed_of(w, root, targets, taken)
+    packed = packed_of(w, root, targets)
     return _tested(w, name, targets, replace(packed, body=rolled(packed.body)), tests)
 
 
-def write_resident(
-    meaning: Meaning, name: str, chip: Chip, taken: Collection[str]
-) -> tuple[Program, str] | None:
+def write_resident(meaning: Meaning, name: str, chip: Chip) -> Version | None:
     """The same for long rows that stay on chip while short axes go over them."""
     reader = meaning.reader
     if reader.elements or reader.windows or reader.combined:
         return None
     w, targets = prepare(meaning, chip, Interleaved)
     w.rules = {"fold": fold, "broadcast": broadcast}
-    w.alone, w.sizes.taken, w.tiles = True, frozenset(taken), TILES
+    w.alone, w.tiles = True, TILES
     rows = rows_of(w, targets)
     if rows is None:
         return None
@@ -127,8 +122,8 @@ def write_resident(
     root = Block()
     most = write_rows(w, root, targets, rows)
     tests += _room(w)
-    w.tiles = tiles_of(w, rows, most, packed_of(w, root, targets, taken).tile)
-    return _tested(w, name, targets, packed_of(w, root, targets, taken), tests)
+    w.tiles = tiles_of(w, rows, most, packed_of(w, root, targets).tile)
+    return _tested(w, name, targets, packed_of(w, root, targets), tests)
 
 
 def _as_captured(w: Interleaved, short: Collection[Atom]) -> list[Expr]:
@@ -143,19 +138,19 @@ def _as_captured(w: Interleaved, short: Collection[Atom]) -> list[Expr]:
 
 def _tested(
     w: Interleaved, name: str, targets: Sequence[Target], packed: Packed, tests: Sequence[Expr]
-) -> tuple[Program, str] | None:
-    """The program and the variable of its test, if any is left; None where it does not hold."""
+) -> Version | None:
+    """The program with its test; None where that does not hold at the captured sizes."""
     certain = [test for test in tests if not set(names(test)) - {TILE.id} and not _dims(test)]
     if not all(captured(w, Choice(test, ONE, ZERO), packed.tile) for test in certain):
         return None
     tests = [test for test in tests if test not in certain]
+    program = program_of(w, name, targets, packed)
     if not tests:
-        return program_of(w, name, targets, packed), ""
+        return Version(program, note=SHORT_AXES)
     fit = Choice(all_of(tests), ONE, ZERO)
     if not captured(w, fit, packed.tile):
         return None
-    w.sizes.define(FITS, fit)
-    return program_of(w, name, targets, packed, (FITS,)), FITS
+    return guarded(program, [FITS], {**w.sizes.defined, FITS: fit}, SHORT_AXES)
 
 
 def _room(w: Interleaved) -> list[Expr]:

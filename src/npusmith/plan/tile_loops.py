@@ -136,7 +136,7 @@ def over_tiles(
     `body_` writes what is done with the values in a tile, along all of its axes where they are
     `whole`, and may return what frames some turns of the loop.
     """
-    w.limits, w.needs, w.tables, w.widest = [], [], {}, 1
+    w.limits, w.needs, w.tables, w.widest, w.unit = [], [], {}, 1, 1
     w.height = Name(f"height{mark}")
     w.block = BLOCK if whole and _by_position(w, values) else TURN
     broadcaster = Broadcaster(w)
@@ -210,6 +210,12 @@ def offset_of(tiling: Tiling) -> Expr:
     return plus(times(Name("line"), times(tiling.cut.size, inner)), times(Name("b_from"), inner))
 
 
+def _whole(most: Expr, unit: int) -> Expr:
+    """So many units as there is room for, where there is room for one."""
+    even = times(quotient(most, Const(unit)), Const(unit))
+    return Choice(Binary(BinOp.GE, most, Const(unit)), even, most)
+
+
 def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
     """Host variables: indices of the cut axis in a tile, tiles, and those of a core."""
     sizes = w.sizes
@@ -225,13 +231,17 @@ def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
         most = least(most, limit)
     if w.interleaved:
         most = times(quotient(most, STEP), STEP)
+    if w.alone:
+        most = sizes.define(f"most{mark}", most)
+        if w.unit > 1:  # what a copy has besides is not read
+            most = _whole(most, w.unit)
+        turns = sizes.define(f"turns{mark}", shares(fair, largest(most, ONE)))
+        most = shares(fair, largest(turns, ONE))
     height = largest(least(least(most, fair), size), ONE)
     if w.interleaved:
         sizes.define(f"pitch{mark}", Call(ScalarFn.ALIGN_UP, (Name(f"height{mark}"), STEP)))
     if tiling.unit > 1:
-        some, unit = sizes.define(f"room{mark}", height), Const(tiling.unit)
-        even = times(quotient(some, unit), unit)
-        height = Choice(Binary(BinOp.GE, some, unit), even, some)
+        height = _whole(sizes.define(f"room{mark}", height), tiling.unit)
     sizes.define(f"height{mark}", height)
     sizes.define(f"blocks{mark}", largest(shares(size, Name(f"height{mark}")), ONE))
     pieces = Binary(BinOp.MUL, lines, shares(size, Name(f"height{mark}")))

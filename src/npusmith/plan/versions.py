@@ -1,63 +1,215 @@
-"""Two versions of a kernel: a schedule's form near the captured shapes, else the writer's.
+"""Versions of one kernel, each with a test of sizes; the first one whose test holds is run.
 
-before: the program of a schedule, and the one that the writer makes by itself
-after:  `if near == 1: ... else: ...`, with the buffers of the former, shared where they fit
+before: a program for short rows, one that cuts lines into chunks, and one that serves all sizes
+after:  `if brief == 1: ... else: if chunked == 1: ... else: ...`
+
+All have the same inputs and outputs. One of them runs, so each has the unified buffer to itself
+(ir/branches.py): its buffers are its own, and it takes as long as it does alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 
-from npusmith.errors import LowerError, PlanError
 from npusmith.ir.nodes import (
     Assign,
+    Binary,
+    BinOp,
     Choice,
+    Const,
+    Expr,
+    For,
+    Host,
+    If,
+    Kernel,
+    Name,
+    Note,
     Program,
+    Scalar,
+    Stmt,
+    Tensor,
+    TensorRole,
 )
-from npusmith.ir.spec import OpSpec
-from npusmith.lower import lower
-from npusmith.plan.either import either
-from npusmith.plan.near_shapes import NEAR, near, with_parameter
-from npusmith.plan.scalars import ONE, ZERO
-from npusmith.target.chips import Chip
+from npusmith.ir.text import show_expr
+from npusmith.ir.walk import names, statements
+from npusmith.lower.kinds import Kind, kernel_kinds
+from npusmith.lower.rebuild import map_statements, with_body
+from npusmith.plan.host import in_order
+from npusmith.plan.names import renamed, with_names
+from npusmith.plan.scalars import ONE, all_of
 
-_ROOM = (1.0, 0.75, 0.5, 0.375, 0.25, 0.125)  # of UB, for the version of all other shapes
-
-
-def versioned(
-    first: Program, spec: OpSpec, own: Callable[[Chip], Program], chip: Chip
-) -> Program | None:
-    """Both in one; `own` writes the other for a chip. None where UB does not hold both."""
-    wanted = _depths(first, chip)
-    test = Assign(NEAR.id, Choice(near(spec), ONE, ZERO))
-    host = replace(first.host, body=(test, *first.host.body))
-    quick = with_parameter(replace(first, host=host), NEAR)
-    for other in _sized(own, chip):
-        if (other.inputs, other.outputs) != (first.inputs, first.outputs):
-            return None
-        program = either(NEAR.id, quick, other, own_cores=True)
-        try:
-            found = _depths(program, chip)
-        except LowerError as error:
-            if error.code not in ("lower-ub", "lower-queues"):
-                raise
-            continue
-        if all(found[name] >= depth for name, depth in wanted.items()):
-            return program
-    return None
+FITS = "brief"  # the host variable that is 1 where axes are short
+SHORT_AXES = "short axes of the captured sizes stay on chip"
+_CORES = "cores"
+_REST = "all other shapes"
 
 
-def _depths(program: Program, chip: Chip) -> dict[str, int]:
-    """How many there are of each buffer: double buffering must not suffer."""
-    return {item.name: item.depth for item in lower(program, chip).kernel.buffers}
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A program, and the test of host variables under which it runs: the last one has none.
+
+    `host`: the variables that the test is made of, where the program does not have them.
+    """
+
+    program: Program
+    test: Expr | None = None
+    host: Mapping[str, Expr] | None = None
+    note: str = _REST  # what it is
 
 
-def _sized(own: Callable[[Chip], Program], chip: Chip) -> Iterator[Program]:
-    """The writer's program, for less and less of UB."""
-    for share in _ROOM:
-        room = int(chip.ub_bytes * share) // 32 * 32
-        try:
-            yield own(replace(chip, ub_total_bytes=chip.ub_reserved_bytes + room))
-        except PlanError:
-            return
+def guarded(
+    program: Program, tests: Sequence[str], defined: Mapping[str, Expr], note: str
+) -> Version:
+    """A version for sizes at which all `tests` are 1, of which there may be none.
+
+    `defined`: host variables, among them the tests and what these read.
+    """
+    host: dict[str, Expr] = {}
+    waiting = [*tests]
+    while waiting:
+        name = waiting.pop()
+        if name in defined and name not in host:
+            host[name] = defined[name]
+            waiting += names(defined[name])
+    assert _CORES not in host
+    hold = [Binary(BinOp.EQ, Name(name), ONE) for name in tests]
+    return Version(program, all_of(hold), host, note) if hold else Version(program)
+
+
+def merged(versions: Sequence[Version]) -> Program:
+    """All in one, as if each were alone where it runs."""
+    if len(versions) == 1:
+        return versions[0].program
+    program = _noted(versions[-1])
+    for version in reversed(versions[:-1]):
+        program = _joined(_apart(version, program), program)
+    return program
+
+
+def _noted(version: Version) -> Program:
+    """With what it is, and which shapes it is for."""
+    notes = [version.note]
+    if version.test is not None:
+        found = [(version.host or {})[name] for name in names(version.test)]
+        tests = [item.cond if isinstance(item, Choice) else item for item in found]
+        notes.append(f"shapes with {' and '.join(map(show_expr, tests))}")
+    return with_body(version.program, (*map(Note, notes), *version.program.kernel.body))
+
+
+def _joined(first: Version, other: Program) -> Program:
+    assert first.test is not None
+    one, two = _noted(first).kernel, other.kernel
+    scalars = (*map(Scalar, names(first.test)), *one.scalars, *two.scalars)
+    kernel = replace(
+        two,
+        tensors=(*two.tensors, *(item for item in one.tensors if item not in two.tensors)),
+        scalars=tuple(dict.fromkeys(scalars)),
+        buffers=(*one.buffers, *two.buffers),
+        body=(If(first.test, one.body, two.body),),
+    )
+    consts = tuple(dict([*first.program.consts, *other.consts]).items())
+    return Program(consts, _host(first, other.host, kernel), (kernel,), other.doc)
+
+
+def _host(first: Version, other: Host, kernel: Kernel) -> Host:
+    """The variables of both, and the cores of the one that runs."""
+    assert first.test is not None
+    mine, its = (_values(host) for host in (first.program.host, other))
+    own, rest = mine.pop(_CORES), its.pop(_CORES)
+    cores = own if own == rest else Choice(first.test, own, rest)
+    body = in_order({**(first.host or {}), **mine, **its, _CORES: cores})
+    given = dict([*first.program.host.launch.args, *other.launch.args])
+    parameters = {item.name: Name(item.name) for item in kernel.scalars}
+    launch = replace(other.launch, args=tuple({**parameters, **given}.items()))
+    return replace(other, body=body, launches=(launch,))
+
+
+def _values(host: Host) -> dict[str, Expr]:
+    return {stmt.target: stmt.value for stmt in host.body if isinstance(stmt, Assign)}
+
+
+# ------------------------------------------------------------------------------------------- names
+
+# What a name stands for: an input or output, a host variable or constant, a variable of the kernel
+Meaning = Tensor | Expr | Kind | None  # None: a buffer, or workspace; each program has its own
+
+
+def _apart(first: Version, other: Program) -> Version:
+    """With names of its own for what stands for something else in `other`."""
+    own = dict(_meanings(first.program, first.host or {}))
+    known = dict(_meanings(other, {}))
+    taken = {*own, *known}
+    new: dict[str, str] = {}
+    more = True
+    while more:
+        more = False
+        for name, meaning in own.items():
+            if name in known and name not in new and not _same(meaning, known[name], new):
+                new[name], more = _free(name, taken), True
+    return _called(first, new) if new else first
+
+
+def _meanings(program: Program, more: Mapping[str, Expr]) -> Iterator[tuple[str, Meaning]]:
+    kernel = program.kernel
+    kinds = kernel_kinds(program)
+    for stmt in statements(kernel.body):
+        match stmt:
+            case Assign(name) | For(name):
+                yield name, kinds[name]
+    yield from ((buffer.name, None) for buffer in kernel.buffers)
+    for tensor in kernel.tensors:
+        yield tensor.name, None if tensor.role is TensorRole.SCRATCH else tensor
+    yield from ((name, Const(value)) for name, value in program.consts)
+    values = {**more, **_values(program.host)}
+    yield from ((name, value) for name, value in values.items() if name != _CORES)
+
+
+def _same(one: Meaning, two: Meaning, new: Mapping[str, str]) -> bool:
+    if one is None or isinstance(one, Tensor | Kind):
+        return one is not None and one == two
+    return renamed(one, new) == two
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name with a number behind it that makes it new; it is taken from now on."""
+    found = next(item for i in count(2) if (item := f"{name}_{i}") not in taken)
+    taken.add(found)
+    return found
+
+
+def _called(version: Version, new: Mapping[str, str]) -> Version:
+    program, host = version.program, version.host or {}
+    assert version.test is not None
+    return replace(
+        version,
+        program=_renamed(program, new),
+        test=renamed(version.test, new),
+        host={new.get(name, name): renamed(value, new) for name, value in host.items()},
+    )
+
+
+def _renamed(program: Program, new: Mapping[str, str]) -> Program:
+    """The same with other names of everything but the kernel."""
+
+    def called(stmt: Stmt) -> Stmt:
+        return with_names(stmt, new)
+
+    host, kernel, launch = program.host, program.kernel, program.host.launch
+    args = tuple((new.get(name, name), renamed(value, new)) for name, value in launch.args)
+    tensors = tuple(replace(item, name=new.get(item.name, item.name)) for item in kernel.tensors)
+    scalars = tuple(replace(item, name=new.get(item.name, item.name)) for item in kernel.scalars)
+    buffers = tuple(
+        replace(item, name=new.get(item.name, item.name), length=renamed(item.length, new))
+        for item in kernel.buffers
+    )
+    body = map_statements(kernel.body, called)
+    return replace(
+        program,
+        consts=tuple((new.get(name, name), value) for name, value in program.consts),
+        host=replace(
+            host, body=map_statements(host.body, called), launches=(replace(launch, args=args),)
+        ),
+        kernels=(replace(kernel, tensors=tensors, scalars=scalars, buffers=buffers, body=body),),
+    )

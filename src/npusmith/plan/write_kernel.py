@@ -14,7 +14,19 @@ from typing import TypeVar
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
+from npusmith.ir.nodes import (
+    Binary,
+    BinOp,
+    ChipFact,
+    Choice,
+    Const,
+    Expr,
+    Kernel,
+    Program,
+    Scalar,
+    Tensor,
+    TensorRole,
+)
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.accesses import accessed
@@ -26,16 +38,17 @@ from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER, write_lanes
 from npusmith.plan.names import tensor_name
-from npusmith.plan.near_shapes import tuned
+from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.pack import Packed, pack
-from npusmith.plan.quicker import with_quicker
 from npusmith.plan.read import Meaning, read
+from npusmith.plan.scalars import ONE, ZERO, product, times
 from npusmith.plan.schedule import Schedule, Structure
+from npusmith.plan.short_versions import served, short_version
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, reachable, resolve
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
-from npusmith.plan.versions import versioned
+from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
@@ -48,6 +61,7 @@ _MOVED = ("plan-data-movement", "plan-transpose", "plan-repeated-axis", "plan-re
 
 _ROW = 512  # elements of a row of slices: shorter ones are copied first, and packed into tiles
 _MANY = 8  # rows of every core at least that are worth being many in a tile
+_FEW = "few lines: each is cut into chunks"
 _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one by one
 
 
@@ -55,7 +69,8 @@ _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one b
 class Plan:
     """A tile program, the operator around it, and what was decided on the way.
 
-    `parts`: the graphs of several kernels, and the plan of each.
+    `parts`: the graphs of several kernels, and the plan of each. `versions`: what the kernel is
+    merged of, where sizes decide.
     """
 
     program: Program
@@ -63,6 +78,7 @@ class Plan:
     notes: tuple[str, ...]
     decisions: tuple[Decision, ...] = ()
     parts: tuple[tuple[Graph, Plan], ...] = ()
+    versions: tuple[Version, ...] = ()
 
     @property
     def schedule(self) -> Schedule:
@@ -86,16 +102,26 @@ def write_kernel(
     `everywhere`: what the schedule tunes is not kept to shapes near the captured ones.
     """
     decisions = Decisions(schedule, lengths(graph))
-    plan = _written(_structures(graph, name, chip, decisions), decisions)
+    plan = _written(_structures(graph, name, chip, decisions, everywhere), decisions)
     check_counted(plan.program, plan.spec.inputs)
     decisions.cores(chip)
     plan = replace(plan, decisions=decisions.decided())
     if schedule == _AS_WRITTEN:
-        return plan
+        return _merged(plan, plan.program)
     if not everywhere and _other(plan, own := write_kernel(graph, name, chip)):
-        return _versioned(plan, own, decisions, graph, name, chip)
-    program = tuned(plan.program, plan.spec, decisions.made, everywhere)
-    return replace(plan, program=program)
+        return _near(plan, own, decisions)
+    return _merged(plan, tuned(plan.program, plan.spec, decisions.made, everywhere))
+
+
+def _merged(plan: Plan, captured: Program) -> Plan:
+    """All versions in one kernel. `captured`: that for the captured sizes, as it was tuned."""
+    if not plan.versions:
+        return replace(plan, program=captured)
+    versions = tuple(
+        replace(item, program=captured) if item.program is plan.program else item
+        for item in plan.versions
+    )
+    return replace(plan, program=merged(versions), versions=versions)
 
 
 _STRUCTURAL = ("structure", "lines", "inner", "copies")
@@ -113,19 +139,21 @@ def _other(plan: Plan, own: Plan) -> bool:
     return False
 
 
-def _versioned(
-    plan: Plan, own: Plan, decisions: Decisions, graph: Graph, name: str, chip: Chip
-) -> Plan:
+def _near(plan: Plan, own: Plan, decisions: Decisions) -> Plan:
+    """The program of a schedule near the captured sizes, else the writer's own."""
     first = tuned(plan.program, plan.spec, decisions.made, everywhere=True)
-    program = versioned(
-        first, plan.spec, lambda room: write_kernel(graph, name, room).program, chip
-    )
-    if program is None:
+    if plan.schedule.structure is Structure.SHORT_AXES:  # right where axes are short
+        first = _merged(plan, first).program
+    tensors = first.inputs, first.outputs
+    if (own.program.inputs, own.program.outputs) != tensors:
         return replace(plan, program=first, notes=(*plan.notes, "this schedule holds everywhere"))
+    test = {NEAR.id: Choice(near(plan.spec), ONE, ZERO)}
+    version = guarded(first, list(test), test, "shapes near the captured ones")
+    versions = (version, *(own.versions or (Version(own.program),)))
     legal = tuple(dict.fromkeys((*(plan.spec.legal or ()), *(own.spec.legal or ()))))
     both = plan.spec.legal is not None and own.spec.legal is not None
     spec = replace(plan.spec, legal=legal if both else None)
-    return replace(plan, program=program, spec=spec)
+    return replace(plan, program=merged(versions), spec=spec, versions=versions)
 
 
 # -------------------------------------------------------------------------------------- structures
@@ -159,7 +187,9 @@ def _names(ways: Iterator[Way]) -> list[Structure]:
     return []
 
 
-def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[Way]:
+def _structures(
+    graph: Graph, name: str, chip: Chip, d: Decisions, everywhere: bool
+) -> Iterator[Way]:
     """Those that may take the graph, the preferred one first."""
     ordered = write_sort(graph, name, chip)
     if ordered is not None:
@@ -176,7 +206,7 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
     except PlanError as error:
         if error.code not in _MOVED:
             raise
-        yield from _moved(meaning, lanes, name, chip, d)
+        yield from _moved(meaning, lanes, name, chip, d, everywhere)
         return
     if not space.outputs:
         raise PlanError("plan-no-output", "the graph has no output")
@@ -190,7 +220,7 @@ def _structures(graph: Graph, name: str, chip: Chip, d: Decisions) -> Iterator[W
     yield Structure.SHORT_AXES, partial(_short_axes, meaning, space, name, chip)
     if short and not tiny:
         yield many_rows
-    yield Structure.LOOPS, partial(_loops, space, name, chip, d)
+    yield Structure.LOOPS, partial(_loops, space, name, chip, d, everywhere)
     if broadcast and not short:
         yield many_rows
 
@@ -208,8 +238,9 @@ def _check_depth(meaning: Meaning) -> None:
 
 
 def _moved(
-    meaning: Meaning, lanes: Callable[[], Plan], name: str, chip: Chip, d: Decisions
-) -> Iterator[Way]:
+    meaning: Meaning, lanes: Callable[[], Plan], name: str, chip: Chip, d: Decisions,
+    everywhere: bool,
+) -> Iterator[Way]:  # fmt: skip
     """Elements that move: tiles that read them where index maps say, or loops over slices."""
     refused: list[PlanError] = []
 
@@ -230,7 +261,7 @@ def _moved(
         # more inputs than a tile can load: loops take one piece of the output after the other
         alone = alone or any(error.code == "plan-queues" for error in refused)
         if not refused or alone or Writer(space, Sizes(space), chip).row_size >= _ROW:
-            yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d))
+            yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d, everywhere))
     if refused:
         raise refused[0]
 
@@ -253,30 +284,66 @@ def _optional(write: Callable[[], T]) -> Callable[[], T | None]:
 
 
 def _short_axes(meaning: Meaning, space: Space, name: str, chip: Chip) -> Plan | None:
+    """The version for short axes before those for all sizes, if these can be written."""
     w = Writer(space, Sizes(space), chip)
     targets = _name_tensors(w)
-    outputs = [target.name for target in targets]
-
-    def general(chip: Chip) -> Program:
-        return _loops(space, name, chip, Decisions()).program
-
-    quick = with_quicker(space, outputs, name, chip, general, meaning, _folds_short_rows(w))
-    if quick is None:
+    short = short_version(meaning, name, chip, _short_rows(w))
+    if short is None:
         return None
-    spec = _spec(space, targets, name)
-    if quick.legal:
-        spec = replace(spec, legal=(*(spec.legal or ()), *quick.legal))
-    return Plan(quick.program, spec, (*space.notes, quick.note))
+    plan = Plan(short.program, _spec(space, targets, name), (*space.notes, short.note))
+    if short.test is None:
+        return plan
+    try:
+        general = _loops(space, name, chip, Decisions())
+    except PlanError:
+        legal = served(short)
+        spec = replace(plan.spec, legal=(*(plan.spec.legal or ()), *(legal or ())))
+        return None if legal is None else replace(plan, spec=spec)
+    rest = general.versions or (Version(general.program),)
+    return replace(plan, versions=(short, *rest))
 
 
-def _loops(space: Space, name: str, chip: Chip, decisions: Decisions) -> Plan:
+def _loops(
+    space: Space, name: str, chip: Chip, decisions: Decisions, everywhere: bool = False
+) -> Plan:
+    """`everywhere`: as lines are shared at the captured sizes, whatever the sizes are."""
     w = Writer(space, Sizes(space), chip, decisions=decisions)
+    try:
+        plan = _one_way(w, name)
+    except PlanError:
+        if not decisions.whole_lines():
+            raise
+        return _one_way(Writer(space, Sizes(space), chip, decisions=decisions), name)
+    return plan if everywhere else replace(plan, versions=_by_sizes(w, name, plan.program))
+
+
+def _by_sizes(w: Writer, name: str, captured: Program) -> tuple[Version, ...]:
+    """A version for each way to share the lines of passes that sizes decide about.
+
+    None where one of them does not fit the chip: then the captured sizes decide.
+    """
+    versions: list[Version] = []
+    for lines, tests in w.decisions.ways():
+        program = captured
+        if lines != w.decisions.captured:
+            asked = Decisions(Schedule(lines=lines))
+            other = Writer(w.space, Sizes(w.space), w.chip, decisions=asked)
+            try:
+                program = _one_way(other, name).program
+            except PlanError:
+                return ()
+        versions.append(guarded(program, [test.id for test in tests], w.estimates, _FEW))
+    return tuple(versions) if len(versions) > 1 else ()
+
+
+def _one_way(w: Writer, name: str) -> Plan:
+    space = w.space
     targets = _name_tensors(w)
     root = Block(together=True)
     store_all(w, (root,), targets)
     tensors = _tensors(w, targets)
     taken = _taken(w, tensors)
-    packed = pack(staged(root.items), w.temps, taken, chip, decisions=decisions)
+    packed = pack(staged(root.items), w.temps, taken, w.chip, decisions=w.decisions)
     program = _program(w, name, packed, tensors, targets)
     return Plan(program, _spec(space, targets, name), _notes(space, w, packed))
 
@@ -289,19 +356,26 @@ def _broadcast(w: Writer) -> bool:
     return pointwise and len(space.groups) > 1 and len({space.axes(v) for v in values}) > 1
 
 
-def _folds_short_rows(w: Writer) -> bool:
-    """Whether reductions go along few elements of many."""
+def _short_rows(w: Writer) -> tuple[Expr, ...]:
+    """Where reductions go along few elements of many: the tests that sizes are like that."""
     space = w.space
     values = reachable([out.value for out in space.outputs])
     folds = [value for value in values if value.op == "reduce"]
     if not folds or w.row_size > LONGEST or any(value.op == "running" for value in values):
-        return False
+        return ()
     of_rows = [fold for fold in folds if space.axes(fold)]  # others are numbers of everything
-    return bool(of_rows) and all(
-        is_foldable(w.extent(frozenset(fold.axes)))
-        and w.extent(space.axes(fold)) >= _MANY * w.chip.vector_cores
+    least = _MANY * w.chip.vector_cores
+    if not of_rows or not all(
+        is_foldable(w.extent(frozenset(fold.axes))) and w.extent(space.axes(fold)) >= least
         for fold in of_rows
+    ):
+        return ()
+    most = times(Const(_MANY), ChipFact("vector_cores"))
+    rows = dict.fromkeys(
+        product(space.groups[group].size for group in sorted(space.axes(fold))) for fold in of_rows
     )
+    short = Binary(BinOp.LE, space.groups[space.last].size, Const(LONGEST))
+    return (short, *(Binary(BinOp.GE, count, most) for count in rows))
 
 
 # ------------------------------------------------------------------------------------------- names

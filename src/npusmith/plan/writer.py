@@ -42,6 +42,7 @@ class Writer:
     names: list[str] = field(default_factory=list)  # scalars read from buffers
     rules: dict[str, Rule] = field(default_factory=dict)  # of its own
     decisions: Decisions = field(default_factory=Decisions)
+    estimates: dict[str, Expr] = field(default_factory=dict)  # host variables that compare versions
 
     def extent(self, groups: frozenset[int]) -> int:
         """Elements along these groups at the captured sizes."""

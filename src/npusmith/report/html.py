@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from npusmith.errors import CODES
 from npusmith.ir.nodes import Program
 from npusmith.report.ladder import ladder, reached
-from npusmith.report.memory import Memory, divide
+from npusmith.report.memory import Memory, versions
 from npusmith.report.sources import Source, find_line, make_source, read_sources
 from npusmith.report.split import Split, split
 from npusmith.report.text import REPORT, figure, plain, size
@@ -93,8 +93,9 @@ def pictures(
 
     parts = lower(program, chip).parts()
     memories = tuple(
-        replace(divide(part, chip), kernel=part.kernel.name if len(parts) > 1 else "")
+        replace(item, kernel=item.kernel or (part.kernel.name if len(parts) > 1 else ""))
         for part in parts
+        for item in versions(part, chip)
     )
     return Pictures(memories, None if shapes is None else _split(program, chip, shapes))
 

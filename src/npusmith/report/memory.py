@@ -6,9 +6,10 @@ buffered. Offsets are in the order of declaration; the chip's own allocation may
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from npusmith.ir.branches import branches
 from npusmith.ir.nodes import Buffer, Const, Program, Role
 from npusmith.target.chips import Chip
 
@@ -74,12 +75,27 @@ class Memory:
     reserved: int
     pieces: tuple[Piece, ...]
     rows: tuple[Row, ...]
-    kernel: str = ""  # whose buffers they are, where the program has several kernels
+    kernel: str = ""  # whose buffers they are, where there are several kernels or versions
 
     @property
     def span(self) -> int:
         """Bytes from the left to the right end of the picture."""
         return max(self.total, self.used + self.reserved)
+
+
+def versions(program: Program, chip: Chip) -> tuple[Memory, ...]:
+    """The unified buffer of each version of a kernel, which have it in turns."""
+    kernel = program.kernel
+    paths = list(branches(program).paths())
+    if len(paths) == 1:
+        return (divide(program, chip),)
+    return tuple(
+        replace(
+            divide(replace(program, kernels=(replace(kernel, buffers=path),)), chip),
+            kernel=f"{kernel.name}, version {number}",
+        )
+        for number, path in enumerate(paths, 1)
+    )
 
 
 def divide(program: Program, chip: Chip) -> Memory:
