@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.text import show_expr
+from npusmith.ir.text import show, show_expr
+from npusmith.lang.source import MAX_CHARS
 from npusmith.plan.fixed_sizes import fixed_sizes, unread
 from npusmith.plan.link import always, link
 from npusmith.plan.partition import Part, partition
@@ -79,6 +80,11 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
             raise
         if given := schedule.given():
             raise _not_one(given[0], len(parts)) from error
+        plan = link(parts, graph, name)
+        if len(show(plan.program)) <= MAX_CHARS:
+            return plan
+        # many kernels in versions: one of each, as lines are shared at the captured sizes
+        parts = partition(graph, lambda part: write_kernel(part, name, chip, everywhere=True), chip)
         return link(parts, graph, name)
 
 
