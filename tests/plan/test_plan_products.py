@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture_at, plan_graph
+from modules import agrees, capture_at, plan, plan_graph
 
 torch.manual_seed(5)
 R = torch.randn
@@ -52,6 +52,17 @@ CASES: dict[str, Case] = {
         two_layers, (R(8, 12), R(16, 12), R(16), R(1, 16)), (R(20, 12), R(16, 12), R(16), R(1, 16)),
     ),
 }  # fmt: skip
+
+
+def test_a_product_beside_another_result_of_the_same_rows() -> None:
+    """Rows that are loaded one by one fill a part of a tile."""
+
+    def model(x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.matmul(x, x.transpose(-1, -2)), (x * h.unsqueeze(-1)).sum(1)
+
+    for batch, rows, cols in ((9, 5, 96), (3, 2, 130)):
+        given = R(batch, rows, cols), R(batch, rows)
+        agrees(plan(model, *given), model, *given, loose=10)
 
 
 @pytest.mark.parametrize("name", CASES)

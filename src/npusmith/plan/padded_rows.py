@@ -55,7 +55,8 @@ def load_rows(w: Lanes, path: Path, value: Value, span: Span) -> str:
     path[-1].items.append(Load(View(raw), span, cols, rows, cols))
     own = w.temp(dtype_of(value), True)
     zero = Const(0) if value.kind is Kind.INT else Const(0.0)
-    path[0].items.append(op("duplicate", (own,), (zero,), TILE))
+    whole = quotient(TILE, Const(w.temps[own].share))
+    path[0].items.append(op("duplicate", (own,), (zero,), whole))
     mode = widening(value)[0][1] if widening(value) else ""
     _each_row(w, path, (own, raw), value.dtype, mode)
     return own
