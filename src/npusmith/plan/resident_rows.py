@@ -62,7 +62,7 @@ from npusmith.plan.scalars import (
 from npusmith.plan.space import reachable
 from npusmith.plan.stores import Target
 from npusmith.plan.tile_broadcasts import Broadcaster
-from npusmith.plan.tile_loops import resolved
+from npusmith.plan.tile_loops import resolved, stand
 
 _SHORTEST = 256  # elements: a strip is not cut below, even where cores are left without work
 _STEP = Const(128)  # elements of a strip: 512 B, so that all rows start in the same bank group
@@ -190,11 +190,7 @@ def _stand(w: Interleaved, path: Path, rows: Rows) -> None:
         at = times(remainder(Name("piece"), Name("strips")), Name("height"))
         body.items.append(Assign("line", quotient(Name("piece"), Name("strips"))))
         body.items.append(Assign("b_from", at))
-    rest: Expr = Name("line")
-    for i, axis in reversed(list(enumerate(w.tiling.outer))):
-        size = largest(axis.size, ONE)
-        body.items.append(Assign(axis.name, rest if i == 0 else remainder(rest, size)))
-        rest = quotient(rest, size)
+    stand(body, w.tiling)
     size = w.sizes.define("cut", w.tiling.cut.size)
     strip.items.append(Assign("m", least(Name("height"), minus(size, Name("b_from")))))
 
@@ -224,7 +220,7 @@ def _load_all(w: Interleaved, path: Path, roots: Sequence[Value]) -> None:
     Numbers of a whole line are read as scalars when its rows have been asked for, those of a strip
     before: their copy would wait for that of the rows.
     """
-    reads = [item for item in _ordered(roots) if item.op == "fetch"]
+    reads = [item for item in reachable(roots) if item.op == "fetch"]
     numbers = [item for item in reads if 0 not in w.domain(item)]
     for item in numbers:
         load(w, path, item)
@@ -236,21 +232,6 @@ def _load_all(w: Interleaved, path: Path, roots: Sequence[Value]) -> None:
             load(w, path, item)
     if len(path) > 3:
         read_all(w, path, given)
-
-
-def _ordered(roots: Sequence[Value]) -> list[Value]:
-    """All values in the order in which they are needed."""
-    found: dict[Value, None] = {}
-
-    def visit(value: Value) -> None:
-        if value not in found:
-            for arg in value.args:
-                visit(arg)
-            found[value] = None
-
-    for root in roots:
-        visit(root)
-    return list(found)
 
 
 def tiles_of(w: Interleaved, rows: Rows, most: Expr, tile: int) -> Tiles:

@@ -157,7 +157,7 @@ def over_tiles(
         _cut_out(w, body, tiling, mark, remainder(Name("piece"), blocks))
     else:
         _cut_out(w, block, tiling, mark, Name("block"))
-    _stand(body, tiling)
+    stand(body, tiling)
     known = body if w.block == TURN else block
     known.items += [Assign(name, count) for name, count in w.parts.items()]
     serial = body_((*around, body), made)
@@ -195,7 +195,7 @@ def _cut_out(w: Lanes, block: Block, tiling: Tiling, mark: str, number: Expr) ->
     block.items.append(Assign("n", times(Name("m"), held)))
 
 
-def _stand(body: Block, tiling: Tiling) -> None:
+def stand(body: Block, tiling: Tiling) -> None:
     """The indices outside of a tile."""
     rest: Expr = Name("line")
     for i, axis in reversed(list(enumerate(tiling.outer))):

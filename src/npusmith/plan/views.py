@@ -260,24 +260,18 @@ def read_out(r: Reader) -> Result:
     )  # fmt: skip
 
 
-def moves(why: str) -> Rule:
+def refused(code: str, why: str) -> Rule:
     def rule(r: Reader) -> Result:
-        r.refuse("plan-data-movement", why)
+        r.refuse(code, why)
 
     return rule
 
 
-def convolution(r: Reader) -> Result:
-    r.refuse("plan-cube", "convolutions need the cube unit")
-
-
-_MOVES: dict[str, tuple[str, ...]] = {
-    "it reorders elements": ("sort", "topk", "mode"),
+_REFUSED: dict[tuple[str, str], tuple[str, ...]] = {
+    ("plan-data-movement", "it reorders elements"): ("sort", "topk", "mode"),
+    ("plan-cube", "convolutions need the cube unit"): ("convolution",),
 }
-REFUSED = frozenset(name for names in _MOVES.values() for name in names) | {
-    "_local_scalar_dense",
-    "convolution",
-}
+REFUSED = frozenset(name for names in _REFUSED.values() for name in names) | {"_local_scalar_dense"}
 
 # Views and constants: they move nothing, and cost nothing to make again.
 FREE = frozenset(
@@ -310,8 +304,7 @@ RULES: dict[str, Rule] = {
     "repeat": repeat,
     "getitem": item,
     "_local_scalar_dense": read_out,
-    "convolution": convolution,
-    **{name: moves(why) for why, names in _MOVES.items() for name in names},
+    **{name: refused(*why) for why, names in _REFUSED.items() for name in names},
 }  # fmt: skip
 
 
