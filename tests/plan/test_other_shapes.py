@@ -139,6 +139,20 @@ def test_two_passes_have_a_version_for_each_combination() -> None:
     assert (0, 0) in taken and len(set(taken)) > 1
 
 
+def test_versions_may_share_what_is_added_up_across_cores() -> None:
+    """The mean of everything is combined by both, through one buffer."""
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return (x > x.mean()).int().cumsum(-1)
+
+    made = write(capture(model, torch.rand(9, 77)), "op_custom", CHIP)
+    assert len(made.versions) > 1
+    lower(made.program, CHIP)
+    assert us(made, made) > 0
+    for shape in ((9, 77), (2, 40_000)):
+        agrees(made, model, torch.rand(shape))
+
+
 def test_a_version_takes_as_long_as_its_program_alone() -> None:
     for model, shape in (
         (lambda x: x.cumsum(1), (1024, 16_384)),

@@ -36,10 +36,10 @@ class Branches:
 
 
 def branches(program: Program) -> Branches:
-    """The versions of the kernel: its body is a test of parameters, and no buffer is on both sides.
+    """The versions of the kernel: its body is a test of parameters. Both sides have what both use.
 
-    before: `x = ub(..)  y = ub(..)  if brief == 1: (uses x)  else: (uses y)`
-    after:  `x` where brief is 1, `y` elsewhere
+    before: `x = ub(..)  y = ub(..)  z = ub(..)  if brief == 1: (uses x, z)  else: (uses y, z)`
+    after:  `z`, and `x` where brief is 1, `y` elsewhere
     """
     kernel = program.kernel
     known = {item.name for item in kernel.scalars} | {name for name, _ in program.consts}
@@ -51,14 +51,12 @@ def _branches(block: Block, buffers: Sequence[Buffer], known: set[str]) -> Branc
     if test is None:
         return Branches(block, tuple(buffers))
     first, second = (set(mentioned(side)) for side in (test.then, test.orelse))
-    if first & second:
-        return Branches(block, tuple(buffers))
     sides = (
-        _branches(test.then, [item for item in buffers if item.name in first], known),
-        _branches(test.orelse, [item for item in buffers if item.name in second], known),
+        _branches(test.then, [item for item in buffers if item.name in first - second], known),
+        _branches(test.orelse, [item for item in buffers if item.name in second - first], known),
     )
-    unused = tuple(item for item in buffers if item.name not in first | second)
-    return Branches(block, unused, test, sides)
+    rest = tuple(item for item in buffers if item.name not in first ^ second)
+    return Branches(block, rest, test, sides)
 
 
 def _test(block: Block, known: set[str]) -> If | None:
