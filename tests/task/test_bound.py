@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -212,3 +213,32 @@ def test_noise_goes_through_writes_in_place_views_and_parameters(write_task, pre
     manifest = prepare_here(task, seeds=(1, 2), edges=True)
     assert all(len(item.bounds) == 1 for item in manifest.trials)
     assert manifest.trials[0].bounds[0].dtype == "float32"
+
+
+def sums_of_sorted(x: torch.Tensor) -> torch.Tensor:
+    """Down to a large sum, and back to a small one: PyTorch adds in float64 and rounds."""
+    return torch.cumsum(torch.sort(x, dim=0).values, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_running_sums_in_float32_pass_though_pytorch_adds_in_float64(seed: int) -> None:
+    x = torch.randn(4129, 26, generator=torch.Generator().manual_seed(seed))
+    case, values = Case(sums_of_sorted, x), np.sort(x.numpy(), axis=0)
+    assert case.message(np.cumsum(values, axis=0, dtype=FLOAT)) == ""
+    pieces = [values[at : at + 64].cumsum(axis=0, dtype=FLOAT) for at in range(0, 4129, 64)]
+    for before, after in itertools.pairwise(pieces):
+        after += before[-1]
+    assert case.message(np.concatenate(pieces)) == ""
+    assert case.message(np.cumsum(values, axis=0, dtype=FLOAT) - values[2000])
+    less = values.copy()
+    less[1000, 3] = 0
+    assert "flat index" in case.message(np.cumsum(less, axis=0, dtype=FLOAT))
+
+
+def test_a_running_product_may_round_at_every_factor() -> None:
+    x = torch.rand(8, 3000, generator=torch.Generator().manual_seed(1)) * 0.02 + 0.99
+    case, values = Case(lambda x: torch.cumprod(x, 1), x), x.numpy()
+    assert case.message(np.cumprod(values, axis=1, dtype=FLOAT)) == ""
+    values = values.copy()
+    values[:, 7] *= FLOAT(1.001)
+    assert case.message(np.cumprod(values, axis=1, dtype=FLOAT))

@@ -26,7 +26,13 @@ from npusmith.task.user import Inputs, Tensor, run_model
 RUNS = 8  # two roundings of one size may undo each other: in all of so few runs about once in 4,000
 MOST_ELEMENTS = 16 << 20  # of outputs; beyond this a bound costs more than it tells
 FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
-NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed
+NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed ...
+# ... but for what it adds up or multiplies in a wider type (acc_type of ATen's CPU kernels): how
+# near that is says nothing of kernels in float32.
+_WIDER = """
+cumsum cumprod logcumsumexp var std var_mean std_mean
+native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training
+"""
 _POOL = 1 << 18
 _PIECE = 1 << 15  # elements at a time, which stay in the cache
 aten = torch.ops.aten
@@ -48,6 +54,9 @@ alias detach reflection_pad1d reflection_pad2d replication_pad1d replication_pad
 zeros ones zeros_like ones_like full full_like arange eye empty empty_like new_zeros new_ones
 new_full new_empty scalar_tensor heaviside sgn cummax cummin fmax fmin median kthvalue
 """
+_WALK = 16  # what MARGIN of tolerance.py, and the largest of RUNS, are good for
+# Products of their elements: every factor is one rounding.
+_PRODUCTS = frozenset(("prod", "cumprod"))
 _SUMMING, _ROUNDLESS = frozenset(_SUMS.split()), frozenset(_EXACT.split())
 # Operations of several steps, between which a kernel rounds as well.
 _STEPS = (
@@ -94,12 +103,20 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         return moved
 
     def _weights(self, func: Any, name: str, args: Any, kwargs: Any) -> Tensor | None:
-        """The sum of the terms' magnitudes, for a sum."""
-        if name not in _SUMMING or func._schema.is_mutable:
+        """The sum of the terms' magnitudes for a sum; the like for a product of many factors.
+
+        Of running ones each element is rounded: n roundings walk away by about their root.
+        """
+        if func._schema.is_mutable:
+            return None
+        if name in _PRODUCTS:
+            return func(*args, **kwargs).abs() * _factors(args) ** 0.5
+        if name not in _SUMMING:
             return None
         sizes = pytree.tree_map(_magnitude, (args, kwargs))
+        walk = max(1.0, _factors(args) ** 0.5 / _WALK) if name == "cumsum" else 1.0
         try:
-            return func(*sizes[0], **sizes[1])
+            return func(*sizes[0], **sizes[1]) * walk
         except RuntimeError:
             return None
 
@@ -125,6 +142,24 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         return (
             self._pool[:_POOL].roll(self._at).repeat(-(-count // _POOL))[:count].reshape(like.shape)
         )
+
+
+def _factors(args: Any) -> int:
+    """Of each product or running sum: along a dimension, or all elements."""
+    along = len(args) > 1 and isinstance(args[1], int) and args[0].dim() > 0
+    return int(args[0].shape[args[1]] if along else args[0].numel())
+
+
+class _Names(TorchDispatchMode):  # type: ignore[misc]
+    """While it is on, names of operations are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.add(func._schema.name.partition("::")[2])
+        return func(*args, **(kwargs or {}))
 
 
 def _magnitude(item: Any) -> Any:
@@ -165,7 +200,9 @@ def find_bounds(
     """For each output how far its elements move, in float32; nothing where none is needed."""
     pairs = list(zip(references, goldens, strict=True))
     elements = sum(item.numel() for item in references)
-    if elements > MOST_ELEMENTS or all(is_near(*pair) for pair in pairs):
+    if elements > MOST_ELEMENTS:
+        return []
+    if all(is_near(*pair) for pair in pairs) and not _is_wider(model, inputs, path, run):
         return []
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # many short calls: a second thread would mostly wait
@@ -173,6 +210,16 @@ def find_bounds(
         return _moves(model, inputs, references, path, run)
     finally:
         torch.set_num_threads(threads)
+
+
+def _is_wider(model: Any, inputs: Inputs, path: str, run: Callable[..., list[Tensor]]) -> bool:
+    """Does PyTorch keep something on the way in a wider type than its own?"""
+    with _Names() as names:
+        try:
+            run(model, inputs.args(), path)
+        except TaskError:
+            return False
+    return bool(names.seen & frozenset(_WIDER.split()))
 
 
 def _moves(

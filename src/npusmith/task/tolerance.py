@@ -211,7 +211,8 @@ def _compare_exact(actual: Array, native: Array) -> Comparison:
     message = ""
     if count:
         index = int(np.flatnonzero(wrong)[0])
-        gap = np.abs(actual.astype(np.float64) - native.astype(np.float64))
+        wide = np.complex128 if native.dtype.kind == "c" else np.float64
+        gap = np.abs(actual.astype(wide) - native.astype(wide))
         worst, mean = float(gap.max()), float(gap.mean())
         message = _first_words(index, actual.shape, actual.flat[index], native.flat[index])
     return Comparison(count == 0, native.size, count, worst, mean, worst, mean, message, "native")
