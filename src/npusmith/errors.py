@@ -1323,6 +1323,12 @@ _TWIN_HOST: list[Code] = [
             "generate the operator for this task, or judge it by the task that it was written for",
         ),
         (
+            "kernel-differs",
+            "One of several kernels stores other values than PyTorch has there; outputs are right.",
+            "values within the tolerance between kernels, too",
+            "look at that kernel: later ones may hide what is wrong on these inputs alone",
+        ),
+        (
             "rank-answered",
             "Inputs of another rank, which the model takes, were answered wrongly, not refused.",
             "a failure of the tiling function for a rank that is not served, or the right values",

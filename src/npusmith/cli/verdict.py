@@ -10,7 +10,7 @@ from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
 from npusmith.report.ladder import State, Step, answer, document, ladder, reached
 from npusmith.report.text import REPORT, figure
-from npusmith.task.verdict import REFUSED, Doubt, Trial, Verdict
+from npusmith.task.verdict import REFUSED, Between, Doubt, Trial, Verdict
 from npusmith.twin.finding import Finding
 
 _STYLES = {"pass": "bold green", "ran": "bold yellow", "fail": "bold red", "error": "bold red"}
@@ -45,6 +45,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_error(screen, verdict)
     _show_printed(screen, str(verdict.provenance.get("printed", "")))
     _show_trials(screen, verdict.trials)
+    _show_between(screen, verdict.between)
     _show_weak(screen, verdict.weak_task)
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
@@ -138,6 +139,17 @@ def _trial_row(trial: Trial) -> tuple[str, ...]:
         f"{trial.mismatched}/{trial.elements}",
         " ".join("x".join(map(str, shape)) or "scalar" for shape in trial.shapes),
     )
+
+
+def _show_between(screen: Screen, rows: list[Between]) -> None:
+    """What passes between several kernels, and what is wrong of it in their order."""
+    if not rows:
+        return
+    right = sum(row.passed for row in rows)
+    screen.line()
+    screen.line(f"between kernels: {right} of {len(rows)} values are as in PyTorch")
+    for row in [row for row in rows if not row.passed][:_LINES]:
+        screen.line(f"  kernel {row.kernel} stores {row.value} wrongly: {row.message}", "red")
 
 
 def _show_weak(screen: Screen, weak: list[str]) -> None:

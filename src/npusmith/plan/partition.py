@@ -303,7 +303,7 @@ class _Cutter:
         read |= self._sizes(symbolic, read)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
-        inputs += [self._crossing(name) for name in sorted(earlier, key=self._position)]
+        inputs += [crossing_input(self.nodes[name]) for name in sorted(earlier, key=self._position)]
         return Graph(
             inputs=tuple(inputs), nodes=tuple(included), outputs=(*outputs, *crossing),
             eager=self._eager(own), classes=self.graph.classes,
@@ -337,14 +337,6 @@ class _Cutter:
     def _position(self, name: str) -> int:
         return next(i for i, node in enumerate(self.graph.nodes) if node.name == name)
 
-    def _crossing(self, name: str) -> GraphInput:
-        node = self.nodes[name]
-        if node.dtype is None:
-            raise PlanError("plan-dtype", f"{name} has no element type that the chip has")
-        return GraphInput(
-            name=name, shape=node.shape, dtype=node.dtype, kind="constant", target=CROSSING + name
-        )
-
     def _eager(self, own: Sequence[Node]) -> tuple[Node, ...]:
         """A part of one operation is that call; else only what the model rounds is of interest."""
         calls = [node for node in own if not _takes_apart(node)]
@@ -377,6 +369,16 @@ def references(node: Node) -> list[str]:
     for arg in (*node.args, *node.kwargs.values()):
         visit(arg)
     return found
+
+
+def crossing_input(node: Node) -> GraphInput:
+    """What an earlier part stores, as an input of a later one."""
+    if node.dtype is None:
+        raise PlanError("plan-dtype", f"{node.name} has no element type that the chip has")
+    return GraphInput(
+        name=node.name, shape=node.shape, dtype=node.dtype, kind="constant",
+        target=CROSSING + node.name,
+    )  # fmt: skip
 
 
 def crossing_name(item: GraphInput) -> str:

@@ -25,6 +25,7 @@ from npusmith.task.export import export_graph
 from npusmith.task.fixed_sizes import find_fixed, find_refused
 from npusmith.task.golden import Golden
 from npusmith.task.graph import Graph
+from npusmith.task.intermediates import with_intermediates
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
@@ -92,6 +93,8 @@ class Captured(Preparation):
         self.base = call_inputs(self.make, self.path, self._seeds()[0], "get_inputs()")
         self.notes += self.base.notes
         self._capture()
+        if self.orders.intermediates:
+            self._add_intermediates()
         parameters = self._write_parameters()
         init, random_state = self._write_init()
         sets = self._find_sets() if self.orders.shapes else []
@@ -166,6 +169,13 @@ class Captured(Preparation):
             references = self._reference(self.base)
         self.notes += self.captured.notes
         self._check_capture(references)
+
+    def _add_intermediates(self) -> None:
+        """From here on the captured program is the model, with these outputs behind its own."""
+        self.captured = with_intermediates(self.captured, self.orders.intermediates, self.path)
+        with user_code(self.path, "the captured graph", "task-export"):
+            self.model = self.captured.program.module()
+        self.base_references = self._reference(self.base)
 
     def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
         model = self.draws.models[draw] if draw else self.model

@@ -88,12 +88,14 @@ def prepare(
     given: Sequence[Sequence[tuple[int, ...]]] = (),
     model_seed: int = MODEL_SEED,
     calling: wire.Calling | None = None,
+    intermediates: Sequence[str] = (),
     on_graph: OnGraph | None = None,
 ) -> Prepared:
     """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
 
     Without seeds only the graph is captured. `given`: shapes of the sets, instead of all others.
-    `calling`: as a suite calls its models, without a graph. `on_graph`: told of the graph once,
+    `calling`: as a suite calls its models, without a graph. `intermediates`: nodes of the graph
+    whose values count as outputs, behind the model's own. `on_graph`: told of the graph once,
     before references are there; what it raises ends the run.
     Raises TaskError; nothing half-written is left then.
     """
@@ -102,7 +104,7 @@ def prepare(
     try:
         orders = make_orders(
             task, fresh, seeds=seeds, edges=edges, shapes=shapes, given=tuple(map(tuple, given)),
-            model_seed=model_seed, calling=calling,
+            model_seed=model_seed, calling=calling, intermediates=tuple(intermediates),
         )  # fmt: skip
         early = None if on_graph is None else _Early(task, fresh, on_graph)
         boxed = run_child(

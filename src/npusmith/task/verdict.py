@@ -103,6 +103,22 @@ class Doubt(BaseModel):
     note: str = ""
 
 
+class Between(BaseModel):
+    """What one kernel of several stores for later ones, against PyTorch's value there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: str  # the node of the graph
+    kernel: int  # its number, from 1
+    shape: list[int] = []
+    dtype: str = ""
+    passed: bool = False
+    max_abs_error: float | None = None
+    mismatched: int = 0  # elements outside the tolerance
+    elements: int = 0
+    message: str = ""  # the first mismatch in words, or why nothing was compared
+
+
 class OnDevice(BaseModel):
     """What the built operator did on an NPU: same sets of inputs, same comparison."""
 
@@ -142,6 +158,7 @@ class Verdict(BaseModel):
     # functions of the kernel that no set of inputs made run: nothing is known of them
     unreached: list[str] = []
     weak_task: list[str] = []  # do-nothing kernels that would pass this task's check
+    between: list[Between] = []  # of an operator of several kernels: what passes between them
     error: dict[str, object] | None = None
     project: str = ""
     program: str = ""  # path of the tile program, when there is one

@@ -167,6 +167,7 @@ class Orders(Record):
     shapes: bool
     shape_elements: int  # most input elements of one shape set
     given: tuple[tuple[tuple[int, ...], ...], ...] = ()  # shapes to try, and nothing else
+    intermediates: tuple[str, ...] = ()  # nodes of the graph that count as outputs, too
     training: bool = False  # capture the model in training mode; only outline.py does
     calling: Calling | None = None
 

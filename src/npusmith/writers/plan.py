@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from npusmith import __version__
-from npusmith.bench.model import Brief, Candidate
+from npusmith.bench.model import Between, Brief, Candidate
 from npusmith.errors import NpusmithError, TaskError
+from npusmith.ir.nodes import Program
 from npusmith.ir.opname import entry_name, operator_name
+from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show
 from npusmith.lang import legal
 from npusmith.lower import lower, write_project
-from npusmith.plan import write
+from npusmith.plan import Plan, write
+from npusmith.plan.between import with_values_between
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
 from npusmith.plan.search import search_plan
 from npusmith.sandbox.folder import temporary_folder
@@ -74,18 +77,30 @@ class PlanWriter:
         origin["notes"] = [f"schedule: {plan.schedule}", *plan.notes]
         origin["schedule"] = save(plan.schedule, graph, self.chip)
         spec = replace(plan.spec, task_source=task.text, type=brief.operator)
-        text = show(plan.program)
         self._step("lower", "tile program to Ascend C")
-        program = legal(text, f"{spec.name}.tile.py", self.chip)
-        with temporary_folder("npusmith-plan-") as name:
-            folder = Path(name).resolve()
-            (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
-            write_project(lower(program, self.chip), self.chip, folder, spec)
-            files = read_project_files(folder)
+        files = self._files(plan.program, spec)
         return Candidate(
             format="project", files=files, writer=self.name, sample=sample, seed=seed,
             seconds=round(time.monotonic() - start, 3), origin=origin,
+            between=self._between(plan, graph) if brief.between else None,
         )  # fmt: skip
+
+    def _files(self, program: Program, spec: OpSpec) -> dict[str, str]:
+        """The project's, with the tile program as it is read back from its text."""
+        text = show(program)
+        read = legal(text, f"{spec.name}.tile.py", self.chip)
+        with temporary_folder("npusmith-plan-") as name:
+            folder = Path(name).resolve()
+            (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
+            write_project(lower(read, self.chip), self.chip, folder, spec)
+            return read_project_files(folder)
+
+    def _between(self, plan: Plan, graph: Graph) -> Between | None:
+        """For the judge, where there are several kernels."""
+        found = with_values_between(plan, graph, self.chip) if plan.parts else None
+        if found is None:
+            return None
+        return Between(files=self._files(found.plan.program, found.plan.spec), values=found.values)
 
     def _whole(self, brief: Brief, graph: Graph) -> Graph:
         """The graph at the task's own shapes, where it is the same but for sizes."""

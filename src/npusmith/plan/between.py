@@ -1,0 +1,55 @@
+"""Several kernels -> the same kernels, with what passes between them as outputs of the operator.
+
+So the judge sees what each of them stores. The kernels are the same text: behind the last one, one
+more for each value copies it from scratch to its output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from npusmith.plan.link import link
+from npusmith.plan.partition import Part, crossing_input, crossing_name
+from npusmith.plan.write_kernel import Plan, write_kernel
+from npusmith.target.chips import Chip
+from npusmith.task.graph import Graph, Node, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """`values`: names in the graph, and the number of the kernel that stores each, from 1."""
+
+    plan: Plan
+    values: tuple[tuple[str, int], ...]
+
+
+def with_values_between(plan: Plan, graph: Graph, chip: Chip) -> Between | None:
+    """The operator that also gives the values between its kernels; None where nothing passes."""
+    parts = [Part(own, made) for own, made in plan.parts]
+    read = {crossing_name(item) for part in parts for item in part.graph.inputs} - {""}
+    values = [
+        (name, number)
+        for number, part in enumerate(parts, 1)
+        for name in dict.fromkeys(part.graph.outputs)
+        if name in read
+    ]
+    if not values:
+        return None
+    name = plan.spec.name
+    copies = [_copy(graph, value) for value, _ in values]
+    added = [Part(copy, write_kernel(copy, name, chip)) for copy in copies]
+    whole = graph.model_copy(
+        update={"outputs": (*graph.outputs, *(copy.outputs[0] for copy in copies))}
+    )
+    linked = link([*parts, *added], whole, name)
+    spec = replace(linked.spec, literals=plan.spec.literals)
+    return Between(replace(linked, spec=spec), tuple(values))
+
+
+def _copy(graph: Graph, value: str) -> Graph:
+    item = crossing_input(next(node for node in graph.nodes if node.name == value))
+    copied = Node(
+        name=f"{value}_stored", op="aten.clone.default", args=(Ref(ref=value),),
+        shape=item.shape, dtype=item.dtype,
+    )  # fmt: skip
+    return Graph(inputs=(item,), nodes=(copied,), outputs=(copied.name,), classes=graph.classes)

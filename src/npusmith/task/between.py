@@ -1,0 +1,78 @@
+"""The judge of single kernels: `judge_between(...)` compares what passes from one to the next.
+
+The operator is the candidate with these values as outputs behind its own (plan/between.py), and the
+task is prepared with them (`prepare`, intermediates). An operator whose outputs are right may have
+a kernel that is wrong where these inputs do not show it; where the outputs are wrong, the first
+kernel whose value differs is the one to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from npusmith.errors import Level
+from npusmith.lower.bindings import read_bindings
+from npusmith.target.chips import Chip
+from npusmith.task.judge import open_operator
+from npusmith.task.prepared import Array, Prepared, TrialData
+from npusmith.task.running import UNFINISHED
+from npusmith.task.tolerance import check_profile, compare
+from npusmith.task.verdict import Between, Verdict
+from npusmith.twin.finding import Finding
+
+
+def judge_between(
+    project: Path,
+    prepared: Prepared,
+    chip: Chip,
+    tolerance: str,
+    values: Sequence[tuple[str, int]],
+) -> list[Between]:
+    """One row for each value (node of the graph, number of its kernel): of the worst set of inputs.
+
+    The reference's last outputs are these values. Raises what compiling and binding raise.
+    """
+    profile = check_profile(tolerance)
+    operator = open_operator(project, prepared, chip, read_bindings(project))
+    worst: dict[str, Between] = {}
+    for trial in prepared.trials:
+        if trial.skipped:
+            continue
+        result = operator.call(trial)
+        first = len(trial.references) - len(values)
+        for at, (value, kernel) in enumerate(values, first):
+            got = result.outputs[at] if result.completed else None
+            row = _weigh(trial, at, got, Between(value=value, kernel=kernel), profile)
+            before = worst.get(value)
+            if before is None or _rank(row) > _rank(before):
+                worst[value] = row
+    return list(worst.values())
+
+
+def _rank(row: Between) -> tuple[bool, float]:
+    return not row.passed, row.max_abs_error or 0.0
+
+
+def _weigh(trial: TrialData, at: int, got: Array | None, row: Between, profile: str) -> Between:
+    want = trial.references[at]
+    row.shape, row.dtype, row.elements = list(want.shape), str(want.dtype), want.size
+    if got is None:
+        row.message = UNFINISHED
+        return row
+    found = compare(got, want, trial.goldens[at], profile, trial.bounds[at])
+    row.passed, row.max_abs_error, row.mismatched = found.passed, found.max_abs, found.mismatched
+    row.message = "" if found.passed else f"{trial.name}: {found.message}"
+    return row
+
+
+def put_between(verdict: Verdict, rows: Sequence[Between]) -> None:
+    """The rows in the verdict; where the outputs are right and a value is not, a warning."""
+    verdict.between = list(rows)
+    if not verdict.correct:
+        return
+    for row in rows:
+        if not row.passed:
+            message = f"kernel {row.kernel} stores {row.value} wrongly: {row.message}"
+            finding = Finding(code="kernel-differs", message=message, level=Level.WARNING)
+            verdict.findings.append(finding)

@@ -1,0 +1,109 @@
+"""What passes between several kernels is judged, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npusmith.errors import TaskError
+from npusmith.lower import lower, write_project
+from npusmith.plan import Plan, write
+from npusmith.plan.between import Between, with_values_between
+from npusmith.target.chips import find_chip
+from npusmith.task.between import judge_between, put_between
+from npusmith.task.load import Task
+from npusmith.task.outline import outline
+from npusmith.task.prepared import Prepared
+from npusmith.task.trials import prepare
+from npusmith.task.verdict import Rung, Verdict
+
+CHIP = find_chip("910B2")
+# positive whatever is added: the outputs say nothing of the first kernels
+FORWARD = "return torch.sort(x.abs() * self.scale + {}, dim=-1).values.cumsum(0).sign()"
+SET_UP = "self.scale = torch.nn.Parameter(torch.ones(70))"
+INPUTS = "[torch.rand(8, 70) + 0.5]"
+
+Write = Callable[..., Task]
+
+
+def opened(write_task: Write, added: int) -> Task:
+    return write_task(forward=FORWARD.format(added), init=SET_UP, inputs=INPUTS)
+
+
+def planned(task: Task) -> tuple[Plan, Between]:
+    graph = outline(task)
+    plan = write(graph, "sorted_custom", CHIP)
+    found = with_values_between(plan, graph, CHIP)
+    assert found is not None
+    return plan, found
+
+
+def prepared(task: Task, found: Between, folder: Path) -> Prepared:
+    names = [value for value, _ in found.values]
+    return prepare(task, folder, seeds=(11, 23), edges=False, shapes=False, intermediates=names)
+
+
+def written(found: Between, folder: Path) -> Path:
+    spec = replace(found.plan.spec, type="")
+    write_project(lower(found.plan.program, CHIP), CHIP, folder, spec)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory, write_task: Write) -> tuple[Prepared, Path]:
+    task = opened(write_task, 1)
+    folder = tmp_path_factory.mktemp("between")
+    _, found = planned(task)
+    return prepared(task, found, folder / "data"), written(found, folder / "project")
+
+
+def test_every_value_that_passes_is_named_with_its_kernel(write_task: Write) -> None:
+    plan, found = planned(opened(write_task, 1))
+    numbers = [number for _, number in found.values]
+    assert len(plan.parts) > 1 and numbers == sorted(numbers)
+    assert set(numbers) == set(range(1, len(plan.parts)))
+    # the kernels that are judged are those of the operator
+    assert [str(k.body) for k in found.plan.program.kernels[: len(plan.parts)]] == [
+        str(k.body).replace("'y'", "'y0'") for k in plan.program.kernels
+    ]
+
+
+def test_values_are_pytorchs_with_drawn_parameters(right: tuple[Prepared, Path]) -> None:
+    made, project = right
+    values = [(name, 1) for name in made.graph.outputs[1:]]
+    assert {trial.draw for trial in made.trials} != {0}
+    rows = judge_between(project, made, CHIP, "strict", values)
+    assert rows and all(row.passed and row.elements == 560 for row in rows)
+
+
+def test_a_kernel_that_later_ones_hide_is_found(
+    right: tuple[Prepared, Path], write_task: Write, tmp_path: Path
+) -> None:
+    made, _ = right
+    _, other = planned(opened(write_task, 2))  # adds 2 where the task adds 1
+    rows = judge_between(written(other, tmp_path), made, CHIP, "strict", other.values)
+    assert not any(row.passed for row in rows)
+    assert all(row.mismatched == row.elements and row.message for row in rows)
+    verdict = Verdict(
+        verdict="pass", rung=Rung.VALUES, compiled=True, correct=True, task="t",
+        tolerance="strict", chip="910B2",
+    )  # fmt: skip
+    put_between(verdict, rows)
+    assert verdict.between == rows
+    assert [item.code for item in verdict.findings] == ["kernel-differs"] * len(rows)
+    assert "kernel 1" in verdict.findings[0].message
+
+
+def test_one_kernel_has_nothing_between(write_task: Write) -> None:
+    graph = outline(write_task(forward="return x + 1", inputs="[torch.rand(8, 70)]"))
+    assert with_values_between(write(graph, "add_custom", CHIP), graph, CHIP) is None
+
+
+def test_a_value_that_the_graph_does_not_have(write_task: Write, tmp_path: Path) -> None:
+    task = write_task(forward="return x + 1", inputs="[torch.rand(8, 70)]")
+    with pytest.raises(TaskError) as caught:
+        prepare(task, tmp_path, seeds=(11,), edges=False, shapes=False, intermediates=["none"])
+    assert caught.value.code == "task-outputs"
