@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from npusmith.ir.nodes import Buffer, If, Note, Program
 from npusmith.ir.walk import Block, mentioned, names, values
 
+_MANY = 3  # times as many buffers, at least, as both sides share: e.g. one that combines cores
+
 
 @dataclass(frozen=True, slots=True)
 class Branches:
@@ -36,7 +38,7 @@ class Branches:
 
 
 def branches(program: Program) -> Branches:
-    """The versions of the kernel: its body is a test of parameters. Both sides have what both use.
+    """The versions of the kernel: its body is a test of parameters, and little is on both sides.
 
     before: `x = ub(..)  y = ub(..)  z = ub(..)  if brief == 1: (uses x, z)  else: (uses y, z)`
     after:  `z`, and `x` where brief is 1, `y` elsewhere
@@ -51,6 +53,8 @@ def _branches(block: Block, buffers: Sequence[Buffer], known: set[str]) -> Branc
     if test is None:
         return Branches(block, tuple(buffers))
     first, second = (set(mentioned(side)) for side in (test.then, test.orelse))
+    if len(first & second) * _MANY > min(len(first), len(second)):
+        return Branches(block, tuple(buffers))
     sides = (
         _branches(test.then, [item for item in buffers if item.name in first - second], known),
         _branches(test.orelse, [item for item in buffers if item.name in second - first], known),
