@@ -7,13 +7,18 @@ import torch
 from modules import CHIP, agrees, capture, plan
 
 from npusmith.errors import PlanError
-from npusmith.plan.partition import is_free, partition
+from npusmith.plan.estimate import time_of
+from npusmith.plan.partition import Part, is_free, partition
 from npusmith.plan.write_kernel import DEEPEST, write_kernel
 from npusmith.task.graph import Graph
 
 
 def expanded(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return torch.sin(torch.exp(x.sum(-1, keepdim=True)) * w).sum(-1)
+
+
+def us(part: Part) -> float:
+    return time_of(part.plan.program, part.plan.spec, part.graph, CHIP)
 
 
 def _parts(graph: Graph, most: int) -> list[list[str]]:
@@ -85,3 +90,50 @@ def test_many_kernels_have_one_version_each() -> None:
     made = plan(chain, x)
     assert len(made.program.kernels) > 10
     agrees(made, chain, x)
+
+
+APART = {
+    "a mean of another tensor": lambda x, y: y > x.mean(),
+    "its mean and spread": lambda x, y: y * x.mean() + x.std(),
+    "two losses": lambda x, y: (y * y).mean() + 0.1 * x.abs().mean(),
+    "the norm of both": lambda x, y: (x / ((x * x).sum() + (y * y).sum()).sqrt(), y * 2),
+    "columns of another tensor": lambda x, y: y - x[:, : y.shape[1]].mean(0),
+    "sums of rows along columns": lambda x, y: y * x[: y.shape[1]].sum(1),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_one_kernel_would_repeat_or_read_one_by_one_is_another_kernel(name: str) -> None:
+    """No vector runs along it in the kernel that makes the rows, or every row makes it again."""
+    fn = APART[name]
+    x, y = torch.rand(200, 160), torch.rand(300, 150)
+    graph = capture(fn, x, y)
+    made = plan(fn, x, y)
+    assert len(made.parts) > 1
+    alone = us(Part(graph, write_kernel(graph, "op_custom", CHIP)))
+    assert sum(us(Part(*part)) for part in made.parts) < alone / 2
+    agrees(made, fn, x, y)
+
+
+def test_normalised_by_turns_is_not_computed_anew_in_every_turn() -> None:
+    """Each turn reads the turn before twice: three turns in one kernel are eight times the work."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = x / x.sum(-1, keepdim=True)
+            x = x / x.sum(-2, keepdim=True)
+        return x
+
+    x = torch.rand(3, 50, 60) + 0.1
+    made = plan(fn, x)
+    assert len(made.parts) > 3
+    agrees(made, fn, x)
+
+
+def test_one_quick_kernel_stays_one() -> None:
+    for fn in (
+        lambda x: torch.softmax(x, -1),
+        lambda x: (x - x.mean()) / x.std(),
+        lambda x: x / x.norm(dim=0, keepdim=True),
+    ):
+        assert not plan(fn, torch.rand(200, 300)).parts

@@ -18,6 +18,7 @@ from npusmith.lang import check, run_host
 from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
 from npusmith.plan.schedule import Lines, Schedule
+from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import find_chip
 from npusmith.twin import build, read_project, run
 
@@ -56,7 +57,7 @@ def deviation(x: torch.Tensor) -> torch.Tensor:
 def cut(model: Fn, *shapes: tuple[int, ...], chip: Any = CHIP, dtype: Any = torch.float32) -> Plan:
     """The plan for tensors of these shapes, which take no memory, in chunks at all sizes."""
     graph = capture(model, *(torch.empty(shape, device="meta", dtype=dtype) for shape in shapes))
-    own = write(graph, "op_custom", chip).schedule.lines
+    own = write_kernel(graph, "op_custom", chip).schedule.lines
     assert own and set(own) <= {Lines.CHUNKED, Lines.BY_SIZES}
     chunks = Schedule(lines=(Lines.CHUNKED,) * len(own))
     made = write(graph, "op_custom", chip, chunks, everywhere=True)

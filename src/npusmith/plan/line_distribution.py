@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from npusmith.errors import LangError
 from npusmith.ir.nodes import Binary, BinOp, ChipFact, Choice, Const, Expr, Name
 from npusmith.lang.extents import evaluate
 from npusmith.plan.chunks import LEAST_ROWS, Cut, cut_lines
 from npusmith.plan.cooperative_rows import are_long, can_be_together, far_apart
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.dependent_reductions import Form, find_dependent
+from npusmith.plan.estimate import WAIT
 from npusmith.plan.host import LEAST_TILE, Sizes
 from npusmith.plan.passes import Work
 from npusmith.plan.scalars import (
@@ -46,7 +48,6 @@ _COPY = Const(70 * _PARTS)  # a turn of a loop that loads one row or tile
 _PASS = Const(35 * _PARTS // 1000)  # an element of a pass
 _SCAN = Const(140 * _PARTS // 1000)  # ... that is scanned along the last axis
 _RISING = 1  # passes that exponentials take longer in the pass that finds their maximum
-WAIT = 1.3  # microseconds: all cores for each other
 _NUMBER = Const(14 * _PARTS)  # what a chunk comes to, when it is joined
 _PUSHED = 3, 2  # longer, where results push lines out of L2
 _LESS = Const(4), Const(5)  # of the time, at most, is worth another schedule
@@ -140,7 +141,10 @@ def _pays(
     def value(expr: Expr, given: Mapping[str, int]) -> int:
         return int(evaluate(expr, {**given, **fixed}, w.estimates, w.chip.vector_cores))
 
-    found = [bool(value(test, given)) for given in (now, few, many)]
+    try:
+        found = [bool(value(test, given)) for given in (now, few, many)]
+    except LangError:  # times that the host cannot count in 64 bits
+        return None
     if not any(found):
         return None
     name = sizes.new("chunked", Choice(test, ONE, ZERO))

@@ -33,6 +33,7 @@ from npusmith.ir.walk import statements
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children, map_statements
+from npusmith.plan.estimate import origin
 from npusmith.plan.host import in_order
 from npusmith.plan.names import renamed, tensor_name, with_names
 from npusmith.plan.partition import Part, crossing_name
@@ -77,7 +78,7 @@ class _Linker:
         called: dict[str, str] = {}  # the part's names of tensors, here
         shapes: dict[str, tuple[Expr, ...]] = {}  # dimensions of what an earlier part stores
         for port in spec.inputs:
-            item = _origin(part.graph, port)
+            item = origin(part.graph, port)
             called[port.name] = self._input(item, port)
             earlier = crossing_name(item)
             if earlier:
@@ -241,17 +242,6 @@ class _Shapes:
                 return Size(self.called.get(tensor, tensor))
             case _:
                 return map_children(expr, self.rewrite)
-
-
-def _origin(graph: Graph, port: Port) -> GraphInput:
-    """The input of the part's graph that a port stands for."""
-    user = port.source.value == "user"
-    return next(
-        item
-        for item in graph.inputs
-        if item.kind == port.source.value
-        and (item.position == port.position if user else item.target == port.target)
-    )
 
 
 def _candidates(name: str) -> list[str]:

@@ -1,9 +1,9 @@
 """Graph -> parts: which operations share a kernel, and which values pass through global memory.
 
 Operations are taken in order; a part is a run of them that one kernel can hold. Of the partitions
-that end parts where one kernel holds no more, or earlier where fewer bytes pass on, that with the
-least traffic is taken. Views and constants belong to no part: they cost nothing and are made again
-wherever they are read.
+that end parts where one kernel holds no more, or earlier where fewer bytes pass on or something has
+been reduced, that with the least estimated time is taken (estimate.py). Views and constants belong
+to no part: they cost nothing and are made again wherever they are read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from npusmith.errors import PlanError
-from npusmith.plan.line_distribution import WAIT
+from npusmith.plan.estimate import WAIT, time_of, traffic
 from npusmith.plan.views import CASTS, FREE
 from npusmith.plan.write_kernel import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref, SymbolicSize
 
+_MOST = 3  # first and last of the places where a part may end, of each kind
+_SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
 
@@ -33,6 +35,16 @@ class Part:
 Make = Callable[[Graph], Plan]
 
 
+def us_of(part: Part, chip: Chip) -> float:
+    """Estimated microseconds of its kernel."""
+    return time_of(part.plan.program, part.plan.spec, part.graph, chip)
+
+
+def is_slow(us: float, graph: Graph, chip: Chip) -> bool:
+    """Whether kernels take so long that they may repeat work, or have no lanes for it."""
+    return us > _SLOW * traffic(graph, chip) + _SHORT
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """An operation with what takes its results apart (getitem)."""
@@ -41,7 +53,7 @@ class Unit:
 
 
 def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
-    """The parts with the least traffic such that `make` takes each.
+    """The parts with the least time such that `make` takes each.
 
     Where an operation cannot be made alone because of the views around it, these are copied: they
     become operations of their own. Raises PlanError where one cannot be made even so; the error
@@ -49,10 +61,9 @@ def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
     """
     made = _Made(make)
     copied: frozenset[str] = frozenset()
-    wait = round(WAIT * chip.hbm_gbps * 1000)
     while True:
         cutter = _Cutter(graph, copied)
-        parts, stuck = _cheapest(cutter, made, wait)
+        parts, stuck = _cheapest(cutter, made, chip)
         if stuck is None:
             return parts
         views = cutter.views(stuck) - copied
@@ -63,29 +74,26 @@ def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The cheapest way found to have made all units before one: bytes, and its last part."""
+    """The quickest way found to have made all units before one, and its last part."""
 
-    cost: int
+    us: float
     start: int = 0  # of the last part
     part: Part | None = None
 
 
-def _cheapest(cutter: _Cutter, make: Make, wait: int) -> tuple[tuple[Part, ...], int | None]:
-    """The parts, and the first unit that cannot be made alone, if there is one.
-
-    `wait`: bytes that could be moved while all cores wait for one another between two kernels.
-    """
+def _cheapest(cutter: _Cutter, make: Make, chip: Chip) -> tuple[tuple[Part, ...], int | None]:
+    """The parts, and the first unit that cannot be made alone, if there is one."""
     end = len(cutter.units)
-    paths = {0: _Path(0)}
+    paths = {0: _Path(0.0)}
     start = 0
     while start < end:
         found = _longest(cutter, make, start)
         if found is None:
             return (), start
-        for stop, part in _ends(cutter, make, start, found):
-            cost = paths[start].cost + cutter.traffic(start, stop) + wait
-            if stop not in paths or cost < paths[stop].cost:
-                paths[stop] = _Path(cost, start, part)
+        for stop, part in _ends(cutter, make, start, found, chip):
+            us = paths[start].us + us_of(part, chip) + WAIT
+            if stop not in paths or us < paths[stop].us:
+                paths[stop] = _Path(us, start, part)
         start = min(stop for stop in paths if stop > start)
     parts: list[Part] = []
     at = end
@@ -98,11 +106,15 @@ def _cheapest(cutter: _Cutter, make: Make, wait: int) -> tuple[tuple[Part, ...],
 
 
 def _ends(
-    cutter: _Cutter, make: Make, start: int, longest: tuple[int, Part]
+    cutter: _Cutter, make: Make, start: int, longest: tuple[int, Part], chip: Chip
 ) -> list[tuple[int, Part]]:
-    """Where a part may end: as late as it can, and before that where fewer bytes pass on."""
-    stop, _ = longest
-    if stop == len(cutter.units):
+    """Where a part may end: as late as it can, and before that where fewer bytes pass on.
+
+    Of a part that takes long also around reductions, and where an output is ready.
+    """
+    stop, most = longest
+    slow = is_slow(us_of(most, chip), most.graph, chip)
+    if stop == len(cutter.units) and not slow:
         return [longest]
     fewer: list[int] = []  # the earlier, the fewer bytes
     least = cutter.passing(stop)
@@ -110,8 +122,12 @@ def _ends(
         if (size := cutter.passing(at)) < least:
             fewer.append(at)
             least = size
+    inside = range(start + 1, stop) if slow else ()
+    reduced = [at for at in inside if cutter.reduces(at - 1) or cutter.reduces(at)]
+    others = [at for at in inside if cutter.is_joint(at)]
     found = [longest]
-    for at in dict.fromkeys((*fewer[:1], *fewer[-1:])):
+    firsts = (*fewer[:1], *reduced[:_MOST], *others[:_MOST])
+    for at in dict.fromkeys((*firsts, *fewer[-1:], *reduced[-_MOST:], *others[-_MOST:])):
         part = cutter.part(start, at)
         try:
             found.append((at, Part(part, make(part))))
@@ -215,15 +231,16 @@ class _Cutter:
             if self.unit_of.get(name, stop) < stop <= max(readers)
         )
 
-    def traffic(self, start: int, stop: int) -> int:
-        """Bytes that a part reads, and writes for later ones; outputs are stored in any case."""
-        total = 0
-        for name, readers in self.readers.items():
-            made = self.unit_of.get(name, -1)
-            read = made < start and any(start <= at < stop for at in readers)
-            passed_on = start <= made < stop <= max(readers)
-            total += (read + passed_on) * self._bytes(name)
-        return total
+    def is_joint(self, unit: int) -> bool:
+        """Whether an output is ready before an operation."""
+        return any(node.name in self.graph.outputs for node in self.units[unit - 1].nodes)
+
+    def reduces(self, unit: int) -> bool:
+        """Whether less than half comes out of an operation than its largest operand is."""
+        nodes = self.units[unit].nodes
+        read = [self._bytes(name) for node in nodes for name in references(node)]
+        made = [self._bytes(node.name) for node in nodes]
+        return 2 * max(made, default=0) < max(read, default=0)
 
     def _bytes(self, name: str) -> int:
         item = self.nodes.get(name) or self.inputs[name]

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from npusmith.errors import PlanError
+from npusmith.ir.nodes import Binary, BinOp
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS
+from npusmith.plan.estimate import WAIT
 from npusmith.plan.fixed_sizes import fixed_sizes, unread
 from npusmith.plan.link import always, link
-from npusmith.plan.partition import Part, partition
+from npusmith.plan.partition import Part, is_slow, partition, us_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.write_kernel import DEEPEST, Plan, write_kernel
 from npusmith.target.chips import Chip
@@ -20,6 +22,7 @@ from npusmith.task.graph import Graph
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
+_WORTH = 0.6  # of a kernel's time: several that take more are not worth it
 
 
 def write(
@@ -68,24 +71,66 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
     if schedule.kernels:
         return _several(graph, name, chip, schedule, everywhere)
     try:
-        return write_kernel(graph, name, chip, schedule, everywhere)
+        whole = write_kernel(graph, name, chip, schedule, everywhere)
     except PlanError as error:
         if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
         try:
-            parts = partition(graph, lambda part: write_kernel(part, name, chip), chip)
+            parts = _parts(graph, name, chip)
         except PlanError as problem:
             raise problem from error
         if not parts:
             raise
         if given := schedule.given():
             raise _not_one(given[0], len(parts)) from error
-        plan = link(parts, graph, name)
-        if len(show(plan.program)) <= MAX_CHARS:
-            return plan
-        # many kernels in versions: one of each, as lines are shared at the captured sizes
-        parts = partition(graph, lambda part: write_kernel(part, name, chip, everywhere=True), chip)
-        return link(parts, graph, name)
+        return _linked(parts, graph, name, chip)
+    if schedule.given():
+        return whole
+    return _quicker(graph, whole, name, chip) or whole
+
+
+def _parts(graph: Graph, name: str, chip: Chip) -> tuple[Part, ...]:
+    return partition(graph, lambda part: write_kernel(part, name, chip), chip)
+
+
+def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
+    plan = link(parts, graph, name)
+    if len(show(plan.program)) <= MAX_CHARS:
+        return plan
+    # many kernels in versions: one of each, as lines are shared at the captured sizes
+    alone = [
+        Part(item.graph, write_kernel(item.graph, name, chip, everywhere=True)) for item in parts
+    ]
+    return link(alone, graph, name)
+
+
+def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
+    """Several kernels instead of one that repeats work or has no lanes for it.
+
+    None where they are not much quicker by the estimate, or serve fewer sizes.
+    """
+    least = us_of(Part(graph, whole), chip)
+    if not is_slow(least, graph, chip):
+        return None
+    try:
+        parts = _parts(graph, name, chip)
+    except PlanError:
+        return None
+    us = sum(us_of(part, chip) for part in parts) + WAIT * (len(parts) - 1)
+    if len(parts) < 2 or us > _WORTH * least:
+        return None
+    plan = _linked(parts, graph, name, chip)
+    return plan if _conditions(plan) <= _conditions(whole) else None
+
+
+def _conditions(plan: Plan) -> set[object]:
+    """Of the sizes that it serves; a == b is b == a."""
+    return {
+        frozenset((expr.left, expr.right))
+        if isinstance(expr, Binary) and expr.op is BinOp.EQ
+        else expr
+        for expr in plan.spec.legal or ()
+    }
 
 
 def _several(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:

@@ -33,6 +33,7 @@ from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
 from npusmith.plan.dag import Value
 from npusmith.plan.decisions import Decision, Decisions, lengths, whole
+from npusmith.plan.estimate import time_of, traffic
 from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
@@ -62,6 +63,8 @@ _MOVED = ("plan-data-movement", "plan-transpose", "plan-repeated-axis", "plan-re
 _ROW = 512  # elements of a row of slices: shorter ones are copied first, and packed into tiles
 _MANY = 8  # rows of every core at least that are worth being many in a tile
 _FEW = "few lines: each is cut into chunks"
+_SLOW = 1.5  # times the traffic: where a structure takes longer, others are tried
+_WORTH = 0.8  # of its time
 _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one by one
 
 
@@ -101,8 +104,12 @@ def write_kernel(
     bakes sizes into its arithmetic. Very long rows get another schedule than short ones.
     `everywhere`: what the schedule tunes is not kept to shapes near the captured ones.
     """
-    decisions = Decisions(schedule, lengths(graph))
-    plan = _written(_structures(graph, name, chip, decisions, everywhere), decisions)
+
+    def written(asked: Schedule) -> tuple[Plan, Decisions]:
+        made = Decisions(asked, lengths(graph))
+        return _written(_structures(graph, name, chip, made, everywhere), made), made
+
+    plan, decisions = _quickest(graph, chip, schedule, written)
     check_counted(plan.program, plan.spec.inputs)
     decisions.cores(chip)
     plan = replace(plan, decisions=decisions.decided())
@@ -111,6 +118,32 @@ def write_kernel(
     if not everywhere and _other(plan, own := write_kernel(graph, name, chip)):
         return _near(plan, own, decisions)
     return _merged(plan, tuned(plan.program, plan.spec, decisions.made, everywhere))
+
+
+def _quickest(
+    graph: Graph,
+    chip: Chip,
+    schedule: Schedule,
+    written: Callable[[Schedule], tuple[Plan, Decisions]],
+) -> tuple[Plan, Decisions]:
+    """The preferred structure, or one that takes much less time by the estimate."""
+
+    def us(plan: Plan) -> float:
+        return time_of(plan.program, plan.spec, graph, chip)
+
+    best = written(schedule)
+    if schedule.structure is not None or not graph.nodes:
+        return best
+    others = best[1].made["structure"].others
+    least = us(best[0]) if others else 0.0
+    for other in others if least > _SLOW * traffic(graph, chip) else ():
+        try:
+            tried = written(schedule.changed("structure", other))
+        except PlanError:
+            continue
+        if (time := us(tried[0])) < _WORTH * least:
+            best, least = tried, time
+    return best
 
 
 def _merged(plan: Plan, captured: Program) -> Plan:

@@ -1,0 +1,232 @@
+"""Time of a tile program from its text alone: `estimate(program, shapes, chip)` in microseconds.
+
+What decides between ways to write a graph when there are many of them (partition.py): a walk
+through one core's work, each loop taken once, in its middle, and counted as often as it turns. The
+costs are those of the timing model (target/costs.py); what it leaves out are queues that wait for
+each other, conflicts of banks, and what is still in L2. A search times the best few on the twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil, prod
+
+import numpy as np
+
+from npusmith.errors import LangError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    Combine,
+    CoreCount,
+    CoreId,
+    Expr,
+    For,
+    If,
+    Load,
+    Op,
+    Program,
+    Stage,
+    Stmt,
+    Store,
+    SyncCores,
+)
+from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.walk import Block, values
+from npusmith.lang.interp import Launched, run_host
+from npusmith.lang.scalars import Scalar, Scalars
+from npusmith.target.chips import Chip
+from npusmith.target.costs import values as cost_table
+from npusmith.target.intrinsics import INTRINSICS, Form
+from npusmith.task.graph import Graph, GraphInput
+
+WAIT = 1.3  # microseconds: all cores for each other
+Shape = tuple[int, ...]
+_QUEUE = ("alloc", "enque", "deque", "free")  # what a buffer that is copied costs the scalar unit
+# Forms of several instructions that wait for each other: how many of them for each repeat.
+_STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT: 60}
+_LAUNCH = 4.0  # microseconds
+_AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
+
+
+def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
+    """Microseconds of all kernels, one after another, for tensors of these shapes."""
+    return _LAUNCH + sum(_kernel(part, shapes, chip) for part in program.parts())
+
+
+def time_of(program: Program, spec: OpSpec, graph: Graph, chip: Chip) -> float:
+    """The same at the captured sizes of what the program was written for."""
+    shapes = {port.name: origin(graph, port).shape for port in spec.inputs}
+    outputs = zip(spec.outputs, graph.outputs, strict=True)
+    shapes |= {port.name: graph.spec(name).shape for port, name in outputs}
+    return estimate(program, shapes, chip)
+
+
+def traffic(graph: Graph, chip: Chip) -> float:
+    """Microseconds that inputs and outputs take to and from HBM, with the launch."""
+    specs = (*graph.inputs, *(graph.spec(name) for name in graph.outputs))
+    return _LAUNCH + sum(item.size * item.dtype.bytes for item in specs) / (chip.hbm_gbps * 1000)
+
+
+def origin(graph: Graph, port: Port) -> GraphInput:
+    """The input of the graph that a port stands for."""
+    user = port.source.value == "user"
+    return next(
+        item
+        for item in graph.inputs
+        if item.kind == port.source.value
+        and (item.position == port.position if user else item.target == port.target)
+    )
+
+
+def _kernel(part: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
+    sizes = [(item.dtype.bytes, shapes.get(item.name, ())) for item in part.kernel.tensors]
+    whole = sum(size * prod(shape) for size, shape in sizes)
+    core = _Core(part, run_host(part, chip, shapes), chip, whole)
+    core.run(part.kernel.body, 1.0)
+    return core.time()
+
+
+@dataclass(slots=True)
+class _Core:
+    """Cycles of the first core's pipes, and bytes that all cores copy."""
+
+    program: Program
+    launched: Launched
+    chip: Chip
+    whole: int  # bytes of inputs and outputs
+    cycles: dict[str, float] = field(default_factory=dict)
+    bytes: float = 0.0
+    waits: float = 0.0
+    scalars: Scalars = field(init=False)
+    costs: Mapping[str, float] = field(init=False)
+    types: dict[str, DType] = field(init=False)
+
+    def __post_init__(self) -> None:
+        kernel = self.program.kernel
+        names = {key: _scalar(value) for key, value in self.program.consts}
+        names |= self.launched.args
+        self.scalars = Scalars(names, self._leaf, _fail)
+        self.costs = cost_table(self.chip)
+        self.types = {item.name: item.dtype for item in kernel.buffers}
+        self.types |= {item.name: item.dtype for item in kernel.tensors}
+
+    def _leaf(self, expr: Expr) -> Scalar:
+        match expr:
+            case CoreId():
+                return 0
+            case CoreCount():
+                return self.launched.cores
+            case _:  # a value of data
+                return 1
+
+    def time(self) -> float:
+        longest = max(self.cycles.values(), default=0.0) / self.chip.clock_mhz
+        copied = self.bytes * self.launched.cores
+        once = min(copied, self.whole)
+        moved = (once + (copied - once) / _AGAIN) / (self.chip.hbm_gbps * 1000)
+        return max(longest, moved) + self.waits * WAIT
+
+    def _add(self, pipe: str, cycles: float) -> None:
+        self.cycles[pipe] = self.cycles.get(pipe, 0.0) + cycles
+
+    def _value(self, expr: Expr) -> float:
+        try:
+            return float(self.scalars.value(expr))
+        except (LangError, OverflowError):
+            return 1.0
+
+    # -------------------------------------------------------------------------------- statements
+
+    def run(self, block: Block, times: float) -> None:
+        for stmt in block:
+            self._run(stmt, times)
+
+    def _run(self, stmt: Stmt, times: float) -> None:
+        match stmt:
+            case Stage(_, body):
+                self.run(body, times)
+            case Assign(target, value):
+                self._assign(target, value, stmt, times)
+            case For():
+                self._loop(stmt, times)
+            case If(cond, then, orelse):
+                self._add("S", times * self.costs["scalar.other"])
+                self.run(then if self._value(cond) else orelse, times)
+            case Load(_, src, count, rows, _):
+                self._copy("gm_ub", "MTE2", self.types[src.tensor], count, rows, times)
+            case Store(dst, _, count, rows, _):
+                self._copy("ub_gm", "MTE3", self.types[dst.tensor], count, rows, times)
+            case Op():
+                self._op(stmt, times)
+            case Combine():
+                self.waits += times
+                self._add("S", times * self.launched.cores * self.costs["scalar.read_use"])
+            case SyncCores():
+                self.waits += times
+            case _:
+                pass
+
+    def _assign(self, target: str, value: Expr, stmt: Stmt, times: float) -> None:
+        reads = sum(1 for _ in values(stmt))
+        each = self.costs["scalar.read_use"] if reads else self.costs["scalar.other"]
+        self._add("S", times * each * max(reads, 1))
+        try:
+            self.scalars.names[target] = self.scalars.value(value)
+        except (LangError, OverflowError):
+            self.scalars.names[target] = 1
+
+    def _loop(self, stmt: For, times: float) -> None:
+        start, stop, step = (int(self._value(e)) for e in (stmt.start, stmt.stop, stmt.step))
+        turns = max(0, ceil((stop - start) / max(step, 1)))
+        if not turns:
+            return
+        self.scalars.names[stmt.var] = start + (turns - 1) // 2 * step
+        self._add("S", times * turns * self.costs["scalar.issue"])
+        self.run(stmt.body, times * turns)
+
+    def _copy(
+        self, path: str, pipe: str, dtype: DType, count: Expr, rows: Expr | None, times: float
+    ) -> None:
+        def cost(name: str) -> float:
+            key = f"path.{path}.{name}"
+            return self.costs.get(key, self.costs[f"path.other.{name}"])
+
+        many = 1.0 if rows is None else max(self._value(rows), 1.0)
+        one = max(self._value(count), 1.0) * dtype.bytes
+        total = many * max(one, self.chip.block_bytes)
+        self.bytes += times * total
+        cycles = cost("issue") + many * (cost("row") if rows is not None else 0.0)
+        self._add(pipe, times * max(cycles, total / cost("rate")))
+        self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
+
+    def _op(self, stmt: Op, times: float) -> None:
+        row, dtype = INTRINSICS[stmt.name], self.types[stmt.views[0].buffer]
+        if row.form is Form.ELEMENT:
+            self._add("S", times * self.costs["scalar.write"])
+            return
+        repeats = max(1.0, ceil(self._value(stmt.count) * dtype.bytes / self.chip.repeat_bytes))
+        if row.library:
+            count = self.costs.get(f"library.{stmt.name}", self.costs["library.other"])
+            each = self.costs["library.repeat"]
+        else:
+            count, each = 1.0, self._each(stmt.name, dtype)
+        steps = _STEPS.get(row.form, 0)
+        each *= max(steps, 1)
+        head = self.costs["vector.head" if steps else "vector.floor"]
+        self._add("V", times * count * (head + repeats * each))
+        self._add("S", times * count * self.costs["scalar.issue"])
+
+    def _each(self, name: str, dtype: DType) -> float:
+        """Cycles of a repeat."""
+        wide = f"vector.{name}.{32 if dtype.bytes > 2 else 16}"
+        return self.costs.get(wide, self.costs.get(f"vector.{name}", self.costs["vector.other"]))
+
+
+def _scalar(value: float) -> Scalar:
+    return np.float32(value) if isinstance(value, float) else value
+
+
+def _fail(code: str, message: str) -> LangError:
+    return LangError(code, message)

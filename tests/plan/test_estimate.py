@@ -1,0 +1,34 @@
+"""Times from the text of a program alone, against the timing model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from modules import CHIP, capture
+
+from npusmith.plan.estimate import time_of
+from npusmith.plan.evaluate import Evaluator
+from npusmith.plan.shrink import goes_in_step, shrink
+from npusmith.plan.write_kernel import write_kernel
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "map": (lambda x: torch.exp(x) * 2, ((300, 700),)),
+    "rows": (lambda x: torch.softmax(x, -1), ((200, 900),)),
+    "columns": (lambda x: x.sum(0), ((500, 640),)),
+    "elements one by one": (lambda x, y: y > x.mean(), ((100, 100), (90, 80))),
+    "broadcast": (lambda x, y: x * y, ((300, 7, 64), (300, 1, 64))),
+    "scan": (lambda x: x.cumsum(-1), ((60, 3000),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_takes_about_as_long_as_on_the_timing_model(name: str) -> None:
+    fn, shapes = CASES[name]
+    graph = capture(fn, *(torch.empty(shape, device="meta") for shape in shapes))
+    made = write_kernel(graph, "op_custom", CHIP)
+    shrunk = shrink(graph, made.spec, CHIP, in_step=goes_in_step(made.program))
+    timed = Evaluator(made.spec, CHIP, shrunk).time(made.program).task_us
+    assert timed / 2.5 < time_of(made.program, made.spec, graph, CHIP) < timed * 2.5
