@@ -131,3 +131,14 @@ def test_what_another_kernel_computes_passes_through_a_scratch_tensor() -> None:
 def test_a_size_that_a_map_has_as_a_number_is_refused_at_other_sizes() -> None:
     made = plan(lambda x: x.roll(2, 1), R(4, 10))
     assert made.spec.legal and any("1" in str(expr) for expr in made.spec.legal)
+
+
+def test_rows_of_an_axis_without_elements_are_not_copied() -> None:
+    """Rows that lie apart are copied by one instruction: their count would be below zero."""
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        return x.tensor_split(2, -1)[0]
+
+    made = plan(halves, torch.randn(2, 0, 1, 4, 24))
+    for shape in ((2, 0, 1, 4, 24), (2, 3, 1, 4, 24), (2, 3, 5, 0, 24)):
+        agrees(made, halves, torch.randn(shape))

@@ -59,6 +59,7 @@ from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
+    all_of,
     largest,
     least,
     minus,
@@ -275,7 +276,10 @@ def _by_table(
     fits: Expr = Binary(BinOp.LE, room, room_of(w))
     for at in far:
         fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
-    return Binary(BinOp.AND, fits, Binary(BinOp.LE, whole, row)) if even else fits
+    if not even:
+        return fits
+    some = Binary(BinOp.GT, whole, ZERO)  # an axis of no elements has no row to begin with
+    return all_of([fits, Binary(BinOp.LE, whole, row), some])
 
 
 @dataclass(frozen=True, slots=True)
