@@ -242,3 +242,17 @@ def test_a_running_product_may_round_at_every_factor() -> None:
     values = values.copy()
     values[:, 7] *= FLOAT(1.001)
     assert case.message(np.cumprod(values, axis=1, dtype=FLOAT))
+
+
+def test_two_roundings_that_undo_each_other_leave_a_bound() -> None:
+    """A kernel that rounds once is one unit off where PyTorch rounds twice."""
+
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        rounded = torch.nn.functional.avg_pool1d(x, 2, 1)
+        return torch.nn.functional.selu(rounded).float()
+
+    x = torch.randn(513, 260, generator=torch.Generator().manual_seed(2)).bfloat16()
+    case = Case(pooled, x)
+    wide = torch.nn.functional.selu(torch.nn.functional.avg_pool1d(x.float(), 2, 1))
+    assert case.message(wide.bfloat16().float().numpy()) == ""
+    assert case.message((wide * 1.05).bfloat16().float().numpy())
