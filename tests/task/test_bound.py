@@ -256,3 +256,18 @@ def test_two_roundings_that_undo_each_other_leave_a_bound() -> None:
     wide = torch.nn.functional.selu(torch.nn.functional.avg_pool1d(x.float(), 2, 1))
     assert case.message(wide.bfloat16().float().numpy()) == ""
     assert case.message((wide * 1.05).bfloat16().float().numpy())
+
+
+def spread(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    return (x * s).std(unbiased=False)
+
+
+def test_squares_that_overflow_may_be_no_numbers_where_pytorch_squares_in_float64() -> None:
+    x, s = large(1, 31), torch.tensor(1e15)
+    case = Case(spread, x, s)
+    assert np.isfinite(case.native) and case.bound is not None and np.isinf(case.bound)
+    for answer in (np.nan, np.inf):
+        assert case.message(np.array(answer)) == ""
+    ordinary = Case(spread, x / 1e15, torch.tensor(1.0))
+    assert ordinary.bound is not None and np.isfinite(ordinary.bound).all()
+    assert ordinary.message(np.array(np.nan))

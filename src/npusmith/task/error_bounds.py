@@ -245,5 +245,6 @@ def _moves(
             if one.shape != other.shape or one.dtype not in _UNIT:
                 continue
             gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+            gap[other.isfinite() & ~one.isfinite()] = float("inf")
             torch.maximum(most, gap, out=most)
     return largest

@@ -95,9 +95,10 @@ def form(pair: Pair, criterion: Criterion = Criterion()) -> str:
         return said
     trial = pair.trial
     goldens = trial.goldens if criterion.undefined else trial.references
-    rows = zip(trial.references, pair.found.tensors, goldens, strict=True)
-    for at, (want, got, golden) in enumerate(rows):
-        if count := _not_numbers(want, got.reshape(want.shape), golden):
+    bounds = trial.bounds if criterion.undefined else [None] * len(goldens)
+    rows = zip(trial.references, pair.found.tensors, goldens, bounds, strict=True)
+    for at, (want, got, golden, bound) in enumerate(rows):
+        if count := _not_numbers(want, got.reshape(want.shape), golden, bound):
             return f"output {at}: {count} elements are NaN on one side alone"
     return ""
 
@@ -139,8 +140,11 @@ def _narrower(one: Array, other: Array) -> bool:
     return one.dtype in _NARROWER.get(other.dtype, ())
 
 
-def _not_numbers(want: Array, got: Array, golden: Array) -> int:
-    """Elements that are NaN on one side alone, but for those of which float64 says otherwise."""
+def _not_numbers(want: Array, got: Array, golden: Array, bound: Array | None) -> int:
+    """Elements that are NaN on one side alone, but for those of which float64 says otherwise.
+
+    And for those that overflow where PyTorch adds up in a wider type.
+    """
     if want.dtype.kind not in "fcV":
         return 0
     with np.errstate(invalid="ignore"):
@@ -148,6 +152,8 @@ def _not_numbers(want: Array, got: Array, golden: Array) -> int:
         odd = mine != theirs
         if odd.any() and golden is not want:
             odd &= theirs == np.isnan(golden)
+        if odd.any() and bound is not None:
+            odd &= np.isfinite(bound)
     return int(np.count_nonzero(odd))
 
 
