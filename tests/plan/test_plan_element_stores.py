@@ -261,3 +261,43 @@ def one_place(x: Tensor, values: Tensor) -> Tensor:
 def test_a_place_that_is_a_number_of_the_model(dtype: torch.dtype) -> None:
     given = below(1 << 30, 4, 30).to(dtype), below(1 << 30, 4, 30).to(dtype)
     agrees(plan(one_place, *given), one_place, *given)
+
+
+def test_a_scatter_may_fill_what_was_empty() -> None:
+    """Back in the old order: every element is written, whatever stood there."""
+
+    def unsorted(x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.sort(x, dim=-1, descending=True)
+        return torch.empty_like(x).scatter(1, places, values * 2)
+
+    x = torch.randn(5, 47)
+    agrees(plan(unsorted, x), unsorted, x)
+
+
+def edge_softmax(
+    message: torch.Tensor, score: torch.Tensor, to: torch.Tensor, node: torch.Tensor
+) -> torch.Tensor:
+    most = torch.full((node.shape[0],), -1e30).scatter_reduce(0, to, score, "amax")
+    weight = torch.exp(score - most[to])
+    total = torch.zeros(node.shape[0]).index_add(0, to, weight)
+    part = weight / (total[to] + 1e-9)
+    return node + torch.zeros_like(node).index_add(0, to, message * part[:, None])
+
+
+def test_what_was_combined_by_an_index_is_read_at_the_same_index() -> None:
+    """The index of the reading is not that of the combining, though both run along one axis."""
+    for edges, nodes in ((67, 19), (5, 3)):
+        args = (
+            torch.randn(edges, 12), torch.randn(edges), torch.randint(0, nodes, (edges,)),
+            torch.randn(nodes, 12),
+        )  # fmt: skip
+        agrees(plan(edge_softmax, *args), edge_softmax, *args, loose=10.0)
+
+
+@pytest.mark.parametrize("reduce", ["amax", "sum"])
+def test_a_combined_row_is_picked_by_its_own_index(reduce: str) -> None:
+    def picked(x: torch.Tensor, to: torch.Tensor) -> torch.Tensor:
+        return x - torch.zeros(9).scatter_reduce(0, to, x, reduce)[to]
+
+    x, to = torch.rand(40), torch.randint(0, 9, (40,))
+    agrees(plan(picked, x, to), picked, x, to, loose=10.0)

@@ -14,10 +14,10 @@ from typing import NoReturn
 from npusmith.ir.nodes import Expr
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dim, leaves
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Value, reachable
 from npusmith.plan.index import Poly, poly, replaced, steps
 from npusmith.plan.read import Meaning, Piece, Scatter
-from npusmith.plan.reader import INDEX, SIZE, Reader, Scattered
+from npusmith.plan.reader import ELEMENT, INDEX, SIZE, Reader, Scattered
 from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ZERO, plus, product, times
 from npusmith.plan.views import atoms_of
@@ -109,8 +109,20 @@ class _Pusher:
         return made
 
     def _named(self, places: Places) -> set[Atom]:
-        """The axes that places are worked out from."""
-        return {leaf for expr in places.values() for leaf in self._leaves(expr)}
+        """The axes that places are worked out from, those of index tensors among them."""
+        found = {leaf for expr in places.values() for leaf in self._leaves(expr)}
+        for expr in places.values():
+            for name in names(expr):
+                if name.startswith(ELEMENT):
+                    value = self.reader.elements[int(name[1:])].value
+                    found |= {leaf for item in reachable([value]) for leaf in self._axes(item)}
+        return found
+
+    def _axes(self, value: Value) -> Sequence[Atom]:
+        """The axes that are written in a value itself."""
+        if value.op != "load":
+            return leaves(value.axes)
+        return atoms_of(next(d for item, d in self.meaning.inputs if item.name == value.text))
 
     def _leaves(self, expr: Expr) -> list[Atom]:
         found = dict.fromkeys(name for name in names(expr) if name.startswith(INDEX))

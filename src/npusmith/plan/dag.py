@@ -9,7 +9,7 @@ cancel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -389,3 +389,17 @@ def natural(value: Value) -> bool:
             return any(natural(arg) for arg in value.args)
         case _:
             return False
+
+
+def reachable(roots: Sequence[Value]) -> list[Value]:
+    """Every value that the roots depend on, arguments first."""
+    seen: dict[Value, None] = {}
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        value, ready = stack.pop()
+        if ready:
+            seen.setdefault(value)
+        elif value not in seen:
+            stack.append((value, True))
+            stack += [(arg, False) for arg in reversed(value.args)]
+    return list(seen)

@@ -13,7 +13,7 @@ from npusmith.task.graph import Graph, Node
 
 _MAKERS = (
     ["full"], ["full_like"], ["new_full"], ["zeros"], ["zeros_like"], ["ones"], ["ones_like"],
-    ["empty"], ["expand"],
+    ["empty"], ["empty_permuted"], ["expand"],
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
-from npusmith.plan.dag import Kind, Value, quotient_of
+from npusmith.plan.dag import Kind, Value, quotient_of, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.index import (
     floor_div,
@@ -31,7 +31,7 @@ from npusmith.plan.scalars import (
     quotient,
     times,
 )
-from npusmith.plan.space import Group, product_of, reachable
+from npusmith.plan.space import Group, product_of
 from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of
 from npusmith.plan.window_maps import Reading, windowed
@@ -342,6 +342,8 @@ class Resolver:
             if kept not in w.padded and not even(w, kept) and not w.interleaved:
                 w.padded.append(kept)
         lanes = [self.index(leaf, inner) for leaf in row]
+        if {lane.id for lane in lanes if isinstance(lane, Name)} & self._picked(value, inner):
+            return None
         operand = self.value(under, inner)
         rows = tuple(sorted(int(lane.id[1:]) for lane in lanes if isinstance(lane, Name)))
         if operand.kind is Kind.MASK:
@@ -363,6 +365,17 @@ class Resolver:
         numbers = all(isinstance(w.size(lane), Const) for lane in inner)
         with w.among(w.domain(operand)):
             return numbers and not w.alone and w.held_captured() > SHORTEST
+
+    def _picked(self, value: Value, env: Env) -> set[str]:
+        """Lanes and loops that say at which of its other axes a reduction is read.
+
+        One of them cannot stand for the axis that it goes along, too.
+        """
+        w = self.w
+        rest = self.free(value.args[0]) - {*leaves(value.axes)}
+        exprs = [env[atom] for atom in map(_canonical, rest) if atom in env]
+        lanes = {f"{LANE}{lane}" for expr in exprs for lane in w.spread(expr)}
+        return lanes | {f"{LOOP}{group}" for expr in exprs for group in w.groups(expr)}
 
     def _loops_of_kept(self, operand: Value) -> bool:
         """Whether a loop reduces what runs along more axes than an output: it leaves these only."""
@@ -404,6 +417,8 @@ class Resolver:
                 self.w.space.groups = (*self.w.space.groups, group)
             groups.append(self.w.loops[leaf])
             self._bind(inner, leaf, Name(f"{LOOP}{self.w.loops[leaf]}"))
+        if {f"{LOOP}{group}" for group in groups} & self._picked(value, env):
+            raise self._refusal(value, "it is picked by values along the axis that it goes along")
         if captured > _FEW and value.mode != "loop" and not self.w.part:
             raise self._refusal(value, f"it reduces {captured} elements that have moved")
         operand = self.value(value.args[0], inner)

@@ -381,6 +381,7 @@ RULES: dict[str, Rule] = {
     "select_scatter": select_scatter,
     "copy": copy,
     "empty": empty,
+    "empty_permuted": empty,
     "index_select": index_select,
     "embedding": embedding,
     "index": index,

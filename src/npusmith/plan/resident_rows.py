@@ -28,7 +28,7 @@ from npusmith.ir.nodes import (
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.block import Block, Path, staged
 from npusmith.plan.contractions import Contraction, axpy, contract, read_all
-from npusmith.plan.dag import Kind, Value
+from npusmith.plan.dag import Kind, Value, reachable
 from npusmith.plan.host import TILE, Deal
 from npusmith.plan.interleaved_tiles import Interleaved, begin
 from npusmith.plan.lane_reads import captured
@@ -59,7 +59,6 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )
-from npusmith.plan.space import reachable
 from npusmith.plan.stores import Target
 from npusmith.plan.tile_broadcasts import Broadcaster
 from npusmith.plan.tile_loops import resolved, stand

@@ -15,7 +15,7 @@ from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr, Name
 from npusmith.ir.walk import names, subexpressions
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.block import Block, Path
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Value, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.interleaved_tiles import Interleaved, begin, broadcast, fetch, fold, store
 from npusmith.plan.lane_program import program_of
@@ -29,7 +29,6 @@ from npusmith.plan.repeats import rolled
 from npusmith.plan.resident_rows import TILES, rows_of, tiles_of, write_rows
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.scalars import same as equal
-from npusmith.plan.space import reachable
 from npusmith.plan.stores import Target
 from npusmith.plan.tile_folds import LONGEST, longest
 from npusmith.plan.tile_loops import cut, offset_of, over_tiles

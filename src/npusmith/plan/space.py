@@ -17,7 +17,7 @@ from npusmith.ir.nodes import Expr, Size
 from npusmith.plan.accesses import breaks
 from npusmith.plan.axes import Atom, Dims, leaves, sizes
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
-from npusmith.plan.dag import Dag, Value, quotient_of
+from npusmith.plan.dag import Dag, Value, quotient_of, reachable
 from npusmith.plan.names import tensor_name
 from npusmith.plan.read import Meaning, Scatter, check_readable
 from npusmith.plan.refusals import refusal
@@ -217,20 +217,6 @@ def _followed(meaning: Meaning, wanted: set[Atom]) -> set[Atom]:
                 found |= new
                 queue += new
     return found
-
-
-def reachable(roots: Sequence[Value]) -> list[Value]:
-    """Every value that the roots depend on, arguments first."""
-    seen: dict[Value, None] = {}
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        value, ready = stack.pop()
-        if ready:
-            seen.setdefault(value)
-        elif value not in seen:
-            stack.append((value, True))
-            stack += [(arg, False) for arg in reversed(value.args)]
-    return list(seen)
 
 
 # ------------------------------------------------------------------------------------------ order

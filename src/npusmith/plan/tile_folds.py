@@ -30,7 +30,7 @@ from npusmith.ir.nodes import (
 )
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.block import Block, Path
-from npusmith.plan.dag import Kind, Value
+from npusmith.plan.dag import Kind, Value, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.index_vectors import (
     divided_index,
@@ -53,7 +53,6 @@ from npusmith.plan.scalars import (
     quotient,
     times,
 )
-from npusmith.plan.space import reachable
 from npusmith.plan.writer import op
 from npusmith.target.intrinsics import LONGEST_ROW, REPEAT, is_short_row
 

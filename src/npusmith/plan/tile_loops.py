@@ -22,7 +22,7 @@ from npusmith.ir.nodes import (
 )
 from npusmith.plan.axes import Atom
 from npusmith.plan.block import Block, Path, staged
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Value, reachable
 from npusmith.plan.host import STEP, TILE, Deal
 from npusmith.plan.index_maps import Resolver
 from npusmith.plan.lane_space import (
@@ -51,7 +51,6 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )
-from npusmith.plan.space import reachable
 from npusmith.plan.tile_broadcasts import Broadcaster
 from npusmith.plan.tile_folds import even, padded
 from npusmith.plan.value_reads import together

@@ -13,7 +13,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Combine, Const, Expr, Name, View
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.block import Block, Path
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Value, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.index_maps import Resolver
 from npusmith.plan.index_vectors import tile_buffer
@@ -22,7 +22,6 @@ from npusmith.plan.loops import Serial
 from npusmith.plan.passes import ensure
 from npusmith.plan.scalars import ONE, quotient, times
 from npusmith.plan.sinks import neutral
-from npusmith.plan.space import reachable
 from npusmith.plan.tile_folds import FOLDS, longest, reserve
 from npusmith.plan.tile_loops import cut, over_tiles
 from npusmith.plan.writer import op

@@ -280,6 +280,7 @@ FREE = frozenset(
         "lift_fresh_copy", "lift_fresh", "positive", "expand", "broadcast_to", "expand_as",
         "transpose", "t", "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like",
         "ones", "ones_like", "unsqueeze", "squeeze", "permute", "arange", "empty",
+        "empty_permuted",
     }
 )  # fmt: skip
 

@@ -31,7 +31,7 @@ from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Value, reachable
 from npusmith.plan.decisions import Decision, Decisions, lengths, whole
 from npusmith.plan.estimate import time_of, traffic
 from npusmith.plan.fixed_sizes import check_counted
@@ -46,7 +46,7 @@ from npusmith.plan.scalars import ONE, ZERO, product, times
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.short_versions import served, short_version
 from npusmith.plan.sorting import write_sort
-from npusmith.plan.space import Space, reachable, resolve
+from npusmith.plan.space import Space, resolve
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
 from npusmith.plan.versions import Version, guarded, merged
