@@ -1403,8 +1403,8 @@ _TWIN_HOST: list[Code] = [
         (
             "device-cpp",
             "Device code uses a part of C++ that AI cores do not have.",
-            "no recursion, new or delete, virtual functions, exceptions, RTTI or function pointers",
-            "use templates and plain loops; take memory from TPipe",
+            "no recursion, new, virtual functions, exceptions, RTTI, function pointers, IO, libm",
+            "use templates and plain loops; take memory from TPipe; use vector instructions",
         ),
         (
             "cheat-platform",

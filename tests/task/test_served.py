@@ -54,6 +54,7 @@ def judged(prepared: Prepared, project: Path, refuses: str, serves: list[str] | 
 def test_sizes_that_it_says_it_refuses_count_for_nothing(rooted: Prepared, tmp_path: Path) -> None:
     verdict = judged(rooted, tmp_path / "p", " || shape[1] != 70", SERVES)
     assert (verdict.verdict, verdict.findings) == ("pass", [])
+    assert verdict.provenance["serves"] == SERVES
     refused = [trial for trial in verdict.trials if trial.result == REFUSED]
     assert refused and all(trial.shapes[0][1] != 70 for trial in refused)
     assert {trial.skipped for trial in refused} == {f"refused: the operator serves {SERVES[0]}"}

@@ -36,3 +36,13 @@ def test_values_are_those_of_pytorch() -> None:
             found = fn(x)
         assert isinstance(found, type(fn(x)))
         torch.testing.assert_close(tuple(found), tuple(fn(x)), equal_nan=True)
+
+
+def test_places_of_the_largest_may_be_viewed(write_task, prepare_here) -> None:
+    """As PyTorch gives them, in one piece: `reshape` is a view in the captured graph."""
+    task = write_task(
+        forward="found = torch.topk(x, 3, dim=-1)[1].reshape(-1)\n"
+        "return torch.zeros(8, dtype=torch.int64).scatter_add(0, found, torch.ones_like(found))",
+        inputs="[torch.randn(5, 8)]",
+    )
+    assert not prepare_here(task, seeds=(1,)).trials[0].skipped

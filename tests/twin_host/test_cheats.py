@@ -91,6 +91,15 @@ ATTEMPTS: dict[str, tuple[str, str, str]] = {
         "volatile long far = 1l << 40; const_cast<volatile float *>(table)[far] = 5;",
         "wild-pointer",
     ),
+    "exponentials of the C library": (
+        "#include <cmath>",
+        "for (int i = 0; i < 8; ++i) zGm.SetValue(i, std::exp(xGm.GetValue(i)));",
+        "device-cpp",
+    ),
+    "the same as a builtin": (
+        "", "for (int i = 0; i < 8; ++i) zGm.SetValue(i, __builtin_expf(xGm.GetValue(i)));",
+        "device-cpp",
+    ),
     "_exit": ('extern "C" void _exit(int);', "_exit(0);", "device-cpp"),
     "exit by another name": (
         'extern "C" void quick_exit(int);', "if (length) quick_exit(0);", "device-cpp",

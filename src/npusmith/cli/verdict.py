@@ -37,6 +37,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
+    _show_served(screen, verdict)
     _show_refused(screen, verdict.trials)
     _show_schedule(screen, verdict)
     _show_device(screen, verdict)
@@ -50,6 +51,14 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
+
+
+def _show_served(screen: Screen, verdict: Verdict) -> None:
+    """Sizes that are all that the operator serves: a pass says nothing of others."""
+    conditions = list(map(str, verdict.provenance.get("serves", ())))
+    if conditions:
+        more = f", and {len(conditions) - _LINES} more" if len(conditions) > _LINES else ""
+        screen.pair("serves", f"sizes with {', '.join(conditions[:_LINES])}{more} alone", "yellow")
 
 
 def _show_refused(screen: Screen, trials: list[Trial]) -> None:

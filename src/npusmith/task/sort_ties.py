@@ -69,12 +69,12 @@ def _stable_sort(
 def _topk(
     at: Places, x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Any:
-    places = at(x, dim, largest).narrow(dim, 0, k)
+    places = at(x, dim, largest).narrow(dim, 0, k).contiguous()  # as PyTorch's own: it is viewed
     return x.gather(dim, places), places
 
 
 def _kthvalue(at: Places, x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    places = at(x, dim, False).narrow(dim, k - 1, 1)
+    places = at(x, dim, False).narrow(dim, k - 1, 1).contiguous()
     return tuple(picked(item, dim, keepdim) for item in (x.gather(dim, places), places))
 
 

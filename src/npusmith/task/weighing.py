@@ -99,7 +99,9 @@ def form(pair: Pair, criterion: Criterion = Criterion()) -> str:
     rows = zip(trial.references, pair.found.tensors, goldens, bounds, strict=True)
     for at, (want, got, golden, bound) in enumerate(rows):
         if count := _not_numbers(want, got.reshape(want.shape), golden, bound):
-            return f"output {at}: {count} elements are NaN on one side alone"
+            mine = int(np.count_nonzero(np.isnan(got)))
+            said = f"{mine} here, {int(np.count_nonzero(np.isnan(want)))} in the reference"
+            return f"output {at}: {count} elements are NaN on one side alone: {said}"
     return ""
 
 

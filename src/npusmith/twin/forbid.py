@@ -21,10 +21,16 @@ _LINE = re.compile(r"^(node|edge): \{ (.*)\}$", re.M)
 _WORD = re.compile(r'(\w+): "((?:[^"\\]|\\.)*)"')
 _SPOT = re.compile(r"(?:^|\\n)((?:[^\\]|\\[^n])+?):(\d+):\d+(?:\\n|$)")
 _DEVICE = re.compile(r"__aicore__|__global__|\baicore\b")
+# What a C library computes in software; the scalar unit has a root, not these.
+_MATH = (
+    "(?:exp|exp2|expm1|log|log2|log10|log1p|pow|cbrt|hypot|sin|cos|tan|asin|acos|atan|atan2|sinh|"
+    "cosh|tanh|asinh|acosh|atanh|erf|erfc|tgamma|lgamma)[fl]?"
+)
 _FORBIDDEN = re.compile(
     r"\b(?:new|delete|throw|try|typeid|dynamic_cast|malloc|calloc|realloc|free|fopen)\b"
     r"|\b(?:v?fork|exec[lv]p?e?|system|popen|open|socket|connect|_?exit|_Exit|abort)\s*\("
     r"|\bstd\s*::\s*(?:vector|string|map|set|list|deque|function|shared_ptr|unique_ptr|un\w+)\b"
+    rf"|\b(?:__builtin_)?(?:{_MATH})\s*\("
 )
 _NAMED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _OPENING = re.compile(r"\s*(?:const|noexcept|override|final|\s){0,4}(?::[^{};]{0,4000})?\{")
@@ -49,6 +55,7 @@ _CALLS = (
     (re.compile(r"^(?:v?fork|exec[lv]p?e?|system|popen)$"), "starts a process"),
     (re.compile(r"^(?:socket|connect)$"), "opens a connection"),
     (re.compile(r"^(?:_?exit|_Exit|abort)$"), "ends the process"),
+    (re.compile(rf"^(?:__builtin_)?{_MATH}$"), "calls the C library's mathematics"),
 )
 
 
