@@ -5,6 +5,7 @@ Each set is compared as soon as it ran, so that the first wrong one may end the 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -66,13 +67,17 @@ def run_all(trials: Sequence[TrialData], plan: Plan) -> list[Outcome]:
     if done and _decides(done[-1], plan, first=True):
         return done + _not_run(rest, done[-1])
     small = all(item.bytes < PARALLEL_BYTES for item in trials)
+    stop = threading.Event()
     with ThreadPoolExecutor(plan.jobs if small else 1) as pool:
-        jobs = [pool.submit(run_set, item, plan) for item in rest]
-        for at, job in enumerate(jobs):
-            done.append(job.result())
-            if _decides(done[-1], plan):
-                pool.shutdown(cancel_futures=True)
-                return done + _not_run(rest[at + 1 :], done[-1])
+        jobs = [pool.submit(run_set, item, plan, stop=stop) for item in rest]
+        try:
+            for at, job in enumerate(jobs):
+                done.append(job.result())
+                if _decides(done[-1], plan):
+                    return done + _not_run(rest[at + 1 :], done[-1])
+        finally:  # a kernel that still runs is not waited for, least of all behind Ctrl-C
+            stop.set()
+            pool.shutdown(cancel_futures=True)
     return done
 
 
@@ -103,14 +108,30 @@ def start_trial(trial: TrialData) -> Trial:
     )  # fmt: skip
 
 
-def run_set(trial: TrialData, plan: Plan, *, first: bool = False) -> Outcome:
-    """The first set that is judged runs twice: the same inputs must give the same bits."""
+class _Stopped(Exception):
+    """Nobody waits for the run any more."""
+
+
+def run_set(
+    trial: TrialData, plan: Plan, *, first: bool = False, stop: threading.Event | None = None
+) -> Outcome:
+    """The first set that is judged runs twice: the same inputs must give the same bits.
+
+    `stop`: once it is set the run ends, and nothing comes of it.
+    """
+
+    def tick() -> None:
+        if stop is not None and stop.is_set():
+            raise _Stopped
+
+    watched = {} if stop is None else {"tick": tick}
+
     record = start_trial(trial)
     if trial.skipped:
         return Outcome(record)
     clock = time.perf_counter()
-    logged = plan.recording.options() if first and plan.recording else {}
-    result = plan.candidate.call(trial, **logged)
+    logged: dict[str, Any] = plan.recording.options() if first and plan.recording else {}
+    result = plan.candidate.call(trial, **watched, **logged)
     record.findings = list(result.findings)
     if result.completed:
         pair = Pair(trial, value_of(result.outputs, trial))

@@ -8,7 +8,7 @@ copies and launches through acl.h, and checks itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,10 +61,11 @@ def run_direct(
     record: Path | None = None,
     dry: bool = False,
     most_steps: int = MOST_STEPS,
+    tick: Callable[[], None] | None = None,
 ) -> Run:
     """Call the launcher: inputs, outputs, then `rest`: workspace of so many bytes, or a value.
 
-    `record`, `dry`, `most_steps`: as for `launch.run`, a log for each kernel that it launches.
+    `record`, `dry`, `most_steps`, `tick`: as for `launch.run`, a log for each launched kernel.
     """
 
     def fill(orders: Orders) -> None:
@@ -86,6 +87,7 @@ def run_direct(
         record=record,
         dry=dry,
         most_steps=most_steps,
+        tick=tick,
     )
 
 

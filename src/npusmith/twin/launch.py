@@ -107,6 +107,7 @@ def run(
     dry: bool = False,
     most_steps: int = MOST_STEPS,
     ends: int = 0,
+    tick: Callable[[], None] | None = None,
 ) -> Run:
     """Call the operator once with inputs and outputs in OpDef order.
 
@@ -119,7 +120,8 @@ def run(
     `record`: where the log of the launch goes (runtime/log.h). `dry`: values are neither moved nor
     computed nor checked, and there are no outputs: for the log of a big kernel whose control flow
     does not depend on data. Its inputs may be Virtual: tensors of any size that take no memory.
-    `ends`: only so many blocks at either end run, the others do nothing; 0: all of them.
+    `ends`: only so many blocks at either end run, the others do nothing; 0: all of them. `tick`:
+    called every now and then; what it raises ends the run.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -155,6 +157,7 @@ def run(
         record=record,
         dry=dry,
         most_steps=most_steps,
+        tick=tick,
     )
     return replace(done, findings=[*build.project.findings, *done.findings])
 
@@ -169,6 +172,7 @@ def call(
     record: Path | None = None,
     dry: bool = False,
     most_steps: int = MOST_STEPS,
+    tick: Callable[[], None] | None = None,
 ) -> Run:
     """Start the runner in the sandbox with the orders that `fill` writes, and read what it left.
 
@@ -185,7 +189,7 @@ def call(
         orders.say("cap", workspace_cap)
         orders.record(None if record is None else folder / _LOG, most_steps, dry)
         room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
-        boxed = _start(chain, (library, folder), folder, seconds, room)
+        boxed = _start(chain, (library, folder), folder, seconds, room, tick)
         logs = () if record is None else _take_logs(folder, record)
         report = _read_report(slot, folder, boxed, seconds)
         arrays = [slot.array() for slot in orders.slots]
@@ -266,7 +270,12 @@ def _listed(wanted: Outputs) -> Sequence[Output]:
 
 
 def _start(
-    chain: Toolchain, read: tuple[Path, ...], folder: Path, seconds: float, extra: int
+    chain: Toolchain,
+    read: tuple[Path, ...],
+    folder: Path,
+    seconds: float,
+    extra: int,
+    tick: Callable[[], None] | None,
 ) -> Boxed:
     policy = Policy(
         write=(folder,),
@@ -276,7 +285,7 @@ def _start(
         processes=True,  # the host side gets one, then the runner allows none (host/cage.cpp)
     )
     argv = [str(chain.runner), str(folder / "orders"), str(folder / _REPORT)]
-    return run_boxed(argv, policy, cwd=folder)
+    return run_boxed(argv, policy, cwd=folder, tick=tick)
 
 
 def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Report:
