@@ -63,6 +63,14 @@ def test_work_that_is_left_out_at_one_size_has_no_branch(rooted: Prepared, tmp_p
     assert {*failed(verdict)} == {"branch"}
 
 
+def test_a_value_that_is_chosen_by_a_size_has_no_branch(rooted: Prepared, tmp_path: Path) -> None:
+    old = "row < first + data.rowsPerCore &&"
+    new = f"{old} row % (data.cols > 3000 && data.cols < 3100 ? 2 : 1) == 0 &&"
+    verdict = judge_with(rooted, tmp_path / "p", "op_kernel/sqrt.cpp", old, new)
+    assert verdict.verdict == "fail"
+    assert {*failed(verdict)} == {"branch"}
+
+
 def test_a_remainder_that_the_kernel_looks_at(rooted: Prepared, tmp_path: Path) -> None:
     old = "  for (int64_t row = first;"
     new = f"  int64_t tail = data.cols % 4096;\n  if (tail == 17) return;\n{old}"

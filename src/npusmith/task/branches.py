@@ -35,6 +35,9 @@ _TEST = re.compile(r"\b(?:if|for|while|case|switch|else)\b|\?|[=!<>]=|[<>%]|&&|\
 _RANK = re.compile(r"DimNum|GetBlockIdx")
 _NUMBER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|[1-9]\d*)[uUlL]*(?![\w.])")
 _EQUAL = re.compile(r"[!=]=\s*([1-9]\d*)\b(?!\.)|(?<![\w.])([1-9]\d*)\s*[!=]=")
+_ORDINARY = 128  # other sets have sizes up to this
+# `size > 140000 ? 2 : 1`: the compiler makes no branch of it
+_CHOICE = re.compile(r"[<>]=?\s*([1-9]\d*)\b(?!\.)|(?<![\w.])([1-9]\d*)\s*[<>]")
 _SETTER = re.compile(r"\bset_(\w+)\((.*)")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
@@ -57,11 +60,19 @@ def find_sizes(texts: Mapping[Path, str], places: Iterable[tuple[str, int]]) -> 
 def find_equals(texts: Mapping[Path, str]) -> list[int]:
     """Numbers that something is compared with for equality: no block may tell that it never was.
 
-    `if (cols != 777) Div(...)` leaves work out without a branch of its own.
+    `if (cols != 777) Div(...)` leaves work out without a branch of its own. Behind them what is
+    right above the numbers that a kernel chooses a value by, `size > 140000 ? 2 : 1`.
     """
-    lines = (line for text in texts.values() for line in scan.blank(text).splitlines())
-    plain = (line for line in lines if not _RANK.search(line) and "IsLegal" not in line)
-    found = [int(a or b, 0) for line in plain for a, b in _EQUAL.findall(line)]
+    found: list[int] = []
+    above: list[int] = []
+    for file, text in texts.items():
+        for line in scan.blank(text).splitlines():
+            if _RANK.search(line) or "IsLegal" in line:
+                continue
+            found += [int(a or b, 0) for a, b in _EQUAL.findall(line)]
+            if "?" in line and "op_host" not in file.parts:
+                above += [int(a or b, 0) + 1 for a, b in _CHOICE.findall(line)]
+    found += [size for size in above if size > _ORDINARY]
     return [size for size in dict.fromkeys(found) if 1 < size <= _LARGEST]
 
 
