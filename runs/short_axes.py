@@ -133,7 +133,8 @@ def measure(name: str, cases: Cases, chip: Chip) -> dict[str, Any]:
     eager, least = estimate(graph, chip).us, roof(graph, chip).bound_us
     return {
         "case": name, "us": round(us, 1), "eager_us": round(eager, 1),
-        "ratio": round(eager / us, 2), "of_roof": round(least / us, 3), "note": " ".join(plan.notes[-1:]),
+        "ratio": round(eager / us, 2), "of_roof": round(least / us, 3),
+        "note": " ".join(plan.notes[-1:]),
     }  # fmt: skip
 
 
