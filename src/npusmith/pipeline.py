@@ -21,9 +21,9 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
-from npusmith.task.between import judge_between, put_between
 from npusmith.task.graph import Graph
 from npusmith.task.judge import empty_verdict, judge
+from npusmith.task.judge_intermediates import judge_intermediates, put_intermediates
 from npusmith.task.load import Task, open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
@@ -39,7 +39,7 @@ from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
 if TYPE_CHECKING:
-    from npusmith.bench.model import Between, Brief, Candidate, Writer
+    from npusmith.bench.model import Brief, Candidate, Exposed, Writer
 
 _WATCH = Watch()
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
@@ -97,8 +97,8 @@ def generate(
         verdict, program = _judge_candidate(
             candidate, folder, prepared, chip, profile, progress, recording
         )
-        if candidate.between is not None and verdict.compiled:
-            _judge_between(candidate.between, verdict, prepared, chip, Path(work), progress)
+        if candidate.exposed is not None and verdict.compiled:
+            _judge_intermediates(candidate.exposed, verdict, prepared, chip, Path(work), progress)
         verdict = _moved(verdict, folder, out)
         verdict.project = str(out)
         verdict.seconds = {**clock.laps, **verdict.seconds}
@@ -115,11 +115,11 @@ def _brief(task: Task, graph: Graph) -> Brief:
     item = Item(
         suite="task", name=task.name, category="", source=str(task.path), digest=task.digest
     )
-    return Brief(item=item, reference=task.text, path=task.path, graph=graph, between=True)
+    return Brief(item=item, reference=task.text, path=task.path, graph=graph, intermediates=True)
 
 
-def _judge_between(
-    between: Between,
+def _judge_intermediates(
+    exposed: Exposed,
     verdict: Verdict,
     prepared: Prepared,
     chip: Chip,
@@ -129,20 +129,20 @@ def _judge_between(
     """What each of several kernels stores for the next ones, on two sets of inputs."""
     from npusmith.bench.suites.submit import lay_out
 
-    names = tuple(value for value, _ in between.values)
+    names = tuple(value for value, _ in exposed.values)
     progress.step("judge each kernel", f"{len(names)} values that pass between kernels")
     clock = time.perf_counter()
     seeds = tuple(item.seed for item in prepared.trials if item.kind == "random")[:2]
     try:
         more = open_references(
-            prepared.task, work / "between", seeds=seeds, edges=False, shapes=False,
+            prepared.task, work / "intermediates", seeds=seeds, edges=False, shapes=False,
             intermediates=names,
         )  # fmt: skip
-        project = work / "between-project"
+        project = work / "exposed"
         project.mkdir()
-        lay_out(between.files, project)
-        rows = judge_between(project, more, chip, verdict.tolerance, between.values)
-        put_between(verdict, rows)
+        lay_out(exposed.files, project)
+        rows = judge_intermediates(project, more, chip, verdict.tolerance, exposed.values)
+        put_intermediates(verdict, rows)
     except NpusmithError as error:  # the whole was judged: what is lost is said, not hidden
         verdict.provenance["kernels_not_judged"] = str(error.message)
     verdict.seconds["judge each kernel"] = round(time.perf_counter() - clock, 3)

@@ -36,7 +36,7 @@ class Item(BaseModel):
     skipped: str = ""  # why it cannot be evaluated on this machine
 
 
-class Between(BaseModel):
+class Exposed(BaseModel):
     """An operator of several kernels that also gives what passes between them, for the judge."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,7 +61,7 @@ class Candidate(BaseModel):
     source: str = ""  # of a candidate that was read from disk: its file, and when that was written
     dynamic: bool = True  # it means to serve other shapes than the task's own
     origin: dict[str, Any] = {}  # what the writer says of how it came to be: notes, model, search
-    between: Between | None = Field(default=None, exclude=True)  # lives as long as the run
+    exposed: Exposed | None = Field(default=None, exclude=True)  # lives as long as the run
 
     @property
     def digest(self) -> str:
@@ -148,7 +148,7 @@ class Brief(BaseModel):
     graph: Graph | None = None  # of that file, where it has been captured already
     original: Path | None = None  # the task file before its shapes were reduced
     training: bool = False  # the suite calls the model in training mode
-    between: bool = False  # the judge wants Candidate.between, where there are several kernels
+    intermediates: bool = False  # the judge wants Candidate.exposed
     operator: str = ""  # the type of the operator, where the suite's binding calls one
     formats: tuple[str, ...] = ("project",)
 

@@ -10,7 +10,7 @@ from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
 from npusmith.report.ladder import State, Step, answer, document, ladder, reached
 from npusmith.report.text import REPORT, figure
-from npusmith.task.verdict import REFUSED, Between, Doubt, Trial, Verdict
+from npusmith.task.verdict import REFUSED, Doubt, Intermediate, Trial, Verdict
 from npusmith.twin.finding import Finding
 
 _STYLES = {"pass": "bold green", "ran": "bold yellow", "fail": "bold red", "error": "bold red"}
@@ -46,7 +46,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_error(screen, verdict)
     _show_printed(screen, str(verdict.provenance.get("printed", "")))
     _show_trials(screen, verdict.trials)
-    _show_between(screen, verdict.between)
+    _show_intermediates(screen, verdict.intermediates)
     _show_weak(screen, verdict.weak_task)
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
@@ -150,7 +150,7 @@ def _trial_row(trial: Trial) -> tuple[str, ...]:
     )
 
 
-def _show_between(screen: Screen, rows: list[Between]) -> None:
+def _show_intermediates(screen: Screen, rows: list[Intermediate]) -> None:
     """What passes between several kernels, and what is wrong of it in their order."""
     if not rows:
         return

@@ -60,6 +60,7 @@ _WALK = 16  # what MARGIN of tolerance.py, and the largest of RUNS, are good for
 # Products of their elements: every factor is one rounding.
 _PRODUCTS = frozenset(("prod", "cumprod"))
 _SUMMING, _ROUNDLESS = frozenset(_SUMS.split()), frozenset(_EXACT.split())
+_WIDE = frozenset(_WIDER.split())
 # Operations of several steps, between which a kernel rounds as well.
 _STEPS = (
     aten.native_layer_norm, aten.native_group_norm, aten.native_batch_norm,
@@ -224,7 +225,7 @@ def _is_wider(model: Any, inputs: Inputs, path: str, run: Callable[..., list[Ten
             run(model, inputs.args(), path)
         except TaskError:
             return False
-    return bool(names.seen & frozenset(_WIDER.split()))
+    return bool(names.seen & _WIDE)
 
 
 def _moves(

@@ -103,7 +103,7 @@ class Doubt(BaseModel):
     note: str = ""
 
 
-class Between(BaseModel):
+class Intermediate(BaseModel):
     """What one kernel of several stores for later ones, against PyTorch's value there."""
 
     model_config = ConfigDict(extra="forbid")
@@ -158,7 +158,7 @@ class Verdict(BaseModel):
     # functions of the kernel that no set of inputs made run: nothing is known of them
     unreached: list[str] = []
     weak_task: list[str] = []  # do-nothing kernels that would pass this task's check
-    between: list[Between] = []  # of an operator of several kernels: what passes between them
+    intermediates: list[Intermediate] = []  # what passes between several kernels
     error: dict[str, object] | None = None
     project: str = ""
     program: str = ""  # path of the tile program, when there is one

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from npusmith import __version__
-from npusmith.bench.model import Between, Brief, Candidate
+from npusmith.bench.model import Brief, Candidate, Exposed
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.ir.nodes import Program
 from npusmith.ir.opname import entry_name, operator_name
@@ -17,7 +17,7 @@ from npusmith.ir.text import show
 from npusmith.lang import legal
 from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
-from npusmith.plan.between import with_values_between
+from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
 from npusmith.plan.search import search_plan
 from npusmith.sandbox.folder import temporary_folder
@@ -82,7 +82,7 @@ class PlanWriter:
         return Candidate(
             format="project", files=files, writer=self.name, sample=sample, seed=seed,
             seconds=round(time.monotonic() - start, 3), origin=origin,
-            between=self._between(plan, graph) if brief.between else None,
+            exposed=self._exposed(plan, graph) if brief.intermediates else None,
         )  # fmt: skip
 
     def _files(self, program: Program, spec: OpSpec) -> dict[str, str]:
@@ -95,12 +95,12 @@ class PlanWriter:
             write_project(lower(read, self.chip), self.chip, folder, spec)
             return read_project_files(folder)
 
-    def _between(self, plan: Plan, graph: Graph) -> Between | None:
+    def _exposed(self, plan: Plan, graph: Graph) -> Exposed | None:
         """For the judge, where there are several kernels."""
-        found = with_values_between(plan, graph, self.chip) if plan.parts else None
+        found = expose_intermediates(plan, graph, self.chip) if plan.parts else None
         if found is None:
             return None
-        return Between(files=self._files(found.plan.program, found.plan.spec), values=found.values)
+        return Exposed(files=self._files(found.plan.program, found.plan.spec), values=found.values)
 
     def _whole(self, brief: Brief, graph: Graph) -> Graph:
         """The graph at the task's own shapes, where it is the same but for sizes."""

@@ -11,9 +11,9 @@ import pytest
 from npusmith.errors import TaskError
 from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
-from npusmith.plan.between import Between, with_values_between
+from npusmith.plan.expose_intermediates import Exposed, expose_intermediates
 from npusmith.target.chips import find_chip
-from npusmith.task.between import judge_between, put_between
+from npusmith.task.judge_intermediates import judge_intermediates, put_intermediates
 from npusmith.task.load import Task
 from npusmith.task.outline import outline
 from npusmith.task.prepared import Prepared
@@ -33,20 +33,20 @@ def opened(write_task: Write, added: int) -> Task:
     return write_task(forward=FORWARD.format(added), init=SET_UP, inputs=INPUTS)
 
 
-def planned(task: Task) -> tuple[Plan, Between]:
+def planned(task: Task) -> tuple[Plan, Exposed]:
     graph = outline(task)
     plan = write(graph, "sorted_custom", CHIP)
-    found = with_values_between(plan, graph, CHIP)
+    found = expose_intermediates(plan, graph, CHIP)
     assert found is not None
     return plan, found
 
 
-def prepared(task: Task, found: Between, folder: Path) -> Prepared:
+def prepared(task: Task, found: Exposed, folder: Path) -> Prepared:
     names = [value for value, _ in found.values]
     return prepare(task, folder, seeds=(11, 23), edges=False, shapes=False, intermediates=names)
 
 
-def written(found: Between, folder: Path) -> Path:
+def written(found: Exposed, folder: Path) -> Path:
     spec = replace(found.plan.spec, type="")
     write_project(lower(found.plan.program, CHIP), CHIP, folder, spec)
     return folder
@@ -75,7 +75,7 @@ def test_values_are_pytorchs_with_drawn_parameters(right: tuple[Prepared, Path])
     made, project = right
     values = [(name, 1) for name in made.graph.outputs[1:]]
     assert {trial.draw for trial in made.trials} != {0}
-    rows = judge_between(project, made, CHIP, "strict", values)
+    rows = judge_intermediates(project, made, CHIP, "strict", values)
     assert rows and all(row.passed and row.elements == 560 for row in rows)
 
 
@@ -84,22 +84,22 @@ def test_a_kernel_that_later_ones_hide_is_found(
 ) -> None:
     made, _ = right
     _, other = planned(opened(write_task, 2))  # adds 2 where the task adds 1
-    rows = judge_between(written(other, tmp_path), made, CHIP, "strict", other.values)
+    rows = judge_intermediates(written(other, tmp_path), made, CHIP, "strict", other.values)
     assert not any(row.passed for row in rows)
     assert all(row.mismatched == row.elements and row.message for row in rows)
     verdict = Verdict(
         verdict="pass", rung=Rung.VALUES, compiled=True, correct=True, task="t",
         tolerance="strict", chip="910B2",
     )  # fmt: skip
-    put_between(verdict, rows)
-    assert verdict.between == rows
+    put_intermediates(verdict, rows)
+    assert verdict.intermediates == rows
     assert [item.code for item in verdict.findings] == ["kernel-differs"] * len(rows)
     assert "kernel 1" in verdict.findings[0].message
 
 
 def test_one_kernel_has_nothing_between(write_task: Write) -> None:
     graph = outline(write_task(forward="return x + 1", inputs="[torch.rand(8, 70)]"))
-    assert with_values_between(write(graph, "add_custom", CHIP), graph, CHIP) is None
+    assert expose_intermediates(write(graph, "add_custom", CHIP), graph, CHIP) is None
 
 
 def test_a_value_that_the_graph_does_not_have(write_task: Write, tmp_path: Path) -> None:

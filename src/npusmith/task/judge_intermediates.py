@@ -1,9 +1,9 @@
-"""The judge of single kernels: `judge_between(...)` compares what passes from one to the next.
+"""The judge of single kernels: `judge_intermediates` compares what passes from one to the next.
 
-The operator is the candidate with these values as outputs behind its own (plan/between.py), and the
-task is prepared with them (`prepare`, intermediates). An operator whose outputs are right may have
-a kernel that is wrong where these inputs do not show it; where the outputs are wrong, the first
-kernel whose value differs is the one to look at.
+The operator is the candidate with these values as outputs behind its own, and the task is prepared
+with them (plan/expose_intermediates.py; `intermediates` of `prepare`). An operator whose outputs
+are right may have a kernel that is wrong where these inputs do not show it; where the outputs are
+wrong, the first kernel whose value differs is the one to look at.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from npusmith.task.judge import open_operator
 from npusmith.task.prepared import Array, Prepared, TrialData
 from npusmith.task.running import UNFINISHED
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.verdict import Between, Verdict
+from npusmith.task.verdict import Intermediate, Verdict
 from npusmith.twin.finding import Finding
 
 
-def judge_between(
+def judge_intermediates(
     project: Path,
     prepared: Prepared,
     chip: Chip,
     tolerance: str,
     values: Sequence[tuple[str, int]],
-) -> list[Between]:
+) -> list[Intermediate]:
     """One row for each value (node of the graph, number of its kernel): of the worst set of inputs.
 
     The reference's last outputs are these values. Raises what compiling and binding raise.
     """
     profile = check_profile(tolerance)
     operator = open_operator(project, prepared, chip, read_bindings(project))
-    worst: dict[str, Between] = {}
+    worst: dict[str, Intermediate] = {}
     for trial in prepared.trials:
         if trial.skipped:
             continue
@@ -43,18 +43,20 @@ def judge_between(
         first = len(trial.references) - len(values)
         for at, (value, kernel) in enumerate(values, first):
             got = result.outputs[at] if result.completed else None
-            row = _weigh(trial, at, got, Between(value=value, kernel=kernel), profile)
+            row = _weigh(trial, at, got, Intermediate(value=value, kernel=kernel), profile)
             before = worst.get(value)
             if before is None or _rank(row) > _rank(before):
                 worst[value] = row
     return list(worst.values())
 
 
-def _rank(row: Between) -> tuple[bool, float]:
+def _rank(row: Intermediate) -> tuple[bool, float]:
     return not row.passed, row.max_abs_error or 0.0
 
 
-def _weigh(trial: TrialData, at: int, got: Array | None, row: Between, profile: str) -> Between:
+def _weigh(
+    trial: TrialData, at: int, got: Array | None, row: Intermediate, profile: str
+) -> Intermediate:
     want = trial.references[at]
     row.shape, row.dtype, row.elements = list(want.shape), str(want.dtype), want.size
     if got is None:
@@ -66,9 +68,9 @@ def _weigh(trial: TrialData, at: int, got: Array | None, row: Between, profile: 
     return row
 
 
-def put_between(verdict: Verdict, rows: Sequence[Between]) -> None:
+def put_intermediates(verdict: Verdict, rows: Sequence[Intermediate]) -> None:
     """The rows in the verdict; where the outputs are right and a value is not, a warning."""
-    verdict.between = list(rows)
+    verdict.intermediates = list(rows)
     if not verdict.correct:
         return
     for row in rows:

@@ -16,14 +16,14 @@ from npusmith.task.graph import Graph, Node, Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Exposed:
     """`values`: names in the graph, and the number of the kernel that stores each, from 1."""
 
     plan: Plan
     values: tuple[tuple[str, int], ...]
 
 
-def with_values_between(plan: Plan, graph: Graph, chip: Chip) -> Between | None:
+def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None:
     """The operator that also gives the values between its kernels; None where nothing passes."""
     parts = [Part(own, made) for own, made in plan.parts]
     read = {crossing_name(item) for part in parts for item in part.graph.inputs} - {""}
@@ -43,7 +43,7 @@ def with_values_between(plan: Plan, graph: Graph, chip: Chip) -> Between | None:
     )
     linked = link([*parts, *added], whole, name)
     spec = replace(linked.spec, literals=plan.spec.literals)
-    return Between(replace(linked, spec=spec), tuple(values))
+    return Exposed(replace(linked, spec=spec), tuple(values))
 
 
 def _copy(graph: Graph, value: str) -> Graph:
