@@ -33,7 +33,7 @@ from npusmith.ir.nodes import (
     SyncCores,
 )
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.ir.walk import Block, values
+from npusmith.ir.walk import Block, children, subexpressions, values
 from npusmith.lang.interp import Launched, run_host
 from npusmith.lang.scalars import Scalar, Scalars
 from npusmith.target.chips import Chip
@@ -46,6 +46,7 @@ Shape = tuple[int, ...]
 _QUEUE = ("alloc", "enque", "deque", "free")  # what a buffer that is copied costs the scalar unit
 # Forms of several instructions that wait for each other: how many of them for each repeat.
 _STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT: 60}
+_SECTOR = 128  # bytes of L2: a row of other lengths is served as whole lines
 _LAUNCH = 4.0  # microseconds
 _AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
@@ -98,10 +99,12 @@ class _Core:
     whole: int  # bytes of inputs and outputs
     cycles: dict[str, float] = field(default_factory=dict)
     bytes: float = 0.0
+    pieces: float = 0.0  # more bytes, of lines that rows take in parts
     waits: float = 0.0
     scalars: Scalars = field(init=False)
     costs: Mapping[str, float] = field(init=False)
     types: dict[str, DType] = field(init=False)
+    written: set[str] = field(default_factory=set)  # buffers, since the last barrier
 
     def __post_init__(self) -> None:
         kernel = self.program.kernel
@@ -125,7 +128,8 @@ class _Core:
         longest = max(self.cycles.values(), default=0.0) / self.chip.clock_mhz
         copied = self.bytes * self.launched.cores
         once = min(copied, self.whole)
-        moved = (once + (copied - once) / _AGAIN) / (self.chip.hbm_gbps * 1000)
+        lost = self.pieces * self.launched.cores
+        moved = (once + lost + (copied - once) / _AGAIN) / (self.chip.hbm_gbps * 1000)
         return max(longest, moved) + self.waits * WAIT
 
     def _add(self, pipe: str, cycles: float) -> None:
@@ -154,10 +158,10 @@ class _Core:
             case If(cond, then, orelse):
                 self._add("S", times * self.costs["scalar.other"])
                 self.run(then if self._value(cond) else orelse, times)
-            case Load(_, src, count, rows, _):
-                self._copy("gm_ub", "MTE2", self.types[src.tensor], count, rows, times)
-            case Store(dst, _, count, rows, _):
-                self._copy("ub_gm", "MTE3", self.types[dst.tensor], count, rows, times)
+            case Load(_, src):
+                self._copy("gm_ub", "MTE2", self.types[src.tensor], stmt, times)
+            case Store(dst):
+                self._copy("ub_gm", "MTE3", self.types[dst.tensor], stmt, times)
             case Op():
                 self._op(stmt, times)
             case Combine():
@@ -186,17 +190,19 @@ class _Core:
         self._add("S", times * turns * self.costs["scalar.issue"])
         self.run(stmt.body, times * turns)
 
-    def _copy(
-        self, path: str, pipe: str, dtype: DType, count: Expr, rows: Expr | None, times: float
-    ) -> None:
+    def _copy(self, path: str, pipe: str, dtype: DType, stmt: Load | Store, times: float) -> None:
         def cost(name: str) -> float:
             key = f"path.{path}.{name}"
             return self.costs.get(key, self.costs[f"path.other.{name}"])
 
+        rows, pitch = stmt.rows, stmt.pitch
         many = 1.0 if rows is None else max(self._value(rows), 1.0)
-        one = max(self._value(count), 1.0) * dtype.bytes
+        one = max(self._value(stmt.count), 1.0) * dtype.bytes
         total = many * max(one, self.chip.block_bytes)
         self.bytes += times * total
+        if pitch is not None and self._value(pitch) * dtype.bytes > one > _SECTOR and one % _SECTOR:
+            line = self.costs["gm.piece_bytes"]
+            self.pieces += times * many * (ceil(one / line) * line - one)
         cycles = cost("issue") + many * (cost("row") if rows is not None else 0.0)
         self._add(pipe, times * max(cycles, total / cost("rate")))
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
@@ -214,9 +220,22 @@ class _Core:
             count, each = 1.0, self._each(stmt.name, dtype)
         steps = _STEPS.get(row.form, 0)
         each *= max(steps, 1)
-        head = self.costs["vector.head" if steps else "vector.floor"]
+        waits = self._waits(stmt)
+        head = self.costs["vector.head" if steps or waits else "vector.floor"]
         self._add("V", times * count * (head + repeats * each))
-        self._add("S", times * count * self.costs["scalar.issue"])
+        placed = sum(
+            1 for view in stmt.views for part in subexpressions(view.offset) if children(part)
+        )
+        barrier = self.costs["scalar.barrier"] if waits else 0.0
+        issue = count * self.costs["scalar.issue"] + barrier + placed * self.costs["scalar.other"]
+        self._add("S", times * issue)
+
+    def _waits(self, stmt: Op) -> bool:
+        """Whether an instruction waits for what one before it writes."""
+        touched = {view.buffer for view in stmt.views}
+        waits = bool(touched & self.written)
+        self.written = (set() if waits else self.written) | {stmt.views[0].buffer}
+        return waits
 
     def _each(self, name: str, dtype: DType) -> float:
         """Cycles of a repeat."""

@@ -18,6 +18,7 @@ from npusmith.plan.index import (
     replaced,
     simple,
 )
+from npusmith.plan.index_sets import decided, folded
 from npusmith.plan.lane_space import LANE, LOOP, SHARED, SHORTEST, Axis, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE
 from npusmith.plan.refusals import refusal
@@ -126,7 +127,7 @@ class Resolver:
                 return self.w.element(self.value(tensor.value, env))
             return None
 
-        return simple(replaced(expr, new))
+        return folded(self.w, simple(replaced(expr, new)))
 
     def bound(self, env: Env, row: Sequence[Atom], expr: Expr) -> dict[Atom, Expr]:
         """The environment in which the row-major index of these axes is `expr`."""
@@ -184,6 +185,9 @@ class Resolver:
             case "running":
                 raise self._refusal(value, "a scan stands between operations that move elements")
         args = tuple(self.value(arg, env) for arg in value.args)
+        known = decided(self.w, value.op, args)
+        if known is not None:
+            return dag.const(known, Kind.MASK)
         if value.op in ("floordiv", "mod"):
             return quotient_of(dag, value.op, *args)
         if value.op == "mul":

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from npusmith.ir.dtypes import DType
@@ -20,7 +21,7 @@ from npusmith.plan.pack import Tiles
 from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import ELEMENT
-from npusmith.plan.scalars import ONE, floating, largest, product, quotient, times
+from npusmith.plan.scalars import ONE, ZERO, floating, largest, product, quotient, times
 from npusmith.plan.space import Space, axes_of
 from npusmith.plan.writer import Writer, dtype_of, op
 
@@ -30,14 +31,27 @@ BLOCK, SHARED, TURN = -2, -1, 1
 LANE, LOOP = "~", "%"  # first letters of names: index along an axis of the tile, or of a loop
 
 
+class Split(Enum):
+    """Along which axes loops are split where positions are compared."""
+
+    NOWHERE = "nowhere"
+    OUTSIDE = "outside of tiles"
+    ANYWHERE = "anywhere"
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of an output: its size, and what stands for the index along it."""
+    """An axis of an output: its size, and what stands for the index along it.
+
+    Of a part of an axis (index_sets.py) also where it begins, and the size of the whole.
+    """
 
     size: Expr
     captured: int
     name: str
     part: str = ""  # the scalar with as many indices as a tile holds, where not all
+    first: Expr = ZERO
+    whole: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,11 @@ class Tiling:
     @property
     def lanes(self) -> tuple[Axis, ...]:
         return (self.cut, *self.inner, *self.kept)
+
+    @property
+    def parts(self) -> bool:
+        """Whether it is a part of some axes."""
+        return any(axis.whole is not None for axis in (*self.outer, self.cut, *self.inner))
 
 
 Domain = tuple[int, ...]  # the axes of a tile that a value runs along, by their places in it
@@ -119,6 +138,7 @@ class Lanes(Writer):
     block: int = TURN  # where the range of the cut axis is known
     alone: bool = False  # another program serves the sizes that this one does not
     part: bool = False  # a tile is a part of a row: for sizes that are unlike the captured ones
+    split: Split = Split.NOWHERE  # loops, where positions are compared (index_sets.py)
     most: int = 1  # elements of the axes inside the one that is cut
     height: Expr = ONE  # most indices of the cut axis in a tile
     room: Expr = TILE  # most lanes

@@ -36,17 +36,20 @@ from npusmith.ir.nodes import (
 from npusmith.ir.spec import OpSpec
 from npusmith.plan.axes import Atom, extent, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
-from npusmith.plan.block import Block, Part, Path, choice, staged
-from npusmith.plan.dag import Dag, Value
+from npusmith.plan.block import Block, Path, choice, staged
+from npusmith.plan.block import Part as Use
+from npusmith.plan.dag import COMPARES, Dag, Value, reachable
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.element_stores import free_axes, store_elements
 from npusmith.plan.emit import buffer_dtype
+from npusmith.plan.estimate import time_of
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.index_maps import Resolver
+from npusmith.plan.index_sets import Part, parts_of, restricted, row_of_part
 from npusmith.plan.index_vectors import place, take, tile_buffer
 from npusmith.plan.lane_program import program_of, tensors_of
 from npusmith.plan.lane_reads import captured, copies, dense, span_of, start_of
-from npusmith.plan.lane_space import Lanes, LaneSpace, Tiling, dependencies
+from npusmith.plan.lane_space import Lanes, LaneSpace, Split, Tiling, dependencies
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
 from npusmith.plan.padded_rows import store_rows
@@ -54,7 +57,7 @@ from npusmith.plan.passes import ensure
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
 from npusmith.plan.row_reads import copy_rows, row_of
-from npusmith.plan.scalars import ONE, ZERO, all_of, product
+from npusmith.plan.scalars import ONE, ZERO, all_of, largest, product, quotient
 from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
@@ -68,6 +71,7 @@ from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
+_BLOCK = 32  # at which a row on chip begins
 _LEAST = 2  # of them that a tile has room for
 _SHORTER = 2  # times, at most, that tiles get where outputs share a loop
 _ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
@@ -75,15 +79,38 @@ INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
 WINDOWS = (1024, 256, 64, 16, 1)  # ... where each takes in a window of many
 
 
-def write_lanes(
-    meaning: Meaning, name: str, chip: Chip, decisions: Decisions
-) -> tuple[Program, OpSpec, tuple[str, ...]]:
-    """The program of a graph without large reductions. Raises PlanError for others."""
+Written = tuple[Program, OpSpec, tuple[str, ...]]
+
+
+def write_lanes(meaning: Meaning, name: str, chip: Chip, decisions: Decisions) -> Written:
+    """The program of a graph without large reductions. Raises PlanError for others.
+
+    Of loops that are split by positions, and whole ones, those that take less time by the estimate.
+    """
+    best = _write_lanes(meaning, name, chip, decisions, Split.NOWHERE)
+    if not any(value.op in COMPARES for value in reachable(meaning.roots)):
+        return best
+    graph, made = meaning.reader.graph, decisions.made
+    least = time_of(*best[:2], graph, chip)
+    for split in (Split.OUTSIDE, Split.ANYWHERE):
+        own = replace(decisions, made=dict(decisions.made))
+        with contextlib.suppress(PlanError):
+            tried = _write_lanes(meaning, name, chip, own, split)
+            us = time_of(*tried[:2], graph, chip)
+            if us < least:
+                best, least, made = tried, us, own.made
+    decisions.made = made
+    return best
+
+
+def _write_lanes(
+    meaning: Meaning, name: str, chip: Chip, decisions: Decisions, split: Split
+) -> Written:
     ever = False
     sizes = WINDOWS if meaning.reader.windows else INNER
     for most in decisions.inners(sizes):
-        found = _with_sharedloops_of(meaning, chip, decisions, most)
-        w, targets, root, inside = found or _tiled(meaning, chip, decisions, most, False)
+        found = _with_sharedloops_of(meaning, chip, decisions, most, split)
+        w, targets, root, inside = found or _tiled(meaning, chip, decisions, most, False, split)
         ever = ever or inside
         try:
             packed = packed_of(w, root, targets, least=most if inside else 1)
@@ -109,10 +136,17 @@ W = TypeVar("W", bound=Lanes)
 Tiled = tuple[Lanes, list[Target], Block, bool]  # whether there are axes inside the cut one
 
 
-def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, shared: bool) -> Tiled:
+def _tiled(
+    meaning: Meaning,
+    chip: Chip,
+    decisions: Decisions,
+    most: int,
+    shared: bool,
+    split: Split = Split.NOWHERE,
+) -> Tiled:
     """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
     w, targets = prepare(meaning, chip, Lanes)
-    w.most, w.decisions = most, decisions
+    w.most, w.decisions, w.split = most, decisions, split
     root = Block()
     alone = [
         target for target, row in zip(targets, w.rows, strict=True)
@@ -126,14 +160,14 @@ def _tiled(meaning: Meaning, chip: Chip, decisions: Decisions, most: int, shared
 
 
 def _with_sharedloops_of(
-    meaning: Meaning, chip: Chip, decisions: Decisions, most: int
+    meaning: Meaning, chip: Chip, decisions: Decisions, most: int, split: Split
 ) -> Tiled | None:
     """The same with one loop for outputs that read the same; None where tiles get too short."""
     rows = [atoms_of(out.dims) for out in meaning.outputs]
     if len(set(rows)) == len(rows):
         return None
     with contextlib.suppress(PlanError):
-        w, targets, root, inside = _tiled(meaning, chip, decisions, most, True)
+        w, targets, root, inside = _tiled(meaning, chip, decisions, most, True, split)
         packed = packed_of(w, root, targets, least=most if inside else 1)
         least = min(_own_tile(meaning, chip, most) // _SHORTER, INNER[0])
         if packed.tile >= least and _fits(w, packed):
@@ -291,9 +325,35 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
         return False
     apart = _free(w, targets)
     rows = _rows_apart(w, targets, row) if len(targets) == 1 else None
+    if rows is None and (parts := _parts(w, targets, row, apart)):
+        inside = [_write_part(w, root, targets, row, apart, part) for part in parts]
+        return any(inside)
+    return _write_part(w, root, targets, row, apart, (), rows, mark)
+
+
+def _parts(
+    w: Lanes, targets: Sequence[Target], row: Sequence[Atom], apart: frozenset[Atom]
+) -> list[tuple[Part, ...]]:
+    """What the loop over outputs is split into; nothing where it stays whole."""
+    if w.split is Split.NOWHERE:
+        return []
+    tiling = cut(w, row, w.most, apart)
+    values = resolved(w, [target.output.value for target in targets], row, tiling)
+    parts = parts_of(w, values, row, tiling)
+    return parts if len(parts) > 1 else []
+
+
+def _write_part(
+    w: Lanes, root: Block, targets: Sequence[Target], row: tuple[Atom, ...],
+    apart: frozenset[Atom], parts: tuple[Part, ...], rows: Tiling | None = None, mark: str = "",
+) -> bool:  # fmt: skip
+    """All tiles of outputs along the same axes, or of these parts of their axes."""
+    if parts:
+        w.rows.append(row)
+        mark = str(len(w.rows) - 1)
     tiling, most, w.room = rows, _ROWS, Const(_ROWS)
     if tiling is None:
-        tiling, most, w.room = cut(w, row, w.most, apart), w.most, TILE
+        tiling, most, w.room = restricted(cut(w, row, w.most, apart), parts), w.most, TILE
     short, long = Block(), Block()
     bursts = _rows_read(w, targets, row, tiling) if tiling.inner and rows is None else []
     w.apart = bool(bursts) and all(isinstance(item.cols, Const) for item in bursts)
@@ -309,7 +369,7 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
     short.items.insert(0, Note("rows inside of a tile are short"))
     long.items.append(Note("a tile is a part of one row"))
     w.part = True
-    write_tiles(w, long, targets, row, cut(w, row, 0, apart), f"{mark}x")
+    write_tiles(w, long, targets, row, restricted(cut(w, row, 0, apart), parts), f"{mark}x")
     w.part = False
     root.items.append(choice(fits, short, long))
     w.fits.append(fits)
@@ -393,21 +453,24 @@ def _store(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> No
     with w.unpadded():
         count = w.count(path, True)
         if plain and w.space.wide(value) and dense(w, value.index[0]):
-            buffer = tile_buffer(w, buffer_dtype(output.dtype), Part.THROUGH, hint=target.name)
+            buffer = tile_buffer(w, buffer_dtype(output.dtype), Use.THROUGH, hint=target.name)
             w.ready(path, value.index[0])
             span = span_of(w, path, value, start_of(w, value.index[0]))
             body.items.append(Load(View(buffer), span, count))
-            body.items.append(Store(Span(target.name, start), View(buffer), count))
+            body.items.append(_stored(w, target, start, buffer, count))
             return
         row = row_of(w, value) if plain and w.space.wide(value) else None
+        longs = plain and output.dtype is DType.INT64
+        if row_of_part(w.tiling) is not None and (row is not None or longs or w.tail(w.frame)):
+            raise PlanError("plan-data-movement", "rows of a part are copied by themselves")
         if row is not None:
             w.ready(path, value.index[0])
             w.needs.append(Binary(BinOp.LE, row, TILE))
             body.items.append(copy_rows(w, path, value, target.name, start, row))
             return
-        if plain and output.dtype is DType.INT64:
+        if longs:
             w.ready(path, value.index[0])
-            one = w.temp(DType.INT64, False, Part.THROUGH, hint=target.name)
+            one = w.temp(DType.INT64, False, Use.THROUGH, hint=target.name)
             body.items.append(copies(w, path, value, target.name, start, one))
             return
     rows = w.tail(w.frame) if w.space.wide(value) else ()
@@ -416,7 +479,18 @@ def _store(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> No
             reserve_output(w, path, target)
         ensure(w, path, [value])
         buffer = stored(w, path, target, True)
-        body.items.append(Store(Span(target.name, start), View(buffer), count))
+        body.items.append(_stored(w, target, start, buffer, count))
         return
     ensure(w, path, [value])
     store_rows(w, path, target, start)
+
+
+def _stored(w: Lanes, target: Target, start: Expr, buffer: str, count: Expr) -> Store:
+    """A tile in one piece, or row by row where the output has other parts between them."""
+    span, apart = Span(target.name, start), row_of_part(w.tiling)
+    if apart is None:
+        return Store(span, View(buffer), count)
+    cols, pitch = apart
+    rest = Binary(BinOp.MOD, cols, Const(_BLOCK // target.output.dtype.bytes))
+    w.needs += [Binary(BinOp.EQ, rest, ZERO), Binary(BinOp.GT, cols, ZERO)]
+    return Store(span, View(buffer), cols, quotient(count, largest(cols, ONE)), pitch)

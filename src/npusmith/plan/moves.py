@@ -91,6 +91,32 @@ def joined(r: Reader, tensors: Sequence[Tensor], at: int, new: Dim) -> Tensor:
     return Tensor(value, dims, r.dtype)
 
 
+def roll(r: Reader) -> Result:
+    """What is moved over the end stands in front: a join of two slices."""
+    x = r.tensor(r.argument(0))
+    dims = r.argument(2, "dims", ())
+    chosen = r.integers(dims) if dims else (0,)
+    for (number, shift), dim in zip(r.measures(r.argument(1)), chosen, strict=True):
+        at = r.dim(dim, len(x.dims)) if x.dims else 0
+        if not x.dims or not x.dims[at]:
+            continue
+        own, have, size = x.dims[at], extent(x.dims[at]), r.size(x.dims[at])
+        if not 0 < abs(number) < have:
+            r.fix(own, now=True)
+            number %= max(have, 1)
+            shift = Const(number)
+        if not number:
+            continue
+        r.hold(own, shift)
+        first = (number % have, shift if number > 0 else plus(size, shift))
+        edge = (have - first[0], simple(minus(size, first[1])))
+        r.require(edge[1], ZERO)
+        r.require(first[1], ZERO)
+        pieces = slices.cut(r, x, at, edge, (have, size)), slices.cut(r, x, at, (0, ZERO), edge)
+        x = joined(r, pieces, at, own)
+    return x
+
+
 def _as(r: Reader, x: Tensor) -> Value:
     """In what the result is computed in."""
     if r.dtype is x.dtype and x.value.kind is Kind.FLOAT:
@@ -372,6 +398,7 @@ RULES: dict[str, Rule] = {
     **slices.RULES,
     "take_along_dim": take_along_dim,
     "cat": cat,
+    "roll": roll,
     "stack": stack,
     "constant_pad_nd": constant_pad,
     "unfold": unfold,

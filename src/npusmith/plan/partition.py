@@ -125,6 +125,7 @@ def _ends(
     inside = range(start + 1, stop) if slow else ()
     reduced = [at for at in inside if cutter.reduces(at - 1) or cutter.reduces(at)]
     others = [at for at in inside if cutter.is_joint(at)]
+    others += [at for at in inside if cutter.is_valley(start, at)]
     found = [longest]
     firsts = (*fewer[:1], *reduced[:_MOST], *others[:_MOST])
     for at in dict.fromkeys((*firsts, *fewer[-1:], *reduced[-_MOST:], *others[-_MOST:])):
@@ -234,6 +235,12 @@ class _Cutter:
     def is_joint(self, unit: int) -> bool:
         """Whether an output is ready before an operation."""
         return any(node.name in self.graph.outputs for node in self.units[unit - 1].nodes)
+
+    def is_valley(self, start: int, unit: int) -> bool:
+        """Whether fewer bytes pass on here than behind the next operation, or before."""
+        size = self.passing(unit)
+        rises = unit - 1 == start or self.passing(unit - 1) >= size
+        return rises and size < self.passing(unit + 1)
 
     def reduces(self, unit: int) -> bool:
         """Whether less than half comes out of an operation than its largest operand is."""

@@ -7,7 +7,7 @@ are clamped into it, and the neutral element stands there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Expr
@@ -224,6 +224,9 @@ def _inside(r: Reader, windows: Windows) -> Value:
 def _adaptive(r: Reader, x: Tensor, rank: int) -> Windows:
     """Windows from floor(i * n / out) to ceil((i + 1) * n / out), and where they end."""
     shape = _shape(r)
+    turns = [(extent(x.dims[at]), shape[at]) for at in range(len(x.dims) - rank, len(x.dims))]
+    if all(count > 1 and have and have % count == 0 for have, count in turns):
+        return _even(r, x, [have // count for have, count in turns])
     dims, maps = x.dims, {}
     inner: list[Atom] = []
     places: list[Expr] = []
@@ -250,6 +253,19 @@ def _adaptive(r: Reader, x: Tensor, rank: int) -> Windows:
     return Windows(r.placed(x, dims, maps), dims, tuple(inner), tuple(places), tuple(ends))
 
 
+def _even(r: Reader, x: Tensor, size: Sequence[int]) -> Windows:
+    """Windows that are equally long, side by side: those of a pooling of that size."""
+    rank = len(size)
+    for dim in x.dims[len(x.dims) - rank :]:
+        r.fix(dim)
+    found = _windows(r, x, size, size, (0,) * rank, (1,) * rank, False)
+    places = (
+        plus(times(r.index(axis.out), Const(axis.size)), r.index((window,)))
+        for axis, window in zip(found.axes, found.inner, strict=True)
+    )
+    return replace(found, places=tuple(places), sizes=(ZERO,) * rank)
+
+
 def _ahead(r: Reader, windows: Windows, value: Value, other: Value) -> Value:
     """`value` before the end of a window, `other` behind it."""
     for place, stop in zip(windows.places, windows.sizes, strict=True):
@@ -265,7 +281,7 @@ def _adaptive_avg(rank: int) -> Rule:
         windows = _adaptive(r, x, rank)
         zero, one = r.dag.const(0.0), r.dag.const(1.0)
         values = _ahead(r, windows, _float(r, windows.x), zero)
-        total = _folded(r, "sum", values, windows)
+        total = _folded(r, "sum", values, windows, _float(r, x))
         number = r.dag.count(windows.inner)
         if any(stop != ZERO for stop in windows.sizes):
             number = _folded(r, "sum", _ahead(r, windows, one, zero), windows)
@@ -283,7 +299,7 @@ def _adaptive_max(rank: int) -> Rule:
         windows = _adaptive(r, x, rank)
         low, beyond = r.dag.const(float("-inf")), r.dag.const(float(EXACT - 1))
         value = _ahead(r, windows, _float(r, windows.x), low)
-        best = _folded(r, "max", value, windows)
+        best = _folded(r, "max", value, windows, _float(r, x))
         flat: Expr = ZERO
         for dim, place in zip(planes, windows.places, strict=True):
             flat = plus(times(flat, r.size(dim)), place)

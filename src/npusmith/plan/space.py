@@ -115,6 +115,7 @@ def resolve(meaning: Meaning) -> Space:
             reader = meaning.reader
             node = reader.origin.get(value)
             raise refusal(reader.graph, node, "plan-data-movement", "its elements move")
+    _pin_innermost(meaning, values)
     used = used_inputs(meaning)
     taken: set[str] = set()
     called = {item.name: tensor_name(item.name, taken) for item, _ in used}
@@ -142,6 +143,21 @@ def resolve(meaning: Meaning) -> Space:
         apart |= breaks(reader, atoms_of(piece.tensor.dims), piece.access)
     merged = _merge(everything, rows, [leaves(value.axes) for value in special], apart)
     return _build(meaning, used, merged, set(order), called)
+
+
+def _pin_innermost(meaning: Meaning, values: Sequence[Value]) -> None:
+    """Innermost axes of one element are for good of one, where something else is reduced.
+
+    Vectors would run along one element each time (a mask of 64 x 512 x 1 that is added up).
+    """
+    reduced = {leaf for v in values if v.op == "reduce" for leaf in leaves(v.axes) if leaf.size > 1}
+    rows = [atoms_of(dims) for _, dims in used_inputs(meaning)] if reduced else []
+    inner = {row[-1] for row in rows if row and reduced & set(row)}
+    while inner and all(leaf.size == 1 and not leaf.varied for leaf in inner):
+        for leaf in inner:
+            leaf.pinned = True
+        rows = [tuple(leaf for leaf in row if not leaf.pinned) for row in rows]
+        inner = {row[-1] for row in rows if row and reduced & set(row)}
 
 
 def _around(meaning: Meaning) -> Iterator[tuple[Atom, ...]]:

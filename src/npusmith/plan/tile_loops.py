@@ -120,7 +120,7 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
         index: Expr = Name(axis.name)
         if axis is tiling.cut:
             index = plus(Name("b_from"), index)
-        env[leaf] = index
+        env[leaf] = plus(axis.first, index)
     if tiling.indices:
         env = dict(zip(row, tiling.indices, strict=True))
     return [Resolver(w).value(root, env) for root in roots]
@@ -205,6 +205,14 @@ def stand(body: Block, tiling: Tiling) -> None:
 
 def offset_of(tiling: Tiling) -> Expr:
     """Where a tile begins in the output."""
+    if tiling.parts:
+        place: Expr = ZERO
+        for axis in (*tiling.outer, tiling.cut, *tiling.inner):
+            index: Expr = ZERO
+            if axis not in tiling.inner:
+                index = Name("b_from") if axis is tiling.cut else Name(axis.name)
+            place = plus(times(place, axis.whole or axis.size), plus(axis.first, index))
+        return place
     inner = product(axis.size for axis in tiling.inner)
     return plus(times(Name("line"), times(tiling.cut.size, inner)), times(Name("b_from"), inner))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp
+from npusmith.ir.nodes import Binary, BinOp, Dim, Expr
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS
+from npusmith.lower.rebuild import map_children
 from npusmith.plan.estimate import WAIT
 from npusmith.plan.fixed_sizes import fixed_sizes, unread
 from npusmith.plan.link import always, link
@@ -22,7 +23,7 @@ from npusmith.task.graph import Graph
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
-_WORTH = 0.6  # of a kernel's time: several that take more are not worth it
+_WORTH = 0.7  # of a kernel's time: several that take more are not worth it
 
 
 def write(
@@ -120,16 +121,45 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
     if len(parts) < 2 or us > _WORTH * least:
         return None
     plan = _linked(parts, graph, name, chip)
-    return plan if _conditions(plan) <= _conditions(whole) else None
+    known = _equal_sizes(whole)
+    return plan if _conditions(plan, known) <= _conditions(whole, known) else None
 
 
-def _conditions(plan: Plan) -> set[object]:
-    """Of the sizes that it serves; a == b is b == a."""
+def _equal_sizes(plan: Plan) -> dict[Expr, Expr]:
+    """Of sizes that have to be equal, the one that stands for all."""
+    known: dict[Expr, Expr] = {}
+
+    def first(expr: Expr) -> Expr:
+        while expr in known:
+            expr = known[expr]
+        return expr
+
+    for expr in plan.spec.legal or ():
+        if isinstance(expr, Binary) and expr.op is BinOp.EQ:
+            one, two = sorted((first(expr.left), first(expr.right)), key=show_expr)
+            if isinstance(two, Dim) and one != two:
+                known[two] = one
+            elif isinstance(one, Dim) and one != two:
+                known[one] = two
+    return {expr: first(expr) for expr in known}
+
+
+def _conditions(plan: Plan, known: Mapping[Expr, Expr]) -> set[object]:
+    """Of the sizes that it serves, as far as they do not follow from equal sizes.
+
+    a == b is b == a.
+    """
+
+    def same(expr: Expr) -> Expr:
+        return known.get(expr) or map_children(expr, same)
+
+    conditions = {same(expr) for expr in plan.spec.legal or ()}
     return {
         frozenset((expr.left, expr.right))
         if isinstance(expr, Binary) and expr.op is BinOp.EQ
         else expr
-        for expr in plan.spec.legal or ()
+        for expr in conditions
+        if not (isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right)
     }
 
 

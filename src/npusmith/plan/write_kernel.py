@@ -42,6 +42,7 @@ from npusmith.plan.names import tensor_name
 from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.pack import Packed, pack
 from npusmith.plan.read import Meaning, read
+from npusmith.plan.row_packing import pack_rows
 from npusmith.plan.scalars import ONE, ZERO, product, times
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.short_versions import served, short_version
@@ -377,7 +378,7 @@ def _one_way(w: Writer, name: str) -> Plan:
     tensors = _tensors(w, targets)
     taken = _taken(w, tensors)
     packed = pack(staged(root.items), w.temps, taken, w.chip, decisions=w.decisions)
-    program = _program(w, name, packed, tensors, targets)
+    program = pack_rows(_program(w, name, packed, tensors, targets))
     return Plan(program, _spec(space, targets, name), _notes(space, w, packed))
 
 

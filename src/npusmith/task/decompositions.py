@@ -42,8 +42,15 @@ def table() -> Any:
 
 
 def taken_apart() -> frozenset[str]:
-    """Names of the operations that have a rule here, but for those that it only turns."""
-    found = {str(op).split(".")[1] for op in _OURS} - {"sort", "topk", "div", "cummax", "cummin"}
+    """Names of the operations that have a rule here, but for those that it turns, or leaves as they are."""
+    found = {str(op).split(".")[1] for op in _OURS} - {
+        "sort",
+        "topk",
+        "div",
+        "cummax",
+        "cummin",
+        "roll",
+    }
     return frozenset(found)
 
 
@@ -131,6 +138,12 @@ def _nanmedian_of_all(x: Tensor) -> Any:
 def _stack(tensors: list[Tensor], dim: int = 0) -> Tensor:
     """Not a join that is taken apart again, whose pieces may be as many as they are long."""
     return torch.cat([item.unsqueeze(dim) for item in tensors], dim)
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    if dims or x.dim() < 2:
+        return NotImplemented  # as it is
+    return x.flatten().roll(shifts, 0).view(x.shape)
 
 
 def _running_extreme(name: str) -> Any:
@@ -299,6 +312,7 @@ _OURS = {
     _ATEN.put.default: _put,
     _ATEN.masked_scatter.default: _masked_scatter,
     _ATEN.as_strided.default: _as_strided,
+    _ATEN.roll.default: _roll,
     _ATEN.stack.default: _stack,
     _ATEN.sort.default: _sort,
     _ATEN.sort.stable: _stable_sort,
