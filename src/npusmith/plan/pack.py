@@ -37,6 +37,7 @@ from npusmith.ir.walk import statements, values
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
+from npusmith.plan.fused_products import fuse_products
 from npusmith.plan.host import TILE
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS, Form
@@ -109,8 +110,9 @@ def _pack(
     decisions: Decisions | None,
     tiles: Tiles,
 ) -> Packed:
-    lives = _lives(body, temps)
-    shared = _assign(lives, temps)
+    body, joined = fuse_products(body, temps)
+    body = rename(body, lambda name: joined.get(name, name))
+    shared = _assign(_lives(body, temps), temps)
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
