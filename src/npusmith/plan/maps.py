@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from npusmith.ir.dtypes import DType
@@ -350,7 +351,8 @@ def _gelu(r: Reader) -> Result:
     form = r.argument(1, "approximate", "none")
     if form not in ("none", "tanh"):
         r.refuse("plan-unsupported-op", f"gelu has no form {form!r}")
-    return floats(r, (r.tensor(r.argument(0)),), gelu if form == "none" else gelu_tanh)
+    exact = partial(gelu, dtype=r.dtype)
+    return floats(r, (r.tensor(r.argument(0)),), exact if form == "none" else gelu_tanh)
 
 
 def _elu(r: Reader) -> Result:
