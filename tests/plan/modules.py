@@ -86,7 +86,7 @@ def agrees(
     with torch.no_grad():
         wanted = module(model)(*[arg.clone() for arg in args])
     wanted = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
-    arrays = [_array(tensor) for tensor in _operands(made, module(model), args)]
+    arrays = [as_array(tensor) for tensor in _operands(made, module(model), args)]
     shapes = {port.name: array.shape for port, array in zip(made.spec.inputs, arrays, strict=True)}
     outputs = [
         (tuple(extent(dim, shapes) for dim in port.dims), port.dtype) for port in made.spec.outputs
@@ -105,7 +105,7 @@ def _operands(made: Plan, model: nn.Module, args: tuple[Tensor, ...]) -> list[Te
     ]
 
 
-def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
+def as_array(tensor: Tensor) -> np.ndarray[Any, Any]:
     plain = tensor.detach().contiguous()
     if plain.dtype is torch.bfloat16:
         return plain.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
@@ -113,7 +113,7 @@ def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _close(result: np.ndarray[Any, Any], tensor: Tensor, loose: float) -> None:
-    wanted = _array(tensor)
+    wanted = as_array(tensor)
     assert result.dtype == wanted.dtype
     if tensor.dtype not in RELATIVE:
         np.testing.assert_array_equal(result, wanted)

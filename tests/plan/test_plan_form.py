@@ -89,6 +89,16 @@ def test_library_functions_leave_ub_for_their_scratch() -> None:
     assert used + 16 * 1024 <= CHIP.ub_bytes
 
 
+def test_a_tile_goes_where_its_first_source_was() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        root = x.sqrt()
+        return (root.exp() * root).log().exp()
+
+    ops = [stmt for stmt in body(plan(fn, R(5)).program) if isinstance(stmt, Op)]
+    (product,) = (stmt for stmt in ops if stmt.name == "mul")
+    assert product.views[0] == product.views[1]
+
+
 def test_notes_say_what_a_dimension_was_split_by() -> None:
     made = plan(nn.GroupNorm(3, 6), R(2, 6, 5))
     assert any(

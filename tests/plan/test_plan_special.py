@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, plan
+from modules import CHIP, agrees, as_array, plan
+
+from npusmith.lang import interpret
 
 INF, NAN = math.inf, math.nan
 SCALES = (1.0, 1e4, 1e-40, 1e-20, 3e38, 0.5, 20.5, 88.0, 104.0, 1e-4, 1e-7, 2.0, 3.0, 6.0, 0.1)
@@ -65,6 +68,44 @@ def test_gelu_keeps_its_tail_in_both_forms() -> None:
 
         made = plan(lambda a, form=form: F.gelu(a, approximate=form), x.float())
         agrees(made, exact, x.float())
+
+
+def _gelu_of(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the program makes of `x`, and GELU in float64 with its tail; finite values alone."""
+    made = plan(F.gelu, x[:999])
+    shape = [(tuple(x.shape), made.spec.outputs[0].dtype)]
+    result = torch.from_numpy(interpret(made.program, CHIP, [as_array(x)], shape)[0].astype(float))
+    assert torch.equal(result.isnan(), F.gelu(x).isnan())
+    assert torch.equal(result.isinf(), F.gelu(x).isinf())
+    wide = x.double() * torch.special.ndtr(x.double())
+    keep = result.isfinite() & wide.isfinite()
+    return result[keep], wide[keep]
+
+
+def test_gelu_of_float32_is_as_near_as_pytorchs() -> None:
+    bits = np.arange(0, 1 << 32, 40009, dtype=np.uint64).astype(np.uint32)
+    x = torch.cat([torch.linspace(-15, 15, 100001), torch.from_numpy(bits.view(np.float32))])
+    x = torch.cat([x[x.isfinite()], torch.linspace(-1e-4, 1e-4, 2001), EDGES])
+    result, wide = _gelu_of(x)
+    off = (result - wide).abs()
+    most = wide.clamp_min(1)  # where it is more than 1, it is nearly x
+    assert (off / most).max() < 2.5e-7
+    large = wide.abs() > 2.0**-14
+    assert (off / wide.abs())[large].max() < 2e-5  # PyTorch, whose 1 + erf cancels: 1.6e-3
+    assert off[~large].max() < 5e-10
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_gelu_of_every_16_bit_number_is_rounded_as_pytorchs(dtype: torch.dtype) -> None:
+    x = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16).view(dtype)
+    result, wide = _gelu_of(x)
+    step = torch.finfo(dtype).eps
+    large = wide.abs() > 2.0**-14
+    off = (result - wide).abs()
+    assert (off[large] / wide.abs()[large]).max() < 1.5 * step  # PyTorch in float16: 1.7
+    assert off[~large].max() < 2e-7
+    other = (result != wide.to(dtype).double())[large]
+    assert other.float().mean() < 0.01  # the next number, or that behind it
 
 
 @pytest.mark.parametrize(

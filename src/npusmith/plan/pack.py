@@ -37,6 +37,7 @@ from npusmith.ir.walk import statements, values
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
+from npusmith.plan.fused_products import fuse_products
 from npusmith.plan.host import TILE
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS, Form
@@ -109,8 +110,9 @@ def _pack(
     decisions: Decisions | None,
     tiles: Tiles,
 ) -> Packed:
-    lives = _lives(body, temps)
-    shared = _assign(lives, temps)
+    body, joined = fuse_products(body, temps)
+    body = rename(body, lambda name: joined.get(name, name))
+    shared = _assign(_lives(body, temps), temps, _first_sources(body, temps))
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
@@ -223,8 +225,14 @@ def _lives(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, Life]:
 # ----------------------------------------------------------------------------------------- sharing
 
 
-def _assign(lives: dict[str, Life], temps: dict[str, Temp]) -> list[list[str]]:
-    """Temporaries by the buffer that they share, in the order of their first use."""
+def _assign(
+    lives: dict[str, Life], temps: dict[str, Temp], sources: dict[str, str]
+) -> list[list[str]]:
+    """Temporaries by the buffer that they share, in the order of their first use.
+
+    A tile goes where its first source was, if that is free: its other sources stay in other
+    buffers, and so in other banks.
+    """
     shared: list[list[str]] = []
     for name in sorted(lives, key=lambda item: (lives[item].start, int(item[1:]))):
         free = [
@@ -232,12 +240,24 @@ def _assign(lives: dict[str, Life], temps: dict[str, Temp]) -> list[list[str]]:
             for members in shared
             if _alike(temps[members[0]], temps[name]) and lives[members[-1]].end < lives[name].start
         ]
-        same = [members for members in free if temps[members[0]].hint == temps[name].hint]
-        if same or free:
-            (same or free)[0].append(name)
+        same = [members for members in free if temps[members[0]].hint == temps[name].hint] or free
+        near = [members for members in same if members[-1] == sources.get(name)] or same
+        if near:
+            near[0].append(name)
         else:
             shared.append([name])
     return shared
+
+
+def _first_sources(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, str]:
+    """Of each tile that is computed the first of its sources."""
+    found: dict[str, str] = {}
+    for op in statements(body):
+        if isinstance(op, Op) and len(op.views) > 1:
+            target, source, *_ = (view.buffer for view in op.views)
+            if target in temps and temps[target].wide:
+                found.setdefault(target, source)
+    return found
 
 
 def _alike(one: Temp, two: Temp) -> bool:

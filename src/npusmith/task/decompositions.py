@@ -42,7 +42,7 @@ def table() -> Any:
 
 
 def taken_apart() -> frozenset[str]:
-    """Names of the operations that have a rule here, but for those that it turns, or leaves as they are."""
+    """Names of the operations with a rule here, but for those that it turns, or leaves."""
     found = {str(op).split(".")[1] for op in _OURS} - {
         "sort",
         "topk",
