@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from modules import agrees, plan
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.text import show
 from npusmith.plan import integer_folds
 from npusmith.plan.dag import Dag, Value
 
@@ -31,8 +32,7 @@ def test_sums_and_extremes_of_every_type(dtype: torch.dtype) -> None:
     x, other = numbers(dtype, 5, 37), numbers(dtype, 3, 300)
 
     def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        down = () if dtype is torch.int64 else (x.sum(0),)  # 27 tiles: not on this small chip
-        return x.sum(-1), x.cumsum(-1), *down
+        return x.sum(-1), x.cumsum(-1), x.sum(0)
 
     made = plan(sums, x)
     agrees(made, sums, x)
@@ -91,6 +91,13 @@ def test_a_sum_says_for_how_many_terms_it_is_right() -> None:
     assert most == 131_071 and digits.op == "scalar"
     few, most = integer_folds.summed(dag, dag.load("b", DType.BOOL), fold, 1000)
     assert most == 2**24 - 1 and few.op == "reduce"
+
+
+def test_digits_are_put_together_in_one_loop_and_share_a_buffer() -> None:
+    made = plan(lambda x: x.sum(0), numbers(torch.int64, 5000, 37))
+    assert show(made.program).count("set(") == 3  # both halves of a number, and the sum
+    floats = [item for item in made.program.kernel.buffers if item.dtype is DType.FLOAT32]
+    assert len(floats) == 8 + 1  # a sum for each digit, and the digit
 
 
 def test_more_terms_than_are_exact_are_not_served() -> None:

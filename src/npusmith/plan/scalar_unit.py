@@ -88,6 +88,15 @@ def _right(a: Expr, b: Expr, most: Expr) -> Expr:
     return Call(ScalarFn.RIGHT_SHIFT, (a, Choice(_among(b, most), b, most)))
 
 
+def _digits(*pairs: Expr) -> Expr:
+    """A sum of digits, each behind its place."""
+    total: Expr = ZERO
+    for digit, place in zip(pairs[::2], pairs[1::2], strict=True):
+        part = digit if place == ZERO else Call(ScalarFn.LEFT_SHIFT, (digit, place))
+        total = part if total == ZERO else Call(ScalarFn.WRAP_ADD, (total, part))
+    return total
+
+
 OPERATIONS: dict[str, Callable[..., Expr]] = {
     "copy": lambda a: a,
     "add": _two(ScalarFn.WRAP_ADD),
@@ -104,6 +113,8 @@ OPERATIONS: dict[str, Callable[..., Expr]] = {
     "fmod": _fmod,
     "left": _left,
     "right": _right,
+    "high": lambda a: Call(ScalarFn.RIGHT_SHIFT, (a, Const(32))),
+    "digits": _digits,
     "pick": lambda truth, a, b: Choice(_is(BinOp.NE, truth, ZERO), a, b),
     **{op.name.lower(): _test(op) for op in (BinOp.LT, BinOp.LE, BinOp.GT, BinOp.GE, BinOp.EQ)},
     "ne": _test(BinOp.NE),
