@@ -1,9 +1,10 @@
-"""Sums and extremes of integers that are equal to PyTorch's bit for bit.
+"""Sums, products and extremes of integers that are equal to PyTorch's bit for bit.
 
 Reductions and scans are float32, which holds integers below 2**24. A sum whose terms are small
 enough for their number is one such reduction. Others are taken apart into digits of a few bits: the
 sum of each digit is exact, and the digits are put together behind the sum. The largest of several
-integers is the largest upper half, and the largest lower half among those that have it.
+integers is the largest upper half, and the largest lower half among those that have it. A product
+is a sum of logarithms (two_adic.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from npusmith.plan.dag import EXACT, Dag, Kind, Value, held
 from npusmith.plan.integers import Span, span_of
 
 Fold = Callable[[Value], Value]  # a float32 reduction or scan of a value
+Joined = Callable[[Dag, Value, Fold, int], tuple[Value, int]]  # `summed` or `multiplied`
 
 _DIGIT = 8  # bits of a digit, which is of either sign: sums of 131,071 of them are exact
 _HALF = 16
@@ -52,6 +54,20 @@ def _together(dag: Dag, parts: list[tuple[Value, int]]) -> Value:
     for digit, shift in parts:
         total = _with(dag, total, digit, shift)
     return total
+
+
+def multiplied(dag: Dag, x: Value, fold: Fold, terms: int) -> tuple[Value, int]:
+    """The product in int64, modulo 2**64, and the most factors for which it is right."""
+    if span_of(dag, x) == (0, 1):  # 1 where there is no 0
+        others = _known(dag, dag.sub(dag.const(1.0), held(dag, x, Kind.FLOAT)), (0, 1))
+        found, most = summed(dag, others, fold, terms)
+        return integers.compared(dag, "eq", found, dag.const(0.0)), most
+    zeros = _known(dag, integers.scalar(dag, "trailing_zeros", Kind.FLOAT, x), (0, 64))
+    turned = _known(dag, integers.scalar(dag, "turned", Kind.FLOAT, x, zeros), (0, 1))
+    logs = integers.scalar(dag, "log", Kind.LONG, x, zeros)
+    sums = [summed(dag, item, fold, terms) for item in (logs, zeros, turned)]
+    found = integers.scalar(dag, "exp", Kind.LONG, *(value for value, _ in sums))
+    return found, min(most for _, most in sums)
 
 
 def extreme(dag: Dag, text: str, x: Value, fold: Fold) -> Value:
