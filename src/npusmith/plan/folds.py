@@ -123,12 +123,11 @@ def _float(r: Reader, x: Tensor) -> Value:
 def product_(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     chosen = _chosen(r, x, r.argument(1, "dim"))
-    if not r.dtype.is_float:
-        r.refuse(
-            "plan-dtype", f"a product of {x.dtype.value} elements is not written",
-            hint="convert to float32 first",
-        )  # fmt: skip
-    value = r.dag.reduce("prod", r.floating(x), _atoms(x, chosen))
+    atoms = _atoms(x, chosen)
+    if r.dtype.is_float:
+        value = r.dag.reduce("prod", r.floating(x), atoms)
+    else:
+        value = _whole(r, integer_folds.multiplied, x, atoms)
     return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
 
 
@@ -157,15 +156,15 @@ def total(r: Reader) -> Result:
     if r.dtype.is_float:
         value = r.dag.reduce("sum", r.floating(x), atoms)
     else:
-        value = _whole_sum(r, x, atoms)
+        value = _whole(r, integer_folds.summed, x, atoms)
     return Tensor(value, _left(x, chosen, _flag(r, 2)), r.dtype)
 
 
-def _whole_sum(r: Reader, x: Tensor, atoms: Axes) -> Value:
-    """A sum of integers, in the integer type of the result."""
+def _whole(r: Reader, joined: integer_folds.Joined, x: Tensor, atoms: Axes) -> Value:
+    """A sum or product of integers, in the integer type of the result."""
     whole = convert(r, x, DType.INT64)
     fold = partial(r.dag.reduce, "sum", axes=atoms)
-    value, most = integer_folds.summed(r.dag, whole, fold, extent(atoms))
+    value, most = joined(r.dag, whole, fold, extent(atoms))
     r.limit(atoms, most)
     return integers.converted(r.dag, value, r.dtype)
 

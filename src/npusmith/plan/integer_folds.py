@@ -1,14 +1,16 @@
-"""Sums and extremes of integers that are equal to PyTorch's bit for bit.
+"""Sums, products and extremes of integers that are equal to PyTorch's bit for bit.
 
 Reductions and scans are float32, which holds integers below 2**24. A sum whose terms are small
 enough for their number is one such reduction. Others are taken apart into digits of a few bits: the
 sum of each digit is exact, and the digits are put together behind the sum. The largest of several
-integers is the largest upper half, and the largest lower half among those that have it.
+integers is the largest upper half, and the largest lower half among those that have it. A product
+is a sum of logarithms (two_adic.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 from npusmith.ir.dtypes import DType
 from npusmith.plan import integers
@@ -16,6 +18,7 @@ from npusmith.plan.dag import EXACT, Dag, Kind, Value, held
 from npusmith.plan.integers import Span, span_of
 
 Fold = Callable[[Value], Value]  # a float32 reduction or scan of a value
+Joined = Callable[[Dag, Value, Fold, int], tuple[Value, int]]  # `summed` or `multiplied`
 
 _DIGIT = 8  # bits of a digit, which is of either sign: sums of 131,071 of them are exact
 _HALF = 16
@@ -34,11 +37,37 @@ def summed(dag: Dag, x: Value, fold: Fold, terms: int) -> tuple[Value, int]:
         return _known(dag, fold(held(dag, x, Kind.FLOAT)), (low * most, high * most)), most
     bits = _HALF if terms == 0 else max(2, min(_DIGIT, 25 - (_SPARE * terms).bit_length()))
     most = (EXACT - 1) >> (bits - 1)
+    parts = [
+        (_known(dag, fold(digit), (own[0] * most, own[1] * most)), shift)
+        for digit, shift, own in _digits(dag, x, bits, True)
+    ]
+    return _known(dag, _together(dag, parts), _cut((low * most, high * most))), most
+
+
+def _together(dag: Dag, parts: list[tuple[Value, int]]) -> Value:
+    """The sum of digits, each times 2**shift, modulo 2**64."""
+    most = sum(max(map(abs, span_of(dag, digit))) << shift for digit, shift in parts)
+    if most >= 1 << 31:  # on the scalar unit anyhow, all at once
+        pairs = [(digit, integers.constant(dag, shift, DType.INT64)) for digit, shift in parts]
+        return integers.scalar(dag, "digits", Kind.LONG, *chain.from_iterable(pairs))
     total: Value = dag.const(0.0)
-    for digit, shift, reach_ in _digits(dag, x, bits, True):
-        part = _known(dag, fold(digit), (reach_[0] * most, reach_[1] * most))
-        total = _with(dag, total, part, shift)
-    return _known(dag, total, _cut((low * most, high * most))), most
+    for digit, shift in parts:
+        total = _with(dag, total, digit, shift)
+    return total
+
+
+def multiplied(dag: Dag, x: Value, fold: Fold, terms: int) -> tuple[Value, int]:
+    """The product in int64, modulo 2**64, and the most factors for which it is right."""
+    if span_of(dag, x) == (0, 1):  # 1 where there is no 0
+        others = _known(dag, dag.sub(dag.const(1.0), held(dag, x, Kind.FLOAT)), (0, 1))
+        found, most = summed(dag, others, fold, terms)
+        return integers.compared(dag, "eq", found, dag.const(0.0)), most
+    zeros = _known(dag, integers.scalar(dag, "trailing_zeros", Kind.FLOAT, x), (0, 64))
+    turned = _known(dag, integers.scalar(dag, "turned", Kind.FLOAT, x, zeros), (0, 1))
+    logs = integers.scalar(dag, "log", Kind.LONG, x, zeros)
+    sums = [summed(dag, item, fold, terms) for item in (logs, zeros, turned)]
+    found = integers.scalar(dag, "exp", Kind.LONG, *(value for value, _ in sums))
+    return found, min(most for _, most in sums)
 
 
 def extreme(dag: Dag, text: str, x: Value, fold: Fold) -> Value:
@@ -84,11 +113,9 @@ def _digits(dag: Dag, x: Value, bits: int, even: bool) -> list[tuple[Value, int,
     if x.kind is not Kind.LONG:
         words = [(held(dag, x, Kind.INT), 0, _size(span_of(dag, x)))]
     else:
-        by = integers.constant(dag, 32, DType.INT64)
-        high = integers.scalar(dag, "right", Kind.LONG, x, by, by)
         words = [
-            (integers.scalar(dag, "copy", Kind.INT, item), at, 32)
-            for item, at in ((x, 0), (high, 32))
+            (integers.scalar(dag, name, Kind.INT, x), at, 32)
+            for name, at in (("copy", 0), ("high", 32))
         ]
     found: list[tuple[Value, int, Span]] = []
     carry: Value | None = None

@@ -24,7 +24,7 @@ from npusmith.plan.moments import Moments
 from npusmith.plan.online_columns import OnlineColumns
 from npusmith.plan.online_rows import OnlineRows
 from npusmith.plan.scalars import ONE, ZERO, floating, least, plus, product
-from npusmith.plan.sinks import Pass, Plain, Sink, accumulated, folded, named, neutral
+from npusmith.plan.sinks import Pass, Plain, Sink, accumulated, folded, is_exact, named, neutral
 from npusmith.plan.space import Space
 from npusmith.plan.writer import Writer
 
@@ -262,7 +262,8 @@ def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Dependen
     sinks = _sinks(batch, late, lanes)
     seen = w.fresh("seen_") if top and any(isinstance(sink, Moments) for sink in sinks) else ""
     # long sums that are not spread over the lanes of a tile are added up in stretches
-    serial = not lanes and any(value.text == "sum" for value in (*batch, *(i.fold for i in late)))
+    sums = [value for value in (*batch, *(i.fold for i in late)) if value.text == "sum"]
+    serial = not lanes and not all(is_exact(w, value) for value in sums)
 
     def loops(around: Path, body: Body, frame: Serial | None = None) -> None:
         if work is None:
@@ -285,10 +286,11 @@ def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Dependen
         block.items.append(Assign(seen, ZERO))
 
     def body(inner: Path) -> None:
-        ensure(w, inner, operands)
+        ensure(w, inner, [value.args[0] for value in batch if not is_exact(w, value)])
         if seen:
             inner[-1].items.append(Assign(seen, plus(Name(seen), w.count(inner, True))))
         for sink in sinks:
+            ensure(w, inner, [sink.operand()])  # digits of integers: one buffer for all
             sink.step(at, inner)
 
     loops(path, body, _framed([sink.frame(at) for sink in sinks]) if serial else None)

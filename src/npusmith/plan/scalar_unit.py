@@ -22,6 +22,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.nodes import Value as Read
+from npusmith.plan import two_adic
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.scalars import ONE, ZERO
@@ -88,6 +89,15 @@ def _right(a: Expr, b: Expr, most: Expr) -> Expr:
     return Call(ScalarFn.RIGHT_SHIFT, (a, Choice(_among(b, most), b, most)))
 
 
+def _digits(*pairs: Expr) -> Expr:
+    """A sum of digits, each behind its place."""
+    total: Expr = ZERO
+    for digit, place in zip(pairs[::2], pairs[1::2], strict=True):
+        part = digit if place == ZERO else Call(ScalarFn.LEFT_SHIFT, (digit, place))
+        total = part if total == ZERO else Call(ScalarFn.WRAP_ADD, (total, part))
+    return total
+
+
 OPERATIONS: dict[str, Callable[..., Expr]] = {
     "copy": lambda a: a,
     "add": _two(ScalarFn.WRAP_ADD),
@@ -104,9 +114,18 @@ OPERATIONS: dict[str, Callable[..., Expr]] = {
     "fmod": _fmod,
     "left": _left,
     "right": _right,
+    "high": lambda a: Call(ScalarFn.RIGHT_SHIFT, (a, Const(32))),
+    "digits": _digits,
+    "turned": two_adic.turned,
     "pick": lambda truth, a, b: Choice(_is(BinOp.NE, truth, ZERO), a, b),
     **{op.name.lower(): _test(op) for op in (BinOp.LT, BinOp.LE, BinOp.GT, BinOp.GE, BinOp.EQ)},
     "ne": _test(BinOp.NE),
+}
+
+STEPS: dict[str, Callable[..., two_adic.Steps]] = {
+    "trailing_zeros": two_adic.trailing_zeros,
+    "log": two_adic.log,
+    "exp": two_adic.exp,
 }
 
 
@@ -126,7 +145,11 @@ def scalar_loop(w: Writer, path: Path, value: Value, target: str) -> None:
         name = w.fresh("operand_")
         reads.append(Assign(name, whole))
         operands.append(Name(name))
-    result = OPERATIONS[value.text](*operands)
+    if value.text in STEPS:
+        steps, result = STEPS[value.text](w.fresh, *operands)
+        reads += steps
+    else:
+        result = OPERATIONS[value.text](*operands)
     each(path, at, w.count(path, wide), reads, target, result)
 
 

@@ -26,11 +26,6 @@ def _scan(text: str) -> Rule:
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
-        if not r.dtype.is_float and text != "sum":
-            r.refuse(
-                "plan-dtype", f"a running {text} in {r.dtype.value} is not written",
-                hint="convert to float32 first",
-            )  # fmt: skip
         if not x.dims:
             return Tensor(convert(r, x, r.dtype), (), r.dtype)
         at = r.dim(r.argument(1, "dim"), len(x.dims))
@@ -52,8 +47,9 @@ def _scanned(r: Reader, text: str, x: Tensor, at: int, mode: str) -> Tensor:
     axes = leaves(x.dims[at])
     if r.dtype.is_float:
         return Tensor(r.dag.running(text, value, axes, mode), x.dims, r.dtype)
-    fold = partial(r.dag.running, text, axes=axes, mode=mode)
-    scanned, most = integer_folds.summed(r.dag, value, fold, extent(axes))
+    fold = partial(r.dag.running, "sum", axes=axes, mode=mode)
+    joined = integer_folds.multiplied if text == "prod" else integer_folds.summed
+    scanned, most = joined(r.dag, value, fold, extent(axes))
     r.limit(axes, most)
     return Tensor(integers.converted(r.dag, scanned, r.dtype), x.dims, r.dtype)
 

@@ -33,7 +33,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.nodes import Value as Read
 from npusmith.plan.all_gather import EIGHT, over_all
 from npusmith.plan.block import Block, Path
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import EXACT, Value
 from npusmith.plan.formula import formula
 from npusmith.plan.host import FOLDS, TILE
 from npusmith.plan.loops import Body, Serial
@@ -121,7 +121,7 @@ class Plain:
         # a product is folded in halves of the whole tile
         filled = TILE if at.lanes and value.text == "prod" else at.width
         self.buffer = self.total = w.temp(DType.FLOAT32, wide, hint="acc")
-        if at.serial and value.text == "sum":
+        if at.serial and value.text == "sum" and not is_exact(w, value):
             self.total = w.temp(DType.FLOAT32, wide, hint="acc")
         at.add(neutral(value.text, self.total, filled))
 
@@ -165,6 +165,12 @@ def named(w: Writer, value: Value) -> str:
     names = " and ".join(w.space.groups[axis].name for axis in value.axes)
     word = {"sum": "sum", "max": "largest", "min": "smallest", "prod": "product"}[value.text]
     return f"{word} over {names} of {formula(w.space, value.args[0])}"
+
+
+def is_exact(w: Writer, value: Value) -> bool:
+    """Whether a reduction is of integers that float32 adds up exactly."""
+    span = w.space.dag.spans.get(value)
+    return span is not None and max(-span[0], span[1]) < EXACT
 
 
 def neutral(text: str, buffer: str, count: Expr) -> Stmt:

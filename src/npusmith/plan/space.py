@@ -349,6 +349,10 @@ def _build(
     space.legal = tuple(legal_sizes(meaning, used, called, known))
     origin = meaning.reader.origin
     space.origin = {new: origin[old] for old, new in rewriter.done.items() if old in origin}
+    known_spans = meaning.reader.dag.spans
+    space.dag.spans = {
+        new: known_spans[old] for old, new in rewriter.done.items() if old in known_spans
+    }
     return space
 
 
