@@ -82,6 +82,14 @@ def test_split_loops_of_other_types(dtype: torch.dtype) -> None:
     agrees(plan(model, *args), model, *args)
 
 
+def test_places_that_values_say_may_be_negative_in_a_part() -> None:
+    def model(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
+        return torch.cat([x[at], y * 2], 0)
+
+    args = _drawn(40, 96), _drawn(30, 96), torch.tensor([-1, 3, -40, 0, 39, -7])
+    agrees(plan(model, *args), model, *args)
+
+
 def test_each_loop_reads_its_piece_alone() -> None:
     args = _drawn(2, 3, 500, 64), _drawn(2, 3, 12, 64)
     text = show(plan(_joined, *args).program)

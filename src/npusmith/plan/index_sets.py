@@ -21,6 +21,7 @@ from npusmith.plan.dag import Value
 from npusmith.plan.index import Poly, bound, bounds, is_positive, poly, replaced, simple, steps
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import LANE, Axis, Lanes, Split, Tiling, dependencies
+from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
 
 _MOST = 12  # loops that one becomes
@@ -217,7 +218,9 @@ def _folded(w: Lanes, expr: Expr, ranges: Ranges) -> Expr:
 
 
 def _is_least(w: Lanes, expr: Expr, ranges: Ranges) -> bool:
-    """Whether an index expression is nowhere below 0."""
+    """Whether an index expression is nowhere below 0; elements of index tensors may be."""
+    if any(name.startswith(ELEMENT) for name in names(expr)):
+        return False
     found = bounds(_with_cut(expr), ranges)
     return found is not None and _holds(w, found[0])
 

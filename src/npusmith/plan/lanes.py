@@ -85,10 +85,12 @@ Written = tuple[Program, OpSpec, tuple[str, ...]]
 def write_lanes(meaning: Meaning, name: str, chip: Chip, decisions: Decisions) -> Written:
     """The program of a graph without large reductions. Raises PlanError for others.
 
-    Of loops that are split by positions, and whole ones, those that take less time by the estimate.
+    Of loops that are split by positions, and whole ones, those that take less time by the estimate;
+    what windows take in is held on chip for whole loops.
     """
     best = _write_lanes(meaning, name, chip, decisions, Split.NOWHERE)
-    if not any(value.op in COMPARES for value in reachable(meaning.roots)):
+    compared = any(value.op in COMPARES for value in reachable(meaning.roots))
+    if not compared or meaning.reader.windows:
         return best
     graph, made = meaning.reader.graph, decisions.made
     least = time_of(*best[:2], graph, chip)
