@@ -14,9 +14,9 @@ from npusmith.lang.scalars import Scalar, Scalars
 Shape = tuple[int, ...]
 
 
-def extent(expr: Expr, shapes: Mapping[str, Shape]) -> int:
-    """What a size expression comes to for tensors of these shapes."""
-    return _scalars(shapes).integer(expr)
+def extent(expr: Expr, shapes: Mapping[str, Shape], cores: int | None = None) -> int:
+    """What a size expression comes to for tensors of these shapes, on a chip with so many cores."""
+    return _scalars(shapes, cores).integer(expr)
 
 
 def evaluate(
@@ -56,9 +56,11 @@ def serves(spec: OpSpec, shapes: Mapping[str, Shape]) -> bool:
     return spec.legal is not None and unmet(spec, shapes) is None
 
 
-def _scalars(shapes: Mapping[str, Shape]) -> Scalars:
+def _scalars(shapes: Mapping[str, Shape], cores: int | None = None) -> Scalars:
     def leaf(item: Expr) -> int:
         match item:
+            case ChipFact("vector_cores") if cores is not None:
+                return cores
             case Dim(tensor, index) if index < len(shapes.get(tensor, ())):
                 return shapes[tensor][index]
             case Size(tensor) if tensor in shapes:

@@ -364,7 +364,7 @@ def captured(w: Lanes, expr: Expr, tile: int = 1) -> int:
     whole = expr
     for _ in range(8):
         whole = replaced(whole, new)
-    return measured(whole, shapes)
+    return measured(whole, shapes, w.chip.vector_cores)
 
 
 def take(

@@ -237,10 +237,10 @@ class _Cutter:
         return any(node.name in self.graph.outputs for node in self.units[unit - 1].nodes)
 
     def is_valley(self, start: int, unit: int) -> bool:
-        """Whether fewer bytes pass on here than behind the next operation, or before."""
+        """Whether less than half the bytes pass on here than behind the next operation."""
         size = self.passing(unit)
-        rises = unit - 1 == start or self.passing(unit - 1) >= size
-        return rises and size < self.passing(unit + 1)
+        falls = unit - 1 == start or self.passing(unit - 1) >= size
+        return falls and 2 * size < self.passing(unit + 1)
 
     def reduces(self, unit: int) -> bool:
         """Whether less than half comes out of an operation than its largest operand is."""
