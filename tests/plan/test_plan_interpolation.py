@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, plan
+from modules import agrees, capture_at, plan, plan_graph
 
 from npusmith.errors import PlanError
 from npusmith.ir.text import show
@@ -204,3 +204,17 @@ def test_too_many_taps_are_refused_with_their_number() -> None:
         plan(to((2, 2), "bilinear", antialias=True), rows(1, 1, 20, 20))
     assert caught.value.code == "plan-unsupported-op"
     assert "21 elements" in caught.value.message
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_an_argument_may_only_say_how_large_the_result_is(mode: str) -> None:
+    def model(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(x, size=like.shape[-2:], mode=mode)
+
+    inputs, others = (
+        (torch.randn(1, 2, 5, 6), torch.randn(1, 1, *size)) for size in ((10, 9), (8, 4))
+    )
+    made = plan_graph(capture_at(model, inputs, others))
+    agrees(made, model, *inputs)
+    agrees(made, model, *others)
+    agrees(made, model, inputs[0], torch.randn(1, 1, 3, 13))

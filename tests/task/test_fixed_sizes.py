@@ -103,6 +103,29 @@ def test_a_size_of_an_input_that_the_kernel_does_not_take_is_refused_at_once(
     assert error.value.code == "plan-fixed-size"
 
 
+@pytest.mark.parametrize(
+    ("forward", "inputs", "message"),
+    [
+        ("return x.view(y.shape[0], -1) * 2", "torch.randn(12), torch.randn(4, 5)", "size 0 of"),
+        (
+            "return nn.functional.interpolate(x, y.shape[-2:], mode='bilinear', antialias=True)",
+            "torch.randn(1, 2, 5, 6), torch.randn(1, 1, 10, 9)", "it takes a size of y",
+        ),
+    ],
+)  # fmt: skip
+def test_a_size_of_an_argument_that_is_not_read_is_never_a_number_unseen(
+    write_task: Callable[..., Task],
+    captured: Callable[[Task], Graph],
+    forward: str,
+    inputs: str,
+    message: str,
+) -> None:
+    graph = captured(write_task(forward=forward, inputs=f"[{inputs}]"))
+    with pytest.raises(PlanError, match=message) as error:
+        write(graph, "a_custom", CHIP)
+    assert error.value.code == "plan-fixed-size"
+
+
 def test_a_graph_knows_the_numbers_that_forward_was_called_with(
     write_task: Callable[..., Task],
 ) -> None:

@@ -9,12 +9,13 @@ from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Load, Program
 from npusmith.ir.spec import Port, Source
 from npusmith.ir.walk import statements
 from npusmith.lang.usage import host_tensors
-from npusmith.task.graph import Graph, Node
+from npusmith.task.graph import Graph
 
 _MAKERS = (
     ["full"], ["full_like"], ["new_full"], ["zeros"], ["zeros_like"], ["ones"], ["ones_like"],
     ["empty"], ["empty_permuted"], ["expand"],
 )  # fmt: skip
+_VIEWS = ["view"], ["reshape"], ["_unsafe_view"]
 
 
 def fixed_sizes(graph: Graph, ports: Sequence[Port]) -> Iterator[Expr]:
@@ -45,11 +46,15 @@ def unread(graph: Graph, ports: Sequence[Port]) -> str:
     """Fixed sizes of inputs that the kernel does not take, and so could not refuse."""
     given = {port.position for port in ports if port.source is Source.USER}
     lost = [(at, axis) for at, axis in graph.fixed if at not in given]
-    made = {size for node in graph.nodes if _makes_sizes(node) for size in node.shape} - {1}
+    made, viewed = (_sizes(graph, of) for of in (_MAKERS, _VIEWS))
+    varied = {axis for item in graph.classes or () for axis in item.axes}
     for item in graph.inputs:
         if item.kind == "user" and item.position not in given:
             lost += [(item.position, i) for i, size in enumerate(item.shape) if size in made]
-    return ", ".join(f"size {axis} of argument {at}" for at, axis in dict.fromkeys(lost))
+            if varied:  # a view takes it, or it would be one of the sizes that captures vary
+                alone = [i for i in range(len(item.shape)) if (item.name, i) not in varied]
+                lost += [(item.position, i) for i in alone if item.shape[i] in viewed]
+    return " and ".join(f"size {axis} of argument {at}" for at, axis in dict.fromkeys(lost))
 
 
 def check_counted(program: Program, ports: Sequence[Port]) -> None:
@@ -70,6 +75,7 @@ def check_counted(program: Program, ports: Sequence[Port]) -> None:
             raise PlanError("plan-fixed-size", message, hint=hint)
 
 
-def _makes_sizes(node: Node) -> bool:
-    """Whether the result's sizes may be those of a tensor that the graph does not name."""
-    return node.op.split(".")[1:2] in _MAKERS
+def _sizes(graph: Graph, names: Sequence[list[str]]) -> set[int]:
+    """Of results whose sizes may be those of a tensor that the graph does not name."""
+    nodes = (node for node in graph.nodes if node.op.split(".")[1:2] in names)
+    return {size for node in nodes for size in node.shape} - {1}

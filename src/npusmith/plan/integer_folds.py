@@ -22,6 +22,7 @@ Joined = Callable[[Dag, Value, Fold, int], tuple[Value, int]]  # `summed` or `mu
 
 _DIGIT = 8  # bits of a digit, which is of either sign: sums of 131,071 of them are exact
 _HALF = 16
+_AT_ONCE = 8  # digits that one loop puts together
 _SPARE = 4  # the operator serves sums of so many times the terms that were captured, at least
 
 
@@ -47,12 +48,16 @@ def summed(dag: Dag, x: Value, fold: Fold, terms: int) -> tuple[Value, int]:
 def _together(dag: Dag, parts: list[tuple[Value, int]]) -> Value:
     """The sum of digits, each times 2**shift, modulo 2**64."""
     most = sum(max(map(abs, span_of(dag, digit))) << shift for digit, shift in parts)
-    if most >= 1 << 31:  # on the scalar unit anyhow, all at once
-        pairs = [(digit, integers.constant(dag, shift, DType.INT64)) for digit, shift in parts]
-        return integers.scalar(dag, "digits", Kind.LONG, *chain.from_iterable(pairs))
     total: Value = dag.const(0.0)
-    for digit, shift in parts:
-        total = _with(dag, total, digit, shift)
+    if most < 1 << 31:
+        for digit, shift in parts:
+            total = _with(dag, total, digit, shift)
+        return total
+    step = _AT_ONCE if len(parts) <= _AT_ONCE else 2  # each of many waits in a buffer
+    for at in range(0, len(parts), step):
+        some = [(total, 0), *parts[at : at + step]][0 if at else 1 :]
+        pairs = [(value, integers.constant(dag, shift, DType.INT64)) for value, shift in some]
+        total = integers.scalar(dag, "digits", Kind.LONG, *chain.from_iterable(pairs))
     return total
 
 

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const
+from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.axes import Dim, extent
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.index import clamp
@@ -54,13 +54,25 @@ def _resize(kind: str, rank: int) -> Rule:
             r.refuse("plan-dtype", f"resizing is written for floats, not {x.dtype.value}")
         align = bool(r.argument(2, "align_corners", False)) if flagged else False
         factors = _factors(r, 3 if flagged else 2, rank)
-        out = r.node.shape[2:]
+        out = _sizes(r, kind, factors)
         result = Tensor(r.floating(x), x.dims, x.dtype)
         for i in range(rank):
             result = _along(r, result, 2 + i, out[i], factors[i], kind, align)
         return Tensor(result.value, result.dims, x.dtype)
 
     return rule
+
+
+def _sizes(
+    r: Reader, kind: str, factors: tuple[float | None, ...]
+) -> list[tuple[int, Expr | None]]:
+    """How long the result is along every axis, and what that follows from."""
+    assert r.node is not None
+    sizes, asked = r.node.shape[2:], r.argument(1)
+    if not isinstance(asked, tuple) or any(factors) or kind in _WINDOWS:
+        return [(size, None) for size in sizes]
+    found = r.measures(asked)
+    return [(size, None if isinstance(expr, Const) else expr) for size, expr in found]
 
 
 def _factors(r: Reader, at: int, rank: int) -> tuple[float | None, ...]:
@@ -74,16 +86,18 @@ def _factors(r: Reader, at: int, rank: int) -> tuple[float | None, ...]:
 
 
 def _along(
-    r: Reader, x: Tensor, at: int, count: int, factor: float | None, kind: str, align: bool
-) -> Tensor:
+    r: Reader, x: Tensor, at: int, out: tuple[int, Expr | None], factor: float | None, kind: str,
+    align: bool,
+) -> Tensor:  # fmt: skip
     """`x` resized along one dimension."""
+    count, follows = out
     have, whole = extent(x.dims[at]), r.size(x.dims[at])
     if have == 0 or count == 0:
         r.refuse("plan-reshape", "an axis without elements is not resized")
     if factor is not None and factor == int(factor):
         new: Dim = r.axis(count, times(whole, Const(int(factor))))
     else:
-        new = r.axis(count) if count != 1 else ()
+        new = r.axis(count, follows) if count != 1 or follows is not None else ()
         if factor is not None or kind in _WINDOWS:  # taps are as many as the sizes ask for
             r.fix(x.dims[at])
     near, size = r.position(r.index(new)), r.position(whole)

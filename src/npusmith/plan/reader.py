@@ -150,6 +150,7 @@ class Reader:
     inputs: dict[str, Dims] = field(default_factory=dict)
     symbolic: dict[str, dict[Slot, SymbolicSize]] = field(default_factory=dict)  # by node
     followed: set[Slot] = field(default_factory=set)  # of the node: whose formulas were taken
+    held: set[Atom] = field(default_factory=set)  # axes whose sizes are numbers of the graph
 
     def __post_init__(self) -> None:
         self.symbolic = self.graph.symbolic_slots()
@@ -183,6 +184,7 @@ class Reader:
             if slot not in self.followed and item.argument not in free:
                 for at in item.classes:
                     self.fix(self._axis(at), now=True)
+                    self.held |= set(leaves(self._axis(at)))
 
     # ----------------------------------------------------------------------------------- refusal
 
@@ -284,7 +286,8 @@ class Reader:
         axes = self.graph.classes[at].axes
         found = [self.inputs[name][axis] for name, axis in axes if name in self.inputs]
         if not found:
-            self.refuse("plan-fixed-size", "a size that the model computes with is not known here")
+            whose = " or ".join(dict.fromkeys(name for name, _ in axes))
+            self.refuse("plan-fixed-size", f"it takes a size of {whose}, which is not read")
         for other in found[1:]:
             self.sized.append((other, self.size(found[0])))
         return found[0]

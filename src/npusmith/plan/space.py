@@ -211,6 +211,7 @@ def inputs_of(meaning: Meaning, read: Collection[str]) -> list[tuple[GraphInput,
     """The inputs that are read, and those that outputs and counts have sizes from."""
     held = {leaf for item, dims in meaning.inputs if item.name in read for leaf in atoms_of(dims)}
     wanted = {leaf for out in meaning.outputs for leaf in atoms_of(out.dims)}
+    wanted |= meaning.reader.held
     for value in reachable([out.value for out in meaning.outputs]):
         wanted |= set(leaves(value.axes)) if value.op in ("reduce", "count", "index") else set()
     wanted = _followed(meaning, wanted - held) - held

@@ -47,7 +47,12 @@ def write(
     with _deep():
         plan = _write(graph, name, chip, schedule, everywhere)
     if lost := unread(graph, plan.spec.inputs):
-        raise PlanError("plan-fixed-size", f"{lost} is a number in the model's arithmetic")
+        verb = "are numbers" if " and " in lost else "is a number"
+        message = (
+            f"{lost} {verb} in the model's arithmetic, and no element of it is read: "
+            "other sizes would go unseen"
+        )
+        raise PlanError("plan-fixed-size", message)
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
