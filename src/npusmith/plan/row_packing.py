@@ -33,7 +33,7 @@ from npusmith.lower.rebuild import map_blocks, map_children, map_operands, map_s
 from npusmith.plan.index import replaced, steps
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, quotient, shares, times
 
-_BLOCK, _REPEAT = 32, 256  # bytes
+_BLOCK = 32  # bytes
 _WHOLE = {"compare", "compares"}  # instructions that take whole repeats, whatever the count
 _TURN, _FIRST, _HERE, _MOST = "packed", "packed_from", "packed_rows", "packed_most"
 
@@ -104,7 +104,9 @@ def _rows(stmt: Stmt, loop: For, computed: Block, buffers: Mapping[str, Buffer])
         return None
     buffer = buffers[stmt.dst.buffer]
     used = _operations(buffer.name, computed)
-    block = (_REPEAT if used & _WHOLE else _BLOCK) // buffer.dtype.bytes
+    if used & _WHOLE:  # what lies between rows is undefined
+        return None
+    block = _BLOCK // buffer.dtype.bytes
     alone = stmt.count == step == ONE and not used
     pitch: Expr = ONE if alone else Const(block)
     if stmt.count != ONE:
