@@ -23,7 +23,7 @@ from npusmith.task.graph import Graph
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
-_WORTH = 0.7  # of a kernel's time: several that take more are not worth it
+_WORTH = 0.6  # of a kernel's time: several that take more are not worth it
 
 
 def write(
