@@ -135,10 +135,12 @@ FOLDED: dict[str, tuple[Model, list[tuple[int, ...]]]] = {
 @pytest.mark.parametrize("name", FOLDED)
 def test_rows_that_are_copied_together(name: str, dtype: torch.dtype) -> None:
     model, shapes = FOLDED[name]
-    args = tuple(_drawn(*shape, dtype=dtype) for shape in shapes)
+    # whole numbers: PyTorch rounds products of float16 that a kernel does not
+    args = tuple(_drawn(*shape).round().to(dtype) for shape in shapes)
     made = plan(model, *args)
     agrees(made, model, *args, loose=4)
-    other = tuple(_drawn(*(n + 3 if n > 3 else n for n in s), dtype=dtype) for s in shapes)
+    wider = [tuple(n + 3 if n > 3 else n for n in shape) for shape in shapes]
+    other = tuple(_drawn(*shape).round().to(dtype) for shape in wider)
     agrees(made, model, *other, loose=4)
 
 

@@ -10,6 +10,7 @@ from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
 from npusmith.plan import (
+    bound_axes,
     folds,
     grid_samples,
     interpolation,
@@ -97,6 +98,7 @@ def read(graph: Graph) -> Meaning:
     inputs = []
     for item in graph.inputs:
         inputs.append((item, reader.read_input(item)))
+    bound: list[bound_axes.Bound] = []
     needed, shaping = _needed(graph), _needed(graph, shapes=True)
     for node in graph.nodes:
         if node.name in shaping - needed:  # its shape is of use, not more
@@ -105,8 +107,10 @@ def read(graph: Graph) -> Meaning:
         if node.name in needed:
             before = len(reader.dag.seen)
             reader.read_node(node, _rule)
-            made = islice(reader.dag.seen.values(), before, None)
+            made = list(islice(reader.dag.seen.values(), before, None))
             reader.origin.update((value, node) for value in made)
+            bound += bound_axes.bound(reader, node, made)
+    bound_axes.check(reader, bound)
     reader.node = None
     reader.hold_unvaried()
     outputs = (reader.tensor(Ref(ref=name)) for name in graph.outputs)

@@ -1,0 +1,47 @@
+"""A tensor beside a reduction of its own pairs: the axes of the pairs stay two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from modules import agrees, capture, plan
+
+from npusmith.errors import PlanError
+from npusmith.plan.read import read
+
+Tensor = torch.Tensor
+
+
+def farthest(x: Tensor) -> Tensor:
+    return x + (x.unsqueeze(-2) - x.unsqueeze(-1)).amax(-1)
+
+
+MODELS: dict[str, Callable[[Tensor], Tensor]] = {
+    "distances": farthest,
+    "a triangle": lambda x: x + (x.unsqueeze(-2) * torch.ones(5, 5).tril()).sum(-1),
+    "positions": lambda x: x * (x.unsqueeze(-2) * (torch.arange(5).unsqueeze(-1) + 1)).sum(-1),
+    "a running maximum of integers": lambda x: torch.maximum(
+        (x * 9).int(), (x * 9).int().cummax(-1)[0]
+    ),
+    "a scan beside its rows": lambda x: x.sum(-1) + x.cumsum(-1)[:, -1],
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_tensor_beside_a_reduction_of_its_pairs(name: str) -> None:
+    x = torch.randn(5, 5, generator=torch.Generator().manual_seed(1))
+    agrees(plan(MODELS[name], x), MODELS[name], x)
+
+
+def test_one_kernel_for_both_is_refused() -> None:
+    with pytest.raises(PlanError) as caught:
+        read(capture(farthest, torch.randn(2, 5)))
+    assert caught.value.code == "plan-repeated-axis"
+
+
+def test_a_softmax_of_a_row_beside_it_is_one_kernel() -> None:
+    x = torch.randn(3, 5)
+    made = plan(lambda x: x + x.softmax(-1), x)
+    assert not made.parts
