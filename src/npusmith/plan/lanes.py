@@ -39,7 +39,7 @@ from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Path, choice, staged
 from npusmith.plan.block import Part as Use
 from npusmith.plan.dag import COMPARES, Dag, Value, reachable
-from npusmith.plan.decisions import Decisions
+from npusmith.plan.decisions import Decision, Decisions
 from npusmith.plan.element_stores import free_axes, store_elements
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.estimate import time_of
@@ -88,20 +88,22 @@ def write_lanes(meaning: Meaning, name: str, chip: Chip, decisions: Decisions) -
     Of loops that are split by positions, and whole ones, those that take less time by the estimate;
     what windows take in is held on chip for whole loops.
     """
-    best = _write_lanes(meaning, name, chip, decisions, Split.NOWHERE)
     compared = any(value.op in COMPARES for value in reachable(meaning.roots))
     if not compared or meaning.reader.windows:
-        return best
-    graph, made = meaning.reader.graph, decisions.made
-    least = time_of(*best[:2], graph, chip)
-    for split in (Split.OUTSIDE, Split.ANYWHERE):
+        return _write_lanes(meaning, name, chip, decisions, Split.NOWHERE)
+    graph, refused = meaning.reader.graph, list[PlanError]()
+    found: list[tuple[float, Written, dict[str, Decision]]] = []
+    for split in Split:
         own = replace(decisions, made=dict(decisions.made))
-        with contextlib.suppress(PlanError):
+        try:
             tried = _write_lanes(meaning, name, chip, own, split)
-            us = time_of(*tried[:2], graph, chip)
-            if us < least:
-                best, least, made = tried, us, own.made
-    decisions.made = made
+        except PlanError as error:
+            refused.append(error)
+            continue
+        found.append((time_of(*tried[:2], graph, chip), tried, own.made))
+    if not found:
+        raise refused[0]
+    _, best, decisions.made = min(found, key=lambda item: item[0])
     return best
 
 

@@ -189,6 +189,9 @@ def _uses(stmt: Stmt) -> list[tuple[str, int]]:
             used += [(dst.buffer, 0), (src.buffer, 0), (src.buffer, 1)]
         case Op(name, views):
             used += _op_uses(name, [view.buffer for view in views])
+            # of a buffer that is read at two places one stands elsewhere than what is written
+            sources = {view.buffer: view.offset for view in views[1:]}
+            used += [(v.buffer, 1) for v in views[1:] if v.offset != sources[v.buffer]]
         case _:
             pass
     return used
