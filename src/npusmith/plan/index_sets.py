@@ -31,7 +31,7 @@ _BELOW = {"lt": ZERO, "ge": ZERO, "le": ONE, "gt": ONE}  # a < b changes at b, a
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AxisRange:
     """Indices of one axis of an output, by its place in it: from `first` on, `size` of them."""
 
     at: int
@@ -42,7 +42,7 @@ class Part:
 
 def parts_of(
     w: Lanes, values: Sequence[Value], row: Sequence[Atom], tiling: Tiling
-) -> list[tuple[Part, ...]]:
+) -> list[tuple[AxisRange, ...]]:
     """The parts that the loop over an output's tiles is split into; one: it is not split.
 
     `values`: what is stored, over the indices of a tile.
@@ -57,7 +57,7 @@ def parts_of(
             if at >= 0:
                 found.setdefault(at, {})[poly(edge)] = edge
     ways = [_cut(w, row, at, list(edges.values())) for at, edges in sorted(found.items())]
-    whole: list[tuple[Part, ...]] = [()]
+    whole: list[tuple[AxisRange, ...]] = [()]
     for way in ways:
         if len(whole) * len(way) <= _MOST:
             whole = [(*before, part) for before, part in combinations(whole, way)]
@@ -107,7 +107,7 @@ def _with_cut(expr: Expr) -> Expr:
     return simple(replaced(expr, lambda name: index if name == lane else None))
 
 
-def _cut(w: Lanes, row: Sequence[Atom], at: int, edges: Sequence[Expr]) -> list[Part]:
+def _cut(w: Lanes, row: Sequence[Atom], at: int, edges: Sequence[Expr]) -> list[AxisRange]:
     """An axis cut at these indices; those are left out that may lie outside of it."""
     size, have = w.known[row[at]], row[at].size
     ends: list[Expr] = [ZERO]
@@ -117,7 +117,7 @@ def _cut(w: Lanes, row: Sequence[Atom], at: int, edges: Sequence[Expr]) -> list[
             ends.append(edge)
     ends.append(size)
     return [
-        Part(at, first, _named(w, minus(last, first)), captured(w, minus(last, first)))
+        AxisRange(at, first, _named(w, minus(last, first)), captured(w, minus(last, first)))
         for first, last in pairwise(ends)
     ]
 
@@ -151,7 +151,7 @@ def _expanded(w: Lanes, expr: Expr) -> Expr:
     return expr
 
 
-def restricted(tiling: Tiling, parts: Sequence[Part]) -> Tiling:
+def restricted(tiling: Tiling, parts: Sequence[AxisRange]) -> Tiling:
     """The tiles of these parts of axes."""
     axes = [*tiling.outer, tiling.cut, *tiling.inner]
     for part in parts:

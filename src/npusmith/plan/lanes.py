@@ -36,8 +36,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.spec import OpSpec
 from npusmith.plan.axes import Atom, extent, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
-from npusmith.plan.block import Block, Path, choice, staged
-from npusmith.plan.block import Part as Use
+from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import COMPARES, Dag, Value, reachable
 from npusmith.plan.decisions import Decision, Decisions
 from npusmith.plan.element_stores import free_axes, store_elements
@@ -45,7 +44,7 @@ from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.estimate import time_of
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.index_maps import Resolver
-from npusmith.plan.index_sets import Part, parts_of, restricted, row_of_part
+from npusmith.plan.index_sets import AxisRange, parts_of, restricted, row_of_part
 from npusmith.plan.index_vectors import place, take, tile_buffer
 from npusmith.plan.lane_program import program_of, tensors_of
 from npusmith.plan.lane_reads import captured, copies, dense, span_of, start_of
@@ -71,7 +70,6 @@ from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
-_BLOCK = 32  # at which a row on chip begins
 _LEAST = 2  # of them that a tile has room for
 _SHORTER = 2  # times, at most, that tiles get where outputs share a loop
 _ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
@@ -337,7 +335,7 @@ def _write_outputs(w: Lanes, root: Block, targets: Sequence[Target], number: int
 
 def _parts(
     w: Lanes, targets: Sequence[Target], row: Sequence[Atom], apart: frozenset[Atom]
-) -> list[tuple[Part, ...]]:
+) -> list[tuple[AxisRange, ...]]:
     """What the loop over outputs is split into; nothing where it stays whole."""
     if w.split is Split.NOWHERE:
         return []
@@ -349,7 +347,8 @@ def _parts(
 
 def _write_part(
     w: Lanes, root: Block, targets: Sequence[Target], row: tuple[Atom, ...],
-    apart: frozenset[Atom], parts: tuple[Part, ...], rows: Tiling | None = None, mark: str = "",
+    apart: frozenset[Atom], parts: tuple[AxisRange, ...], rows: Tiling | None = None,
+    mark: str = "",
 ) -> bool:  # fmt: skip
     """All tiles of outputs along the same axes, or of these parts of their axes."""
     if parts:
@@ -457,7 +456,7 @@ def _store(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> No
     with w.unpadded():
         count = w.count(path, True)
         if plain and w.space.wide(value) and dense(w, value.index[0]):
-            buffer = tile_buffer(w, buffer_dtype(output.dtype), Use.THROUGH, hint=target.name)
+            buffer = tile_buffer(w, buffer_dtype(output.dtype), Part.THROUGH, hint=target.name)
             w.ready(path, value.index[0])
             span = span_of(w, path, value, start_of(w, value.index[0]))
             body.items.append(Load(View(buffer), span, count))
@@ -474,7 +473,7 @@ def _store(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> No
             return
         if longs:
             w.ready(path, value.index[0])
-            one = w.temp(DType.INT64, False, Use.THROUGH, hint=target.name)
+            one = w.temp(DType.INT64, False, Part.THROUGH, hint=target.name)
             body.items.append(copies(w, path, value, target.name, start, one))
             return
     rows = w.tail(w.frame) if w.space.wide(value) else ()
@@ -495,6 +494,6 @@ def _stored(w: Lanes, target: Target, start: Expr, buffer: str, count: Expr) -> 
     if apart is None:
         return Store(span, View(buffer), count)
     cols, pitch = apart
-    rest = Binary(BinOp.MOD, cols, Const(_BLOCK // target.output.dtype.bytes))
+    rest = Binary(BinOp.MOD, cols, Const(w.chip.block_bytes // target.output.dtype.bytes))
     w.needs += [Binary(BinOp.EQ, rest, ZERO), Binary(BinOp.GT, cols, ZERO)]
     return Store(span, View(buffer), cols, quotient(count, largest(cols, ONE)), pitch)
