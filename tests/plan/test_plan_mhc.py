@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import modules
 import pytest
@@ -14,9 +15,9 @@ import torch
 from modules import agrees, plan
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Const, For, Load, Note, Stage, StageKind, Store
+from npusmith.ir.nodes import Const, For, Note, Stage, StageKind
 from npusmith.ir.text import show_expr
-from npusmith.lang.core import Core
+from npusmith.lang.memory import GlobalTensor
 from npusmith.plan import Plan
 from npusmith.plan.repeats import rolled
 from npusmith.target.chips import find_chip
@@ -88,16 +89,20 @@ def _traffic(
     """Bytes that cross global memory for each tensor, over all cores."""
     moved: dict[str, int] = {}
 
-    def count(core: Core, stmt: Load | Store) -> None:
-        view, span = (stmt.dst, stmt.src) if isinstance(stmt, Load) else (stmt.src, stmt.dst)
-        dtype = core.buffers[view.buffer].dtype
-        elements, rows = core._amounts(stmt, dtype)
-        moved[span.tensor] = moved.get(span.tensor, 0) + elements * rows * dtype.bytes
+    read, write = GlobalTensor.read, GlobalTensor.write
 
-    load, store = Core._load, Core._store
+    def reads(tensor: GlobalTensor, *args: Any) -> Any:
+        values = read(tensor, *args)
+        moved[tensor.name] = moved.get(tensor.name, 0) + values.nbytes
+        return values
+
+    def writes(tensor: GlobalTensor, index: Any, values: Any, *args: Any) -> None:
+        moved[tensor.name] = moved.get(tensor.name, 0) + values.nbytes
+        write(tensor, index, values, *args)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Core, "_load", lambda core, stmt: (count(core, stmt), load(core, stmt))[1])
-        patch.setattr(Core, "_store", lambda core, stmt: (count(core, stmt), store(core, stmt))[1])
+        patch.setattr(GlobalTensor, "read", reads)
+        patch.setattr(GlobalTensor, "write", writes)
         agrees(made, model, *inputs, loose=4)
     return moved
 

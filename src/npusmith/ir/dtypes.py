@@ -18,6 +18,24 @@ class _Row:
     numpy: np.dtype[np.generic]
 
 
+_TABLE: dict[str, _Row] = {
+    "float32": _Row(4, "float", "DT_FLOAT", "float32", np.dtype(np.float32)),
+    "float16": _Row(2, "half", "DT_FLOAT16", "float16", np.dtype(np.float16)),
+    "bfloat16": _Row(2, "bfloat16_t", "DT_BF16", "bf16", np.dtype(ml_dtypes.bfloat16)),
+    "int8": _Row(1, "int8_t", "DT_INT8", "int8", np.dtype(np.int8)),
+    "uint8": _Row(1, "uint8_t", "DT_UINT8", "uint8", np.dtype(np.uint8)),
+    "int16": _Row(2, "int16_t", "DT_INT16", "int16", np.dtype(np.int16)),
+    "uint16": _Row(2, "uint16_t", "DT_UINT16", "uint16", np.dtype(np.uint16)),
+    "int32": _Row(4, "int32_t", "DT_INT32", "int32", np.dtype(np.int32)),
+    "uint32": _Row(4, "uint32_t", "DT_UINT32", "uint32", np.dtype(np.uint32)),
+    "int64": _Row(8, "int64_t", "DT_INT64", "int64", np.dtype(np.int64)),
+    # A bool tensor is one byte per element; kernels read and write it as uint8_t.
+    "bool": _Row(1, "uint8_t", "DT_BOOL", "bool", np.dtype(np.bool_)),
+    # The toolchain's name for it in kernels is no type at all: they read pairs of floats.
+    "complex64": _Row(8, "unknown", "DT_COMPLEX64", "complex64", np.dtype(np.complex64)),
+}
+
+
 class DType(Enum):
     """An element type that a tensor or an on-chip buffer may have. `value` is PyTorch's name."""
 
@@ -34,44 +52,21 @@ class DType(Enum):
     BOOL = "bool"
     COMPLEX64 = "complex64"  # of tensors in other people's projects only
 
-    @property
-    def bytes(self) -> int:
-        return _TABLE[self].bytes
-
-    @property
-    def cpp(self) -> str:
-        return _TABLE[self].cpp
-
-    @property
-    def ge(self) -> str:
-        return _TABLE[self].ge
-
-    @property
-    def json(self) -> str:
-        return _TABLE[self].json
-
-    @property
-    def numpy(self) -> np.dtype[np.generic]:
-        return _TABLE[self].numpy
-
-    @property
-    def is_float(self) -> bool:
-        return self in (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
+    def __init__(self, name: str) -> None:
+        row = _TABLE[name]
+        self.bytes, self.numpy = row.bytes, row.numpy
+        self.cpp, self.ge, self.json = row.cpp, row.ge, row.json
+        self.is_float = name in ("float32", "float16", "bfloat16")
+        bits = 8 * row.bytes - (row.numpy.kind != "u")
+        self.low = 0 if row.numpy.kind == "u" else -(2**bits)  # of an integer type
+        self.high = 2**bits - 1
+        self.per_block = 32 // row.bytes  # elements in one 32-byte block
+        self.per_repeat = 256 // row.bytes  # elements in one 256-byte vector repeat
 
     @property
     def is_computed(self) -> bool:
         """Do we write kernels of this type ourselves?"""
         return self is not DType.COMPLEX64
-
-    @property
-    def per_block(self) -> int:
-        """Elements in one 32-byte block."""
-        return 32 // self.bytes
-
-    @property
-    def per_repeat(self) -> int:
-        """Elements in one 256-byte vector repeat."""
-        return 256 // self.bytes
 
     @classmethod
     def of(cls, dtype: np.dtype[np.generic]) -> DType:
@@ -79,21 +74,4 @@ class DType(Enum):
         return _FROM_NUMPY[np.dtype(dtype)]
 
 
-_TABLE: dict[DType, _Row] = {
-    DType.FLOAT32: _Row(4, "float", "DT_FLOAT", "float32", np.dtype(np.float32)),
-    DType.FLOAT16: _Row(2, "half", "DT_FLOAT16", "float16", np.dtype(np.float16)),
-    DType.BFLOAT16: _Row(2, "bfloat16_t", "DT_BF16", "bf16", np.dtype(ml_dtypes.bfloat16)),
-    DType.INT8: _Row(1, "int8_t", "DT_INT8", "int8", np.dtype(np.int8)),
-    DType.UINT8: _Row(1, "uint8_t", "DT_UINT8", "uint8", np.dtype(np.uint8)),
-    DType.INT16: _Row(2, "int16_t", "DT_INT16", "int16", np.dtype(np.int16)),
-    DType.UINT16: _Row(2, "uint16_t", "DT_UINT16", "uint16", np.dtype(np.uint16)),
-    DType.INT32: _Row(4, "int32_t", "DT_INT32", "int32", np.dtype(np.int32)),
-    DType.UINT32: _Row(4, "uint32_t", "DT_UINT32", "uint32", np.dtype(np.uint32)),
-    DType.INT64: _Row(8, "int64_t", "DT_INT64", "int64", np.dtype(np.int64)),
-    # A bool tensor is one byte per element; kernels read and write it as uint8_t.
-    DType.BOOL: _Row(1, "uint8_t", "DT_BOOL", "bool", np.dtype(np.bool_)),
-    # The toolchain's name for it in kernels is no type at all: they read pairs of floats.
-    DType.COMPLEX64: _Row(8, "unknown", "DT_COMPLEX64", "complex64", np.dtype(np.complex64)),
-}
-
-_FROM_NUMPY = {row.numpy: dtype for dtype, row in _TABLE.items()}
+_FROM_NUMPY = {dtype.numpy: dtype for dtype in DType}

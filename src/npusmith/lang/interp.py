@@ -2,6 +2,8 @@
 
 Cores run one after another, each up to the point where it waits for the others, so that a run is
 always the same. Everything that the language leaves undefined is an error here, not a number.
+A kernel becomes functions of a core once for each launch (steps.py); they check in the order of the
+text, at each step, what can be another than before.
 Lowered programs have a meaning too: queues hold their buffers, barriers and events change nothing.
 """
 
@@ -18,7 +20,6 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
     ChipFact,
-    Combine,
     Dim,
     Expr,
     Program,
@@ -29,12 +30,15 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.text import show_stmt
 from npusmith.ir.walk import line_of
+from npusmith.lang.access import Accesses
 from npusmith.lang.apply import apply
 from npusmith.lang.budget import length_of
-from npusmith.lang.core import Clock, Core, Facts
+from npusmith.lang.copies import Exchange
+from npusmith.lang.core import Clock, Core
 from npusmith.lang.memory import GlobalTensor
 from npusmith.lang.operands import on_chip, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
+from npusmith.lang.steps import Steps
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import COMBINES, INTRINSICS
 
@@ -200,16 +204,18 @@ def _run_cores(
     program: Program, launched: Launched, tensors: Mapping[str, GlobalTensor], clock: Clock
 ) -> None:
     consts = dict(program.consts)
-    facts = Facts(program.kernel)
-    lengths = {item.name: length_of(item, consts) or 0 for item in program.kernel.buffers}
-    scalars = {item.name for item in program.kernel.scalars}
+    kernel = program.kernel
+    lengths = {item.name: length_of(item, consts) or 0 for item in kernel.buffers}
+    scalars = {item.name for item in kernel.scalars}
     names = _const_values(program)
     names |= {name: value for name, value in launched.args.items() if name in scalars}
+    steps = Steps(kernel, Accesses(kernel, lengths, names))
     cores = [
-        Core(facts, lengths, tensors, names, (number, launched.cores), clock)
+        Core(kernel, steps.new_buffers(), tensors, names, (number, launched.cores), clock)
         for number in range(launched.cores)
     ]
-    runs = [core.run() for core in cores]
+    run = steps.whole()
+    runs = [run(core) for core in cores]
     while True:
         waits = [next(run, None) for run in runs]
         first = waits[0]
@@ -220,13 +226,13 @@ def _run_cores(
         if first is None:
             return
         clock.epoch += 1
-        if isinstance(first, Combine):
-            _combine(first, cores, tensors[first.scratch])
+        if isinstance(first, Exchange):
+            _combine(first, cores, tensors[first.stmt.scratch])
             clock.epoch += 1
 
 
-def _combine(stmt: Combine, cores: Sequence[Core], scratch: GlobalTensor) -> None:
-    parts = [core.give(stmt) for core in cores]
+def _combine(exchange: Exchange, cores: Sequence[Core], scratch: GlobalTensor) -> None:
+    parts = [exchange.give(core) for core in cores]
     count, dtype = parts[0].size, DType.of(parts[0].dtype)
     if any(part.size != count for part in parts):
         raise cores[0].fail("lang-divergent", "the count differs from core to core")
@@ -236,10 +242,10 @@ def _combine(stmt: Combine, cores: Sequence[Core], scratch: GlobalTensor) -> Non
     if scratch.size < needed:
         message = f"{scratch.name!r} has {scratch.size} elements, and {needed} are needed"
         raise cores[0].fail("lang-combine", message)
-    row = INTRINSICS[COMBINES[stmt.op]]
+    row = INTRINSICS[COMBINES[exchange.stmt.op]]
     total = parts[0]
     for part in parts[1:]:
         total = apply(row, dtype, count, [part], old=total)
     scratch.forget(needed)
     for core in cores:
-        core.take(stmt, total)
+        exchange.take(core, total)

@@ -18,6 +18,36 @@ Index = slice | Array
 
 _ATOMICS = {Atomic.ADD: meaning.add, Atomic.MAX: meaning.maximum, Atomic.MIN: meaning.minimum}
 _NOBODY, _SEVERAL = -1, -2
+_NOTHING = (2**63, -1)  # a range without an element
+
+
+class Reached:
+    """What cores have reached in an epoch: a range of the one that runs, and one of those before.
+
+    Ranges hold more than was reached: what lies outside of them is settled without a look at it.
+    """
+
+    def __init__(self) -> None:
+        self.epoch, self.core = -1, _NOBODY
+        self.own, self.others = _NOTHING, _NOTHING
+
+    def by_others(self, start: int, stop: int, core: int, epoch: int) -> bool:
+        """May other cores have reached some of these elements in this epoch?"""
+        if epoch != self.epoch:
+            self.epoch, self.core = epoch, core
+            self.own = self.others = _NOTHING
+        elif core != self.core:
+            self.others, self.own = _joined(self.others, *self.own), _NOTHING
+            self.core = core
+        return start < self.others[1] and self.others[0] < stop
+
+    def add(self, start: int, stop: int) -> None:
+        """By the core that has asked last."""
+        self.own = _joined(self.own, start, stop)
+
+
+def _joined(ends: tuple[int, int], start: int, stop: int) -> tuple[int, int]:
+    return min(ends[0], start), max(ends[1], stop)
 
 
 class GlobalTensor:
@@ -29,59 +59,70 @@ class GlobalTensor:
     def __init__(self, name: str, data: Array, *, defined: bool) -> None:
         self.name = name
         self.data = data
-        self.defined = np.full(data.size, defined)
+        self.size = int(data.size)
         self.constant = defined  # an input: never written, so never raced for
         if not defined:
+            self.marks = bytearray(data.size)  # 1: defined
+            self.defined = np.ndarray(data.size, np.bool_, self.marks)  # the same memory
+            self.stores, self.loads = Reached(), Reached()
             self.writer = np.full(data.size, _NOBODY, np.int16)
             self.reader = np.full(data.size, _NOBODY, np.int16)
             self.written = np.full(data.size, -1, np.int32)  # epoch of the last store
             self.loaded = np.full(data.size, -1, np.int32)  # epoch of the last load
             self.atomic = np.zeros(data.size, np.bool_)
 
-    @property
-    def size(self) -> int:
-        return int(self.data.size)
-
     def read(self, index: Index, core: int, epoch: int, fail: Fail) -> Array:
         """Elements for one core."""
         if self.constant:
             return self.data[index]
         self._need_defined(index, fail)
-        others = (self.written[index] == epoch) & (self.writer[index] != core)
-        if others.any():
-            raise self._race(index, others, "loads", "another core stores", fail)
-        alone = (self.loaded[index] != epoch) | (self.reader[index] == core)
-        self.reader[index] = np.where(alone, core, _SEVERAL)
+        start, stop = _ends(index)
+        if self.stores.by_others(start, stop, core, epoch):
+            others = (self.written[index] == epoch) & (self.writer[index] != core)
+            if others.any():
+                raise self._race(index, others, "loads", "another core stores", fail)
+        reader: int | Array = core
+        if self.loads.by_others(start, stop, core, epoch):
+            alone = (self.loaded[index] != epoch) | (self.reader[index] == core)
+            reader = np.where(alone, core, _SEVERAL)
+        self.reader[index] = reader
         self.loaded[index] = epoch
+        self.loads.add(start, stop)
         return self.data[index]
 
     def write(
         self, index: Index, values: Array, atomic: Atomic | None, core: int, epoch: int, fail: Fail
     ) -> None:
         """Elements from one core."""
-        self._check_race(index, atomic is not None, core, epoch, fail)
+        start, stop = _ends(index)
+        writer: int | Array = core
+        if self.stores.by_others(start, stop, core, epoch):
+            shared = (self.written[index] == epoch) & (self.writer[index] != core)
+            clash = shared & ~(self.atomic[index] & (atomic is not None))
+            if clash.any():
+                raise self._race(index, clash, "stores", "another core stores", fail)
+            writer = np.where(shared, _SEVERAL, core)
+        if self.loads.by_others(start, stop, core, epoch):
+            seen = (self.loaded[index] == epoch) & (self.reader[index] != core)
+            if seen.any():
+                raise self._race(index, seen, "stores", "another core loads", fail)
         if atomic is not None:
             self._need_defined(index, fail)
             values = _ATOMICS[atomic](self.data[index], values)
         self.data[index] = values
         self.defined[index] = True
-        shared = (self.written[index] == epoch) & (self.writer[index] != core)
-        self.writer[index] = np.where(shared, _SEVERAL, core)
+        self.writer[index] = writer
         self.written[index] = epoch
         self.atomic[index] = atomic is not None
-
-    def _check_race(self, index: Index, atomic: bool, core: int, epoch: int, fail: Fail) -> None:
-        others = (self.written[index] == epoch) & (self.writer[index] != core)
-        clash = others & ~(self.atomic[index] & atomic)
-        if clash.any():
-            raise self._race(index, clash, "stores", "another core stores", fail)
-        seen = (self.loaded[index] == epoch) & (self.reader[index] != core)
-        if seen.any():
-            raise self._race(index, seen, "stores", "another core loads", fail)
+        self.stores.add(start, stop)
 
     def _need_defined(self, index: Index, fail: Fail) -> None:
-        if not self.defined[index].all():
-            place = _first(index, ~self.defined[index])
+        if isinstance(index, slice):
+            place = self.marks.find(0, index.start, index.stop)
+        else:
+            missing = ~self.defined[index]
+            place = _first(index, missing) if missing.any() else -1
+        if place >= 0:
             raise fail("lang-undefined-read", f"{self.name}[{place}] has not been stored")
 
     def _race(self, index: Index, where: Array, what: str, other: str, fail: Fail) -> LangError:
@@ -96,6 +137,13 @@ class GlobalTensor:
         self.loaded[:count] = -1
 
 
+def _ends(index: Index) -> tuple[int, int]:
+    """The first element of `index`, and the one behind its last; they come in order."""
+    if isinstance(index, slice):
+        return index.start, index.stop
+    return int(index[0, 0]), int(index[-1, -1]) + 1
+
+
 def _first(index: Index, where: Array) -> int:
     """The number of the first element of `index` for which `where` holds."""
     at = int(np.flatnonzero(where)[0])
@@ -107,16 +155,32 @@ class Slot:
 
     def __init__(self, dtype: DType, length: int) -> None:
         self.data = np.zeros(length, dtype.numpy)
-        self.marks = 8 if dtype is DType.UINT8 else 1  # marks per element
-        self.defined = np.zeros(length * self.marks, np.bool_)
+        self.per_element = 8 if dtype is DType.UINT8 else 1  # marks of one element
+        self.marks = bytearray(length * self.per_element)  # 1: defined
+        self.defined = np.ndarray(len(self.marks), np.bool_, self.marks)  # the same memory
 
     def poison(self, start: int = 0, stop: int | None = None) -> None:
-        end = None if stop is None else stop * self.marks
-        self.defined[start * self.marks : end] = False
+        end = None if stop is None else stop * self.per_element
+        self.defined[start * self.per_element : end] = False
 
     def write(self, start: int, values: Array) -> None:
-        self.data[start : start + values.size] = values
-        self.defined[start * self.marks : (start + values.size) * self.marks] = True
+        stop = start + values.size
+        self.data[start:stop] = values
+        self.defined[start * self.per_element : stop * self.per_element] = True
+
+    def put(self, at: int, value: Any) -> None:
+        """One element, of this type."""
+        self.data[at] = value
+        if self.per_element == 1:
+            self.marks[at] = 1
+        else:
+            self.defined[at * 8 : at * 8 + 8] = True
+
+    def holds(self, at: int) -> bool:
+        """Is the element defined?"""
+        if self.per_element == 1:
+            return self.marks[at] == 1
+        return self.undefined(at, 1) is None
 
     def write_bits(self, start: int, packed: Array, count: int, covered: int) -> None:
         """`count` bits; the rest of `covered` bytes is what the chip makes of what it finds."""
@@ -126,13 +190,14 @@ class Slot:
 
     def undefined(self, start: int, count: int) -> int | None:
         """The first undefined element of a range."""
-        marks = self.defined[start * self.marks : (start + count) * self.marks]
-        return None if marks.all() else start + int(np.argmin(marks)) // self.marks
+        each = self.per_element
+        first = self.marks.find(0, start * each, (start + count) * each)
+        return None if first < 0 else first // each
 
     def undefined_bit(self, start: int, count: int) -> int | None:
         """The first undefined bit of `count` bits of a mask."""
-        marks = self.defined[start * 8 : start * 8 + count]
-        return None if marks.all() else int(np.argmin(marks))
+        first = self.marks.find(0, start * 8, start * 8 + count)
+        return None if first < 0 else first - start * 8
 
 
 class LocalBuffer:
@@ -150,10 +215,8 @@ class LocalBuffer:
         self.waiting: deque[Slot] = deque()
         self.draining: Slot | None = None
 
-    def slot(self, filling: bool, fail: Fail) -> Slot:
-        """The memory that an access reaches: the side that is filled, or the side that is read."""
-        if not self.queued:
-            return self.only
+    def side(self, filling: bool, fail: Fail) -> Slot:
+        """The memory of a queue that an access reaches: what is filled, or what is read."""
         slot = self.filling if filling else self.draining
         if slot is None:
             what = "filled before alloc" if filling else "read before deque"

@@ -17,17 +17,19 @@ from npusmith.ir.dtypes import DType
 
 Array = np.ndarray[Any, Any]
 
+_quiet = np.errstate(all="ignore")  # as a decorator: a block in a function costs three times that
+
 
 def _same(fn: Callable[..., Any]) -> Callable[..., Array]:
     """Lift fn so that scalars take the array's dtype first and the result keeps it."""
 
+    @_quiet
     def lifted(first: Array, *rest: Any) -> Array:
         others = [
             item if isinstance(item, np.ndarray) else np.asarray(item).astype(first.dtype)
             for item in rest
         ]
-        with np.errstate(all="ignore"):
-            return np.asarray(fn(first, *others)).astype(first.dtype, copy=False)
+        return np.asarray(fn(first, *others)).astype(first.dtype, copy=False)
 
     return lifted
 
@@ -35,10 +37,10 @@ def _same(fn: Callable[..., Any]) -> Callable[..., Array]:
 def _wide(fn: Callable[..., Any]) -> Callable[..., Array]:
     """Lift fn to be computed in float64 and rounded once to the dtype of the first source."""
 
+    @_quiet
     def lifted(first: Array, *rest: Any) -> Array:
-        with np.errstate(all="ignore"):
-            wide = [np.asarray(item).astype(np.float64) for item in (first, *rest)]
-            return np.asarray(fn(*wide)).astype(first.dtype)
+        wide = [np.asarray(item).astype(np.float64) for item in (first, *rest)]
+        return np.asarray(fn(*wide)).astype(first.dtype)
 
     return lifted
 
@@ -56,12 +58,14 @@ div = _same(np.divide)
 
 def _pick_max(a: Array, b: Array) -> Array:
     # np.maximum propagates NaN but may return either zero; Max(+0, -0) is +0 on the chip
-    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.maximum(a, b))
+    zeros, larger = (a == 0) & (b == 0), np.maximum(a, b)
+    return np.where(zeros, np.where(np.signbit(a), b, a), larger) if zeros.any() else larger
 
 
 def _pick_min(a: Array, b: Array) -> Array:
     # Min(+0, -0) is -0 on the chip
-    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.minimum(a, b))
+    zeros, smaller = (a == 0) & (b == 0), np.minimum(a, b)
+    return np.where(zeros, np.where(np.signbit(a), a, b), smaller) if zeros.any() else smaller
 
 
 def _sided(fn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Array]:
@@ -111,24 +115,24 @@ sign = _wide(np.sign)
 power = _wide(np.power)
 
 
+@_quiet
 def duplicate(dtype: DType, count: int, value: Any) -> Array:
     """A source-free row: told dtype and count instead of arrays."""
-    with np.errstate(all="ignore"):
-        return np.full(count, np.asarray(value).astype(dtype.numpy), dtype.numpy)
+    return np.full(count, np.asarray(value).astype(dtype.numpy), dtype.numpy)
 
 
 def element(dtype: DType, count: int, value: Any) -> Array:
     """One number as an element; of an int, the bits that fit."""
-    if dtype.is_float:
-        return duplicate(dtype, count, value)
-    low, high = integer_limits(dtype)
-    return np.full(count, (int(value) - low) % (high - low + 1) + low, dtype.numpy)
+    if not dtype.is_float:
+        low, high = integer_limits(dtype)
+        value = (int(value) - low) % (high - low + 1) + low
+    return np.array([value] * count, dtype.numpy)
 
 
+@_quiet
 def create_index(dtype: DType, count: int, first: Any) -> Array:
     start = np.asarray(first).astype(dtype.numpy)
-    with np.errstate(all="ignore"):
-        return np.asarray(start + np.arange(count).astype(dtype.numpy)).astype(dtype.numpy)
+    return np.asarray(start + np.arange(count).astype(dtype.numpy)).astype(dtype.numpy)
 
 
 # ------------------------------------------------------------------------------------------ cast
@@ -142,10 +146,7 @@ def _round_half_away(a: Array) -> Array:
 
 def integer_limits(dtype: DType) -> tuple[int, int]:
     """The smallest and the largest value of an integer type."""
-    bits = dtype.bytes * 8
-    if dtype.numpy.kind == "u":
-        return 0, 2**bits - 1
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return dtype.low, dtype.high
 
 
 _TO_INT: dict[str, Callable[..., Array]] = {
@@ -161,12 +162,10 @@ _TO_INT: dict[str, Callable[..., Array]] = {
 def _to_integer(a: Array, dtype: DType, mode: str) -> Array:
     """Round by mode, then saturate; NaN becomes 0."""
     low, high = integer_limits(dtype)
-    with np.errstate(all="ignore"):
-        wide = _TO_INT[mode](a.astype(np.float64))
-        wide = np.where(np.isnan(wide), 0.0, wide)
-        inside = np.clip(wide, float(low), float(high))
-        result = inside.astype(np.int64)
-        # float(2**63 - 1) is 2**63, which int64 cannot hold
+    wide = _TO_INT[mode](a.astype(np.float64))
+    wide = np.where(np.isnan(wide), 0.0, wide)
+    result = np.minimum(np.maximum(wide, float(low)), float(high)).astype(np.int64)
+    if dtype is DType.INT64:  # float(2**63 - 1) is 2**63, which int64 cannot hold
         result = np.where(wide >= float(high), np.int64(high), result)
     return result.astype(dtype.numpy)
 
@@ -174,12 +173,11 @@ def _to_integer(a: Array, dtype: DType, mode: str) -> Array:
 def _to_narrow(a: Array, dtype: DType, mode: str) -> Array:
     """float32 to half or bfloat16 in a given direction; overflow becomes infinity."""
     exact = a.astype(np.float64)
-    with np.errstate(all="ignore"):
-        near = a.astype(dtype.numpy)
-        if mode in ("none", "rint"):
-            return near
-        bits = near.view(np.uint16).astype(np.int32)
-        back = near.astype(np.float64)
+    near = a.astype(dtype.numpy)
+    if mode in ("none", "rint"):
+        return near
+    bits = near.view(np.uint16).astype(np.int32)
+    back = near.astype(np.float64)
     away, towards = np.abs(back) > np.abs(exact), np.abs(back) < np.abs(exact)
     down = np.where(away, bits - 1, bits)  # magnitude at most |a|
     up = np.where(towards, bits + 1, bits)  # magnitude at least |a|
@@ -201,15 +199,15 @@ def _to_narrow(a: Array, dtype: DType, mode: str) -> Array:
     return np.where(inexact, chosen, bits).astype(np.uint16).view(dtype.numpy)
 
 
+@_quiet
 def cast(a: Array, mode: str, dtype: DType) -> Array:
     """Convert by rounding mode; told the destination dtype last."""
     source = DType.of(a.dtype)
     if not dtype.is_float:
         return _to_integer(a, dtype, mode) if source.is_float else _saturate(a, dtype)
     if source is dtype:
-        with np.errstate(all="ignore"):
-            # doc: rounding a float to a whole number turns -0 into +0
-            return np.asarray(_TO_INT[mode](a.astype(np.float64)) + 0.0).astype(dtype.numpy)
+        # doc: rounding a float to a whole number turns -0 into +0
+        return np.asarray(_TO_INT[mode](a.astype(np.float64)) + 0.0).astype(dtype.numpy)
     if dtype is DType.FLOAT32:
         return a.astype(np.float32) if source.is_float else _int_to_float(a, mode)
     # int8, uint8 and int16 are exact in float32, so the half is rounded once
@@ -249,8 +247,7 @@ def _difference(a: Array, b: Array) -> Array:
     """a - b for an int64 and a float32 near it; exact, because int64 wraps at 2**63 as well."""
     wide = b.astype(np.float64)
     whole = np.where(wide >= 2.0**63, -(2.0**63), wide).astype(np.int64)
-    with np.errstate(all="ignore"):
-        return np.asarray(a - whole)
+    return np.asarray(a - whole)
 
 
 # ---------------------------------------------------------------------------- compare and select
@@ -293,20 +290,20 @@ def _tree(a: Array, lanes: int) -> Array:
     return rows[:, 0]
 
 
+@_quiet
 def reduce_sum(a: Array) -> Array:
     """Tree inside each 256-byte repeat, then repeat after repeat, rounding at every add."""
-    with np.errstate(all="ignore"):
-        parts = _tree(a, 256 // a.dtype.itemsize)
-        total = parts[0]
-        for part in parts[1:]:
-            total = (total + part).astype(a.dtype)
+    parts = _tree(a, 256 // a.dtype.itemsize)
+    total = parts[0]
+    for part in parts[1:]:
+        total = (total + part).astype(a.dtype)
     return np.asarray([total], a.dtype)
 
 
+@_quiet
 def sum_blocks(a: Array) -> Array:
     """Tree inside each block of 32 bytes."""
-    with np.errstate(all="ignore"):
-        return _tree(a, 32 // a.dtype.itemsize)
+    return _tree(a, 32 // a.dtype.itemsize)
 
 
 def max_blocks(a: Array) -> Array:
@@ -346,22 +343,22 @@ def _rows(a: Array, cols: int) -> Array:
     return a.reshape(-1, row_pitch(cols))[:, :cols]
 
 
+@_quiet
 def sum_rows(a: Array, cols: int) -> Array:
     """Block by block; block b of every 64 elements after the one before it; a tree over those 8.
 
     Rows of whole 64 elements are folded by blocks first, as long as they are.
     """
-    with np.errstate(all="ignore"):
-        for _ in row_levels(cols):
-            a, cols = _tree(a, 8), cols // 8
-        rows = _rows(a, cols)
-        padded = np.zeros((rows.shape[0], -(-cols // 64) * 64), a.dtype)
-        padded[:, :cols] = rows
-        parts = _tree(padded.reshape(-1), 8).reshape(rows.shape[0], -1, 8)
-        total = parts[:, 0]
-        for i in range(1, parts.shape[1]):
-            total = total + parts[:, i]
-        return _tree(total.reshape(-1), 8)
+    for _ in row_levels(cols):
+        a, cols = _tree(a, 8), cols // 8
+    rows = _rows(a, cols)
+    padded = np.zeros((rows.shape[0], -(-cols // 64) * 64), a.dtype)
+    padded[:, :cols] = rows
+    parts = _tree(padded.reshape(-1), 8).reshape(rows.shape[0], -1, 8)
+    total = parts[:, 0]
+    for i in range(1, parts.shape[1]):
+        total = total + parts[:, i]
+    return _tree(total.reshape(-1), 8)
 
 
 def max_rows(a: Array, cols: int) -> Array:
@@ -414,9 +411,9 @@ def _running(join: np.ufunc, neutral: float) -> Callable[[Array, Any, str], Arra
             runs = join(runs, before[:, None])
         return runs[:, order].reshape(-1)[: a.size]
 
+    @_quiet
     def run(a: Array, start: Any, mode: str) -> Array:
-        with np.errstate(all="ignore"):
-            return fold(a, start, mode == "reverse", mode == "exclusive")
+        return fold(a, start, mode == "reverse", mode == "exclusive")
 
     return run
 
