@@ -25,9 +25,11 @@ from npusmith.ir.nodes import (
     If,
     Kernel,
     Load,
+    Mmad,
     Op,
     Role,
     Span,
+    Split,
     Stage,
     StageKind,
     Stmt,
@@ -39,7 +41,8 @@ from npusmith.ir.nodes import (
 from npusmith.ir.text import show_stmt
 from npusmith.ir.walk import Block, bodies, line_of, statements
 from npusmith.lang.apply import apply
-from npusmith.lang.lifetimes import drains, fills
+from npusmith.lang.cube import CubeUnit, Sides
+from npusmith.lang.lifetimes import FILLING, drains, fills
 from npusmith.lang.memory import GlobalTensor, Index, LocalBuffer, Slot
 from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
@@ -57,14 +60,15 @@ Array = np.ndarray[Any, Any]
 Wait = Combine | SyncCores
 
 _BLOCK_BYTES = 32
+_FILLED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2)
 
 
 class Facts:
     """What all cores ask about the same statements, worked out once."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, sides: Mapping[str, Sides]) -> None:
         everything = list(statements(kernel.body))
-        self.kernel = kernel
+        self.kernel, self.sides = kernel, sides
         self.queued = {stmt.buffer for stmt in everything if isinstance(stmt, Alloc)}
         self.waits = {id(stmt) for stmt in everything if _waits(stmt)}
         self.fills = {id(stmt): self._plain(fills(stmt)) for stmt in everything}
@@ -79,12 +83,7 @@ class Facts:
 
     def _loaded(self, block: Block) -> list[str]:
         stages = (stmt for stmt in block if isinstance(stmt, Stage))
-        return [
-            name
-            for stmt in stages
-            if stmt.kind is StageKind.COPY_IN
-            for name in self.fills[id(stmt)]
-        ]
+        return [name for stmt in stages if stmt.kind in FILLING for name in self.fills[id(stmt)]]
 
 
 def _waits(stmt: Stmt) -> bool:
@@ -122,6 +121,8 @@ class Core:
             for item in facts.kernel.buffers
         }
         self.roles = {item.name: item.role for item in facts.kernel.buffers}
+        tools = (self.scalars.integer, self._slot, self.fail)
+        self.cube = CubeUnit(facts.sides, facts.kernel.buffers, self.buffers, tools)
 
     def fail(self, code: str, message: str) -> LangError:
         """An error at the statement that runs now."""
@@ -196,10 +197,16 @@ class Core:
                 self._set(stmt)
             case Op():
                 self._op(stmt)
+            case Load() | Store() if self.facts.sides:
+                self._matrix_copy(stmt)
             case Load():
                 self._load(stmt)
             case Store():
                 self._store(stmt)
+            case Split():
+                self.cube.split(stmt)
+            case Mmad():
+                self.cube.product(stmt, self.scalars.value(stmt.accumulate) != 0)
             case Alloc(name):
                 self.buffers[name].alloc(self.fail)
             case Enque(name):
@@ -212,7 +219,7 @@ class Core:
                 pass
 
     def _stage(self, stmt: Stage) -> None:
-        if stmt.kind is StageKind.COPY_IN:
+        if stmt.kind in FILLING:
             for name in self.facts.fills[id(stmt)]:
                 self.buffers[name].only.poison()
         self._run(stmt.body)
@@ -244,7 +251,7 @@ class Core:
 
     def _slot(self, buffer: LocalBuffer, *, load: bool = False, store: bool = False) -> Slot:
         """Loads fill what they load, vector operations what is stored later."""
-        inward = self.roles[buffer.name] in (Role.VECIN, Role.THROUGH)
+        inward = self.roles[buffer.name] in _FILLED
         return buffer.slot(load if inward else not store, self.fail)
 
     def _need_inside(
@@ -456,6 +463,21 @@ class Core:
         slot = self._slot(buffer, store=True)
         parts = [self._defined(buffer, slot, start + row * pitch, count) for row in range(rows)]
         values = parts[0] if rows == 1 else np.stack(parts)
+        tensor.write(index, values, stmt.atomic, self.id, self.clock.epoch, self.fail)
+
+    def _matrix_copy(self, stmt: Load | Store) -> None:
+        """Rows of global memory into L1, or out of L0C."""
+        count, rows = self._amounts(stmt, DType.UINT8)  # whole blocks are nobody's concern here
+        if count == 0 or rows == 0:
+            return
+        if isinstance(stmt, Load):
+            tensor, index = self._span(stmt.src, stmt, count, rows)
+            values = tensor.read(index, self.id, self.clock.epoch, self.fail)
+            self.cube.load(stmt.dst, values.reshape(rows, count))
+            return
+        tensor, index = self._span(stmt.dst, stmt, count, rows)
+        found = self.cube.store(stmt, Sides(rows, count), DType.of(tensor.data.dtype))
+        values = found[0] if rows == 1 else found
         tensor.write(index, values, stmt.atomic, self.id, self.clock.epoch, self.fail)
 
     # ---- combines
