@@ -313,8 +313,8 @@ _LANG: list[Code] = _rows(
     (
         "lang-fractal",
         "A matrix, or the place where a part of one begins, is not whole fractals.",
-        "rows and columns in multiples of 16, of 32 along the depth of an int8 matrix; in l0a, l0b "
-        "and l0c at most 4095 of each; views of l0a and l0b from the first element on",
+        "rows and columns in multiples of 16, of 32 in int8 and int32; in l0a, l0b and l0c at most "
+        "4095 of each; views of l0a and l0b from the first element on",
         "round the tile up: rows and columns behind those that are loaded cost nothing but room",
     ),
     (
@@ -325,10 +325,9 @@ _LANG: list[Code] = _rows(
     ),
     (
         "lang-transpose",
-        "A matrix cannot be transposed on its way to L0.",
-        "float16, bfloat16 and float32 either way, a float32 matrix always the same way; int8 into "
-        "l0a as it is and into l0b with transposed=True",
-        "keep the other layout in global memory, or transpose there first",
+        "A matrix in L0 is loaded both as it is and transposed.",
+        "of float32 and int8 one way for each matrix: what is transposed lies differently",
+        "a matrix for each way",
     ),
     (
         "lang-matrix",

@@ -114,6 +114,7 @@ CASES = (
     bad("lang-fractal", A1, "a1 = l1(BM, 72, float16)  # !"),
     bad("lang-fractal", A1, "a1 = l1(40, BK, float16)  # !"),
     bad("lang-fractal", "b0 = l0b(BK, 32, float16)", "b0 = l0b(BK, 24, float16)  # !"),
+    bad("lang-fractal", *INT8, "BM = 32", "BM = 48"),
     bad("lang-fractal", "b0 = l0b(BK, 32, float16)", "b0 = l0b(4096, 16, float16)  # !"),
     bad("lang-fractal", SPLIT, "load(a0, a1[8, 0], m, k)  # !"),
     bad("lang-fractal", SPLIT, "load(a0, a1[0, 8], m, k)  # !"),
@@ -129,9 +130,8 @@ CASES = (
     bad("lang-op-dtype", "c0 = l0c(BM, 32, float32)", "c0 = l0c(BM, 32, float16)  # !"),
     bad("lang-op-dtype", "c0 = l0c(BM, 32, float32)", "c0 = l0c(BM, 32, int32)"),
     bad("lang-op-dtype", "c: output(float32)", "c: output(int32)"),
-    bad("lang-transpose", *INT8),
-    bad("lang-transpose", *INT8, "load(b0, b1, k, n)", "load(b0, b1, k, n, transposed=True)",
-        SPLIT, "load(a0, a1, m, k, transposed=True)  # !"),
+    bad("lang-transpose", *INT8, SPLIT, SPLIT + "\n        load(a0, a1, m, k)"
+        "\n        load(a0, a1, 32, 32, transposed=True)  # !"),
     # ---- stages, lifetimes, types
     bad("lang-stage", "split:\n        " + SPLIT, "compute:\n        " + SPLIT + "  # !"),
     bad("lang-stage", "compute:\n        " + MMAD, "split:\n        " + MMAD + "  # !"),
@@ -199,6 +199,7 @@ def test_the_program_that_all_cases_spoil_is_legal_and_prints_as_it_reads() -> N
          "store(c[16 * n], c0[16, 0], n, rows=m - 16, pitch=n)"),
         (STORE, "store(c, c0, n, rows=m, pitch=n, relu=True)"),
         ("c: output(float32)", "c: output(bfloat16)"),
+        INT8,
         (*INT8, "load(b0, b1, k, n)", "load(b0, b1, k, n, transposed=True)",
          "load(b1, b, n, rows=k, pitch=n)", "load(b1, b, k, rows=n, pitch=k)",
          "b1 = l1(BK, 32, int8)", "b1 = l1(32, BK, int8)"),

@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Program
+from npusmith.ir.nodes import Atomic, Const, Program, Store
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.lang import parse
+from npusmith.ir.walk import statements
+from npusmith.lang import check, interpret, parse
+from npusmith.lower import lower, write_project
 from npusmith.target.chips import Chip, find_chip
+from npusmith.twin import build, read_project, run
+from npusmith.twin.watch import Watch
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 Shape = tuple[int, ...]
@@ -114,6 +118,39 @@ class Samples:
                 for item, shape in ports_out
             ),
         )
+
+    @classmethod
+    def compare(
+        cls, program: Program, shapes: Any, out_shapes: Any, chip: Chip, folder: Path
+    ) -> None:
+        """On the twin the same bits; almost so where cores add floats atomically in any order."""
+        check(program, chip)
+        spec = cls.spec(program, shapes, out_shapes)
+        write_project(lower(program, chip), chip, folder, spec)
+        dtypes = tuple(item.dtype for item in (*program.inputs, *program.outputs))
+        built = build(read_project(folder), chip, dtypes)
+        inputs = cls.inputs(program, shapes)
+        outputs = [
+            (shape, item.dtype) for shape, item in zip(out_shapes, program.outputs, strict=True)
+        ]
+        result = run(built, inputs, outputs, watch=Watch(auto_sync=False))
+        assert [finding.render() for finding in result.findings] == []
+        assert result.completed
+        wanted = interpret(program, chip, inputs, outputs)
+        for got, want in zip(result.outputs, wanted, strict=True):
+            if _adds_in_any_order(program):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+            else:
+                assert got.dtype == want.dtype and got.shape == want.shape
+                assert got.tobytes() == want.tobytes()
+
+
+def _adds_in_any_order(program: Program) -> bool:
+    return any(
+        isinstance(item, Store) and item.atomic is Atomic.ADD
+        for kernel in program.kernels
+        for item in statements(kernel.body)
+    )
 
 
 def _values(dtype: DType, shape: Shape, rng: np.random.Generator) -> Array:

@@ -133,8 +133,7 @@ class CubeUnit:
         item, whole = self.items[view.buffer], self.sides[view.buffer]
         row = self.integer(view.offset)
         col = 0 if view.col is None else self.integer(view.col)
-        units = grid(item.memory, item.dtype)
-        if row % units[0] or col % units[1]:
+        if row % grid(item.dtype) or col % grid(item.dtype):
             raise self.fail("lang-fractal", f"{item.name}[{row}, {col}] is inside of a fractal")
         if min(row, col) < 0 or row + size.rows > whole.rows or col + size.cols > whole.cols:
             message = f"{size.rows} rows and {size.cols} columns of {item.name}[{row}, {col}]"

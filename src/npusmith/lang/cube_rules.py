@@ -59,12 +59,10 @@ class _Rules:
             self.log.add("lang-op-dtype", message, item, legal=names)
             return
         rows, cols = self._sides(item)
-        units = grid(item.memory, item.dtype)
-        if rows % units[0] or cols % units[1]:
-            self.log.add(
-                "lang-fractal", f"{item.name!r} has {rows} rows and {cols} columns", item,
-                legal=f"multiples of {units[0]} rows and {units[1]} columns",
-            )  # fmt: skip
+        unit = grid(item.dtype)
+        if rows % unit or cols % unit:
+            message = f"{item.name!r} has {rows} rows and {cols} columns"
+            self.log.add("lang-fractal", message, item, legal=f"multiples of {unit}")
         if item.memory is not Memory.L1 and max(rows, cols) > MOST_SIZE:
             message = f"{item.name!r} has {max(rows, cols)} rows or columns"
             self.log.add("lang-fractal", message, item, legal=f"at most {MOST_SIZE}")
@@ -154,16 +152,7 @@ class _Rules:
         sides = (stmt.cols, stmt.rows) if stmt.transposed else (stmt.rows, stmt.cols)
         self._reach(stmt, stmt.src, *sides)
         path = split_path(dst.memory, dst.dtype, stmt.transposed)
-        if path is None:
-            other = "transposed=True" if not stmt.transposed else "no transposed=True"
-            self.log.add(
-                "lang-transpose",
-                f"{dst.dtype.value} into {dst.memory.value} is not transposed on its way", stmt,
-                legal=f"{other}, with the matrix in L1 the other way",
-            )  # fmt: skip
-        elif self.paths.setdefault(dst.name, path) is not path and Path.IMAGE in (
-            path, self.paths[dst.name],
-        ):  # fmt: skip
+        if self.paths.setdefault(dst.name, path) is not path and dst.dtype.bytes != 2:
             message = f"{dst.name!r} is loaded both ways, which lie differently"
             self.log.add("lang-transpose", message, stmt, legal="a matrix in L0 for each way")
 
@@ -202,15 +191,14 @@ class _Rules:
             self.log.add("lang-operands", message, stmt, legal=f"{view.buffer}[row, col]")
             return
         item = self.buffers[view.buffer]
-        units = grid(item.memory, item.dtype)
-        starts = (view.offset, view.col or Const(0))
-        for start, size, side, unit, what in zip(
-            starts, (rows, cols), self._sides(item), units, ("rows", "columns"), strict=True
+        unit, starts = grid(item.dtype), (view.offset, view.col or Const(0))
+        for start, size, side, what in zip(
+            starts, (rows, cols), self._sides(item), ("rows", "columns"), strict=True
         ):
             known, most = self.bounds.exact(start), self.bounds.most(size)
             if known is not None and known % unit:
                 message = f"{show_view(view)} starts inside of a fractal"
-                self.log.add("lang-fractal", message, stmt, legal=f"multiples of {unit} {what}")
+                self.log.add("lang-fractal", message, stmt, legal=f"multiples of {unit}")
             elif (known is not None and known < 0) or (known or 0) + (most or 0) > side:
                 message = f"{(known or 0) + (most or 0)} {what} of {item.name!r}, which has {side}"
                 self.log.add("lang-range", message, stmt)

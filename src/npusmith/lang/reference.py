@@ -168,15 +168,10 @@ def _calls() -> str:
 
 def _matrices() -> str:
     memories = _grid(
-        ("memory", "holds", "rows and columns in multiples of", "element types"),
+        ("memory", "holds", "rows and columns in multiples of"),
         (
-            (
-                f"`{memory.value}(rows, cols, dtype)`",
-                _HOLDS[memory],
-                "; ".join(_multiples(memory)),
-                _names(place.dtypes),
-            )
-            for memory, place in PLACES.items()
+            (f"`{memory.value}(rows, cols, dtype)`", _HOLDS[memory], _multiples(memory))
+            for memory in PLACES
         ),
     )
     calls = _grid(
@@ -210,14 +205,8 @@ _HOLDS = {
 }
 
 
-def _multiples(memory: Memory) -> dict[str, None]:
-    """One for all element types where they agree."""
-    found = {dtype: grid(memory, dtype) for dtype in PLACES[memory].dtypes}
-    usual = found[PLACES[memory].dtypes[0]]
-    texts = [f"{usual[0]}, {usual[1]}"]
-    others = ((dtype, units) for dtype, units in found.items() if units != usual)
-    texts += [f"{units[0]}, {units[1]} of {dtype.value}" for dtype, units in others]
-    return dict.fromkeys(texts)
+def _multiples(memory: Memory) -> str:
+    return ", ".join(f"{grid(dtype)} ({dtype.value})" for dtype in PLACES[memory].dtypes)
 
 
 _SCALARS = f"""\

@@ -58,6 +58,7 @@ _HELPERS = (
     "LoadMatrix",
     "LoadFractals",
     "LoadImage",
+    "LoadSquares",
     "Multiply",
     "StoreMatrix",
 )

@@ -20,6 +20,7 @@ from npusmith.lower.spell import Spelling
 from npusmith.target.cube import OUTFLOWS, Path, split_path
 
 _ROWS = 16  # of a fractal
+_SQUARE = 32  # rows and columns of two fractals of 8-bit types
 
 Statement = Load | Store | Split | Mmad
 
@@ -79,6 +80,11 @@ def _split(stmt: Split, spell: Spelling) -> str:
         sizes = ", ".join(spell.show(part) for part in (stmt.src.offset, deep, wide))
         source = _l1(stmt.src, spell, rows=False)
         return f"LoadImage<{_flag(left)}>({to}, {source}, {_height(src)}, {sizes});"
+    if path is Path.SQUARES:
+        deep, wide = (stmt.cols, stmt.rows) if left else (stmt.rows, stmt.cols)
+        sizes = ", ".join(spell.blocks(size, _SQUARE) for size in (deep, wide))
+        across = _height(src) // _SQUARE
+        return f"LoadSquares<{_flag(left)}>({to}, {_l1(stmt.src, spell)}, {sizes}, {across});"
     units = (_ROWS, dst.dtype.per_block) if left else (dst.dtype.per_block, _ROWS)
     counts = (spell.blocks(stmt.rows, units[0]), spell.blocks(stmt.cols, units[1]))
     across = _height(src) // _ROWS  # fractals from a column of L1 to the next
@@ -91,10 +97,11 @@ def _split(stmt: Split, spell: Spelling) -> str:
 def _mmad(stmt: Mmad, spell: Spelling) -> list[str]:
     views = ", ".join(spell.local(view.buffer) for view in (stmt.dst, stmt.left, stmt.right))
     sizes = ", ".join(spell.show(part) for part in (stmt.m, stmt.n, stmt.k, stmt.accumulate))
-    squares = _flag(stmt.left.buffer in spell.squares)
+    align = _flag(spell.paths.get(stmt.left.buffer) is Path.IMAGE)
+    even = _flag(spell.paths.get(stmt.right.buffer) is Path.SQUARES)
     return [
         f"{spell.height(stmt.dst.buffer)} = {spell.rounded(stmt.m, _ROWS)};",
-        f"Multiply<{squares}>({views}, {sizes});",
+        f"Multiply<{align}, {even}>({views}, {sizes});",
     ]
 
 

@@ -11,7 +11,6 @@ from npusmith.ir.nodes import (
     CoreId,
     Expr,
     For,
-    Memory,
     Name,
     Program,
     Role,
@@ -28,13 +27,13 @@ from npusmith.lower.flow import assigned
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind, float_buffers, infer, kernel_kinds
 from npusmith.lower.names import Scope
-from npusmith.target.cube import Path, split_path
+from npusmith.target.cube import split_path
 
 
 class Spelling:
     """Identifiers and expression texts of one kernel.
 
-    `squares`: left operands that were transposed in squares of 32-bit elements.
+    `paths`: how matrices in L0 are filled, of those with one way the same for all loads.
     """
 
     def __init__(self, program: Program) -> None:
@@ -44,13 +43,13 @@ class Spelling:
         self._floats = float_buffers(program)
         self._infinite = {name: float(value) for name, value in program.consts if isinf(value)}
         self._scope = Scope()
-        self.squares = frozenset(
-            item.dst.buffer
+        buffers = {item.name: item for item in program.kernel.buffers}
+        self.paths = {
+            item.dst.buffer: split_path(into.memory, into.dtype, item.transposed)
             for item in statements(program.kernel.body)
-            if isinstance(item, Split) and item.transposed
-            if (buffer := program.kernel.buffer(item.dst.buffer)).memory is Memory.L0A
-            if split_path(Memory.L0A, buffer.dtype, True) is Path.IMAGE
-        )
+            if isinstance(item, Split)
+            for into in (buffers[item.dst.buffer],)
+        }
         self._name_all()
         self.dialect = Dialect(
             self._leaf, self.kind, self.fact, "ScalarMin", "ScalarMax", "Infinity()"

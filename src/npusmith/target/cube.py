@@ -45,6 +45,7 @@ class Path(Enum):
     FRACTALS = "LoadData, fractal by fractal"
     TRANSPOSED = "LoadData with ifTranspose"  # 16-bit types
     IMAGE = "LoadData as of an image of one row, which transposes"  # 32-bit types
+    SQUARES = "LoadDataWithTranspose, two fractals at a time"  # 8-bit types
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +78,20 @@ def capacity(memory: Memory, chip: Chip) -> int:
     return chip.ub_bytes if memory is Memory.UB else int(getattr(chip, PLACES[memory].bytes))
 
 
-def grid(memory: Memory, dtype: DType) -> tuple[int, int]:
-    """Rows and columns that matrices come in: whole fractals, two where one has 8 columns."""
-    wide = max(16, dtype.per_block)
-    match memory:
-        case Memory.L0B:
-            return wide, 16
-        case Memory.L0C:
-            return 16, 16
-        case _:
-            return 16, wide
+_SQUARE = 16  # rows of a fractal, and columns of those of 16-bit types
+_WIDE = {I8: 32, I32: 32}  # two fractals of 8-bit types are a square
 
 
-def split_path(memory: Memory, dtype: DType, transposed: bool) -> Path | None:
-    """How a matrix comes from L1 to L0A or L0B; None where the chip's way is not used yet.
+def grid(dtype: DType) -> int:
+    """What rows and columns of a matrix are multiples of: squares of whole fractals."""
+    return _WIDE.get(dtype, _SQUARE)
+
+
+def split_path(memory: Memory, dtype: DType, transposed: bool) -> Path:
+    """How a matrix comes from L1 to L0A or L0B.
 
     A fractal of L0B lies as its transpose does in L1, so what is transposed there is not moved.
     """
     if transposed == (memory is Memory.L0B):
         return Path.FRACTALS
-    return {1: None, 2: Path.TRANSPOSED, 4: Path.IMAGE}[dtype.bytes]
+    return {1: Path.SQUARES, 2: Path.TRANSPOSED, 4: Path.IMAGE}[dtype.bytes]
