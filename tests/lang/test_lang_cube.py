@@ -64,11 +64,12 @@ def spoilt(edits: tuple[str, ...]) -> str:
 def execute(text: str, m: int = 20, k: int = 40, n: int = 24) -> np.ndarray[Any, Any]:
     program = parse(text)
     rng = np.random.default_rng(0)
-    first, second = (item.dtype.numpy for item in program.inputs)
-    a = (rng.standard_normal((m, k)) * 8).astype(first)
-    b = (rng.standard_normal((k, n)) * 8).astype(second)
+    inputs = [
+        (rng.standard_normal(shape) * 8).astype(item.dtype.numpy)
+        for item, shape in zip(program.inputs, ((m, k), (k, n), (n,)), strict=False)
+    ]
     out = ((m, n), program.outputs[0].dtype)
-    (got,) = interpret(program, CHIP, [a, b], [out])
+    (got,) = interpret(program, CHIP, inputs, [out])
     return got
 
 
@@ -96,6 +97,10 @@ SPLIT = "load(a0, a1, m, k)"
 MMAD = "mmad(c0, a0, b0, m, n, k, False)"
 STORE = "store(c, c0, n, rows=m, pitch=n)"
 A1 = "a1 = l1(BM, BK, float16)"
+ROW = "\n    v1 = l1(1, 32, float32)\n    v0 = bias_table(1, 32, float32)"
+BIAS = ("    with split:", "        load(v1, v, n)\n    with split:\n        load(v0, v1, 1, n)",
+        "b: input(float16), c", "b: input(float16), v: input(float32), c",
+        "host(a, b, c)", "host(a, b, v, c)", "k, False)", "k, False, bias=v0)")  # fmt: skip
 CASES = (
     # ---- memories
     bad("lang-memory", A1, A1 + "\n    ut = ub(64, float16)  # !"),
@@ -132,6 +137,20 @@ CASES = (
     bad("lang-op-dtype", "c: output(float32)", "c: output(int32)"),
     bad("lang-transpose", *INT8, SPLIT, SPLIT + "\n        load(a0, a1, m, k)"
         "\n        load(a0, a1, 32, 32, transposed=True)  # !"),
+    # ---- bias
+    bad("lang-fractal", A1, A1 + ROW.replace("1, 32, float32)", "2, 32, float32)  # !", 1), *BIAS),
+    bad("lang-fractal", A1, A1 + ROW.replace("table(1, 32", "table(16, 32") + "  # !", *BIAS),
+    bad("lang-capacity", A1, A1 + ROW.replace("table(1, 32", "table(1, 272") + "  # !", *BIAS),
+    bad("lang-op-dtype", A1, A1 + ROW.replace("float32)", "uint8)  # !", 1), *BIAS),
+    bad("lang-op-dtype", A1, A1 + ROW.replace("float32", "int32"), *BIAS),
+    bad("lang-memory", A1, A1 + ROW, *BIAS, "bias=v0)", "bias=v1)  # !"),
+    bad("lang-memory", A1, A1 + ROW, *BIAS, "load(v0, v1, 1, n)", "load(v0, a1, 1, n)  # !"),
+    bad("lang-memory", A1, A1 + ROW, *BIAS, "load(a0, a1, m, k)", "load(a0, v1, 1, n)  # !"),
+    bad("lang-transpose", A1, A1 + ROW, *BIAS, "load(v0, v1, 1, n)",
+        "load(v0, v1, 1, n, transposed=True)  # !"),
+    bad("lang-unused", A1, A1 + ROW, *BIAS, ", bias=v0", ""),
+    runs("lang-undefined-read", A1, A1 + ROW, *BIAS, "load(v0, v1, 1, n)", "load(v0, v1, 1, n - 1)",
+         "bias=v0)", "bias=v0)  # !"),
     # ---- stages, lifetimes, types
     bad("lang-stage", "split:\n        " + SPLIT, "compute:\n        " + SPLIT + "  # !"),
     bad("lang-stage", "compute:\n        " + MMAD, "split:\n        " + MMAD + "  # !"),
@@ -203,6 +222,7 @@ def test_the_program_that_all_cases_spoil_is_legal_and_prints_as_it_reads() -> N
         (*INT8, "load(b0, b1, k, n)", "load(b0, b1, k, n, transposed=True)",
          "load(b1, b, n, rows=k, pitch=n)", "load(b1, b, k, rows=n, pitch=k)",
          "b1 = l1(BK, 32, int8)", "b1 = l1(32, BK, int8)"),
+        (A1, A1 + ROW, *BIAS),
         ("    with copy_in", "    l1_size = 3\n    with copy_in"),
     ],
     ids=lambda edits: edits[-1].strip()[:40],

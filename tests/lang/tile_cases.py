@@ -222,6 +222,17 @@ CASES: tuple[Case, ...] = (
     *_products("batch_matmul", _product, F32, "imk", "ikn"),
     *(
         Case(
+            "linear_bias", f"{m}x{n}x{k}",
+            lambda rng, m=m, n=n, k=k: [
+                *_floats((m, k), (n, k), dtype=np.float16)(rng), *_floats((n,))(rng)
+            ],
+            lambda x, w, b: _product(x, w.T) + b, lambda x, w, b: (x.shape[0], w.shape[0]),
+            F16, 1e-3, 1e-2,
+        )
+        for m, n, k in ((1, 1, 1), (17, 33, 5), (130, 259, 65))
+    ),
+    *(
+        Case(
             "linear_gelu", f"{m}x{n}x{k}",
             lambda rng, m=m, n=n, k=k: [
                 *_floats((m, k), (n, k), dtype=np.float16)(rng), *_floats((n,))(rng)

@@ -182,6 +182,46 @@ def again(a: input(float16), y: output(float32), t: scratch(float16), m: int):
         store(y[32 * m + 16], c0[32, 16], m - 16, rows=m - 32, pitch=m)
 '''
 
+BYTES = '''
+"""int8 with a bias of int32, both sides transposed in squares; a left operand that stays"""
+BM = 64
+BN = 32
+
+@host
+def host(a, b, v, y):
+    launch(bytes, 2, m=a.shape[1], k=a.shape[0], n=b.shape[1])
+
+@kernel
+def bytes(
+    a: input(int8), b: input(int8), v: input(int32), y: output(int32), m: int, k: int, n: int
+):
+    a1 = l1(96, BM, int8)
+    b1 = l1(96, BN, int8)
+    v1 = l1(1, BN, int32)
+    a0 = l0a(BM, 96, int8)
+    b0 = l0b(96, BN, int8)
+    v0 = bias_table(1, BN, int32)
+    c0 = l0c(BM, BN, int32)
+    for row in range(core_id() * BM, m, core_count() * BM):
+        rows = min(BM, m - row)
+        with copy_in:
+            load(a1, a[row], rows, rows=k, pitch=m)
+        with split:
+            load(a0, a1, rows, k, transposed=True)
+        for col in range(0, n, BN):
+            cols = min(BN, n - col)
+            with copy_in:
+                load(b1, b[col], cols, rows=k, pitch=n)
+                load(v1, v[col], cols)
+            with split:
+                load(b0, b1, k, cols)
+                load(v0, v1, 1, cols)
+            with compute:
+                mmad(c0, a0, b0, rows, cols, k, False, bias=v0)
+            with copy_out:
+                store(y[row * n + col], c0, cols, rows=rows, pitch=n, relu=True)
+'''
+
 FAR = '''
 """rows further apart than a copy that lays out fractals can say"""
 @host
@@ -215,9 +255,10 @@ def far(
     [
         (CHAIN, [(70, 41), (41, 33), (33, 50)], [(70, 50)]),
         (AGAIN, [(41, 41)], [(41, 41)]),
+        (BYTES, [(70, 131), (70, 45), (45,)], [(131, 45)]),
         (FAR, [(5, 70_000), (23, 7)], [(5, 7)]),
     ],
-    ids=["chain", "again", "far"],
+    ids=["chain", "again", "bytes", "far"],
 )
 def test_an_unusual_program_means_the_same_on_the_twin(
     text: str, shapes: Any, outputs: Any, samples: Any, chip: Chip, tmp_path: Path

@@ -215,6 +215,7 @@ class Memory(str, Enum):
     L0A = "l0a"  # left operands of products
     L0B = "l0b"  # right operands
     L0C = "l0c"  # products
+    BIAS_TABLE = "bias_table"  # a row that products begin with
 
 
 class Role(str, Enum):
@@ -229,6 +230,8 @@ class Role(str, Enum):
     A2 = "A2"  # L0A
     B2 = "B2"  # L0B
     CO1 = "CO1"  # L0C
+    C1 = "C1"  # L1, for rows of the bias table
+    C2 = "C2"  # bias table
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +367,8 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`load(a0, a1[row, col], rows, cols[, transposed=True])`: a part of L1 into L0A or L0B.
+    """`load(a0, a1[row, col], rows, cols[, transposed=True])`: a part of L1 into L0A, L0B or the
+    bias table.
 
     `rows` and `cols` are those of the destination; transposed, the source has them the other way.
     """
@@ -379,7 +383,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Mmad:
-    """`mmad(c0, a0, b0, m, n, k, accumulate)`: c0 = a0 @ b0, added to what c0 holds or not."""
+    """`mmad(c0, a0, b0, m, n, k, accumulate[, bias=v0])`: c0 = a0 @ b0, added to what c0 holds.
+
+    Where it does not accumulate, to the row of the bias, or to zeros.
+    """
 
     dst: View
     left: View
@@ -388,7 +395,13 @@ class Mmad:
     n: Expr
     k: Expr
     accumulate: Expr
+    bias: View | None = None
     line: int = field(default=0, compare=False)
+
+    @property
+    def sources(self) -> tuple[View, ...]:
+        """The operands that it reads, besides the sum."""
+        return (self.left, self.right) if self.bias is None else (self.left, self.right, self.bias)
 
 
 ONE_ELEMENT = "set"  # the operation that has no count

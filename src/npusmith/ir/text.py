@@ -248,7 +248,8 @@ def _action(stmt: Stmt) -> str:
         case Mmad(dst, left, right):
             views = (show_view(dst), show_view(left), show_view(right))
             sizes = _list((stmt.m, stmt.n, stmt.k, stmt.accumulate))
-            return f"mmad({', '.join(views)}, {sizes})"
+            bias = "" if stmt.bias is None else f", bias={show_view(stmt.bias)}"
+            return f"mmad({', '.join(views)}, {sizes}{bias})"
         case Op(name, views, scalars, mode, count):
             # every row has its buffers first, then scalars, then the mode, then the count
             parts = [show_view(view) for view in views] + [show_expr(item) for item in scalars]

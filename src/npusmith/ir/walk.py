@@ -81,8 +81,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.dst.offset, stmt.src.offset, stmt.count, *extra)
         case Split(dst, src, rows, cols):
             return (*_places(dst, src), rows, cols)
-        case Mmad(dst, left, right):
-            return (*_places(dst, left, right), stmt.m, stmt.n, stmt.k, stmt.accumulate)
+        case Mmad(dst):
+            return (*_places(dst, *stmt.sources), stmt.m, stmt.n, stmt.k, stmt.accumulate)
         case Op(_, views, scalars, _, count):
             return (*_places(*views), *scalars, count)
         case Combine(_, dst, src, _, count):
@@ -128,8 +128,8 @@ def mentioned(block: Block) -> Iterator[str]:
                 yield stmt.src.buffer
             case Combine() | Split():
                 yield from (stmt.dst.buffer, stmt.src.buffer)
-            case Mmad(dst, left, right):
-                yield from (dst.buffer, left.buffer, right.buffer)
+            case Mmad(dst):
+                yield from (view.buffer for view in (dst, *stmt.sources))
             case Op():
                 yield from (view.buffer for view in stmt.views)
             case Alloc(buffer) | Deque(buffer):

@@ -60,7 +60,7 @@ Array = np.ndarray[Any, Any]
 Wait = Combine | SyncCores
 
 _BLOCK_BYTES = 32
-_FILLED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2)
+_FILLED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2, Role.C1, Role.C2)
 
 
 class Facts:

@@ -105,6 +105,9 @@ class CubeUnit:
             self._need_layout(dst, "rows", laid.rows, m, 16)
             old = self._part(dst, 0, 0, Sides(m, n))
         else:
+            if stmt.bias is not None:
+                bias, _, _ = self._at(stmt.bias, Sides(1, n))
+                old = np.repeat(self._part(bias, 0, 0, Sides(1, n)), m, axis=0)
             dst.defined[:] = False
             self.filled[id(dst.slot)] = Sides(m, n)
         dst.data[:m, :n] = multiply(left, right, old)

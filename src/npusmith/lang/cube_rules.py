@@ -21,7 +21,7 @@ from npusmith.ir.text import show_view
 from npusmith.ir.walk import statements, values
 from npusmith.lang.bounds import Bounds
 from npusmith.lang.log import Log
-from npusmith.target.cube import MOST_SIZE, PLACES, PRODUCTS, Path, grid, split_path
+from npusmith.target.cube import MOST_SIZE, PRODUCTS, Path, elements, grid, split_path
 
 
 def check_matrices(program: Program, file: str) -> Log:
@@ -52,17 +52,19 @@ class _Rules:
             self.log.add("lang-memory", message, item, hint=hint)
         if item.memory is Memory.UB:
             return
-        legal = PLACES[item.memory].dtypes
+        rows, cols = self._sides(item)
+        legal = elements(item.memory, rows)
         if item.dtype not in legal:
             message = f"{item.memory.value} holds no matrix of {item.dtype.value}"
             names = ", ".join(dtype.value for dtype in legal)
             self.log.add("lang-op-dtype", message, item, legal=names)
             return
-        rows, cols = self._sides(item)
-        unit = grid(item.dtype)
-        if rows % unit or cols % unit:
+        unit, single = grid(item.dtype), rows == 1
+        tall = (item.memory is Memory.L1 and single) or rows % unit == 0
+        if cols % unit or not (single if item.memory is Memory.BIAS_TABLE else tall):
             message = f"{item.name!r} has {rows} rows and {cols} columns"
-            self.log.add("lang-fractal", message, item, legal=f"multiples of {unit}")
+            others = ", or one row in l1 and bias_table"
+            self.log.add("lang-fractal", message, item, legal=f"multiples of {unit}{others}")
         if item.memory is not Memory.L1 and max(rows, cols) > MOST_SIZE:
             message = f"{item.name!r} has {max(rows, cols)} rows or columns"
             self.log.add("lang-fractal", message, item, legal=f"at most {MOST_SIZE}")
@@ -140,9 +142,15 @@ class _Rules:
 
     def _split(self, stmt: Split) -> None:
         good = self._need(stmt, stmt.src, Memory.L1)
-        if not self._need(stmt, stmt.dst, Memory.L0A, Memory.L0B) or not good:
+        if not self._need(stmt, stmt.dst, Memory.L0A, Memory.L0B, Memory.BIAS_TABLE) or not good:
             return
         src, dst = self.buffers[stmt.src.buffer], self.buffers[stmt.dst.buffer]
+        if (self._sides(src)[0] == 1) is not (dst.memory is Memory.BIAS_TABLE):
+            message = f"{src.name!r} has {self._sides(src)[0]} rows and goes to {dst.memory.value}"
+            self.log.add(
+                "lang-memory", message, stmt, legal="one row to bias_table, others to l0a and l0b"
+            )
+            return
         if src.dtype is not dst.dtype:
             message = f"{src.name!r} is {src.dtype.value}, {dst.name!r} is {dst.dtype.value}"
             self.log.add("lang-op-dtype", message, stmt, legal="one element type")
@@ -151,6 +159,10 @@ class _Rules:
         self._reach(stmt, stmt.dst, stmt.rows, stmt.cols)
         sides = (stmt.cols, stmt.rows) if stmt.transposed else (stmt.rows, stmt.cols)
         self._reach(stmt, stmt.src, *sides)
+        if dst.memory is Memory.BIAS_TABLE:
+            if stmt.transposed:
+                self.log.add("lang-transpose", "a row is transposed on its way to bias_table", stmt)
+            return
         path = split_path(dst.memory, dst.dtype, stmt.transposed)
         if self.paths.setdefault(dst.name, path) is not path and dst.dtype.bytes != 2:
             message = f"{dst.name!r} is loaded both ways, which lie differently"
@@ -159,15 +171,13 @@ class _Rules:
     def _product(self, stmt: Mmad) -> None:
         places = ((stmt.dst, Memory.L0C), (stmt.left, Memory.L0A), (stmt.right, Memory.L0B))
         placed = [self._need(stmt, view, memory) for view, memory in places]
+        placed += [] if stmt.bias is None else [self._need(stmt, stmt.bias, Memory.BIAS_TABLE)]
         if not all(placed):
             return
-        for view, sides in zip(
-            (stmt.dst, stmt.left, stmt.right),
-            ((stmt.m, stmt.n), (stmt.m, stmt.k), (stmt.k, stmt.n)),
-            strict=True,
-        ):
+        sides = ((stmt.m, stmt.n), (stmt.m, stmt.k), (stmt.k, stmt.n), (Const(1), stmt.n))
+        for view, (rows, cols) in zip((stmt.dst, *stmt.sources), sides, strict=False):
             self._whole(stmt, view)
-            self._reach(stmt, view, *sides)
+            self._reach(stmt, view, rows, cols)
         dst, left, right = (self.buffers[view.buffer].dtype for view, _ in places)
         if PRODUCTS.get((left, right)) is not dst:
             self.log.add(
@@ -176,6 +186,9 @@ class _Rules:
                     f"{a.value} and {b.value} to {c.value}" for (a, b), c in PRODUCTS.items()
                 ),
             )  # fmt: skip
+        if stmt.bias is not None and self.buffers[stmt.bias.buffer].dtype is not dst:
+            message = f"the bias is {self.buffers[stmt.bias.buffer].dtype.value}"
+            self.log.add("lang-op-dtype", message, stmt, legal=dst.value)
 
     # ---- views
 

@@ -99,8 +99,8 @@ class Typist:
                 self._copy(stmt, visible)
             case Split(dst, src, rows, cols):
                 self._matrices((dst, src), (rows, cols), visible, stmt)
-            case Mmad(dst, left, right, m, n, k):
-                self._matrices((dst, left, right), (m, n, k), visible, stmt)
+            case Mmad(dst, _, _, m, n, k):
+                self._matrices((dst, *stmt.sources), (m, n, k), visible, stmt)
                 self.expect(stmt.accumulate, Kind.BOOL, visible, stmt, "whether to accumulate")
             case Op():
                 self._op(stmt, visible)

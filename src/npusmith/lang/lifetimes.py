@@ -58,7 +58,7 @@ def own_reads(stmt: Stmt) -> list[str]:
     if isinstance(stmt, Split):
         return [*found, stmt.src.buffer]
     if isinstance(stmt, Mmad):
-        return [*found, stmt.left.buffer, stmt.right.buffer]
+        return [*found, *(view.buffer for view in stmt.sources)]
     if isinstance(stmt, Op):
         found += [view.buffer for view in read(stmt)]
     return [*found, stmt.src.buffer] if isinstance(stmt, Combine) else found

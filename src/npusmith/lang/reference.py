@@ -202,6 +202,7 @@ _HOLDS = {
     Memory.L0A: "left operands, m x k",
     Memory.L0B: "right operands, k x n",
     Memory.L0C: "products, m x n",
+    Memory.BIAS_TABLE: "a bias, 1 x n",
 }
 
 

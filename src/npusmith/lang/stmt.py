@@ -293,14 +293,15 @@ def _flag(value: ast.expr, node: ast.Call, source: Source) -> bool:
 
 
 def _mmad(node: ast.Call, source: Source) -> Mmad:
-    args = _plain_args(node, CALLS["mmad"], source)
-    if len(args) != 7:
+    given, args = _keywords(node, ("bias",), source), node.args
+    if len(args) != 7 or any(isinstance(arg, ast.Starred) for arg in args):
         raise source.error(
             "lang-operands", f"mmad takes 7 operands, not {len(args)}", node, legal=CALLS["mmad"]
         )
     dst, left, right = (read_view(arg, source) for arg in args[:3])
     m, n, k, accumulate = (read_expr(arg, source) for arg in args[3:])
-    return Mmad(dst, left, right, m, n, k, accumulate, node.lineno)
+    bias = read_view(given["bias"], source) if "bias" in given else None
+    return Mmad(dst, left, right, m, n, k, accumulate, bias, node.lineno)
 
 
 def _store(node: ast.Call, source: Source) -> Store:

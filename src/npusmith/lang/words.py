@@ -29,7 +29,7 @@ SPLIT = "load(a0, a1[row, col], rows, cols) or load(a0, a1[row, col], rows, cols
 CALLS: dict[str, str] = {
     "load": "load(buf, x[offset], count) or load(buf, x[offset], count, rows=r, pitch=p)",
     "store": 'store(y[offset], buf, count), also with rows=r, pitch=p and atomic="add"',
-    "mmad": "mmad(c0, a0, b0, m, n, k, accumulate)",
+    "mmad": "mmad(c0, a0, b0, m, n, k, accumulate), also with bias=v0",
     "sync_cores": "sync_cores()",
     **{f"combine_{op}": f"combine_{op}(dst, src, scratch, count)" for op in COMBINES},
 }

@@ -35,7 +35,7 @@ def insert_queues(program: Program, chip: Chip) -> Program:
     return with_body(program, body)
 
 
-_LOADED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2)
+_LOADED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2, Role.C1, Role.C2)
 
 
 def _lists(block: Block, fn: Callable[[Block], Block]) -> Block:

@@ -59,6 +59,7 @@ _HELPERS = (
     "LoadFractals",
     "LoadImage",
     "LoadSquares",
+    "LoadBias",
     "Multiply",
     "StoreMatrix",
 )

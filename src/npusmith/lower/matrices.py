@@ -72,6 +72,9 @@ def _load(stmt: Load, spell: Spelling) -> str:
 
 def _split(stmt: Split, spell: Spelling) -> str:
     src, dst = _buffer(stmt.src, spell), _buffer(stmt.dst, spell)
+    if dst.memory is Memory.BIAS_TABLE:
+        source = _l1(stmt.src, spell)
+        return f"LoadBias({spell.local(stmt.dst.buffer)}, {source}, {spell.show(stmt.cols)});"
     path = split_path(dst.memory, dst.dtype, stmt.transposed)
     left = dst.memory is Memory.L0A
     to = spell.local(stmt.dst.buffer)
@@ -99,6 +102,8 @@ def _mmad(stmt: Mmad, spell: Spelling) -> list[str]:
     sizes = ", ".join(spell.show(part) for part in (stmt.m, stmt.n, stmt.k, stmt.accumulate))
     align = _flag(spell.paths.get(stmt.left.buffer) is Path.IMAGE)
     even = _flag(spell.paths.get(stmt.right.buffer) is Path.SQUARES)
+    if stmt.bias is not None:
+        sizes += f", {spell.local(stmt.bias.buffer)}"
     return [
         f"{spell.height(stmt.dst.buffer)} = {spell.rounded(stmt.m, _ROWS)};",
         f"Multiply<{align}, {even}>({views}, {sizes});",

@@ -17,19 +17,21 @@ def place_buffers(program: Program, chip: Chip) -> Program:
     before: `xt = ub(4096, float32)` loaded and read, `yt` written and stored, `et` neither
     after:  xt VECIN, yt VECOUT, et VECCALC; a buffer loaded and stored unchanged is THROUGH
 
-    Matrices are where they were declared: L1 is A1, or B1 for what becomes a right operand.
+    Matrices are where they were declared: L1 is A1, or B1 or C1 by where its contents go.
     """
     kernel = program.kernel
-    right = {
-        item.src.buffer
+    goes = {
+        item.src.buffer: _SOURCES[kernel.buffer(item.dst.buffer).memory]
         for item in statements(kernel.body)
-        if isinstance(item, Split) and kernel.buffer(item.dst.buffer).memory is Memory.L0B
+        if isinstance(item, Split)
     }
     placed = tuple(
-        replace(item, role=_PLACES.get(item.memory) or _role(item, kernel.body))
+        replace(
+            item,
+            role=goes.get(item.name) or _PLACES.get(item.memory) or _role(item, kernel.body),
+        )
         for item in kernel.buffers
     )
-    placed = tuple(replace(item, role=Role.B1) if item.name in right else item for item in placed)
     return replace(program, kernels=(replace(kernel, buffers=placed),))
 
 
@@ -38,7 +40,9 @@ _PLACES = {
     Memory.L0A: Role.A2,
     Memory.L0B: Role.B2,
     Memory.L0C: Role.CO1,
+    Memory.BIAS_TABLE: Role.C2,
 }
+_SOURCES = {Memory.L0A: Role.A1, Memory.L0B: Role.B1, Memory.BIAS_TABLE: Role.C1}
 
 
 def _role(buffer: Buffer, body: Block) -> Role:

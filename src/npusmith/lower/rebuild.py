@@ -94,6 +94,7 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
                 n=fn(stmt.n),
                 k=fn(stmt.k),
                 accumulate=fn(stmt.accumulate),
+                bias=None if stmt.bias is None else _view(stmt.bias, fn),
             )
         case Op():
             return replace(

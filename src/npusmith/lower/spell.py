@@ -11,6 +11,7 @@ from npusmith.ir.nodes import (
     CoreId,
     Expr,
     For,
+    Memory,
     Name,
     Program,
     Role,
@@ -49,6 +50,7 @@ class Spelling:
             for item in statements(program.kernel.body)
             if isinstance(item, Split)
             for into in (buffers[item.dst.buffer],)
+            if into.memory is not Memory.BIAS_TABLE
         }
         self._name_all()
         self.dialect = Dialect(

@@ -70,8 +70,8 @@ def _reads(stmt: Stmt) -> tuple[View, ...]:
             return read(stmt)
         case Split(_, src):
             return (src,)
-        case Mmad(_, left, right):
-            return (left, right)
+        case Mmad():
+            return stmt.sources
         case _:
             return ()
 

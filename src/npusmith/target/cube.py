@@ -61,6 +61,7 @@ PLACES: dict[Memory, Place] = {
     Memory.L0A: Place(SOURCES, "l0a_bytes"),
     Memory.L0B: Place(SOURCES, "l0b_bytes"),
     Memory.L0C: Place(SUMS, "l0c_bytes"),
+    Memory.BIAS_TABLE: Place(SUMS, "bias_table_bytes"),
 }
 
 # Which memory a queue's position is in.
@@ -70,6 +71,8 @@ ROLES = {
     Role.A2: Memory.L0A,
     Role.B2: Memory.L0B,
     Role.CO1: Memory.L0C,
+    Role.C1: Memory.L1,
+    Role.C2: Memory.BIAS_TABLE,
 }
 
 
@@ -85,6 +88,11 @@ _WIDE = {I8: 32, I32: 32}  # two fractals of 8-bit types are a square
 def grid(dtype: DType) -> int:
     """What rows and columns of a matrix are multiples of: squares of whole fractals."""
     return _WIDE.get(dtype, _SQUARE)
+
+
+def elements(memory: Memory, rows: int) -> tuple[DType, ...]:
+    """Types that a matrix of so many rows may have there; a row in L1 is one for the bias table."""
+    return SUMS if memory is Memory.L1 and rows == 1 else PLACES[memory].dtypes
 
 
 def split_path(memory: Memory, dtype: DType, transposed: bool) -> Path:
