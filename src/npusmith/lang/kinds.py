@@ -45,7 +45,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.text import show_expr
 from npusmith.lang.log import Log
 from npusmith.lang.operands import scalar_is_float, well_formed
-from npusmith.lang.words import CHIP_FACTS, mean
+from npusmith.lang.words import CALLS, CHIP_FACTS, mean
 
 
 class Kind(str, Enum):
@@ -97,6 +97,9 @@ class Typist:
                 self.block(body, visible)
             case Load() | Store():
                 self._copy(stmt, visible)
+            case Split(_, src) if src.buffer in self.tensors:
+                message = "load() from a tensor takes 3 operands, rows and pitch by name"
+                self.log.add("lang-operands", message, stmt, legal=CALLS["load"])
             case Split(dst, src, rows, cols):
                 self._matrices((dst, src), (rows, cols), visible, stmt)
             case Mmad(dst, _, _, m, n, k):
