@@ -304,6 +304,40 @@ _LANG: list[Code] = _rows(
         "make the tile length smaller, or reuse a scratch buffer",
     ),
     (
+        "lang-memory",
+        "An operation meets a buffer of another memory or another kind of core.",
+        "load: GM to ub or l1, and l1 to l0a, l0b or bias_table; mmad: l0a and l0b to l0c; store: "
+        "ub or l0c; a kernel has buffers of the unified buffer, or matrices of a cube core",
+        "a kernel of its own for each kind of core, and a scratch tensor between them",
+    ),
+    (
+        "lang-fractal",
+        "A matrix, or the place where a part of one begins, is not whole fractals.",
+        "rows and columns in multiples of 16, of 32 in int8 and int32, or one row in l1 and "
+        "bias_table; in l0a, l0b and l0c at most 4095 of each; views of l0a and l0b from the first "
+        "element on",
+        "round the tile up: rows and columns behind those that are loaded cost nothing but room",
+    ),
+    (
+        "lang-capacity",
+        "The matrices do not fit in their memory.",
+        "l1 512 KB, l0a and l0b 64 KB each, l0c 128 KB, bias_table 1 KB, copies included",
+        "smaller tiles, or copies=1",
+    ),
+    (
+        "lang-transpose",
+        "A matrix in L0 is loaded both as it is and transposed.",
+        "of float32 and int8 one way for each matrix: what is transposed lies differently",
+        "a matrix for each way",
+    ),
+    (
+        "lang-matrix",
+        "A product takes another part of a matrix than was loaded.",
+        "k as many columns as were loaded into l0a, n as many as into l0b, and accumulation with "
+        "the m that c0 was begun with, in whole fractals",
+        "give load() and mmad() the same sizes",
+    ),
+    (
         "lang-unused",
         "A buffer, tensor or parameter is never used.",
         "everything that is declared is used; a loaded buffer is read",
@@ -419,6 +453,12 @@ _LOWER: list[Code] = _rows(
         "The buffers do not fit in the unified buffer.",
         "the sum of all buffers at most chip.ub_bytes, less 16 KB with a library function",
         "make the tile length smaller, or reuse a scratch buffer",
+    ),
+    (
+        "lower-capacity",
+        "The matrices do not fit in L1, L0A, L0B or L0C.",
+        "l1 512 KB, l0a and l0b 64 KB each, l0c 128 KB, bias_table 1 KB, copies included",
+        "smaller tiles, or copies=1",
     ),
     (
         "lower-queues",

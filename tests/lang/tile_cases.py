@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +182,76 @@ def _turned(x: Array) -> Array:
     return np.exp(np.concatenate(blocks[::-1]) if blocks else x)
 
 
+def _product(a: Array, b: Array) -> Array:
+    return np.asarray(a.astype(np.float64) @ b.astype(np.float64))
+
+
+def _gelu(x: Array, w: Array, b: Array) -> Array:
+    t = _product(x, w.T) + b
+    return np.asarray(t * 0.5 * (1 + np.vectorize(math.erf)(t / math.sqrt(2))))
+
+
+def _bytes(*shapes: tuple[int, ...]) -> Callable[..., list[Array]]:
+    return lambda rng: [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+
+
+def _products(
+    program: str, want: Callable[..., Array], dtype: DType, *sides: str, **more: Any
+) -> list[Case]:
+    """A product of m x k and k x n, around fractals and tiles; `sides` spell shapes of inputs."""
+    sizes = ((1, 1, 1), (16, 16, 16), (17, 33, 5), (130, 259, 65), (257, 120, 131))
+    return [
+        Case(
+            program, f"{m}x{n}x{k}",
+            _floats(*[tuple({"m": m, "n": n, "k": k, "i": 2}[s] for s in side) for side in sides],
+                    dtype=more.get("source", F16).numpy),
+            want, lambda *inputs, **_: want(*inputs).shape, dtype,
+            more.get("rtol", 1e-5), more.get("atol", 1e-4),
+        )
+        for m, n, k in sizes
+    ]  # fmt: skip
+
+
 CASES: tuple[Case, ...] = (
+    *_products("matmul", _product, F32, "mk", "kn"),
+    *_products("matmul_fp32", _product, F32, "mk", "kn", source=F32),
+    *_products("matmul_transposed_a", lambda a, b: _product(a.T, b), F16, "km", "kn",
+               rtol=1e-3, atol=1e-3),
+    *_products("linear_relu_bf16", lambda x, w: np.maximum(_product(x, w.T), 0), DType.BFLOAT16,
+               "mk", "nk", source=DType.BFLOAT16, rtol=8e-3, atol=8e-3),
+    *_products("batch_matmul", _product, F32, "imk", "ikn"),
+    *(
+        Case(
+            "linear_bias", f"{m}x{n}x{k}",
+            lambda rng, m=m, n=n, k=k: [
+                *_floats((m, k), (n, k), dtype=np.float16)(rng), *_floats((n,))(rng)
+            ],
+            lambda x, w, b: _product(x, w.T) + b, lambda x, w, b: (x.shape[0], w.shape[0]),
+            F16, 1e-3, 1e-2,
+        )
+        for m, n, k in ((1, 1, 1), (17, 33, 5), (130, 259, 65))
+    ),
+    *(
+        Case(
+            "linear_gelu", f"{m}x{n}x{k}",
+            lambda rng, m=m, n=n, k=k: [
+                *_floats((m, k), (n, k), dtype=np.float16)(rng), *_floats((n,))(rng)
+            ],
+            _gelu, lambda x, w, b: (x.shape[0], w.shape[0]), F32, 1e-4, 1e-4,
+        )
+        for m, n, k in ((1, 1, 1), (17, 33, 5), (130, 259, 65))
+    ),
+    *_products("matmul_split_k", _product, F32, "mk", "kn"),
+    Case("matmul_split_k", "3x5x2000", _floats((3, 2000), (2000, 5), dtype=np.float16), _product,
+         lambda a, b: (3, 5), F32, 1e-4, 1e-3),
+    *(
+        Case(
+            "matmul_int8", "x".join(map(str, (m, n, k))), _bytes((m, k), (n, k)),
+            lambda a, b: a.astype(np.int64) @ b.T.astype(np.int64),
+            lambda a, b: (a.shape[0], b.shape[0]), DType.INT32,
+        )
+        for m, n, k in ((1, 1, 1), (17, 33, 65), (130, 259, 300))
+    ),
     *(
         Case("two_kernels", str(n), _floats((n,)), _turned, _same, F32, rtol=1e-6)
         for n in (0, 1, 1024, 4096)

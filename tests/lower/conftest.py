@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Program
+from npusmith.ir.nodes import Atomic, Const, Program, Store
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.lang import parse
+from npusmith.ir.walk import statements
+from npusmith.lang import check, interpret, parse
+from npusmith.lower import lower, write_project
 from npusmith.target.chips import Chip, find_chip
+from npusmith.twin import build, read_project, run
+from npusmith.twin.watch import Watch
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 Shape = tuple[int, ...]
@@ -27,6 +31,7 @@ SHAPES: dict[str, list[tuple[list[Shape], list[Shape]]]] = {
     "clamp_select": [([(5, 2003)], [(5, 2003)])],
     "column_sum_atomic": [([(5, 4501)], [(4501,)]), ([(61, 3)], [(3,)])],
     "copy": [([(4, 5003)], [(4, 5003)])],
+    "batch_matmul": [([(3, 50, 205), (3, 205, 131)], [(3, 50, 131)])],
     "block_ranges": [([(3, 1000)], [(3, 125)]), ([(50, 61)], [(50, 8)]), ([(2, 5)], [(2, 1)])],
     "block_sums": [([(3, 1000)], [(3, 125)]), ([(50, 61)], [(50, 8)]), ([(2, 5)], [(2, 1)])],
     "cumprod_reverse": [([(5001,)], [(5001,)]), ([(1,)], [(1,)]), ([(256,)], [(256,)])],
@@ -38,6 +43,17 @@ SHAPES: dict[str, list[tuple[list[Shape], list[Shape]]]] = {
     "first_columns_rows": [([(37, 50)], [(37, 19)])],
     "greater_bool": [([(3, 3001), (3, 3001)], [(3, 3001)])],
     "layer_norm": [([(6, 1001), (1001,), (1001,)], [(6, 1001)])],
+    "linear_bias": [
+        ([(150, 177), (301, 177), (301,)], [(150, 301)]),
+        ([(1, 3), (9, 3), (9,)], [(1, 9)]),
+    ],
+    "linear_gelu": [([(150, 77), (301, 77), (301,)], [(150, 301)])],
+    "linear_relu_bf16": [([(150, 77), (301, 77)], [(150, 301)])],
+    "matmul": [([(150, 77), (77, 301)], [(150, 301)]), ([(1, 1), (1, 1)], [(1, 1)])],
+    "matmul_fp32": [([(150, 77), (77, 301)], [(150, 301)])],
+    "matmul_int8": [([(150, 177), (301, 177)], [(150, 301)])],
+    "matmul_split_k": [([(70, 1501), (1501, 33)], [(70, 33)])],
+    "matmul_transposed_a": [([(77, 150), (77, 301)], [(150, 301)])],
     "mean_all": [([(5, 5003)], [(1,)])],
     "middle_axis_prod": [([(3, 4, 2503)], [(3, 2503)])],
     "middle_axis_sum": [([(3, 4, 4503)], [(3, 4503)])],
@@ -106,6 +122,39 @@ class Samples:
                 for item, shape in ports_out
             ),
         )
+
+    @classmethod
+    def compare(
+        cls, program: Program, shapes: Any, out_shapes: Any, chip: Chip, folder: Path
+    ) -> None:
+        """On the twin the same bits; almost so where cores add floats atomically in any order."""
+        check(program, chip)
+        spec = cls.spec(program, shapes, out_shapes)
+        write_project(lower(program, chip), chip, folder, spec)
+        dtypes = tuple(item.dtype for item in (*program.inputs, *program.outputs))
+        built = build(read_project(folder), chip, dtypes)
+        inputs = cls.inputs(program, shapes)
+        outputs = [
+            (shape, item.dtype) for shape, item in zip(out_shapes, program.outputs, strict=True)
+        ]
+        result = run(built, inputs, outputs, watch=Watch(auto_sync=False))
+        assert [finding.render() for finding in result.findings] == []
+        assert result.completed
+        wanted = interpret(program, chip, inputs, outputs)
+        for got, want in zip(result.outputs, wanted, strict=True):
+            if _adds_in_any_order(program):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+            else:
+                assert got.dtype == want.dtype and got.shape == want.shape
+                assert got.tobytes() == want.tobytes()
+
+
+def _adds_in_any_order(program: Program) -> bool:
+    return any(
+        isinstance(item, Store) and item.atomic is Atomic.ADD
+        for kernel in program.kernels
+        for item in statements(kernel.body)
+    )
 
 
 def _values(dtype: DType, shape: Shape, rng: np.random.Generator) -> Array:

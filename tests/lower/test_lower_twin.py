@@ -5,47 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from npusmith.ir.nodes import Atomic, Program, Store
-from npusmith.ir.walk import statements
-from npusmith.lang import check, interpret, parse
+from npusmith.lang import parse
 from npusmith.lower import lower, write_project
 from npusmith.target.chips import Chip
-from npusmith.twin import build, check_source, read_project, run
-from npusmith.twin.watch import Watch
-
-
-def compare(
-    program: Program, shapes: Any, out_shapes: Any, samples: Any, chip: Chip, folder: Path
-) -> None:
-    """Same bits; where cores add floats atomically in any order, almost the same numbers."""
-    check(program, chip)
-    spec = samples.spec(program, shapes, out_shapes)
-    write_project(lower(program, chip), chip, folder, spec)
-    dtypes = tuple(item.dtype for item in (*program.inputs, *program.outputs))
-    built = build(read_project(folder), chip, dtypes)
-    inputs = samples.inputs(program, shapes)
-    outputs = [(shape, item.dtype) for shape, item in zip(out_shapes, program.outputs, strict=True)]
-    result = run(built, inputs, outputs, watch=Watch(auto_sync=False))
-    assert [finding.render() for finding in result.findings] == []
-    assert result.completed
-    wanted = interpret(program, chip, inputs, outputs)
-    for got, want in zip(result.outputs, wanted, strict=True):
-        if _adds_in_any_order(program):
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-        else:
-            assert got.dtype == want.dtype and got.shape == want.shape
-            assert got.tobytes() == want.tobytes()
-
-
-def _adds_in_any_order(program: Program) -> bool:
-    return any(
-        isinstance(item, Store) and item.atomic is Atomic.ADD
-        for kernel in program.kernels
-        for item in statements(kernel.body)
-    )
+from npusmith.twin import check_source
 
 
 def test_a_project_compiles_runs_without_findings_and_gives_the_interpreters_bits(
@@ -53,7 +18,7 @@ def test_a_project_compiles_runs_without_findings_and_gives_the_interpreters_bit
 ) -> None:
     program = samples.program(kernel_name)
     for at, (shapes, out_shapes) in enumerate(samples.shapes(kernel_name)):
-        compare(program, shapes, out_shapes, samples, chip, tmp_path / str(at))
+        samples.compare(program, shapes, out_shapes, chip, tmp_path / str(at))
 
 
 @pytest.mark.parametrize("name", ["mean_all", "layer_norm"])
@@ -317,4 +282,4 @@ def elements(
 def test_an_unusual_program_means_the_same_on_the_twin(
     text: str, shapes: Any, out_shapes: Any, samples: Any, chip: Chip, tmp_path: Path
 ) -> None:
-    compare(parse(text), shapes, out_shapes, samples, chip, tmp_path)
+    samples.compare(parse(text), shapes, out_shapes, chip, tmp_path)

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npusmith.ir.nodes import Const, Name, Program
+from npusmith.lang import parse
 from npusmith.report.color import colour, language
+from npusmith.report.html import pictures
 from npusmith.report.ladder import State, ladder, reached
 from npusmith.report.memory import Kind, divide
 from npusmith.report.sources import find_line, read_sources
@@ -20,6 +22,7 @@ from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin.finding import Finding
 
 CHIP = CHIPS["910B2"]
+KERNELS = Path(__file__).parents[1] / "kernels"
 
 
 @given(st.text(), st.sampled_from(["cpp", "python", ""]))
@@ -181,3 +184,16 @@ def test_a_figure_has_three_digits(value: float | None, text: str) -> None:
 
 def test_a_size_is_exact_where_it_is_short() -> None:
     assert (size(0), size(8448), size(196_608)) == ("0 B", "8,448 B", "192.0 KiB")
+
+
+def test_every_memory_of_a_cube_core_is_divided_by_itself() -> None:
+    text = (KERNELS / "linear_gelu.tile.py").read_text(encoding="utf-8")
+    shapes = {"x": (300, 64), "w": (500, 64), "b": (500,), "y": (300, 500)}
+    shown = pictures(parse(text), CHIP, shapes)
+    titles = [item.kernel for item in shown.memories]
+    assert titles == [f"product, {name}" for name in ("l1", "l0a", "l0b", "l0c")] + ["bias_gelu"]
+    left = shown.memories[1]
+    assert (left.used, left.free, left.reserved) == (2 * 128 * 64 * 2, 32 * 1024, 0)
+    assert left.rows[0].elements == 128 * 64
+    assert shown.split is not None
+    assert shown.split.words == "12 of 24 cube cores"

@@ -120,7 +120,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class ChipFact:
-    """`chip.vector_cores` or `chip.ub_bytes`, host only."""
+    """`chip.vector_cores`, `chip.cube_cores` or `chip.ub_bytes`, host only."""
 
     name: str
 
@@ -166,10 +166,14 @@ Expr = (
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`buf` or `buf[offset]`: an on-chip buffer from an element offset on."""
+    """`buf` or `buf[offset]`: an on-chip buffer from an element offset on.
+
+    `buf[row, col]` of a matrix: `offset` is the row.
+    """
 
     buffer: str
     offset: Expr = Const(0)
+    col: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,17 @@ class Scalar:
     is_float: bool = False
 
 
+class Memory(str, Enum):
+    """On-chip memories; all but UB belong to a cube core, and their buffers are matrices."""
+
+    UB = "ub"
+    L1 = "l1"
+    L0A = "l0a"  # left operands of products
+    L0B = "l0b"  # right operands
+    L0C = "l0c"  # products
+    BIAS_TABLE = "bias_table"  # a row that products begin with
+
+
 class Role(str, Enum):
     """Where a buffer sits in the pipeline (Ascend C's TPosition); set by lower/place_buffers."""
 
@@ -210,11 +225,20 @@ class Role(str, Enum):
     VECOUT = "VECOUT"  # written by vector operations, then stored
     VECCALC = "VECCALC"  # scratch of vector operations
     THROUGH = "THROUGH"  # loaded and stored again unchanged: one TQueBind
+    A1 = "A1"  # L1
+    B1 = "B1"  # L1, for right operands
+    A2 = "A2"  # L0A
+    B2 = "B2"  # L0B
+    CO1 = "CO1"  # L0C
+    C1 = "C1"  # L1, for rows of the bias table
+    C2 = "C2"  # bias table
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """`name = ub(length, dtype)`: a named piece of the unified buffer, length in elements.
+
+    `name = l1(length, cols, dtype)`, and l0a, l0b, l0c: a matrix of `length` rows.
 
     `length` uses literals and module-level constants only, so that UB is known before any run.
     `copies`: of a loaded or stored buffer, how many there are, so that copies overlap with
@@ -232,6 +256,9 @@ class Buffer:
     gap: int = 0
     line: int = field(default=0, compare=False)
     named: Expr | None = field(default=None, compare=False)
+    memory: Memory = Memory.UB
+    cols: Expr | None = None
+    named_cols: Expr | None = field(default=None, compare=False)
 
 
 # ------------------------------------------------------------------------------------ statements
@@ -239,6 +266,7 @@ class Buffer:
 
 class StageKind(str, Enum):
     COPY_IN = "copy_in"
+    SPLIT = "split"
     COMPUTE = "compute"
     COPY_OUT = "copy_out"
 
@@ -282,10 +310,10 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`with copy_in:` / `with compute:` / `with copy_out:`.
+    """`with copy_in:` / `with split:` / `with compute:` / `with copy_out:`.
 
-    copy_in holds Load only, compute holds Op (and Assign, For, If around them), copy_out holds
-    Store only; Assign, For and If are allowed in all three.
+    copy_in holds Load only, split holds Split, compute holds Op or Mmad, copy_out holds Store only;
+    Assign, For and If are allowed in all of them.
     """
 
     kind: StageKind
@@ -306,6 +334,7 @@ class Load:
     With rows, r pieces of `count` elements whose starts lie `pitch` elements apart in global memory
     land in UB rows of align_up(count, 32 B) elements. What lies between count and the end of the
     last 32-byte block of a row is padding: undefined to the reader.
+    Into a matrix in L1: r rows of `count` columns, and zeros up to whole blocks of 32 bytes.
     `padded` (set by lower/pad_copies): None = undecided, False = plain DataCopy is exact.
     """
 
@@ -320,7 +349,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`store(y[offset], buf, count[, rows=r, pitch=p][, atomic="add"])`, the mirror of Load."""
+    """`store(y[offset], buf, count[, rows=r, pitch=p][, atomic="add"])`, the mirror of Load.
+
+    Of a matrix in L0C: its elements in the tensor's type, negative ones as 0 with `relu=True`.
+    """
 
     dst: Span
     src: View
@@ -329,7 +361,47 @@ class Store:
     pitch: Expr | None = None
     atomic: Atomic | None = None
     padded: bool | None = None
+    relu: bool = False
     line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`load(a0, a1[row, col], rows, cols[, transposed=True])`: a part of L1 into L0A, L0B or the
+    bias table.
+
+    `rows` and `cols` are those of the destination; transposed, the source has them the other way.
+    """
+
+    dst: View
+    src: View
+    rows: Expr
+    cols: Expr
+    transposed: bool = False
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mmad:
+    """`mmad(c0, a0, b0, m, n, k, accumulate[, bias=v0])`: c0 = a0 @ b0, added to what c0 holds.
+
+    Where it does not accumulate, to the row of the bias, or to zeros.
+    """
+
+    dst: View
+    left: View
+    right: View
+    m: Expr
+    n: Expr
+    k: Expr
+    accumulate: Expr
+    bias: View | None = None
+    line: int = field(default=0, compare=False)
+
+    @property
+    def sources(self) -> tuple[View, ...]:
+        """The operands that it reads, besides the sum."""
+        return (self.left, self.right) if self.bias is None else (self.left, self.right, self.bias)
 
 
 ONE_ELEMENT = "set"  # the operation that has no count
@@ -411,14 +483,14 @@ class Free:
 class Barrier:
     """PipeBarrier: later instructions of one pipe see what earlier ones wrote."""
 
-    pipe: str  # "V", "MTE2", "MTE3" or "ALL"
+    pipe: str  # "V", "MTE2", "MTE3", "FIX" or "ALL"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """SetFlag and WaitFlag of one hard event in one step: the second pipe waits for the first."""
 
-    first: str  # "V", "S", "MTE2", "MTE3"
+    first: str  # "V", "S", "MTE2", "MTE3", "FIX"
     second: str
 
 
@@ -430,6 +502,8 @@ Stmt = (
     | Stage
     | Load
     | Store
+    | Split
+    | Mmad
     | Op
     | Combine
     | SyncCores
@@ -481,7 +555,8 @@ class Host:
 class Kernel:
     """`@kernel def name(x: input(float32), y: output(float32), n: int):`
 
-    Tensors come in the order inputs, outputs, scratch.
+    Tensors come in the order inputs, outputs, scratch. `block_cores`: of a program of both kinds of
+    kernels, how many of the cores that this one runs on each block has (see Program.parts).
     """
 
     name: str
@@ -491,6 +566,12 @@ class Kernel:
     body: tuple[Stmt, ...]
     doc: str = ""
     line: int = field(default=0, compare=False)
+    block_cores: int = field(default=1, compare=False)
+
+    @property
+    def is_cube(self) -> bool:
+        """Does it run on cube cores? Its buffers say so."""
+        return any(item.memory is not Memory.UB for item in self.buffers)
 
     def tensor(self, name: str) -> Tensor:
         return next(item for item in self.tensors if item.name == name)
@@ -517,11 +598,22 @@ class Program:
         (only,) = self.kernels
         return only
 
+    @property
+    def is_mixed(self) -> bool:
+        """Are there kernels of both kinds? A block is then one cube core and two vector cores."""
+        return len({kernel.is_cube for kernel in self.kernels}) > 1
+
     def parts(self) -> tuple[Program, ...]:
         """A program of one kernel for each launch, in their order."""
         if len(self.kernels) == 1:
             return (self,)
         named = {kernel.name: kernel for kernel in self.kernels}
+        if self.is_mixed:
+            named |= {
+                kernel.name: replace(kernel, block_cores=2)
+                for kernel in self.kernels
+                if not kernel.is_cube
+            }
         return tuple(
             replace(
                 self, host=replace(self.host, launches=(launch,)), kernels=(named[launch.kernel],)

@@ -37,6 +37,7 @@ from npusmith.ir.nodes import (
     Kernel,
     Launch,
     Load,
+    Mmad,
     Name,
     Negate,
     Note,
@@ -44,6 +45,7 @@ from npusmith.ir.nodes import (
     Program,
     Size,
     Span,
+    Split,
     Stage,
     Stmt,
     Store,
@@ -160,8 +162,10 @@ def _list(items: Iterable[Expr]) -> str:
 
 
 def show_view(item: View | Span) -> str:
-    """`buf`, `buf[offset]` or `x[offset]`."""
+    """`buf`, `buf[offset]`, `buf[row, col]` or `x[offset]`."""
     name = item.buffer if isinstance(item, View) else item.tensor
+    if isinstance(item, View) and item.col is not None:
+        return f"{name}[{show_expr(item.offset)}, {show_expr(item.col)}]"
     plain = isinstance(item.offset, Const) and type(item.offset.value) is int
     if plain and item.offset == Const(0):
         return name
@@ -238,6 +242,14 @@ def _action(stmt: Stmt) -> str:
             return f"load({show_view(dst)}, {show_view(src)}, {show_expr(count)}{_extras(stmt)})"
         case Store(dst, src, count):
             return f"store({show_view(dst)}, {show_view(src)}, {show_expr(count)}{_extras(stmt)})"
+        case Split(dst, src, rows, cols, transposed):
+            extra = ", transposed=True" if transposed else ""
+            return f"load({show_view(dst)}, {show_view(src)}, {_list((rows, cols))}{extra})"
+        case Mmad(dst, left, right):
+            views = (show_view(dst), show_view(left), show_view(right))
+            sizes = _list((stmt.m, stmt.n, stmt.k, stmt.accumulate))
+            bias = "" if stmt.bias is None else f", bias={show_view(stmt.bias)}"
+            return f"mmad({', '.join(views)}, {sizes}{bias})"
         case Op(name, views, scalars, mode, count):
             # every row has its buffers first, then scalars, then the mode, then the count
             parts = [show_view(view) for view in views] + [show_expr(item) for item in scalars]
@@ -258,6 +270,7 @@ def _extras(stmt: Load | Store) -> str:
     parts += [] if stmt.pitch is None else [f"pitch={show_expr(stmt.pitch)}"]
     if isinstance(stmt, Store) and stmt.atomic is not None:
         parts.append(f'atomic="{stmt.atomic.value}"')
+    parts += ["relu=True"] if isinstance(stmt, Store) and stmt.relu else []
     parts += [] if stmt.padded is None else [f"padded={stmt.padded}"]
     return "".join(f", {part}" for part in parts)
 
@@ -300,7 +313,7 @@ def _kernel(kernel: Kernel) -> list[str]:
     params = [f"{item.name}: {item.role.value}({item.dtype.value})" for item in kernel.tensors]
     params += [f"{item.name}: {'float' if item.is_float else 'int'}" for item in kernel.scalars]
     head = ["@kernel", f"def {kernel.name}({', '.join(params)}):"]
-    buffers = ["    " + _buffer(item) for item in kernel.buffers]
+    buffers = ["    " + show_buffer(item) for item in kernel.buffers]
     first = None if buffers or not kernel.body else kernel.body[0]
     body = [] if buffers and not kernel.body else _block(kernel.body)
     return [*head, *_doc(kernel.doc, first), *buffers, *body]
@@ -311,8 +324,11 @@ def _doc(doc: str, first: Stmt | None) -> list[str]:
     return ["    " + _string(doc, '"""')] if doc or isinstance(first, Note) else []
 
 
-def _buffer(item: Buffer) -> str:
+def show_buffer(item: Buffer) -> str:
+    """The line that declares it."""
     marks = "" if item.role is None else f", {item.role.value}"
     marks += "" if item.depth == 1 else f", depth={item.depth}"
     marks += "" if item.copies == 0 or item.role is not None else f", copies={item.copies}"
-    return f"{item.name} = ub({show_expr(item.length)}, {item.dtype.value}{marks})"
+    sides = show_expr(item.length)
+    sides += "" if item.cols is None else f", {show_expr(item.cols)}"
+    return f"{item.name} = {item.memory.value}({sides}, {item.dtype.value}{marks})"

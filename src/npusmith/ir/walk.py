@@ -16,9 +16,11 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
+    Mmad,
     Name,
     Negate,
     Op,
+    Split,
     Stage,
     Stmt,
     Store,
@@ -41,9 +43,15 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Choice(cond, then, other):
             return (cond, then, other)
         case Value(source):
-            return (source.offset,)
+            return _places(source)
         case _:
             return ()
+
+
+def _places(*views: View) -> tuple[Expr, ...]:
+    """The expressions that say where views begin."""
+    found = ((item.offset,) if item.col is None else (item.offset, item.col) for item in views)
+    return tuple(expr for pair in found for expr in pair)
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
@@ -68,12 +76,17 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
         case If(cond):
             return (cond,)
         case Load() | Store():
-            extra = tuple(item for item in (stmt.rows, stmt.pitch) if item is not None)
+            view = stmt.dst if isinstance(stmt, Load) else stmt.src
+            extra = tuple(item for item in (stmt.rows, stmt.pitch, view.col) if item is not None)
             return (stmt.dst.offset, stmt.src.offset, stmt.count, *extra)
+        case Split(dst, src, rows, cols):
+            return (*_places(dst, src), rows, cols)
+        case Mmad(dst):
+            return (*_places(dst, *stmt.sources), stmt.m, stmt.n, stmt.k, stmt.accumulate)
         case Op(_, views, scalars, _, count):
-            return (*(view.offset for view in views), *scalars, count)
+            return (*_places(*views), *scalars, count)
         case Combine(_, dst, src, _, count):
-            return (dst.offset, src.offset, count)
+            return (*_places(dst, src), count)
         case _:
             return ()
 
@@ -113,8 +126,10 @@ def mentioned(block: Block) -> Iterator[str]:
                 yield stmt.dst.buffer
             case Store():
                 yield stmt.src.buffer
-            case Combine():
+            case Combine() | Split():
                 yield from (stmt.dst.buffer, stmt.src.buffer)
+            case Mmad(dst):
+                yield from (view.buffer for view in (dst, *stmt.sources))
             case Op():
                 yield from (view.buffer for view in stmt.views)
             case Alloc(buffer) | Deque(buffer):

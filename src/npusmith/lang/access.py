@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 Int = Callable[[Core], int]
 
 BLOCK_BYTES = 32
+_FILLED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2, Role.C1, Role.C2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,12 @@ class Accesses:
         return self._access(view.buffer, self._start(view), False)
 
     def _computed(self, view: View) -> bool:
-        return self.buffers[view.buffer].role not in (Role.VECIN, Role.THROUGH)
+        return self.buffers[view.buffer].role not in _FILLED
+
+    def matrix(self, view: View, filling: bool | None = None) -> Callable[[Core], Slot]:
+        """The memory of a matrix; `filling`: the side of a queue, that of an operation for None."""
+        side = self._computed(view) if filling is None else filling
+        return _side(view.buffer, side) if view.buffer in self.queued else _only(view.buffer)
 
     def _access(self, name: str, start: Int, filling: bool) -> Access:
         slot = _side(name, filling) if name in self.queued else _only(name)

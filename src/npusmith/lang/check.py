@@ -7,6 +7,7 @@ from collections.abc import Callable
 from npusmith.errors import LangError
 from npusmith.ir.nodes import Program
 from npusmith.lang.budget import check_budget, check_lengths
+from npusmith.lang.cube_rules import check_matrices
 from npusmith.lang.kinds import check_kinds
 from npusmith.lang.lifetimes import check_lifetimes
 from npusmith.lang.log import Log
@@ -42,6 +43,7 @@ def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
     groups: tuple[Callable[[], list[Log]], ...] = (
         lambda: [check_names(program, file)],
         lambda: [check_kinds(program, file), *_each(program, check_lengths, file)],
+        lambda: _each(program, check_matrices, file),
         lambda: [*_each(program, check_operands, file), *_each(program, check_stages, file)],
         lambda: _buffers(program, chip, file),
     )

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Combine, Load, Span, Store
-from npusmith.lang.access import BLOCK_BYTES, Access, Accesses
+from npusmith.lang.access import BLOCK_BYTES, Accesses
 from npusmith.lang.core import Core, Step
 from npusmith.lang.memory import GlobalTensor, Index
 from npusmith.lang.operands import row_pitch
@@ -17,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 def load(stmt: Load, accesses: Accesses) -> Step:
     access = accesses.loaded(stmt.dst)
-    copy = Copy(stmt, access, stmt.src, accesses)
+    copy = Copy(stmt, stmt.src, access.dtype, accesses)
 
     def run(core: Core) -> None:
         count, rows = copy.amounts(core)
@@ -37,7 +38,7 @@ def load(stmt: Load, accesses: Accesses) -> Step:
 
 def store(stmt: Store, accesses: Accesses) -> Step:
     access = accesses.stored(stmt.src)
-    copy = Copy(stmt, access, stmt.dst, accesses)
+    copy = Copy(stmt, stmt.dst, access.dtype, accesses)
 
     def run(core: Core) -> None:
         count, rows = copy.amounts(core)
@@ -57,9 +58,9 @@ def store(stmt: Store, accesses: Accesses) -> Step:
 class Copy:
     """How much a load or store moves, and where it lies in global memory."""
 
-    def __init__(self, stmt: Load | Store, access: Access, span: Span, accesses: Accesses) -> None:
+    def __init__(self, stmt: Load | Store, span: Span, dtype: DType, accesses: Accesses) -> None:
         integer = accesses.scalars.integer
-        self.tensor, self.bytes, self.plain = span.tensor, access.dtype.bytes, stmt.padded is False
+        self.tensor, self.bytes, self.plain = span.tensor, dtype.bytes, stmt.padded is False
         self.count, self.offset = accesses.count(stmt.count), integer(span.offset)
         self.rows = None if stmt.rows is None else accesses.count(stmt.rows, "number of rows")
         self.pitch = None if stmt.pitch is None else integer(stmt.pitch)

@@ -36,6 +36,8 @@ class Core:
         self.id, self.count = place
         self.names = dict(names)
         self.stmt: Stmt | None = None  # the statement that runs now
+        # of a cube core: rows and columns that each slot of L0 was filled with, by its identity
+        self.filled: dict[int, tuple[int, int]] = {}
 
     def fail(self, code: str, message: str) -> LangError:
         """An error at the statement that runs now."""

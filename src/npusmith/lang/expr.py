@@ -314,7 +314,10 @@ def _located(node: ast.expr, source: Source) -> tuple[str, Expr]:
 
 
 def read_view(node: ast.expr, source: Source) -> View:
-    """`buf` or `buf[offset]`."""
+    """`buf`, `buf[offset]` or `buf[row, col]`."""
+    match node:
+        case ast.Subscript(ast.Name(name), ast.Tuple([row, col])):
+            return View(name, read_expr(row, source), read_expr(col, source))
     return View(*_located(node, source))
 
 

@@ -52,8 +52,10 @@ _INSTEAD: dict[str, str] = {
     "len": "x.size or x.shape[i], on the host", "abs": "`a if a >= 0.0 else -a` for scalars",
     "round": "int(a + 0.5) for scalars, round(dst, a, n) for buffers",
     "print": "nothing: a tile program has no output besides its tensors",
-    "dot": "mul and reduce_sum: the cube is not part of the language",
-    "matmul": "mul and reduce_sum: the cube is not part of the language",
+    "dot": "mmad(c0, a0, b0, m, n, k, accumulate) in a kernel with l1, l0a, l0b and l0c buffers",
+    "matmul": "mmad(c0, a0, b0, m, n, k, accumulate) in a kernel with l1, l0a, l0b and l0c buffers",
+    "Mmad": "mmad(c0, a0, b0, m, n, k, accumulate)", "LoadData": "load(a0, a1[row, col], m, k)",
+    "Fixpipe": "store(y[offset], c0, count, rows=r, pitch=p)",
     "to": 'cast(dst, a, "rint", n)', "astype": 'cast(dst, a, "rint", n)',
     "float32": "float32", "float16": "float16", "bfloat16": "bfloat16",
     "dtype": "the names of element types as they are: float32",
@@ -124,7 +126,7 @@ EXPRESSIONS: dict[type[ast.AST], tuple[str, str]] = {
 
 OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Pow: ("**", "a * a for scalars, power(dst, a, b, n) for buffers"),
-    ast.MatMult: ("@", "mul and reduce_sum: the cube is not part of the language"),
+    ast.MatMult: ("@", "mmad(c0, a0, b0, m, n, k, accumulate) for matrices on a cube core"),
     ast.LShift: ("<<", "* with a power of two"),
     ast.RShift: (">>", "// with a power of two"),
     ast.BitAnd: ("&", "`and` for conditions, % with a power of two for ints"),

@@ -35,6 +35,7 @@ from npusmith.lang.apply import apply
 from npusmith.lang.budget import length_of
 from npusmith.lang.copies import Exchange
 from npusmith.lang.core import Clock, Core
+from npusmith.lang.cube import sides_of_matrices
 from npusmith.lang.memory import GlobalTensor
 from npusmith.lang.operands import on_chip, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
@@ -121,9 +122,14 @@ def run_host(program: Program, chip: Chip, shapes: Mapping[str, Shape]) -> Launc
             names[stmt.target] = scalars.value(stmt.value)
     current[0] = host.launch.line
     cores = max(1, scalars.integer(host.launch.cores))
-    if cores > chip.vector_cores:
-        raise fail("lang-cores", f"{cores} cores, and {chip.name} has {chip.vector_cores}")
-    return Launched(cores, {name: scalars.value(value) for name, value in host.launch.args})
+    kernel = program.kernel
+    blocks = kernel.is_cube or kernel.block_cores > 1
+    what, most = ("cube", chip.cube_cores) if blocks else ("vector", chip.vector_cores)
+    if cores > most:
+        raise fail("lang-cores", f"{cores} cores, and {chip.name} has {most} {what} cores")
+    return Launched(
+        cores * kernel.block_cores, {name: scalars.value(value) for name, value in host.launch.args}
+    )
 
 
 def _const_values(program: Program) -> dict[str, Scalar]:
@@ -209,7 +215,7 @@ def _run_cores(
     scalars = {item.name for item in kernel.scalars}
     names = _const_values(program)
     names |= {name: value for name, value in launched.args.items() if name in scalars}
-    steps = Steps(kernel, Accesses(kernel, lengths, names))
+    steps = Steps(kernel, Accesses(kernel, lengths, names), sides_of_matrices(program))
     cores = [
         Core(kernel, steps.new_buffers(), tensors, names, (number, launched.cores), clock)
         for number in range(launched.cores)

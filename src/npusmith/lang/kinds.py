@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -25,12 +26,15 @@ from npusmith.ir.nodes import (
     Kernel,
     Launch,
     Load,
+    Mmad,
     Name,
     Negate,
+    Note,
     Op,
     Program,
     ScalarFn,
     Size,
+    Split,
     Stage,
     Stmt,
     Store,
@@ -41,7 +45,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.text import show_expr
 from npusmith.lang.log import Log
 from npusmith.lang.operands import scalar_is_float, well_formed
-from npusmith.lang.words import CHIP_FACTS, mean
+from npusmith.lang.words import CALLS, CHIP_FACTS, mean
 
 
 class Kind(str, Enum):
@@ -50,6 +54,7 @@ class Kind(str, Enum):
     BOOL = "bool"
 
 
+Visible = dict[str, Kind | None]
 _COMPARE = (BinOp.LT, BinOp.LE, BinOp.GT, BinOp.GE)
 _INT_ONLY = (BinOp.FLOORDIV, BinOp.MOD)
 _VALUE_KINDS = {
@@ -74,11 +79,11 @@ class Typist:
 
     # ---- statements
 
-    def block(self, block: tuple[Stmt, ...], visible: dict[str, Kind | None]) -> None:
+    def block(self, block: tuple[Stmt, ...], visible: Visible) -> None:
         for stmt in block:
             self.stmt(stmt, visible)
 
-    def stmt(self, stmt: Stmt, visible: dict[str, Kind | None]) -> None:
+    def stmt(self, stmt: Stmt, visible: Visible) -> None:
         match stmt:
             case Assign(target, value):
                 self._assign(stmt, target, self.kind(value, visible, stmt), visible)
@@ -92,6 +97,14 @@ class Typist:
                 self.block(body, visible)
             case Load() | Store():
                 self._copy(stmt, visible)
+            case Split(_, src) if src.buffer in self.tensors:
+                message = "load() from a tensor takes 3 operands, rows and pitch by name"
+                self.log.add("lang-operands", message, stmt, legal=CALLS["load"])
+            case Split(dst, src, rows, cols):
+                self._matrices((dst, src), (rows, cols), visible, stmt)
+            case Mmad(dst, _, _, m, n, k):
+                self._matrices((dst, *stmt.sources), (m, n, k), visible, stmt)
+                self.expect(stmt.accumulate, Kind.BOOL, visible, stmt, "whether to accumulate")
             case Op():
                 self._op(stmt, visible)
             case Combine(_, dst, src, scratch, count):
@@ -102,9 +115,7 @@ class Typist:
             case _:
                 pass
 
-    def _assign(
-        self, stmt: Stmt, target: str, kind: Kind | None, visible: dict[str, Kind | None]
-    ) -> None:
+    def _assign(self, stmt: Stmt, target: str, kind: Kind | None, visible: Visible) -> None:
         taken = self._taken(target)
         if taken:
             self.log.add("lang-assign", f"{target!r} is {taken} and cannot be assigned", stmt)
@@ -131,7 +142,7 @@ class Typist:
                 return what
         return ""
 
-    def _for(self, stmt: For, visible: dict[str, Kind | None]) -> None:
+    def _for(self, stmt: For, visible: Visible) -> None:
         for part in (stmt.start, stmt.stop, stmt.step):
             self.expect(part, Kind.INT, visible, stmt, "a bound of range()")
         if isinstance(stmt.step, Const) and stmt.step.value < 1:
@@ -146,7 +157,7 @@ class Typist:
         self.block(stmt.body, inner)
         self.loops.pop()
 
-    def _copy(self, stmt: Load | Store, visible: dict[str, Kind | None]) -> None:
+    def _copy(self, stmt: Load | Store, visible: Visible) -> None:
         load = isinstance(stmt, Load)
         span, view = (stmt.src, stmt.dst) if isinstance(stmt, Load) else (stmt.dst, stmt.src)
         if span.tensor in self.buffers and view.buffer in self.tensors:
@@ -160,7 +171,7 @@ class Typist:
             if part is not None:
                 self.expect(part, Kind.INT, visible, stmt, what)
 
-    def _op(self, stmt: Op, visible: dict[str, Kind | None]) -> None:
+    def _op(self, stmt: Op, visible: Visible) -> None:
         known = [self.view(view, visible, stmt) for view in stmt.views]
         self.expect(stmt.count, Kind.INT, visible, stmt, "a count")
         wrong = well_formed(stmt)
@@ -178,9 +189,18 @@ class Typist:
 
     # ---- operands
 
-    def view(self, view: View, visible: dict[str, Kind | None], stmt: Stmt) -> bool:
+    def _matrices(
+        self, views: Iterable[View], sizes: Iterable[Expr], visible: Visible, stmt: Stmt
+    ) -> None:
+        for view in views:
+            self.view(view, visible, stmt)
+        for size in sizes:
+            self.expect(size, Kind.INT, visible, stmt, "a size")
+
+    def view(self, view: View, visible: Visible, stmt: Stmt) -> bool:
         """Check a buffer operand; True when it is a buffer."""
-        self.expect(view.offset, Kind.INT, visible, stmt, "an offset")
+        for part in (view.offset, view.col or Const(0)):
+            self.expect(part, Kind.INT, visible, stmt, "an offset")
         if view.buffer in self.buffers:
             return True
         if view.buffer in self.tensors:
@@ -203,9 +223,7 @@ class Typist:
 
     # ---- expressions
 
-    def expect(
-        self, expr: Expr, kind: Kind, visible: dict[str, Kind | None], stmt: Stmt | int, what: str
-    ) -> None:
+    def expect(self, expr: Expr, kind: Kind, visible: Visible, stmt: Stmt | int, what: str) -> None:
         """Report an expression of another kind."""
         found = self.kind(expr, visible, stmt)
         if found is not None and found is not kind:
@@ -214,7 +232,7 @@ class Typist:
                 hint=_convert(expr, kind, found),
             )  # fmt: skip
 
-    def kind(self, expr: Expr, visible: dict[str, Kind | None], stmt: Stmt | int) -> Kind | None:
+    def kind(self, expr: Expr, visible: Visible, stmt: Stmt | int) -> Kind | None:
         """The kind of an expression."""
         match expr:
             case Const(value):
@@ -246,7 +264,7 @@ class Typist:
             case Value(source):
                 return self._value(source, visible, stmt)
 
-    def _name(self, name: str, visible: dict[str, Kind | None], stmt: Stmt | int) -> Kind | None:
+    def _name(self, name: str, visible: Visible, stmt: Stmt | int) -> Kind | None:
         if name in visible:
             return visible[name]
         for known in (self.consts, self.params):
@@ -267,9 +285,7 @@ class Typist:
             self.log.add("lang-unknown-name", f"{name!r} is not known here", stmt, hint=near)
         return None
 
-    def _binary(
-        self, expr: Binary, visible: dict[str, Kind | None], stmt: Stmt | int
-    ) -> Kind | None:
+    def _binary(self, expr: Binary, visible: Visible, stmt: Stmt | int) -> Kind | None:
         sides = (expr.left, expr.right)
         op = expr.op
         if op in (BinOp.AND, BinOp.OR):
@@ -297,11 +313,7 @@ class Typist:
         return kind
 
     def _same(
-        self,
-        parts: tuple[Expr, ...],
-        what: str,
-        visible: dict[str, Kind | None],
-        stmt: Stmt | int,
+        self, parts: tuple[Expr, ...], what: str, visible: Visible, stmt: Stmt | int
     ) -> Kind | None:
         first, second = (self.kind(part, visible, stmt) for part in parts)
         if first is None or second is None:
@@ -319,11 +331,7 @@ class Typist:
         return None
 
     def _call(
-        self,
-        fn: ScalarFn,
-        args: tuple[Expr, ...],
-        visible: dict[str, Kind | None],
-        stmt: Stmt | int,
+        self, fn: ScalarFn, args: tuple[Expr, ...], visible: Visible, stmt: Stmt | int
     ) -> Kind | None:
         match fn:
             case ScalarFn.FLOAT | ScalarFn.INT:
@@ -355,9 +363,7 @@ class Typist:
             self.log.add("lang-host", message, stmt, hint="use it in the kernel")
         return Kind.INT
 
-    def _value(
-        self, source: View, visible: dict[str, Kind | None], stmt: Stmt | int
-    ) -> Kind | None:
+    def _value(self, source: View, visible: Visible, stmt: Stmt | int) -> Kind | None:
         if not self.in_kernel:
             self.log.add("lang-host", "value() has no meaning on the host", stmt)
             return None
@@ -425,9 +431,9 @@ def _check_host(program: Program, log: Log) -> None:
     host = program.host
     own = {item.name: item.dtype for item in program.tensors if item.name in host.tensors}
     typist = Typist(log, False, _const_kinds(program), {}, own, {})
-    visible: dict[str, Kind | None] = {}
+    visible: Visible = {}
     for stmt in host.body:
-        if isinstance(stmt, For | If | Stage | Load | Store | Op | Combine):
+        if not isinstance(stmt, Assign | Note):
             log.add("lang-host", "a host function is a straight line of assignments", stmt)
         typist.stmt(stmt, visible)
     kernels = {kernel.name: kernel for kernel in program.kernels}
@@ -471,9 +477,7 @@ def _check_alike(host: Host, program: Program, log: Log) -> None:
                 )  # fmt: skip
 
 
-def _check_launch(
-    launch: Launch, kernel: Kernel, typist: Typist, visible: dict[str, Kind | None]
-) -> None:
+def _check_launch(launch: Launch, kernel: Kernel, typist: Typist, visible: Visible) -> None:
     log = typist.log
     typist.expect(launch.cores, Kind.INT, visible, launch.line, "the number of cores")
     want = {item.name: Kind.FLOAT if item.is_float else Kind.INT for item in kernel.scalars}

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from npusmith.ir.nodes import Combine, For, If, Load, Op, Program, Stage, StageKind, Stmt, Store
+from npusmith.ir.nodes import (
+    Combine,
+    For,
+    If,
+    Load,
+    Mmad,
+    Op,
+    Program,
+    Split,
+    Stage,
+    StageKind,
+    Stmt,
+    Store,
+)
 from npusmith.ir.walk import Block, bodies, statements, values
 from npusmith.lang.log import Log
 from npusmith.lang.operands import read, written
+
+FILLING = (StageKind.COPY_IN, StageKind.SPLIT)
 
 
 class Part(str, Enum):
@@ -20,7 +35,7 @@ class Part(str, Enum):
 
 def fills(stmt: Stmt) -> Iterator[str]:
     """Buffers that loads in `stmt` fill."""
-    return (item.dst.buffer for item in statements((stmt,)) if isinstance(item, Load))
+    return (item.dst.buffer for item in statements((stmt,)) if isinstance(item, Load | Split))
 
 
 def drains(stmt: Stmt) -> Iterator[str]:
@@ -29,7 +44,9 @@ def drains(stmt: Stmt) -> Iterator[str]:
 
 
 def own_writes(stmt: Stmt) -> list[str]:
-    """Buffers that the statement itself writes with the vector unit."""
+    """Buffers that the statement itself writes with the vector or cube unit."""
+    if isinstance(stmt, Mmad):
+        return [stmt.dst.buffer]
     if isinstance(stmt, Op):
         return [view.buffer for view in written(stmt)]
     return [stmt.dst.buffer] if isinstance(stmt, Combine) else []
@@ -38,6 +55,10 @@ def own_writes(stmt: Stmt) -> list[str]:
 def own_reads(stmt: Stmt) -> list[str]:
     """Buffers that the statement itself reads, stores left out."""
     found = [view.buffer for view in values(stmt)]
+    if isinstance(stmt, Split):
+        return [*found, stmt.src.buffer]
+    if isinstance(stmt, Mmad):
+        return [*found, *(view.buffer for view in stmt.sources)]
     if isinstance(stmt, Op):
         found += [view.buffer for view in read(stmt)]
     return [*found, stmt.src.buffer] if isinstance(stmt, Combine) else found
@@ -77,7 +98,7 @@ def _check_parts(program: Program, parts: dict[str, Part], log: Log) -> None:
             continue
         for name in own_writes(stmt):
             if parts[name] in (Part.LOADED, Part.THROUGH):
-                message = f"{name!r} is loaded, and written by a vector operation"
+                message = f"{name!r} is loaded, and written by an operation"
                 log.add("lang-buffer-role", message, stmt, hint="write into another buffer")
         for name in own_reads(stmt):
             if parts[name] is Part.THROUGH:
@@ -98,7 +119,7 @@ class _Loads:
         for stmt in block:
             self._reads(stmt, live)
             filled = set(fills(stmt))
-            if isinstance(stmt, Stage) and stmt.kind is StageKind.COPY_IN:
+            if isinstance(stmt, Stage) and stmt.kind in FILLING:
                 live |= filled
                 here |= filled
             elif isinstance(stmt, Stage) and stmt.kind is StageKind.COPY_OUT:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from npusmith.errors import LangError, Place
 from npusmith.ir.nodes import Buffer, Stmt
-from npusmith.ir.text import show_expr, show_stmt
+from npusmith.ir.text import show_buffer, show_stmt
 from npusmith.ir.walk import line_of
 
 At = Stmt | Buffer | int
@@ -36,5 +36,5 @@ def quote(at: At) -> str:
     if isinstance(at, int):
         return ""
     if isinstance(at, Buffer):
-        return f"{at.name} = ub({show_expr(at.length)}, {at.dtype.value})"
+        return show_buffer(at)
     return show_stmt(at)

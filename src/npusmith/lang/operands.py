@@ -9,6 +9,7 @@ from npusmith.ir.nodes import Combine, Load, Op, Program, Store, TensorRole, Vie
 from npusmith.ir.walk import statements
 from npusmith.lang.log import Log
 from npusmith.lang.words import closest, signature
+from npusmith.target.cube import OUTFLOWS
 from npusmith.target.intrinsics import (
     ARITH,
     CASTS,
@@ -244,7 +245,8 @@ def _check_copy(stmt: Load | Store, program: Program, dtypes: dict[str, DType], 
     view, span = (stmt.dst, stmt.src) if isinstance(stmt, Load) else (stmt.src, stmt.dst)
     tensor = program.kernel.tensor(span.tensor)
     want = on_chip(tensor.dtype)
-    if dtypes[view.buffer] is not want:
+    cube = program.kernel.is_cube and not load
+    if dtypes[view.buffer] is not want and not (cube and (dtypes[view.buffer], want) in OUTFLOWS):
         message = f"{tensor.name!r} is {tensor.dtype.value}, {view.buffer!r} is "
         message += dtypes[view.buffer].value
         hint = f"{view.buffer} = ub(length, {want.value}), and a cast" if want else ""

@@ -13,6 +13,7 @@ from npusmith.ir.nodes import (
     Host,
     Kernel,
     Launch,
+    Memory,
     Note,
     Program,
     Scalar,
@@ -25,7 +26,7 @@ from npusmith.lang.bounds import fold_const
 from npusmith.lang.expr import read_expr
 from npusmith.lang.source import Source, read_tree, short
 from npusmith.lang.stmt import read_stmt, read_text
-from npusmith.lang.words import DTYPES, mean
+from npusmith.lang.words import DTYPES, MEMORIES, mean
 
 MOST_COPIES = 3  # of a buffer: one is filled, one computed on, one given back
 _ROLES = tuple(role.value for role in TensorRole)
@@ -248,8 +249,8 @@ def _dtype(node: ast.expr, source: Source) -> DType:
 
 def _is_buffer(node: ast.AST) -> bool:
     match node:
-        case ast.Assign(_, ast.Call(ast.Name("ub"))):
-            return True
+        case ast.Assign(_, ast.Call(ast.Name(name))):
+            return name in MEMORIES
         case _:
             return False
 
@@ -265,14 +266,24 @@ def _buffer(node: ast.stmt, source: Source) -> Buffer:
     target, call = node.targets[0], node.value
     if len(node.targets) > 1 or not isinstance(target, ast.Name):
         raise source.error("lang-buffer-place", "a buffer has one name", node)
-    if len(call.args) != 2:
-        raise source.error("lang-operands", "ub() takes a length and an element type", node)
-    dtype = _dtype(call.args[1], source)
-    length = read_expr(call.args[0], source)
-    return Buffer(target.id, dtype, length, copies=_copies(call, source), line=node.lineno)
+    assert isinstance(call.func, ast.Name)
+    memory = Memory(call.func.id)
+    if len(call.args) != (2 if memory is Memory.UB else 3):
+        raise source.error("lang-operands", f"{memory.value}() takes {_sides(memory)}", node)
+    dtype = _dtype(call.args[-1], source)
+    length, *cols = (read_expr(arg, source) for arg in call.args[:-1])
+    return Buffer(
+        target.id, dtype, length, copies=_copies(call, memory, source), line=node.lineno,
+        memory=memory, cols=cols[0] if cols else None,
+    )  # fmt: skip
 
 
-def _copies(call: ast.Call, source: Source) -> int:
+def _sides(memory: Memory) -> str:
+    sides = "a length" if memory is Memory.UB else "rows, columns"
+    return f"{sides} and an element type"
+
+
+def _copies(call: ast.Call, memory: Memory, source: Source) -> int:
     """`copies=2`: how often a buffer exists; 0 when nothing is said."""
     match call.keywords:
         case []:
@@ -281,6 +292,6 @@ def _copies(call: ast.Call, source: Source) -> int:
             return count
         case _:
             raise source.error(
-                "lang-operands", "ub() takes a length, an element type, and copies", call,
+                "lang-operands", f"{memory.value}() takes {_sides(memory)}, and copies", call,
                 legal=f"copies=1 to copies={MOST_COPIES}",
             )  # fmt: skip

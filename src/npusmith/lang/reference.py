@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import INT_FNS
+from npusmith.ir.nodes import INT_FNS, Memory
 from npusmith.lang.operands import ATOMIC_DTYPES
-from npusmith.lang.words import CALLS, CHIP_FACTS, signature
+from npusmith.lang.words import CALLS, CHIP_FACTS, SPLIT, signature
+from npusmith.target.cube import OUTFLOWS, PLACES, PRODUCTS, grid
 from npusmith.target.intrinsics import (
     ARITH,
     CASTS,
@@ -58,6 +59,7 @@ def reference() -> str:
     parts.append(f"## Math library\n\n{_LIBRARY}\n\n{_table(library)}")
     parts.append(f"## Conversions\n\n{_casts()}")
     parts.append(f"## Copies and cores\n\n{_calls()}")
+    parts.append(f"## Matrices, on cube cores\n\n{_matrices()}")
     parts.append(f"## Scalars\n\n{_SCALARS}")
     return "\n".join(parts)
 
@@ -154,10 +156,58 @@ _CAST_TEXT = """\
 
 def _calls() -> str:
     stages = {"load": "`copy_in`", "store": "`copy_out`"}
-    rows = ((f"`{usage}`", stages.get(name, "outside of stages")) for name, usage in CALLS.items())
+    rows = (
+        (f"`{usage}`", stages.get(name, "outside of stages"))
+        for name, usage in CALLS.items()
+        if name != "mmad"
+    )
     text = f"Atomic stores (`add`, `max`, `min`): {_names(ATOMIC_DTYPES)}. "
     text += f"`combine_*`: {_names(ARITH)}.\n"
     return _grid(("call", "stands in"), rows) + "\n" + text
+
+
+def _matrices() -> str:
+    memories = _grid(
+        ("memory", "holds", "rows and columns in multiples of"),
+        (
+            (f"`{memory.value}(rows, cols, dtype)`", _HOLDS[memory], _multiples(memory))
+            for memory in PLACES
+        ),
+    )
+    calls = _grid(
+        ("call", "stands in"),
+        (
+            ("`load(a1, x[offset], count, rows=r, pitch=p)`", "`copy_in`"),
+            (f"`{SPLIT}`", "`split`"),
+            (f"`{CALLS['mmad']}`", "`compute`"),
+            (
+                '`store(y[offset], c0[row, col], count, rows=r, pitch=p)`, also `atomic="add"` and '
+                "`relu=True`",
+                "`copy_out`",
+            ),
+        ),
+    )
+    products = _grid(
+        ("a and b", "c0", "stored as"),
+        (
+            (f"{left.value}", dtype.value, _names(to for at, to in OUTFLOWS if at is dtype))
+            for (left, _), dtype in PRODUCTS.items()
+        ),
+    )
+    return f"{memories}\n{calls}\n{products}"
+
+
+_HOLDS = {
+    Memory.L1: "what is loaded from global memory",
+    Memory.L0A: "left operands, m x k",
+    Memory.L0B: "right operands, k x n",
+    Memory.L0C: "products, m x n",
+    Memory.BIAS_TABLE: "a bias, 1 x n",
+}
+
+
+def _multiples(memory: Memory) -> str:
+    return ", ".join(f"{grid(dtype)} ({dtype.value})" for dtype in PLACES[memory].dtypes)
 
 
 _SCALARS = f"""\

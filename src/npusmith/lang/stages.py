@@ -10,9 +10,11 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
+    Mmad,
     Name,
     Op,
     Program,
+    Split,
     Stage,
     StageKind,
     Stmt,
@@ -25,6 +27,8 @@ from npusmith.lang.log import Log
 
 _HOME: dict[type, StageKind] = {
     Load: StageKind.COPY_IN,
+    Split: StageKind.SPLIT,
+    Mmad: StageKind.COMPUTE,
     Op: StageKind.COMPUTE,
     Store: StageKind.COPY_OUT,
 }
@@ -46,6 +50,8 @@ def _what(stmt: Stmt) -> str:
             return f"combine_{op}"
         case SyncCores():
             return "sync_cores"
+        case Split():
+            return "load from L1"
         case _:
             return type(stmt).__name__.lower()
 
@@ -68,7 +74,7 @@ def _check_place(stmt: Stmt, stage: StageKind | None, log: Log) -> None:
         log.add("lang-stage", f"{stmt.kind.value} opens {here}", stmt)
     elif isinstance(stmt, Combine | SyncCores) and stage is not None:
         log.add("lang-stage", f"{_what(stmt)} stands {here}", stmt, hint="put it after the stage")
-    if stage in (StageKind.COPY_IN, StageKind.COPY_OUT) and any(values(stmt)):
+    if stage not in (StageKind.COMPUTE, None) and any(values(stmt)):
         hint = "assign it to a variable in a compute stage"
         log.add("lang-stage", f"value() is read {here}", stmt, hint=hint)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from npusmith.ir.nodes import (
     ONE_ELEMENT,
@@ -17,7 +17,9 @@ from npusmith.ir.nodes import (
     If,
     Kernel,
     Load,
+    Mmad,
     Op,
+    Split,
     Stage,
     StageKind,
     Stmt,
@@ -28,7 +30,8 @@ from npusmith.ir.walk import Block, bodies, statements
 from npusmith.lang.access import Accesses
 from npusmith.lang.copies import Exchange, load, store
 from npusmith.lang.core import Core, Step
-from npusmith.lang.lifetimes import drains, fills
+from npusmith.lang.cube import CubeUnit, Sides
+from npusmith.lang.lifetimes import FILLING, drains, fills
 from npusmith.lang.memory import LocalBuffer
 from npusmith.lang.scalars import Fail
 from npusmith.lang.vector import VectorOp, set_element
@@ -40,8 +43,9 @@ Run = Callable[[Core], Iterator[Wait]]  # stops where the core waits for the oth
 class Steps:
     """Functions of the statements of one kernel, which all cores share."""
 
-    def __init__(self, kernel: Kernel, accesses: Accesses) -> None:
+    def __init__(self, kernel: Kernel, accesses: Accesses, sides: Mapping[str, Sides]) -> None:
         self.kernel, self.accesses = kernel, accesses
+        self.cube = CubeUnit(accesses, sides) if sides else None
 
     def new_buffers(self) -> dict[str, LocalBuffer]:
         """Those of one core."""
@@ -108,7 +112,7 @@ class Steps:
         return {
             name
             for stmt in block
-            if isinstance(stmt, Stage) and stmt.kind is StageKind.COPY_IN
+            if isinstance(stmt, Stage) and stmt.kind in FILLING
             for name in fills(stmt)
         }
 
@@ -132,6 +136,8 @@ class Steps:
                 return set_element(stmt, self.accesses)
             case Op():
                 return VectorOp(stmt, self.accesses).run
+            case Load() | Store() | Split() | Mmad() if self.cube is not None:
+                return self.cube.step(stmt)
             case Load():
                 return load(stmt, self.accesses)
             case Store():
@@ -193,7 +199,7 @@ class Steps:
         body = self.block(stmt.body)
         if stmt.kind is StageKind.COMPUTE:
             return body
-        loads = stmt.kind is StageKind.COPY_IN
+        loads = stmt.kind in FILLING
         names = self._ended(set(fills(stmt) if loads else drains(stmt)))
 
         def poison(core: Core) -> None:

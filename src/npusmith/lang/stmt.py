@@ -16,9 +16,11 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
+    Mmad,
     Name,
     Note,
     Op,
+    Split,
     Stage,
     StageKind,
     Stmt,
@@ -29,7 +31,16 @@ from npusmith.ir.nodes import (
 from npusmith.lang import habits
 from npusmith.lang.expr import foreign, read_expr, read_span, read_view, unknown_call
 from npusmith.lang.source import Source, short
-from npusmith.lang.words import CALLS, LOWERED, OPERATIONS, STAGES, mean, signature
+from npusmith.lang.words import (
+    CALLS,
+    LOWERED,
+    MEMORIES,
+    OPERATIONS,
+    SPLIT,
+    STAGES,
+    mean,
+    signature,
+)
 from npusmith.target.intrinsics import INTRINSICS, Intrinsic, Operand
 
 _AUGMENTED: dict[type[ast.AST], BinOp] = {
@@ -156,7 +167,7 @@ def _action(node: ast.Call, source: Source) -> Stmt:
         raise source.error("lang-lowered", f"{name}() is written by the lowering", node)
     if name == "launch":
         raise source.error("lang-launch", "launch() ends the host function", node)
-    if name == "ub":
+    if name in MEMORIES:
         raise source.error("lang-buffer-place", "a buffer needs a name", node)
     raise unknown_call(name, node, source, OPERATIONS)
 
@@ -238,7 +249,7 @@ def _keywords(node: ast.Call, legal: tuple[str, ...], source: Source) -> dict[st
 def _copy_args(node: ast.Call, source: Source) -> tuple[Expr, Expr | None, Expr | None]:
     """Count, rows and pitch of a load or store."""
     name = _name(node)
-    legal = ("rows", "pitch", "atomic") if name == "store" else ("rows", "pitch")
+    legal = ("rows", "pitch", "atomic", "relu") if name == "store" else ("rows", "pitch")
     given = _keywords(node, legal, source)
     if len(node.args) != 3 or any(isinstance(arg, ast.Starred) for arg in node.args):
         raise source.error(
@@ -257,10 +268,40 @@ def _copy_args(node: ast.Call, source: Source) -> tuple[Expr, Expr | None, Expr 
     return read_expr(node.args[2], source), rows, pitch
 
 
-def _load(node: ast.Call, source: Source) -> Load:
+def _load(node: ast.Call, source: Source) -> Load | Split:
+    if len(node.args) == 4:
+        return _split(node, source)
     count, rows, pitch = _copy_args(node, source)
     dst, src = read_view(node.args[0], source), read_span(node.args[1], source)
     return Load(dst, src, count, rows, pitch, line=node.lineno)
+
+
+def _split(node: ast.Call, source: Source) -> Split:
+    given = _keywords(node, ("transposed",), source)
+    if any(isinstance(arg, ast.Starred) for arg in node.args):
+        raise source.error("lang-operands", "operands are given by position", node, legal=SPLIT)
+    transposed = "transposed" in given and _flag(given["transposed"], node, source)
+    views = read_view(node.args[0], source), read_view(node.args[1], source)
+    sizes = read_expr(node.args[2], source), read_expr(node.args[3], source)
+    return Split(*views, *sizes, transposed, node.lineno)
+
+
+def _flag(value: ast.expr, node: ast.Call, source: Source) -> bool:
+    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        return value.value
+    raise source.error("lang-mode", "a keyword here is True or False", node)
+
+
+def _mmad(node: ast.Call, source: Source) -> Mmad:
+    given, args = _keywords(node, ("bias",), source), node.args
+    if len(args) != 7 or any(isinstance(arg, ast.Starred) for arg in args):
+        raise source.error(
+            "lang-operands", f"mmad takes 7 operands, not {len(args)}", node, legal=CALLS["mmad"]
+        )
+    dst, left, right = (read_view(arg, source) for arg in args[:3])
+    m, n, k, accumulate = (read_expr(arg, source) for arg in args[3:])
+    bias = read_view(given["bias"], source) if "bias" in given else None
+    return Mmad(dst, left, right, m, n, k, accumulate, bias, node.lineno)
 
 
 def _store(node: ast.Call, source: Source) -> Store:
@@ -268,7 +309,9 @@ def _store(node: ast.Call, source: Source) -> Store:
     dst, src = read_span(node.args[0], source), read_view(node.args[1], source)
     atomic = next((item.value for item in node.keywords if item.arg == "atomic"), None)
     kind = None if atomic is None else _atomic(atomic, source)
-    return Store(dst, src, count, rows, pitch, kind, line=node.lineno)
+    flag = next((item.value for item in node.keywords if item.arg == "relu"), None)
+    relu = flag is not None and _flag(flag, node, source)
+    return Store(dst, src, count, rows, pitch, kind, relu=relu, line=node.lineno)
 
 
 def _atomic(node: ast.expr, source: Source) -> Atomic:
@@ -308,5 +351,6 @@ def _combine(name: str, node: ast.Call, source: Source) -> Combine:
 _READERS: dict[str, Callable[[ast.Call, Source], Stmt]] = {
     "load": _load,
     "store": _store,
+    "mmad": _mmad,
     "sync_cores": _sync,
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import INT_FNS, ScalarFn, StageKind
+from npusmith.ir.nodes import INT_FNS, Memory, ScalarFn, StageKind
 from npusmith.target.intrinsics import COMBINES, INTRINSICS, Intrinsic, Operand
 
 STAGES = tuple(kind.value for kind in StageKind)
 DTYPES = {dtype.value: dtype for dtype in DType if dtype.is_computed}
-CHIP_FACTS = ("vector_cores", "ub_bytes")
+MEMORIES = tuple(memory.value for memory in Memory)
+CHIP_FACTS = ("vector_cores", "cube_cores", "ub_bytes")
 
 # Functions in expressions, and how many arguments each takes.
 SCALAR_ARGS: dict[ScalarFn, int] = {
@@ -24,9 +25,11 @@ SCALAR_ARGS: dict[ScalarFn, int] = {
 }
 
 # Statements that are calls but not rows of the intrinsic table.
+SPLIT = "load(a0, a1[row, col], rows, cols) or load(a0, a1[row, col], rows, cols, transposed=True)"
 CALLS: dict[str, str] = {
     "load": "load(buf, x[offset], count) or load(buf, x[offset], count, rows=r, pitch=p)",
     "store": 'store(y[offset], buf, count), also with rows=r, pitch=p and atomic="add"',
+    "mmad": "mmad(c0, a0, b0, m, n, k, accumulate), also with bias=v0",
     "sync_cores": "sync_cores()",
     **{f"combine_{op}": f"combine_{op}(dst, src, scratch, count)" for op in COMBINES},
 }
@@ -43,10 +46,13 @@ LOWERED = ("alloc", "enque", "deque", "free", "barrier", "event")
 
 _WORDS = frozenset(
     {
-        *EXPRESSIONS, *CALLS, *STAGES, *DTYPES,
-        *("launch", "ub", "chip", "inf", "nan", "range", "True", "False", "None"),
+        *EXPRESSIONS, *CALLS, *STAGES, *DTYPES, *MEMORIES,
+        *("launch", "chip", "inf", "nan", "range", "True", "False", "None"),
     }
 )  # fmt: skip
+
+# Words that are names of tasks as well.
+_FUNCTIONS = frozenset({"mmad", "split", *MEMORIES})
 
 # Names become C++ names: words of C++, and macros that its headers define.
 _CPP = frozenset(
@@ -78,7 +84,7 @@ def why_reserved(name: str, *, function: bool = False) -> str:
         return "names are ASCII, because they become C++ names"
     if "__" in name:
         return "names with two underscores in a row belong to C++"
-    if name in _WORDS:
+    if name in _WORDS and not (function and name in _FUNCTIONS):
         return "it is a word of the language"
     if name in _CPP:
         return "it is a word of C++, and names become C++ names"

@@ -43,7 +43,7 @@ INFINITY = "std::numeric_limits<float>::infinity()"
 _ROUNDINGS = (ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
 _HELPERS = ("FloorDiv", "FloorMod", "CeilDiv", "AlignUp", "FloatMin", "FloatMax")
 _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
-_CHIP_FACTS = {"vector_cores": "vectorCores", "ub_bytes": "ubBytes"}
+_CHIP_FACTS = {"vector_cores": "vectorCores", "cube_cores": "cubeCores", "ub_bytes": "ubBytes"}
 _SCRATCH_ALIGN = 512  # bytes: full-speed accesses of global memory start there (doc: data move)
 
 
@@ -69,7 +69,9 @@ class HostText:
     fill: list[str]  # assignments to the members of the tiling struct
     cores: str
     scratch: list[str]  # assignments for workspace tensors; they add to userBytes
+    most_cores: str  # what holds how many cores, or blocks, the chip has
     reads_cores: bool
+    reads_cubes: bool
     reads_ub: bool
     reserved_bytes: int
     syncs: bool
@@ -88,6 +90,8 @@ def write_host(program: Program, tiling: Tiling, chip: Chip, site: Site) -> Host
     guards = writer.guards((launches[0].cores, *values))
     cores = show_as(launches[0].cores, Kind.INT, writer.dialect)
     text = "\n".join([*body, *fill, *scratch, cores])
+    cube = any(kernel.is_cube for kernel in program.kernels)
+    most = _CHIP_FACTS["cube_cores" if cube else "vector_cores"]
     return HostText(
         constants=writer.constants(),
         helpers=helpers_of(text),
@@ -95,7 +99,9 @@ def write_host(program: Program, tiling: Tiling, chip: Chip, site: Site) -> Host
         fill=fill,
         cores=cores,
         scratch=scratch,
-        reads_cores="vectorCores" in text or syncs,
+        most_cores=most,
+        reads_cores="vectorCores" in text or (syncs and most == "vectorCores"),
+        reads_cubes="cubeCores" in text or (syncs and most == "cubeCores"),
         reads_ub="ubBytes" in text,
         reserved_bytes=chip.ub_reserved_bytes,
         syncs=syncs,

@@ -21,18 +21,22 @@ from npusmith.ir.nodes import (
     Free,
     If,
     Load,
+    Mmad,
     Name,
     Note,
     Op,
+    Split,
     Stage,
     Stmt,
     Store,
     SyncCores,
 )
 from npusmith.ir.walk import Block, bodies
+from npusmith.lang.operands import on_chip
 from npusmith.lower.flow import StageCall, assigned, place_variables
 from npusmith.lower.lines import STEP, code, comment
 from npusmith.lower.masks import Run, framed, masked_form, runs, shared_count
+from npusmith.lower.matrices import matrix_lines
 from npusmith.lower.spell import Spelling
 from npusmith.target.intrinsics import INTRINSICS, Form, Intrinsic, Operand
 
@@ -105,6 +109,9 @@ class Printer:
                 return self._if(stmt, indent, below)
             case Stage():
                 return code(self._call(self.calls[id(stmt)]), indent)
+            case Split() | Mmad():
+                made = matrix_lines(stmt, self.spell)
+                return [line for text in made for line in code(text, indent)]
             case Load() | Store():
                 return [line for text in self._copy(stmt) for line in code(text, indent)]
             case Op():
@@ -162,6 +169,9 @@ class Printer:
     # ------------------------------------------------------------------------------------ copies
 
     def _copy(self, stmt: Load | Store) -> list[str]:
+        if self.spell.program.kernel.is_cube:
+            moved = matrix_lines(stmt, self.spell)
+            return moved if isinstance(stmt, Load) else self._framed(stmt, moved)
         if isinstance(stmt, Load):
             dst, src = self.spell.view(stmt.dst), self.spell.span(stmt.src)
             return self._move(
@@ -169,9 +179,13 @@ class Printer:
             )
         dst, src = self.spell.span(stmt.dst), self.spell.view(stmt.src)
         dtype = self.spell.program.kernel.buffer(stmt.src.buffer).dtype
-        moved = self._move(stmt, dst, src, dtype)
+        return self._framed(stmt, self._move(stmt, dst, src, dtype))
+
+    def _framed(self, stmt: Store, moved: list[str]) -> list[str]:
+        """With what makes the last line of a store an atomic one."""
         if stmt.atomic is None:
             return moved
+        dtype = on_chip(self.spell.program.kernel.tensor(stmt.dst.tensor).dtype)
         atomic = f"{_ATOMIC[stmt.atomic]}<{dtype.cpp}>();"
         return [*moved[:-1], atomic, moved[-1], "SetAtomicNone();"]
 

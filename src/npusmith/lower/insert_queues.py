@@ -26,13 +26,16 @@ def insert_queues(program: Program, chip: Chip) -> Program:
     """
     body = program.kernel.body
     for buffer in program.kernel.buffers:
-        if buffer.role in (Role.VECIN, Role.THROUGH):
+        if buffer.role in _LOADED:
             body = _lists(body, partial(_queue_loads, buffer.name))
-        elif buffer.role is Role.VECOUT:
+        elif buffer.role in (Role.VECOUT, Role.CO1):
             if block_leaves(body, buffer.name):
                 raise _astray(buffer, "is written in a list of statements that does not store it")
             body = _lists(body, partial(_queue_stores, buffer))
     return with_body(program, body)
+
+
+_LOADED = (Role.VECIN, Role.THROUGH, Role.A1, Role.B1, Role.A2, Role.B2, Role.C1, Role.C2)
 
 
 def _lists(block: Block, fn: Callable[[Block], Block]) -> Block:

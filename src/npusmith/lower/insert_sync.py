@@ -49,13 +49,14 @@ def insert_sync(program: Program, chip: Chip) -> Program:
     - a scalar read of what a copy has just brought: MTE2->S, without the vector unit
     - workspace stored and loaded again by one core: MTE3->MTE2, and MTE2->MTE3 the other way
     - stores that may overlap on the store pipe: PipeBarrier<PIPE_MTE3>
+    - on cube cores, whose stores are Fixpipe's, FIX in place of MTE3
     - everything has to be done before a core waits for the others: PipeBarrier<PIPE_ALL>
     """
-    body = program.kernel.body
+    body, out = program.kernel.body, "FIX" if program.kernel.is_cube else "MTE3"
     loaded = {item.src.tensor for item in statements(body) if isinstance(item, Load)}
     stored = {item.dst.tensor for item in statements(body) if isinstance(item, Store)}
     filled = frozenset(item.name for item in program.kernel.buffers if item.role is Role.VECIN)
-    sync = _Sync(frozenset(loaded & stored), filled)
+    sync = _Sync(frozenset(loaded & stored), filled, out)
     return with_body(program, sync.run(body, _State())[0])
 
 
@@ -94,11 +95,13 @@ class _State:
 class _Sync:
     """Walks the kernel in program order.
 
-    `shared` names tensors both loaded and stored, `loaded` the buffers of queues that loads fill.
+    `shared` names tensors both loaded and stored, `loaded` the buffers of queues that loads fill,
+    `out` the pipe that stores.
     """
 
-    def __init__(self, shared: frozenset[str], loaded: frozenset[str]) -> None:
+    def __init__(self, shared: frozenset[str], loaded: frozenset[str], out: str) -> None:
         self.shared, self.loaded = shared, loaded
+        self.out = out
         self.loops: list[set[str]] = []  # names that change in each loop around here
         self.store: dict[int, Store] = {}
         # a loop is walked several times from one state while the loops around it settle
@@ -189,14 +192,14 @@ class _Sync:
             needed.append(_BARRIER)
             state = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
-            needed.append(Event("MTE3", "MTE2"))
+            needed.append(Event(self.out, "MTE2"))
             state = replace(state, stored=_NONE)
         if isinstance(stmt, Store):
             if stmt.dst.tensor in state.loaded:
-                needed.append(Event("MTE2", "MTE3"))
+                needed.append(Event("MTE2", self.out))
                 state = replace(state, loaded=_NONE)
             if any(self._overlaps(stmt, key) for key in state.stores):
-                needed.append(Barrier("MTE3"))
+                needed.append(Barrier(self.out))
                 state = replace(state, stores=frozenset())
         if isinstance(stmt, SyncCores):
             needed.append(Barrier("ALL"))

@@ -19,18 +19,21 @@ from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
 from npusmith.lower.tiling import Tiling
 from npusmith.lower.usage import waits
+from npusmith.target.cube import ROLES
 
 _POSITION = {
     Role.VECIN: "TQue<TPosition::VECIN, 1>",
     Role.VECOUT: "TQue<TPosition::VECOUT, 1>",
     Role.THROUGH: "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1>",
     Role.VECCALC: "TBuf<TPosition::VECCALC>",
+    **{role: f"TQue<TPosition::{role.value}, 1>" for role in ROLES},
 }
 
 _ENTRY = 'extern "C" __global__ __aicore__ void'
 _TAIL = ("GM_ADDR workspace", "GM_ADDR tiling")
 _FUNCTION = {
     StageKind.COPY_IN: "CopyIn",
+    StageKind.SPLIT: "Split",
     StageKind.COMPUTE: "Compute",
     StageKind.COPY_OUT: "CopyOut",
 }
@@ -52,6 +55,13 @@ _HELPERS = (
     "FoldRows",
     "SpreadRows",
     "Argsort",
+    "LoadMatrix",
+    "LoadFractals",
+    "LoadImage",
+    "LoadSquares",
+    "LoadBias",
+    "Multiply",
+    "StoreMatrix",
 )
 _NEEDED_BY = {
     "AlignUp": ("CeilDiv",),
@@ -76,6 +86,7 @@ class ClassText:
     members: list[str]
     uses_sync: bool  # Sync<event>()
     uses_workspace: bool
+    is_cube: bool
     about: list[str]
 
 
@@ -89,6 +100,8 @@ class KernelText:
     entry_head: list[str]
     classes: list[ClassText]
     uses_cores: bool  # SyncAll()
+    type: str  # the kernel type: on which cores it runs
+    is_mixed: bool  # kernels of cube cores, and of vector cores
     title: list[str]
 
 
@@ -114,8 +127,18 @@ def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = F
         entry_head=code(f"{_ENTRY} {spec.name}({', '.join([*parameters, *_TAIL])})"),
         classes=classes,
         uses_cores=waits(program),
+        type=_type(program),
+        is_mixed=program.is_mixed,
         title=comment(f"{spec.op_type}: {summary}" if summary else spec.op_type),
     )
+
+
+def _type(program: Program) -> str:
+    """Without a wait a core needs no others."""
+    if program.is_mixed:
+        return "MIX_AIC_1_2"
+    kind = "AIC" if program.kernels[0].is_cube else "AIV"
+    return f"MIX_{kind}_1_0" if waits(program) else f"{kind}_ONLY"
 
 
 def _parameters(program: Program) -> dict[str, str]:
@@ -153,6 +176,7 @@ def _class(
         members=_members(program, spell, body),
         uses_sync="Sync<" in body,
         uses_workspace=workspace,
+        is_cube=program.kernel.is_cube,
         about=comment(program.kernel.doc) if program.kernel.doc else [],
     )
 
@@ -164,7 +188,8 @@ def _constants(program: Program, spell: Spelling, body: str) -> list[str]:
     """Module constants that the kernel uses."""
     lines = []
     read = names_read(program.kernel.body)
-    read |= {item for buffer in program.kernel.buffers for item in names(buffer.named or Const(0))}
+    sides = (side for item in program.kernel.buffers for side in (item.named, item.named_cols))
+    read |= {name for side in sides if side is not None for name in names(side)}
     for name, value in program.consts:
         if name not in read or isinf(value):  # an infinity is written out where it is used
             continue
@@ -224,7 +249,9 @@ def _init_buffers(found: Branches, spell: Spelling, marks: bool, indent: int) ->
 
 def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
     assert isinstance(buffer.length, Const)  # normalize has run
-    size = f"{spell.factor(buffer.named or buffer.length)} * sizeof({buffer.dtype.cpp})"
+    sides = [buffer.named or buffer.length]
+    sides += [] if buffer.cols is None else [buffer.named_cols or buffer.cols]
+    size = " * ".join([*map(spell.factor, sides), f"sizeof({buffer.dtype.cpp})"])
     count = "" if buffer.role is Role.VECCALC else f"{buffer.depth}, "
     return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
 
@@ -242,6 +269,8 @@ def _members(program: Program, spell: Spelling, body: str) -> list[str]:
     for buffer in program.kernel.buffers:
         assert buffer.role is not None  # place_buffers has run
         lines += code(f"{_POSITION[buffer.role]} {spell.queue(buffer.name)};", 1)
+        if buffer.role is Role.CO1:
+            lines += code(f"int64_t {spell.height(buffer.name)} = 0;", 1)
     for scalar in program.kernel.scalars:
         lines += code(f"{spell.kinds[scalar.name].value} {spell.name(scalar.name)};", 1)
     return lines

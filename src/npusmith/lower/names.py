@@ -20,13 +20,14 @@ _TAKEN_LIST = """
     Infinity ScalarMin ScalarMax FloatMin FloatMax CeilDiv AlignUp FloorDiv FloorMod
     Running RunningSum RunningProduct RunningFold SumBlocks MaxBlocks MinBlocks
     RowFold FoldRows SpreadRows
+    LoadMatrix LoadFractals LoadImage LoadSquares LoadBias Multiply StoreMatrix
     op blockDim stream
     NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main
     made executor guard workspaceBytes
-    userBytes workspaces ubTotal vectorCores ubBytes block_idx block_num
+    userBytes workspaces ubTotal vectorCores cubeCores ubBytes block_idx block_num
 """
 _RESERVED = frozenset(_KEYWORD_LIST.split()) | frozenset(_TAKEN_LIST.split())
-_STAGE = re.compile(r"(CopyIn|Compute|CopyOut)\d+")
+_STAGE = re.compile(r"(CopyIn|Split|Compute|CopyOut)\d+")
 
 
 def camel(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from npusmith.errors import LowerError, Place
-from npusmith.ir.nodes import Buffer, Const, Program, Stmt
+from npusmith.ir.nodes import Buffer, Const, Expr, Program, Stmt
 from npusmith.ir.walk import names, operands, statements
 from npusmith.lower.flow import assigned
 from npusmith.lower.fold import evaluate, fold
@@ -40,7 +40,7 @@ def normalize(program: Program, chip: Chip) -> Program:
             replace(
                 kernel,
                 body=_map(kernel.body, in_kernel),
-                buffers=tuple(_with_length(item, consts) for item in kernel.buffers),
+                buffers=tuple(_with_sides(item, consts) for item in kernel.buffers),
             ),
         ),
     )
@@ -66,13 +66,21 @@ def _map(body: tuple[Stmt, ...], rewrite: Rewrite) -> tuple[Stmt, ...]:
     return map_statements(body, lambda stmt: map_operands(stmt, rewrite))
 
 
-def _with_length(buffer: Buffer, consts: Mapping[str, int | float]) -> Buffer:
-    length = evaluate(buffer.length, consts)
+def _with_sides(buffer: Buffer, consts: Mapping[str, int | float]) -> Buffer:
+    length, named = _known(buffer, buffer.length, consts), buffer.named or buffer.length
+    if buffer.cols is None:
+        return replace(buffer, length=length, named=named)
+    cols, named_cols = _known(buffer, buffer.cols, consts), buffer.named_cols or buffer.cols
+    return replace(buffer, length=length, named=named, cols=cols, named_cols=named_cols)
+
+
+def _known(buffer: Buffer, side: Expr, consts: Mapping[str, int | float]) -> Const:
+    length = evaluate(side, consts)
     if length is None or length < 1:
         raise LowerError(
             "lower-length",
             f"the length of buffer {buffer.name!r} is not a positive int constant",
             Place(line=buffer.line),
-            seen=str(buffer.length),
+            seen=str(side),
         )
-    return replace(buffer, length=Const(length), named=buffer.named or buffer.length)
+    return Const(length)

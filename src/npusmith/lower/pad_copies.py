@@ -37,8 +37,10 @@ def pad_copies(program: Program, chip: Chip) -> Program:
     after:  the first DataCopy, the second DataCopyPad (n may be anything)
 
     Copies of rows are always padded ones, at most 4095 rows at a time: where a buffer has room for
-    more, a loop takes them in turns.
+    more, a loop takes them in turns. Copies of matrices have instructions of their own.
     """
+    if program.kernel.is_cube:
+        return program
     facts = kernel_facts(program)
     fresh = _fresh_names(program)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npusmith.errors import LowerError, Place
-from npusmith.ir.nodes import Buffer, Op, Program, Role, Stmt
+from npusmith.ir.nodes import Buffer, Memory, Op, Program, Role, Split, Stmt
 from npusmith.ir.walk import Block, statements, values
 from npusmith.lower.usage import loads, stores, writes
 from npusmith.target.chips import Chip
@@ -16,10 +16,33 @@ def place_buffers(program: Program, chip: Chip) -> Program:
 
     before: `xt = ub(4096, float32)` loaded and read, `yt` written and stored, `et` neither
     after:  xt VECIN, yt VECOUT, et VECCALC; a buffer loaded and stored unchanged is THROUGH
+
+    Matrices are where they were declared: L1 is A1, or B1 or C1 by where its contents go.
     """
     kernel = program.kernel
-    placed = tuple(replace(item, role=_role(item, kernel.body)) for item in kernel.buffers)
+    goes = {
+        item.src.buffer: _SOURCES[kernel.buffer(item.dst.buffer).memory]
+        for item in statements(kernel.body)
+        if isinstance(item, Split)
+    }
+    placed = tuple(
+        replace(
+            item,
+            role=goes.get(item.name) or _PLACES.get(item.memory) or _role(item, kernel.body),
+        )
+        for item in kernel.buffers
+    )
     return replace(program, kernels=(replace(kernel, buffers=placed),))
+
+
+_PLACES = {
+    Memory.L1: Role.A1,
+    Memory.L0A: Role.A2,
+    Memory.L0B: Role.B2,
+    Memory.L0C: Role.CO1,
+    Memory.BIAS_TABLE: Role.C2,
+}
+_SOURCES = {Memory.L0A: Role.A1, Memory.L0B: Role.B1, Memory.BIAS_TABLE: Role.C1}
 
 
 def _role(buffer: Buffer, body: Block) -> Role:

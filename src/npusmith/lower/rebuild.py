@@ -15,10 +15,12 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
+    Mmad,
     Negate,
     Op,
     Program,
     Span,
+    Split,
     Stage,
     Stmt,
     Store,
@@ -42,7 +44,7 @@ def map_children(expr: Expr, fn: Rewrite) -> Expr:
         case Choice(cond, then, other):
             return Choice(fn(cond), fn(then), fn(other))
         case Value(source):
-            return Value(View(source.buffer, fn(source.offset)))
+            return Value(_view(source, fn))
         case _:
             return expr
 
@@ -73,6 +75,26 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
                 count=fn(stmt.count),
                 rows=_maybe(stmt.rows, fn),
                 pitch=_maybe(stmt.pitch, fn),
+            )
+        case Split():
+            return replace(
+                stmt,
+                dst=_view(stmt.dst, fn),
+                src=_view(stmt.src, fn),
+                rows=fn(stmt.rows),
+                cols=fn(stmt.cols),
+            )
+        case Mmad():
+            return replace(
+                stmt,
+                dst=_view(stmt.dst, fn),
+                left=_view(stmt.left, fn),
+                right=_view(stmt.right, fn),
+                m=fn(stmt.m),
+                n=fn(stmt.n),
+                k=fn(stmt.k),
+                accumulate=fn(stmt.accumulate),
+                bias=None if stmt.bias is None else _view(stmt.bias, fn),
             )
         case Op():
             return replace(
@@ -119,7 +141,7 @@ def with_body(program: Program, body: Block) -> Program:
 
 
 def _view(view: View, fn: Rewrite) -> View:
-    return View(view.buffer, fn(view.offset))
+    return View(view.buffer, fn(view.offset), _maybe(view.col, fn))
 
 
 def _span(span: Span, fn: Rewrite) -> Span:

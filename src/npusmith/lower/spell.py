@@ -11,11 +11,13 @@ from npusmith.ir.nodes import (
     CoreId,
     Expr,
     For,
+    Memory,
     Name,
     Program,
     Role,
     ScalarFn,
     Span,
+    Split,
     Value,
     View,
 )
@@ -26,10 +28,14 @@ from npusmith.lower.flow import assigned
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind, float_buffers, infer, kernel_kinds
 from npusmith.lower.names import Scope
+from npusmith.target.cube import split_path
 
 
 class Spelling:
-    """Identifiers and expression texts of one kernel."""
+    """Identifiers and expression texts of one kernel.
+
+    `paths`: how matrices in L0 are filled, of those with one way the same for all loads.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -38,6 +44,14 @@ class Spelling:
         self._floats = float_buffers(program)
         self._infinite = {name: float(value) for name, value in program.consts if isinf(value)}
         self._scope = Scope()
+        buffers = {item.name: item for item in program.kernel.buffers}
+        self.paths = {
+            item.dst.buffer: split_path(into.memory, into.dtype, item.transposed)
+            for item in statements(program.kernel.body)
+            if isinstance(item, Split)
+            for into in (buffers[item.dst.buffer],)
+            if into.memory is not Memory.BIAS_TABLE
+        }
         self._name_all()
         self.dialect = Dialect(
             self._leaf, self.kind, self.fact, "ScalarMin", "ScalarMax", "Infinity()"
@@ -63,6 +77,8 @@ class Spelling:
             base = scope.add(buffer.name)
             scope.add(f"{buffer.name}:queue", f"{base}{kind}")
             scope.add(f"{buffer.name}:local", f"{base}Local")
+            if buffer.role is Role.CO1:
+                scope.add(f"{buffer.name}:height", f"{base}Height")
 
     # ------------------------------------------------------------------------------ identifiers
 
@@ -77,6 +93,10 @@ class Spelling:
     def local(self, buffer: str) -> str:
         """The LocalTensor."""
         return self._scope[f"{buffer}:local"]
+
+    def height(self, buffer: str) -> str:
+        """What holds the rows of the product in a matrix of L0C."""
+        return self._scope[f"{buffer}:height"]
 
     def end(self, variable: str) -> str:
         """What holds the bound of the loop over `variable`."""
@@ -137,6 +157,10 @@ class Spelling:
             return self.show(count)
         return self.show(Call(ScalarFn.ALIGN_UP, (count, Const(lanes))))
 
+    def blocks(self, count: Expr, unit: int) -> str:
+        """How many units `count` takes."""
+        return self.show(fold(Call(ScalarFn.CEIL_DIV, (count, Const(unit))), self.kind))
+
     def _leaf(self, expr: Expr) -> str:
         match expr:
             case Name(name) if name in self._infinite:
@@ -149,7 +173,8 @@ class Spelling:
             case CoreId():
                 return "GetBlockIdx()"
             case _:  # CoreCount: Dim, Size and ChipFact are for the host
-                return "GetBlockNum()"
+                each = self.program.kernel.block_cores
+                return "GetBlockNum()" if each == 1 else f"({each} * GetBlockNum())"
 
     def _value(self, source: View) -> str:
         text = f"{self.local(source.buffer)}.GetValue({self.show(source.offset)})"

@@ -51,6 +51,8 @@ def spread_banks(program: Program, chip: Chip) -> Program:
     Buffers stay as they are where nothing is gained, and where UB has no room for the gap.
     """
     kernel = program.kernel
+    if kernel.is_cube:
+        return program
     placed = {
         item.name: item
         for body, buffers in branches(program).versions()

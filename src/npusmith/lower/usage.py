@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.ir.nodes import Load, Op, Program, Stage, Stmt, Store, SyncCores, View
+from npusmith.ir.nodes import Load, Mmad, Op, Program, Split, Stage, Stmt, Store, SyncCores, View
 from npusmith.ir.walk import Block, bodies, statements, values
 from npusmith.target.intrinsics import INTRINSICS, Operand
 
@@ -35,18 +35,20 @@ def hidden(op: Op) -> frozenset[str]:
 
 
 def writes(stmt: Stmt, buffer: str) -> bool:
-    """Does a vector operation in `stmt` write the buffer?"""
+    """Does an operation in `stmt` write the buffer?"""
     return any(
         view.buffer == buffer
         for item in statements((stmt,))
-        if isinstance(item, Op)
-        for view in written(item)
+        if isinstance(item, Op | Mmad)
+        for view in (written(item) if isinstance(item, Op) else (item.dst,))
     )
 
 
 def loads(stmt: Stmt, buffer: str) -> bool:
     """Does a load in `stmt` fill the buffer?"""
-    return any(isinstance(item, Load) and item.dst.buffer == buffer for item in statements((stmt,)))
+    return any(
+        isinstance(item, Load | Split) and item.dst.buffer == buffer for item in statements((stmt,))
+    )
 
 
 def stores(stmt: Stmt, buffer: str) -> bool:
@@ -58,8 +60,20 @@ def stores(stmt: Stmt, buffer: str) -> bool:
 
 def _reads_itself(stmt: Stmt, buffer: str) -> bool:
     sent = isinstance(stmt, Store) and stmt.src.buffer == buffer
-    used = isinstance(stmt, Op) and any(view.buffer == buffer for view in read(stmt))
+    used = any(view.buffer == buffer for view in _reads(stmt))
     return sent or used or any(view.buffer == buffer for view in values(stmt))
+
+
+def _reads(stmt: Stmt) -> tuple[View, ...]:
+    match stmt:
+        case Op():
+            return read(stmt)
+        case Split(_, src):
+            return (src,)
+        case Mmad():
+            return stmt.sources
+        case _:
+            return ()
 
 
 def reads_filled(stmt: Stmt, buffer: str) -> bool:
@@ -81,6 +95,7 @@ def _block_reads(block: Block, buffer: str) -> bool:
 def leaves_written(stmt: Stmt, buffer: str) -> bool:
     """Does `stmt` write or read the buffer without storing it afterwards itself?"""
     used = isinstance(stmt, Op) and any(view.buffer == buffer for view in stmt.views)
+    used |= isinstance(stmt, Mmad) and stmt.dst.buffer == buffer
     if used or any(view.buffer == buffer for view in values(stmt)):
         return True
     return any(block_leaves(body, buffer) for body in bodies(stmt))

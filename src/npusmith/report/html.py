@@ -103,12 +103,15 @@ def pictures(
 def _split(program: Program, chip: Chip, shapes: Mapping[str, tuple[int, ...]]) -> Split:
     from npusmith.lang import run_host
 
-    launched = [run_host(part, chip, dict(shapes)) for part in program.parts()]
+    parts = program.parts()
+    launched = [run_host(part, chip, dict(shapes)) for part in parts]
     values = {
         name: float(value) if isinstance(value, np.floating) else int(value)
         for item in launched
         for name, value in item.args.items()
     }
+    if parts[0].kernel.is_cube:
+        return split(launched[0].cores, values, chip.cube_cores, "cube")
     return split(launched[0].cores, values, chip.vector_cores)
 
 

@@ -13,15 +13,16 @@ class Split:
     """One launch. `shares` holds each core's part in `unit`; empty when no value says it."""
 
     cores: int
-    of: int  # vector cores of the chip
+    of: int  # such cores of the chip
     values: tuple[tuple[str, float], ...]
     unit: str
     shares: tuple[int, ...]
+    kind: str = "vector"
 
     @property
     def words(self) -> str:
         """The split in a sentence."""
-        used = f"{self.cores} of {self.of} vector cores"
+        used = f"{self.cores} of {self.of} {self.kind} cores"
         if not self.shares:
             return used
         most, least = max(self.shares), min(self.shares)
@@ -33,10 +34,10 @@ class Split:
         return f"{words}; {idle} launched {'core has' if idle == 1 else 'cores have'} nothing to do"
 
 
-def split(cores: int, values: Mapping[str, float], of: int) -> Split:
+def split(cores: int, values: Mapping[str, float], of: int, kind: str = "vector") -> Split:
     """Shares are known where a value `X_per_core` stands beside a total `X`."""
     unit, shares = _shares(cores, values)
-    return Split(cores, of, tuple(values.items()), unit, shares)
+    return Split(cores, of, tuple(values.items()), unit, shares, kind)
 
 
 def _shares(cores: int, values: Mapping[str, float]) -> tuple[str, tuple[int, ...]]:
