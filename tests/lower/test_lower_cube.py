@@ -329,6 +329,16 @@ def test_kernels_of_both_kinds_wait_for_all_cores_between_them(samples: Any, chi
     assert "(2 * GetBlockNum())" in kernel
 
 
+def test_cube_cores_alone_wait_by_a_flag_of_their_own(samples: Any, chip: Chip) -> None:
+    program = parse(square_products("float16", "float32"))
+    spec = samples.spec(program, [(8, 8)] * 2, [(8, 8)] * 4)
+    made = project_files(lower(program, chip), chip, spec)
+    kernel = next(text for path, text in made.items() if path.endswith("_custom.cpp"))
+    assert kernel.count("_kernel::SyncCubes();") == 3
+    assert "SyncAll" not in kernel
+    assert re.findall(r"KERNEL_TYPE_(\w+)", kernel) == ["MIX_AIC_1_0"]
+
+
 def test_the_direct_launch_of_both_kinds_compiles(samples: Any, chip: Chip, tmp_path: Path) -> None:
     for path, text in files("linear_gelu", samples, chip).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

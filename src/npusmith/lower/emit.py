@@ -288,7 +288,7 @@ class Printer:
             case Event(first, second):
                 return f"Sync<HardEvent::{first}_{second}>();"
             case SyncCores():
-                return "SyncAll();"
+                return "SyncCubes();" if spell.program.kernel.is_cube else "SyncAll();"
             case _:  # split_combine leaves no Combine
                 raise TypeError(type(stmt).__name__)
 

@@ -62,6 +62,7 @@ _HELPERS = (
     "LoadBias",
     "Multiply",
     "StoreMatrix",
+    "SyncCubes",
 )
 _NEEDED_BY = {
     "AlignUp": ("CeilDiv",),
@@ -120,6 +121,8 @@ def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = F
     parameters = [f"GM_ADDR {name}" for name in given.values()]
     summary = spec.summary or program.doc
     helpers = {name for item in classes for name in item.helpers}
+    if len(classes) > 1 and all(item.is_cube for item in classes):
+        helpers.add("SyncCubes")
     return KernelText(
         constants=list(dict.fromkeys(line for item in classes for line in item.constants)),
         helpers=[name for name in _HELPERS if name in helpers],

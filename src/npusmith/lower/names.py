@@ -20,7 +20,7 @@ _TAKEN_LIST = """
     Infinity ScalarMin ScalarMax FloatMin FloatMax CeilDiv AlignUp FloorDiv FloorMod
     Running RunningSum RunningProduct RunningFold SumBlocks MaxBlocks MinBlocks
     RowFold FoldRows SpreadRows
-    LoadMatrix LoadFractals LoadImage LoadSquares LoadBias Multiply StoreMatrix
+    LoadMatrix LoadFractals LoadImage LoadSquares LoadBias Multiply StoreMatrix SyncCubes
     op blockDim stream
     NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main
     made executor guard workspaceBytes
