@@ -40,6 +40,7 @@ from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import COMPARES, Dag, Value, reachable
 from npusmith.plan.decisions import Decision, Decisions
 from npusmith.plan.element_stores import free_axes, store_elements
+from npusmith.plan.element_reads import copies
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.estimate import time_of
 from npusmith.plan.host import TILE, Sizes
@@ -47,7 +48,7 @@ from npusmith.plan.index_maps import Resolver
 from npusmith.plan.index_sets import AxisRange, parts_of, restricted, row_of_part
 from npusmith.plan.index_vectors import place, take, tile_buffer
 from npusmith.plan.lane_program import program_of, tensors_of
-from npusmith.plan.lane_reads import captured, copies, dense, span_of, start_of
+from npusmith.plan.lane_reads import captured, dense, span_of, start_of
 from npusmith.plan.lane_space import Lanes, LaneSpace, Split, Tiling, dependencies
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
