@@ -64,6 +64,7 @@ def test_watch_sees_every_pass_in_order(samples: Any, chip: Chip) -> None:
         "normalize",
         "split_combine",
         "place_buffers",
+        "share_queues",
         "insert_queues",
         "pad_copies",
         "double_buffer",
@@ -255,6 +256,35 @@ def test_queues_in_loops_are_doubled_while_ub_has_room(samples: Any, chip: Chip)
         "tmp": 1,
         "part": 1,
     }
+
+
+def test_too_many_inputs_of_a_loop_share_queues_by_who_reads_them(
+    kernel_text: Text, chip: Chip
+) -> None:
+    names = ["at", "bt", "ct", "dt", "et"]
+    loads = "\n".join(f"        load({name}, x[i * 8], 8)" for name in names)
+    body = f"""
+for i in range(n):
+    with copy_in:
+{loads}
+    with compute:
+        add(yt, at, bt, 8)
+        add(yt, yt, ct, 8)
+        mul(zt, dt, et, 8)
+        adds(zt, zt, value(ct[3]), 8)
+        add(yt, yt, zt, 8)
+    with copy_out:
+        store(y[i * 8], yt, 8)
+"""
+    program = lower(parse(kernel_text(body, buffers="yt zt " + " ".join(names))), chip)
+    loaded = [item for item in program.kernel.buffers if item.role is Role.VECIN]
+    assert [item.depth for item in loaded] == [2, 2, 2, 2]
+    assert sorted(item.length.value for item in loaded if isinstance(item.length, Const)) == [
+        64, 64, 64, 128,
+    ]  # fmt: skip
+    (shared,) = (item.name for item in loaded if item.length == Const(128))
+    for op in flat(program, Op):
+        assert isinstance(op, Op) and [view.buffer for view in op.views].count(shared) < 2
 
 
 def test_doubling_stops_where_ub_ends(kernel_text: Text, chip: Chip) -> None:
@@ -576,6 +606,20 @@ with copy_out:
     assert Barrier("V") in flat(program, Barrier)
 
 
+def test_a_count_of_at_most_a_row_stays_within_it(kernel_text: Text, chip: Chip) -> None:
+    body = """
+with copy_in:
+    load(xt, x, 64)
+with compute:
+    for i in range(7):
+        adds(yt[i * 8], xt, 1.0, min(n, 8))
+with copy_out:
+    store(y, yt, 64)
+"""
+    program = lower(parse(kernel_text(body, buffers="xt yt")), chip)
+    assert [type(item) for item in bodies(flat(program, For)[0])[0]] == [Op]
+
+
 def test_rows_that_overlap_keep_their_barrier(kernel_text: Text, chip: Chip) -> None:
     body = """
 with copy_in:
@@ -617,6 +661,19 @@ for i in range(n):
     moving = lower(parse(kernel_text(body.replace("OFFSET", "i * 8"), buffers="yt")), chip)
     assert Barrier("MTE3") in flat(same, Barrier)
     assert Barrier("MTE3") not in flat(moving, Barrier)
+
+
+def test_stores_of_a_loop_wait_once_for_those_before_it(kernel_text: Text, chip: Chip) -> None:
+    turn = """
+for i in range(n):
+    with compute:
+        duplicate(yt, 1.0, 8)
+    with copy_out:
+        store(y[i * 8], yt, 8)
+"""
+    program = lower(parse(kernel_text(turn + turn, buffers="yt")), chip)
+    assert flat(program, Barrier).count(Barrier("MTE3")) == 1
+    assert not any(Barrier("MTE3") in statements(bodies(loop)[0]) for loop in flat(program, For))
 
 
 def test_workspace_read_back_by_one_core_waits_for_its_store(kernel_text: Text, chip: Chip) -> None:

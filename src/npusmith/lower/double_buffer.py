@@ -93,7 +93,7 @@ def _check_memory(memory: Memory, matrices: Sequence[Buffer], chip: Chip) -> Non
 def _chosen(
     buffers: Buffers, paths: Sequence[tuple[Buffers, int]], body: Block, chip: Chip
 ) -> set[str]:
-    depths = _loop_depths(body)
+    depths = loop_depths(body)
     chosen: set[str] = set()
     free = [item for item in buffers if item.role in _QUEUES and not item.copies]
     for item in sorted(
@@ -121,7 +121,7 @@ def _fits(item: Buffer, path: Buffers, chosen: set[str], chip: Chip, limit: int)
     )
 
 
-def _loop_depths(block: Block, depth: int = 0) -> dict[str, int]:
+def loop_depths(block: Block, depth: int = 0) -> dict[str, int]:
     """How many loops stand around the copies of each buffer."""
     found: dict[str, int] = {}
     for stmt in block:
@@ -129,7 +129,7 @@ def _loop_depths(block: Block, depth: int = 0) -> dict[str, int]:
             name = stmt.src.buffer if isinstance(stmt, Store) else stmt.dst.buffer
             found[name] = max(found.get(name, 0), depth)
         for body in bodies(stmt):
-            inner = _loop_depths(body, depth + isinstance(stmt, For))
+            inner = loop_depths(body, depth + isinstance(stmt, For))
             found.update({name: max(found.get(name, 0), deep) for name, deep in inner.items()})
     return found
 

@@ -33,7 +33,8 @@ from npusmith.target.intrinsics import INTRINSICS, Form, Operand
 
 _NONE: frozenset[str] = frozenset()
 _NOWHERE: frozenset[Place] = frozenset()
-_BARRIER, _SEEN, _ARRIVED = Barrier("V"), Event("V", "S"), Event("MTE2", "S")
+_BARRIER = Barrier("V")
+_SEEN, _ARRIVED = Event("V", "S"), Event("MTE2", "S")
 
 
 def insert_sync(program: Program, chip: Chip) -> Program:
@@ -101,7 +102,7 @@ class _Sync:
 
     def __init__(self, shared: frozenset[str], loaded: frozenset[str], out: str) -> None:
         self.shared, self.loaded = shared, loaded
-        self.out = out
+        self.out, self.stored = out, Barrier(out)
         self.loops: list[set[str]] = []  # names that change in each loop around here
         self.store: dict[int, Store] = {}
         # a loop is walked several times from one state while the loops around it settle
@@ -116,9 +117,12 @@ class _Sync:
             if isinstance(stmt, For) and self._seen_before(stmt, state):
                 event, state = _scalar_waits(_touched_by_scalar(stmt), _NONE, state)
                 before.append(event)
-            if isinstance(stmt, For) and self._better_before(stmt, state):
-                before.append(_BARRIER)
-                state = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
+            if isinstance(stmt, For):
+                for barrier in (_BARRIER, self.stored):
+                    through = _through(barrier, state)
+                    if through != state and self._better_before(stmt, barrier, state, through):
+                        before.append(barrier)
+                        state = through
             inside, state = self._inside(stmt, state)
             result += [*before, inside]
         return tuple(result), state
@@ -159,13 +163,10 @@ class _Sync:
         body, end = self.run(stmt.body, head)
         return body, _moved(end, self.loops[-1])
 
-    def _better_before(self, stmt: For, state: _State) -> bool:
+    def _better_before(self, stmt: For, barrier: Barrier, state: _State, through: _State) -> bool:
         """Does one barrier before the loop save one in every turn?"""
-        if not state.vector_writes | state.vector_reads:
-            return False
-        clear = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
-        return _count(self._loop(stmt, clear)[0], _BARRIER) < _count(
-            self._loop(stmt, state)[0], _BARRIER
+        return _count(self._loop(stmt, through)[0], barrier) < _count(
+            self._loop(stmt, state)[0], barrier
         )
 
     def _seen_before(self, stmt: For, state: _State) -> bool:
@@ -190,7 +191,7 @@ class _Sync:
             state = replace(state, scalar_reads=_NONE, scalar_writes=_NONE)
         if _is_vector(stmt) and _depends(stmt, state):
             needed.append(_BARRIER)
-            state = replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
+            state = _through(_BARRIER, state)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
             needed.append(Event(self.out, "MTE2"))
             state = replace(state, stored=_NONE)
@@ -199,8 +200,8 @@ class _Sync:
                 needed.append(Event("MTE2", self.out))
                 state = replace(state, loaded=_NONE)
             if any(self._overlaps(stmt, key) for key in state.stores):
-                needed.append(Barrier(self.out))
-                state = replace(state, stores=frozenset())
+                needed.append(self.stored)
+                state = _through(self.stored, state)
         if isinstance(stmt, SyncCores):
             needed.append(Barrier("ALL"))
             state = _State()
@@ -254,6 +255,13 @@ class _Sync:
             return True
         moving = set(names(stmt.dst.offset))
         return any(not moving & changed for changed in self.loops)
+
+
+def _through(barrier: Barrier, state: _State) -> _State:
+    """What is outstanding behind a barrier."""
+    if barrier == _BARRIER:
+        return replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
+    return replace(state, stores=frozenset())
 
 
 def _drop(state: _State, buffers: frozenset[str]) -> _State:

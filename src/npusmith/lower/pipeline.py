@@ -12,6 +12,7 @@ from npusmith.lower.insert_sync import insert_sync
 from npusmith.lower.normalize import normalize
 from npusmith.lower.pad_copies import pad_copies
 from npusmith.lower.place_buffers import place_buffers
+from npusmith.lower.share_queues import share_queues
 from npusmith.lower.split_combine import split_combine
 from npusmith.lower.spread_banks import spread_banks
 from npusmith.target.chips import Chip
@@ -24,6 +25,7 @@ PIPELINE: tuple[Pass, ...] = (
     normalize,
     split_combine,
     place_buffers,
+    share_queues,
     insert_queues,
     pad_copies,
     double_buffer,

@@ -115,5 +115,7 @@ def _at_most(count: Expr, pitch: Expr) -> bool:
             return a <= b
         case _, Call(ScalarFn.ALIGN_UP, (inner, _)):
             return inner == count or pitch == count
+        case Call(ScalarFn.MIN, parts), _:
+            return any(_at_most(part, pitch) for part in parts)
         case _:
             return pitch == count

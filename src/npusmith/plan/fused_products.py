@@ -51,7 +51,7 @@ class _Uses:
     def note(self, block: Block) -> None:
         here = self.reached
         for stmt in block:
-            for name in _touched(stmt):
+            for name in touched(stmt):
                 self.places.setdefault(name, []).append(Place(here, self.reached))
             self.reached += 1
             for inner in bodies(stmt):
@@ -158,7 +158,7 @@ def _is_plain(stmt: Op) -> bool:
     return all(view.offset == ZERO for view in stmt.views)
 
 
-def _touched(stmt: Stmt) -> set[str]:
+def touched(stmt: Stmt) -> set[str]:
     """The buffers that a statement itself reads or writes."""
     found = {view.buffer for view in values(stmt)} | _filled(stmt)
     match stmt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import (
@@ -12,26 +12,21 @@ from npusmith.ir.nodes import (
     Call,
     Choice,
     Const,
-    CoreId,
     Expr,
-    For,
     If,
     Load,
     Name,
     ScalarFn,
     Size,
     Span,
-    Stage,
     StageKind,
-    Stmt,
-    Store,
     View,
 )
-from npusmith.ir.nodes import Value as Read
-from npusmith.ir.walk import names, subexpressions
+from npusmith.ir.walk import names
 from npusmith.lang.extents import extent as measured
 from npusmith.plan.block import Block, Part, Path, staged
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.element_reads import each
 from npusmith.plan.emit import buffer_dtype, widening
 from npusmith.plan.even_strided_rows import even_row, first_of, span
 from npusmith.plan.host import TILE
@@ -53,7 +48,7 @@ from npusmith.plan.index_vectors import (
     varies,
     vector,
 )
-from npusmith.plan.lane_space import LANE, Lanes
+from npusmith.plan.lane_space import Lanes
 from npusmith.plan.padded_rows import load_rows, long_rows
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import (
@@ -66,7 +61,6 @@ from npusmith.plan.scalars import (
     plus,
     product,
     quotient,
-    remainder,
     times,
 )
 from npusmith.plan.widening import Row, each_row, onto_of, widened
@@ -379,24 +373,67 @@ def take(
 
 
 def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
-    """Offsets that are worked out for this tile."""
-    expr = value.index[0]
-    tensor = w.tensors[value.text]
+    """Offsets that are worked out for this tile, or once where they are those of every tile."""
+    tensor, same = w.tensors[value.text], _same_in_all_tiles(w, path, value.index[0])
     low, high = ends(w, path, value, {})
     start, room = w.fresh("from_"), w.fresh("room_")
     outside = path[-2]
-    outside.items.append(Assign(start, low))
+    outside.items.append(Assign(start, w.scalar(path, same[0]) if same else low))
     outside.items.append(Assign(room, plus(minus(high, Name(start)), ONE)))
-    offsets = vector(w, path, expr)
-    assert isinstance(offsets, str)
-    count = w.count(path, True)
-    table, moved = int_buffer(w), int_buffer(w)
-    path[-1].items.append(op("adds", (moved, offsets), (minus(ZERO, Name(start)),), count))
-    path[-1].items.append(op("muls", (table, moved), (Const(4),), count))
+    table = _once(w, path, poly(same[1])) if same else _moved(w, path, value.index[0], Name(start))
     raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=tensor)  # type: ignore[arg-type]
     path[-1].items.append(Load(View(raw), Span(tensor, Name(start)), Name(room)))
     take(w, path, value, raw, result, table, ZERO, Name(room))
-    return Binary(BinOp.LE, Name(room), room_of(w))
+    fits = Binary(BinOp.LE, Name(room), room_of(w))
+    return all_of([fits, Binary(BinOp.GE, Name(start), ZERO)]) if same else fits
+
+
+def _once(w: Lanes, path: Path, places: Poly) -> str:
+    """Places that are those of every tile, in bytes."""
+    found = vector(w, path[:1], (places * constant(4)).expr())
+    assert isinstance(found, str)
+    return found
+
+
+def _moved(w: Lanes, path: Path, expr: Expr, start: Expr) -> str:
+    """Places from a start on, in bytes; terms that sizes tell are worked out once."""
+    known = {*w.sizes.defined, *(item.name for item in w.tiling.lanes)}
+    terms = [(part, {*names(Poly((part,)).expr())}) for part in poly(expr).terms]
+    lanes = [(part, used) for part, used in terms if any(varies(w, item) for item in part[0])]
+    once = Poly(tuple(part for part, used in lanes if used <= known))
+    if len(once.terms) == len(lanes):
+        once = constant(0)
+    offsets = vector(w, path, (poly(expr) - once).expr())
+    assert isinstance(offsets, str)
+    count = w.count(path, True)
+    table, moved = int_buffer(w), int_buffer(w)
+    path[-1].items.append(op("adds", (moved, offsets), (minus(ZERO, start),), count))
+    path[-1].items.append(op("muls", (table, moved), (Const(4),), count))
+    if not once.terms:
+        return table
+    total = int_buffer(w)
+    path[-1].items.append(op("add", (total, table, _once(w, path, once)), (), count))
+    return total
+
+
+def _same_in_all_tiles(w: Lanes, path: Path, expr: Expr) -> tuple[Expr, Expr] | None:
+    """Where a tile begins, and how far behind that its elements are: by sizes alone, or None."""
+    terms = poly(expr).terms
+    along = Poly(tuple(term for term in terms if any(varies(w, part) for part in term[0])))
+    known = {*w.sizes.defined, *(item.name for item in w.tiling.lanes)}
+    found = bounds(along.expr(), _ranges(w, path))
+    if found is None or not {*names(along.expr())} <= known or not {*names(found[0])} <= known:
+        return None
+    first = poly(found[0])
+    return (poly(expr) - along + first).expr(), (along - first).expr()
+
+
+def _ranges(w: Lanes, path: Path) -> dict[str, tuple[Expr, Expr]]:
+    """The indices that a tile has along each axis."""
+    return {
+        w.tiling.lanes[lane].name: (ZERO, minus(size, ONE))
+        for lane, size in zip(w.now, w.extents(path), strict=True)
+    }
 
 
 def ends(
@@ -406,9 +443,7 @@ def ends(
 
     `known`: what is known of the elements of index tensors.
     """
-    ranges = dict(known)
-    for lane, size in zip(w.now, w.extents(path), strict=True):
-        ranges[w.tiling.lanes[lane].name] = (ZERO, minus(size, ONE))
+    ranges = {**known, **_ranges(w, path)}
     tensor = w.tensors[value.text]
     last = minus(w.sizes.define(f"{tensor}_size", Size(tensor)), ONE)
     found = bounds(value.index[0], ranges)
@@ -416,82 +451,3 @@ def ends(
         return ZERO, last
     low, high = (w.scalar(path, end) for end in found)
     return largest(low, ZERO), least(high, last)
-
-
-def each(w: Lanes, path: Path, value: Value, result: str) -> None:
-    """Element by element, through the core's own piece of workspace."""
-    assert value.dtype is not None
-    dtype = buffer_dtype(value.dtype)
-    work = w.sizes.workspace(Binary(BinOp.MUL, Name("cores"), TILE))
-    w.types[work] = dtype
-    first = Binary(BinOp.MUL, CoreId(), TILE)
-    one = w.temp(dtype, False, Part.THROUGH, hint=w.tensors[value.text])
-    path[-1].items.append(copies(w, path, value, work, first, one))
-    raw = tile_buffer(w, dtype, Part.LOADED, hint=w.tensors[value.text])
-    count = w.count(path, True)
-    path[-1].items.append(Load(View(raw), Span(work, first), count))
-    widened(w, path, raw, value, count, True, into=result)
-
-
-def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: str) -> For:
-    """A loop over lanes that copies one element each from an input to another tensor."""
-    store = Store(Span(tensor, plus(first, Name("lane"))), View(one), ONE)
-    return one_by_one(w, path, value, alone(w, value, one), (Stage(StageKind.COPY_OUT, (store,)),))
-
-
-def alone(w: Lanes, value: Value, one: str) -> Callable[[Expr], Load]:
-    """One element into a buffer of its own."""
-    return lambda place: Load(View(one), Span(w.tensors[value.text], place), ONE)
-
-
-def one_by_one(
-    w: Lanes, path: Path, value: Value, load: Callable[[Expr], Load], then: tuple[Stmt, ...],
-    step: Expr = ONE,
-) -> For:  # fmt: skip
-    """A loop over lanes that brings `step` elements each on chip; `then`: what is done with them.
-
-    `load`: the copy from a place.
-    """
-    lane = Name("lane")
-
-    def new(name: str) -> Expr | None:
-        if name.startswith(LANE):
-            number = int(name[1:])
-            rows = w.tail(w.now)
-            at_: Expr = lane
-            if number in rows:
-                last = minus(product(w.size(other) for other in rows), ONE)
-                at_ = least(remainder(lane, largest(w.pitch(rows), ONE)), last)
-            index = quotient(at_, largest(w.depth(number), ONE))
-            outermost = number == (rows if number in rows else w.now)[0]
-            return index if outermost else remainder(index, largest(w.size(number), ONE))
-        if name.startswith(ELEMENT) and varies(w, Name(name)):
-            element = w.elements[int(name[1:])]
-            own = w.domain(element)
-            at: Expr = ZERO
-            for other in own:
-                index = replaced(Name(w.tiling.lanes[other].name), new)
-                at = plus(at, times(index, w.depth(other, own)))
-            read: Expr = Read(View(w.held(path, element), at))
-            if element.kind is Kind.FLOAT:
-                read = Call(ScalarFn.INT, (read,))
-            return read
-        return None
-
-    for name in names(value.index[0]):
-        if name.startswith(ELEMENT) and varies(w, Name(name)):
-            w.ready(path, Name(name))
-    where = w.scalar(path, replaced(value.index[0], new))
-    place = Assign("place_at", where)
-    return For(
-        "lane", ZERO, w.count(path, True), step,
-        (
-            Stage(StageKind.COMPUTE, (place,)) if _reads(where) else place,
-            Stage(StageKind.COPY_IN, (load(Name("place_at")),)),
-            *then,
-        ),
-    )  # fmt: skip
-
-
-def _reads(expr: Expr) -> bool:
-    return any(isinstance(item, Read) for item in subexpressions(expr))

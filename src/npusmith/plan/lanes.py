@@ -39,6 +39,7 @@ from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Part, Path, choice, staged
 from npusmith.plan.dag import COMPARES, Dag, Value, reachable
 from npusmith.plan.decisions import Decision, Decisions
+from npusmith.plan.element_reads import copies
 from npusmith.plan.element_stores import free_axes, store_elements
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.estimate import time_of
@@ -47,7 +48,7 @@ from npusmith.plan.index_maps import Resolver
 from npusmith.plan.index_sets import AxisRange, parts_of, restricted, row_of_part
 from npusmith.plan.index_vectors import place, take, tile_buffer
 from npusmith.plan.lane_program import program_of, tensors_of
-from npusmith.plan.lane_reads import captured, copies, dense, span_of, start_of
+from npusmith.plan.lane_reads import captured, dense, span_of, start_of
 from npusmith.plan.lane_space import Lanes, LaneSpace, Split, Tiling, dependencies
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
@@ -57,6 +58,7 @@ from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
 from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import ONE, ZERO, all_of, largest, product, quotient
+from npusmith.plan.shared_loops import loops_of
 from npusmith.plan.space import Group, Input, Output, inputs_of
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
@@ -187,31 +189,6 @@ def _fits(w: Lanes, packed: Packed) -> bool:
     """Whether windows, as captured, have room in a tile."""
     tests = [Choice(test, ONE, ZERO) for test in w.fits] if w.windows else []
     return all(captured(w, test, packed.tile) for test in tests)
-
-
-def loops_of(
-    w: Lanes, targets: Sequence[Target], shared: bool, alone: Sequence[Target] = ()
-) -> list[list[Target]]:
-    """Outputs by the loop that makes them: those along the same axes that read the same tensors.
-
-    `alone`: outputs that have a loop of their own.
-    """
-    held = [element.value for element in w.meaning.reader.elements]
-    found: list[list[Target]] = []
-    reads: list[set[str]] = []
-    for target, row in zip(targets, w.rows, strict=False):
-        values = dependencies([target.output.value], held)
-        own = {value.text for value in values if value.op == "load"}
-        for same, read in zip(found, reads, strict=True):
-            alike = w.rows[targets.index(same[0])] == row and read & own
-            if shared and alike and target not in alone and same[0] not in alone:
-                same.append(target)
-                read |= own
-                break
-        else:
-            found.append([target])
-            reads.append(own)
-    return found
 
 
 def packed_of(w: Lanes, root: Block, targets: Sequence[Target], least: int = 1) -> Packed:
@@ -433,16 +410,23 @@ def _in_rows(w: Lanes, target: Target, row: Sequence[Atom], tiling: Tiling) -> b
 
 
 def write_tiles(
-    w: Lanes, root: Block, targets: Sequence[Target], row: Sequence[Atom], tiling: Tiling, mark: str
-) -> None:
-    """Outputs along the same axes, tile by tile."""
+    w: Lanes, root: Block, targets: Sequence[Target], row: Sequence[Atom], tiling: Tiling,
+    mark: str, numbers: Sequence[Target] = (),
+) -> None:  # fmt: skip
+    """Outputs along the same axes, tile by tile, and those that are numbers of their rows."""
+    outputs = (*targets, *numbers)
 
     def store(path: Path, values: Sequence[Value]) -> None:
-        for target, value in zip(targets, values, strict=True):
+        for at, (target, value) in enumerate(zip(outputs, values, strict=True)):
             done = replace(target, output=replace(target.output, value=value, groups=(0,)))
-            _store(w, path, done, offset_of(tiling), len(targets) == 1)
+            if at < len(targets):
+                _store(w, path, done, offset_of(tiling), len(outputs) == 1)
+                continue
+            with w.among((0,)):
+                _store(w, path, done, offset_of(replace(tiling, inner=())), False)
 
-    over_tiles(w, root, [target.output.value for target in targets], row, tiling, mark, store)
+    values = [target.output.value for target in outputs]
+    over_tiles(w, root, values, row, tiling, mark, store, numbers=len(numbers))
 
 
 # ------------------------------------------------------------------------------------------ storing

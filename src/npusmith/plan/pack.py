@@ -7,31 +7,25 @@ lives do not overlap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
-    Assign,
     Binary,
     BinOp,
     Buffer,
-    Call,
-    Choice,
     Combine,
     Const,
-    Expr,
     For,
     If,
     Load,
-    Negate,
     Op,
     Stage,
     Stmt,
     Store,
-    Value,
-    View,
 )
 from npusmith.ir.walk import statements, values
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
@@ -39,6 +33,8 @@ from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.fused_products import fuse_products
 from npusmith.plan.host import TILE
+from npusmith.plan.renaming import renamed
+from npusmith.plan.stored_buffers import Homes, homes_of, is_alike, without_copies
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS, Form
 
@@ -110,9 +106,9 @@ def _pack(
     decisions: Decisions | None,
     tiles: Tiles,
 ) -> Packed:
-    body, joined = fuse_products(body, temps)
-    body = rename(body, lambda name: joined.get(name, name))
-    shared = _assign(_lives(body, temps), temps, _first_sources(body, temps))
+    for step in (fuse_products, without_copies):
+        body = renamed(*step(body, temps))
+    shared = _longest_tile(body, temps, chip, tiles)
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
@@ -128,7 +124,7 @@ def _pack(
     )
     return Packed(
         tuple(buffer for buffer, _ in by_part),
-        rename(body, lambda name: mapping.get(name, name)),
+        renamed(body, mapping),
         tile,
     )
 
@@ -168,7 +164,7 @@ class Scan:
                 case _:
                     pass
         self.now += 2
-        for name in loaded:  # a loaded buffer is given back at the end of its list
+        for name in loaded if loops else ():  # in a loop it is given back at the end of its list
             self.touched[name].append((self.now, loops))
 
     def _touch(self, stmt: Stmt, loops: tuple[int, ...]) -> None:
@@ -228,8 +224,25 @@ def _lives(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, Life]:
 # ----------------------------------------------------------------------------------------- sharing
 
 
+def _longest_tile(
+    body: tuple[Stmt, ...], temps: dict[str, Temp], chip: Chip, tiles: Tiles
+) -> list[list[str]]:
+    """With scratch in stored buffers where tiles are longer for that."""
+    lives, sources = _lives(body, temps), _first_sources(body, temps)
+    apart = _assign(lives, temps, sources, None)
+    inside = _assign(lives, temps, sources, homes_of(body))
+
+    def tile(shared: list[list[str]]) -> int:
+        kinds = [temps[members[0]] for members in shared]
+        with contextlib.suppress(PlanError):
+            return _tile(kinds, (0,) * len(kinds), body, chip, None, tiles)
+        return 0
+
+    return max(apart, inside, key=tile) if len(inside) < len(apart) else apart
+
+
 def _assign(
-    lives: dict[str, Life], temps: dict[str, Temp], sources: dict[str, str]
+    lives: dict[str, Life], temps: dict[str, Temp], sources: dict[str, str], homes: Homes | None
 ) -> list[list[str]]:
     """Temporaries by the buffer that they share, in the order of their first use.
 
@@ -241,15 +254,36 @@ def _assign(
         free = [
             members
             for members in shared
-            if _alike(temps[members[0]], temps[name]) and lives[members[-1]].end < lives[name].start
+            if _alike(temps[members[0]], temps[name])
+            and max(lives[member].end for member in members) < lives[name].start
         ]
         same = [members for members in free if temps[members[0]].hint == temps[name].hint] or free
         near = [members for members in same if members[-1] == sources.get(name)] or same
         if near:
             near[0].append(name)
+        elif homes and (scratch := _scratch_for(name, shared, lives, temps, homes)):
+            scratch.insert(0, name)
         else:
             shared.append([name])
     return shared
+
+
+def _scratch_for(
+    name: str,
+    shared: list[list[str]],
+    lives: dict[str, Life],
+    temps: dict[str, Temp],
+    homes: Homes,
+) -> list[str] | None:
+    """Scratch that is over when a tile to be stored is first written, in the same list alone."""
+    for members in shared:
+        free = max(lives[member].end for member in members) < lives[name].start
+        if free and all(
+            is_alike(temps[member], temps[name]) and homes.within(member, name)
+            for member in members
+        ):
+            return members
+    return None
 
 
 def _first_sources(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, str]:
@@ -405,57 +439,3 @@ def _check_queues(kinds: Sequence[Temp], copies: Sequence[int]) -> None:
                 "plan-queues", f"{count} buffers are {part.value} at once",
                 legal=f"at most {MOST_PER_POSITION}",
             )  # fmt: skip
-
-
-# ---------------------------------------------------------------------------------------- renaming
-
-Rename = Callable[[str], str]
-
-
-def rename(block: tuple[Stmt, ...], name: Rename) -> tuple[Stmt, ...]:
-    """The same statements with other buffer names."""
-    return tuple(_rename(stmt, name) for stmt in block)
-
-
-def _rename(stmt: Stmt, name: Rename) -> Stmt:
-    match stmt:
-        case Assign(_, value):
-            return replace(stmt, value=_expr(value, name))
-        case For() | Stage():
-            return replace(stmt, body=rename(stmt.body, name))
-        case If():
-            return replace(stmt, then=rename(stmt.then, name), orelse=rename(stmt.orelse, name))
-        case Load():
-            return replace(stmt, dst=_view(stmt.dst, name))
-        case Store():
-            return replace(stmt, src=_view(stmt.src, name))
-        case Op():
-            return replace(
-                stmt,
-                views=tuple(_view(view, name) for view in stmt.views),
-                scalars=tuple(_expr(item, name) for item in stmt.scalars),
-            )
-        case Combine():
-            return replace(stmt, dst=_view(stmt.dst, name), src=_view(stmt.src, name))
-        case _:
-            return stmt
-
-
-def _view(view: View, name: Rename) -> View:
-    return View(name(view.buffer), _expr(view.offset, name))
-
-
-def _expr(expr: Expr, name: Rename) -> Expr:
-    match expr:
-        case Value(source):
-            return Value(_view(source, name))
-        case Binary():
-            return replace(expr, left=_expr(expr.left, name), right=_expr(expr.right, name))
-        case Negate(value):
-            return Negate(_expr(value, name))
-        case Call():
-            return replace(expr, args=tuple(_expr(item, name) for item in expr.args))
-        case Choice():
-            return Choice(_expr(expr.cond, name), _expr(expr.then, name), _expr(expr.other, name))
-        case _:
-            return expr

@@ -6,10 +6,10 @@ from npusmith.ir.nodes import Expr, For, Load, Name, Span, Stage, StageKind, Sto
 from npusmith.ir.walk import names
 from npusmith.plan.block import Part, Path
 from npusmith.plan.dag import Value
+from npusmith.plan.element_reads import one_by_one
 from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.index import poly, steps
 from npusmith.plan.index_vectors import tile_buffer, varies
-from npusmith.plan.lane_reads import one_by_one
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.reader import ELEMENT, WORTH
 from npusmith.plan.scalars import ONE, largest, plus, product

@@ -21,7 +21,7 @@ from npusmith.plan.interleaved_tiles import Interleaved, begin, broadcast, fetch
 from npusmith.plan.lane_program import program_of
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import LANE, OUTSIDE, Axis, Lanes, Tiling
-from npusmith.plan.lanes import INNER, loops_of, packed_of, prepare, write_tiles
+from npusmith.plan.lanes import INNER, packed_of, prepare, write_tiles
 from npusmith.plan.pack import Packed
 from npusmith.plan.products import SHORT
 from npusmith.plan.read import Meaning
@@ -29,6 +29,7 @@ from npusmith.plan.repeats import rolled
 from npusmith.plan.resident_rows import TILES, rows_of, tiles_of, write_rows
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.scalars import same as equal
+from npusmith.plan.shared_loops import loops_of, numbers_of
 from npusmith.plan.stores import Target
 from npusmith.plan.tile_folds import LONGEST, longest
 from npusmith.plan.tile_loops import cut, offset_of, over_tiles
@@ -63,10 +64,19 @@ def _short(
     w.most, w.alone = LONGEST if long else INNER[0], True
     root = Block()
     fits = write_numbers(w, root, [target.output.value for target in targets])
-    for number, same in enumerate(loops_of(w, targets, together)):
+
+    def outer_axes(same: list[Target]) -> int:
+        return -len(w.rows[targets.index(same[0])])
+
+    loops = sorted(loops_of(w, targets, together), key=outer_axes)  # numbers of rows come last
+    for number, same in enumerate(loops):
         mark, row = f"_{number}", w.rows[targets.index(same[0])]
         most = w.most // longest([target.output.value for target in same], row)
-        write_tiles(w, root, same, row, cut(w, row, most), mark)
+        tiling = cut(w, row, most)
+        numbers = numbers_of(w, targets, loops, same, len(tiling.outer) + 1) if together else []
+        write_tiles(w, root, same, row, tiling, mark, [item for part in numbers for item in part])
+        for part in numbers:
+            loops.remove(part)
         fits += [Binary(BinOp.LE, Name(f"inner{mark}"), Const(w.most)), *w.needs]
     packed = packed_of(w, root, targets)
     if not captured(w, Choice(all_of(fits), ONE, ZERO), packed.tile // _LEAST):

@@ -56,6 +56,7 @@ from npusmith.plan.tile_folds import even, padded
 from npusmith.plan.value_reads import together
 
 _TURNS, _FEW_ROWS = Const(4), Const(8)  # of tiles of rows for each core, and rows of one
+_UNIT = Const(8)  # rows: so many, of whatever length, end with a block of 32 bytes
 Body = Callable[[Path, Sequence[Value]], Serial | None]
 
 
@@ -128,12 +129,13 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
 
 def over_tiles(
     w: Lanes, root: Block, values: Sequence[Value], row: Sequence[Atom], tiling: Tiling, mark: str,
-    body_: Body, whole: bool = True,
+    body_: Body, whole: bool = True, numbers: int = 0,
 ) -> None:  # fmt: skip
     """The loop over this core's tiles of what runs along `row`.
 
     `body_` writes what is done with the values in a tile, along all of its axes where they are
-    `whole`, and may return what frames some turns of the loop.
+    `whole`, and may return what frames some turns of the loop. `numbers`: so many of the values,
+    the last ones, are numbers of rows.
     """
     w.limits, w.needs, w.tables, w.widest, w.unit = [], [], {}, 1, 1
     w.height = Name(f"height{mark}")
@@ -141,7 +143,8 @@ def over_tiles(
     broadcaster = Broadcaster(w)
     made = [broadcaster.value(value) for value in resolved(w, values, row, tiling)]
     if whole:
-        made = [broadcaster.along(value, w.frame) for value in made]
+        tiles = len(made) - numbers
+        made = [*(broadcaster.along(value, w.frame) for value in made[:tiles]), *made[tiles:]]
     together(w, made)
     if (w.padded or w.alone) and not tiling.indices:
         w.needs.append(Binary(BinOp.LE, w.area(w.frame), TILE))
@@ -223,6 +226,12 @@ def _whole(most: Expr, unit: int) -> Expr:
     return Choice(Binary(BinOp.GE, most, Const(unit)), even, most)
 
 
+def _even(most: Expr, size: Expr) -> Expr:
+    """Parts of nearly one length, as few of them as there would be of the longest."""
+    even = shares(size, largest(shares(size, most), ONE))
+    return largest(least(Call(ScalarFn.ALIGN_UP, (even, _UNIT)), most), ONE)
+
+
 def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
     """Host variables: indices of the cut axis in a tile, tiles, and those of a core."""
     sizes = w.sizes
@@ -249,6 +258,8 @@ def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
         sizes.define(f"pitch{mark}", Call(ScalarFn.ALIGN_UP, (Name(f"height{mark}"), STEP)))
     if tiling.unit > 1:
         height = _whole(sizes.define(f"room{mark}", height), tiling.unit)
+    elif w.unit == 1 and not w.interleaved:
+        height = _even(sizes.define(f"room{mark}", height), size)
     sizes.define(f"height{mark}", height)
     sizes.define(f"blocks{mark}", largest(shares(size, Name(f"height{mark}")), ONE))
     pieces = Binary(BinOp.MUL, lines, shares(size, Name(f"height{mark}")))

@@ -9,6 +9,8 @@ outside of the tile a window is a loop that adds up what is held.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Binary,
@@ -21,6 +23,8 @@ from npusmith.ir.nodes import (
     Op,
     Stage,
     StageKind,
+    Stmt,
+    View,
 )
 from npusmith.plan.block import Block, Path, staged
 from npusmith.plan.dag import Value
@@ -39,6 +43,7 @@ from npusmith.plan.scalars import (
     plus,
     product,
     quotient,
+    remainder,
     times,
 )
 from npusmith.plan.sinks import IDENTITY
@@ -56,6 +61,8 @@ from npusmith.plan.window_rows import (
 from npusmith.plan.window_shapes import Along, Rows, Shape
 from npusmith.plan.window_taps import Tap, taps_of
 from npusmith.plan.writer import op
+
+_BLOCK = Const(8)  # elements of 32 bytes
 
 # ------------------------------------------------------------------------------------------ writing
 
@@ -158,6 +165,13 @@ def _gathered(w: Lanes, path: Path, value: Value, shape: Shape, held: Held) -> N
     else:
         current = held.buffer
         fresh = rows == 1
+        aligned = _aligned_tap(w, shape, held, taps) if fresh else None
+        if aligned is not None:
+            plain = gather(current, result, plus(around, Const(aligned.at * last.dilation)))
+            whole = Binary(BinOp.EQ, remainder(w.size(last.lane), _BLOCK), ZERO)
+            rows_ = (_copied_rows(w, path, shape, held, result),)
+            body.append(Stage(StageKind.COMPUTE, (If(whole, rows_, (plain,)),)))
+            taps, fresh = [tap for tap in taps if tap is not aligned], False
         for tap_ in taps:
             current = _doubled(w, path, join, current, tap_, last.dilation, held)
             shift = plus(around, Const(tap_.at * last.dilation))
@@ -167,6 +181,39 @@ def _gathered(w: Lanes, path: Path, value: Value, shape: Shape, held: Held) -> N
             else:
                 body.append(nested(loops, gather(current, shifted, shift), joined))
     path[-1].buffers[value] = result
+
+
+def _aligned_tap(w: Lanes, shape: Shape, held: Held, taps: Sequence[Tap]) -> Tap | None:
+    """The tap that stands as the input does, in rows as long as those of the result."""
+    last = shape.along[-1]
+    alike = w.size(last.lane) == w.size(last.held) and not last.rows
+    if held.place is None or not alike or any(item.stride > 1 for item in shape.along):
+        return None
+    if any(tap.doublings for tap in taps):
+        return None
+    start = minus(held.origin, held.place)
+    return next(
+        (tap for tap in taps if simple(plus(start, Const(tap.at * last.dilation))) == ZERO), None
+    )
+
+
+def _copied_rows(w: Lanes, path: Path, shape: Shape, held: Held, result: str) -> Stmt:
+    """Rows of the input without what is around them, where they are whole blocks."""
+    assert held.place is not None
+    to: Expr = ZERO
+    source = held.place
+    loops: list[Loop] = []
+    extents = dict(zip(w.now, w.extents(path), strict=True))
+    for item, step in zip(shape.along[:-1], held.steps, strict=False):
+        name = w.fresh("row_")
+        loops.append((name, ZERO, extents[item.lane], 1))
+        to = plus(to, times(Name(name), w.depth(item.lane)))
+        source = plus(source, times(Name(name), step))
+    views = View(result, to), View(held.buffer, source)
+    copy: Stmt = Op("muls", views, (Const(1.0),), "", w.size(shape.along[-1].lane))
+    for name, begin, stop, by in reversed(loops):
+        copy = For(name, begin, stop, Const(by), (copy,))
+    return copy
 
 
 def _along_a_row(

@@ -39,6 +39,7 @@ from npusmith.ir.walk import names
 from npusmith.plan import lane_reads
 from npusmith.plan.block import Block, Part, Path, staged
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.element_reads import alone, each, one_by_one
 from npusmith.plan.emit import buffer_dtype, widening
 from npusmith.plan.host import TILE
 from npusmith.plan.index import Monomial, Poly, constant, poly
@@ -54,10 +55,8 @@ from npusmith.plan.lane_reads import (
     STAGE,
     affine,
     captured,
-    each,
     ends,
     near_key,
-    one_by_one,
     room_of,
 )
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, Lanes, dependencies
@@ -263,7 +262,7 @@ def _alone(w: Lanes, path: Path, value: Value, result: str) -> None:
         held = wider
     body.append(op("set", (View(result, Name("lane")),), (Read(View(held)),), ONE))
     then = Stage(StageKind.COMPUTE, tuple(body))
-    path[-1].items.append(one_by_one(w, path, value, lane_reads.alone(w, value, one), (then,)))
+    path[-1].items.append(one_by_one(w, path, value, alone(w, value, one), (then,)))
 
 
 def _by_bands(w: Lanes, path: Path, value: Value, copy: Copy, views: tuple[str, str]) -> None:

@@ -32,6 +32,7 @@ from npusmith.plan.scalars import (
     minus,
     plus,
     product,
+    shares,
     times,
 )
 from npusmith.plan.sinks import IDENTITY
@@ -51,6 +52,7 @@ class Held:
     steps: tuple[Expr, ...]  # elements from one place to the next, along each axis
     origin: Expr  # where the first window of the tile starts
     whole: Expr  # elements in use
+    place: Expr | None = None  # where the first place of the input stands, of rows that are padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class Columns:
     first: Expr  # where the first window of a row starts
     place: Expr  # where the first place of the input stands, on a multiple of 32 bytes
     count: Expr  # elements of the input
+
+    @property
+    def within(self) -> Expr:
+        """The same, said so that a row is seen to end before the next one begins."""
+        return least(self.count, self.pitch)
 
 
 def _columns(w: Lanes, path: Path, shape: Shape, counts: dict[int, Expr]) -> Columns:
@@ -97,14 +104,15 @@ def surrounded(
     loops: list[Loop] = []
     for item, far, near in zip(above, steps, held.steps, strict=False):
         name = w.fresh("row_")
-        first = w.scalar(path, item.start)
-        loops.append((name, clamped(first), item.stop(counts[item.lane]), 1))
-        to = plus(to, times(simple(minus(Name(name), first)), far))
-        source = plus(source, times(simple(minus(Name(name), w.scalar(path, item.low))), near))
+        first, low = w.scalar(path, item.start), w.scalar(path, item.low)
+        begin = clamped(first)
+        loops.append((name, ZERO, simple(minus(item.stop(counts[item.lane]), begin)), 1))
+        to = plus(plus(to, times(simple(minus(begin, first)), far)), times(Name(name), far))
+        source = plus(source, times(simple(plus(minus(begin, low), Name(name))), near))
     views = View(buffer, to), View(held.buffer, source)
-    move = Op("muls", views, (Const(1.0),), "", columns.count)
+    move = Op("muls", views, (Const(1.0),), "", columns.within)
     path[-1].items.append(nested(loops, move))
-    return Held(buffer, tuple(steps), columns.first, whole)
+    return Held(buffer, tuple(steps), columns.first, whole, columns.place)
 
 
 def by_planes(
@@ -129,10 +137,10 @@ def by_planes(
         loops.append((name, ZERO, size, 1))
         to = plus(to, times(Name(name), far))
         source = plus(source, times(Name(name), near))
-    first, turns = _turns(w, path, item, counts[item.lane])
+    window, place, turns = _turns(w, path, item, counts[item.lane])
     loops += turns
-    to = plus(to, times(Name(turns[0][0]), inner))
-    source = plus(source, times(first, inner))
+    to = plus(to, times(window, inner))
+    source = plus(source, times(place, inner))
     views = View(buffer, to), View(held.buffer, source)
     path[-1].items.append(nested(loops, Op(f"accumulate_{text}", views, (), "", inner)))
     done = Along(item.lane, item.lane, w.size(item.lane))
@@ -142,15 +150,18 @@ def by_planes(
     return Held(buffer, tuple(steps), simple(origin), whole), new
 
 
-def _turns(w: Lanes, path: Path, item: Along, count: Expr) -> tuple[Expr, list[Loop]]:
-    """Loops over windows and the places of each; and where among what is held a place is."""
-    one, at = Name(w.fresh("window_")), Name(w.fresh("at_window_"))
-    begin = simple(plus(w.scalar(path, item.start), times(one, Const(item.stride))))
-    stop = least(simple(plus(begin, Const(item.span))), item.extent)
-    first = first_inside(begin, item.dilation) if item.reaches else begin
-    low = w.scalar(path, item.low)
-    turns = [(one.id, ZERO, count, 1), (at.id, first, stop, item.dilation)]
-    return simple(minus(at, low)), turns
+def _turns(w: Lanes, path: Path, item: Along, count: Expr) -> tuple[Expr, Expr, list[Loop]]:
+    """Which window, where among what is held its place is, and loops over places, then windows.
+
+    No turn of the inner loop touches what another one does: it needs no barriers.
+    """
+    one, tap = Name(w.fresh("window_")), Name(w.fresh("tap_"))
+    start = simple(plus(w.scalar(path, item.start), times(tap, Const(item.dilation))))
+    stride = Const(item.stride)
+    begin = shares(largest(minus(ZERO, start), ZERO), stride) if item.reaches else ZERO
+    stop = least(count, shares(largest(simple(minus(item.extent, start)), ZERO), stride))
+    place = simple(minus(plus(start, times(one, stride)), w.scalar(path, item.low)))
+    return one, place, [(tap.id, ZERO, Const(item.size), 1), (one.id, begin, stop, 1)]
 
 
 def row_by_row(
@@ -174,12 +185,12 @@ def row_by_row(
         loops.append((name, ZERO, counts[other.lane], 1))
         to = plus(to, times(Name(name), far))
         source = plus(source, times(Name(name), near))
-    first, turns = _turns(w, path, item, counts[item.lane])
+    window, place, turns = _turns(w, path, item, counts[item.lane])
     loops += turns
-    to = plus(to, times(Name(turns[0][0]), steps[-2]))
-    source = plus(source, times(first, held.steps[-2]))
+    to = plus(to, times(window, columns.pitch))
+    source = plus(source, times(place, held.steps[-2]))
     views = View(buffer, to), View(held.buffer, source)
-    path[-1].items.append(nested(loops, Op(f"accumulate_{text}", views, (), "", columns.count)))
+    path[-1].items.append(nested(loops, Op(f"accumulate_{text}", views, (), "", columns.within)))
     done = replace(item, size=1, stride=1, dilation=1, start=ZERO, reaches=False)
     new = replace(shape, along=(*above, done, shape.along[-1]))
     return Held(buffer, tuple(steps), columns.first, whole), new
@@ -221,7 +232,7 @@ def by_rows(
     new = replace(shape, along=(*above, done, shape.along[-1]))
     have = item.reach(counts[item.lane]) if shape.reaches else _places(w, path, item)
     less = times(simple(minus(have, counts[item.lane])), row)
-    return Held(buffer, held.steps, origin, minus(held.whole, less)), new
+    return Held(buffer, held.steps, origin, minus(held.whole, less), held.place), new
 
 
 def neutral(w: Lanes, path: Path, text: str, shape: Shape, count: Expr) -> str:

@@ -1,0 +1,81 @@
+"""Other names for buffers, in statements and in the scalars that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Combine,
+    Expr,
+    For,
+    If,
+    Load,
+    Negate,
+    Op,
+    Stage,
+    Stmt,
+    Store,
+    Value,
+    View,
+)
+from npusmith.ir.walk import Block
+
+Rename = Callable[[str], str]
+
+
+def renamed(block: Block, names: Mapping[str, str]) -> Block:
+    """The same statements, where some buffers have other names."""
+    return _all(block, lambda name: names.get(name, name))
+
+
+def _all(block: Block, name: Rename) -> Block:
+    return tuple(_rename(stmt, name) for stmt in block)
+
+
+def _rename(stmt: Stmt, name: Rename) -> Stmt:
+    match stmt:
+        case Assign(_, value):
+            return replace(stmt, value=_expr(value, name))
+        case For() | Stage():
+            return replace(stmt, body=_all(stmt.body, name))
+        case If():
+            return replace(stmt, then=_all(stmt.then, name), orelse=_all(stmt.orelse, name))
+        case Load():
+            return replace(stmt, dst=_view(stmt.dst, name))
+        case Store():
+            return replace(stmt, src=_view(stmt.src, name))
+        case Op():
+            return replace(
+                stmt,
+                views=tuple(_view(view, name) for view in stmt.views),
+                scalars=tuple(_expr(item, name) for item in stmt.scalars),
+            )
+        case Combine():
+            return replace(stmt, dst=_view(stmt.dst, name), src=_view(stmt.src, name))
+        case _:
+            return stmt
+
+
+def _view(view: View, name: Rename) -> View:
+    return View(name(view.buffer), _expr(view.offset, name))
+
+
+def _expr(expr: Expr, name: Rename) -> Expr:
+    match expr:
+        case Value(source):
+            return Value(_view(source, name))
+        case Binary():
+            return replace(expr, left=_expr(expr.left, name), right=_expr(expr.right, name))
+        case Negate(value):
+            return Negate(_expr(value, name))
+        case Call():
+            return replace(expr, args=tuple(_expr(item, name) for item in expr.args))
+        case Choice():
+            return Choice(_expr(expr.cond, name), _expr(expr.then, name), _expr(expr.other, name))
+        case _:
+            return expr
