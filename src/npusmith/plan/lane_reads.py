@@ -28,9 +28,10 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.nodes import Value as Read
-from npusmith.ir.walk import names, subexpressions
+from npusmith.ir.walk import subexpressions
 from npusmith.lang.extents import extent as measured
 from npusmith.plan.block import Block, Part, Path, staged
+from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, widening
 from npusmith.plan.even_strided_rows import even_row, first_of, span

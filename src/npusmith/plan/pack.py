@@ -33,9 +33,10 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
-from npusmith.ir.walk import statements, values
+from npusmith.ir.walk import statements
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
+from npusmith.plan.contents import elements, values
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.fused_products import fuse_products
 from npusmith.plan.host import TILE
@@ -111,7 +112,8 @@ def _pack(
     tiles: Tiles,
 ) -> Packed:
     body, joined = fuse_products(body, temps)
-    body = rename(body, lambda name: joined.get(name, name))
+    if joined:
+        body = rename(body, lambda name: joined.get(name, name))
     shared = _assign(_lives(body, temps), temps, _first_sources(body, temps))
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
@@ -237,18 +239,18 @@ def _assign(
     buffers, and so in other banks.
     """
     shared: list[list[str]] = []
+    by_kind: dict[Temp, list[list[str]]] = {}
     for name in sorted(lives, key=lambda item: (lives[item].start, int(item[1:]))):
-        free = [
-            members
-            for members in shared
-            if _alike(temps[members[0]], temps[name]) and lives[members[-1]].end < lives[name].start
-        ]
+        alike = by_kind.setdefault(replace(temps[name], name="", hint=""), [])
+        start = lives[name].start
+        free = [members for members in alike if lives[members[-1]].end < start]
         same = [members for members in free if temps[members[0]].hint == temps[name].hint] or free
         near = [members for members in same if members[-1] == sources.get(name)] or same
         if near:
             near[0].append(name)
         else:
-            shared.append([name])
+            alike.append([name])
+            shared.append(alike[-1])
     return shared
 
 
@@ -261,11 +263,6 @@ def _first_sources(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, 
             if target in temps and temps[target].wide:
                 found.setdefault(target, source)
     return found
-
-
-def _alike(one: Temp, two: Temp) -> bool:
-    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share, one.times)
-    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share, two.times)
 
 
 def _names(shared: Sequence[Sequence[str]], temps: dict[str, Temp], taken: set[str]) -> list[str]:
@@ -351,12 +348,12 @@ def _tile(
     return asked if powers else max(asked, tile)
 
 
-def _bytes(temp: Temp, elements: int, copies: int, spare: bool) -> int:
+def _bytes(temp: Temp, length: int, copies: int, spare: bool) -> int:
     """`spare`: with room for a second buffer where one may be made."""
     if temp.mask:
-        return max(elements // (8 if temp.wide else 2), 32)
+        return max(length // (8 if temp.wide else 2), 32)
     double = 2 if spare and temp.part in _DOUBLED and temp.times == 1 else 1
-    return elements // temp.share * temp.times * temp.dtype.bytes * (copies or double)
+    return length // temp.share * temp.times * temp.dtype.bytes * (copies or double)
 
 
 def _combines(block: tuple[Stmt, ...]) -> bool:
@@ -446,15 +443,17 @@ def _view(view: View, name: Rename) -> View:
 
 
 def _expr(expr: Expr, name: Rename) -> Expr:
+    if not elements(expr):
+        return expr
     match expr:
         case Value(source):
             return Value(_view(source, name))
         case Binary():
-            return replace(expr, left=_expr(expr.left, name), right=_expr(expr.right, name))
+            return Binary(expr.op, _expr(expr.left, name), _expr(expr.right, name))
         case Negate(value):
             return Negate(_expr(value, name))
         case Call():
-            return replace(expr, args=tuple(_expr(item, name) for item in expr.args))
+            return Call(expr.fn, tuple(_expr(item, name) for item in expr.args))
         case Choice():
             return Choice(_expr(expr.cond, name), _expr(expr.then, name), _expr(expr.other, name))
         case _:
