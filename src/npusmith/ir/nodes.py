@@ -76,31 +76,51 @@ class Name:
     id: str
 
 
+class Hashed:
+    """Nodes that keep their hash: what is inside of them is not walked again at every look-up."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+    __match_args__: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            inside = tuple(getattr(self, name) for name in self.__match_args__)
+            object.__setattr__(self, "_hash", hash(inside))
+            return self._hash
+
+
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Hashed):
     op: BinOp
     left: Expr
     right: Expr
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Negate:
+class Negate(Hashed):
     value: Expr
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Hashed):
     fn: ScalarFn
     args: tuple[Expr, ...]
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Hashed):
     """`then if cond else other`"""
 
     cond: Expr
     then: Expr
     other: Expr
+    __hash__ = Hashed.__hash__
 
 
 @dataclass(frozen=True, slots=True)

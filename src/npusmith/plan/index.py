@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Dim, Expr, Name, ScalarFn, Size
-from npusmith.ir.walk import names
+from npusmith.plan.contents import names
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, product, times
 
 Monomial = tuple[Expr, ...]  # factors, sorted by their text
+
+
+_once = lru_cache(maxsize=1 << 16)  # the same index expressions are asked about again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,14 @@ class Poly:
     def __mul__(self, other: Poly) -> Poly:
         return _poly(
             [
-                (tuple(sorted((*one, *two), key=repr)), a * b)
+                (tuple(sorted((*one, *two), key=_text)), a * b)
                 for one, a in self.terms
                 for two, b in other.terms
             ]
         )
+
+
+_text = _once(repr)
 
 
 def _poly(terms: Iterable[tuple[Monomial, int]]) -> Poly:
@@ -66,6 +73,7 @@ def constant(number: int) -> Poly:
     return _poly([((), number)])
 
 
+@_once
 def poly(expr: Expr) -> Poly:
     """The normal form; what is not a sum or product is one factor."""
     match expr:
@@ -86,6 +94,7 @@ def poly(expr: Expr) -> Poly:
             return _poly([((expr,), 1)])
 
 
+@_once
 def simple(expr: Expr) -> Expr:
     """The expression in normal form."""
     return poly(expr).expr()
@@ -112,6 +121,7 @@ def multiple(expr: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
+@_once
 def is_positive(expr: Expr) -> bool:
     """Whether an expression is at least 0 at all sizes, as far as its terms show."""
     low: dict[Monomial, float] = {}
@@ -133,13 +143,13 @@ def is_positive(expr: Expr) -> bool:
 
 def steps(expr: Expr, lanes: Iterable[str]) -> tuple[Expr, dict[str, Poly]] | None:
     """What is left at lane 0, and the step along each of these names; None where not affine."""
-    wanted = set(lanes)
+    wanted = dict.fromkeys(lanes)
     base: list[tuple[Monomial, int]] = []
     found: dict[str, list[tuple[Monomial, int]]] = {name: [] for name in wanted}
     for factors, number in poly(expr).terms:
         own = [item for item in factors if isinstance(item, Name) and item.id in wanted]
         rest = tuple(item for item in factors if item not in own)
-        if len(own) > 1 or any(wanted & set(names(item)) for item in rest):
+        if len(own) > 1 or any(name in wanted for item in rest for name in names(item)):
             return None
         if len(factors) != len(rest) + len(own):
             return None

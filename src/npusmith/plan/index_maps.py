@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
-from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
+from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value, quotient_of, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.index import (
@@ -22,16 +22,7 @@ from npusmith.plan.index_sets import decided, folded
 from npusmith.plan.lane_space import LANE, LOOP, SHARED, SHORTEST, Axis, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE
 from npusmith.plan.refusals import refusal
-from npusmith.plan.scalars import (
-    ONE,
-    ZERO,
-    largest,
-    minus,
-    plus,
-    product,
-    quotient,
-    times,
-)
+from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, product, quotient, times
 from npusmith.plan.space import Group, product_of
 from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of

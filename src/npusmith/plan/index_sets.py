@@ -15,9 +15,9 @@ from itertools import product as combinations
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
-from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom
-from npusmith.plan.dag import Value
+from npusmith.plan.contents import names
+from npusmith.plan.dag import COMPARES, Value, reachable
 from npusmith.plan.index import Poly, bound, bounds, is_positive, poly, replaced, simple, steps
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import LANE, Axis, Lanes, Split, Tiling, dependencies
@@ -26,6 +26,7 @@ from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
 
 _MOST = 12  # loops that one becomes
 _CUT = "cut"  # stands for the index along the axis that is cut: b_from + ~0
+_OF_ELEMENTS = ("load", "reduce", "running", "put")
 _ARITHMETIC = {"add": plus, "sub": minus, "mul": times}
 _BELOW = {"lt": ZERO, "ge": ZERO, "le": ONE, "gt": ONE}  # a < b changes at b, a <= b behind it
 
@@ -40,6 +41,14 @@ class AxisRange:
     captured: int
 
 
+def compares_positions(roots: Sequence[Value]) -> bool:
+    """Whether anything depends on where it stands, by a comparison without elements."""
+    compared = [value for value in reachable(roots) if value.op in COMPARES]
+    return any(
+        all(item.op not in _OF_ELEMENTS for item in reachable([value])) for value in compared
+    )
+
+
 def parts_of(
     w: Lanes, values: Sequence[Value], row: Sequence[Atom], tiling: Tiling
 ) -> list[tuple[AxisRange, ...]]:
@@ -52,9 +61,11 @@ def parts_of(
     for value in dependencies(values, held):
         if value.op in _BELOW:
             at, edge = _edge(w, value, tiling) or (-1, ZERO)
-            if at > len(tiling.outer) and w.split is Split.OUTSIDE:
+            if at < 0:
                 continue
-            if at >= 0:
+            inside = at > len(tiling.outer)
+            (w.splits.inside if inside else w.splits.outside).add(w.most)
+            if not inside or w.splits.where is Split.ANYWHERE:
                 found.setdefault(at, {})[poly(edge)] = edge
     ways = [_cut(w, row, at, list(edges.values())) for at, edges in sorted(found.items())]
     whole: list[tuple[AxisRange, ...]] = [()]
@@ -186,7 +197,11 @@ Ranges = Mapping[str, tuple[Expr, Expr]]
 
 def folded(w: Lanes, expr: Expr) -> Expr:
     """An index expression without clamps that nothing in these parts of axes needs."""
-    return _folded(w, expr, _ranges(w.tiling)) if w.tiling.parts else expr
+    if not w.tiling.parts:
+        return expr
+    if expr not in w.folded:
+        w.folded[expr] = _folded(w, expr, _ranges(w.tiling))
+    return w.folded[expr]
 
 
 def _ranges(tiling: Tiling) -> Ranges:
@@ -219,10 +234,12 @@ def _folded(w: Lanes, expr: Expr, ranges: Ranges) -> Expr:
 
 def _is_least(w: Lanes, expr: Expr, ranges: Ranges) -> bool:
     """Whether an index expression is nowhere below 0; elements of index tensors may be."""
-    if any(name.startswith(ELEMENT) for name in names(expr)):
-        return False
-    found = bounds(_with_cut(expr), ranges)
-    return found is not None and _holds(w, found[0])
+    if expr not in w.least:
+        found = None
+        if not any(name.startswith(ELEMENT) for name in names(expr)):
+            found = bounds(_with_cut(expr), ranges)
+        w.least[expr] = found is not None and _holds(w, found[0])
+    return w.least[expr]
 
 
 def decided(w: Lanes, op: str, args: Sequence[Value]) -> bool | None:

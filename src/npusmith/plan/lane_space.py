@@ -11,9 +11,9 @@ from typing import Any
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
-from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims
 from npusmith.plan.block import Part, Path
+from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE
 from npusmith.plan.index import replaced
@@ -37,6 +37,16 @@ class Split(Enum):
     NOWHERE = "nowhere"
     OUTSIDE = "outside of tiles"
     ANYWHERE = "anywhere"
+
+
+@dataclass(slots=True)
+class Splits:
+    """Where loops may be split, and what was found: by elements of the axes inside the cut one."""
+
+    where: Split = Split.NOWHERE
+    tried: set[int] = field(default_factory=set)
+    outside: set[int] = field(default_factory=set)  # places were found outside of tiles
+    inside: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +143,14 @@ class Lanes(Writer):
     loops: dict[Atom, int] = field(default_factory=dict)  # groups of axes that are reduced
     done: dict[tuple[Value, frozenset[tuple[int, Expr]]], Value] = field(default_factory=dict)
     free: dict[Value, frozenset[Atom]] = field(default_factory=dict)
+    folded: dict[Expr, Expr] = field(default_factory=dict)  # index expressions of this tiling
+    least: dict[Expr, bool] = field(default_factory=dict)  # ... and whether they are at least 0
     elements: list[Value] = field(default_factory=list)  # of index tensors, resolved
     tables: dict[object, str] = field(default_factory=dict)
     block: int = TURN  # where the range of the cut axis is known
     alone: bool = False  # another program serves the sizes that this one does not
     part: bool = False  # a tile is a part of a row: for sizes that are unlike the captured ones
-    split: Split = Split.NOWHERE  # loops, where positions are compared (index_sets.py)
+    splits: Splits = field(default_factory=Splits)  # of loops: index_sets.py
     most: int = 1  # elements of the axes inside the one that is cut
     height: Expr = ONE  # most indices of the cut axis in a tile
     room: Expr = TILE  # most lanes

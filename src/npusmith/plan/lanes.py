@@ -37,19 +37,23 @@ from npusmith.ir.spec import OpSpec
 from npusmith.plan.axes import Atom, extent, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
 from npusmith.plan.block import Block, Part, Path, choice, staged
-from npusmith.plan.dag import COMPARES, Dag, Value, reachable
-from npusmith.plan.decisions import Decision, Decisions
+from npusmith.plan.dag import Dag, Value
+from npusmith.plan.decisions import Decisions
 from npusmith.plan.element_reads import copies
 from npusmith.plan.element_stores import free_axes, store_elements
 from npusmith.plan.emit import buffer_dtype
-from npusmith.plan.estimate import time_of
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.index_maps import Resolver
-from npusmith.plan.index_sets import AxisRange, parts_of, restricted, row_of_part
+from npusmith.plan.index_sets import (
+    AxisRange,
+    parts_of,
+    restricted,
+    row_of_part,
+)
 from npusmith.plan.index_vectors import place, take, tile_buffer
 from npusmith.plan.lane_program import program_of, tensors_of
 from npusmith.plan.lane_reads import captured, dense, span_of, start_of
-from npusmith.plan.lane_space import Lanes, LaneSpace, Split, Tiling, dependencies
+from npusmith.plan.lane_space import Lanes, LaneSpace, Split, Splits, Tiling, dependencies
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
 from npusmith.plan.padded_rows import store_rows
@@ -82,42 +86,21 @@ WINDOWS = (1024, 256, 64, 16, 1)  # ... where each takes in a window of many
 Written = tuple[Program, OpSpec, tuple[str, ...]]
 
 
-def write_lanes(meaning: Meaning, name: str, chip: Chip, decisions: Decisions) -> Written:
-    """The program of a graph without large reductions. Raises PlanError for others.
-
-    Of loops that are split by positions, and whole ones, those that take less time by the estimate;
-    what windows take in is held on chip for whole loops.
-    """
-    compared = any(value.op in COMPARES for value in reachable(meaning.roots))
-    if not compared or meaning.reader.windows:
-        return _write_lanes(meaning, name, chip, decisions, Split.NOWHERE)
-    graph, refused = meaning.reader.graph, list[PlanError]()
-    found: list[tuple[float, Written, dict[str, Decision]]] = []
-    for split in Split:
-        own = replace(decisions, made=dict(decisions.made))
-        try:
-            tried = _write_lanes(meaning, name, chip, own, split)
-        except PlanError as error:
-            refused.append(error)
-            continue
-        found.append((time_of(*tried[:2], graph, chip), tried, own.made))
-    if not found:
-        raise refused[0]
-    _, best, decisions.made = min(found, key=lambda item: item[0])
-    return best
-
-
-def _write_lanes(
-    meaning: Meaning, name: str, chip: Chip, decisions: Decisions, split: Split
+def write_with(
+    meaning: Meaning, name: str, chip: Chip, decisions: Decisions, splits: Splits
 ) -> Written:
+    """The program of a graph without large reductions. Raises PlanError for others."""
     ever = False
     sizes = WINDOWS if meaning.reader.windows else INNER
     for most in decisions.inners(sizes):
-        found = _with_sharedloops_of(meaning, chip, decisions, most, split)
-        w, targets, root, inside = found or _tiled(meaning, chip, decisions, most, False, split)
+        splits.tried.add(most)
+        found = _with_sharedloops_of(meaning, chip, decisions, most, splits)
+        w, targets, root, inside = (
+            found[0] if found else _tiled(meaning, chip, decisions, most, False, splits)
+        )
         ever = ever or inside
         try:
-            packed = packed_of(w, root, targets, least=most if inside else 1)
+            packed = found[1] if found else packed_of(w, root, targets, least=most if inside else 1)
         except PlanError as error:
             if error.code == "plan-schedule" or most == sizes[-1] or not inside:
                 raise
@@ -146,11 +129,11 @@ def _tiled(
     decisions: Decisions,
     most: int,
     shared: bool,
-    split: Split = Split.NOWHERE,
+    splits: Splits,
 ) -> Tiled:
     """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
     w, targets = prepare(meaning, chip, Lanes)
-    w.most, w.decisions, w.split = most, decisions, split
+    w.most, w.decisions, w.splits = most, decisions, splits
     root = Block()
     alone = [
         target for target, row in zip(targets, w.rows, strict=True)
@@ -164,24 +147,25 @@ def _tiled(
 
 
 def _with_sharedloops_of(
-    meaning: Meaning, chip: Chip, decisions: Decisions, most: int, split: Split
-) -> Tiled | None:
+    meaning: Meaning, chip: Chip, decisions: Decisions, most: int, splits: Splits
+) -> tuple[Tiled, Packed] | None:
     """The same with one loop for outputs that read the same; None where tiles get too short."""
     rows = [atoms_of(out.dims) for out in meaning.outputs]
     if len(set(rows)) == len(rows):
         return None
     with contextlib.suppress(PlanError):
-        w, targets, root, inside = _tiled(meaning, chip, decisions, most, True, split)
+        tiled = _tiled(meaning, chip, decisions, most, True, splits)
+        w, targets, root, inside = tiled
         packed = packed_of(w, root, targets, least=most if inside else 1)
-        least = min(_own_tile(meaning, chip, most) // _SHORTER, INNER[0])
-        if packed.tile >= least and _fits(w, packed):
-            return w, targets, root, inside
+        long = packed.tile >= INNER[0] or packed.tile >= _own_tile(meaning, chip, most) // _SHORTER
+        if long and _fits(w, packed):
+            return tiled, packed
     return None
 
 
 def _own_tile(meaning: Meaning, chip: Chip, most: int) -> int:
     """Elements of a tile where every output has a loop of its own, whatever a schedule says."""
-    w, targets, root, _ = _tiled(meaning, chip, Decisions(), most, False)
+    w, targets, root, _ = _tiled(meaning, chip, Decisions(), most, False, Splits())
     return packed_of(w, root, targets).tile
 
 
@@ -314,7 +298,7 @@ def _parts(
     w: Lanes, targets: Sequence[Target], row: Sequence[Atom], apart: frozenset[Atom]
 ) -> list[tuple[AxisRange, ...]]:
     """What the loop over outputs is split into; nothing where it stays whole."""
-    if w.split is Split.NOWHERE:
+    if w.splits.where is Split.NOWHERE:
         return []
     tiling = cut(w, row, w.most, apart)
     values = resolved(w, [target.output.value for target in targets], row, tiling)

@@ -27,9 +27,10 @@ from npusmith.ir.nodes import (
     Stmt,
     Store,
 )
-from npusmith.ir.walk import statements, values
+from npusmith.ir.walk import statements
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
+from npusmith.plan.contents import values
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.fused_products import fuse_products
 from npusmith.plan.host import TILE
@@ -286,6 +287,11 @@ def _scratch_for(
     return None
 
 
+def _alike(one: Temp, two: Temp) -> bool:
+    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share, one.times)
+    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share, two.times)
+
+
 def _first_sources(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, str]:
     """Of each tile that is computed the first of its sources."""
     found: dict[str, str] = {}
@@ -295,11 +301,6 @@ def _first_sources(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, 
             if target in temps and temps[target].wide:
                 found.setdefault(target, source)
     return found
-
-
-def _alike(one: Temp, two: Temp) -> bool:
-    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share, one.times)
-    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share, two.times)
 
 
 def _names(shared: Sequence[Sequence[str]], temps: dict[str, Temp], taken: set[str]) -> list[str]:
@@ -385,12 +386,12 @@ def _tile(
     return asked if powers else max(asked, tile)
 
 
-def _bytes(temp: Temp, elements: int, copies: int, spare: bool) -> int:
+def _bytes(temp: Temp, length: int, copies: int, spare: bool) -> int:
     """`spare`: with room for a second buffer where one may be made."""
     if temp.mask:
-        return max(elements // (8 if temp.wide else 2), 32)
+        return max(length // (8 if temp.wide else 2), 32)
     double = 2 if spare and temp.part in _DOUBLED and temp.times == 1 else 1
-    return elements // temp.share * temp.times * temp.dtype.bytes * (copies or double)
+    return length // temp.share * temp.times * temp.dtype.bytes * (copies or double)
 
 
 def _combines(block: tuple[Stmt, ...]) -> bool:

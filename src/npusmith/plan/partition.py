@@ -85,11 +85,12 @@ def _cheapest(cutter: _Cutter, make: Make, chip: Chip) -> tuple[tuple[Part, ...]
     """The parts, and the first unit that cannot be made alone, if there is one."""
     end = len(cutter.units)
     paths = {0: _Path(0.0)}
-    start = 0
+    start = reached = 0
     while start < end:
-        found = _longest(cutter, make, start)
+        found = _longest(cutter, make, start, reached)
         if found is None:
             return (), start
+        reached = max(reached, found[0])
         for stop, part in _ends(cutter, make, start, found, chip):
             us = paths[start].us + us_of(part, chip) + WAIT
             if stop not in paths or us < paths[stop].us:
@@ -157,8 +158,11 @@ class _Made:
         return found
 
 
-def _longest(cutter: _Cutter, make: Make, start: int) -> tuple[int, Part] | None:
-    """The longest run of units from `start` on that can be made, by bisection."""
+def _longest(cutter: _Cutter, make: Make, start: int, likely: int) -> tuple[int, Part] | None:
+    """The longest run of units from `start` on that can be made, by bisection.
+
+    `likely`: where a run from further ahead ends; one that begins later goes on at least as far.
+    """
     tried: dict[int, Part | None] = {}
 
     def trial(stop: int) -> Part | None:
@@ -171,8 +175,10 @@ def _longest(cutter: _Cutter, make: Make, start: int) -> tuple[int, Part] | None
         return tried[stop]
 
     low, high = start, len(cutter.units)
+    if likely > start + 1:
+        low, high = (likely, high) if trial(likely) is not None else (low, likely)
     step = 1
-    while trial(min(low + step, high)) is not None:
+    while low < high and trial(min(low + step, high)) is not None:
         low = min(low + step, high)
         if low == high:
             break

@@ -24,6 +24,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.walk import Block
+from npusmith.plan.contents import elements
 
 Rename = Callable[[str], str]
 
@@ -66,6 +67,8 @@ def _view(view: View, name: Rename) -> View:
 
 
 def _expr(expr: Expr, name: Rename) -> Expr:
+    if not elements(expr):
+        return expr
     match expr:
         case Value(source):
             return Value(_view(source, name))

@@ -109,7 +109,7 @@ def index_tensors(w: Lanes, roots: Sequence[Value]) -> list[Value]:
 def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tiling) -> list[Value]:
     """Values over the axes of a tile."""
     w.tiling, w.done, w.domains, w.kept, w.together, w.near = tiling, {}, {}, {}, {}, {}
-    w.parts = {}
+    w.parts, w.folded, w.least = {}, {}, {}
     inside = row[len(row) - len(tiling.inner) :]
     rows = () if w.part or w.interleaved else padded(w, roots, inside)
     if tiling.indices and not w.interleaved:

@@ -33,9 +33,10 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.text import show_expr
-from npusmith.ir.walk import names, statements
+from npusmith.ir.walk import statements
 from npusmith.lower.kinds import Kind, kernel_kinds
 from npusmith.lower.rebuild import map_statements, with_body
+from npusmith.plan.contents import names
 from npusmith.plan.host import in_order
 from npusmith.plan.names import renamed, with_names
 from npusmith.plan.scalars import ONE, all_of

@@ -28,16 +28,17 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names, names_read
+from npusmith.ir.walk import names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
+from npusmith.plan.contents import names
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.decisions import Decision, Decisions, lengths, whole
 from npusmith.plan.estimate import time_of, traffic
 from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
-from npusmith.plan.lanes import INNER, write_lanes
+from npusmith.plan.lanes import INNER
 from npusmith.plan.names import tensor_name
 from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.pack import Packed, pack
@@ -48,6 +49,7 @@ from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.short_versions import served, short_version
 from npusmith.plan.sorting import write_sort
 from npusmith.plan.space import Space, resolve
+from npusmith.plan.split_loops import write_lanes
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
 from npusmith.plan.versions import Version, guarded, merged
