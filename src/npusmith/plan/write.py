@@ -13,7 +13,7 @@ from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS
 from npusmith.lower.rebuild import map_children
 from npusmith.plan.estimate import WAIT
-from npusmith.plan.fixed_sizes import fixed_sizes, unread
+from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link
 from npusmith.plan.partition import Part, is_slow, partition, us_of
 from npusmith.plan.schedule import Schedule
@@ -78,6 +78,7 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         return _several(graph, name, chip, schedule, everywhere)
     try:
         whole = write_kernel(graph, name, chip, schedule, everywhere)
+        check_counted(whole.program, whole.spec.inputs)
     except PlanError as error:
         if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
@@ -101,6 +102,7 @@ def _parts(graph: Graph, name: str, chip: Chip) -> tuple[Part, ...]:
 
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
     plan = link(parts, graph, name)
+    check_counted(plan.program, plan.spec.inputs)
     if len(show(plan.program)) <= MAX_CHARS:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
