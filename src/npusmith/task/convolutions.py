@@ -20,13 +20,8 @@ def convolution(
     x: Tensor, w: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
 ) -> Tensor:  # fmt: skip
-    """`aten.convolution` for floats, of one to three spatial dimensions, batched or not."""
+    """`aten.convolution` for floats, of one to three spatial dimensions."""
     spatial = w.dim() - 2
-    if x.dim() == spatial + 1:
-        made = convolution(
-            x.unsqueeze(0), w, bias, stride, padding, dilation, transposed, output_padding, groups
-        )
-        return made.squeeze(0)
     stride, padding, dilation = (_each(item, spatial) for item in (stride, padding, dilation))
     around = [(size, size) for size in padding]
     if transposed:
