@@ -24,7 +24,7 @@ from npusmith.task.convolutions import convolution
 
 torch.manual_seed(5)
 R = torch.randn
-Case = tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]
+Case = tuple[Callable[..., Any], *tuple[tuple[Tensor, ...], ...]]  # captured, and at others
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -82,8 +82,9 @@ CASES: dict[str, Case] = {
     "attention": (
         attention, (R(2, 3, 40, 32), R(2, 3, 50, 32), R(2, 3, 50, 32)),
         (R(1, 2, 19, 40), R(1, 2, 33, 40), R(1, 2, 33, 40)),
+        (R(3, 5, 19, 48), R(3, 5, 20, 48), R(3, 5, 20, 48)),
     ),
-    "heads of one tensor": (heads, (R(2, 33, 48),), (R(1, 20, 80),)),
+    "heads of one tensor": (heads, (R(2, 33, 48),), (R(1, 20, 80),), (R(3, 19, 40),)),
     "pointwise convolution": (
         lambda x, w: F.conv2d(x, w).relu(), (R(2, 20, 6, 7), R(24, 20, 1, 1)),
         (R(3, 33, 5, 4), R(19, 33, 1, 1)),
@@ -93,11 +94,11 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_right_at_two_shapes(name: str) -> None:
-    fn, captured, others = CASES[name]
-    made = plan_graph(capture_at(fn, captured, others))
+    fn, *cases = CASES[name]
+    made = plan_graph(capture_at(fn, *cases))
     assert any(kernel.is_cube for kernel in made.program.kernels)
-    agrees(made, fn, *captured, loose=10)
-    agrees(made, fn, *others, loose=10)
+    for case in cases[:2]:
+        agrees(made, fn, *case, loose=10)
 
 
 class Convolved(nn.Module):
@@ -184,7 +185,7 @@ def test_kernels_of_equal_products_have_one_multiplication_each() -> None:
 
 
 def test_blocks_fit_the_memories_and_are_no_larger_than_the_matrix() -> None:
-    for sides in ((16, 16, 16), (500, 700, 900), (4000, 20, 3000), (20, 4000, 30)):
+    for sides in ((17, 17, 17), (500, 700, 900), (4000, 20, 3000), (20, 4000, 30)):
         rows, depth, cols = sides[0], sides[2], sides[1]
         for dtype in (torch.float16, torch.float32):
             graph = capture(torch.mm, R(rows, depth).to(dtype), R(depth, cols).to(dtype))

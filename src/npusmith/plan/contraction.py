@@ -134,9 +134,7 @@ class _Finder:
             value = replace(value, args=(value.args[1], value.args[0]))
             steps, rows, cols = steps[::-1], cols, rows
             layout = (steps[0][1], steps[1][1], made)
-        around = self._groups(order, layout)
-        depth = self._depth(around, rows, cols, layout)
-        around = [run for run in around if run is not depth]
+        around, depth = self._depth(order, rows, cols, layout)
         inner_rows, inner_cols = self._innermost(rows, layout), self._innermost(cols, layout)
         kept = {*inner_rows, *inner_cols}
         batch = self._runs([leaf for leaf in row if leaf not in kept], layout)
@@ -198,24 +196,30 @@ class _Finder:
         return True
 
     def _depth(
-        self, runs: Sequence[tuple[Atom, ...]], rows: Sequence[Atom], cols: Sequence[Atom],
+        self, order: Sequence[Atom], rows: Sequence[Atom], cols: Sequence[Atom],
         layout: Sequence[Steps],
-    ) -> tuple[Atom, ...]:  # fmt: skip
-        """The longest run of what is added up whose panels can be copied; others are loops around.
+    ) -> tuple[list[tuple[Atom, ...]], tuple[Atom, ...]]:  # fmt: skip
+        """Loops around, and the longest run of what is added up whose panels can be copied.
 
-        Panels are rows of memory: elements of one side lie together, and rows do not overlap.
+        Panels are rows of memory: elements of one side lie together, and rows do not overlap, as
+        those of windows would that are taken with all of their places.
         """
         sides = (self._innermost(rows, layout), self._innermost(cols, layout))
-        legal = [
-            run
-            for run in runs
-            if all(
-                self._copied(run, side, steps) for side, steps in zip(sides, layout, strict=False)
-            )
-        ]
-        if not legal and runs:
-            raise self.refuse("neither rows nor columns of an operand lie together")
-        return max(legal, key=lambda run: prod(leaf.size for leaf in run), default=())
+        if not order:
+            return [], ()
+        for runs in (self._groups(order, layout), [(leaf,) for leaf in order]):
+            legal = [
+                run
+                for run in runs
+                if all(
+                    self._copied(run, side, steps)
+                    for side, steps in zip(sides, layout, strict=False)
+                )
+            ]
+            if legal:
+                depth = max(legal, key=lambda run: prod(leaf.size for leaf in run))
+                return [run for run in runs if run is not depth], depth
+        raise self.refuse("neither rows nor columns of an operand lie together")
 
     def _copied(self, one: tuple[Atom, ...], two: tuple[Atom, ...], steps: Steps) -> bool:
         for inner, outer in ((one, two), (two, one)):

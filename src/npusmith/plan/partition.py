@@ -327,7 +327,7 @@ class _Cutter:
         inside = {node.name for node in included}
         read = {ref for node in included for ref in references(node)} | set(outputs)
         symbolic = [item for item in self.graph.symbolic or () if item.node in inside]
-        read |= self._sizes(symbolic, read)
+        read |= self._sizes(symbolic, read - inside)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
         inputs += [crossing_input(self.nodes[name]) for name in sorted(earlier, key=self._position)]
