@@ -652,10 +652,11 @@ _PLAN: list[Code] = _rows(
     ),
     (
         "plan-cube",
-        "A matrix product or a convolution is work for the cube unit, which is not written yet.",
-        "products of floats with a vector, or of which two axes have at most 16 elements",
-        "leave this operation to PyTorch and generate the parts before and after it, or "
-        "--writer agent",
+        "A matrix product is of a form that the compiler does not support on the cube unit.",
+        "products of float16, bfloat16 or float32 tensors of one type, of which one of the two "
+        "axes of each operand lies side by side in memory",
+        "make the operand contiguous, or convert it; leave this operation to PyTorch and generate "
+        "the parts before and after it, or --writer agent",
     ),
     (
         "plan-transpose",

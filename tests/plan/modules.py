@@ -25,6 +25,7 @@ from npusmith.plan import Plan, write
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph
+from npusmith.task.shapes import find_classes, plan_sets
 from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.user import Inputs
 
@@ -59,6 +60,28 @@ def capture_at(model: nn.Module | Callable[..., Any], *cases: tuple[Tensor, ...]
     graphs = {str(_shapes(case)): capture(model, *case) for case in cases}
     own, *others = map(_shapes, cases)
     return find_symbolic(graphs[str(own)], own, (), others, lambda sized: graphs[str(sized)])
+
+
+def capture_free(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
+    """The graph as `generate` captures it: at all sizes that the model takes, too."""
+
+    def drawn(shapes: list[tuple[int, ...]]) -> list[Tensor]:
+        return [torch.randn(shape).to(arg.dtype) for shape, arg in zip(shapes, args, strict=True)]
+
+    def refusal(shapes: list[tuple[int, ...]]) -> str:
+        try:
+            module(model)(*drawn(shapes))
+        except (RuntimeError, ValueError, IndexError) as error:
+            return str(error)
+        return ""
+
+    def graph_at(shapes: list[tuple[int, ...]]) -> Graph | str:
+        return refusal(shapes) or capture(model, *drawn(shapes))
+
+    own = _shapes(args)
+    free, _ = find_classes(own, refusal)
+    others = [shapes for name, shapes in plan_sets(own, free, 20_000, 1) if name == "primes"]
+    return find_symbolic(capture(model, *args), own, free, others, graph_at)
 
 
 def _shapes(case: tuple[Tensor, ...]) -> list[tuple[int, ...]]:

@@ -25,8 +25,11 @@ from npusmith.ir.nodes import (
     For,
     If,
     Load,
+    Memory,
+    Mmad,
     Op,
     Program,
+    Split,
     Stage,
     Stmt,
     Store,
@@ -105,6 +108,7 @@ class _Core:
     scalars: Scalars = field(init=False)
     costs: Mapping[str, float] = field(init=False)
     types: dict[str, DType] = field(init=False)
+    matrices: dict[str, Memory] = field(init=False)  # buffers of a cube core
     written: set[str] = field(default_factory=set)  # buffers, since the last barrier
 
     def __post_init__(self) -> None:
@@ -115,6 +119,9 @@ class _Core:
         self.costs = cost_table(self.chip)
         self.types = {item.name: item.dtype for item in kernel.buffers}
         self.types |= {item.name: item.dtype for item in kernel.tensors}
+        self.matrices = {
+            item.name: item.memory for item in kernel.buffers if item.memory is not Memory.UB
+        }
 
     def _leaf(self, expr: Expr) -> Scalar:
         match expr:
@@ -159,6 +166,15 @@ class _Core:
             case If(cond, then, orelse):
                 self._add("S", times * self.costs["scalar.other"])
                 self.run(then if self._value(cond) else orelse, times)
+            case Load(dst, src) if dst.buffer in self.matrices:
+                self._matrix("gm_l1", "MTE2", src.tensor, (stmt.rows, stmt.count), times)
+            case Split(dst, _, rows, cols):
+                memory = self.matrices[dst.buffer].value
+                self._matrix(f"l1_{memory}", "MTE1", dst.buffer, (rows, cols), times)
+            case Mmad():
+                self._product(stmt, times)
+            case Store(dst, src) if src.buffer in self.matrices:
+                self._matrix("l0c_gm", "FIX", dst.tensor, (stmt.rows, stmt.count), times)
             case Load(_, src):
                 self._copy("gm_ub", "MTE2", self.types[src.tensor], stmt, times)
             case Store(dst):
@@ -207,6 +223,29 @@ class _Core:
         cycles = cost("issue") + many * (cost("row") if rows is not None else 0.0)
         self._add(pipe, times * max(cycles, total / cost("rate")))
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
+
+    def _matrix(
+        self, path: str, pipe: str, name: str, sides: tuple[Expr | None, Expr], times: float
+    ) -> None:
+        """A part of a matrix from one memory to another, by rows where global memory is one."""
+        rows, cols = (1.0 if side is None else max(self._value(side), 1.0) for side in sides)
+        size = rows * cols * self.types[name].bytes
+        cycles = size / self.costs[f"path.{path}.rate"] + self.costs.get(f"path.{path}.gap", 0.0)
+        if "gm" in path:
+            self.bytes += times * size
+            cycles = max(cycles, rows * self.costs[f"path.{path}.nz_row"])
+            cycles += self.costs[f"path.{path}.issue"]
+        self._add(pipe, times * cycles)
+        self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
+
+    def _product(self, stmt: Mmad, times: float) -> None:
+        dtype = self.types[stmt.left.buffer]
+        m, n, k = (max(self._value(side), 1.0) for side in (stmt.m, stmt.n, stmt.k))
+        fractals = ceil(m / 16) * ceil(n / 16) * ceil(k * dtype.bytes / self.chip.block_bytes)
+        each = self.costs["cube.tile"]
+        each *= self.costs["cube.float"] if dtype is DType.FLOAT32 else 1.0
+        self._add("M", times * (fractals * each + self.costs["cube.gap"]))
+        self._add("S", times * self.costs["scalar.issue"])
 
     def _op(self, stmt: Op, times: float) -> None:
         row, dtype = INTRINSICS[stmt.name], self.types[stmt.views[0].buffer]

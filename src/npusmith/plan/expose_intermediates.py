@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from npusmith.plan.link import link
-from npusmith.plan.partition import Part, crossing_input, crossing_name
+from npusmith.plan.partition import Part, crossing_name
 from npusmith.plan.write_kernel import Plan, write_kernel
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Graph, Node, Ref
+from npusmith.task.graph import Graph, GraphInput, Node, Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,17 @@ class Exposed:
 def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None:
     """The operator that also gives the values between its kernels; None where nothing passes."""
     parts = [Part(own, made) for own, made in plan.parts]
-    read = {crossing_name(item) for part in parts for item in part.graph.inputs} - {""}
+    read = {crossing_name(item): item for part in parts for item in part.graph.inputs}
     values = [
         (name, number)
         for number, part in enumerate(parts, 1)
         for name in dict.fromkeys(part.graph.outputs)
-        if name in read
+        if name and name in read
     ]
     if not values:
         return None
     name = plan.spec.name
-    copies = [_copy(graph, value) for value, _ in values]
+    copies = [_copy(graph, read[value]) for value, _ in values]
     added = [Part(copy, write_kernel(copy, name, chip)) for copy in copies]
     whole = graph.model_copy(
         update={"outputs": (*graph.outputs, *(copy.outputs[0] for copy in copies))}
@@ -46,10 +46,11 @@ def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None
     return Exposed(replace(linked, spec=spec), tuple(values))
 
 
-def _copy(graph: Graph, value: str) -> Graph:
-    item = crossing_input(next(node for node in graph.nodes if node.name == value))
+def _copy(graph: Graph, item: GraphInput) -> Graph:
+    """What is stored as it is between the kernels, in the type that PyTorch gives it."""
+    value = crossing_name(item)
     copied = Node(
         name=f"{value}_stored", op="aten.clone.default", args=(Ref(ref=value),),
-        shape=item.shape, dtype=item.dtype,
+        shape=item.shape, dtype=graph.spec(value).dtype,
     )  # fmt: skip
     return Graph(inputs=(item,), nodes=(copied,), outputs=(copied.name,), classes=graph.classes)

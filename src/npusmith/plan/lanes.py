@@ -63,7 +63,7 @@ from npusmith.plan.reader import Combined
 from npusmith.plan.row_reads import copy_rows, row_of
 from npusmith.plan.scalars import ONE, ZERO, all_of, largest, product, quotient
 from npusmith.plan.shared_loops import loops_of
-from npusmith.plan.space import Group, Input, Output, inputs_of
+from npusmith.plan.space import Group, Input, Output
 from npusmith.plan.stores import Target, ports, stored
 from npusmith.plan.stores import reserve as reserve_output
 from npusmith.plan.strided_rows import Rows, rows_of
@@ -72,6 +72,7 @@ from npusmith.plan.tile_folds import fold
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
 from npusmith.plan.tile_windows import window
 from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed
+from npusmith.plan.used_inputs import inputs_of
 from npusmith.plan.value_reads import fetch, together
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip

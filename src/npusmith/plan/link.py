@@ -7,7 +7,7 @@ earlier part gave its output.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from npusmith.ir.nodes import (
@@ -37,11 +37,13 @@ from npusmith.plan.estimate import origin
 from npusmith.plan.host import in_order
 from npusmith.plan.names import renamed, tensor_name, with_names
 from npusmith.plan.partition import Part, crossing_name
-from npusmith.plan.scalars import largest, product
+from npusmith.plan.scalars import largest, product, shares
 from npusmith.plan.write_kernel import Plan
 from npusmith.task.graph import Graph, GraphInput
 
 _CORES = "cores"
+_BLOCKS = "core_blocks"  # a cube core and its vector cores
+_VECTOR_CORES = 2  # of a block
 _ORDER = {TensorRole.INPUT: 0, TensorRole.OUTPUT: 1, TensorRole.SCRATCH: 2}
 
 
@@ -95,7 +97,7 @@ class _Linker:
             return renamed(inner.rewrite(expr), {**constants, **variables})
 
         launch = program.host.launch
-        kernel = _without_counted(program.kernel, called, self._crossing_names())
+        kernel = _without_counted(program.kernel)
         crossing = self._lengths(kernel, called)
         args = [(called.get(key, key), moved(value)) for key, value in launch.args]
         self.launches.append((kernel_name, (*args, *crossing, *added)))
@@ -197,23 +199,44 @@ class _Linker:
 
     def plan(self, parts: Sequence[Part]) -> Plan:
         values = dict(self.host)
-        most: Expr = Name(self.cores[0]) if self.cores else Const(1)
-        for number, item in enumerate(self.cores[1:], 2):
-            values[f"{_CORES}_to_{number}"] = largest(most, Name(item))
+        cubes = {kernel.name for kernel in self.kernels if kernel.is_cube}
+        mixed = 0 < len(cubes) < len(self.kernels)
+        most: Expr = Const(1)
+        for number, (item, kernel) in enumerate(zip(self.cores, self.kernels, strict=True), 1):
+            blocks: Expr = Name(item)
+            if mixed and kernel.name not in cubes:  # a block has two vector cores
+                blocks = shares(blocks, Const(_VECTOR_CORES))
+            if number == 1:
+                most = blocks
+                continue
+            values[f"{_CORES}_to_{number}"] = largest(most, blocks)
             most = Name(f"{_CORES}_to_{number}")
+        if mixed:
+            values[_BLOCKS] = most
+            most = product((Name(_BLOCKS), Const(_VECTOR_CORES)))
         values[_CORES] = most
-        launches = tuple(Launch(kernel, Name(_CORES), args) for kernel, args in self.launches)
+        count = Name(_BLOCKS if mixed else _CORES)
+        launches = tuple(Launch(kernel, count, args) for kernel, args in self.launches)
         outputs = tuple(self.outputs[i] for i in range(len(self.graph.outputs)))
         order = {item.name: i for i, item in enumerate(self.graph.inputs)}
         inputs = tuple(self.inputs[key] for key in sorted(self.inputs, key=order.__getitem__))
         shared = tuple(port.name for port in (*inputs, *outputs))
         host = Host("host", shared, in_order(values), launches)
         doc = "\n".join([f"{self.name}: {len(parts)} kernels, one after another", *_docs(parts)])
-        program = Program(tuple(self.consts.items()), host, tuple(self.kernels), doc)
+        kernels = self._with_all(inputs)
+        program = Program(tuple(self.consts.items()), host, kernels, doc)
         legal = tuple(dict.fromkeys(expr for expr in self.legal if not always(expr)))
         spec = OpSpec(self.name, inputs, outputs, single_output=len(outputs) == 1, legal=legal)
         own = tuple((part.graph, part.plan) for part in parts)
         return Plan(program, spec, self._notes(parts), parts=own)
+
+    def _with_all(self, inputs: Sequence[Port]) -> tuple[Kernel, ...]:
+        """The kernels, of which the first takes what only the host function knows."""
+        taken = {item.name for kernel in self.kernels for item in kernel.tensors}
+        lost = [port for port in inputs if port.name not in taken]
+        first, *others = self.kernels
+        added = (Tensor(port.name, port.dtype, TensorRole.INPUT) for port in lost)
+        return (replace(first, tensors=(*added, *first.tensors)), *others)
 
     def _notes(self, parts: Sequence[Part]) -> tuple[str, ...]:
         passed = ", ".join(name for name, _ in self.crossing.values())
@@ -248,18 +271,10 @@ def _candidates(name: str) -> list[str]:
     return [name, *(f"{name}_{number}" for number in range(2, 1000))]
 
 
-def _without_counted(
-    kernel: Kernel, called: Mapping[str, str], crossing: Collection[str]
-) -> Kernel:
-    """The kernel without what earlier parts store and it takes the sizes of alone."""
+def _without_counted(kernel: Kernel) -> Kernel:
+    """The kernel without inputs that it takes the sizes of alone."""
     loaded = {stmt.src.tensor for stmt in statements(kernel.body) if isinstance(stmt, Load)}
-    kept = [
-        item
-        for item in kernel.tensors
-        if item.role is not TensorRole.INPUT
-        or item.name in loaded
-        or called[item.name] not in crossing
-    ]
+    kept = [t for t in kernel.tensors if t.role is not TensorRole.INPUT or t.name in loaded]
     return replace(kernel, tensors=tuple(kept))
 
 
@@ -269,7 +284,8 @@ def _tensor(item: Tensor, called: Mapping[str, str], scratch: set[str]) -> Tenso
 
 
 def _resized(item: Buffer, constants: Mapping[str, str]) -> Buffer:
-    return replace(item, length=renamed(item.length, constants))
+    cols = None if item.cols is None else renamed(item.cols, constants)
+    return replace(item, length=renamed(item.length, constants), cols=cols)
 
 
 def _docs(parts: Sequence[Part]) -> list[str]:

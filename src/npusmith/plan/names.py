@@ -33,6 +33,8 @@ _OURS = re.compile(
     r"|whole_rows|low|high|left|wide|some|begin|spot|there|seen|one"
     r"|(chunked|most_chunks|most_pieces|piece_elements|line_tiles|tile_elements|fair_tile)\d*"
     r"|(dealt|chunked)_time\d*"
+    r"|core_blocks|unit|block|group|inside|matrix|deep|depth|row_blocks|col_blocks|(batch|step)\d+|tap"
+    r"|[abc]_l[01]|(left|right|out)_start"
     r"|chunk_.*|.*(_lines|_per_core|_at|_from|_in|_out|_copy|_back)\d*"
 )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
 from npusmith.plan.estimate import WAIT, time_of, traffic
 from npusmith.plan.views import CASTS, FREE
 from npusmith.plan.write_kernel import Plan
@@ -21,6 +22,8 @@ from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref, Symbolic
 
 _MOST = 3  # first and last of the places where a part may end, of each kind
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
+PRODUCTS = ("aten.mm.default", "aten.bmm.default")
+_SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
 
@@ -220,7 +223,7 @@ class _Cutter:
     """Takes runs of operations out of a graph."""
 
     def __init__(self, graph: Graph, copied: frozenset[str]) -> None:
-        self.graph = graph
+        self.graph = graph = with_wide_products(graph)
         self.copied = copied  # views that are stored
         self.nodes = {node.name: node for node in graph.nodes}
         self.inputs = {item.name: item for item in graph.inputs}
@@ -330,7 +333,7 @@ class _Cutter:
         inside = {node.name for node in included}
         read = {ref for node in included for ref in references(node)} | set(outputs)
         symbolic = [item for item in self.graph.symbolic or () if item.node in inside]
-        read |= self._sizes(symbolic, read)
+        read |= self._sizes(symbolic, read - inside)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
         inputs += [crossing_input(self.nodes[name]) for name in sorted(earlier, key=self._position)]
@@ -373,6 +376,31 @@ class _Cutter:
         if len(calls) == 1:
             return tuple(calls)
         return tuple(node for node in self.graph.eager if node.op.split(".")[1:2] in CASTS)
+
+
+def with_wide_products(graph: Graph) -> Graph:
+    """The graph with matrix products of 16-bit types in float32, as the cube unit adds them up.
+
+    What stands behind them (a bias, an activation) then rounds once. A product that is an output,
+    or an operand of another product, stays in its type.
+    """
+    views: dict[str, set[str]] = {}  # of each value: what it is, or is a view of
+    narrow = set(graph.outputs)
+    for node in graph.nodes:
+        bases = set().union(*(views.get(name, {name}) for name in references(node)))
+        views[node.name] = bases if is_free(node) else {node.name}
+        narrow |= bases if node.op in PRODUCTS else set()
+    narrow |= {base for name in graph.outputs for base in views.get(name, ())}
+    wide: dict[str, DType | None] = {}  # products, views of them, and the type that they had
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        product = node.op in PRODUCTS and node.dtype in _SHORT_FLOATS and node.name not in narrow
+        view = is_free(node) and any(wide.get(name) == node.dtype for name in references(node))
+        if product or view:
+            wide[node.name] = node.dtype
+            node = node.model_copy(update={"dtype": DType.FLOAT32})
+        nodes.append(node)
+    return graph.model_copy(update={"nodes": tuple(nodes)})
 
 
 def is_free(node: Node) -> bool:

@@ -2,7 +2,8 @@
 
 A product of which two of the three axes are short (4 x 4 times 4 x 5120) gives the cube unit next
 to nothing to do: its tiles are 16 x 16 and would be mostly padding. A product with a vector reads
-every element of the matrix once, which takes as long as the sum. Larger ones are refused.
+every element of the matrix once, which takes as long as the sum. Larger ones are an operation of
+their own, which the cube unit does (matrix_products.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 EMPTY: Dim = ()
+PRODUCT = "matmul"  # the operation of an expression, along the axes that are added up
 
 
 def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
@@ -22,14 +24,15 @@ def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
     rows, inner = sizes(left.dims)[-2:]
     columns = sizes(right.dims)[-1]
     if not r.dtype.is_float:
-        r.refuse("plan-cube", f"products of {r.dtype.value} are not written")
-    if sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1:
-        r.refuse("plan-cube", "matrix products need the cube unit")
+        r.refuse("plan-cube", f"products of {r.dtype.value} are not supported")
     spread = (
         Tensor(r.floating(left), (*left.dims, EMPTY), left.dtype),
         Tensor(r.floating(right), (*right.dims[:-2], EMPTY, *right.dims[-2:]), right.dtype),
     )
     (one, two), dims = r.aligned(*spread)
+    if sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1:
+        axes = leaves(dims[-2])
+        return r.dag.make(PRODUCT, one.value, two.value, axes=axes), (*dims[:-2], dims[-1])
     value = r.dag.reduce("sum", r.dag.mul(one.value, two.value), leaves(dims[-2]))
     return value, (*dims[:-2], dims[-1])
 

@@ -37,7 +37,7 @@ FAMILIES: dict[str, dict[str, Rule]] = {
     "Reductions, softmax and norms": folds.RULES,
     "Scans": scans.RULES,
     "Scatters": scatter_maps.RULES,
-    "Products with vectors and of small matrices": products.RULES,
+    "Matrix products": products.RULES,
 }
 RULES: dict[str, Rule] = {name: rule for rules in FAMILIES.values() for name, rule in rules.items()}
 

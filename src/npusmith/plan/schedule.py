@@ -21,6 +21,7 @@ class Structure(str, Enum):
     """What a program is made of."""
 
     SORT = "sort"
+    MATRIX_PRODUCT = "matrix product"  # blocks of the result on cube cores
     INDEX_MAPS = "index maps"  # tiles of the output; inputs are read where their maps say
     SHORT_AXES = "short axes"  # many short rows, or small matrices, stay on chip
     LOOPS = "loops"  # over axes, with reductions in passes

@@ -19,9 +19,10 @@ from npusmith.plan.axes import Atom, Dims, leaves, sizes
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
 from npusmith.plan.dag import Dag, Value, quotient_of, reachable
 from npusmith.plan.names import tensor_name
-from npusmith.plan.read import Meaning, Scatter, check_readable
+from npusmith.plan.read import Meaning, Scatter
 from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, product
+from npusmith.plan.used_inputs import used_inputs
 from npusmith.plan.views import atoms_of
 from npusmith.task.graph import Graph, GraphInput, Node
 
@@ -197,43 +198,6 @@ def _check_order(
                     f"{other} and {labels[i]} hold the same axes in different orders",
                 )  # fmt: skip
             seen.setdefault(pair, labels[i])
-
-
-def used_inputs(meaning: Meaning) -> list[tuple[GraphInput, Dims]]:
-    values = reachable(meaning.roots)
-    used = inputs_of(meaning, {value.text for value in values if value.op == "load"})
-    for item, _ in used:
-        check_readable(item)
-    return used
-
-
-def inputs_of(meaning: Meaning, read: Collection[str]) -> list[tuple[GraphInput, Dims]]:
-    """The inputs that are read, and those that outputs and counts have sizes from."""
-    held = {leaf for item, dims in meaning.inputs if item.name in read for leaf in atoms_of(dims)}
-    wanted = {leaf for out in meaning.outputs for leaf in atoms_of(out.dims)}
-    wanted |= meaning.reader.held
-    for value in reachable([out.value for out in meaning.outputs]):
-        wanted |= set(leaves(value.axes)) if value.op in ("reduce", "count", "index") else set()
-    wanted = _followed(meaning, wanted - held) - held
-    return [
-        (item, dims)
-        for item, dims in meaning.inputs
-        if item.name in read or wanted.intersection(atoms_of(dims))
-    ]
-
-
-def _followed(meaning: Meaning, wanted: set[Atom]) -> set[Atom]:
-    """These axes, and those that their sizes follow from."""
-    found, queue = set(wanted), list(wanted)
-    rows = [(set(leaves(dim)), formula) for dim, formula in meaning.reader.sized]
-    while queue:
-        leaf = queue.pop()
-        for row, formula in rows:
-            if leaf in row:
-                new = meaning.reader.axes_of(formula) - found
-                found |= new
-                queue += new
-    return found
 
 
 # ------------------------------------------------------------------------------------------ order

@@ -13,9 +13,9 @@ from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS
 from npusmith.lower.rebuild import map_children
 from npusmith.plan.estimate import WAIT
-from npusmith.plan.fixed_sizes import fixed_sizes, unread
+from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link
-from npusmith.plan.partition import Part, is_slow, partition, us_of
+from npusmith.plan.partition import Part, is_slow, partition, references, us_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.write_kernel import DEEPEST, Plan, write_kernel
 from npusmith.target.chips import Chip
@@ -78,6 +78,7 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         return _several(graph, name, chip, schedule, everywhere)
     try:
         whole = write_kernel(graph, name, chip, schedule, everywhere)
+        check_counted(whole.program, whole.spec.inputs)
     except PlanError as error:
         if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
@@ -96,11 +97,22 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
 
 
 def _parts(graph: Graph, name: str, chip: Chip) -> tuple[Part, ...]:
-    return partition(graph, lambda part: write_kernel(part, name, chip), chip)
+    read = {name for node in graph.nodes for name in references(node)} | set(graph.outputs)
+    users = (item for item in graph.inputs if item.kind == "user")
+    counted = {item.position for item in users if item.name not in read}
+
+    def made(part: Graph) -> Plan:
+        plan = write_kernel(part, name, chip)
+        ports = (port for port in plan.spec.inputs if port.position in counted)
+        check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
+        return plan
+
+    return partition(graph, made, chip)
 
 
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
     plan = link(parts, graph, name)
+    check_counted(plan.program, plan.spec.inputs)
     if len(show(plan.program)) <= MAX_CHARS:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes

@@ -32,13 +32,14 @@ from npusmith.ir.walk import names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
 from npusmith.plan.contents import names
+from npusmith.plan.contraction import products_of
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.decisions import Decision, Decisions, lengths, whole
 from npusmith.plan.estimate import time_of, traffic
-from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER
+from npusmith.plan.matrix_products import write_matrix_product
 from npusmith.plan.names import tensor_name
 from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.pack import Packed, pack
@@ -113,7 +114,6 @@ def write_kernel(
         return _written(_structures(graph, name, chip, made, everywhere), made), made
 
     plan, decisions = _quickest(graph, chip, schedule, written)
-    check_counted(plan.program, plan.spec.inputs)
     decisions.cores(chip)
     plan = replace(plan, decisions=decisions.decided())
     if schedule == _AS_WRITTEN:
@@ -195,7 +195,7 @@ def _near(plan: Plan, own: Plan, decisions: Decisions) -> Plan:
 # -------------------------------------------------------------------------------------- structures
 
 # Written for one call: other structures that take the graph are far slower
-_ALONE = (Structure.SORT,)
+_ALONE = (Structure.SORT, Structure.MATRIX_PRODUCT)
 Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph
 
 
@@ -232,6 +232,9 @@ def _structures(
         yield Structure.SORT, lambda: Plan(*ordered)
         return
     meaning = read(graph)
+    if products_of(meaning):
+        yield Structure.MATRIX_PRODUCT, lambda: Plan(*write_matrix_product(meaning, name, chip))
+        return
     _check_depth(meaning)
 
     def lanes() -> Plan:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from npusmith.task.convolutions import convolution
 from npusmith.task.special_functions import (
     atan2,
     copysign,
@@ -253,6 +254,19 @@ def _rounded(x: Tensor, *, decimals: int) -> Tensor:
     return (x / power).round() * power if decimals < 0 else (x * power).round() / power
 
 
+def _added_product(product: str) -> Any:
+    """beta * x + alpha * the product, which is a kernel of its own on the cube cores."""
+
+    def rule(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        made: Tensor = getattr(torch, product)(a, b)
+        made = made if alpha == 1 else made * alpha
+        if beta == 0:
+            return made
+        return made + (x if beta == 1 else x * beta)
+
+    return rule
+
+
 def _diagonal_scatter(
     x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -283,6 +297,9 @@ _WHOLE = (
       for rank in (1, 2, 3)),
 )  # fmt: skip
 _OURS = {
+    _ATEN.addmm.default: _added_product("mm"),
+    _ATEN.baddbmm.default: _added_product("bmm"),
+    _ATEN.convolution.default: convolution,
     _ATEN.cummax.default: _running_extreme("amax"),
     _ATEN.cummin.default: _running_extreme("amin"),
     _ATEN.fmod.Tensor: wide(fmod),

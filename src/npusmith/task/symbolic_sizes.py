@@ -14,7 +14,7 @@ from npusmith.task.compare import program_difference
 from npusmith.task.graph import Graph, Literals, Node, Ref, SizeClass, Slot, SymbolicSize, replaced
 from npusmith.task.shapes import PROBES, Class, Shape, is_whole, resize
 
-_MOST_CLASSES = 4  # of axes that are probed one by one
+_MOST_CLASSES = 6  # of axes that are probed one by one
 _DIVISORS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
@@ -113,12 +113,15 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
     products = list(_products(len(classes)))
     if all(isinstance(item, int) for item in items):
         whole = [int(item) for item in items]
-        for chosen in products:
-            sizes = _multiplied(classes, chosen)
-            for form in _whole_forms(whole, sizes, chosen):
-                if all(form.value(row) == item
-                       for row, item in zip(sizes, whole, strict=True)):  # fmt: skip
-                    return form
+        # a size itself before any multiple of another, and these before sums: few captures may
+        # fit n // 8 + 7 as well
+        for forms in (_equal, _scaled, _shifted):
+            for chosen in products:
+                sizes = _multiplied(classes, chosen)
+                for form in forms(whole, sizes, chosen):
+                    if all(form.value(row) == item
+                           for row, item in zip(sizes, whole, strict=True)):  # fmt: skip
+                        return form
         return None
     if not all(map(math.isfinite, items)):
         return None
@@ -149,23 +152,32 @@ def _multiplied(classes: Sequence[SizeClass], chosen: Sequence[int]) -> list[int
     return [math.prod(sizes) for sizes in zip(*(classes[at].sizes for at in chosen), strict=True)]
 
 
-def _whole_forms(
-    items: Sequence[int], sizes: Sequence[int], chosen: tuple[int, ...]
-) -> Iterator[SymbolicSize]:
-    """Candidates that give the first number: n, k n, n / k, n + k, rounded and negative ones."""
-    own, first = sizes[0], abs(items[0])
-    negative = items[0] < 0
+Sizes = Sequence[int]
+
+
+def _equal(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """n itself, or -n."""
+    yield _new(chosen, negative=items[0] < 0)
+
+
+def _scaled(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """Candidates that give the first number: k n and n / k, and negative ones."""
+    own, first, negative = sizes[0], abs(items[0]), items[0] < 0
     if own and first and first % own == 0:
         yield _new(chosen, times=first // own, negative=negative)
     if first and own % first == 0:
         yield _new(chosen, over=own // first, negative=negative)
+
+
+def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """Candidates that give the first number: n + k, n // k + m and k n + m, likewise."""
     if len(items) < _ENOUGH:
         return
     for minus in (False, True):
         shapes = [{"over": over, "up": up} for over in (1, *_DIVISORS) for up in (False, True)]
         for parts in (*shapes, *({"times": times} for times in _DIVISORS)):
             form = _new(chosen, negative=minus, **parts)
-            yield form.model_copy(update={"plus": int(items[0] - form.value(own))})
+            yield form.model_copy(update={"plus": int(items[0] - form.value(sizes[0]))})
 
 
 def _new(chosen: tuple[int, ...], **parts: object) -> SymbolicSize:

@@ -1,0 +1,283 @@
+"""A product of matrices as loops: where rows, columns and depth lie in two inputs and the output.
+
+`out[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]`, whatever the axes are called and in
+whatever order memory holds them. Neighbouring axes that all tensors step through as if they were
+one are one. What is left of rows and columns counts as a batch, in which the other operand stands
+still: so an operand may be broadcast, permuted, or a slice, without a copy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from npusmith.errors import PlanError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Expr
+from npusmith.plan.accesses import accessed
+from npusmith.plan.axes import Atom, leaves
+from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
+from npusmith.plan.dag import Dag, Value, reachable
+from npusmith.plan.index import poly
+from npusmith.plan.names import tensor_name
+from npusmith.plan.products import PRODUCT
+from npusmith.plan.read import Meaning, Piece
+from npusmith.plan.refusals import refusal
+from npusmith.plan.scalars import ONE, ZERO, product, times
+from npusmith.plan.space import Input, Output, Space
+from npusmith.plan.stores import Target
+from npusmith.plan.used_inputs import inputs_of
+from npusmith.plan.views import atoms_of
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Axes that are stepped through as if they were one: its size, and elements per step.
+
+    `captured`: its size in the captured shapes.
+    """
+
+    size: Expr = ONE
+    captured: int = 1
+    left: Expr = ZERO
+    right: Expr = ZERO
+    out: Expr = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor of the program: where its first element stands, and how its matrix lies.
+
+    `transposed`: its rows are columns of the product's operand.
+    """
+
+    tensor: str
+    dtype: DType
+    start: Expr
+    transposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A product with everything that a program of it needs."""
+
+    left: Operand
+    right: Operand
+    out: Operand
+    rows: Run
+    cols: Run
+    depth: Run
+    around: tuple[Run, ...]  # what else is added up, outermost first: rows of a window
+    batch: tuple[Run, ...]  # outermost first
+    space: Space  # inputs, sizes that are served, notes
+    target: Target
+
+
+def products_of(meaning: Meaning) -> list[Value]:
+    """The matrix products that a graph is made of."""
+    return [value for value in reachable(meaning.roots) if value.op == PRODUCT]
+
+
+def find_contraction(meaning: Meaning) -> Contraction:
+    """The one product that a graph is. Raises plan-cube for anything else."""
+    reader = meaning.reader
+    (value, *others) = products_of(meaning)
+    node = reader.origin.get(value)
+    if others or len(meaning.outputs) != 1 or meaning.outputs[0].value is not value:
+        raise refusal(
+            reader.graph, node, "plan-cube", "a matrix product is a kernel of its own",
+            hint="the compiler cuts the graph around it",
+        )  # fmt: skip
+    meaning = accessed(meaning)
+    (piece,) = meaning.stored
+    found = _Finder(meaning, piece, node)
+    return found.contraction()
+
+
+def covers(step: Expr, size: Expr) -> bool:
+    """Whether a step is no smaller than a size, as products of sizes show: c * k is than c."""
+    left = dict(poly(step).terms)
+    if any(number < 0 for number in left.values()):
+        return False
+    for factors, number in poly(size).terms:
+        wider = next(
+            (item for item, have in left.items()
+             if have >= number and not Counter(factors) - Counter(item)), None,
+        )  # fmt: skip
+        if number > 0 and wider is None:
+            return False
+        if wider is not None:
+            left[wider] -= max(number, 0)
+    return True
+
+
+Steps = Mapping[Atom, Expr]  # elements of a tensor for a step along each of its axes
+
+
+@dataclass(slots=True)
+class _Finder:
+    meaning: Meaning
+    piece: Piece
+    node: object
+    known: dict[Atom, Expr] = field(default_factory=dict)
+    called: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, why: str) -> PlanError:
+        return refusal(self.meaning.reader.graph, self.node, "plan-cube", why)  # type: ignore[arg-type]
+
+    def contraction(self) -> Contraction:
+        meaning, value = self.meaning, self.piece.tensor.value
+        out = meaning.outputs[0]
+        used = inputs_of(meaning, {v.text for v in reachable([value]) if v.op == "load"})
+        taken: set[str] = set()
+        self.called = {item.name: tensor_name(item.name, taken) for item, _ in used}
+        row = atoms_of(self.piece.tensor.dims)
+        wanted = [leaf for _, dims in used for leaf in atoms_of(dims)]
+        wanted += [*row, *leaves(value.axes)]
+        wanted += [leaf for atom in meaning.reader.atoms for leaf in leaves((atom,))]
+        self.known = leaf_sizes(meaning, used, self.called, wanted)
+        steps = [self._steps(arg) for arg in value.args]
+        made = self._dense(row)
+        shared = [leaf for leaf in row if leaf in steps[0][1] and leaf in steps[1][1]]
+        rows = [leaf for leaf in row if leaf in steps[0][1] and leaf not in shared]
+        cols = [leaf for leaf in row if leaf in steps[1][1] and leaf not in shared]
+        if len(shared) + len(rows) + len(cols) < len(row):
+            raise self.refuse("its result is broadcast")
+        order = [leaf for leaf in steps[0][1] if leaf in set(leaves(value.axes))]
+        if set(order) != set(leaves(value.axes)) or not set(order) <= set(steps[1][1]):
+            raise self.refuse("the sum goes along an axis that an operand does not have")
+        layout = (steps[0][1], steps[1][1], made)
+        if cols and rows and made[rows[-1]] == ONE:  # the transposed product has rows of ones
+            value = replace(value, args=(value.args[1], value.args[0]))
+            steps, rows, cols = steps[::-1], cols, rows
+            layout = (steps[0][1], steps[1][1], made)
+        around, depth = self._depth(order, rows, cols, layout)
+        inner_rows, inner_cols = self._innermost(rows, layout), self._innermost(cols, layout)
+        kept = {*inner_rows, *inner_cols}
+        batch = self._runs([leaf for leaf in row if leaf not in kept], layout)
+        size = [self._run(part, layout) for part in (inner_rows, inner_cols, depth)]
+        left = self._operand(value.args[0], steps[0][0], size[2].left, size[0].left)
+        right = self._operand(value.args[1], steps[1][0], size[1].right, size[2].right)
+        if inner_cols and size[1].out != ONE:
+            raise self.refuse("neither rows nor columns of the result lie together")
+        if left.dtype is not right.dtype:
+            raise self.refuse(f"it multiplies {left.dtype.value} by {right.dtype.value}")
+        measures = tuple(product(self.known[leaf] for leaf in leaves(dim)) for dim in out.dims)
+        name = tensor_name("y", taken)
+        graph = meaning.reader.graph
+        stored = Output(value, (), measures, graph.spec(graph.outputs[0]).shape, out.dtype, None)
+        inputs = tuple(Input(item, self.called[item.name], ()) for item, _ in used)
+        space = Space((), inputs, (), -1, Dag(), graph)
+        space.legal = tuple(legal_sizes(meaning, used, self.called, self.known))
+        space.notes = tuple(size_notes(used, self.known))
+        result = Operand(name, out.dtype, ZERO)
+        return Contraction(
+            left, right, result, size[0], size[1], size[2],
+            tuple(self._run(part, layout) for part in around), batch, space, Target(stored, name),
+        )  # fmt: skip
+
+    def _steps(self, value: Value) -> tuple[Expr, Steps]:
+        """Where an operand begins, and the step along each of its axes, outermost first."""
+        if value.op != "load":
+            raise self.refuse("an operand of a matrix product is no tensor in memory")
+        if value.index:
+            found = [sized(self.meaning, self.known, expr) for expr in value.index]
+            if any(expr is None for expr in found):
+                raise self.refuse("an operand is read at places that are no start and steps")
+            start, *by = (expr for expr in found if expr is not None)
+            if len(set(value.axes)) < len(value.axes):
+                raise self.refuse("an operand runs along one axis twice")
+            return start, dict(zip(value.axes, by, strict=True))
+        dims = next(d for item, d in self.meaning.inputs if item.name == value.text)
+        row = atoms_of(dims)
+        if len(set(row)) < len(row):
+            raise self.refuse("an operand runs along one axis twice")
+        return ZERO, self._dense(row)
+
+    def _dense(self, row: Sequence[Atom]) -> Steps:
+        """Steps of a tensor whose elements lie side by side."""
+        found: dict[Atom, Expr] = {}
+        step: Expr = ONE
+        for leaf in reversed(row):
+            found[leaf] = step
+            step = times(step, self.known[leaf])
+        return dict(reversed(found.items()))
+
+    def _merges(self, one: Atom, two: Atom, layout: Sequence[Steps]) -> bool:
+        """Whether all tensors that have two axes step through them as through one."""
+        for steps in layout:
+            if (one in steps) != (two in steps):
+                return False
+            if one in steps and poly(steps[one]) != poly(times(steps[two], self.known[two])):
+                return False
+        return True
+
+    def _depth(
+        self, order: Sequence[Atom], rows: Sequence[Atom], cols: Sequence[Atom],
+        layout: Sequence[Steps],
+    ) -> tuple[list[tuple[Atom, ...]], tuple[Atom, ...]]:  # fmt: skip
+        """Loops around, and the longest run of what is added up whose panels can be copied.
+
+        Panels are rows of memory: elements of one side lie together, and rows do not overlap, as
+        those of windows would that are taken with all of their places.
+        """
+        sides = (self._innermost(rows, layout), self._innermost(cols, layout))
+        if not order:
+            return [], ()
+        for runs in (self._groups(order, layout), [(leaf,) for leaf in order]):
+            legal = [
+                run
+                for run in runs
+                if all(
+                    self._copied(run, side, steps)
+                    for side, steps in zip(sides, layout, strict=False)
+                )
+            ]
+            if legal:
+                depth = max(legal, key=lambda run: prod(leaf.size for leaf in run))
+                return [run for run in runs if run is not depth], depth
+        raise self.refuse("neither rows nor columns of an operand lie together")
+
+    def _copied(self, one: tuple[Atom, ...], two: tuple[Atom, ...], steps: Steps) -> bool:
+        for inner, outer in ((one, two), (two, one)):
+            if not inner or steps[inner[-1]] == ONE:
+                size = product(self.known[leaf] for leaf in inner)
+                return not outer or covers(steps[outer[-1]], size)
+        return False
+
+    def _innermost(self, row: Sequence[Atom], layout: Sequence[Steps]) -> tuple[Atom, ...]:
+        runs = self._groups(row, layout)
+        return runs[-1] if runs else ()
+
+    def _groups(self, row: Iterable[Atom], layout: Sequence[Steps]) -> list[tuple[Atom, ...]]:
+        runs: list[tuple[Atom, ...]] = []
+        for leaf in row:
+            if runs and self._merges(runs[-1][-1], leaf, layout):
+                runs[-1] = (*runs[-1], leaf)
+            else:
+                runs.append((leaf,))
+        return runs
+
+    def _runs(self, row: Iterable[Atom], layout: Sequence[Steps]) -> tuple[Run, ...]:
+        return tuple(self._run(part, layout) for part in self._groups(row, layout))
+
+    def _run(self, row: tuple[Atom, ...], layout: Sequence[Steps]) -> Run:
+        if not row:
+            return Run()
+        size, captured = product(self.known[leaf] for leaf in row), 1
+        for leaf in row:
+            captured *= leaf.size
+        return Run(size, captured, *(steps.get(row[-1], ZERO) for steps in layout))
+
+    def _operand(self, value: Value, start: Expr, inner: Expr, outer: Expr) -> Operand:
+        """`inner`, `outer`: the steps along the second and first axis of the operand's matrix."""
+        assert value.dtype is not None
+        name = self.called[value.text]
+        for step in (ONE, ZERO):  # one row or column may lie anywhere
+            if inner == step:
+                return Operand(name, value.dtype, start)
+            if outer == step:
+                return Operand(name, value.dtype, start, transposed=True)
+        raise self.refuse(f"neither rows nor columns of {value.text} lie together")

@@ -1,0 +1,307 @@
+"""Matrix products on the cube cores: a contraction -> the program of a kernel.
+
+Blocks of the result go to cores in turns. A block stays in L0C while the depth goes by: panels of
+both operands are loaded into L1, parts of panels into L0A and L0B. Blocks that are computed at the
+same time share panels in L2: they are taken in groups of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import (
+    Assign,
+    Binary,
+    BinOp,
+    Buffer,
+    ChipFact,
+    Const,
+    CoreCount,
+    CoreId,
+    Expr,
+    For,
+    Host,
+    Kernel,
+    Launch,
+    Load,
+    Memory,
+    Mmad,
+    Name,
+    Program,
+    Scalar,
+    Span,
+    Split,
+    Stage,
+    StageKind,
+    Stmt,
+    Store,
+    Tensor,
+    TensorRole,
+    View,
+)
+from npusmith.ir.spec import OpSpec
+from npusmith.ir.walk import names, names_read
+from npusmith.plan.contraction import Contraction, Operand, Run, find_contraction
+from npusmith.plan.host import in_order
+from npusmith.plan.matrix_tiles import MatrixTiles, choose
+from npusmith.plan.read import Meaning
+from npusmith.plan.scalars import (
+    ONE,
+    ZERO,
+    largest,
+    least,
+    minus,
+    plus,
+    product,
+    quotient,
+    remainder,
+    shares,
+    times,
+)
+from npusmith.plan.stores import ports
+from npusmith.target.chips import Chip
+
+_GROUP = 8  # rows of blocks that are taken together
+
+Written = tuple[Program, OpSpec, tuple[str, ...]]
+
+ROWS, COLS, DEPTH = Name("BLOCK_ROWS"), Name("BLOCK_COLS"), Name("PANEL")
+PART = Name("PART")
+
+
+def write_matrix_product(meaning: Meaning, name: str, chip: Chip) -> Written:
+    """The program of a graph that is one matrix product. Raises plan-cube for others."""
+    found = find_contraction(meaning)
+    tiles = choose(found, chip)
+    w = _Writer(found)
+    body = w.body()
+    program = _program(w, name, body, tiles)
+    inputs, outputs = ports(found.space, [found.target])
+    deep = (Binary(BinOp.GE, run.size, ONE) for run in (found.depth, *found.around))
+    legal = tuple(dict.fromkeys((*found.space.legal, *deep)))
+    spec = OpSpec(name, inputs, outputs, single_output=True, legal=tuple(
+        expr for expr in legal if not isinstance(expr, Binary) or not isinstance(expr.left, Const)
+    ))  # fmt: skip
+    note = f"blocks of {tiles.rows} x {tiles.cols}, {tiles.part} deep in L0, {tiles.panel} in L1"
+    return program, spec, (*found.space.notes, note)
+
+
+@dataclass(slots=True)
+class _Writer:
+    found: Contraction
+    defined: dict[str, Expr] = field(default_factory=dict)
+
+    def size(self, name: str, value: Expr) -> Expr:
+        """A host variable, where the value is more than a number."""
+        if isinstance(value, Const):
+            return value
+        self.defined.setdefault(name, value)
+        return Name(name)
+
+    def body(self) -> tuple[Stmt, ...]:
+        found = self.found
+        rows, cols = self.size("rows", found.rows.size), self.size("cols", found.cols.size)
+        row_blocks = self.size("row_blocks", shares(rows, ROWS))
+        col_blocks = self.size("col_blocks", shares(cols, COLS))
+        blocks = self.size("blocks", product((row_blocks, col_blocks)))
+        batch = [self.size(f"batch{i}", run.size) for i, run in enumerate(found.batch)]
+        units = self.size("units", product((*batch, blocks)))
+        self.defined["cores"] = largest(least(units, ChipFact("cube_cores")), ONE)
+        block = self._block(batch, blocks, row_blocks, col_blocks, rows, cols)
+        return (For("unit", CoreId(), units, CoreCount(), block),)
+
+    def _block(
+        self, batch: list[Expr], blocks: Expr, row_blocks: Expr, col_blocks: Expr, rows: Expr,
+        cols: Expr,
+    ) -> tuple[Stmt, ...]:  # fmt: skip
+        unit, at, group = Name("unit"), Name("block"), Name("group")
+        together = product((Const(_GROUP), col_blocks))
+        height = Name("height")
+        inside = Name("inside")
+        found: list[Stmt] = [
+            Assign("block", remainder(unit, blocks) if batch else unit),
+            Assign("group", times(quotient(at, together), Const(_GROUP))),
+            Assign("height", largest(least(Const(_GROUP), minus(row_blocks, group)), ONE)),
+            Assign("inside", remainder(at, together)),
+            Assign("row_at", times(plus(group, remainder(inside, height)), ROWS)),
+            Assign("col_at", times(quotient(inside, height), COLS)),
+            Assign("m", least(ROWS, minus(rows, Name("row_at")))),
+            Assign("n", least(COLS, minus(cols, Name("col_at")))),
+        ]
+        indices = self._indices(batch, blocks, found)
+        starts = self._starts(indices, found)
+        depth = self.size("depth", self.found.depth.size)
+        panels = self._panels(depth, starts)
+        found += [self._around(panels) if self.found.around else panels, self._out(starts[2])]
+        return tuple(found)
+
+    def _around(self, panels: Stmt) -> Stmt:
+        """The panels of every row of a window, one after another."""
+        runs = self.found.around
+        sizes = [self.size(f"around{i}", run.size) for i, run in enumerate(runs)]
+        count = self.size("arounds", product(sizes))
+        steps: list[Stmt] = []
+        indices = self._apart(Name("tap"), sizes)
+        for name in ("left", "right"):
+            start: Expr = Name(f"{name}_at")
+            for run, index in zip(runs, indices, strict=True):
+                start = plus(start, times(index, self._step(name, run)))
+            steps.append(Assign(f"{name}_tap_at", start))
+        return For("tap", ZERO, count, ONE, (*steps, panels))
+
+    def _apart(self, index: Expr, sizes: list[Expr]) -> list[Expr]:
+        """An index of all of these axes as one along each."""
+        indices: list[Expr] = []
+        for size in reversed(sizes[1:]):
+            indices.append(remainder(index, size))
+            index = quotient(index, size)
+        return [index, *reversed(indices)]
+
+    def _indices(self, batch: list[Expr], blocks: Expr, found: list[Stmt]) -> list[Expr]:
+        """Where along each axis of the batch a unit stands."""
+        if not batch:
+            return []
+        rest: Expr = quotient(Name("unit"), blocks)
+        if len(batch) > 1:
+            found.append(Assign("matrix", rest))
+            rest = Name("matrix")
+        return self._apart(rest, batch)
+
+    def _starts(self, indices: list[Expr], found: list[Stmt]) -> tuple[Expr, Expr, Expr]:
+        """The first elements of the block's rows of the left operand, columns of the right, and
+        of the block."""
+        c = self.found
+        parts: dict[str, list[Expr]] = {"left": [], "right": [], "out": []}
+        runs = [*zip(c.batch, indices, strict=True)]
+        runs += [(c.rows, Name("row_at")), (c.cols, Name("col_at"))]
+        for run, index in runs:
+            for name, terms in parts.items():
+                step = self._step(name, run)
+                if step != ZERO:
+                    terms.append(times(index, step))
+        result: list[Expr] = []
+        for operand, (name, terms) in zip((c.left, c.right, c.out), parts.items(), strict=True):
+            start = self.size(f"{name}_start", operand.start)
+            for term in terms:
+                start = plus(start, term)
+            found.append(Assign(f"{name}_at", start))
+            result.append(Name(f"{name}_at"))
+        return result[0], result[1], result[2]
+
+    def _step(self, name: str, run: Run) -> Expr:
+        """Elements of an operand for a step along a run, as a name where it is more than 1."""
+        value: Expr = getattr(run, name)
+        if isinstance(value, Const):
+            return value
+        known = next((key for key, given in self.defined.items() if given == value), None)
+        return Name(known) if known else self.size(f"step{len(self.defined)}", value)
+
+    def _panels(self, depth: Expr, starts: tuple[Expr, Expr, Expr]) -> Stmt:
+        """All panels of a block, one after another."""
+        c = self.found
+        deep = least(DEPTH, minus(depth, Name("panel_at")))
+        left, right = starts[:2]
+        if c.around:
+            left, right = Name("left_tap_at"), Name("right_tap_at")
+        loads = (
+            self._panel("a_l1", c.left, "left", c.rows, c.depth, left, Name("m")),
+            self._panel("b_l1", c.right, "right", c.depth, c.cols, right, Name("n")),
+        )
+        parts = self._parts()
+        body = (Assign("deep", deep), Stage(StageKind.COPY_IN, loads), parts)
+        return For("panel_at", ZERO, depth, DEPTH, body)
+
+    def _panel(
+        self, buffer: str, operand: Operand, name: str, rows: Run, cols: Run, start: Expr,
+        side: Expr,
+    ) -> Stmt:  # fmt: skip
+        """A panel as it lies in memory: transposed, its columns are rows of the operand."""
+        depth = cols if name == "left" else rows
+        at = plus(start, times(Name("panel_at"), self._step(name, depth)))
+        sizes = (side, Name("deep")) if name == "left" else (Name("deep"), side)
+        runs = (rows, cols)
+        if operand.transposed:
+            sizes, runs = sizes[::-1], runs[::-1]
+        pitch = self._step(name, runs[0])
+        if pitch == ZERO:  # there is one row
+            pitch = sizes[1]
+        return Load(View(buffer, ZERO, ZERO), Span(operand.tensor, at), sizes[1], sizes[0], pitch)
+
+    def _parts(self) -> Stmt:
+        """All parts of a panel: into L0, and multiplied."""
+        c, at, kk = self.found, Name("part_at"), Name("part")
+        left, right = View("a_l1", ZERO, at), View("b_l1", at, ZERO)
+        if c.left.transposed:
+            left = View("a_l1", at, ZERO)
+        if c.right.transposed:
+            right = View("b_l1", ZERO, at)
+        left_part, right_part, block = (View(name, ZERO, ZERO) for name in ("a_l0", "b_l0", "c_l0"))
+        split = (
+            Split(left_part, left, Name("m"), kk, c.left.transposed),
+            Split(right_part, right, kk, Name("n"), c.right.transposed),
+        )
+        done = plus(Name("tap"), Name("panel_at")) if c.around else Name("panel_at")
+        more = Binary(BinOp.GT, plus(done, at), ZERO)
+        mmad = Mmad(block, left_part, right_part, Name("m"), Name("n"), kk, more)
+        body = (
+            Assign("part", least(PART, minus(Name("deep"), at))),
+            Stage(StageKind.SPLIT, split),
+            Stage(StageKind.COMPUTE, (mmad,)),
+        )
+        return For("part_at", ZERO, Name("deep"), PART, body)
+
+    def _out(self, start: Expr) -> Stmt:
+        c = self.found
+        pitch = self._step("out", c.rows)
+        pitch = Name("n") if pitch == ZERO else pitch
+        block = View("c_l0", ZERO, ZERO)
+        store = Store(Span(c.out.tensor, start), block, Name("n"), Name("m"), pitch)
+        return Stage(StageKind.COPY_OUT, (store,))
+
+
+def _buffers(found: Contraction) -> tuple[Buffer, ...]:
+    """Matrices as they lie in global memory in L1, as the cube unit takes them in L0."""
+    kind = found.left.dtype
+
+    def matrix(name: str, memory: Memory, rows: Expr, cols: Expr, turned: bool = False) -> Buffer:
+        sides = (cols, rows) if turned else (rows, cols)
+        dtype = DType.FLOAT32 if memory is Memory.L0C else kind
+        copies = 0 if memory is Memory.L0C else 2
+        return Buffer(name, dtype, sides[0], memory=memory, cols=sides[1], copies=copies)
+
+    return (
+        matrix("a_l1", Memory.L1, ROWS, DEPTH, found.left.transposed),
+        matrix("b_l1", Memory.L1, DEPTH, COLS, found.right.transposed),
+        matrix("a_l0", Memory.L0A, ROWS, PART),
+        matrix("b_l0", Memory.L0B, PART, COLS),
+        matrix("c_l0", Memory.L0C, ROWS, COLS),
+    )
+
+
+def _program(w: _Writer, name: str, body: tuple[Stmt, ...], tiles: MatrixTiles) -> Program:
+    c = w.found
+    read = names_read(body)
+    given = [item for item in w.defined if item in read]
+    needed, queue = set[str](), [*given, "cores"]
+    while queue:
+        item = queue.pop()
+        if item in w.defined and item not in needed:
+            needed.add(item)
+            queue += names(w.defined[item])
+    inputs = tuple(Tensor(i.name, i.item.dtype, TensorRole.INPUT) for i in c.space.inputs)
+    tensors = (*inputs, Tensor(c.out.tensor, c.out.dtype, TensorRole.OUTPUT))
+    args = tuple((item, Name(item)) for item in given)
+    host = Host(
+        "host", tuple(item.name for item in tensors),
+        in_order({item: value for item, value in w.defined.items() if item in needed}),
+        (Launch(name, Name("cores"), args),),
+    )  # fmt: skip
+    scalars = tuple(Scalar(item) for item in given)
+    kernel = Kernel(name, tensors, scalars, _buffers(c), body)
+    consts = (
+        ("BLOCK_ROWS", tiles.rows), ("BLOCK_COLS", tiles.cols),
+        ("PANEL", tiles.panel), ("PART", tiles.part),
+    )  # fmt: skip
+    doc = f"{name}: {c.out.tensor}, the product of {c.left.tensor} and {c.right.tensor}"
+    return Program(consts, host, (kernel,), doc)

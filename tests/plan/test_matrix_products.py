@@ -1,0 +1,200 @@
+"""Matrix products on the cube cores, alone, between other kernels, and as convolutions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import CHIP, agrees, capture, capture_free, plan, plan_graph
+from torch import Tensor, nn
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Mmad, TensorRole
+from npusmith.ir.walk import statements
+from npusmith.plan import Plan
+from npusmith.plan.contraction import find_contraction
+from npusmith.plan.matrix_tiles import choose, cycles
+from npusmith.plan.read import read
+from npusmith.plan.schedule import Structure
+from npusmith.task.convolutions import convolution
+
+torch.manual_seed(5)
+R = torch.randn
+Case = tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
+
+
+def heads(x: Tensor) -> Tensor:
+    batch, length, width = x.shape
+    own = x.view(batch, length, 2, width // 2).transpose(1, 2)
+    return (own @ own.mT).softmax(-1) @ own
+
+
+def layers(x: Tensor, w: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    return F.linear(F.relu(F.linear(x, w, b)), v)
+
+
+def scaled(c: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return torch.addmm(c, a, b, beta=0.5, alpha=2.0)
+
+
+CASES: dict[str, Case] = {
+    "product": (torch.mm, (R(70, 90), R(90, 50)), (R(19, 33), R(33, 161))),
+    "of halves": (
+        torch.mm, (R(70, 90).half(), R(90, 50).half()), (R(33, 7).half(), R(7, 40).half())),
+    "of bfloat16, both transposed": (
+        lambda a, b: a.t() @ b.t(), (R(90, 70).bfloat16(), R(50, 90).bfloat16()),
+        (R(33, 40).bfloat16(), R(19, 33).bfloat16()),
+    ),
+    "result transposed": (
+        lambda a, b: (a @ b).t(), (R(90, 70), R(70, 50)), (R(33, 40), R(40, 20))),
+    "batches": (torch.bmm, (R(3, 30, 40), R(3, 40, 29)), (R(2, 19, 77), R(2, 77, 33))),
+    "one matrix for all batches": (
+        torch.matmul, (R(5, 30, 40), R(40, 33)), (R(2, 20, 50), R(50, 19))),
+    "one for all on the left": (
+        torch.matmul, (R(30, 40), R(5, 40, 33)), (R(20, 50), R(2, 50, 19))),
+    "axes in another order": (
+        lambda q, k: torch.einsum("bhid,bjhd->bhij", q, k),
+        (R(2, 3, 20, 32), R(2, 21, 3, 32)), (R(1, 2, 33, 40), R(1, 19, 2, 40)),
+    ),
+    "depth of one": (torch.mm, (R(40, 1), R(1, 33)), (R(70, 1), R(1, 20))),
+    "with itself": (lambda x: x @ x, (R(40, 40),), (R(23, 23),)),
+    "with itself, transposed": (lambda x: x @ x.t(), (R(40, 90),), (R(23, 7),)),
+    "beside an operand": (lambda x, w: x @ w + x, (R(40, 40), R(40, 40)), (R(23, 23), R(23, 23))),
+    "of slices": (
+        lambda x, w: x[:, 10:] @ w[:-3], (R(40, 60), R(53, 33)), (R(20, 60), R(53, 19))),
+    "gelu of a linear layer": (
+        lambda x, w, b: F.gelu(F.linear(x, w, b)), (R(3, 17, 40), R(33, 40), R(33)),
+        (R(2, 5, 70), R(20, 70), R(20)),
+    ),
+    "two layers": (
+        layers, (R(40, 30), R(64, 30), R(64), R(20, 64)), (R(19, 77), R(50, 77), R(50), R(33, 50))),
+    "addmm": (scaled, (R(33), R(40, 50), R(50, 33)), (R(19), R(20, 70), R(70, 19))),
+    "relu before, softmax behind": (
+        lambda x, w: (x.relu() @ w).softmax(-1), (R(40, 80), R(80, 33)), (R(20, 30), R(30, 50))),
+    "attention": (
+        attention, (R(2, 3, 40, 32), R(2, 3, 50, 32), R(2, 3, 50, 32)),
+        (R(1, 2, 19, 40), R(1, 2, 33, 40), R(1, 2, 33, 40)),
+    ),
+    "heads of one tensor": (heads, (R(2, 33, 48),), (R(1, 20, 80),) ),
+    "pointwise convolution": (
+        lambda x, w: F.conv2d(x, w).relu(), (R(2, 20, 6, 7), R(24, 20, 1, 1)),
+        (R(3, 33, 5, 4), R(19, 33, 1, 1)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_are_right_at_two_shapes(name: str) -> None:
+    fn, *cases = CASES[name]
+    made = plan_graph(capture_free(fn, *cases[0]))
+    assert any(kernel.is_cube for kernel in made.program.kernels)
+    for case in cases:
+        agrees(made, fn, *case, loose=10)
+
+
+class Convolved(nn.Module):
+    """A convolution of any kind with a relu behind it."""
+
+    def __init__(self, kind: type[nn.Module], *args: int, **options: object) -> None:
+        super().__init__()
+        self.layer = kind(*args, **options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.layer(x))
+
+
+CONVOLUTIONS: dict[str, tuple[nn.Module, Tensor, Tensor]] = {
+    "padded": (Convolved(nn.Conv2d, 20, 24, 3, padding=1), R(2, 20, 9, 8), R(1, 20, 7, 19)),
+    "stride": (
+        Convolved(nn.Conv2d, 3, 18, 7, stride=2, padding=3), R(1, 3, 30, 29), R(3, 3, 30, 29)),
+    "dilation": (Convolved(nn.Conv2d, 17, 24, 3, dilation=2), R(2, 17, 9, 9), R(1, 17, 8, 11)),
+    "groups": (
+        Convolved(nn.Conv2d, 40, 36, 3, padding=1, groups=2), R(2, 40, 6, 7), R(1, 40, 5, 9)),
+    "depthwise": (Convolved(nn.Conv2d, 12, 24, 3, groups=12), R(2, 12, 6, 7), R(1, 12, 9, 5)),
+    "of sequences": (Convolved(nn.Conv1d, 20, 24, 5, padding=2), R(2, 20, 33), R(1, 20, 50)),
+    "of volumes": (Convolved(nn.Conv3d, 17, 20, 3), R(1, 17, 5, 6, 7), R(2, 17, 4, 5, 6)),
+    "transposed": (
+        Convolved(nn.ConvTranspose2d, 20, 18, 3, stride=2, padding=1, output_padding=1),
+        R(2, 20, 5, 6), R(1, 20, 4, 7),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_are_right_at_two_shapes(name: str) -> None:
+    model, captured, other = CONVOLUTIONS[name]
+    made = plan_graph(capture_free(model, captured))
+    agrees(made, model, captured, loose=10)
+    agrees(made, model, other, loose=10)
+
+
+def test_convolutions_are_taken_apart_as_torch_computes_them() -> None:
+    """Every combination of options, in PyTorch itself."""
+    options = [
+        (stride, padding, dilation, groups, transposed)
+        for stride in (1, 2) for padding in (0, 1) for dilation in (1, 2)
+        for groups in (1, 2, 4) for transposed in (False, True)
+    ]  # fmt: skip
+    for stride, padding, dilation, groups, transposed in options:
+        for spatial in (1, 2):
+            ends = [stride - 1] if transposed else [0]
+            shape = (4, 8 // groups) if transposed else (8, 4 // groups)
+            x, w = R(2, 4, *(9,) * spatial), R(*shape, *(3, 2)[:spatial])
+            args = ([stride], [padding], [dilation], transposed, ends, groups)
+            bias = R(8)
+            wanted = torch.ops.aten.convolution(x, w, bias, *args)
+            torch.testing.assert_close(convolution(x, w, bias, *args), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_what_stands_behind_a_product_of_halves_is_rounded_once() -> None:
+    """The product passes on in float32, as the cube unit adds it up."""
+    made = plan(lambda x, w, b: F.linear(x, w, b), R(70, 90).half(), R(50, 90).half(), R(50).half())
+    scratch = [t for t in made.program.tensors if t.role is TensorRole.SCRATCH]
+    assert [t.dtype for t in scratch] == [DType.FLOAT32]
+
+
+def test_a_product_of_a_product_stays_in_its_type() -> None:
+    x, w, v = R(40, 50).half(), R(50, 33).half(), R(33, 20).half()
+    made = plan(lambda x, w, v: x @ w @ v, x, w, v)
+    scratch = [t for t in made.program.tensors if t.role is TensorRole.SCRATCH]
+    assert [t.dtype for t in scratch] == [DType.FLOAT16]
+    agrees(made, lambda x, w, v: x @ w @ v, x, w, v, loose=10)
+
+
+def test_a_product_is_a_structure_of_its_own() -> None:
+    made = plan(torch.mm, R(70, 90), R(90, 50))
+    assert made.schedule.structure is Structure.MATRIX_PRODUCT
+
+
+def _copies(made: Plan) -> int:
+    return sum(isinstance(stmt, Mmad) for kernel in made.program.kernels
+               for stmt in statements(kernel.body))  # fmt: skip
+
+
+def test_kernels_of_equal_products_have_one_multiplication_each() -> None:
+    made = plan(layers, R(40, 30), R(64, 30), R(64), R(20, 64))
+    assert _copies(made) == 2
+
+
+def test_blocks_fit_the_memories_and_are_no_larger_than_the_matrix() -> None:
+    for sides in ((17, 17, 17), (500, 700, 900), (4000, 20, 3000), (20, 4000, 30)):
+        rows, depth, cols = sides[0], sides[2], sides[1]
+        for dtype in (torch.float16, torch.float32):
+            graph = capture(torch.mm, R(rows, depth).to(dtype), R(depth, cols).to(dtype))
+            found = find_contraction(read(graph))
+            tiles = choose(found, CHIP)
+            size = found.left.dtype.bytes
+            assert tiles.rows * tiles.cols * 4 <= CHIP.l0c_bytes
+            assert 2 * tiles.rows * tiles.part * size <= CHIP.l0a_bytes
+            assert 2 * tiles.cols * tiles.part * size <= CHIP.l0b_bytes
+            assert 2 * (tiles.rows + tiles.cols) * tiles.panel * size <= CHIP.l1_bytes
+            assert tiles.rows < rows + 16 and tiles.cols < cols + 16
+            assert tiles.panel % tiles.part == 0 and cycles(found, tiles, CHIP) > 0
