@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -63,12 +64,13 @@ def test_a_refused_task_computes_no_reference(cached: Path) -> None:
         generate(cached / "task.py", cached / "out", CHIP, "strict", Steps())
 
 
-def test_a_written_task_is_judged_with_the_references_that_follow(cached: Path) -> None:
+def test_a_written_task_is_judged_with_the_references_that_follow(tmp_path: Path) -> None:
     text = TASK.format(forward="torch.xlogy(x, x)")  # its graph has a NaN
     text = text.replace("time.sleep(3600)", "pass")
-    (cached / "task.py").write_text(text)
+    text += f"# {uuid4()}\n"  # no reference of it is kept; what was compiled is
+    (tmp_path / "task.py").write_text(text)
     for out in ("first", "kept"):
         steps = Steps()
-        verdict = generate(cached / "task.py", cached / out, CHIP, "strict", steps)
+        verdict = generate(tmp_path / "task.py", tmp_path / out, CHIP, "strict", steps)
         assert verdict.correct and steps.names[:4] == ["read", "reference", "write", "compile"]
         assert verdict.seconds["write"] <= verdict.seconds["reference"]

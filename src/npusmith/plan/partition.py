@@ -88,12 +88,13 @@ def _cheapest(cutter: _Cutter, make: Make, chip: Chip) -> tuple[tuple[Part, ...]
     """The parts, and the first unit that cannot be made alone, if there is one."""
     end = len(cutter.units)
     paths = {0: _Path(0.0)}
-    start = reached = 0
+    start = reached = length = 0
     while start < end:
-        found = _longest(cutter, make, start, reached)
+        likely = reached if reached > start else min(start + length, end)
+        found = _longest(cutter, make, start, likely)
         if found is None:
             return (), start
-        reached = max(reached, found[0])
+        reached, length = max(reached, found[0]), found[0] - start
         for stop, part in _ends(cutter, make, start, found, chip):
             us = paths[start].us + us_of(part, chip) + WAIT
             if stop not in paths or us < paths[stop].us:
@@ -164,7 +165,8 @@ class _Made:
 def _longest(cutter: _Cutter, make: Make, start: int, likely: int) -> tuple[int, Part] | None:
     """The longest run of units from `start` on that can be made, by bisection.
 
-    `likely`: where a run from further ahead ends; one that begins later goes on at least as far.
+    `likely`: where a run from further ahead ends, since one that begins later goes on at least as
+    far; or where it ends if it is as long as the last.
     """
     tried: dict[int, Part | None] = {}
 
