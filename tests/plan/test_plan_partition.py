@@ -9,7 +9,8 @@ from modules import CHIP, agrees, capture, plan
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
 from npusmith.plan.partition import Part, is_free, partition
-from npusmith.plan.write_kernel import DEEPEST, write_kernel
+from npusmith.plan.structures import DEEPEST
+from npusmith.plan.write_kernel import write_kernel
 from npusmith.task.graph import Graph
 
 

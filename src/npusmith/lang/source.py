@@ -48,6 +48,11 @@ class Source:
         return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
+def fits(text: str) -> bool:
+    """Whether a text whose statements are a line each is within the limits of length."""
+    return len(text) <= MAX_CHARS and max(map(len, text.split("\n"))) <= MAX_STATEMENT
+
+
 def short(name: str) -> str:
     """A name or piece of text, shortened to what fits in a message."""
     return name if len(name) <= 40 else name[:37] + "..."

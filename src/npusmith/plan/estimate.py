@@ -62,10 +62,14 @@ def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float
 
 def time_of(program: Program, spec: OpSpec, graph: Graph, chip: Chip) -> float:
     """The same at the captured sizes of what the program was written for."""
+    return estimate(program, shapes_of(graph, spec), chip)
+
+
+def shapes_of(graph: Graph, spec: OpSpec) -> dict[str, Shape]:
+    """Of the operator's tensors as they were captured."""
     shapes = {port.name: origin(graph, port).shape for port in spec.inputs}
     outputs = zip(spec.outputs, graph.outputs, strict=True)
-    shapes |= {port.name: graph.spec(name).shape for port, name in outputs}
-    return estimate(program, shapes, chip)
+    return shapes | {port.name: graph.spec(name).shape for port, name in outputs}
 
 
 def traffic(graph: Graph, chip: Chip) -> float:

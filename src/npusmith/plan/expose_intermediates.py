@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from npusmith.plan.link import link
 from npusmith.plan.partition import Part, crossing_name
-from npusmith.plan.write_kernel import Plan, write_kernel
+from npusmith.plan.structures import Plan
+from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, Ref
 

@@ -38,7 +38,7 @@ from npusmith.plan.host import in_order
 from npusmith.plan.names import renamed, tensor_name, with_names
 from npusmith.plan.partition import Part, crossing_name
 from npusmith.plan.scalars import largest, product, shares
-from npusmith.plan.write_kernel import Plan
+from npusmith.plan.structures import Plan
 from npusmith.task.graph import Graph, GraphInput
 
 _CORES = "cores"

@@ -15,8 +15,8 @@ from math import prod
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.plan.estimate import WAIT, time_of, traffic
+from npusmith.plan.structures import Plan
 from npusmith.plan.views import CASTS, FREE
-from npusmith.plan.write_kernel import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref, SymbolicSize
 

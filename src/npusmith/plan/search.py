@@ -17,8 +17,8 @@ from npusmith.lower import lower
 from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.shrink import goes_in_step, shrink
+from npusmith.plan.structures import Plan
 from npusmith.plan.write import write
-from npusmith.plan.write_kernel import Plan
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.timing.roof import roof

@@ -34,15 +34,19 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import statements
+from npusmith.lang.extents import extent
 from npusmith.lower.kinds import Kind, kernel_kinds
 from npusmith.lower.rebuild import map_statements, with_body
 from npusmith.plan.contents import names
 from npusmith.plan.host import in_order
+from npusmith.plan.index import replaced
 from npusmith.plan.names import renamed, with_names
-from npusmith.plan.scalars import ONE, all_of
+from npusmith.plan.scalars import ONE, ZERO, all_of
+from npusmith.target.chips import Chip
 
 FITS = "brief"  # the host variable that is 1 where axes are short
 SHORT_AXES = "short axes of the captured sizes stay on chip"
+_HERE = "inside"  # ... and where so many axes are inside of a tile
 _CORES = "cores"
 _REST = "all other shapes"
 
@@ -58,6 +62,28 @@ class Version:
     test: Expr | None = None
     host: Mapping[str, Expr] | None = None
     note: str = _REST  # what it is
+
+    def where(self, test: Expr, note: str) -> Version:
+        """Where another test of sizes holds, too."""
+        host = {**(self.host or {}), _HERE: Choice(test, ONE, ZERO)}
+        holds = [*([self.test] if self.test else []), Binary(BinOp.EQ, Name(_HERE), ONE)]
+        return Version(self.program, all_of(holds), host, note if self.test is None else self.note)
+
+    def holds(self, shapes: Mapping[str, tuple[int, ...]], chip: Chip) -> bool:
+        """Whether tensors of these shapes pass its test."""
+        test = self.test
+        defined = {**_values(self.program.host), **(self.host or {})}
+        defined |= {name: Const(value) for name, value in self.program.consts}
+        while test is not None and any(True for _ in names(test)):
+            test = replaced(test, defined.get)
+        return test is None or bool(extent(Choice(test, ONE, ZERO), shapes, chip.vector_cores))
+
+
+def taken(
+    versions: Sequence[Version], shapes: Mapping[str, tuple[int, ...]], chip: Chip
+) -> Version:
+    """The one that runs for tensors of these shapes."""
+    return next(version for version in versions if version.holds(shapes, chip))
 
 
 def guarded(

@@ -10,14 +10,15 @@ from dataclasses import replace
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Dim, Expr
 from npusmith.ir.text import show, show_expr
-from npusmith.lang.source import MAX_CHARS
+from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
 from npusmith.plan.estimate import WAIT
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link
 from npusmith.plan.partition import Part, is_slow, partition, references, us_of
 from npusmith.plan.schedule import Schedule
-from npusmith.plan.write_kernel import DEEPEST, Plan, write_kernel
+from npusmith.plan.structures import DEEPEST, Plan
+from npusmith.plan.write_kernel import for_other_sizes, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 
@@ -91,9 +92,10 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         if given := schedule.given():
             raise _not_one(given[0], len(parts)) from error
         return _linked(parts, graph, name, chip)
-    if schedule.given():
+    if schedule.given() or everywhere:
         return whole
-    return _quicker(graph, whole, name, chip) or whole
+    found = _quicker(graph, whole, name, chip)
+    return for_other_sizes(whole, graph, name, chip) if found is None else found
 
 
 def _parts(graph: Graph, name: str, chip: Chip) -> tuple[Part, ...]:
@@ -111,6 +113,12 @@ def _parts(graph: Graph, name: str, chip: Chip) -> tuple[Part, ...]:
 
 
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
+    served = [
+        Part(item.graph, for_other_sizes(item.plan, item.graph, name, chip)) for item in parts
+    ]
+    plan = link(served, graph, name)
+    if fits(show(plan.program)):
+        return plan
     plan = link(parts, graph, name)
     check_counted(plan.program, plan.spec.inputs)
     if len(show(plan.program)) <= MAX_CHARS:

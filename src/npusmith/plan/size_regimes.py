@@ -1,0 +1,224 @@
+"""Sizes that a kernel meets besides the captured ones: fewer or more axes that fit in a tile.
+
+What is best for short rows is not for long ones: the captured sizes say how many of the innermost
+axes go whole into a tile. For each other number of them a regime has sizes for which the graph can
+be written as if it had been captured there, and a test of sizes that tells where that is worth it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from npusmith.errors import LangError
+from npusmith.ir.nodes import Binary, BinOp, ChipFact, Choice, Const, Dim, Expr
+from npusmith.ir.spec import OpSpec
+from npusmith.ir.walk import subexpressions
+from npusmith.lang.extents import extent as measured
+from npusmith.lang.extents import unmet
+from npusmith.plan.axes import Atom, leaves
+from npusmith.plan.axis_sizes import leaf_sizes
+from npusmith.plan.dag import reachable
+from npusmith.plan.estimate import origin
+from npusmith.plan.read import Meaning, read
+from npusmith.plan.scalars import ONE, ZERO, all_of, product, times
+from npusmith.plan.shrink import output_shapes
+from npusmith.plan.views import atoms_of
+from npusmith.target.chips import Chip
+from npusmith.task.graph import Graph, GraphInput
+
+Shape = tuple[int, ...]
+_FACTOR = 256  # times as long, or as short, as it was captured an axis is at most
+INSIDE = 1024  # elements of axes that go whole into a tile
+_SHORT = 256  # elements of a short row
+_LONG = 16_384  # ... and of a long one
+_LEAST = 8  # elements of 32 bytes: a row that is shortened is a whole number of them
+_WORK = 1 << 22  # elements of a tensor: all cores have several tiles
+_MANY = 8  # rows of each core
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """Shapes of the operator's tensors, by name, and the test that sizes are like that."""
+
+    shapes: Mapping[str, Shape]
+    inputs: Mapping[str, Shape]  # of the graph
+    outputs: tuple[Shape, ...]
+    test: Expr
+    note: str
+
+    def graph(self, graph: Graph) -> Graph:
+        """The graph with tensors of these shapes around it."""
+        shapes = dict(zip(graph.outputs, self.outputs, strict=True)) | dict(self.inputs)
+        inputs = tuple(_shaped(item, shapes) for item in graph.inputs)
+        nodes = tuple(
+            item.model_copy(update={"shape": shapes.get(item.name, item.shape)})
+            for item in graph.nodes
+        )
+        return graph.model_copy(update={"inputs": inputs, "nodes": nodes})
+
+
+def _shaped(item: GraphInput, shapes: Mapping[str, Shape]) -> GraphInput:
+    return item.model_copy(update={"shape": shapes.get(item.name, item.shape)})
+
+
+def regimes(
+    graph: Graph, spec: OpSpec, captured: Mapping[str, Shape], chip: Chip
+) -> Iterator[Regime]:
+    """Those that a program may meet besides the captured sizes, the most special first."""
+    meaning = read(graph)
+    values = reachable(meaning.roots)
+    if any(value.op == "running" for value in values):
+        return  # loops alone take a scan
+    names = {origin(graph, port).name: port.name for port in spec.inputs}
+    known = _sizes(meaning, names)
+    dims = [row for item, row in meaning.inputs if item.name in names]
+    rows = [atoms_of(row) for row in (*dims, *(out.dims for out in meaning.outputs))]
+    row = max(rows, key=lambda row: math.prod(leaf.size for leaf in row), default=())
+    if not all(leaf.size for leaf in row):
+        return  # nothing to do as captured
+    if len({*rows}) < 2 and not any(value.axes for value in values):
+        return  # one vector after another, whatever the rows
+    now = _inside(row)
+    for inside in (*reversed(range(now + 1, len(row))), *range(now), now):
+        sizes = _sized(row, inside, now, known)
+        found = _regime(spec, meaning, names, known, sizes) if sizes else None
+        if found is None:
+            continue
+        test = _test(row, inside, now, known)
+        here = Choice(test, ONE, ZERO)
+        at = [measured(here, shapes, chip.vector_cores) for shapes in (found.shapes, captured)]
+        if at == [1, 0]:
+            yield replace(found, test=test, note=f"{inside} axes go whole into a tile")
+
+
+def _inside(row: Sequence[Atom]) -> int:
+    """How many of the innermost axes go whole into a tile at the captured sizes."""
+    found, size = 0, 1
+    while found < len(row) - 1 and size * row[-1 - found].size <= INSIDE:
+        size *= row[-1 - found].size
+        found += 1
+    return found
+
+
+def _test(row: Sequence[Atom], inside: int, now: int, known: Mapping[Atom, Expr]) -> Expr:
+    def elements(axes: int) -> Expr:
+        return product(known[leaf] for leaf in row[len(row) - axes :])
+
+    if inside < now:
+        return Binary(BinOp.GT, elements(inside + 1), Const(INSIDE))
+    outer = product(known[leaf] for leaf in row[: len(row) - inside])
+    many = Binary(BinOp.GE, outer, times(Const(_MANY), ChipFact("vector_cores")))
+    return all_of([Binary(BinOp.LE, elements(inside), Const(INSIDE)), many])
+
+
+def _sized(
+    row: Sequence[Atom], inside: int, now: int, known: Mapping[Atom, Expr]
+) -> dict[Atom, int]:
+    """Other sizes with so many axes inside of a tile, if there are some."""
+    sizes = {leaf: leaf.size for leaf in row}
+    free = [leaf for leaf in row if leaf.size > 1 and _dims(known[leaf])]
+    inner, outer = row[len(row) - inside :], row[: len(row) - inside]
+    if inside > now:
+        _shrink(sizes, inner, [leaf for leaf in free if leaf in inner])
+    if inside < now:
+        _grow(sizes, row[-1 - inside :], [leaf for leaf in free if leaf is outer[-1]], _LONG)
+    else:
+        _grow(sizes, row, [leaf for leaf in free if leaf in outer], _WORK)
+    return {leaf: size for leaf, size in sizes.items() if size != leaf.size}
+
+
+def _dims(size: Expr) -> list[Dim]:
+    """The dimensions of inputs that a size follows from."""
+    return [item for item in subexpressions(size) if isinstance(item, Dim)]
+
+
+def _shrink(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom]) -> None:
+    while math.prod(sizes[leaf] for leaf in row) > _SHORT:
+        longer = [leaf for leaf in free if sizes[leaf] >= max(2 * _LEAST, 2 * leaf.size / _FACTOR)]
+        if not longer:
+            return
+        largest = max(longer, key=lambda leaf: sizes[leaf])
+        sizes[largest] = sizes[largest] // 2 // _LEAST * _LEAST
+
+
+def _grow(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom], elements: int) -> None:
+    for leaf in free[:1]:
+        rest = math.prod(sizes[other] for other in row if other is not leaf)
+        sizes[leaf] = min(max(leaf.size, -(-elements // rest)), leaf.size * _FACTOR)
+
+
+def _regime(
+    spec: OpSpec,
+    meaning: Meaning,
+    names: Mapping[str, str],
+    known: Mapping[Atom, Expr],
+    sizes: Mapping[Atom, int],
+) -> Regime | None:
+    """None where the operator does not serve them."""
+    given = {names[item.name]: [*item.shape] for item, _ in meaning.inputs if item.name in names}
+    for leaf, size in sizes.items():
+        for dim in _dims(known[leaf]):
+            row = given[dim.tensor]
+            row[dim.index] = max(row[dim.index] * size // leaf.size, 1)
+    at = {name: tuple(shape) for name, shape in given.items()}
+    try:
+        at = {
+            names[item.name]: tuple(
+                measured(product(known[leaf] for leaf in leaves(dim)), at) for dim in dims
+            )
+            for item, dims in meaning.inputs
+            if item.name in names
+        }
+        if unmet(spec, at) is not None:
+            return None
+        inputs = [at[port.name] for port in spec.inputs]
+        outputs = output_shapes(spec, inputs)
+    except LangError:
+        return None
+    named = {port.name: shape for port, shape in zip(spec.outputs, outputs, strict=True)}
+    own = {name: at[called] for name, called in names.items()}
+    return Regime({**at, **named}, own, outputs, Const(1), "")
+
+
+# ------------------------------------------------------------------------------ the graph at sizes
+
+
+def read_at(graph: Graph, spec: OpSpec, regime: Regime) -> Meaning:
+    """The graph as it would have been read, had it been captured at these sizes."""
+    meaning = read(graph)
+    names = {origin(graph, port).name: port.name for port in spec.inputs}
+    known = _sizes(meaning, names)
+    now = {leaf: measured(size, regime.shapes) for leaf, size in known.items()}
+    for atom in _atoms(meaning):
+        atom.size = math.prod(now.get(leaf, leaf.size) for leaf in leaves((atom,)))
+    inputs = tuple((_shaped(item, regime.inputs), dims) for item, dims in meaning.inputs)
+    meaning.reader.graph = regime.graph(graph)
+    return replace(meaning, inputs=inputs)
+
+
+def _sizes(meaning: Meaning, names: Mapping[str, str]) -> dict[Atom, Expr]:
+    """All axes as expressions over shapes of the operator's inputs."""
+    used = [(item, dims) for item, dims in meaning.inputs if item.name in names]
+    return leaf_sizes(meaning, used, dict(names), leaves(_atoms(meaning)))
+
+
+def _atoms(meaning: Meaning) -> list[Atom]:
+    """Every axis, and those that it is merged with or cut into; parts before what they are of."""
+    reader = meaning.reader
+    roots = [atom for _, dims in meaning.inputs for dim in dims for atom in dim]
+    roots += [atom for out in meaning.outputs for dim in out.dims for atom in dim]
+    roots += reader.atoms
+    roots += [atom for dim, _ in reader.sized for atom in dim]
+    roots += [atom for value in reader.dag.seen.values() for atom in value.axes]
+    return [*dict.fromkeys(_below(roots))]
+
+
+def _below(atoms: Iterable[Atom]) -> Iterator[Atom]:
+    for atom in atoms:
+        if atom.same is not None:
+            yield from _below((atom.same,))
+        if atom.pieces is not None:
+            yield from _below(atom.pieces)
+        yield atom
