@@ -16,12 +16,14 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from npusmith.ir.nodes import Program
 from npusmith.ir.text import show
 from npusmith.lang import check, interpret, parse
 from npusmith.lang.extents import extent
 from npusmith.lower.host import TILING
 from npusmith.lower.served import input_conditions, output_conditions
 from npusmith.plan import Plan, write
+from npusmith.plan.versions import Version, taken
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph
@@ -100,6 +102,13 @@ def plan_graph(graph: Graph) -> Plan:
     assert input_conditions(made.spec, TILING) or made.spec.legal is None
     assert output_conditions(made.spec, TILING) or made.spec.legal is None
     return made
+
+
+def own_program(made: Plan) -> Program:
+    """What runs at the captured sizes; versions for others have programs of their own."""
+    versions = made.versions or (Version(made.program),)
+    ports = (*made.spec.inputs, *made.spec.outputs)
+    return taken(versions, {port.name: port.shape for port in ports}, CHIP).program
 
 
 def agrees(

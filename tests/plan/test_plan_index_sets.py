@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture_at, plan, plan_graph
+from modules import agrees, capture_at, own_program, plan, plan_graph
 from torch import Tensor
 
 from npusmith.ir.text import show
@@ -92,7 +92,7 @@ def test_places_that_values_say_may_be_negative_in_a_part() -> None:
 
 def test_each_loop_reads_its_piece_alone() -> None:
     args = _drawn(2, 3, 500, 64), _drawn(2, 3, 12, 64)
-    text = show(plan(_joined, *args).program)
+    text = show(own_program(plan(_joined, *args)))
     assert "select" not in text
     assert text.count("store(y[") == 4  # each of two parts, with tiles of rows or of parts of one
 

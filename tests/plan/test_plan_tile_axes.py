@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, plan
+from modules import agrees, own_program, plan
 from torch import Tensor
 
 from npusmith.ir.text import show
@@ -76,7 +76,7 @@ def test_a_broadcast_in_short_rows_is_right_at_every_size(name: str) -> None:
 
 def test_what_is_the_same_for_all_tiles_is_read_before_the_first() -> None:
     made = plan(lambda x, w: x * w, normal(30, 20, 4), normal(20, 1, seed=1))
-    text = show(made.program)
+    text = show(own_program(made))
     loop = text.index("for piece in range")
     assert text.index("load(args_1_in") < loop < text.index("load(args_0_in")
 
@@ -84,5 +84,5 @@ def test_what_is_the_same_for_all_tiles_is_read_before_the_first() -> None:
 def test_what_belongs_to_a_row_is_computed_once_a_row() -> None:
     factors = normal(30, 1, 1, seed=1), normal(20, 1, seed=2)
     made = plan(lambda x, g, w: x * torch.exp(g) * w, normal(30, 20, 4), *factors)
-    lines = [line.strip() for line in show(made.program).splitlines()]
+    lines = [line.strip() for line in show(own_program(made)).splitlines()]
     assert next(line for line in lines if line.startswith("exp(")).endswith(", m)")
