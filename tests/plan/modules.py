@@ -111,6 +111,11 @@ def own_program(made: Plan) -> Program:
     return taken(versions, {port.name: port.shape for port in ports}, CHIP).program
 
 
+def general_program(made: Plan) -> Program:
+    """What runs at all sizes that no other version is for."""
+    return made.versions[-1].program if made.versions else made.program
+
+
 def agrees(
     made: Plan, model: nn.Module | Callable[..., Any], *args: Tensor, loose: float = 1.0
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture_at, plan, plan_graph
+from modules import agrees, capture_at, own_program, plan, plan_graph
 
 from npusmith.ir.text import show
 
@@ -112,4 +112,4 @@ def test_rows_of_whole_blocks_are_copied_by_themselves_and_not_gathered() -> Non
 
 
 def test_rows_of_a_few_elements_are_gathered_from_what_lies_between() -> None:
-    assert "rows=" not in show(plan(lambda x: x[:, :8] * 2, normal(900, 16)).program)
+    assert "rows=" not in show(own_program(plan(lambda x: x[:, :8] * 2, normal(900, 16))))

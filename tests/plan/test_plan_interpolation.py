@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture_at, plan, plan_graph
+from modules import agrees, capture_at, own_program, plan, plan_graph
 
 from npusmith.errors import PlanError
 from npusmith.ir.text import show
@@ -193,7 +193,7 @@ def test_resizes_of_16_bit_types_compute_in_float32(dtype: torch.dtype) -> None:
 
 
 def test_what_follows_from_one_axis_is_worked_out_before_the_planes() -> None:
-    text = show(plan(by(2.0, "bilinear"), rows(4, 5, 6, 7)).program)
+    text = show(own_program(plan(by(2.0, "bilinear"), rows(4, 5, 6, 7))))
     lines, _, inside = text.partition("for line in")
     assert "floor" in lines
     assert "floor" not in inside.partition("\n    else:")[0]

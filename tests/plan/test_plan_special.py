@@ -75,8 +75,10 @@ def _gelu_of(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     made = plan(F.gelu, x[:999])
     shape = [(tuple(x.shape), made.spec.outputs[0].dtype)]
     result = torch.from_numpy(interpret(made.program, CHIP, [as_array(x)], shape)[0].astype(float))
-    assert torch.equal(result.isnan(), F.gelu(x).isnan())
-    assert torch.equal(result.isinf(), F.gelu(x).isinf())
+    # as defined: F.gelu of infinity is NaN where PyTorch has instructions of 512 bits
+    defined = 0.5 * x.double() * (1 + torch.erf(x.double() * math.sqrt(0.5)))
+    assert torch.equal(result.isnan(), defined.to(x.dtype).isnan())
+    assert torch.equal(result.isinf(), defined.to(x.dtype).isinf())
     wide = x.double() * torch.special.ndtr(x.double())
     keep = result.isfinite() & wide.isfinite()
     return result[keep], wide[keep]
