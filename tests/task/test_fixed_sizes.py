@@ -109,7 +109,7 @@ def test_a_size_of_an_input_that_the_kernel_does_not_take_is_refused_at_once(
         ("return x.view(y.shape[0], -1) * 2", "torch.randn(12), torch.randn(4, 5)", "size 0 of"),
         (
             "return nn.functional.interpolate(x, y.shape[-2:], mode='bilinear', antialias=True)",
-            "torch.randn(1, 2, 5, 6), torch.randn(1, 1, 10, 9)", "it takes a size of y",
+            "torch.randn(1, 2, 5, 6), torch.randn(1, 1, 10, 9)", "sizes of y decide",
         ),
     ],
 )  # fmt: skip
