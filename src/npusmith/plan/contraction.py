@@ -30,6 +30,7 @@ from npusmith.plan.space import Input, Output, Space
 from npusmith.plan.stores import Target
 from npusmith.plan.used_inputs import inputs_of
 from npusmith.plan.views import atoms_of
+from npusmith.task.graph import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,12 @@ Steps = Mapping[Atom, Expr]  # elements of a tensor for a step along each of its
 class _Finder:
     meaning: Meaning
     piece: Piece
-    node: object
+    node: Node | None
     known: dict[Atom, Expr] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)
 
     def refuse(self, why: str) -> PlanError:
-        return refusal(self.meaning.reader.graph, self.node, "plan-cube", why)  # type: ignore[arg-type]
+        return refusal(self.meaning.reader.graph, self.node, "plan-cube", why)
 
     def contraction(self) -> Contraction:
         meaning, value = self.meaning, self.piece.tensor.value

@@ -42,6 +42,7 @@ from npusmith.lang.scalars import Scalar, Scalars
 from npusmith.plan.contents import values
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
+from npusmith.target.cube import fractals
 from npusmith.target.intrinsics import INTRINSICS, Form
 from npusmith.task.graph import Graph, GraphInput
 
@@ -245,10 +246,9 @@ class _Core:
     def _product(self, stmt: Mmad, times: float) -> None:
         dtype = self.types[stmt.left.buffer]
         m, n, k = (max(self._value(side), 1.0) for side in (stmt.m, stmt.n, stmt.k))
-        fractals = ceil(m / 16) * ceil(n / 16) * ceil(k * dtype.bytes / self.chip.block_bytes)
         each = self.costs["cube.tile"]
         each *= self.costs["cube.float"] if dtype is DType.FLOAT32 else 1.0
-        self._add("M", times * (fractals * each + self.costs["cube.gap"]))
+        self._add("M", times * (fractals(m, n, k, dtype) * each + self.costs["cube.gap"]))
         self._add("S", times * self.costs["scalar.issue"])
 
     def _op(self, stmt: Op, times: float) -> None:

@@ -144,7 +144,7 @@ class Sizes:
         defined = {"cores": cores, **self.defined}
         lengths = list(self.scratch.items())
         roots = [*used, "cores"]
-        needed = _closure(roots, defined)
+        needed = closure(roots, defined)
         order = _ordered([name for name in defined if name in needed], defined)
         body = tuple(Assign(name, defined[name]) for name in order)
         args = [(name, Name(name)) for name in used] + lengths
@@ -152,7 +152,8 @@ class Sizes:
         return Host("host", tensors, body, (launch,), doc)
 
 
-def _closure(roots: list[str], defined: dict[str, Expr]) -> set[str]:
+def closure(roots: list[str], defined: Mapping[str, Expr]) -> set[str]:
+    """The host variables that these are worked out from, themselves among them."""
     found: set[str] = set()
     queue = [name for name in roots if name in defined]
     while queue:

@@ -41,9 +41,9 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names, names_read
+from npusmith.ir.walk import names_read
 from npusmith.plan.contraction import Contraction, Operand, Run, find_contraction
-from npusmith.plan.host import in_order
+from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_tiles import MatrixTiles, choose
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import (
@@ -283,12 +283,7 @@ def _program(w: _Writer, name: str, body: tuple[Stmt, ...], tiles: MatrixTiles) 
     c = w.found
     read = names_read(body)
     given = [item for item in w.defined if item in read]
-    needed, queue = set[str](), [*given, "cores"]
-    while queue:
-        item = queue.pop()
-        if item in w.defined and item not in needed:
-            needed.add(item)
-            queue += names(w.defined[item])
+    needed = closure([*given, "cores"], w.defined)
     inputs = tuple(Tensor(i.name, i.item.dtype, TensorRole.INPUT) for i in c.space.inputs)
     tensors = (*inputs, Tensor(c.out.tensor, c.out.dtype, TensorRole.OUTPUT))
     args = tuple((item, Name(item)) for item in given)

@@ -15,11 +15,10 @@ from math import ceil, prod
 from npusmith.plan.contraction import Contraction
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
+from npusmith.target.cube import FRACTAL_ROWS, fractals, grid
 
 _SIDES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
-_FRACTAL = 16  # rows of a fractal, and columns of one in L0C
 _ACCUMULATOR = 4  # bytes of an element in L0C
-_BLOCK = 32  # bytes of a row of a fractal
 _PANEL = 8  # parts of L0 that a panel in L1 holds, at most
 
 
@@ -44,8 +43,7 @@ def _order(found: Contraction, tiles: MatrixTiles, chip: Chip) -> tuple[float, i
 
 def _legal(found: Contraction, chip: Chip) -> Iterator[MatrixTiles]:
     size = found.left.dtype.bytes
-    deep = _BLOCK // size  # elements of a fractal along the depth, as L0 takes parts of it
-    deep = max(deep, _FRACTAL)
+    deep = grid(found.left.dtype)  # where a part of a panel may begin
     for rows in _sides(found.rows.captured):
         for cols in _sides(found.cols.captured):
             if rows * cols * _ACCUMULATOR > chip.l0c_bytes:
@@ -62,8 +60,8 @@ def _legal(found: Contraction, chip: Chip) -> Iterator[MatrixTiles]:
 
 def _sides(size: int) -> list[int]:
     """Sides of a block that do not reach further beyond a small matrix than they have to."""
-    most = _whole(size, _FRACTAL)
-    return [side for side in _SIDES if side <= most] or [_FRACTAL]
+    most = _whole(size, FRACTAL_ROWS)
+    return [side for side in _SIDES if side <= most] or [FRACTAL_ROWS]
 
 
 def _whole(size: int, unit: int) -> int:
@@ -74,12 +72,12 @@ def cycles(found: Contraction, tiles: MatrixTiles, chip: Chip) -> float:
     """Of the busiest core at the captured sizes."""
     costs = cost_table(chip)
     size, depth = found.left.dtype.bytes, found.depth.captured
-    rows = min(tiles.rows, _whole(found.rows.captured, _FRACTAL))
-    cols = min(tiles.cols, _whole(found.cols.captured, _FRACTAL))
+    rows = min(tiles.rows, _whole(found.rows.captured, FRACTAL_ROWS))
+    cols = min(tiles.cols, _whole(found.cols.captured, FRACTAL_ROWS))
     parts = ceil(depth / tiles.part)
-    fractals = (rows // _FRACTAL) * (cols // _FRACTAL) * ceil(depth * size / _BLOCK)
+    steps = fractals(rows, cols, depth, found.left.dtype)
     slower = costs["cube.float"] if size == _ACCUMULATOR else 1.0
-    product = fractals * costs["cube.tile"] * slower + parts * costs["cube.gap"]
+    product = steps * costs["cube.tile"] * slower + parts * costs["cube.gap"]
     panels = (rows + cols) * depth * size / costs["path.gm_l1.rate"]
     panels += ceil(depth / tiles.panel) * 2 * costs["path.gm_l1.issue"]
     left = rows * depth * size / costs["path.l1_l0a.rate"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import ceil
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Memory, Role
@@ -81,13 +82,19 @@ def capacity(memory: Memory, chip: Chip) -> int:
     return chip.ub_bytes if memory is Memory.UB else int(getattr(chip, PLACES[memory].bytes))
 
 
-_SQUARE = 16  # rows of a fractal, and columns of those of 16-bit types
+FRACTAL_ROWS = 16  # rows of a fractal, and columns of those of 16-bit types
 _WIDE = {I8: 32, I32: 32}  # two fractals of 8-bit types are a square
+
+
+def fractals(m: float, n: float, k: float, dtype: DType) -> int:
+    """Steps of the cube unit for a product: 16 x 16 sums over 32 bytes of the depth each."""
+    deep = FRACTAL_BYTES // FRACTAL_ROWS // dtype.bytes
+    return ceil(m / FRACTAL_ROWS) * ceil(n / FRACTAL_ROWS) * ceil(k / deep)
 
 
 def grid(dtype: DType) -> int:
     """What rows and columns of a matrix are multiples of: squares of whole fractals."""
-    return _WIDE.get(dtype, _SQUARE)
+    return _WIDE.get(dtype, FRACTAL_ROWS)
 
 
 def elements(memory: Memory, rows: int) -> tuple[DType, ...]:
