@@ -16,7 +16,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Mmad, TensorRole
 from npusmith.ir.walk import statements
 from npusmith.plan import Plan
-from npusmith.plan.contraction import find_contraction
+from npusmith.plan.matrix_layout import find_contraction
 from npusmith.plan.matrix_tiles import choose, cycles
 from npusmith.plan.read import read
 from npusmith.plan.schedule import Structure

@@ -42,8 +42,8 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read
-from npusmith.plan.contraction import Contraction, Operand, Run, find_contraction
 from npusmith.plan.host import closure, in_order
+from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
 from npusmith.plan.matrix_tiles import MatrixTiles, choose
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import (

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
-from npusmith.plan.contraction import Contraction
+from npusmith.plan.matrix_layout import Contraction
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
 from npusmith.target.cube import FRACTAL_ROWS, fractals, grid

@@ -31,12 +31,12 @@ from npusmith.ir.walk import names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
 from npusmith.plan.contents import names
-from npusmith.plan.contraction import products_of
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.decisions import Decision, Decisions, whole
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER
+from npusmith.plan.matrix_layout import products_of
 from npusmith.plan.matrix_products import write_matrix_product
 from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
