@@ -53,6 +53,15 @@ def test_a_scan_of_extremes_stands_between_moves() -> None:
     agrees(plan(fn, R(30, 5)), fn, R(30, 5))
 
 
+def test_a_flipped_sum_that_lies_in_memory_is_read_row_by_row_at_other_sizes() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.cummin(2)[0].flip(0).cumsum(0).flip(0).cummax(0)[0]
+
+    made = plan(fn, R(3, 11, 13))
+    for x in (R(3, 11, 13), R(256, 2, 23)):
+        agrees(made, fn, x)
+
+
 def test_what_is_expanded_is_copied_before_a_scan_runs_along_it() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return x.expand(3, 5).cumsum(0)

@@ -31,7 +31,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, statements
 from npusmith.lower.rebuild import map_blocks, map_children, map_operands, map_statements, with_body
 from npusmith.plan.contents import names
-from npusmith.plan.index import replaced, steps
+from npusmith.plan.index import poly, replaced, steps
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, quotient, shares, times
 
 _BLOCK = 32  # bytes
@@ -52,14 +52,17 @@ class _Rows:
 def pack_rows(program: Program) -> Program:
     """The same, with rows copied together where a loop only computes with what it copies."""
     buffers = {item.name: item for item in program.kernel.buffers}
+    sizes = {stmt.target: stmt.value for stmt in program.host.body if isinstance(stmt, Assign)}
 
     def packed(block: Block) -> Block:
-        return tuple(item for stmt in block for item in _packed(stmt, buffers))
+        return tuple(item for stmt in block for item in _packed(stmt, buffers, sizes))
 
     return with_body(program, map_blocks(program.kernel.body, packed))
 
 
-def _packed(loop: Stmt, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+def _packed(
+    loop: Stmt, buffers: Mapping[str, Buffer], sizes: Mapping[str, Expr]
+) -> tuple[Stmt, ...]:
     match loop:
         case For(var, start, stop, Const(1), (Stage(StageKind.COPY_IN) as copies, *rest)):
             pass
@@ -71,6 +74,8 @@ def _packed(loop: Stmt, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
     rows: dict[str, _Rows] = {}
     for stmt in copies.body:
         found = _rows(stmt, loop, computed, buffers)
+        if found is not None and not _follow(found, sizes):
+            return (loop,)
         if found is None or found.load.dst.buffer in rows:
             return (loop,)
         rows[found.load.dst.buffer] = found
@@ -113,6 +118,18 @@ def _rows(stmt: Stmt, loop: For, computed: Block, buffers: Mapping[str, Buffer])
     if stmt.count != ONE:
         pitch = Call(ScalarFn.ALIGN_UP, (stmt.count, Const(block)))
     return _Rows(stmt, step, pitch, buffer.length)
+
+
+def _follow(rows: _Rows, sizes: Mapping[str, Expr]) -> bool:
+    """Whether each row begins behind the one before it, as the rows of a copy have to.
+
+    Those of a flipped axis begin before it, and windows begin inside of one.
+    """
+    step = poly(replaced(rows.step, sizes.get))
+    if any(number < 0 for _, number in step.terms):
+        return False
+    count = rows.load.count
+    return step.number is None or (isinstance(count, Const) and count.value <= step.number)
 
 
 def _operations(buffer: str, computed: Block) -> set[str]:
