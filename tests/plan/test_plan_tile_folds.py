@@ -187,3 +187,14 @@ def test_rows_that_no_tile_has_room_for_are_not_folded_in_one() -> None:
 
     x = normal(2, 6, 8, 7).half()
     agrees(plan(model, x), model, x)
+
+
+def test_a_fold_to_one_number_stands_in_the_tile_even_where_a_loop_reduces_the_rest() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        summed = x.abs().sum(1)[:, :50]
+        return summed.max(), summed.amax(1)
+
+    x = normal(2, 2, 100)
+    made = plan(model, x)
+    agrees(made, model, x)
+    agrees(made, model, normal(2, 7, 100))

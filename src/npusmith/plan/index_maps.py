@@ -347,8 +347,8 @@ class Resolver:
             return None
         groups = w.space.axes(operand)
         if set(w.domain(operand)) <= set(rows):
-            groups -= {0}
-        axes = tuple(sorted(groups)) or (SHARED,)
+            groups = groups - {0} | {SHARED}  # one number, which a tile has to be open for
+        axes = tuple(sorted(groups))
         found = dag.make("fold", operand, text=value.text, parts=rows, axes=axes)
         absent = [leaf for leaf in leaves(value.axes) if leaf not in free]
         return self._repeated(value, found, absent)
