@@ -177,7 +177,7 @@ def _outcome(module: Module, on_twin: bool) -> Outcome:
         return Outcome(module.id, "wrong", str(error).partition("\n")[0], str(error))
     except Unfit as error:
         return Outcome(module.id, "unfit", "reference", str(error))
-    except Crash as error:
+    except (Crash, LangError) as error:
         return Outcome(module.id, "crash", str(error), "".join(traceback.format_exception(error)))
     except Late:
         return Outcome(module.id, "slow", f"interpreted for more than {PATIENCE:.0f} s")

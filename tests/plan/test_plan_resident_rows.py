@@ -8,6 +8,7 @@ from dataclasses import replace
 import modules
 import pytest
 import torch
+import torch.nn.functional as F
 from modules import agrees, plan
 from torch import Tensor
 
@@ -98,3 +99,18 @@ def test_special_values_of_numbers_and_rows_stay_where_they_are() -> None:
     x, g, h = _drawn(300, torch.float32)
     x[1, 2, 299], g[2, 0, 0], h[4, 1, 1] = torch.inf, torch.nan, -torch.inf
     agrees(_planned(_pairs), _pairs, x, g, h, loose=4)
+
+
+def test_a_strip_has_room_for_its_step_or_rows_are_no_residents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thirteen rows to a strip: on a small chip a tile holds fewer than 128 elements of each."""
+    monkeypatch.setattr(modules, "CHIP", replace(CHIP, ub_total_bytes=40 * 1024))
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        scores = F.softmin(F.group_norm(x, 13), -3)
+        spread = scores * (scores.amax((1, 2), keepdim=True) - scores)
+        return scores - scores.mean(2, keepdim=True), spread
+
+    x = torch.randn(6, 13, 31)
+    agrees(plan(model, x), model, x)

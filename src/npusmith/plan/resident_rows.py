@@ -64,7 +64,7 @@ from npusmith.plan.tile_broadcasts import Broadcaster
 from npusmith.plan.tile_loops import resolved, stand
 
 _SHORTEST = 256  # elements: a strip is not cut below, even where cores are left without work
-_STEP = Const(128)  # elements of a strip: 512 B, so that all rows start in the same bank group
+STEP = 128  # elements of a strip: 512 B, so that all rows start in the same bank group
 _TILE_STEP = 1024  # elements
 # Strips are long, so that few instructions make them: rows are converted and given back early
 TILES = Tiles(largest=32768, doubled=False)
@@ -250,14 +250,15 @@ def _share(w: Interleaved, rows: Rows) -> Expr:
     most: Expr = TILE
     for limit in dict.fromkeys(w.limits):
         most = least(most, limit)
-    most = times(quotient(most, _STEP), _STEP)
+    step = Const(STEP)
+    most = times(largest(quotient(most, step), ONE), step)  # a test of the room comes after this
     lines = sizes.define("lines", product(axis.size for axis in w.tiling.outer))
     fewest: Expr = shares(size, most)
     if not rows.summed:
         fair = shares(ChipFact("vector_cores"), largest(lines, ONE))
         fewest = largest(fewest, least(fair, shares(size, Const(_SHORTEST))))
     even = shares(size, sizes.define("fewest", fewest))
-    sizes.define("height", Call(ScalarFn.ALIGN_UP, (even, _STEP)))
+    sizes.define("height", Call(ScalarFn.ALIGN_UP, (even, step)))
     strips = sizes.define("strips", shares(Name("cut"), Name("height")))
     sizes.define("pieces", lines if rows.summed else times(lines, strips))
     sizes.define("pieces_per_core", shares(Name("pieces"), Name("cores")))

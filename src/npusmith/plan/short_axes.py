@@ -27,7 +27,7 @@ from npusmith.plan.pack import Packed
 from npusmith.plan.products import SHORT
 from npusmith.plan.read import Meaning
 from npusmith.plan.repeats import rolled
-from npusmith.plan.resident_rows import TILES, rows_of, tiles_of, write_rows
+from npusmith.plan.resident_rows import STEP, TILES, rows_of, tiles_of, write_rows
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.scalars import same as equal
 from npusmith.plan.shared_loops import loops_of, numbers_of
@@ -112,7 +112,7 @@ def write_interleaved(meaning: Meaning, name: str, chip: Chip) -> Version | None
     for number, target in enumerate(targets):
         row = w.rows[number]
         _write_matrices(w, root, target, row, len(found[number]), f"_{number}")
-        tests += _room(w)
+        tests += _room(w, _LANES)
     packed = packed_of(w, root, targets)
     return _tested(w, name, targets, replace(packed, body=rolled(packed.body)), tests)
 
@@ -131,7 +131,7 @@ def write_resident(meaning: Meaning, name: str, chip: Chip) -> Version | None:
     tests = _as_captured(w, {*rows.short, *rows.single})
     root = Block()
     most = write_rows(w, root, targets, rows)
-    tests += _room(w)
+    tests += _room(w, STEP)
     w.tiles = tiles_of(w, rows, most, packed_of(w, root, targets).tile)
     return _tested(w, name, targets, packed_of(w, root, targets), tests)
 
@@ -163,10 +163,10 @@ def _tested(
     return guarded(program, [FITS], {**w.sizes.defined, FITS: fit}, SHORT_AXES)
 
 
-def _room(w: Interleaved) -> list[Expr]:
-    """What the last loop needs, and that a tile has room for a vector."""
-    lanes = Const(_LANES)
-    return [*w.needs, *(Binary(BinOp.GE, limit, lanes) for limit in dict.fromkeys(w.limits))]
+def _room(w: Interleaved, least: int) -> list[Expr]:
+    """What the last loop needs, and that a tile has room for so many elements of the cut axis."""
+    room = Const(least)
+    return [*w.needs, *(Binary(BinOp.GE, limit, room) for limit in dict.fromkeys(w.limits))]
 
 
 def _dims(test: Expr) -> bool:
