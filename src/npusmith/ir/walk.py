@@ -1,8 +1,12 @@
-"""Walking the nodes of a program: what stands directly inside an expression or a statement."""
+"""Walking the nodes of a program: what stands directly inside an expression or a statement.
+
+What an expression reads is kept: compiler and lowering ask the same ones again and again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from npusmith.ir.nodes import (
     Alloc,
@@ -11,6 +15,7 @@ from npusmith.ir.nodes import (
     Call,
     Choice,
     Combine,
+    Const,
     Deque,
     Expr,
     For,
@@ -29,6 +34,7 @@ from npusmith.ir.nodes import (
 )
 
 Block = tuple[Stmt, ...]
+_KEPT = 1 << 16  # expressions
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -61,9 +67,16 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
         yield from subexpressions(child)
 
 
-def names(expr: Expr) -> Iterator[str]:
-    """The scalar names that `expr` reads."""
-    return (item.id for item in subexpressions(expr) if isinstance(item, Name))
+@lru_cache(maxsize=_KEPT)
+def names(expr: Expr) -> tuple[str, ...]:
+    """The scalar names that an expression reads, each once."""
+    return tuple(dict.fromkeys(item.id for item in subexpressions(expr) if isinstance(item, Name)))
+
+
+@lru_cache(maxsize=_KEPT)
+def elements(expr: Expr) -> tuple[View, ...]:
+    """The buffer elements that an expression reads with value()."""
+    return tuple(item.source for item in subexpressions(expr) if isinstance(item, Value))
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
@@ -94,9 +107,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
 def values(stmt: Stmt) -> Iterator[View]:
     """The buffer elements that `stmt` itself reads with value()."""
     for operand in operands(stmt):
-        for item in subexpressions(operand):
-            if isinstance(item, Value):
-                yield item.source
+        if not isinstance(operand, Const | Name):  # most are, and have none
+            yield from elements(operand)
 
 
 def bodies(stmt: Stmt) -> tuple[Block, ...]:

@@ -93,6 +93,49 @@ class _State:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Touches:
+    """What one statement itself reads and writes, and on behalf of which unit."""
+
+    scalar_reads: frozenset[str]
+    scalar_writes: frozenset[str]  # the buffer of which it writes one element
+    # queues stand for the pipes behind them: what is given back or handed on is used by these, and
+    # the queue's own events make them wait for the vector unit
+    vector_written: frozenset[str]
+    vector_used: frozenset[str]
+    is_vector: bool = False
+    writes: frozenset[Place] = _NOWHERE
+    reads: frozenset[Place] = _NOWHERE
+    read_buffers: frozenset[str] = _NONE
+    clobbered: frozenset[str] = _NONE  # written buffers, and what no operand names
+
+    @property
+    def scalar(self) -> frozenset[str]:
+        return self.scalar_reads | self.scalar_writes
+
+
+def _touches(stmt: Stmt) -> _Touches:
+    by_value = frozenset(view.buffer for view in values(stmt))
+    match stmt:
+        case Op():
+            into = frozenset(view.buffer for view in written(stmt))
+            if not _is_vector(stmt):
+                return _Touches(by_value, into, _NONE, _NONE)
+            sources, behind = frozenset(view.buffer for view in read(stmt)), hidden(stmt)
+            return _Touches(
+                by_value, _NONE, into, into | sources, True,
+                writes=places(stmt, (Operand.DST, Operand.TMP)) | {Place(name) for name in behind},
+                reads=places(stmt, (Operand.SRC, Operand.MASK, Operand.INDEX)),
+                read_buffers=sources, clobbered=into | behind,
+            )  # fmt: skip
+        case Free(buffer):
+            return _Touches(by_value, _NONE, frozenset((buffer,)), frozenset((buffer,)))
+        case Enque(buffer):
+            return _Touches(by_value, _NONE, _NONE, frozenset((buffer,)))
+        case _:
+            return _Touches(by_value, _NONE, _NONE, _NONE)
+
+
 class _Sync:
     """Walks the kernel in program order.
 
@@ -107,15 +150,17 @@ class _Sync:
         self.store: dict[int, Store] = {}
         # a loop is walked several times from one state while the loops around it settle
         self.walked: dict[tuple[int, _State], tuple[Stmt, _State]] = {}
+        self.known: dict[int, _Touches] = {}
+        self.scalars: dict[int, frozenset[str]] = {}  # the same for all inside of a loop
 
     def run(self, block: Block, state: _State) -> tuple[Block, _State]:
         result: list[Stmt] = []
         for stmt in block:
             before, state = self._before(stmt, state)
-            scalar = frozenset(view.buffer for view in values(stmt))
-            state = replace(state, scalar_reads=state.scalar_reads | scalar)
+            if not (scalar := self._touches(stmt).scalar_reads) <= state.scalar_reads:
+                state = replace(state, scalar_reads=state.scalar_reads | scalar)
             if isinstance(stmt, For) and self._seen_before(stmt, state):
-                event, state = _scalar_waits(_touched_by_scalar(stmt), _NONE, state)
+                event, state = _scalar_waits(self._by_scalar(stmt), _NONE, state)
                 before.append(event)
             if isinstance(stmt, For):
                 for barrier in (_BARRIER, self.stored):
@@ -126,6 +171,21 @@ class _Sync:
             inside, state = self._inside(stmt, state)
             result += [*before, inside]
         return tuple(result), state
+
+    def _touches(self, stmt: Stmt) -> _Touches:
+        found = self.known.get(id(stmt))
+        if found is None:
+            found = self.known[id(stmt)] = _touches(stmt)
+        return found
+
+    def _by_scalar(self, loop: For) -> frozenset[str]:
+        """Buffers whose elements the scalar unit reads or writes anywhere in a loop."""
+        found = self.scalars.get(id(loop))
+        if found is None:
+            inside = statements((loop,))
+            found = _NONE.union(*(self._touches(item).scalar for item in inside))
+            self.scalars[id(loop)] = found
+        return found
 
     def _inside(self, stmt: Stmt, state: _State) -> tuple[Stmt, _State]:
         match stmt:
@@ -171,7 +231,7 @@ class _Sync:
 
     def _seen_before(self, stmt: For, state: _State) -> bool:
         """Does one wait of the scalar unit before the loop save one in every turn?"""
-        touched = _touched_by_scalar(stmt)
+        touched = self._by_scalar(stmt)
         if not touched & (state.unseen | state.in_use):
             return False
         after = _scalar_waits(touched, _NONE, state)[1]
@@ -180,16 +240,15 @@ class _Sync:
     def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
         """The events and barriers that `stmt` needs, and the state once they are through."""
         needed: list[Stmt] = []
-        changed = _changed_by_scalar(stmt)
-        touched = _read_by_scalar(stmt) | changed
+        its = self._touches(stmt)
+        changed, touched = its.scalar_writes, its.scalar
         if touched & state.unseen or changed & state.in_use:
             event, state = _scalar_waits(touched, changed, state)
             needed.append(event)
-        written_, used = _touched_by_vector(stmt)
-        if written_ & state.scalar_reads or used & state.scalar_writes:
+        if its.vector_written & state.scalar_reads or its.vector_used & state.scalar_writes:
             needed.append(Event("S", "V"))
             state = replace(state, scalar_reads=_NONE, scalar_writes=_NONE)
-        if _is_vector(stmt) and _depends(stmt, state):
+        if its.is_vector and _depends(its, state):
             needed.append(_BARRIER)
             state = _through(_BARRIER, state)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
@@ -209,18 +268,18 @@ class _Sync:
 
     def _after(self, stmt: Stmt, state: _State) -> _State:
         """What `stmt` itself leaves outstanding."""
+        its = self._touches(stmt)
         match stmt:
-            case Op() if not _is_vector(stmt):
-                return replace(state, scalar_writes=state.scalar_writes | _changed_by_scalar(stmt))
+            case Op() if not its.is_vector:
+                return replace(state, scalar_writes=state.scalar_writes | its.scalar_writes)
             case Op():
-                into = frozenset(view.buffer for view in written(stmt)) | hidden(stmt)
                 return replace(
                     state,
-                    vector_writes=state.vector_writes | _writes(stmt),
-                    vector_reads=state.vector_reads | _reads(stmt),
-                    unseen=state.unseen | into,
-                    copied=state.copied - into,
-                    in_use=state.in_use | frozenset(view.buffer for view in read(stmt)),
+                    vector_writes=state.vector_writes | its.writes,
+                    vector_reads=state.vector_reads | its.reads,
+                    unseen=state.unseen | its.clobbered,
+                    copied=state.copied - its.clobbered,
+                    in_use=state.in_use | its.read_buffers,
                 )
             case Alloc(buffer) | Deque(buffer):
                 # the queue's own events order what the vector unit did to it in its last life
@@ -318,23 +377,9 @@ def _count(stmt: Stmt, what: Stmt) -> int:
     return sum(item == what for item in statements((stmt,)))
 
 
-def _touched_by_scalar(stmt: Stmt) -> frozenset[str]:
-    """Buffers whose elements the scalar unit reads or writes anywhere in a statement."""
-    inside = statements((stmt,))
-    return _NONE.union(*(_read_by_scalar(item) | _changed_by_scalar(item) for item in inside))
-
-
-def _depends(op: Op, state: _State) -> bool:
-    into, out_of = _writes(op), _reads(op)
-    return _meet(into | out_of, state.vector_writes) or _meet(into, state.vector_reads)
-
-
-def _writes(op: Op) -> frozenset[Place]:
-    return places(op, (Operand.DST, Operand.TMP)) | {Place(name) for name in hidden(op)}
-
-
-def _reads(op: Op) -> frozenset[Place]:
-    return places(op, (Operand.SRC, Operand.MASK, Operand.INDEX))
+def _depends(its: _Touches, state: _State) -> bool:
+    both = its.writes | its.reads
+    return _meet(both, state.vector_writes) or _meet(its.writes, state.vector_reads)
 
 
 def _meet(some: frozenset[Place], others: frozenset[Place]) -> bool:
@@ -343,32 +388,3 @@ def _meet(some: frozenset[Place], others: frozenset[Place]) -> bool:
 
 def _is_vector(stmt: Stmt) -> TypeGuard[Op]:
     return isinstance(stmt, Op) and INTRINSICS[stmt.name].form is not Form.ELEMENT
-
-
-def _read_by_scalar(stmt: Stmt) -> frozenset[str]:
-    return frozenset(view.buffer for view in values(stmt))
-
-
-def _changed_by_scalar(stmt: Stmt) -> frozenset[str]:
-    """The buffer of which `stmt` writes one element."""
-    if isinstance(stmt, Op) and not _is_vector(stmt):
-        return frozenset(view.buffer for view in written(stmt))
-    return _NONE
-
-
-def _touched_by_vector(stmt: Stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """Buffers that `stmt` writes on behalf of the vector unit, and all that it touches so.
-
-    Queues stand for the pipes behind them: what is given back or handed on is used by these, and
-    the queue's own events make them wait for the vector unit.
-    """
-    match stmt:
-        case Op() if _is_vector(stmt):
-            into = frozenset(view.buffer for view in written(stmt))
-            return into, into | frozenset(view.buffer for view in read(stmt))
-        case Free(buffer):
-            return frozenset((buffer,)), frozenset((buffer,))
-        case Enque(buffer):
-            return _NONE, frozenset((buffer,))
-        case _:
-            return _NONE, _NONE

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from npusmith.ir.nodes import Expr
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dim, leaves
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.index import Poly, poly, replaced, steps
 from npusmith.plan.read import Meaning, Piece, Scatter

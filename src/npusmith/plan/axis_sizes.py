@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, extent, leaves
-from npusmith.plan.contents import names
 from npusmith.plan.index import bound, is_positive, multiple, poly, replaced, simple
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import SIZE

@@ -21,8 +21,7 @@ from npusmith.ir.nodes import (
     Stmt,
     Store,
 )
-from npusmith.ir.walk import operands
-from npusmith.plan.contents import names, values
+from npusmith.ir.walk import names, operands, values
 from npusmith.plan.dag import Value
 
 

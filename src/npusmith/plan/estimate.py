@@ -36,10 +36,9 @@ from npusmith.ir.nodes import (
     SyncCores,
 )
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.ir.walk import Block, children, subexpressions
+from npusmith.ir.walk import Block, children, subexpressions, values
 from npusmith.lang.interp import Launched, run_host
 from npusmith.lang.scalars import Scalar, Scalars
-from npusmith.plan.contents import values
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
 from npusmith.target.cube import fractals

@@ -22,7 +22,7 @@ from npusmith.ir.nodes import (
     ScalarFn,
     Stmt,
 )
-from npusmith.plan.contents import names
+from npusmith.ir.walk import names
 from npusmith.plan.scalars import largest, least, product, shares
 from npusmith.plan.space import Space
 

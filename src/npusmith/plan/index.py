@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Dim, Expr, Name, ScalarFn, Size
-from npusmith.plan.contents import names
+from npusmith.ir.walk import names
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, product, times
 
 Monomial = tuple[Expr, ...]  # factors, sorted by their text

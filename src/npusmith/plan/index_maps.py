@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value, quotient_of, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.index import (

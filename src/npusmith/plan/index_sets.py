@@ -15,8 +15,8 @@ from itertools import product as combinations
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom
-from npusmith.plan.contents import names
 from npusmith.plan.dag import COMPARES, Value, reachable
 from npusmith.plan.index import Poly, bound, bounds, is_positive, poly, replaced, simple, steps
 from npusmith.plan.lane_reads import captured

@@ -17,8 +17,8 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.nodes import Value as Read
+from npusmith.ir.walk import names
 from npusmith.plan.block import Block, Part, Path
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE
 from npusmith.plan.index import constant, poly, simple

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
-from npusmith.ir.walk import names_read
-from npusmith.plan.contents import names
+from npusmith.ir.walk import names, names_read
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.pack import Packed
 from npusmith.plan.stores import Target

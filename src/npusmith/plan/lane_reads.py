@@ -22,9 +22,9 @@ from npusmith.ir.nodes import (
     StageKind,
     View,
 )
+from npusmith.ir.walk import names
 from npusmith.lang.extents import extent as measured
 from npusmith.plan.block import Block, Part, Path, staged
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.element_reads import each
 from npusmith.plan.emit import buffer_dtype, widening

@@ -11,9 +11,9 @@ from typing import Any
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims
 from npusmith.plan.block import Part, Path
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.host import TILE
 from npusmith.plan.index import replaced

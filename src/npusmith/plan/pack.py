@@ -7,8 +7,9 @@ lives do not overlap.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
@@ -27,10 +28,9 @@ from npusmith.ir.nodes import (
     Stmt,
     Store,
 )
-from npusmith.ir.walk import statements
+from npusmith.ir.walk import statements, values
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
-from npusmith.plan.contents import values
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.fused_products import fuse_products
 from npusmith.plan.host import TILE
@@ -47,6 +47,7 @@ _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
 _SHORT = tuple(range(1024 - _STEP, 0, -_STEP))  # lengths to choose from, besides whole 1024s
 _BLOCK = 32  # bytes
 _LIBRARY_SPARE = 16 * 1024  # bytes that library functions take from what is left of UB
+_Alike = tuple[DType, Part, bool, bool, int, int, int]
 _DOUBLED = (Part.LOADED, Part.STORED, Part.THROUGH)  # the lowering may double-buffer these
 
 
@@ -251,45 +252,55 @@ def _assign(
     buffers, and so in other banks.
     """
     shared: list[list[str]] = []
+    kinds: dict[_Alike, list[int]] = {}  # of `shared`, by what its members have in common
+    ends: list[int] = []  # of the last life of each
     for name in sorted(lives, key=lambda item: (lives[item].start, int(item[1:]))):
-        free = [
-            members
-            for members in shared
-            if _alike(temps[members[0]], temps[name])
-            and max(lives[member].end for member in members) < lives[name].start
-        ]
-        same = [members for members in free if temps[members[0]].hint == temps[name].hint] or free
-        near = [members for members in same if members[-1] == sources.get(name)] or same
+        temp, life = temps[name], lives[name]
+        alike = kinds.setdefault(_alike(temp), [])
+        free = [at for at in alike if ends[at] < life.start]
+        same = [at for at in free if temps[shared[at][0]].hint == temp.hint] or free
+        near = [at for at in same if shared[at][-1] == sources.get(name)] or same
         if near:
-            near[0].append(name)
-        elif homes and (scratch := _scratch_for(name, shared, lives, temps, homes)):
-            scratch.insert(0, name)
-        else:
+            shared[near[0]].append(name)
+            ends[near[0]] = life.end
+            continue
+        found = _scratch_for(name, shared, ends, lives, temps, homes) if homes else None
+        if found is None:
+            alike.append(len(shared))
             shared.append([name])
+            ends.append(life.end)
+            continue
+        scratch_kind = kinds[_alike(temps[shared[found][0]])]
+        scratch_kind.remove(found)
+        bisect.insort(alike, found)
+        shared[found].insert(0, name)
+        ends[found] = max(ends[found], life.end)
     return shared
 
 
 def _scratch_for(
     name: str,
-    shared: list[list[str]],
-    lives: dict[str, Life],
-    temps: dict[str, Temp],
+    shared: Sequence[Sequence[str]],
+    ends: Sequence[int],
+    lives: Mapping[str, Life],
+    temps: Mapping[str, Temp],
     homes: Homes,
-) -> list[str] | None:
+) -> int | None:
     """Scratch that is over when a tile to be stored is first written, in the same list alone."""
-    for members in shared:
-        free = max(lives[member].end for member in members) < lives[name].start
-        if free and all(
+    if temps[name].part is not Part.STORED:
+        return None
+    for at, members in enumerate(shared):
+        if ends[at] < lives[name].start and all(
             is_alike(temps[member], temps[name]) and homes.within(member, name)
             for member in members
         ):
-            return members
+            return at
     return None
 
 
-def _alike(one: Temp, two: Temp) -> bool:
-    kind = (one.dtype, one.part, one.wide, one.mask, one.lanes, one.share, one.times)
-    return kind == (two.dtype, two.part, two.wide, two.mask, two.lanes, two.share, two.times)
+def _alike(temp: Temp) -> _Alike:
+    """What two of one buffer have in common."""
+    return temp.dtype, temp.part, temp.wide, temp.mask, temp.lanes, temp.share, temp.times
 
 
 def _first_sources(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, str]:

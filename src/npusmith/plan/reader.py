@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Dag, Kind, Value, held
 from npusmith.plan.index import bounds, floor_div, poly, simple
 from npusmith.plan.integers import constant

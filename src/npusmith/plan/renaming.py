@@ -23,14 +23,15 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
-from npusmith.ir.walk import Block
-from npusmith.plan.contents import elements
+from npusmith.ir.walk import Block, elements
 
 Rename = Callable[[str], str]
 
 
 def renamed(block: Block, names: Mapping[str, str]) -> Block:
     """The same statements, where some buffers have other names."""
+    if not names:
+        return block
     return _all(block, lambda name: names.get(name, name))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from npusmith.ir.nodes import Expr, For, Load, Name, Span, Stage, StageKind, Store, View
+from npusmith.ir.walk import names
 from npusmith.plan.block import Part, Path
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Value
 from npusmith.plan.element_reads import one_by_one
 from npusmith.plan.emit import buffer_dtype

@@ -12,10 +12,9 @@ from dataclasses import replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr, Name
-from npusmith.ir.walk import subexpressions
+from npusmith.ir.walk import names, subexpressions
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.block import Block, Path
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.host import TILE
 from npusmith.plan.interleaved_tiles import Interleaved, begin, broadcast, fetch, fold, store

@@ -13,9 +13,8 @@ from functools import partial
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Choice, Expr, Load, Program, Store
-from npusmith.ir.walk import statements
+from npusmith.ir.walk import names, statements
 from npusmith.lang.budget import bytes_of
-from npusmith.plan.contents import names
 from npusmith.plan.read import Meaning
 from npusmith.plan.short_axes import write_interleaved, write_resident, write_short
 from npusmith.plan.versions import Version

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Load, Name, StageKind, View
+from npusmith.ir.walk import names
 from npusmith.plan.block import Part, Path
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.emit import buffer_dtype, widening
 from npusmith.plan.index import is_positive, poly

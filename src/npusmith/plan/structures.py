@@ -27,10 +27,9 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names_read
+from npusmith.ir.walk import names, names_read
 from npusmith.plan.accesses import accessed
 from npusmith.plan.block import Block, staged
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.decisions import Decision, Decisions, whole
 from npusmith.plan.formula import explained, formula

@@ -35,9 +35,9 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.nodes import Value as Read
+from npusmith.ir.walk import names
 from npusmith.plan import lane_reads
 from npusmith.plan.block import Block, Part, Path, staged
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.element_reads import alone, each, one_by_one
 from npusmith.plan.emit import buffer_dtype, widening

@@ -33,11 +33,10 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.text import show_expr
-from npusmith.ir.walk import statements
+from npusmith.ir.walk import names, statements
 from npusmith.lang.extents import extent
 from npusmith.lower.kinds import Kind, kernel_kinds
 from npusmith.lower.rebuild import map_statements, with_body
-from npusmith.plan.contents import names
 from npusmith.plan.host import in_order
 from npusmith.plan.index import replaced
 from npusmith.plan.names import renamed, with_names

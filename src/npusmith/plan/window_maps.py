@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import Const, Expr, Name
+from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, leaves
-from npusmith.plan.contents import names
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.index import poly, simple, steps
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, TURN, Axis, Lanes, dependencies
