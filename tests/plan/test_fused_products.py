@@ -13,7 +13,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Name, Op, Stage, StageKind, View
 from npusmith.ir.walk import Block, statements
 from npusmith.plan.block import Part, Temp
-from npusmith.plan.fused_products import fuse_products
+from npusmith.plan.fused_products import Touched, fuse_products
 from npusmith.plan.writer import op
 
 X, Y = torch.linspace(-2, 2, 3001), torch.linspace(3, -1, 3001)
@@ -67,7 +67,7 @@ def fused(*between: Op) -> list[str]:
         op("add", ("t", "a", "p"), (), N), op("exp", ("y", "t"), (), N),
     )  # fmt: skip
     temps = {name: Temp(name, DType.FLOAT32, Part.SCRATCH, True) for name in "axpty"}
-    body, _ = fuse_products((Stage(StageKind.COMPUTE, stmts),), temps)
+    body, _ = fuse_products((Stage(StageKind.COMPUTE, stmts),), temps, Touched())
     return [stmt.name for stmt in statements(body) if isinstance(stmt, Op)]
 
 
@@ -84,4 +84,4 @@ def test_a_sum_of_other_lanes_stays_two_instructions() -> None:
     temps = {name: Temp(name, DType.FLOAT32, Part.SCRATCH, True) for name in "axpt"}
     for total in (whole, shifted):
         block: Block = (op("exp", ("a", "x"), (), N), short, total)
-        assert fuse_products(block, temps) == (block, {})
+        assert fuse_products(block, temps, Touched()) == (block, {})

@@ -39,6 +39,7 @@ class _Uses:
     """Where buffers are touched, and which have become one."""
 
     temps: Mapping[str, Temp]
+    touched: Touched
     places: dict[str, list[Place]] = field(default_factory=dict)
     joined: dict[str, str] = field(default_factory=dict)
     reached: int = 0  # statements so far
@@ -51,7 +52,7 @@ class _Uses:
     def note(self, block: Block) -> None:
         here = self.reached
         for stmt in block:
-            for name in touched(stmt):
+            for name in self.touched(stmt):
                 self.places.setdefault(name, []).append(Place(here, self.reached))
             self.reached += 1
             for inner in bodies(stmt):
@@ -67,13 +68,15 @@ class _Uses:
         del self.places[item.product]
 
 
-def fuse_products(body: Block, temps: Mapping[str, Temp]) -> tuple[Block, dict[str, str]]:
+def fuse_products(
+    body: Block, temps: Mapping[str, Temp], touched: Touched
+) -> tuple[Block, dict[str, str]]:
     """The same values with fewer instructions, and the buffers that have become another one.
 
     before: `mul(t1, t0, v)` `muls(p, x, 0.5)` `add(t2, t1, p)`, where that is the last of t1 and p
     after:  `mul(t1, t0, v)` `axpy(t1, x, 0.5)`, and t2 is t1
     """
-    uses = _Uses(temps)
+    uses = _Uses(temps, touched)
     uses.note(body)
     uses.reached = 0
     fused = _fused(body, uses)
@@ -158,8 +161,20 @@ def _is_plain(stmt: Op) -> bool:
     return all(view.offset == ZERO for view in stmt.views)
 
 
-def touched(stmt: Stmt) -> set[str]:
-    """The buffers that a statement itself reads or writes."""
+class Touched:
+    """The buffers that statements themselves read or write, kept: several walks ask for them."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Stmt, set[str]]] = {}  # the statement keeps its id its own
+
+    def __call__(self, stmt: Stmt) -> set[str]:
+        kept = self.known.get(id(stmt))
+        if kept is None:
+            kept = self.known[id(stmt)] = stmt, _touched(stmt)
+        return kept[1]
+
+
+def _touched(stmt: Stmt) -> set[str]:
     found = {view.buffer for view in values(stmt)} | _filled(stmt)
     match stmt:
         case Store(_, src) | Combine(_, _, src):

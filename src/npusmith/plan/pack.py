@@ -32,7 +32,7 @@ from npusmith.ir.walk import statements, values
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
-from npusmith.plan.fused_products import fuse_products
+from npusmith.plan.fused_products import Touched, fuse_products
 from npusmith.plan.host import TILE
 from npusmith.plan.renaming import renamed
 from npusmith.plan.stored_buffers import Homes, homes_of, is_alike, without_copies
@@ -108,9 +108,10 @@ def _pack(
     decisions: Decisions | None,
     tiles: Tiles,
 ) -> Packed:
+    touched = Touched()
     for step in (fuse_products, without_copies):
-        body = renamed(*step(body, temps))
-    shared = _longest_tile(body, temps, chip, tiles)
+        body = renamed(*step(body, temps, touched))
+    shared = _longest_tile(body, temps, chip, tiles, touched)
     names = _names(shared, temps, taken)
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
@@ -227,12 +228,12 @@ def _lives(body: tuple[Stmt, ...], temps: dict[str, Temp]) -> dict[str, Life]:
 
 
 def _longest_tile(
-    body: tuple[Stmt, ...], temps: dict[str, Temp], chip: Chip, tiles: Tiles
+    body: tuple[Stmt, ...], temps: dict[str, Temp], chip: Chip, tiles: Tiles, touched: Touched
 ) -> list[list[str]]:
     """With scratch in stored buffers where tiles are longer for that."""
     lives, sources = _lives(body, temps), _first_sources(body, temps)
     apart = _assign(lives, temps, sources, None)
-    inside = _assign(lives, temps, sources, homes_of(body))
+    inside = _assign(lives, temps, sources, homes_of(body, touched))
 
     def tile(shared: list[list[str]]) -> int:
         kinds = [temps[members[0]] for members in shared]

@@ -29,7 +29,7 @@ Rename = Callable[[str], str]
 
 
 def renamed(block: Block, names: Mapping[str, str]) -> Block:
-    """The same statements, where some buffers have other names."""
+    """The same statements, where some buffers have other names; what does not name them is kept."""
     if not names:
         return block
     return _all(block, lambda name: names.get(name, name))
@@ -52,11 +52,12 @@ def _rename(stmt: Stmt, name: Rename) -> Stmt:
         case Store():
             return replace(stmt, src=_view(stmt.src, name))
         case Op():
-            return replace(
-                stmt,
-                views=tuple(_view(view, name) for view in stmt.views),
-                scalars=tuple(_expr(item, name) for item in stmt.scalars),
-            )
+            views = tuple(_view(view, name) for view in stmt.views)
+            scalars = tuple(_expr(item, name) for item in stmt.scalars)
+            before = (*stmt.views, *stmt.scalars)
+            if all(new is old for new, old in zip((*views, *scalars), before, strict=True)):
+                return stmt
+            return replace(stmt, views=views, scalars=scalars)
         case Combine():
             return replace(stmt, dst=_view(stmt.dst, name), src=_view(stmt.src, name))
         case _:
@@ -64,7 +65,8 @@ def _rename(stmt: Stmt, name: Rename) -> Stmt:
 
 
 def _view(view: View, name: Rename) -> View:
-    return View(name(view.buffer), _expr(view.offset, name))
+    buffer, offset = name(view.buffer), _expr(view.offset, name)
+    return view if buffer == view.buffer and offset is view.offset else View(buffer, offset)
 
 
 def _expr(expr: Expr, name: Rename) -> Expr:

@@ -13,7 +13,7 @@ from npusmith.ir.nodes import Const, Op, Stage, Stmt, Store
 from npusmith.ir.walk import Block, bodies, statements
 from npusmith.lower.rebuild import map_blocks
 from npusmith.plan.block import Part, Temp
-from npusmith.plan.fused_products import touched
+from npusmith.plan.fused_products import Touched
 from npusmith.plan.scalars import ZERO
 
 
@@ -24,6 +24,7 @@ class Homes:
     What is nested in a stage counts as part of the list that holds the stage.
     """
 
+    touched: Touched
     touches: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     stores: dict[str, tuple[int, ...]] = field(default_factory=dict)
     lists: int = 0
@@ -41,7 +42,7 @@ class Homes:
                 self._touch(item, here)
 
     def _touch(self, stmt: Stmt, here: tuple[int, ...]) -> None:
-        for name in touched(stmt):
+        for name in self.touched(stmt):
             self.touches.setdefault(name, []).append(here)
         if isinstance(stmt, Store):
             self.stores[stmt.src.buffer] = here
@@ -54,19 +55,21 @@ class Homes:
         )
 
 
-def homes_of(body: Block) -> Homes:
-    found = Homes()
+def homes_of(body: Block, touched: Touched) -> Homes:
+    found = Homes(touched)
     found.note(body)
     return found
 
 
-def without_copies(body: Block, temps: Mapping[str, Temp]) -> tuple[Block, dict[str, str]]:
+def without_copies(
+    body: Block, temps: Mapping[str, Temp], touched: Touched
+) -> tuple[Block, dict[str, str]]:
     """The same values without copies into stored buffers, and the buffers that became these.
 
     before: `max(t, t, u)` `muls(out, t, 1.0)`, where that is the last of t and the first of out
     after:  `max(t, t, u)`, and t is out
     """
-    homes, first, last = homes_of(body), dict[str, int](), dict[str, int]()
+    homes, first, last = homes_of(body, touched), dict[str, int](), dict[str, int]()
     ops: dict[int, Op] = {}
     for at, stmt in enumerate(statements(body)):
         for name in touched(stmt):
