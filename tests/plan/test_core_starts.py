@@ -51,3 +51,9 @@ def test_a_core_with_one_line_of_its_own_is_kept() -> None:
     graph = capture(lambda x: x.sum(-1), torch.empty(16, 4096, device="meta"))
     plan = write(graph, "op_custom", CHIP)
     assert run_host(plan.program, CHIP, shapes_of(graph, plan.spec)).cores == 16
+
+
+def test_a_core_with_enough_for_two_tiles_copies_one_while_it_works_on_the_other() -> None:
+    graph = capture(torch.relu, torch.empty(256, 1024, device="meta"))
+    launched = run_host(write(graph, "op_custom", CHIP).program, CHIP, {"args_0": (256, 1024)})
+    assert launched.args["tiles_per_core"] == 2
