@@ -348,14 +348,6 @@ def test_the_deterministic_writer_writes_what_passes(root: Path, written: Candid
     assert suite.evaluate(item, tile, LIMITS).strict
 
 
-def test_a_task_whose_inputs_take_values_on_the_way_is_captured_with_them(tmp_path: Path) -> None:
-    rows = "rows = int(torch.tensor(8).item())\n    return [torch.randn(rows, 70), "
-    (tmp_path / "drawn.py").write_text(TASK.replace("return [torch.randn(8, 70), ", rows))
-    suite = open_suite("folder", tmp_path)
-    (item,) = suite.items()
-    assert not open_writer("plan").write(suite.brief(item), 0, 0).refusal
-
-
 SIZED = {"size = aShape.GetShapeSize()": "size = std::min<int64_t>(aShape.GetShapeSize(), 560)"}
 RANKED = {
     "Shape.GetDimNum() == 2": "Shape.GetDimNum() >= 1",
