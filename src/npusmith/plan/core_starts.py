@@ -27,6 +27,9 @@ from npusmith.timing.simulate import core_start_us
 _CORES, _NAME = ChipFact("vector_cores"), Name("worth_cores")
 _TANGENTS = (4, 16, 48)  # cores where the curve and a tangent touch
 _ROOMS = (1.0, 1.3, 1.7)  # times as many: lines are dealt whole, so that some cores have one less
+_LEAST = (
+    4096  # elements: what is captured with fewer says too little about the work of larger sizes
+)
 _WORTH_IT = 0.99  # of the time at the captured sizes
 
 
@@ -42,6 +45,8 @@ def on_worthwhile_cores(
     ports = [port for port in (*spec.inputs, *spec.outputs) if port.name in program.host.tensors]
     largest = max(ports, key=lambda port: prod(shapes[port.name]))
     size = prod(shapes[largest.name])
+    if size < _LEAST:
+        return program
     try:
         worth = _worth(program, shapes, chip)
         each = [round(2 * size / (worth * room) ** 2) for room in _ROOMS if worth]
