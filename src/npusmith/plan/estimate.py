@@ -72,6 +72,15 @@ def shapes_of(graph: Graph, spec: OpSpec) -> dict[str, Shape]:
     return shapes | {port.name: graph.spec(name).shape for port, name in outputs}
 
 
+def core_time(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> tuple[float, int]:
+    """Microseconds of one core of a kernel whose pipes take turns, and how many cores there are.
+
+    They do where little work is left for a core: it loads, computes and stores one tile.
+    """
+    core = _walked(program, shapes, chip)
+    return core.in_turn(), core.launched.cores
+
+
 def traffic(graph: Graph, chip: Chip) -> float:
     """Microseconds that inputs and outputs take to and from HBM, with the launch."""
     specs = (*graph.inputs, *(graph.spec(name) for name in graph.outputs))
@@ -90,11 +99,15 @@ def origin(graph: Graph, port: Port) -> GraphInput:
 
 
 def _kernel(part: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
+    return _walked(part, shapes, chip).time()
+
+
+def _walked(part: Program, shapes: Mapping[str, Shape], chip: Chip) -> _Core:
     sizes = [(item.dtype.bytes, shapes.get(item.name, ())) for item in part.kernel.tensors]
     whole = sum(size * prod(shape) for size, shape in sizes)
     core = _Core(part, run_host(part, chip, shapes), chip, whole)
     core.run(part.kernel.body, 1.0)
-    return core.time()
+    return core
 
 
 @dataclass(slots=True)
@@ -143,6 +156,9 @@ class _Core:
         lost = self.pieces * self.launched.cores
         moved = (once + lost + (copied - once) / _AGAIN) / (self.chip.hbm_gbps * 1000)
         return max(longest, moved) + self.waits * WAIT
+
+    def in_turn(self) -> float:
+        return sum(self.cycles.values()) / self.chip.clock_mhz
 
     def _add(self, pipe: str, cycles: float) -> None:
         self.cycles[pipe] = self.cycles.get(pipe, 0.0) + cycles

@@ -23,12 +23,13 @@ from npusmith.ir.nodes import (
     Stmt,
 )
 from npusmith.ir.walk import names
-from npusmith.plan.scalars import largest, least, product, shares
+from npusmith.plan.scalars import largest, least, product, quotient, shares
 from npusmith.plan.space import Space
 
 TILE = Name("TILE")
 FOLDS = Name("FOLDS")  # halvings that leave 8 lanes of a tile
 LEAST_TILE = Const(256)  # elements: shorter copies are all start-up time
+OVERLAPPED = Const(2048)  # elements: a core copies one tile of so many while it works on another
 _DEEPEST = 12  # calls inside of each other
 STEP = Const(64)  # elements: one vector repeat of float32
 
@@ -101,18 +102,21 @@ class Sizes:
             self.define(share, shares(Name(units), Name("cores")))
             return Deal(outer, False, units, share)
         cols = self.size(self.space.last)
-        tile = self._tile(mark, lines, cols)
+        tile = self._tile(mark, key, lines, cols)
         tiles = self.define(f"tiles{mark}", shares(cols, tile))
         units = self._named(f"pieces{mark}", product((lines, tiles)))
         share = f"{units}_per_core"
         self.define(share, shares(Name(units), Name("cores")))
         return Deal(outer, True, units, share, tile.id, tiles.id)
 
-    def _tile(self, mark: str, lines: Expr, cols: Name) -> Name:
+    def _tile(self, mark: str, key: tuple[int, ...], lines: Expr, cols: Name) -> Name:
         """Tiles of equal length, short enough that every core has some, at most TILE."""
         each = shares(product((lines, cols)), ChipFact("vector_cores"))
         fair = self.define(f"fair{mark}", largest(each, LEAST_TILE))
-        limit = self.define(f"limit{mark}", shares(fair, shares(fair, TILE)))
+        turns = shares(fair, TILE)
+        if len(key) == len(self.space.groups):  # nothing but tiles: copies and work overlap
+            turns = largest(turns, least(quotient(fair, OVERLAPPED), Const(2)))
+        limit = self.define(f"limit{mark}", shares(fair, turns))
         even = shares(cols, largest(shares(cols, limit), Const(1)))
         padded = Call(ScalarFn.ALIGN_UP, (largest(even, Const(1)), STEP))
         return self.define(f"tile{mark}", padded)

@@ -64,7 +64,7 @@ def tuned(
         program = _with_span(program, _number(tile.value))
     host = program.host
     if _MOST.id in found:
-        host = _replaced(host, _CORES, _MOST)
+        host = replaced_in_host(host, _CORES, _MOST)
     test = () if everywhere else (Assign(NEAR.id, Choice(near(spec), ONE, ZERO)),)
     chosen = tuple(Assign(name, value) for name, value in found.items())
     return replace(program, host=replace(host, body=(*test, *chosen, *host.body)))
@@ -108,7 +108,7 @@ def _with_span(program: Program, tile: int) -> Program:
     body = map_statements(kernel.body, in_kernel)
     shorter = replace(
         program, consts=(*program.consts, (_TUNED.id, tile)),
-        host=_replaced(program.host, TILE, _SPAN), kernels=(replace(kernel, body=body),),
+        host=replaced_in_host(program.host, TILE, _SPAN), kernels=(replace(kernel, body=body),),
     )  # fmt: skip
     return with_parameter(shorter, _SPAN) if _SPAN.id in names_read(body) else shorter
 
@@ -125,7 +125,9 @@ def with_parameter(program: Program, name: Name) -> Program:
     )
 
 
-def _replaced(host: Host, old: Expr, new: Expr) -> Host:
+def replaced_in_host(host: Host, old: Expr, new: Expr) -> Host:
+    """With another expression wherever this one stands."""
+
     def changed(expr: Expr) -> Expr:
         return new if expr == old else map_children(expr, changed)
 

@@ -12,7 +12,8 @@ from npusmith.ir.nodes import Binary, BinOp, Dim, Expr
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
-from npusmith.plan.estimate import WAIT
+from npusmith.plan.core_starts import on_worthwhile_cores
+from npusmith.plan.estimate import WAIT, shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link
 from npusmith.plan.partition import Part, is_slow, partition, references, us_of
@@ -47,6 +48,10 @@ def write(
     """
     with _deep():
         plan = _write(graph, name, chip, schedule, everywhere)
+    if len(plan.program.kernels) == 1 and not plan.program.kernel.is_cube:
+        shapes = shapes_of(graph, plan.spec)
+        program = on_worthwhile_cores(plan.program, plan.spec, shapes, chip)
+        plan = replace(plan, program=program)
     if lost := unread(graph, plan.spec.inputs):
         verb = "are numbers" if " and " in lost else "is a number"
         message = (

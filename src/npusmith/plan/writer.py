@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from npusmith.errors import PlanError
 from npusmith.ir import nodes as ir
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
@@ -100,7 +101,8 @@ class Writer:
         for i, block in enumerate(path):
             if axes <= block.opened:
                 return i
-        raise AssertionError(f"groups {sorted(axes)} are not open here")
+        why = "a value goes along axes that have no index where it is needed"
+        raise PlanError("plan-data-movement", why)  # another structure may have them
 
     def home(self, path: Path, value: Value) -> int:
         return self.level(path, self.space.axes(value))
