@@ -283,7 +283,8 @@ def test_an_operation_returns_the_type_and_length_that_its_row_promises(name: st
     for dtype in row.dtypes:
         for count in (1, 7, 130):
             source = row.src_dtypes[0] if row.src_dtypes else dtype
-            whole = count * 8 if row.form is Form.FOLD_ROWS else count  # rows of one element
+            padded = row.form in (Form.FOLD_ROWS, Form.SORT_ROWS)
+            whole = count * 8 if padded else count  # rows of one element
             arrays = [
                 np.ones(-(-count // 8), np.uint8)
                 if kind is Operand.MASK
@@ -298,7 +299,12 @@ def test_an_operation_returns_the_type_and_length_that_its_row_promises(name: st
             ] * row.operands.count(Operand.SCALAR)
             old = np.ones(count).astype(dtype.numpy) if row.reads_dst else None
             got = apply(row, dtype, count, arrays, scalars, (*row.modes, "")[0], old)
-            lengths = {Form.LANES: 1, Form.BLOCKS: -(-count // 8), Form.SPREAD_ROWS: count * 8}
+            lengths = {
+                Form.LANES: 1,
+                Form.BLOCKS: -(-count // 8),
+                Form.SPREAD_ROWS: count * 8,
+                Form.SORT_ROWS: count * 8,
+            }
             length = lengths.get(row.form, count)
             assert got.size == (-(-count // 8) if row.whole_repeats else length)
             assert got.dtype == dtype.numpy

@@ -367,7 +367,9 @@ CASES: tuple[Case, ...] = (
             lambda rng, shape=shape: [np.round(rng.standard_normal(shape), 1).astype(np.float32)],
             _orders, _same, DType.INT32,
         )
-        for shape in ((3, 33), (60, 7), (2, 2048))
+        for shape in (
+            (3, 33), (301, 7), (2, 2048), (19, 512), (9, 130), (16, 64), (80, 32), (5, 4096),
+        )
     ),
     *_rows("cumsum_exclusive", _before, rtol=1e-5, atol=1e-4),
     *(

@@ -90,6 +90,8 @@ UNARY: dict[str, Fn] = {
     "floor by 3": lambda x: x // 3,
     "floor by a negative": lambda x: x // -2 if x.dtype is not torch.uint8 else x // 2,
     "remainder of 5": lambda x: x % 5,
+    "floor by 8": lambda x: x // 8,
+    "remainder of 64": lambda x: x % 64,
     "and 7": lambda x: x & 7,
     "and 6": lambda x: x & 6,
     "left by 3": lambda x: x << 3,

@@ -137,7 +137,7 @@ def test_a_schedule_is_a_value_that_prints_and_goes_through_json() -> None:
         ("softmax", Schedule(lines=(Lines.DEALT,) * 3), "`lines` cannot be 3"),
         ("columns", Schedule(lines=(Lines.TOGETHER,)), "`lines` cannot be together"),
         ("softmax", Schedule(structure=Structure.SORT), "structure cannot be sort"),
-        ("sort", Schedule(tile=256), "`tile` decides nothing"),
+        ("sort", Schedule(structure=Structure.SORT, tile=256), "`tile` decides nothing"),
         ("slices", Schedule(inner=512), "`inner` cannot be 512"),
         ("two kernels", Schedule(tile=256), "`tile` is decided for each of 2 kernels"),
         ("two kernels", Schedule(kernels=(Schedule(),)), "`kernels` are 1"),

@@ -15,6 +15,7 @@ from npusmith.target.intrinsics import (
     CASTS,
     COMBINES,
     INTRINSICS,
+    ROW_FORMS,
     RUNNING_STEP,
     SORT_STEP,
     Form,
@@ -86,7 +87,10 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType, cols: int =
 
     `cols`: the elements of a short row, of which there are `count`.
     """
-    if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
+    if row.form is Form.SORT_ROWS:
+        whole = -(-cols // SORT_STEP) * SORT_STEP
+        return count * (4 * whole if kind is Operand.TMP else row_pitch(cols, DType.FLOAT32))
+    if row.form in ROW_FORMS:
         return _short_rows(row, kind, count, cols)
     whole = -(-count // source.per_repeat) * source.per_repeat if row.whole_repeats else count
     match kind:
@@ -98,9 +102,6 @@ def extent(row: Intrinsic, kind: Operand, count: int, source: DType, cols: int =
             return whole // 8  # a compare writes one bit per element
         case Operand.DST | Operand.TMP if row.form is Form.RUNNING:
             return -(-count // RUNNING_STEP) * RUNNING_STEP
-        case Operand.DST | Operand.TMP if row.form is Form.SORT:
-            whole = -(-count // SORT_STEP) * SORT_STEP
-            return whole if kind is Operand.DST else 4 * whole
         case Operand.MASK:
             return -(-count // 8)
         case Operand.SRC if row.form is Form.GATHER:

@@ -9,7 +9,7 @@ from npusmith.lang.bounds import Bounds
 from npusmith.lang.budget import length_of
 from npusmith.lang.log import Log
 from npusmith.lang.operands import extent, may_share, paired, reach_code, row_pitch
-from npusmith.target.intrinsics import INTRINSICS, Form, Operand
+from npusmith.target.intrinsics import INTRINSICS, ROW_FORMS, Form, Operand
 
 
 def check_ranges(program: Program, file: str) -> Log:
@@ -72,7 +72,7 @@ class _Ranges:
 
     def _cols(self, stmt: Op) -> int:
         """Elements of a short row, as far as they are known; at least 1."""
-        short = INTRINSICS[stmt.name].form in (Form.FOLD_ROWS, Form.SPREAD_ROWS)
+        short = INTRINSICS[stmt.name].form in ROW_FORMS
         known = self.bounds.exact(stmt.scalars[0]) if short else None
         return max(known or 1, 1)
 

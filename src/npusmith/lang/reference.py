@@ -43,7 +43,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     (Form.BLOCKS, "Folds of blocks of 32 bytes"),
     (Form.FOLD_ROWS, "Short rows to numbers"),
     (Form.SPREAD_ROWS, "Numbers along short rows"),
-    (Form.SORT, "Order of elements"),
+    (Form.SORT_ROWS, "Order of rows"),
     (Form.GATHER, "Elements from anywhere in a buffer"),
     (Form.ELEMENT, "One element"),
 )
@@ -121,6 +121,9 @@ def _notes(row: Intrinsic) -> list[str]:
 
 
 def _tmp(row: Intrinsic) -> str:
+    if row.form is Form.SORT_ROWS:
+        text = f"n rows of s elements, at most {LONGEST_SORT:,}; tmp: four times n times s rounded"
+        return f"{text} up to {SORT_STEP}; apart; what fills rows of dst up is 0"
     if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
         numbers = "dst" if row.form is Form.FOLD_ROWS else "a"
         text = f"n rows of s elements; {numbers}: room for n rounded up to 8; tmp: 8 times that"
@@ -133,9 +136,6 @@ def _tmp(row: Intrinsic) -> str:
     if row.form is Form.RUNNING:
         text = f"dst and tmp: n rounded up to {RUNNING_STEP} elements, tmp of a buffer of its own"
         return text + "; apart; the tail of dst is lost"
-    if row.form is Form.SORT:
-        text = f"dst: n rounded up to {SORT_STEP} elements, tmp four times that; n is at most"
-        return f"{text} {LONGEST_SORT:,}; apart; the tail of dst is lost"
     return "tmp: n elements of a buffer of its own; apart"
 
 

@@ -17,6 +17,7 @@ from npusmith.lang.scalars import Read, Scalar
 from npusmith.target.intrinsics import (
     INTRINSICS,
     LONGEST_SORT,
+    ROW_FORMS,
     Form,
     Intrinsic,
     Operand,
@@ -76,11 +77,9 @@ class VectorOp:
         if count == 0:
             return
         row, dst = self.row, self.places[0]
-        if row.form is Form.SORT and count > LONGEST_SORT:
-            raise core.fail("lang-range", f"a sort of {count} elements")
         starts = [place.start(core) for place in self.places]
         scalars = [read(core) for read in self.scalars]
-        cols = int(scalars[0]) if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS) else 1
+        cols = int(scalars[0]) if row.form in ROW_FORMS else 1
         if self.checked != (count, cols, starts):
             self.extents = self._check(core, count, cols, starts)
             self.checked = (count, cols, starts)
@@ -122,7 +121,7 @@ class VectorOp:
     ) -> list[Array]:
         if self.row.form is Form.GATHER:
             return self._gathered(core, starts, count, int(scalars[0]))
-        if self.row.form is Form.FOLD_ROWS:
+        if self.row.form in (Form.FOLD_ROWS, Form.SORT_ROWS):
             return [_short_rows(core, self.places[1], starts[1], count, int(scalars[0]))]
         return [read(self.places[at], core, starts[at], count) for at, read in self.sources]
 
@@ -165,7 +164,9 @@ def _scalar(row: Intrinsic, expr: Expr, dtype: DType, accesses: Accesses) -> Rea
     read, folded = accesses.scalars.value(expr), accesses.scalars.folded
     if row.form is Form.GATHER:
         return folded(_within(read, 0, 2**32 - 1, "lang-range", "a base of {} bytes"), read)
-    if row.form in (Form.FOLD_ROWS, Form.SPREAD_ROWS):
+    if row.form is Form.SORT_ROWS:
+        return folded(_within(read, 1, LONGEST_SORT, "lang-range", "rows of {} elements"), read)
+    if row.form in ROW_FORMS:
         return folded(_row_length(read), read)
     if row.int_scalar:
         message = f"a shift of {dtype.value} by {{}}"

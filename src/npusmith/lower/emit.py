@@ -38,7 +38,7 @@ from npusmith.lower.lines import STEP, code, comment
 from npusmith.lower.masks import Run, framed, masked_form, runs, shared_count
 from npusmith.lower.matrices import matrix_lines
 from npusmith.lower.spell import Spelling
-from npusmith.target.intrinsics import INTRINSICS, Form, Intrinsic, Operand
+from npusmith.target.intrinsics import INTRINSICS, ROW_FORMS, Form, Intrinsic, Operand
 
 MARK = "\0"  # between a line of C++ and the line of the tile program that it was made of
 _ATOMIC = {Atomic.ADD: "SetAtomicAdd", Atomic.MAX: "SetAtomicMax", Atomic.MIN: "SetAtomicMin"}
@@ -240,8 +240,8 @@ class Printer:
             types[kind].append(self.spell.program.kernel.buffer(view.buffer).dtype)
         element = (types[Operand.SRC] or types[Operand.DST])[0]
         # doc: Gather's base address is a uint32_t of bytes
-        scalars = {Form.GATHER: DType.UINT32, Form.FOLD_ROWS: DType.INT32}
-        scalar = (scalars | {Form.SPREAD_ROWS: DType.INT32}).get(row.form, element)
+        scalars = {Form.GATHER: DType.UINT32} | dict.fromkeys(ROW_FORMS, DType.INT32)
+        scalar = scalars.get(row.form, element)
         count = self.spell.show(op.count)
         if row.whole_repeats:
             count = self.spell.rounded(op.count, element.per_repeat)

@@ -54,7 +54,7 @@ _HELPERS = (
     "MinBlocks",
     "FoldRows",
     "SpreadRows",
-    "Argsort",
+    "ArgsortRows",
     "LoadMatrix",
     "LoadFractals",
     "LoadImage",
@@ -68,7 +68,7 @@ _NEEDED_BY = {
     "AlignUp": ("CeilDiv",),
     "FloorMod": ("FloorDiv",),
     "FoldRows": ("Infinity",),
-    "Argsort": ("Infinity",),
+    "ArgsortRows": ("Infinity",),
 }
 
 

@@ -86,6 +86,8 @@ class _Pusher:
         moved = {leaf for row in places for leaf in row}
         if value.op == "at":
             return self._at(value, places)
+        if value.op == "order":
+            self.refuse(value, "rows in order are tiles")
         if value.op == "put":
             self.refuse(value, "what is stored by an index is an output of its own")
         if value.op == "load":

@@ -43,13 +43,14 @@ from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
 from npusmith.target.cube import fractals
 from npusmith.target.intrinsics import INTRINSICS, Form
+from npusmith.target.meaning import row_pitch
 from npusmith.task.graph import Graph, GraphInput
 
 WAIT = 1.3  # microseconds: all cores for each other
 Shape = tuple[int, ...]
 _QUEUE = ("alloc", "enque", "deque", "free")  # what a buffer that is copied costs the scalar unit
 # Forms of several instructions that wait for each other: how many of them for each repeat.
-_STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT: 60}
+_STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT_ROWS: 60}
 _SECTOR = 128  # bytes of L2: a row of other lengths is served as whole lines
 _LAUNCH = 4.0  # microseconds
 _AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
@@ -271,7 +272,10 @@ class _Core:
         if row.form is Form.ELEMENT:
             self._add("S", times * self.costs["scalar.write"])
             return
-        repeats = max(1.0, ceil(self._value(stmt.count) * dtype.bytes / self.chip.repeat_bytes))
+        elements = self._value(stmt.count)
+        if row.form is Form.SORT_ROWS:
+            elements *= row_pitch(int(self._value(stmt.scalars[0])))
+        repeats = max(1.0, ceil(elements * dtype.bytes / self.chip.repeat_bytes))
         if row.library:
             count = self.costs.get(f"library.{stmt.name}", self.costs["library.other"])
             each = self.costs["library.repeat"]

@@ -14,6 +14,7 @@ from npusmith.plan import integer_folds, integers, maps, moves
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, extent, leaves, regroup, sizes
 from npusmith.plan.dag import EXACT, Dag, Value
 from npusmith.plan.elementary import power
+from npusmith.plan.orders import ORDERED
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument
@@ -411,6 +412,7 @@ def gather(r: Reader) -> Result:
     shape, picked = sizes(x.dims), sizes(index.dims)
     if (
         rank == 0
+        or x.value.mode == ORDERED  # what is on chip is read where it stands
         or picked[axis] != 1
         or any(i != axis and shape[i] != picked[i] for i in range(rank))
     ):

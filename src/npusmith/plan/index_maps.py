@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
 from npusmith.plan.dag import Kind, Value, quotient_of, reachable
-from npusmith.plan.host import TILE
+from npusmith.plan.held_rows import Reading, is_inside, kept_lane, loops_of_kept, read_held, refused
 from npusmith.plan.index import (
     floor_div,
     modulo,
@@ -19,14 +19,21 @@ from npusmith.plan.index import (
     simple,
 )
 from npusmith.plan.index_sets import decided, folded
-from npusmith.plan.lane_space import LANE, LOOP, SHARED, SHORTEST, Axis, Lanes, dependencies
+from npusmith.plan.lane_space import (
+    LANE,
+    LOOP,
+    SHARED,
+    SHORTEST,
+    Lanes,
+)
+from npusmith.plan.order_maps import order, ordered
+from npusmith.plan.orders import ORDERED
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE
-from npusmith.plan.refusals import refusal
-from npusmith.plan.scalars import ONE, ZERO, largest, minus, plus, product, quotient, times
+from npusmith.plan.scalars import ZERO, largest, minus, plus, product, times
 from npusmith.plan.space import Group, product_of
 from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of
-from npusmith.plan.window_maps import Reading, windowed
+from npusmith.plan.window_maps import windowed
 
 _LONGEST = 1024  # elements of a row that is held on chip, as captured
 _FEW = 128  # elements that a reduction inside a tile takes, as captured
@@ -143,6 +150,9 @@ class Resolver:
             self._bind(env, outer, floor_div(expr, size))
             self._bind(env, inner, modulo(expr, size))
 
+    def _reading(self) -> Reading:
+        return Reading(self.w, self.value, self.index, self.expr)
+
     # ---- values
 
     def value(self, value: Value, env: Env) -> Value:
@@ -171,6 +181,8 @@ class Resolver:
                 return self._at(value, env)
             case "reduce":
                 return self._reduce(value, env)
+            case "order":
+                return order(self._reading(), value, env)
             case "put":
                 raise self._refusal(value, "rows are stored by an index")
             case "running":
@@ -192,8 +204,7 @@ class Resolver:
         return self.w.domain(one) == self.w.domain(two)
 
     def _refusal(self, value: Value, why: str) -> PlanError:
-        reader = self.w.meaning.reader
-        return refusal(reader.graph, reader.origin.get(value), "plan-data-movement", why)
+        return refused(self.w, value, why)
 
     def _groups(self, expr: Expr) -> tuple[int, ...]:
         return tuple(sorted(self.w.groups(expr)))
@@ -241,6 +252,8 @@ class Resolver:
         return self._place(total)
 
     def _at(self, value: Value, env: Env) -> Value:
+        if value.mode == ORDERED:
+            return ordered(self._reading(), value, env)
         index = [self.expr(expr, env) for expr in value.index]
         if value.mode == "kept" and len(index) == 1 and self._keeps(value, index[0]):
             return self._taken(value, env, index[0])
@@ -271,14 +284,14 @@ class Resolver:
         return row <= 2 * self.w.captured(sorted(along)) and row <= _LONGEST
 
     def _reduces(self, value: Value) -> bool:
-        return any(item.op in ("reduce", "running") for item in reachable([value]))
+        return any(item.op in ("reduce", "running", "order") for item in reachable([value]))
 
     def _taken(self, value: Value, env: Env, expr: Expr) -> Value:
         """The operand along a new axis of the tile, and the elements that are wanted of it."""
         w, inner = self.w, dict(env)
         row = leaves(value.axes)
         for leaf in row:
-            self._bind(inner, leaf, Name(f"{LANE}{self._kept('read', leaf)}"))
+            self._bind(inner, leaf, Name(f"{LANE}{kept_lane(w, 'read', leaf)}"))
         operand = self.value(value.args[0], inner)
         domain = w.domain(operand)
         own = self.bound({}, row, expr)
@@ -287,23 +300,7 @@ class Resolver:
             kept = [own[leaf] for leaf in row if w.kept["read", leaf] == lane]
             index = kept[0] if kept else Name(f"{LANE}{lane}")
             at = plus(at, times(index, w.depth(lane, domain)))
-        room = w.area(domain)
-        if 0 in domain:
-            w.limits.append(quotient(TILE, largest(room, ONE)))
-        w.needs.append(Binary(BinOp.LE, room, TILE))
-        at = simple(at)
-        return w.space.dag.make(
-            "taken", operand, kind=operand.kind, index=(at,), axes=self._groups(at)
-        )
-
-    def _kept(self, use: str, leaf: Atom) -> int:
-        """The axis of the tile that values run along which are held on chip, and no output."""
-        w, key = self.w, (use, leaf)
-        if key not in w.kept:
-            w.kept[key] = len(w.tiling.lanes)
-            axis = Axis(w.known[leaf], leaf.size, f"{LANE}{w.kept[key]}")
-            w.tiling = replace(w.tiling, kept=(*w.tiling.kept, axis))
-        return w.kept[key]
+        return read_held(w, operand, simple(at))
 
     # ---- reductions
 
@@ -318,7 +315,7 @@ class Resolver:
         given = self.w.meaning.reader.windows.get(value)
         if given is None or self._reduces(given.value):
             return None
-        return windowed(Reading(self.w, self.value, self.index), value, given, env)
+        return windowed(self._reading(), value, given, env)
 
     def _folded(self, value: Value, env: Env) -> Value | None:
         """Along axes of the tile, where what is reduced is on chip, or comes with one copy."""
@@ -328,10 +325,10 @@ class Resolver:
         if w.part or not row or not foldable(value, row):
             return None
         inner = dict(env)
-        if not all(self._inside(leaf, env) for leaf in row):
+        if not all(is_inside(w, leaf, env.get(leaf)) for leaf in row):
             if any(leaf in env for leaf in row) or self._moves(under, frozenset(row)):
                 return None
-            kept = tuple(self._kept("reduced", leaf) for leaf in row)
+            kept = tuple(kept_lane(w, "reduced", leaf) for leaf in row)
             for leaf, lane in zip(row, kept, strict=True):
                 self._bind(inner, leaf, Name(f"{LANE}{lane}"))
             if kept not in w.padded and not even(w, kept) and not w.interleaved:
@@ -343,7 +340,7 @@ class Resolver:
         rows = tuple(sorted(int(lane.id[1:]) for lane in lanes if isinstance(lane, Name)))
         if operand.kind is Kind.MASK:
             operand = dag.truth(operand)
-        if not w.domain(operand) or self._loops_of_kept(operand) or self._too_long(operand):
+        if not w.domain(operand) or loops_of_kept(w, operand) or self._too_long(operand):
             return None
         groups = w.space.axes(operand)
         if set(w.domain(operand)) <= set(rows):
@@ -372,23 +369,12 @@ class Resolver:
         lanes = {f"{LANE}{lane}" for expr in exprs for lane in w.spread(expr)}
         return lanes | {f"{LOOP}{group}" for expr in exprs for group in w.groups(expr)}
 
-    def _loops_of_kept(self, operand: Value) -> bool:
-        """Whether a loop reduces what runs along more axes than an output: it leaves these only."""
-        w = self.w
-        reduced = [
-            item.args[0] for item in dependencies([operand], w.elements) if item.op == "reduce"
-        ]
-        return any(not set(w.domain(item)) <= set(w.frame) for item in reduced)
-
-    def _inside(self, leaf: Atom, env: Env) -> bool:
-        """Whether a tile holds everything along an axis."""
-        index, held = env.get(leaf), self.w.tiling.lanes[1:]
-        return any(index == Name(axis.name) and axis.size == self.w.known[leaf] for axis in held)
-
     def _moves(self, value: Value, row: frozenset[Atom]) -> bool:
         """Whether elements stand at places that follow from these axes, as in a window."""
         return any(
-            item.op == "at" and any(self.named(expr) & row for expr in item.index)
+            item.op == "at"
+            and item.mode != ORDERED
+            and any(self.named(expr) & row for expr in item.index)
             for item in reachable([value])
         )
 

@@ -245,9 +245,14 @@ def _summed(w: Lanes, path: Path, expr: Expr) -> str:
 
 
 def take(w: Lanes, path: Path, value: Value) -> None:
-    """Elements of a value that is held on chip."""
+    """Elements of a value that is held on chip, or one of them."""
     (operand,) = value.args
     w.ready(path, value.index[0])
+    if not w.space.wide(value):
+        one, source = w.like(value), View(w.held(path, operand), w.scalar(path, value.index[0]))
+        each(path, ZERO, ONE, [], one, Read(source))
+        path[-1].buffers[value] = one
+        return
     table = vector(w, path, (poly(value.index[0]) * constant(4)).expr())
     assert isinstance(table, str)
     result = w.stored.pop(value, None) or w.like(value)

@@ -229,6 +229,8 @@ def chosen(dag: Dag, truth: Value, a: Value, b: Value) -> Value:
 def divided(dag: Dag, name: str, a: Value, b: Value, dtype: DType) -> Value:
     """floordiv, truncdiv, mod (of floor) or fmod (of truncation) of two integers."""
     spans = span_of(dag, a), span_of(dag, b)
+    if (bits := _power_of_two(b)) and name in ("floordiv", "mod") and a.kind is not Kind.LONG:
+        return _divided_by_power(dag, name, a, bits, dtype)
     small = all(_within(span, _DIVIDED) for span in spans)
     if small and a.kind is Kind.FLOAT and b.kind is Kind.FLOAT:
         rounded = dag.unary("floor" if name in ("floordiv", "mod") else "trunc", dag.div(a, b))
@@ -236,6 +238,26 @@ def divided(dag: Dag, name: str, a: Value, b: Value, dtype: DType) -> Value:
         return _fitted(dag, value, _quotients(name, *spans), dtype)
     kind = Kind.INT if all(_within(span, _INT32) for span in spans) else Kind.LONG
     return _fitted(dag, scalar(dag, name, kind, a, b), _quotients(name, *spans), dtype)
+
+
+def _power_of_two(b: Value) -> int:
+    """Of which power of two a value is; 0 where it is none, or 1."""
+    number = int(b.number) if b.op == "const" else 0
+    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else 0
+
+
+def _divided_by_power(dag: Dag, name: str, a: Value, bits: int, dtype: DType) -> Value:
+    """Rounded down: exact in float32, and a shift of an int32."""
+    low, high = (end >> bits for end in span_of(dag, a))
+    if a.kind is Kind.FLOAT:
+        quotient = _known(dag, dag.unary("floor", dag.scaled(a, 0.5**bits)), (low, high))
+        back = dag.scaled(quotient, 2.0**bits)
+    else:
+        quotient = _known(dag, shift_right(dag, a, bits), (low, high))
+        back = shift_left(dag, quotient, bits)
+    if name == "floordiv":
+        return _fitted(dag, quotient, (low, high), dtype)
+    return _fitted(dag, dag.sub(a, back), (0, (1 << bits) - 1), dtype)
 
 
 def _quotients(name: str, a: Span, b: Span) -> Span:

@@ -118,16 +118,28 @@ def dependencies(roots: Iterable[Value], elements: Sequence[Value]) -> list[Valu
     return list(seen)
 
 
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """How a tile holds rows that are put in order."""
+
+    even: bool = False  # they are whole blocks of 32 bytes
+    doubled: bool = True  # there is room for two of every buffer that is loaded or stored
+    rows: int = 1  # as captured, that a tile has room for at least
+
+
+WHOLE = RowForm()
+
+
 class LaneSpace(Space):
     """Groups: 0 are the lanes of a tile, 1 is the tile itself, the rest are loops inside it."""
 
     def rule(self, value: Value) -> frozenset[int]:
-        if value.op in ("fetch", "place", "fold", "contract", "window"):
+        if value.op in ("fetch", "place", "fold", "contract", "window", "order"):
             return frozenset(value.axes)
         if value.op in ("fill", "broadcast"):
             return self.axes(value.args[0]) | {0}
         if value.op == "taken":
-            return self.axes(value.args[0]) | frozenset(value.axes)
+            return (self.axes(value.args[0]) - {0}) | frozenset(value.axes)
         return axes_of(self, value)
 
 
@@ -160,13 +172,16 @@ class Lanes(Writer):
     types: dict[str, DType] = field(default_factory=dict)  # of workspace tensors
     shapes: dict[Atom, Expr] = field(default_factory=dict)  # sizes over input shapes
     domains: dict[Value, Domain] = field(default_factory=dict)
-    kept: dict[tuple[str, Atom], int] = field(default_factory=dict)  # lanes of kept values' axes
+    kept: dict[tuple[object, Atom], int] = field(default_factory=dict)  # lanes of kept values' axes
     padded: list[Domain] = field(default_factory=list)  # rows: each begins at multiples of 32 bytes
     whole: bool = False  # buffers are for a tile
     flat: bool = False  # ... but not now: as they stand in the output
     widest: int = 1  # elements along the longest domain for each index of the axis that is cut
     numbers: dict[Value, Value] = field(default_factory=dict)  # of all elements: known by now
     together: dict[Any, list[Value]] = field(default_factory=dict)  # reads that share a copy
+    in_order: bool = False  # rows are put in order: some outputs take tiles of whole rows only
+    form: RowForm = field(default_factory=RowForm)  # of these rows
+    whole_rows: list[Expr] = field(default_factory=list)  # tests that a tile has room for these
     fits: list[Expr] = field(default_factory=list)  # tests of outputs whose inner axes are short
     parts: dict[str, Expr] = field(default_factory=dict)  # indices that a tile holds of some axes
     apart: bool = False  # long rows that lie apart are copied by themselves (strided_rows.py)
@@ -223,6 +238,8 @@ class Lanes(Writer):
             return {lane for arg in value.args for lane in self.domain(arg)} - set(value.parts)
         if value.op == "window":
             return set(self.windows[value].lanes)
+        if value.op == "order":
+            return {*self.domain(value.args[0]), *value.parts}
         found: set[int] = set().union(*(self.spread(expr) for expr in value.index))
         if value.op != "taken":
             found |= {lane for arg in value.args for lane in self.domain(arg)}
@@ -341,6 +358,8 @@ class Lanes(Writer):
         if self.tiling.cut.captured * held <= _FEW:
             ratio = MOST_SHARE
         numbers = all(isinstance(self.size(lane), Const) for lane in inner)
+        if self.in_order and not numbers:  # there is no other program for longer rows
+            return 1
         ratio = min(ratio, (SHORTEST if numbers else _SHORT * 4) // self.held_captured())
         share = min(1 << max(ratio.bit_length() - 1, 0), MOST_SHARE)
         if share > 1:

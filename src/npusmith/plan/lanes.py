@@ -18,58 +18,53 @@ from dataclasses import replace
 from typing import TypeVar
 
 from npusmith.errors import PlanError
-from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Binary,
     BinOp,
     Choice,
     Const,
-    Expr,
-    Load,
     Name,
     Note,
     Program,
-    Span,
-    Store,
-    View,
 )
 from npusmith.ir.spec import OpSpec
 from npusmith.plan.axes import Atom, extent, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes
-from npusmith.plan.block import Block, Part, Path, choice, staged
+from npusmith.plan.block import Block, Path, choice, staged
 from npusmith.plan.dag import Dag, Value
 from npusmith.plan.decisions import Decisions
-from npusmith.plan.element_reads import copies
 from npusmith.plan.element_stores import free_axes, store_elements
-from npusmith.plan.emit import buffer_dtype
 from npusmith.plan.host import TILE, Sizes
 from npusmith.plan.index_maps import Resolver
-from npusmith.plan.index_sets import (
-    AxisRange,
-    parts_of,
-    restricted,
-    row_of_part,
-)
-from npusmith.plan.index_vectors import place, take, tile_buffer
+from npusmith.plan.index_sets import AxisRange, parts_of, restricted
+from npusmith.plan.index_vectors import place, take
 from npusmith.plan.lane_program import program_of, tensors_of
-from npusmith.plan.lane_reads import captured, dense, span_of, start_of
-from npusmith.plan.lane_space import Lanes, LaneSpace, Split, Splits, Tiling, dependencies
+from npusmith.plan.lane_reads import captured
+from npusmith.plan.lane_space import (
+    WHOLE,
+    Lanes,
+    LaneSpace,
+    RowForm,
+    Split,
+    Splits,
+    Tiling,
+    dependencies,
+)
 from npusmith.plan.names import tensor_name
-from npusmith.plan.pack import Packed, pack
-from npusmith.plan.padded_rows import store_rows
-from npusmith.plan.passes import ensure
+from npusmith.plan.pack import Packed, Tiles, pack
 from npusmith.plan.read import Meaning, check_readable
 from npusmith.plan.reader import Combined
-from npusmith.plan.row_reads import copy_rows, row_of
-from npusmith.plan.scalars import ONE, ZERO, all_of, largest, product, quotient
+from npusmith.plan.row_reads import row_of
+from npusmith.plan.scalars import ONE, ZERO, all_of, product
 from npusmith.plan.shared_loops import loops_of
 from npusmith.plan.space import Group, Input, Output
-from npusmith.plan.stores import Target, ports, stored
-from npusmith.plan.stores import reserve as reserve_output
+from npusmith.plan.stores import Target, ports
 from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import fold
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
+from npusmith.plan.tile_orders import LONGEST, has_order, holds_order, order, whole_rows
+from npusmith.plan.tile_stores import store_tile
 from npusmith.plan.tile_windows import window
 from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed
 from npusmith.plan.used_inputs import inputs_of
@@ -82,22 +77,27 @@ _SHORTER = 2  # times, at most, that tiles get where outputs share a loop
 _ROWS = 1 << 16  # lanes of a tile whose rows are copied one after another
 INNER = (1024, 256, 1)  # most elements of the axes inside the one that is cut
 WINDOWS = (1024, 256, 64, 16, 1)  # ... where each takes in a window of many
+ROWS = (LONGEST,)  # ... where rows are put in order
 
 
 Written = tuple[Program, OpSpec, tuple[str, ...]]
 
 
 def write_with(
-    meaning: Meaning, name: str, chip: Chip, decisions: Decisions, splits: Splits
-) -> Written:
-    """The program of a graph without large reductions. Raises PlanError for others."""
+    meaning: Meaning, name: str, chip: Chip, decisions: Decisions, splits: Splits,
+    form: RowForm = WHOLE,
+) -> Written:  # fmt: skip
+    """The program of a graph without large reductions. Raises PlanError for others.
+
+    `form`: of rows that are put in order.
+    """
     ever = False
-    sizes = WINDOWS if meaning.reader.windows else INNER
+    sizes = WINDOWS if meaning.reader.windows else ROWS if has_order(meaning) else INNER
     for most in decisions.inners(sizes):
         splits.tried.add(most)
-        found = _with_sharedloops_of(meaning, chip, decisions, most, splits)
+        found = _with_sharedloops_of(meaning, chip, decisions, most, splits, form)
         w, targets, root, inside = (
-            found[0] if found else _tiled(meaning, chip, decisions, most, False, splits)
+            found[0] if found else _tiled(meaning, chip, decisions, most, False, splits, form)
         )
         ever = ever or inside
         try:
@@ -106,17 +106,16 @@ def write_with(
             if error.code == "plan-schedule" or most == sizes[-1] or not inside:
                 raise
             continue  # a tile that is a part of one row takes fewer buffers
-        if (packed.tile >= most and _fits(w, packed)) or not inside:
+        if w.in_order or (packed.tile >= most and _fits(w, packed)) or not inside:
             break
-    if inside and most > packed.tile:
+    legal = (*w.space.legal, *whole_rows(w, packed.tile))
+    if inside and most > packed.tile and not w.in_order:
         message = f"`inner` cannot be {most}: a tile has room for {packed.tile} elements"
         raise PlanError("plan-schedule", message, legal=f"at most {packed.tile}")
-    if ever or decisions.asked.inner is not None:
+    if (ever and not w.in_order) or decisions.asked.inner is not None:
         decisions.inner(most, [item for item in sizes if item < most])
     program = program_of(w, name, targets, packed)
-    spec = OpSpec(
-        name, *ports(w.space, targets), single_output=len(targets) == 1, legal=w.space.legal
-    )
+    spec = OpSpec(name, *ports(w.space, targets), single_output=len(targets) == 1, legal=legal)
     return program, spec, (*w.space.notes, f"a tile is {packed.tile} elements at most")
 
 
@@ -131,10 +130,13 @@ def _tiled(
     most: int,
     shared: bool,
     splits: Splits,
+    form: RowForm,
 ) -> Tiled:
     """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
     w, targets = prepare(meaning, chip, Lanes)
     w.most, w.decisions, w.splits = most, decisions, splits
+    w.in_order, w.form = has_order(meaning), form
+    w.tiles = Tiles(doubled=form.doubled)
     root = Block()
     alone = [
         target for target, row in zip(targets, w.rows, strict=True)
@@ -148,25 +150,26 @@ def _tiled(
 
 
 def _with_sharedloops_of(
-    meaning: Meaning, chip: Chip, decisions: Decisions, most: int, splits: Splits
+    meaning: Meaning, chip: Chip, decisions: Decisions, most: int, splits: Splits, form: RowForm
 ) -> tuple[Tiled, Packed] | None:
     """The same with one loop for outputs that read the same; None where tiles get too short."""
     rows = [atoms_of(out.dims) for out in meaning.outputs]
     if len(set(rows)) == len(rows):
         return None
     with contextlib.suppress(PlanError):
-        tiled = _tiled(meaning, chip, decisions, most, True, splits)
+        tiled = _tiled(meaning, chip, decisions, most, True, splits, form)
         w, targets, root, inside = tiled
         packed = packed_of(w, root, targets, least=most if inside else 1)
-        long = packed.tile >= INNER[0] or packed.tile >= _own_tile(meaning, chip, most) // _SHORTER
+        tile = packed.tile
+        long = tile >= INNER[0] or tile >= _own_tile(meaning, chip, most, form) // _SHORTER
         if long and _fits(w, packed):
             return tiled, packed
     return None
 
 
-def _own_tile(meaning: Meaning, chip: Chip, most: int) -> int:
+def _own_tile(meaning: Meaning, chip: Chip, most: int, form: RowForm) -> int:
     """Elements of a tile where every output has a loop of its own, whatever a schedule says."""
-    w, targets, root, _ = _tiled(meaning, chip, Decisions(), most, False, Splits())
+    w, targets, root, _ = _tiled(meaning, chip, Decisions(), most, False, Splits(), form)
     return packed_of(w, root, targets).tile
 
 
@@ -214,7 +217,7 @@ def prepare(meaning: Meaning, chip: Chip, writer: type[W]) -> tuple[W, list[Targ
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
     w.known = {leaf: w.sizes.named(expr) for leaf, expr in known.items()}
     w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast, "taken": take, "fold": fold}
-    w.rules["window"] = window
+    w.rules |= {"window": window, "order": order}
     for given in inputs:
         w.tensors[given.item.name] = given.name
     outputs = meaning.outputs
@@ -316,9 +319,11 @@ def _write_part(
     if parts:
         w.rows.append(row)
         mark = str(len(w.rows) - 1)
+    ordered = holds_order(w, targets)
     tiling, most, w.room = rows, _ROWS, Const(_ROWS)
     if tiling is None:
-        tiling, most, w.room = restricted(cut(w, row, w.most, apart), parts), w.most, TILE
+        most, w.room = w.most if ordered or not w.in_order else INNER[1], TILE
+        tiling = restricted(cut(w, row, most, apart), parts)
     short, long = Block(), Block()
     bursts = _rows_read(w, targets, row, tiling) if tiling.inner and rows is None else []
     w.apart = bool(bursts) and all(isinstance(item.cols, Const) for item in bursts)
@@ -328,7 +333,12 @@ def _write_part(
     if not tiling.inner and not w.needs:
         root.items += short.items
         return False
-    fits = all_of([Binary(BinOp.LE, Name(f"inner{mark}"), Const(most)), *w.needs])
+    room = TILE if ordered else Const(most)
+    fits = all_of([Binary(BinOp.LE, Name(f"inner{mark}"), room), *w.needs])
+    if ordered:
+        root.items += short.items
+        w.whole_rows.append(fits)
+        return True
     if bursts and not always:
         short = _with_bursts(w, targets, row, tiling, mark, short)
     short.items.insert(0, Note("rows inside of a tile are short"))
@@ -405,64 +415,10 @@ def write_tiles(
         for at, (target, value) in enumerate(zip(outputs, values, strict=True)):
             done = replace(target, output=replace(target.output, value=value, groups=(0,)))
             if at < len(targets):
-                _store(w, path, done, offset_of(tiling), len(outputs) == 1)
+                store_tile(w, path, done, offset_of(tiling), len(outputs) == 1)
                 continue
             with w.among((0,)):
-                _store(w, path, done, offset_of(replace(tiling, inner=())), False)
+                store_tile(w, path, done, offset_of(replace(tiling, inner=())), False)
 
     values = [target.output.value for target in outputs]
     over_tiles(w, root, values, row, tiling, mark, store, numbers=len(numbers))
-
-
-# ------------------------------------------------------------------------------------------ storing
-
-
-def _store(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -> None:
-    """`alone`: no other output reads its buffer, so that it may be computed where it is stored."""
-    value, output = target.output.value, target.output
-    body = path[-1]
-    plain = value.op == "fetch" and value.dtype is output.dtype
-    with w.unpadded():
-        count = w.count(path, True)
-        if plain and w.space.wide(value) and dense(w, value.index[0]):
-            buffer = tile_buffer(w, buffer_dtype(output.dtype), Part.THROUGH, hint=target.name)
-            w.ready(path, value.index[0])
-            span = span_of(w, path, value, start_of(w, value.index[0]))
-            body.items.append(Load(View(buffer), span, count))
-            body.items.append(_stored(w, target, start, buffer, count))
-            return
-        row = row_of(w, value) if plain and w.space.wide(value) else None
-        longs = plain and output.dtype is DType.INT64
-        if row_of_part(w.tiling) is not None and (row is not None or longs or w.tail(w.frame)):
-            raise PlanError("plan-data-movement", "rows of a part are copied by themselves")
-        if row is not None:
-            w.ready(path, value.index[0])
-            w.needs.append(Binary(BinOp.LE, row, TILE))
-            body.items.append(copy_rows(w, path, value, target.name, start, row))
-            return
-        if longs:
-            w.ready(path, value.index[0])
-            one = w.temp(DType.INT64, False, Part.THROUGH, hint=target.name)
-            body.items.append(copies(w, path, value, target.name, start, one))
-            return
-    rows = w.tail(w.frame) if w.space.wide(value) else ()
-    if not rows:
-        if alone:
-            reserve_output(w, path, target)
-        ensure(w, path, [value])
-        buffer = stored(w, path, target, True)
-        body.items.append(_stored(w, target, start, buffer, count))
-        return
-    ensure(w, path, [value])
-    store_rows(w, path, target, start)
-
-
-def _stored(w: Lanes, target: Target, start: Expr, buffer: str, count: Expr) -> Store:
-    """A tile in one piece, or row by row where the output has other parts between them."""
-    span, apart = Span(target.name, start), row_of_part(w.tiling)
-    if apart is None:
-        return Store(span, View(buffer), count)
-    cols, pitch = apart
-    rest = Binary(BinOp.MOD, cols, Const(w.chip.block_bytes // target.output.dtype.bytes))
-    w.needs += [Binary(BinOp.EQ, rest, ZERO), Binary(BinOp.GT, cols, ZERO)]
-    return Store(span, View(buffer), cols, quotient(count, largest(cols, ONE)), pitch)

@@ -55,7 +55,6 @@ BY_EXPORT = (
     "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
     "replication_pad2d", "replication_pad3d",
 )  # fmt: skip
-ALONE = ("sort", "topk")  # a kernel of their own: sorting.py
 
 
 def written() -> dict[str, list[str]]:
@@ -64,7 +63,6 @@ def written() -> dict[str, list[str]]:
     for family, rules in FAMILIES.items():
         found[family] = sorted(name for name, rule in rules.items() if RULES[name] is rule)
         found[family] = [name for name in found[family] if name not in REFUSED]
-    found["Order of elements"] = list(ALONE)
     return found
 
 

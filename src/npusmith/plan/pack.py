@@ -35,6 +35,7 @@ from npusmith.plan.decisions import Decisions
 from npusmith.plan.fused_products import Touched, fuse_products
 from npusmith.plan.host import TILE
 from npusmith.plan.renaming import renamed
+from npusmith.plan.scalars import quotient, times
 from npusmith.plan.stored_buffers import Homes, homes_of, is_alike, without_copies
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import INTRINSICS, Form
@@ -425,12 +426,9 @@ def _ops(block: tuple[Stmt, ...]) -> Iterable[Op]:
 
 
 def _buffer(temp: Temp, name: str, copies: int) -> Buffer:
-    if temp.share > 1:
-        part = Binary(BinOp.FLOORDIV, TILE, Const(temp.share))
-        return Buffer(name, temp.dtype, part, copies=copies)
-    if temp.times > 1:
-        several = Binary(BinOp.MUL, TILE, Const(temp.times))
-        return Buffer(name, temp.dtype, several, copies=copies)
+    if temp.share > 1 or temp.times > 1:
+        part = quotient(TILE, Const(temp.share))
+        return Buffer(name, temp.dtype, times(part, Const(temp.times)), copies=copies)
     if not temp.mask:
         small = Const(temp.lanes) if temp.lanes else Const(_SMALL)
         return Buffer(name, temp.dtype, TILE if temp.wide else small, copies=copies)

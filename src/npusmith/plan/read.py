@@ -16,6 +16,7 @@ from npusmith.plan import (
     interpolation,
     maps,
     moves,
+    orders,
     pools,
     products,
     scans,
@@ -37,6 +38,7 @@ FAMILIES: dict[str, dict[str, Rule]] = {
     "Reductions, softmax and norms": folds.RULES,
     "Scans": scans.RULES,
     "Scatters": scatter_maps.RULES,
+    "Order of elements": orders.RULES,
     "Matrix products": products.RULES,
 }
 RULES: dict[str, Rule] = {name: rule for rules in FAMILIES.values() for name, rule in rules.items()}

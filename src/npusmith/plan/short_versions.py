@@ -7,17 +7,17 @@ many rows in a tile.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Choice, Expr, Load, Program, Store
+from npusmith.ir.nodes import Choice, Expr, Load, Program, Store
 from npusmith.ir.walk import names, statements
 from npusmith.lang.budget import bytes_of
 from npusmith.plan.read import Meaning
 from npusmith.plan.short_axes import write_interleaved, write_resident, write_short
-from npusmith.plan.versions import Version
+from npusmith.plan.versions import Version, parts_of
 from npusmith.target.chips import Chip
 
 
@@ -73,17 +73,7 @@ def served(version: Version) -> tuple[Expr, ...] | None:
     for value in (version.host or {}).values():
         match value:
             case Choice(test) if not any(True for _ in names(test)):
-                found += _parts(test)
+                found += parts_of(test)
             case _:
                 return None
     return tuple(found)
-
-
-def _parts(test: Expr) -> Iterator[Expr]:
-    """The tests that have to hold together."""
-    match test:
-        case Binary(BinOp.AND, left, right):
-            yield from _parts(left)
-            yield from _parts(right)
-        case _:
-            yield test

@@ -112,7 +112,7 @@ def resolve(meaning: Meaning) -> Space:
     """Order the axes, merge them, and rewrite the expressions. Raises plan-transpose and others."""
     values = reachable(meaning.roots)
     for value in values:
-        if value.op in ("at", "put"):
+        if value.op in ("at", "put", "order"):
             reader = meaning.reader
             node = reader.origin.get(value)
             raise refusal(reader.graph, node, "plan-data-movement", "its elements move")

@@ -8,28 +8,30 @@ from npusmith.errors import PlanError
 from npusmith.plan.decisions import Decision, Decisions
 from npusmith.plan.estimate import time_of
 from npusmith.plan.index_sets import compares_positions
-from npusmith.plan.lane_space import Split, Splits
+from npusmith.plan.lane_space import WHOLE, RowForm, Split, Splits
 from npusmith.plan.lanes import Written, write_with
 from npusmith.plan.read import Meaning
 from npusmith.target.chips import Chip
 
 
-def write_lanes(meaning: Meaning, name: str, chip: Chip, decisions: Decisions) -> Written:
+def write_lanes(
+    meaning: Meaning, name: str, chip: Chip, decisions: Decisions, form: RowForm = WHOLE
+) -> Written:
     """The program of a graph without large reductions. Raises PlanError for others.
 
     Of loops that are split by positions, and whole ones, those that take less time by the estimate;
-    what windows take in is held on chip for whole loops.
+    what windows take in is held on chip for whole loops. `form`: of rows that are put in order.
     """
     whole = Splits()
     if meaning.reader.windows or not compares_positions(meaning.roots):
-        return write_with(meaning, name, chip, decisions, whole)
+        return write_with(meaning, name, chip, decisions, whole, form)
     graph, refused = meaning.reader.graph, list[PlanError]()
     found: dict[Split, tuple[float, Written, dict[str, Decision]]] = {}
 
     def attempt(splits: Splits) -> None:
         own = replace(decisions, made=dict(decisions.made))
         try:
-            written = write_with(meaning, name, chip, own, splits)
+            written = write_with(meaning, name, chip, own, splits, form)
         except PlanError as error:
             refused.append(error)
             return

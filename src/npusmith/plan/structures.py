@@ -7,7 +7,7 @@ shares buffers (pack), and writes the host function (host), as is best at the ca
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from npusmith.ir.nodes import (
     Binary,
     BinOp,
     ChipFact,
+    Choice,
     Const,
     Expr,
     Kernel,
@@ -41,14 +42,15 @@ from npusmith.plan.names import tensor_name
 from npusmith.plan.pack import Packed, pack
 from npusmith.plan.read import Meaning, read
 from npusmith.plan.row_packing import pack_rows
-from npusmith.plan.scalars import product, times
+from npusmith.plan.scalars import ONE, ZERO, all_of, product, times
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.short_versions import served, short_version
-from npusmith.plan.sorting import write_sort
+from npusmith.plan.sorting import is_sort, write_sort
 from npusmith.plan.space import Space, resolve
 from npusmith.plan.split_loops import write_lanes
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
+from npusmith.plan.tile_orders import FORMS, has_order
 from npusmith.plan.versions import Version, guarded
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
@@ -90,7 +92,9 @@ class Plan:
 
 
 # Written for one call: other structures that take the graph are far slower
-ALONE = (Structure.SORT, Structure.MATRIX_PRODUCT)
+ALONE = (Structure.MATRIX_PRODUCT,)
+_LONGER = 2  # times the captured rows, at least, that a kernel serves which has no other form
+ROWS_FIT = "whole_rows"  # the host variable that is 1 where a tile holds rows
 Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph
 
 
@@ -122,23 +126,30 @@ def structures(
     graph: Graph, name: str, chip: Chip, d: Decisions, everywhere: bool
 ) -> Iterator[Way]:
     """Those that may take the graph, the preferred one first."""
-    ordered = write_sort(graph, name, chip)
-    if ordered is not None:
-        yield Structure.SORT, lambda: Plan(*ordered)
+    meaning = read(graph)
+    if not is_sort(graph):
+        yield from structures_of(meaning, name, chip, d, everywhere)
         return
-    yield from structures_of(read(graph), name, chip, d, everywhere)
+
+    def by_length() -> Plan:
+        return _by_length([*_in_order(meaning, name, chip, d), _long_rows(graph, name, chip)])
+
+    yield Structure.INDEX_MAPS, _optional(by_length)
+    yield Structure.SORT, partial(_long_rows, graph, name, chip)
 
 
 def structures_of(
     meaning: Meaning, name: str, chip: Chip, d: Decisions, everywhere: bool = False
 ) -> Iterator[Way]:
-    """The same of a graph that has been read; no sort takes it."""
+    """The same of a graph that has been read."""
     if products_of(meaning):
         yield Structure.MATRIX_PRODUCT, lambda: Plan(*write_matrix_product(meaning, name, chip))
         return
     _check_depth(meaning)
 
     def lanes() -> Plan:
+        if has_order(meaning):
+            return _by_length(_in_order(meaning, name, chip, d, _LONGER))
         return Plan(*write_lanes(meaning, name, chip, d))
 
     try:
@@ -204,6 +215,55 @@ def _moved(
             yield Structure.LOOPS, _optional(partial(_loops, space, name, chip, d, everywhere))
     if refused:
         raise refused[0]
+
+
+def _long_rows(graph: Graph, name: str, chip: Chip) -> Plan:
+    """A kernel for rows of any length."""
+    written = write_sort(graph, name, chip)
+    assert written is not None
+    return Plan(*written)
+
+
+def _in_order(meaning: Meaning, name: str, chip: Chip, d: Decisions, rows: int = 1) -> list[Plan]:
+    """Rows in order that a tile holds, in each form that serves the captured sizes.
+
+    `rows`: a tile has room for so many at least.
+    """
+    refused: list[PlanError] = []
+    for forms in FORMS:
+        found: list[Plan] = []
+        for form in forms:
+            try:
+                own = Decisions() if found else d
+                given = replace(form, rows=rows)
+                plan = Plan(*write_lanes(meaning, name, chip, own, given))
+            except PlanError as error:
+                if error.code != "plan-ub" and not found:
+                    raise  # in every form
+                refused.append(error)
+                continue
+            if all(plan.spec.legal != other.spec.legal for other in found):
+                found.append(plan)
+        if found:
+            return found
+    raise refused[0]
+
+
+def _by_length(plans: Sequence[Plan]) -> Plan:
+    """Each where the sizes are those that it serves, the last for all others."""
+    first, last = plans[0], plans[-1]
+    served = last.spec.legal or ()
+    versions = []
+    for plan in plans[:-1]:
+        tests = [test for test in plan.spec.legal or () if test not in served]
+        if not tests:
+            return plan
+        given = {ROWS_FIT: Choice(all_of(tests), ONE, ZERO)}
+        versions.append(guarded(plan.program, list(given), given, "rows that a tile holds"))
+    if not versions:
+        return first
+    versions.append(Version(last.program))
+    return replace(last, notes=first.notes, program=first.program, versions=tuple(versions))
 
 
 T = TypeVar("T")

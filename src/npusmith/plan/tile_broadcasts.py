@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from npusmith.ir.nodes import Expr
-from npusmith.plan import window_shapes
+from npusmith.plan import tile_orders, window_shapes
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.index import replaced
@@ -57,6 +57,14 @@ class Broadcaster:
                 return dag.make(
                     "fold", operand, text=value.text, parts=value.parts, axes=value.axes
                 )
+            case "order":
+                operand = self.value(value.args[0])
+                operand = self.along(operand, self._joined([operand], value.parts))
+                tile_orders.reserve(self.w, self.w.domain(operand) or value.parts, value.parts)
+                return dag.make(
+                    "order", operand, mode=value.mode, parts=value.parts, kind=value.kind,
+                    axes=value.axes,
+                )  # fmt: skip
             case "window":
                 shape = self.w.windows[value]
                 operand = self.along(self.value(value.args[0]), shape.held)
@@ -92,6 +100,7 @@ class Broadcaster:
         """The same along these axes; what is one number for the tile stays one."""
         w, dag = self.w, self.w.space.dag
         own = w.domain(value)
+        assert set(own) <= set(domain), value.op
         if own == domain:
             return value
         if value.kind is Kind.MASK:

@@ -60,6 +60,7 @@ FOLDS = ("sum", "max", "min")
 LONGEST = 4096  # elements of a row, as captured
 _LONG, _SHARE = 64, 4  # rows of so many elements need no more than this part of a tile beside
 _ROOMY = 1024  # elements of a tile of which that part has room for 8 rows
+_ORDERED = 1 << 10  # rows in order weigh more than any number of reductions
 _DOUBLINGS = 13  # that lay out as many rows as any tile has
 _ROW = 8  # elements of 32 bytes: rows begin at multiples of it
 
@@ -98,13 +99,15 @@ def stand(w: Lanes, domain: Domain, rows: Domain) -> bool:
     head = domain[: len(domain) - len(rows)]
     if head + rows != domain or w.tail(head):
         return False
-    return domain == rows or w.tail(domain) == rows or (even(w, rows) and not w.tail(domain))
+    if domain == rows:
+        return not w.tail(domain)  # shorter rows of theirs may be padded
+    return w.tail(domain) == rows or (even(w, rows) and not w.tail(domain))
 
 
 def even(w: Lanes, rows: Domain) -> bool:
     """Whether rows are whole blocks: as captured, where others have a program of their own."""
     numbers = all(isinstance(w.size(lane), Const) for lane in rows)
-    return w.captured(rows) % _ROW == 0 and (numbers or w.alone)
+    return w.captured(rows) % _ROW == 0 and (numbers or w.alone or w.form.even)
 
 
 def longest(roots: Sequence[Value], row: Sequence[Atom] = ()) -> int:
@@ -120,13 +123,18 @@ def longest(roots: Sequence[Value], row: Sequence[Atom] = ()) -> int:
 def padded(w: Lanes, roots: Sequence[Value], row: Sequence[Atom]) -> Domain:
     """The innermost axes of a tile that rows of 32 bytes have to be made of, for most reductions.
 
+    Rows that are put in order first: these stand nowhere else.
+
     `row`: the axes inside of the one that is cut.
     """
     found: Counter[Domain] = Counter()
     for value in reachable(roots):
-        own = leaves(value.axes) if value.op == "reduce" else ()
-        if own and foldable(value, own) and set(own) == set(row[len(row) - len(own) :]):
-            found[tuple(range(1 + len(row) - len(own), 1 + len(row)))] += 1
+        own = leaves(value.axes) if value.op in ("reduce", "order") else ()
+        if value.op == "reduce" and not foldable(value, own):
+            continue
+        if own and set(own) == set(row[len(row) - len(own) :]):
+            lanes = tuple(range(1 + len(row) - len(own), 1 + len(row)))
+            found[lanes] += 1 if value.op == "reduce" else _ORDERED
     return max(found, key=lambda rows: (found[rows], len(rows)), default=())
 
 

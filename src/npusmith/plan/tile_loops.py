@@ -37,6 +37,7 @@ from npusmith.plan.lane_space import (
     elements_of,
 )
 from npusmith.plan.loops import Run, Serial, turn
+from npusmith.plan.orders import ORDERED
 from npusmith.plan.reader import WORTH
 from npusmith.plan.scalars import (
     ONE,
@@ -101,9 +102,13 @@ def _by_position(w: Lanes, roots: Sequence[Value]) -> bool:
 
 
 def index_tensors(w: Lanes, roots: Sequence[Value]) -> list[Value]:
-    """The index tensors that the places of what these values read depend on."""
+    """The index tensors that the places of what these values read depend on.
+
+    Not the orders of rows: what is read by these is on chip.
+    """
     held = [element.value for element in w.meaning.reader.elements]
-    return [item for value in dependencies(roots, held) for item in elements_of(value, held)]
+    read = [value for value in dependencies(roots, held) if value.mode != ORDERED]
+    return [item for value in read for item in elements_of(value, held)]
 
 
 def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tiling) -> list[Value]:

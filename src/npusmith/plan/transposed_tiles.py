@@ -31,7 +31,7 @@ from npusmith.plan.tile_loops import index_tensors, over_tiles, resolved
 STRETCH = 64  # elements of the output's innermost axis in a tile; axes that are shorter are short
 _SECTOR = 128  # bytes of a line that come from memory together
 _TYPES = (DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16)
-_OTHER = ("reduce", "running", "put", "index", "count")  # no arithmetic of single elements
+_OTHER = ("order", "reduce", "running", "put", "index", "count")  # no arithmetic of single elements
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,7 @@ def refused(code: str, why: str) -> Rule:
 
 
 _REFUSED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("plan-data-movement", "it reorders elements"): ("sort", "topk", "mode"),
+    ("plan-data-movement", "it reorders elements"): ("mode",),
     ("plan-cube", "convolutions need the cube unit"): ("convolution",),
 }
 REFUSED = frozenset(name for names in _REFUSED.values() for name in names) | {"_local_scalar_dense"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.held_rows import Env, Reading
 from npusmith.plan.index import poly, simple, steps
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, TURN, Axis, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT
@@ -17,20 +17,10 @@ from npusmith.plan.space import Group
 from npusmith.plan.window_axes import WindowAxis, Windowed
 from npusmith.plan.window_shapes import Along, Outside, Rows, Shape, made, needs_rows
 
-Env = Mapping[Atom, Expr]
 _SPAN = 128  # elements of a window along an axis that is cut: any tile has room for some
 _START, _ADD, _GATHER, _REPEAT = 24, 2, 12, 64  # cycles, and elements (target/costs.py)
 _TILE = 6144  # elements of a usual tile
 _MANY = 1 << 20  # elements: more than any tile
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the resolver of index maps knows."""
-
-    w: Lanes
-    value: Callable[[Value, Env], Value]  # a value in an environment
-    index: Callable[[Atom, Env], Expr]  # along an axis
 
 
 def windowed(r: Reading, value: Value, given: Windowed, env: Env) -> Value | None:

@@ -85,7 +85,7 @@ def _quickest(
 
 def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     """With versions for sizes at which the program is slow, and one captured there is not."""
-    if plan.schedule.structure in ALONE:
+    if plan.schedule.structure in (Structure.SORT, *ALONE):
         return plan
     versions = plan.versions or (Version(plan.program),)
     slow = [

@@ -64,7 +64,7 @@ class Form(str, Enum):
     ELEMENT = "one element of dst, written by the scalar unit"
     GATHER = "elements of the source from where a buffer of offsets says"
     FOLD_ROWS = "every row of a tile of short rows to one element of dst"
-    SORT = "where the elements of the sorted source come from"
+    SORT_ROWS = "where the elements of every row come from, put in order"
     SPREAD_ROWS = "every element of the source along a row of a tile of short rows"
 
 
@@ -105,7 +105,7 @@ _X, _M, _N = Operand.SCALAR, Operand.MODE, Operand.COUNT
 COMPARE_MODES = ("lt", "gt", "eq", "le", "ge", "ne")
 RUNNING_MODES = ("forward", "reverse", "exclusive")
 ORDERS = ("descending", "ascending")
-SORT_STEP = 32  # elements that the destination of a sort comes in, and a quarter of its scratch
+SORT_STEP = 32  # elements that a row takes a multiple of in a quarter of a sort's scratch
 LONGEST_SORT = 255 * SORT_STEP  # as many repeats as an instruction has
 RUNNING_STEP = m.SQUARE  # elements that destination and scratch come in
 LONGEST_ROW = 2040  # elements of a short row: 255 blocks are the largest stride of a repeat
@@ -120,6 +120,9 @@ def is_short_row(elements: int) -> bool:
     most = LONGEST_ROW if elements % REPEAT else 8 * LONGEST_ROW
     return 1 <= elements <= most
 
+
+# Forms whose operands are rows, from one multiple of 32 bytes to the next.
+ROW_FORMS = (Form.FOLD_ROWS, Form.SPREAD_ROWS, Form.SORT_ROWS)
 
 ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
 
@@ -417,17 +420,18 @@ _ROWS: tuple[Intrinsic, ...] = (
     ),
     # ---- order of elements
     Intrinsic(
-        "argsort",
+        "argsort_rows",
         "Sort32, MrgSort and Extract",
-        (_D, _S, _T, _M, _N),
+        (_D, _S, _T, _X, _M, _N),
         (I32,),
-        m.argsort,
-        "Argsort<Order::{mode}>({dst}, {src}, {tmp}, {count})",
-        "dst[i] = the place of the element of a that comes i-th; of equal ones the first; NaN is "
-        "the largest",
-        Form.SORT,
+        m.argsort_rows,
+        "ArgsortRows<Order::{mode}>({dst}, {src}, {tmp}, {scalar}, {count})",
+        "row by row: dst[i] = the place in the row of the element that comes i-th; of equal ones "
+        "the first; NaN is the largest",
+        Form.SORT_ROWS,
         modes=ORDERS,
         src_dtypes=(F32,),
+        int_scalar=True,
         source="ours, of the sort instructions (templates/sorting.j2)",
         evidence=Evidence.INFERRED,
     ),

@@ -376,11 +376,18 @@ def spread_rows(a: Array, cols: int) -> Array:
 # ------------------------------------------------------------------------------------------- order
 
 
-def argsort(a: Array, mode: str) -> Array:
-    """numpy puts NaN last, and sorts upwards: downwards is the same from the end."""
+def argsort_rows(a: Array, cols: int, mode: str) -> Array:
+    """numpy puts NaN last, and sorts upwards: downwards is the same from the end.
+
+    What fills rows up is 0.
+    """
+    rows = _rows(a, cols)
+    found = np.zeros((rows.shape[0], row_pitch(cols)), np.int32)
     if mode == "ascending":
-        return np.argsort(a, kind="stable").astype(np.int32)
-    return (a.size - 1 - np.argsort(a[::-1], kind="stable"))[::-1].astype(np.int32)
+        found[:, :cols] = np.argsort(rows, axis=1, kind="stable")
+    else:
+        found[:, :cols] = cols - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
+    return found.reshape(-1)
 
 
 # ---------------------------------------------------------------------------------- running folds

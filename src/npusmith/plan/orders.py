@@ -1,0 +1,95 @@
+"""Rows in order: sort and topk along the last dimension.
+
+An order says for every place of a sorted row where its element stands; values are read there, so
+what is sorted may be any expression, and so may what is made of it. Integers that float32 does not
+hold are put in order by their digits of 16 bits, the lowest first: equal ones stay as they are.
+Other dimensions are turned to the end at the capture (task/decompositions.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from npusmith.ir.dtypes import DType
+from npusmith.plan import integers
+from npusmith.plan.axes import Dim
+from npusmith.plan.dag import EXACT, Dag, Kind, Value, held
+from npusmith.plan.reader import Reader, Result, Rule, Tensor
+
+ORDERED = "ordered"  # mode of what is read where an order says
+_DIGIT = 16  # bits
+
+
+def sort(r: Reader) -> Result:
+    x = r.tensor(r.argument(0))
+    return _in_order(r, x, is_descending(r))
+
+
+def topk(r: Reader) -> Result:
+    """The first elements of the whole row in order."""
+    assert r.node is not None
+    x = r.tensor(r.argument(0))
+    largest = bool(r.argument(3, "largest", True))
+    kept = r.integers(r.argument(1, "k"))[0]
+    first: Dim = r.axis(kept)
+    dims = (*x.dims[:-1], first)
+    r.require(r.size(x.dims[-1]), r.size(first))
+    found = _in_order(r, x, largest)
+    at = {len(dims) - 1: r.index(first)}
+    return tuple(r.placed(item, dims, at) for item in found)
+
+
+def is_descending(r: Reader) -> bool:
+    """`sort.stable` takes it after the dimension, whether it is stable in front."""
+    assert r.node is not None
+    at = 3 if r.node.op.endswith("stable") else 2
+    return bool(r.argument(at, "descending", False))
+
+
+def _in_order(r: Reader, x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
+    """The elements of each row in order, and where they stand in it."""
+    at, dim = len(x.dims) - 1, x.dims[-1]
+    if not dim:
+        return x, Tensor(r.dag.const(0.0), x.dims, DType.INT64)
+    mode = "descending" if descending else "ascending"
+    order: Tensor | None = None
+    for digit in _digits(r.dag, x):
+        own = Tensor(digit, x.dims, x.dtype)
+        key = own if order is None else _read(r, own, order, at)
+        found = r.dag.make("order", key.value, axes=dim, mode=mode, kind=Kind.INT)
+        r.dag.spans[found] = 0, EXACT - 1
+        step = Tensor(found, x.dims, DType.INT64)
+        order = step if order is None else _read(r, order, step, at)
+    assert order is not None
+    return _read(r, x, order, at), order
+
+
+def _read(r: Reader, x: Tensor, order: Tensor, at: int) -> Tensor:
+    """Elements of rows where an order says."""
+    return replace(r.placed(x, x.dims, {at: r.element(order)}, mode=ORDERED), moved=None)
+
+
+def _digits(dag: Dag, x: Tensor) -> list[Value]:
+    """What rows are put in order by, one after another: float32."""
+    value = x.value
+    low, high = integers.span_of(dag, value)
+    if value.kind is Kind.FLOAT or (low > -EXACT and high < EXACT):
+        return [held(dag, value, Kind.FLOAT)]
+    if value.kind is Kind.INT:
+        return _halves(dag, value, signed=True)
+    lower = integers.scalar(dag, "copy", Kind.INT, value)
+    upper = integers.scalar(dag, "high", Kind.INT, value)
+    return [*_halves(dag, lower, signed=False), *_halves(dag, upper, signed=True)]
+
+
+def _halves(dag: Dag, word: Value, signed: bool) -> list[Value]:
+    """The digits of 32 bits; of a word that is no number's highest, the sign is a bit as any."""
+    high = integers.shift_right(dag, word, _DIGIT)
+    low = dag.sub(word, integers.shift_left(dag, high, _DIGIT))
+    if not signed:
+        sign = integers.shift_right(dag, high, _DIGIT - 1)
+        high = dag.sub(high, integers.shift_left(dag, sign, _DIGIT))
+    return [held(dag, low, Kind.FLOAT), held(dag, high, Kind.FLOAT)]
+
+
+RULES: dict[str, Rule] = {"sort": sort, "topk": topk}
