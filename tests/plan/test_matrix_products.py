@@ -154,6 +154,17 @@ def test_convolutions_are_taken_apart_as_torch_computes_them() -> None:
             torch.testing.assert_close(convolution(x, w, bias, *args), wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_row_of_a_window_is_one_panel_though_windows_overlap(stride: int) -> None:
+    def windows(x: Tensor, w: Tensor) -> Tensor:
+        return x.unfold(0, 5, stride).transpose(1, 2).flatten(1) @ w
+
+    x, w = R(40, 16), R(80, 24)
+    found = find_contraction(read(capture(windows, x, w)))
+    assert found.depth.captured == 80 and not found.around
+    agrees(plan(windows, x, w), windows, x, w, loose=10)
+
+
 def test_what_stands_behind_a_product_of_halves_is_rounded_once() -> None:
     """The product passes on in float32, as the cube unit adds it up."""
     made = plan(lambda x, w, b: F.linear(x, w, b), R(70, 90).half(), R(50, 90).half(), R(50).half())
