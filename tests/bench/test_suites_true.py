@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from npusmith.bench.model import Candidate, Limits, Record
 from npusmith.bench.suites import trueshape
@@ -82,6 +83,25 @@ def test_what_cannot_be_looked_at_says_so(tmp_path: Path, forward: str, why: str
 def test_halves_have_their_float64_results_beside_them(tmp_path: Path) -> None:
     found = look(tmp_path, "(x + y).exp()", dtype="float16")
     assert [piece.dtype for piece in found.goldens] == ["float64", "float64"]
+
+
+def test_long_sums_of_signed_terms_have_their_bounds_beside_them(tmp_path: Path) -> None:
+    found = look(tmp_path, "torch.einsum('nij,nkj->nik', x, y)", "32, 9, 3000")
+    assert [piece.dtype for piece in (*found.goldens, *found.bounds)] == ["float64"] * 2 + [
+        "float32"
+    ] * 2
+
+
+def test_what_breaks_the_rule_is_right_within_its_bound() -> None:
+    wanted, wide = torch.zeros(4), torch.zeros(4, dtype=torch.float64)
+    bounds = [torch.full((4,), 1e-4)]
+    said = [
+        trueshape._joined(
+            rules.multikernelbench, [wanted], [wanted + gap], [wide], bounds if given else None
+        )
+        for gap, given in ((2e-4, True), (2e-4, False), (2e-3, True))
+    ]
+    assert [bool(words) for words in said] == [False, True, True]
 
 
 def record() -> Record:

@@ -95,6 +95,7 @@ def runs(code: str, *edits: str) -> Bad:
 
 SPLIT = "load(a0, a1, m, k)"
 MMAD = "mmad(c0, a0, b0, m, n, k, False)"
+LOAD = "load(a1, a, k, rows=m, pitch=k)"
 STORE = "store(c, c0, n, rows=m, pitch=n)"
 A1 = "a1 = l1(BM, BK, float16)"
 ROW = "\n    v1 = l1(1, 32, float32)\n    v0 = bias_table(1, 32, float32)"
@@ -172,6 +173,8 @@ CASES = (
     # ---- what only a run shows
     runs("lang-range", SPLIT, "load(a0, a1, m, k + 40)  # !"),
     runs("lang-range", SPLIT, "load(a0, a1, m, k - 41)  # !"),
+    runs("lang-range", LOAD, "load(a1, a, k, rows=m, pitch=0)  # !"),
+    runs("lang-range", STORE, "store(c, c0, n, rows=m, pitch=n - 1)  # !"),
     runs("lang-matrix", MMAD, "mmad(c0, a0, b0, m, n, k - 10, False)  # !"),
     runs("lang-matrix", MMAD, "mmad(c0, a0, b0, m, n - 10, k, False)  # !"),
     runs("lang-matrix", MMAD, MMAD + "\n        mmad(c0, a0, b0, m - 10, n, k, True)  # !"),

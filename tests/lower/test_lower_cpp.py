@@ -110,6 +110,11 @@ def test_what_is_proved_of_an_expression(tile: str, low: int | None, step: int) 
         ("n - n", "0"),
         ("-7 // 2", "-4"),
         ("7 // 0", "7 // 0"),
+        ("64 > 0 and 512 % 64 == 0", "True"),
+        ("64 > 0 and n % 64 == 0", "n % 64 == 0"),
+        ("n == 3 and 1 > 2", "n == 3 and False"),
+        ("n == 3 or 1 > 2", "n == 3"),
+        ("2 > 1 or n == 3", "True"),
     ],
 )
 def test_ints_fold_as_in_python(tile: str, folded: str) -> None:

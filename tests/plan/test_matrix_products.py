@@ -114,7 +114,9 @@ class Convolved(nn.Module):
 CONVOLUTIONS: dict[str, tuple[nn.Module, Tensor, Tensor]] = {
     "padded": (Convolved(nn.Conv2d, 20, 24, 3, padding=1), R(2, 20, 9, 8), R(1, 20, 7, 19)),
     "stride": (
-        Convolved(nn.Conv2d, 3, 18, 7, stride=2, padding=3), R(1, 3, 30, 29), R(3, 3, 30, 29)),
+        Convolved(nn.Conv2d, 3, 18, 7, stride=2, padding=3), R(1, 3, 30, 29), R(3, 3, 27, 40)),
+    "stride of 4, without padding": (
+        Convolved(nn.Conv2d, 3, 18, 6, stride=4), R(1, 3, 30, 29), R(2, 3, 25, 43)),
     "dilation": (Convolved(nn.Conv2d, 17, 24, 3, dilation=2), R(2, 17, 9, 9), R(1, 17, 8, 11)),
     "groups": (
         Convolved(nn.Conv2d, 40, 36, 3, padding=1, groups=2), R(2, 40, 6, 7), R(1, 40, 5, 9)),
@@ -123,6 +125,10 @@ CONVOLUTIONS: dict[str, tuple[nn.Module, Tensor, Tensor]] = {
     "of volumes": (Convolved(nn.Conv3d, 17, 20, 3), R(1, 17, 5, 6, 7), R(2, 17, 4, 5, 6)),
     "transposed": (
         Convolved(nn.ConvTranspose2d, 20, 18, 3, stride=2, padding=1, output_padding=1),
+        R(2, 20, 5, 6), R(1, 20, 4, 7),
+    ),
+    "transposed in groups": (
+        Convolved(nn.ConvTranspose2d, 20, 40, (3, 5), stride=(2, 3), padding=1, groups=2),
         R(2, 20, 5, 6), R(1, 20, 4, 7),
     ),
 }  # fmt: skip
@@ -140,7 +146,7 @@ def test_convolutions_are_taken_apart_as_torch_computes_them() -> None:
     """Every combination of options, in PyTorch itself."""
     options = [
         (stride, padding, dilation, groups, transposed)
-        for stride in (1, 2) for padding in (0, 1) for dilation in (1, 2)
+        for stride in (1, 2, 3, 4) for padding in (0, 1) for dilation in (1, 2, 3)
         for groups in (1, 2, 4) for transposed in (False, True)
     ]  # fmt: skip
     for stride, padding, dilation, groups, transposed in options:
@@ -152,6 +158,17 @@ def test_convolutions_are_taken_apart_as_torch_computes_them() -> None:
             bias = R(8)
             wanted = torch.ops.aten.convolution(x, w, bias, *args)
             torch.testing.assert_close(convolution(x, w, bias, *args), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_row_of_a_window_is_one_panel_though_windows_overlap(stride: int) -> None:
+    def windows(x: Tensor, w: Tensor) -> Tensor:
+        return x.unfold(0, 5, stride).transpose(1, 2).flatten(1) @ w
+
+    x, w = R(40, 16), R(80, 24)
+    found = find_contraction(read(capture(windows, x, w)))
+    assert found.depth.captured == 80 and not found.around
+    agrees(plan(windows, x, w), windows, x, w, loose=10)
 
 
 def test_what_stands_behind_a_product_of_halves_is_rounded_once() -> None:

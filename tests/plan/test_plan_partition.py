@@ -116,6 +116,17 @@ def test_what_one_kernel_would_repeat_or_read_one_by_one_is_another_kernel(name:
     agrees(made, fn, x, y)
 
 
+def test_a_permutation_behind_a_product_is_a_kernel_of_its_own_where_that_is_quicker() -> None:
+    """Taken in, it would have the product store two elements at a time."""
+
+    def shuffled(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (w @ x).view(2, 64, -1).permute(1, 2, 0).contiguous()
+
+    graph = capture(shuffled, torch.empty(128, 256), torch.empty(256, 8000))
+    found = partition(graph, lambda part: write_kernel(part, "op", CHIP), CHIP)
+    assert [part.graph.nodes[-1].op.split(".")[1] for part in found] == ["mm", "clone"]
+
+
 def test_normalised_by_turns_is_not_computed_anew_in_every_turn() -> None:
     """Each turn reads the turn before twice: three turns in one kernel are eight times the work."""
 

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from modules import agrees, capture_at, plan, plan_graph
 
+from npusmith.ir.text import show
+
 torch.manual_seed(5)
 R = torch.randn
 Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
@@ -32,6 +34,7 @@ CASES: dict[str, Case] = {
     "mv of halves": (
         lambda a, v: a @ v, (R(37, 301).half(), R(301).half()), (R(5, 40).half(), R(40).half()),
     ),
+    "one column": (lambda a, b: a @ b, (R(37, 301), R(301, 1)), (R(5, 40), R(40, 1))),
     "linear with one output": (
         head, (R(3, 7, 301), R(1, 301), R(1)), (R(2, 9, 77), R(1, 77), R(1)),
     ),
@@ -71,3 +74,8 @@ def test_products_without_the_cube_unit(name: str) -> None:
     made = plan_graph(capture_at(fn, captured, others))
     agrees(made, fn, *captured)
     agrees(made, fn, *others)
+
+
+def test_a_matrix_of_one_column_is_a_vector() -> None:
+    one, two = (plan(torch.matmul, R(64, 4096), R(*shape)) for shape in ((4096, 1), (4096,)))
+    assert len(show(one.program)) == len(show(two.program))

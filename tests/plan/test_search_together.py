@@ -85,3 +85,14 @@ def test_weights_run_along_the_row() -> None:
     made = plan_for(scaled, (6, LONG), (LONG,))
     assert in_loops(made) == 1
     agrees(made, scaled, draw(6, 2500), draw(2500))
+
+
+def test_a_long_sum_by_weights_of_rows_with_an_own_reduction_is_dealt_to_cores() -> None:
+    """The product of the two lengths is that of a long row, but no row has it."""
+
+    def mixed(scores: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        known = (scores != -torch.inf).any(-1, keepdim=True)
+        return torch.where(known, scores, 0.0) @ v
+
+    made = plan_for(mixed, (1, 1, 2048), (1, 2048, 4096))
+    agrees(made, mixed, draw(1, 1, 70), draw(1, 70, 33))

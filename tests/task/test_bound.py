@@ -271,3 +271,29 @@ def test_squares_that_overflow_may_be_no_numbers_where_pytorch_squares_in_float6
     ordinary = Case(spread, x / 1e15, torch.tensor(1.0))
     assert ordinary.bound is not None and np.isfinite(ordinary.bound).all()
     assert ordinary.message(np.array(np.nan))
+
+
+class Heads(torch.nn.MultiheadAttention):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x, x, x)[0]
+
+
+def test_attention_as_one_call_has_the_bounds_of_its_products() -> None:
+    torch.manual_seed(3)
+    heads = Heads(64, 4, batch_first=True).eval().requires_grad_(False)
+    case = Case(heads, torch.rand(2, 40, 64))
+    assert case.bound is not None
+    # elements of which little is left are as far apart as the terms of their sums
+    assert case.bound.min() > 2.0**-24 * np.median(np.abs(case.native))
+
+
+def test_an_infinity_that_fused_attention_skips_is_no_evidence() -> None:
+    q, k, v = (torch.randn(2, 4, 40, 16).half() for _ in range(3))
+    k[0, 0, 3, 2] = torch.inf
+    case = Case(torch.nn.functional.scaled_dot_product_attention, q, k, v)
+    composed = torch.ops.aten._scaled_dot_product_attention_math(q, k, v)[0].numpy()
+    odd = np.isnan(composed) & ~np.isnan(case.native)
+    assert odd.any() and case.bound is not None and np.isinf(case.bound[odd]).all()
+    assert case.message(composed) == ""
+    composed[1, 0, 0, 0] = np.nan
+    assert case.message(composed)

@@ -10,7 +10,7 @@ import pytest
 from npusmith.ir.dtypes import DType
 from npusmith.task.compare import difference
 from npusmith.task.graph import Graph, GraphInput, Node, Ref
-from npusmith.task.shapes import Shape
+from npusmith.task.shapes import Shape, find_classes
 from npusmith.task.symbolic_sizes import find_symbolic
 
 OWN = [(6, 40)]
@@ -65,6 +65,22 @@ def test_what_no_formula_gives_stays_a_number(odd: Callable[[int, int], float]) 
     found = find_symbolic(graphs[OWN[0]], OWN, (), OTHERS, lambda sized: graphs[sized[0]])
     assert found.symbolic == ()
     assert difference(found, graphs[(7, 101)])
+
+
+def test_steps_of_a_window_are_fitted_where_the_model_takes_no_other_set_of_sizes() -> None:
+    """A kernel of 11 is too large for the primes; of sizes one by one, it takes some."""
+
+    def steps(width: int) -> int:
+        return (width - 7) // 4 + 1
+
+    def captured(sized: list[Shape]) -> Graph | str:
+        ((rows, width),) = sized
+        return graph((rows, width), steps(width)) if rows == 6 else "too small"
+
+    free, _ = find_classes(OWN, lambda sized: "")
+    found = find_symbolic(captured(OWN), OWN, free, OTHERS, captured)
+    (item,) = found.symbolic or ()
+    assert [item.value(width) for width in range(7, 99)] == [steps(n) for n in range(7, 99)]
 
 
 def test_of_a_graph_that_no_other_shape_gives_nothing_varies() -> None:

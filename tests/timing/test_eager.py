@@ -232,6 +232,28 @@ def test_views_are_free_and_a_transposed_operand_costs_a_copy() -> None:
     assert [call.op for call in calls] == ["matmul"]
 
 
+def test_a_cut_of_the_first_axis_is_contiguous_whether_the_call_names_it_or_not() -> None:
+    x = GraphInput(name="x", shape=(64, 32), dtype=DType.FLOAT32, kind="user")
+    for args, copies in (((32,), 0), ((32, 0), 0), ((16, 1), 1)):
+        part = Node(
+            name="s", op="aten.split.Tensor", args=(Ref(ref="x"), *args), shape=(), dtype=None
+        )
+        one = Node(
+            name="p", op="aten.getitem", args=(Ref(ref="s"), 0), shape=(32, 32), dtype=x.dtype
+        )
+        y = one.model_copy(update={"name": "y", "op": "aten.relu.default", "args": (Ref(ref="p"),)})
+        calls = graph_calls(Graph(inputs=(x,), nodes=(), outputs=("y",), eager=(part, one, y)))
+        assert [call.op for call in calls] == ["copy"] * copies + ["relu"]
+
+
+def test_attention_without_heads_has_one() -> None:
+    with_heads, without = (
+        work_of(parse_call(f"scaled_dot_product_attention({t}, {t}, {t}) -> {t}"))
+        for t in ("float16[3,1,64,32]", "float16[3,64,32]")
+    )
+    assert without.products == with_heads.products
+
+
 def test_products_are_padded_to_the_tiles_of_the_cube() -> None:
     work = work_of(parse_call("matmul(float16[1,4096], float16[4096,100]) -> float16[1,100]"))
     assert work.products == pytest.approx(16 * 112 * 4096 / 1e6)

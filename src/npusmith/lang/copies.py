@@ -73,12 +73,17 @@ class Copy:
             raise core.fail("lang-align", f"a plain copy of {count * self.bytes} bytes")
         return count, rows
 
-    def span(self, core: Core, count: int, rows: int) -> tuple[GlobalTensor, Index]:
-        """The tensor and the elements of it that a copy touches."""
+    def span(
+        self, core: Core, count: int, rows: int, *, overlaps: bool = False
+    ) -> tuple[GlobalTensor, Index]:
+        """The tensor and the elements of it that a copy touches.
+
+        `overlaps`: a row may begin before the one in front of it ends.
+        """
         tensor = core.tensors[self.tensor]
         start = self.offset(core)
         pitch = count if self.pitch is None else self.pitch(core)
-        if pitch < count:
+        if pitch < (1 if overlaps else count):
             raise core.fail("lang-range", f"rows of {count} elements every {pitch} elements")
         last = start + (rows - 1) * pitch + count
         if start < 0 or last > tensor.size:

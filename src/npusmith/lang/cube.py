@@ -85,7 +85,10 @@ class CubeUnit:
     # ---- steps
 
     def _load(self, stmt: Load) -> Step:
-        """Rows into L1: zeros up to the end of the last block of 32 bytes, rows behind it stay."""
+        """Rows into L1, which may overlap in memory.
+
+        Zeros up to the end of the last block of 32 bytes; rows behind it stay.
+        """
         dtype = self.accesses.buffers[stmt.dst.buffer].dtype
         copy, at = Copy(stmt, stmt.src, dtype, self.accesses), self._at(stmt.dst, True)
 
@@ -93,7 +96,7 @@ class CubeUnit:
             cols, rows = copy.amounts(core)
             if not rows or not cols:
                 return
-            tensor, index = copy.span(core, cols, rows)
+            tensor, index = copy.span(core, cols, rows, overlaps=True)
             values = tensor.read(index, core.id, core.clock.epoch, core.fail).reshape(rows, cols)
             matrix, row, col = at(core, Sides(rows, cols))
             wide = -(-cols // dtype.per_block) * dtype.per_block

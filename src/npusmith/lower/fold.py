@@ -32,6 +32,7 @@ _FUNCTIONS: dict[ScalarFn, Callable[[int, int], int]] = {
     ScalarFn.ALIGN_UP: lambda a, b: -(-a // b) * b,
 }
 
+_STOPS = {BinOp.AND: False, BinOp.OR: True}
 _DIVIDES = (BinOp.FLOORDIV, BinOp.MOD, ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
 
 
@@ -73,6 +74,8 @@ def _binary(op: BinOp, left: Expr, right: Expr, kind_of: KindOf) -> Expr:
     if a is not None and b is not None and op in _ARITHMETIC:
         undefined = op in _DIVIDES and b == 0  # left for the run to report
         return Binary(op, left, right) if undefined else Const(_ARITHMETIC[op](a, b))
+    if op in _STOPS:
+        return _logic(_STOPS[op], Binary(op, left, right))
     kept = Binary(op, left, right)
     if kind_of(kept) is not Kind.INT:
         return kept
@@ -87,6 +90,13 @@ def _binary(op: BinOp, left: Expr, right: Expr, kind_of: KindOf) -> Expr:
             return Const(0)
         case _:
             return kept
+
+
+def _logic(stop: bool, expr: Binary) -> Expr:
+    """What is left of `and` (`or`) where a side is known: it is over at the first `stop`."""
+    if isinstance(expr.left, Const):
+        return expr.left if expr.left.value is stop else expr.right
+    return expr.left if expr.right == Const(not stop) else expr
 
 
 def _call(fn: ScalarFn, left: Expr, right: Expr) -> Expr:

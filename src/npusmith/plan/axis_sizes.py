@@ -111,8 +111,14 @@ def legal_sizes(
                 yield same(own, product(known[leaf] for leaf in row))
             else:
                 yield divides(split, own)
+    names_used = {item.name for item, _ in used}
+    others = (dims for item, dims in meaning.inputs if item.name not in names_used)
+    foreign = {leaf for dims in others for dim in dims for leaf in leaves(dim)}
+    foreign -= {leaf for _, dims in used for dim in dims for leaf in leaves(dim)}
     for dim, formula in meaning.reader.sized:
         row = leaves(dim)
+        if foreign & {*row, *meaning.reader.axes_of(formula)}:
+            continue  # of an input that the kernel does not take: known as captured alone
         wanted = sized(meaning, known, formula) if all(leaf in known for leaf in row) else None
         if wanted is not None:
             yield from _equal(product(known[leaf] for leaf in row), wanted)

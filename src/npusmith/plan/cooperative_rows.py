@@ -23,9 +23,11 @@ _IDLE = 1.25  # times longer than with all cores busy
 
 
 def can_be_together(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
-    """Whether all cores can do one row after the other: reductions along the last group alone."""
+    """Whether all cores can do one row after the other: all reductions go along the same groups."""
     reductions, along = _reduced(inner)
     if not reductions or len(reductions) < len(inner) or not work.dealt:
+        return False
+    if any(frozenset(value.axes) != along for value in reductions):
         return False
     return w.space.last not in work.dealt and w.space.last in along
 

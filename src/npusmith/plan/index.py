@@ -86,12 +86,20 @@ def poly(expr: Expr) -> Poly:
         case Binary(BinOp.MUL, left, right):
             return poly(left) * poly(right)
         case Binary(BinOp.FLOORDIV, left, Const(value)) if isinstance(value, int) and value > 0:
-            terms = poly(left).terms
-            if any(number % value for _, number in terms):
-                return _poly([((expr,), 1)])
-            return _poly((factors, number // value) for factors, number in terms)
+            return _divided(poly(left), value)
         case _:
             return _poly([((expr,), 1)])
+
+
+def _divided(whole: Poly, value: int) -> Poly:
+    """`whole // value`: multiples come out, and a number leaves its rest: (n - 7) // 4 + 1."""
+    out = [(factors, number // value) for factors, number in whole.terms
+           if not factors or number % value == 0]  # fmt: skip
+    rest = whole - _poly((factors, number * value) for factors, number in out)
+    if not any(factors for factors, _ in rest.terms):
+        return _poly(out)
+    part = Binary(BinOp.FLOORDIV, rest.expr(), Const(value))
+    return _poly([*out, ((part,), 1)])
 
 
 @_once

@@ -8,7 +8,6 @@ still: so an operand may be broadcast, permuted, or a slice, without a copy.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -97,21 +96,10 @@ def find_contraction(meaning: Meaning) -> Contraction:
     return found.contraction()
 
 
-def covers(step: Expr, size: Expr) -> bool:
-    """Whether a step is no smaller than a size, as products of sizes show: c * k is than c."""
-    left = dict(poly(step).terms)
-    if any(number < 0 for number in left.values()):
-        return False
-    for factors, number in poly(size).terms:
-        wider = next(
-            (item for item, have in left.items()
-             if have >= number and not Counter(factors) - Counter(item)), None,
-        )  # fmt: skip
-        if number > 0 and wider is None:
-            return False
-        if wider is not None:
-            left[wider] -= max(number, 0)
-    return True
+def is_forward(step: Expr) -> bool:
+    """Whether a step goes to a later element, as its terms show: no pitch may be 0 or less."""
+    terms = dict(poly(step).terms)
+    return bool(terms) and all(number > 0 for number in terms.values())
 
 
 Steps = Mapping[Atom, Expr]  # elements of a tensor for a step along each of its axes
@@ -221,8 +209,8 @@ class _Finder:
     ) -> tuple[list[tuple[Atom, ...]], tuple[Atom, ...]]:  # fmt: skip
         """Loops around, and the longest run of what is added up whose panels can be copied.
 
-        Panels are rows of memory: elements of one side lie together, and rows do not overlap, as
-        those of windows would that are taken with all of their places.
+        Panels are rows of memory: elements of one side lie together. Rows may overlap, as those of
+        windows do that are taken with all of their places.
         """
         sides = (self._innermost(rows, layout), self._innermost(cols, layout))
         if not order:
@@ -244,8 +232,7 @@ class _Finder:
     def _copied(self, one: tuple[Atom, ...], two: tuple[Atom, ...], steps: Steps) -> bool:
         for inner, outer in ((one, two), (two, one)):
             if not inner or steps[inner[-1]] == ONE:
-                size = product(self.known[leaf] for leaf in inner)
-                return not outer or covers(steps[outer[-1]], size)
+                return not outer or is_forward(steps[outer[-1]])
         return False
 
     def _innermost(self, row: Sequence[Atom], layout: Sequence[Steps]) -> tuple[Atom, ...]:

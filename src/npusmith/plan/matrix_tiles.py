@@ -85,6 +85,7 @@ def cycles(found: Contraction, tiles: MatrixTiles, chip: Chip) -> float:
     out = rows * cols * found.out.dtype.bytes / costs["path.l0c_gm.rate"]
     count = prod(run.captured for run in found.batch)
     count *= ceil(found.rows.captured / tiles.rows) * ceil(found.cols.captured / tiles.cols)
-    turns = ceil(count / chip.cube_cores) * prod(run.captured for run in found.around)
+    around = prod(run.captured for run in found.around)
     start = panels / max(ceil(depth / tiles.panel), 1)
-    return turns * (max(product, panels, left + right) + out) + start
+    block = around * max(product, panels, left + right) + out
+    return ceil(count / chip.cube_cores) * block + start

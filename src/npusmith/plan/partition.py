@@ -115,11 +115,14 @@ def _ends(
 ) -> list[tuple[int, Part]]:
     """Where a part may end: as late as it can, and before that where fewer bytes pass on.
 
-    Of a part that takes long also around reductions, and where an output is ready.
+    Around a matrix product, too: what moves its elements may cost less in a kernel of its own. Of
+    a part that takes long also behind its first operation, around reductions, and where an output
+    is ready.
     """
     stop, most = longest
     slow = is_slow(us_of(most, chip), most.graph, chip)
-    if stop == len(cutter.units) and not slow:
+    products = [at for at in range(start + 1, stop) if cutter.borders_product(at)]
+    if stop == len(cutter.units) and not (slow or products):
         return [longest]
     fewer: list[int] = []  # the earlier, the fewer bytes
     least = cutter.passing(stop)
@@ -132,7 +135,7 @@ def _ends(
     others = [at for at in inside if cutter.is_joint(at)]
     others += [at for at in inside if cutter.is_valley(start, at)]
     found = [longest]
-    firsts = (*fewer[:1], *reduced[:_MOST], *others[:_MOST])
+    firsts = (*products[:_MOST], *inside[:1], *fewer[:1], *reduced[:_MOST], *others[:_MOST])
     for at in dict.fromkeys((*firsts, *fewer[-1:], *reduced[-_MOST:], *others[-_MOST:])):
         part = cutter.part(start, at)
         try:
@@ -252,6 +255,11 @@ class _Cutter:
         size = self.passing(unit)
         falls = unit - 1 == start or self.passing(unit - 1) >= size
         return falls and 2 * size < self.passing(unit + 1)
+
+    def borders_product(self, unit: int) -> bool:
+        """Whether an operation, or the one in front of it, is a product of matrices."""
+        nodes = (*self.units[unit - 1].nodes, *self.units[unit].nodes)
+        return any(node.op in PRODUCTS for node in nodes)
 
     def reduces(self, unit: int) -> bool:
         """Whether less than half comes out of an operation than its largest operand is."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npusmith.plan.axes import Dim, Dims, leaves, sizes
+from npusmith.plan.axes import Dim, Dims, leaves, pin, sizes
 from npusmith.plan.dag import Value
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
@@ -25,6 +25,8 @@ def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
     columns = sizes(right.dims)[-1]
     if not r.dtype.is_float:
         r.refuse("plan-cube", f"products of {r.dtype.value} are not supported")
+    if columns == 1 < rows:  # a vector: the sum goes along the matrix's rows, as in mv
+        pin(right.dims[-1])
     spread = (
         Tensor(r.floating(left), (*left.dims, EMPTY), left.dtype),
         Tensor(r.floating(right), (*right.dims[:-2], EMPTY, *right.dims[-2:]), right.dtype),

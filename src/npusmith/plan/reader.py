@@ -261,8 +261,7 @@ class Reader:
         """A whole number of the graph as an expression over sizes."""
         item = self._follow(symbol)
         scaled = times(product(self.size(self._axis(at)) for at in item.classes), Const(item.times))
-        if item.up:
-            scaled = plus(scaled, Const(item.over - 1))
+        scaled = plus(scaled, Const(item.inner + (item.over - 1 if item.up else 0)))
         part = floor_div(simple(scaled), Const(item.over))
         return simple(plus(times(Const(-1 if item.negative else 1), part), Const(item.plus)))
 

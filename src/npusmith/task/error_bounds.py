@@ -31,9 +31,11 @@ FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how nea
 NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed ...
 # ... but for what it adds up or multiplies in a wider type (acc_type of ATen's CPU kernels): how
 # near that is says nothing of kernels in float32.
+# Likewise of fused attention: it adds up tile by tile, and skips what infinities would spoil.
 _WIDER = """
 cumsum cumprod logcumsumexp var std var_mean std_mean
 native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training
+_scaled_dot_product_flash_attention_for_cpu _native_multi_head_attention
 """
 _POOL = 1 << 18
 _PIECE = 1 << 15  # elements at a time, which stay in the cache
@@ -65,7 +67,9 @@ _WIDE = frozenset(_WIDER.split())
 _STEPS = (
     aten.native_layer_norm, aten.native_group_norm, aten.native_batch_norm,
     aten._native_batch_norm_legit_no_training, aten._native_batch_norm_legit,
-    aten._softmax, aten._log_softmax, aten.var, aten.std, aten.var_mean, aten.logsumexp,
+    aten._scaled_dot_product_flash_attention_for_cpu,
+    aten._softmax, aten._safe_softmax, aten._log_softmax,
+    aten.var, aten.std, aten.var_mean, aten.logsumexp,
     # places among the inputs are float32: the 4,096th is known to 2**-12 of the way to the next
     aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d,
     aten.upsample_bicubic2d,
@@ -210,12 +214,14 @@ def find_bounds(
         return []
     if all(is_near(*pair) for pair in pairs) and not _is_wider(model, inputs, path, run):
         return []
-    threads = torch.get_num_threads()
+    threads, fused = torch.get_num_threads(), torch.backends.mha.get_fastpath_enabled()
     torch.set_num_threads(1)  # many short calls: a second thread would mostly wait
+    torch.backends.mha.set_fastpath_enabled(False)  # one call for all of nn.MultiheadAttention
     try:
         return _moves(model, inputs, references, path, run)
     finally:
         torch.set_num_threads(threads)
+        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def _is_wider(model: Any, inputs: Inputs, path: str, run: Callable[..., list[Tensor]]) -> bool:

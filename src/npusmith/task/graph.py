@@ -80,8 +80,9 @@ class SizeClass(BaseModel):
 class SymbolicSize(BaseModel):
     """A number of a node that follows from sizes of inputs (symbolic_sizes.py).
 
-    An integer is `plus` and the product of the classes times `times` over `over`, rounded down (or
-    up), negative or not; a float is `factor` times the product to the power of `power`.
+    An integer is `plus` and the product of the classes times `times`, with `inner`, over `over`,
+    rounded down (or up), negative or not; a float is `factor` times the product to the power of
+    `power`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,6 +92,7 @@ class SymbolicSize(BaseModel):
     item: int | None = None  # of a list
     classes: tuple[int, ...]  # of the graph
     times: int = 1
+    inner: int = 0
     over: int = 1
     up: bool = False
     negative: bool = False
@@ -106,7 +108,7 @@ class SymbolicSize(BaseModel):
         """What the number is where its classes have sizes of this product."""
         if self.factor is not None:
             return float(self.factor * product**self.power)
-        scaled = product * self.times
+        scaled = product * self.times + self.inner
         part = -(-scaled // self.over) if self.up else scaled // self.over
         return (-part if self.negative else part) + self.plus
 

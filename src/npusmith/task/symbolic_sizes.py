@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from npusmith.task.compare import program_difference
 from npusmith.task.graph import Graph, Literals, Node, Ref, SizeClass, Slot, SymbolicSize, replaced
 from npusmith.task.shapes import PROBES, Class, Shape, is_whole, resize
 
 _MOST_CLASSES = 6  # of axes that are probed one by one
+_TRIED = (PROBES[0], 29, 34, PROBES[1])  # of all rests by 4
+_POINTS = 3  # captures with another size of a class: so many tell (n + 3) // 4 from (n + 1) // 4
 _DIVISORS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)
+_STEPS = (3, 4, 5, 6, 7, 8)  # of windows; of 2, both places are n // 2 rounded down and up
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
 Number = int | float
@@ -34,15 +38,17 @@ def find_symbolic(
     capture: the graph at other shapes, or why the model does not take them.
     """
 
-    def alike(tried: Iterable[list[Shape]]) -> list[Graph]:
-        found = [item for sized in tried if isinstance(item := capture(sized), Graph)]
-        return [item for item in found if not program_difference(graph, item)]
+    def alike(tried: Iterable[list[Shape]]) -> Iterator[Graph]:
+        found = (item for sized in tried if isinstance(item := capture(sized), Graph))
+        return (item for item in found if not program_difference(graph, item))
 
     captures = [graph, *alike(sized for sized in sets if is_whole(own, sized))]
+    rows = zip(*(item.nodes for item in captures), strict=True)
+    if len(captures) == 1 or any(_differ(row) for row in rows):
+        for item in free[:_MOST_CLASSES]:
+            captures += islice(alike(resize(own, {item: size}) for size in probes(item)), _POINTS)
     if len(captures) == 1:
         return graph.model_copy(update={"symbolic": (), "classes": ()})
-    if any(_differ(row) for row in zip(*(item.nodes for item in captures), strict=True)):
-        captures += alike(resize(own, {item: probe(item)}) for item in free[:_MOST_CLASSES])
     classes = _classes(captures)
     found = tuple(_symbolic(captures, classes)) if classes else ()
     return graph.model_copy(update={"symbolic": found, "classes": tuple(classes)})
@@ -50,7 +56,12 @@ def find_symbolic(
 
 def probe(item: Class) -> int:
     """A size that nobody wrote into the model."""
-    return next(item.fit(size * item.step) for size in PROBES if size * item.step != item.size)
+    return next(probes(item))
+
+
+def probes(item: Class) -> Iterator[int]:
+    """Such sizes, small ones first: for kernels of windows they may be too small."""
+    return (item.fit(size * item.step) for size in _TRIED if size * item.step != item.size)
 
 
 def _numbers(node: Node) -> dict[Slot, Number]:
@@ -170,12 +181,19 @@ def _scaled(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sym
 
 
 def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
-    """Candidates that give the first number: n + k, n // k + m and k n + m, likewise."""
+    """Candidates that give the first number: n + k, n // k + m and k n + m, likewise.
+
+    Last (n + j) // k + m, as steps of a window are counted.
+    """
     if len(items) < _ENOUGH:
         return
     for minus in (False, True):
         shapes = [{"over": over, "up": up} for over in (1, *_DIVISORS) for up in (False, True)]
-        for parts in (*shapes, *({"times": times} for times in _DIVISORS)):
+        shapes += [{"times": times} for times in _DIVISORS]
+        shapes += [
+            {"over": over, "inner": inner} for over in _STEPS for inner in range(1, over - 1)
+        ]
+        for parts in shapes:
             form = _new(chosen, negative=minus, **parts)
             yield form.model_copy(update={"plus": int(items[0] - form.value(sizes[0]))})
 

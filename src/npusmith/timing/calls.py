@@ -93,6 +93,10 @@ _STRIDED = _names(
     """permute transpose t numpy_T mT movedim swapaxes slice narrow split chunk unbind
     split_with_sizes diagonal unfold as_strided"""
 )
+# Views that cut: where among the arguments they name the axis, the first one by default.
+_CUT_AXIS = {
+    "slice": 1, "narrow": 1, "unbind": 1, "split": 2, "chunk": 2, "split_with_sizes": 2,
+}  # fmt: skip
 _FREE = _names(
     """dropout feature_dropout alpha_dropout scalar_tensor sym_size sym_numel item is_floating_point
     _assert_tensor_metadata _assert_async _assert_scalar empty empty_like new_empty device dim
@@ -191,17 +195,16 @@ class _Reader:
         strided = any(source in self.strided for source in sources)
         if strided and name in ("reshape", "flatten"):
             self._copy(sources[0])
-        elif strided or (name in _STRIDED and self._moves(node, name, sources)):
+        elif strided or (name in _STRIDED and self._moves(node, name)):
             self.strided.add(node.name)
 
-    def _moves(self, node: Node, name: str, sources: list[str]) -> bool:
+    def _moves(self, node: Node, name: str) -> bool:
         """Does this view leave gaps or another order? Not where it cuts the first axis."""
-        del sources
-        first = name in ("slice", "narrow", "split", "chunk", "unbind", "split_with_sizes")
-        axis = node.args[2] if name in ("split", "chunk", "split_with_sizes") else None
-        if first and name in ("slice", "narrow", "unbind"):
-            axis = node.args[1] if len(node.args) > 1 else 0
-        return not (first and axis in (None, 0))
+        at = _CUT_AXIS.get(name)
+        if at is None:
+            return True
+        axis = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
+        return axis != 0
 
     def _is_nothing(self, node: Node, name: str, sources: list[str]) -> bool:
         """Conversions to the same type, copies of what is contiguous already, empty results."""

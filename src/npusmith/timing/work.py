@@ -268,8 +268,8 @@ def _padded_bytes(call: Call) -> float:
 def _attention(call: Call) -> tuple[float, float, float]:
     """Products, tasks (a key head with 128 queries of it) and elements of the softmax."""
     query, key, value = call.inputs[:3]
-    batch, heads, length, width = query.shape[-4:]
-    keys, key_heads = key.shape[-2], key.shape[-3]
+    batch, heads, length, width = (1, 1, *query.shape)[-4:]
+    keys, key_heads = key.shape[-2], (1, *key.shape)[-3]
     if call.op == "sparse_attention" and len(call.inputs) > 3:
         keys = min(keys, call.inputs[3].shape[-1])
     grouped = length * max(1, heads // key_heads)

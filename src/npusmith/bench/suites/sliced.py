@@ -54,6 +54,7 @@ class Ends(Record):
     inputs: tuple[Sliced, ...] = ()
     outputs: tuple[Sliced, ...] = ()
     goldens: tuple[TensorFile, ...] = ()  # of the pieces of the outputs
+    bounds: tuple[TensorFile, ...] = ()  # ... where PyTorch's own order of sums is not enough
     parameters: dict[str, TensorFile] = Field(default_factory=dict)
 
 

@@ -23,10 +23,12 @@ from npusmith.bench.suites.orders import Holed, Orders
 from npusmith.bench.suites.sliced import Ends
 from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.bench.suites.watch import Ended, run_watched
+from npusmith.device.tensors import array
 from npusmith.errors import Level, NpusmithError, TaskError
 from npusmith.sandbox.folder import remove_tree
 from npusmith.task.files import read
 from npusmith.task.rules import Rule
+from npusmith.task.tolerance import compare
 
 RIGHT, WRONG, NOT_RUN = TRUE_SHAPE
 _SPARE = 1 << 30  # of the disk, beside the outputs
@@ -129,19 +131,30 @@ def _compare(shape: Shape, ends: Ends, folder: Path, work: Path) -> str:
     if ends.limit is not None:
         gap = float((wanted[0].double() - found[0].double()).abs().max())
         return "" if gap <= ends.limit else f"off by {gap:.3g}, {ends.limit:.3g} is allowed"
-    golden = [read(item, folder) for item in ends.goldens] or None
-    return _joined(shape.rule, wanted, found, golden)
+    golden, bounds = ([read(item, folder) for item in row] for row in (ends.goldens, ends.bounds))
+    return _joined(shape.rule, wanted, found, golden or None, bounds or None)
 
 
-def _joined(rule: Rule, wanted: list[Any], found: list[Any], golden: list[Any] | None) -> str:
-    """The rule on all slices of one type at once: counts are of elements, not of pieces."""
+def _joined(
+    rule: Rule, wanted: list[Any], found: list[Any], golden: list[Any] | None,
+    bounds: list[Any] | None,
+) -> str:  # fmt: skip
+    """The rule on all slices of one type at once: counts are of elements, not of pieces.
+
+    What breaks it is right where the strict profile excuses it, which knows how far right answers
+    lie apart.
+    """
     for dtype in dict.fromkeys(item.dtype for item in wanted):
         chosen = [at for at, item in enumerate(wanted) if item.dtype == dtype]
 
-        def flat(items: list[Any], chosen: list[int] = chosen) -> Any:
-            return torch.cat([items[at].reshape(-1) for at in chosen])
+        def flat(items: list[Any] | None, chosen: list[int] = chosen) -> Any:
+            return None if items is None else torch.cat([items[at].reshape(-1) for at in chosen])
 
-        wide = None if golden is None else flat(golden)
-        if said := rule(flat(wanted), flat(found), wide, ()):
-            return said
+        want, got, wide, bound = map(flat, (wanted, found, golden, bounds))
+        if said := rule(want, got, wide, ()):
+            if wide is None or bound is None:
+                return said
+            sides = array(got), array(want), wide.numpy()
+            if not compare(*sides, "strict", bound.numpy()).passed:
+                return said
     return ""
