@@ -81,10 +81,16 @@ CASES: dict[str, tuple[Any, list[tuple[Tensor, ...]]]] = {
 }
 
 
+APART = {
+    "a scan before a zero",
+    "joined columns",
+}  # stored element by element in one: 240 times as long
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_slices_and_joins_need_no_kernel_of_their_own(name: str) -> None:
     model, cases = CASES[name]
     made = plan(model, *cases[0])
-    assert len(made.program.kernels) == 1
+    assert (len(made.program.kernels) == 1) == (name not in APART)
     for given in cases:
         agrees(made, model, *given, loose=20)
