@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 from random_modules_draw import FLOATS, INTEGERS, Op, Refused, Rule, State
+from random_modules_products import PRODUCTS
 
 EXACT, ROUNDS, SHARP, CUTS = Rule.EXACT, Rule.ROUNDS, Rule.SHARP, Rule.CUTS
 WHOLE = (torch.int32, torch.int64)
@@ -629,6 +630,6 @@ SORTING = [
 
 TABLE = (
     *POINTWISE, *COMPARISONS, *CASTS, *INTEGER, *REDUCTIONS, *NORMS, *SCANS, *MOVES, *INDEXING,
-    *POOLING, *SORTING,
+    *POOLING, *SORTING, *PRODUCTS,
 )  # fmt: skip
 FAMILIES = tuple(dict.fromkeys(op.family for op in TABLE))

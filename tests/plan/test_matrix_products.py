@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -215,3 +216,31 @@ def test_blocks_fit_the_memories_and_are_no_larger_than_the_matrix() -> None:
             assert 2 * (tiles.rows + tiles.cols) * tiles.panel * size <= CHIP.l1_bytes
             assert tiles.rows < rows + 16 and tiles.cols < cols + 16
             assert tiles.panel % tiles.part == 0 and cycles(found, tiles, CHIP) > 0
+
+
+def test_transposed_convolutions_multiply_no_zeros_with_infinities() -> None:
+    """Kernels, strides, dilations and paddings of all kinds: PyTorch's values, also beside inf."""
+    draw = random.Random(3)
+    tried = 0
+    while tried < 80:
+        dims, groups = draw.choice((1, 2, 2, 3)), draw.choice((1, 2, 3))
+        kernel, stride, padding, dilation = (
+            [draw.randint(low, high) for _ in range(dims)]
+            for low, high in ((1, 5), (1, 4), (0, 2), (1, 4))
+        )
+        ends = [draw.randint(0, max(pair) - 1) for pair in zip(stride, dilation, strict=True)]
+        channels = groups * draw.choice((1, 2))
+        sizes = [draw.randint(1, 6) for _ in range(dims)]
+        x = R(2, channels, *sizes, dtype=torch.float64)
+        w = R(channels, draw.choice((1, 2, 3)), *kernel, dtype=torch.float64)
+        given = (stride, padding, ends, groups, dilation)
+        try:
+            wanted = getattr(F, f"conv_transpose{dims}d")(x, w, None, *given)
+        except RuntimeError:  # PyTorch refuses the sizes
+            continue
+        tried += 1
+        rest = (stride, padding, dilation, True, ends, groups)
+        torch.testing.assert_close(convolution(x, w, None, *rest), wanted)
+        x.view(-1)[draw.randrange(x.numel())] = torch.inf
+        wanted = getattr(F, f"conv_transpose{dims}d")(x, w, None, *given)
+        torch.testing.assert_close(convolution(x, w, None, *rest), wanted)

@@ -4,12 +4,14 @@ A window of a tensor whose channels lie innermost is a few stretches of memory, 
 the kernel; so the compiler multiplies windows where they lie. What has to be in memory first is the
 input with channels last (and padded), and the weights in the same order. Products with windows of
 1 take both as they are; one channel a group is a sum on the vector unit. A transposed convolution
-has a channel for each place between two elements of the input, laid between each other at the end.
+has a channel for each place between two elements of the input, laid between each other at the end;
+no element is multiplied with a zero that PyTorch does not have, as infinities would become NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 import torch
@@ -36,65 +38,117 @@ def _each(item: Sequence[int], count: int) -> tuple[int, ...]:
     return tuple(item) if len(item) == count else tuple(item) * count
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Some of the places between two elements of x: `count` of them that take equally much.
+
+    Each of them is the sum over `taps` elements of the kernel, every step-th one from `first` on
+    (one later for each place), times the elements of x that lie shift, shift + apart, ... before.
+    """
+
+    count: int
+    first: int
+    taps: int
+    shift: int
+    apart: int
+
+    @property
+    def reach(self) -> int:
+        return self.shift + self.apart * (self.taps - 1)
+
+    def weights(self, w: Tensor, at: int, step: int) -> Tensor:
+        """The kernel's dimension as these elements of it, and the places behind that."""
+        rest = w.narrow(at, self.first, w.shape[at] - self.first)
+        return rest.unfold(at, self.count, step).movedim(-1, at + 1)
+
+
+def _places(size: int, step: int, apart: int) -> list[_Places]:
+    """All places, for a kernel of that size. None takes a zero: beside an infinity it is NaN."""
+    back = pow(apart, -1, step)  # the element of the kernel that place 1 begins with
+    found: list[_Places] = []
+    for place in range(step):
+        first = place * back % step
+        taps = max(-(-(size - first) // step), 0)
+        one = _Places(1, first, taps, (apart * first - place) // step, apart)
+        last = found[-1] if found else None
+        alike = last and (last.taps, last.shift) == (one.taps, one.shift)
+        if last and alike and first == last.first + last.count:
+            found[-1] = replace(last, count=last.count + 1)
+        else:
+            found.append(one)
+    return found
+
+
 def _transposed(
     x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
     ends: Sequence[int], groups: int,
 ) -> Tensor:  # fmt: skip
-    """A transposed convolution as one whose channels are the places between two elements of x.
+    """A transposed convolution as some whose channels are the places between two elements of x.
 
     Of stride 2, even and odd places of the result are sums over every second element of the kernel
-    each: one convolution with twice the channels, which are then laid between each other. What a
-    stride and a dilation have in common is zeros in the result.
+    each: one convolution with twice the channels, which are then laid between each other, or two
+    where even places take an element more. What a stride and a dilation have in common is zeros in
+    the result.
     """
     spatial = range(w.dim() - 2)
     common = [gcd(*pair) for pair in zip(stride, dilation, strict=True)]
     steps = [step // part for step, part in zip(stride, common, strict=True)]
-    apart = [each // part for each, part in zip(dilation, common, strict=True)]
-    kernel = w.shape[2:]
     lengths = [
-        (x.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + 1 + end
-        for i, end in enumerate(ends)
+        (x.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (w.shape[2 + i] - 1) + 1
+        for i in spatial
     ]
-    around: list[tuple[int, int]] = []
-    for i in spatial:
-        reach = apart[i] * (kernel[i] - 1)
-        if steps[i] > 1:
-            w = _filled(w, 2 + i, apart[i], reach + 1 + -(reach + 1) % steps[i])
-            apart[i], reach = 1, w.shape[2 + i] // steps[i] - 1
-        cut = padding[i] if stride[i] == 1 else 0
-        around.append((reach - cut, reach - cut + (ends[i] if stride[i] == 1 else 0)))
-    made = _windows(x, _between(w, steps, groups), (1,) * len(steps), around, apart, groups)
-    made = _interleaved(made, steps, groups)
+    places = [_places(w.shape[2 + i], steps[i], dilation[i] // common[i]) for i in spatial]
+    reaches = [max(one.reach for one in row if one.taps) for row in places]
+    cuts = [(padding[i], padding[i] - ends[i]) if stride[i] == 1 else (0, 0) for i in spatial]
+    often = [x.shape[2 + i] + reaches[i] - sum(cuts[i]) for i in spatial]
+    around = [(far - cut[0], far - cut[1]) for far, cut in zip(reaches, cuts, strict=True)]
+
+    def at_places(chosen: Sequence[_Places]) -> Tensor:
+        """n, groups, places of each dimension, channels, and how often these places come."""
+        ahead = (x.shape[0], groups, *(one.count for one in chosen), w.shape[1])
+        if not all(one.taps for one in chosen):
+            return x.new_zeros((*ahead, *often))
+        weights, apart = _weights(w, chosen, steps, groups), [one.apart for one in chosen]
+        sides = [
+            (left - far + one.reach, right - one.shift)
+            for one, far, (left, right) in zip(chosen, reaches, around, strict=True)
+        ]
+        found = _windows(x, weights, (1,) * len(steps), sides, apart, groups)
+        return found.view(*ahead, *often)
+
+    def made(*chosen: _Places) -> Tensor:
+        """What is at these places of the first dimensions, and at all of the others."""
+        at = len(chosen)
+        if at == len(places):
+            return at_places(chosen)
+        rows = [made(*chosen, one) for one in places[at]]
+        return torch.cat(rows, 2 + at) if len(rows) > 1 else rows[0]
+
+    result = _interleaved(made())
     for i in spatial:
         if stride[i] > 1:
-            made = _filled(made, 2 + i, common[i], padding[i] + lengths[i])
-            made = made.narrow(2 + i, padding[i], lengths[i])
-    return made
+            end = padding[i] + lengths[i] + ends[i]
+            result = _filled(result, 2 + i, common[i], end)
+            result = result.narrow(2 + i, padding[i], end - padding[i])
+    return result
 
 
-def _between(w: Tensor, steps: Sequence[int], groups: int) -> Tensor:
-    """Weights of a transposed convolution as those of one with a channel for each place."""
+def _weights(w: Tensor, places: Sequence[_Places], steps: Sequence[int], groups: int) -> Tensor:
+    """Those of these places as weights of a convolution with a channel for each."""
     w = w.view(groups, w.shape[0] // groups, *w.shape[1:])
-    along: list[int] = []
-    places: list[int] = []
-    for step in steps:
-        along.append(3 + len(along) + len(places))
-        if step > 1:
-            w = w.unflatten(along[-1], (w.shape[along[-1]] // step, step))
-            places.append(along[-1] + 1)
-    w = w.flip(along).permute(0, *places, 2, 1, *along)
+    for i, one in enumerate(places):
+        w = one.weights(w, 3 + 2 * i, steps[i])
+    along = [3 + 2 * i for i in range(len(places))]
+    w = w.flip(along).permute(0, *(at + 1 for at in along), 2, 1, *along)
     return w.flatten(0, 1 + len(places))
 
 
-def _interleaved(x: Tensor, steps: Sequence[int], groups: int) -> Tensor:
-    """The channels that `_between` made, laid between the elements of each dimension."""
-    wide = [i for i, step in enumerate(steps) if step > 1]
-    x = x.view(x.shape[0], groups, *(steps[i] for i in wide), -1, *x.shape[2:])
-    order = [0, 1, 2 + len(wide)]
-    for i in range(len(steps)):
-        order += [3 + len(wide) + i, *([2 + wide.index(i)] if i in wide else [])]
-    x = x.permute(order).flatten(1, 2)
-    for i in wide:
+def _interleaved(x: Tensor) -> Tensor:
+    """n, groups, places of each dimension, channels, how often they come -> places in order."""
+    dims = (x.dim() - 3) // 2
+    order = [at for i in range(dims) for at in (3 + dims + i, 2 + i)]
+    x = x.permute(0, 1, 2 + dims, *order).flatten(1, 2)
+    for i in range(dims):
         x = x.flatten(2 + i, 3 + i)
     return x
 
