@@ -1412,6 +1412,12 @@ _TWIN_HOST: list[Code] = [
             "look for a loop whose bound depends on a zero size",
         ),
         (
+            "host-values",
+            "Host code reads the elements of a tensor of floats, which are the kernel's.",
+            "ValueDepend on integers that sizes follow from, or on 256 bytes of floats at most",
+            "read the tensor in the kernel; drop ValueDepend from its declaration",
+        ),
+        (
             "kernel-crash",
             "The kernel crashed.",
             "accesses inside its tensors, no recursion, no exceptions",

@@ -196,6 +196,16 @@ def test_host_code_that_misbehaves_is_a_finding(
     assert not result.completed
 
 
+@pytest.mark.parametrize(("size", "said"), [(4096, ["host-values"]), (64, [])])
+def test_host_code_does_not_read_what_the_kernel_computes_with(
+    edited: Edit, chip: Chip, size: int, said: list[str]
+) -> None:
+    """The twin would hand the values down, and a tiling function could hold the whole answer."""
+    old = 'this->Input("x")'
+    result = run_changed(edited, chip, HOST, old, old + ".ValueDepend(REQUIRED)", size=size)
+    assert codes(result) == said
+
+
 def test_host_code_that_does_not_end_is_a_hang(edited: Edit, chip: Chip) -> None:
     loop = "uint32_t used = 0; while (cores > used) {}"
     result = run_changed(edited, chip, HOST, "uint32_t used = 0;", loop, seconds=1)

@@ -31,6 +31,8 @@ namespace {
 constexpr std::uint32_t kMostBlocks = 65535;  // doc: SetBlockDim takes 1..65535
 constexpr std::size_t kMostText = 64u << 20;
 constexpr std::uint64_t kMostData = 1 << 20;  // bytes of a tensor that tiling may read; guess
+// Of floats: a list of numbers, as aclFloatArray has them. Longer ones are what the kernel is for.
+constexpr std::uint64_t kMostFloats = 256;  // bytes
 constexpr int kUp = 3, kDown = 4;             // the pipes in the host side's process
 constexpr double kGrace = 2;  // seconds beyond the host code's own alarm
 
@@ -243,11 +245,19 @@ bool Decide(Job &job) {
   _Exit(0);
 }
 
-// Hands down the tensors that a line "want N ..." asks for.
-void Serve(const Request &request, const std::string &line, int down) {
+bool IsFloat(int dtype) {
+  return dtype == ge::DT_FLOAT || dtype == ge::DT_FLOAT16 || dtype == ge::DT_BF16 ||
+         dtype == ge::DT_DOUBLE;
+}
+
+// Hands down the tensors that a line "want N ..." asks for, and notes those of many floats.
+void Serve(const Request &request, const std::string &line, int down,
+           std::vector<std::size_t> &floats) {
   std::istringstream words(line.substr(4));
   for (std::size_t at; words >> at;) {
     if (at >= request.inputs.size() || request.inputs[at].bytes > kMostData) continue;
+    const TensorOrder &order = request.inputs[at];
+    if (IsFloat(order.dtype) && order.bytes > kMostFloats) floats.push_back(at);
     std::vector<char> bytes(request.inputs[at].bytes);
     const ssize_t got = pread(request.inputs[at].file, bytes.data(), bytes.size(), 0);
     if (got < 0 || !WriteAll(down, bytes.data(), static_cast<std::size_t>(got))) return;
@@ -255,7 +265,7 @@ void Serve(const Request &request, const std::string &line, int down) {
 }
 
 // What comes through the pipe until it is closed, or time is up.
-std::string Drain(const Request &request, int from, int down) {
+std::string Drain(const Request &request, int from, int down, std::vector<std::size_t> &floats) {
   const double seconds = request.seconds * kPatience + kGrace;
   bool served = false;
   using Clock = std::chrono::steady_clock;
@@ -274,7 +284,7 @@ std::string Drain(const Request &request, int from, int down) {
     if (served || line == std::string::npos) continue;
     served = true;
     if (text.rfind("want", 0) != 0) continue;
-    Serve(request, text.substr(0, line), down);
+    Serve(request, text.substr(0, line), down, floats);
     text.erase(0, line + 1);
   }
   return text;
@@ -312,7 +322,8 @@ Decisions DecideApart(const Request &request) {
   }
   close(up[1]);
   close(down[0]);
-  const std::string text = Drain(request, up[0], down[1]);
+  std::vector<std::size_t> floats;
+  const std::string text = Drain(request, up[0], down[1], floats);
   close(up[0]);
   close(down[1]);
   kill(child, SIGKILL);  // what it left running must not see what follows
@@ -320,7 +331,16 @@ Decisions DecideApart(const Request &request) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (text.empty()) return Silent(status);
   try {
-    return ReadDecisions(text);
+    Decisions decisions = ReadDecisions(text);
+    for (const std::size_t at : floats) {
+      const std::size_t port = request.inputs[at].port;
+      const bool named = port < decisions.inputs.size();
+      const std::string name = named ? decisions.inputs[port].name : std::to_string(at);
+      decisions.report.Add("host-values", "error",
+                           "host code reads the elements of " + name + ", " +
+                               std::to_string(request.inputs[at].bytes) + " bytes of floats");
+    }
+    return decisions;
   } catch (const std::exception &) {
     return Silent(status);
   }
