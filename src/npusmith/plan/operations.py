@@ -35,9 +35,9 @@ CORE = frozenset((
 ))
 # fmt: on
 
-# Of these, what is no question for a compiler of vector kernels.
+# Of these, what is no question for the compiler.
 APART: dict[str, tuple[str, ...]] = {
-    "the cube unit": ("addmm", "bmm", "convolution", "convolution_backward", "mm"),
+    "the backward of convolutions": ("convolution_backward",),
     "Fourier transforms": ("_fft_c2r", "_fft_r2c"),
     "random numbers": ("native_dropout", "rand", "randn", "randperm"),
     "sizes, which a capture has as numbers": (
