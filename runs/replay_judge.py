@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.lang import interpret
+from npusmith.lang.extents import serves
 from npusmith.plan import Plan
 from npusmith.target.chips import Chip
 from npusmith.task import tolerance
@@ -38,6 +39,9 @@ def judge(plan: Plan, graph: Graph, draws: Draws, chip: Chip, seed: int = 0) -> 
     tensors = [drawn(item, draws[item.name], seed + at) for at, item in enumerate(graph.inputs)]
     by_place = {_place(item): tensor for item, tensor in zip(graph.inputs, tensors, strict=True)}
     arrays = [array(by_place[_place(port)]) for port in plan.spec.inputs]
+    shapes = {port.name: item.shape for port, item in zip(plan.spec.inputs, arrays, strict=True)}
+    if not serves(plan.spec, shapes):
+        return "not judged: the operator refuses the sizes of the smaller case"
     outputs = [(spec.shape, spec.dtype) for spec in map(graph.spec, graph.outputs)]
     try:
         results = interpret(plan.program, chip, arrays, outputs)
