@@ -12,7 +12,7 @@ from judging import CHIP, Bench
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Port, Source
-from npusmith.lower import BINDINGS, read_bindings
+from npusmith.lower import BINDINGS, CONSTANTS, read_bindings
 from npusmith.task.judge import judge
 
 ROW = {"name": "x", "dtype": "float32", "source": "user", "position": 0, "target": ""}
@@ -43,6 +43,24 @@ def test_bindings_that_are_none_are_refused_by_code(tmp_path: Path, text: bytes)
         read_bindings(tmp_path)
     assert caught.value.code in ("binding-unknown", "file-unusable")
     assert len(caught.value.render()) < 1000
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"data": "AAAA"}, {"data": "no base64"}, {"shape": [-1]}, {"shape": [1 << 80]}, {"dtype": ""}],
+)
+def test_constants_that_are_none_are_refused_by_code(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    (tmp_path / BINDINGS).write_bytes(bindings(ROW))
+    row = {"target": "c", "dtype": "float32", "shape": [1], "data": "AACAPw=="}
+    (tmp_path / CONSTANTS).write_text(json.dumps([row]))
+    spec = read_bindings(tmp_path)
+    assert spec is not None and spec.constants[0].array.tolist() == [1.0]
+    (tmp_path / CONSTANTS).write_text(json.dumps([row | changes]))
+    with pytest.raises(NpusmithError) as caught:
+        read_bindings(tmp_path)
+    assert caught.value.code == "binding-unknown"
 
 
 @pytest.mark.parametrize(

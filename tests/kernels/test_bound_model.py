@@ -16,7 +16,7 @@ import torch
 from judging import CHIP
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from npusmith.lower import lower, write_project
+from npusmith.lower import lower, read_bindings, write_project
 from npusmith.plan import write
 from npusmith.task.load import open_task
 from npusmith.task.trials import prepare
@@ -47,6 +47,35 @@ def get_init_inputs():
 """
 
 
+CONSTANTS = """import torch
+from torch import nn
+
+TABLE = torch.arange(40.0).reshape(5, 8)
+
+
+class Powers(nn.Module):
+    def forward(self, x):
+        return torch.pow(torch.tensor(0.9), x)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.LayerNorm(8), Powers())
+
+    def forward(self, x):
+        return self.layers(x) * TABLE + torch.tensor([[True], [False], [True], [True], [True]])
+
+
+def get_inputs():
+    return [torch.randn(5, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
 @pytest.fixture(scope="module")
 def binding(model: ModuleType) -> Any:
     """The operator as the dispatcher has it."""
@@ -56,17 +85,22 @@ def binding(model: ModuleType) -> Any:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     work = tmp_path_factory.mktemp("bound")
-    task = work / "gated.py"
-    task.write_text(TASK)
-    prepared = prepare(open_task(task), work, seeds=(), edges=False, shapes=False)
-    plan = write(prepared.graph, "gated_custom", CHIP)
-    folder = work / "project"
-    write_project(lower(plan.program, CHIP), CHIP, folder, replace(plan.spec, task_source=TASK))
+    folder = _project(TASK, "gated", work)
     project = read_project(folder)
     build_binding([folder / "pybind.cpp"], {project.op.type: project}, work, "custom_ops_lib")
     sys.modules["custom_ops_lib"] = _load("custom_ops_lib", work / "custom_ops_lib.so")
     yield _load("gated_model", folder / "model_new.py")
     del sys.modules["custom_ops_lib"]
+
+
+def _project(text: str, name: str, work: Path) -> Path:
+    task = work / f"{name}.py"
+    task.write_text(text)
+    prepared = prepare(open_task(task), work, seeds=(), edges=False, shapes=False)
+    plan = write(prepared.graph, f"{name}_custom", CHIP)
+    folder = work / "project"
+    write_project(lower(plan.program, CHIP), CHIP, folder, replace(plan.spec, task_source=text))
+    return folder
 
 
 def _load(name: str, path: Path) -> ModuleType:
@@ -90,6 +124,34 @@ def test_model_new_gives_what_the_model_gives(model: ModuleType) -> None:
         results, wanted = new(*inputs), old(*inputs)
     assert isinstance(results, tuple)
     torch.testing.assert_close(results, wanted)
+
+
+def test_tensors_that_forward_makes_are_buffers_outside_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _project(CONSTANTS, "powers", tmp_path)
+    seen: dict[str, torch.Tensor] = {}
+
+    def powers_custom(*given: torch.Tensor) -> torch.Tensor:
+        spec = read_bindings(folder)
+        assert spec is not None
+        seen.update({port.name: item for port, item in zip(spec.inputs, given, strict=True)})
+        return given[-1]
+
+    calls = ModuleType("custom_ops_lib")
+    vars(calls)["powers_custom"] = powers_custom
+    monkeypatch.setitem(sys.modules, "custom_ops_lib", calls)
+    module = _load("powers_model", folder / "model_new.py")
+    new, (x,) = module.ModelNew(), module.get_inputs()
+    new.load_state_dict(module.Model().state_dict())
+    new(x)
+    made = [item for name, item in seen.items() if name.startswith("c_")]
+    assert {id(item) for item in made} == {id(item) for item in new.buffers()}
+    wanted = (torch.tensor(0.9), torch.arange(40.0).reshape(5, 8))
+    for value in (*wanted, torch.tensor([[True], [False], [True], [True], [True]])):
+        same = [item for item in made if item.shape == value.shape and item.dtype == value.dtype]
+        assert len(same) == 1 and torch.equal(same[0], value)
+    assert (folder / "constants.json").is_file() and seen["p_layers_0_weight"].shape == (8,)
 
 
 def test_strided_and_broadcast_inputs_are_read_in_their_order(model: ModuleType) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from npusmith.errors import TaskError
 from npusmith.ir.dtypes import DType
-from npusmith.task.ports import check_attrs, deal, share, types
+from npusmith.ir.spec import Constant, OpSpec, Port, Source
+from npusmith.task.ports import check_attrs, deal, share, take_inputs, types
 from npusmith.twin.opdef import OpText, PortText
 
 
@@ -57,3 +58,12 @@ def test_an_attribute_that_is_not_declared_is_refused() -> None:
     check_attrs(op, {"alpha": 1.0})
     with pytest.raises(TaskError, match="no attribute beta"):
         check_attrs(op, {"beta": 1})
+
+
+def test_a_constant_of_the_project_goes_where_the_task_has_nothing():
+    port = Port("c", DType.FLOAT32, (), Source.CONSTANT, target="lifted_tensor_0")
+    one = Constant("lifted_tensor_0", DType.FLOAT32, (), "AACAPw==")
+    spec = OpSpec("op", (port,), (), constants=(one,))
+    op = OpText("Op", (PortText("c", "REQUIRED", ("DT_FLOAT",)),), (), ())
+    assert take_inputs(op, spec, [], {})[0].tolist() == 1.0
+    assert take_inputs(op, spec, [], {"lifted_tensor_0": "the task's"}) == ["the task's"]

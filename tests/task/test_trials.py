@@ -383,3 +383,12 @@ def test_a_link_in_place_of_a_tensor_is_refused(norm, tmp_path):
     with pytest.raises(TaskError) as caught:
         check_files(norm.task, folder, norm.manifest)
     assert caught.value.code == "task-result"
+
+
+@pytest.mark.parametrize(
+    "forward", ["return torch.softmax(x, 1)[:, 0]", "return torch.sort(x, 1).indices[:, 0]"]
+)
+def test_an_output_of_one_element_may_have_any_stride(write_task, prepare_here, forward):
+    task = write_task(forward=forward, inputs="[torch.randn(1, 53)]")
+    (trial,) = prepare_here(task, seeds=(1,)).trials
+    assert trial.inputs[0].shape == (1, 53) and trial.references[0].shape == (1,)

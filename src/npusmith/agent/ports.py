@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from npusmith.errors import LangError, Place
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Program, Size
 from npusmith.ir.opname import entry_name, operator_name
-from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.spec import Constant, OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.plan.fixed_sizes import fixed_sizes
 from npusmith.plan.names import tensor_name
@@ -41,6 +41,7 @@ class Ports:
     type: str = ""  # of the operator, where somebody else's binding has fixed it
     fixed: tuple[Expr, ...] = ()  # sizes that the model's arithmetic has as numbers
     literals: tuple[Literals, ...] | None = None  # OpSpec's
+    constants: tuple[Constant, ...] = ()  # OpSpec's
 
     def lines(self) -> list[str]:
         """The list for a prompt."""
@@ -86,7 +87,7 @@ class Ports:
         return OpSpec(
             self.operator, tuple(given[name] for name in names), outputs, self.source,
             single_output=len(outputs) == 1, type=self.type, legal=self.fixed,
-            literals=self.literals,
+            literals=self.literals, constants=self.constants,
         )  # fmt: skip
 
     def serves(self, spec: OpSpec) -> bool:
@@ -142,8 +143,9 @@ def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
     operator = entry_name(op_type) if op_type else operator_name(prepared.name)
     fixed = tuple(fixed_sizes(graph, inputs))
     return Ports(
-        operator, inputs, outputs, dynamic, prepared.task.text, op_type, fixed, graph.literals
-    )
+        operator, inputs, outputs, dynamic, prepared.task.text, op_type, fixed, graph.literals,
+        graph.constants,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

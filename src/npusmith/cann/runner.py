@@ -56,7 +56,9 @@ def _read(torch: Any, item: dict[str, Any]) -> Any:
 def _write(torch: Any, tensor: Any, folder: Path, at: int) -> dict[str, Any]:
     held = tensor.detach().cpu().contiguous()
     file = folder / f"output{at}"
-    file.write_bytes(held.reshape(-1).view(torch.uint8).numpy().tobytes())
+    # one element counts as contiguous whatever its stride, but a view as bytes wants stride 1
+    flat = held.as_strided((held.numel(),), (1,))
+    file.write_bytes(flat.view(torch.uint8).numpy().tobytes())
     return {
         "file": str(file),
         "dtype": str(held.dtype).removeprefix("torch."),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+import numpy as np
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
@@ -39,6 +44,34 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor that forward makes of its own numbers, so that the module has no attribute for it.
+
+    `target`: the attribute path that capturing gave it. `data`: its elements, as bytes in base64.
+    ValueError where these are not as many as the shape says.
+    """
+
+    target: str
+    dtype: DType
+    shape: tuple[int, ...]
+    data: str
+
+    def __post_init__(self) -> None:
+        wanted = math.prod(self.shape) * self.dtype.numpy.itemsize
+        if min(self.shape, default=0) < 0 or len(self._bytes) != wanted:
+            raise ValueError(f"{len(self._bytes)} bytes where {wanted} belong")
+
+    @property
+    def _bytes(self) -> bytes:
+        return base64.b64decode(self.data, validate=True)
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        """Read-only."""
+        return np.frombuffer(self._bytes, self.dtype.numpy).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
 class OpSpec:
     """An operator: `name` of its kernel's file and entry (`softmax_custom`), ports in kernel order.
 
@@ -49,6 +82,7 @@ class OpSpec:
     (`y.shape[0] == x.shape[0]`), besides the ranks of the ports' shapes. Host code, bindings and
     the README refuse what breaks one of them. None: nothing is known, and nothing is checked.
     `literals`: the numbers that forward was captured with; ModelNew refuses others. None: the same.
+    `constants`: what CONSTANT inputs take that the module does not hold; ModelNew registers them.
     """
 
     name: str
@@ -60,6 +94,7 @@ class OpSpec:
     type: str = ""
     legal: tuple[Expr, ...] | None = None
     literals: tuple[int | float | bool | str | None, ...] | None = None
+    constants: tuple[Constant, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", entry_name(self.type or operator_type(self.name)))

@@ -1,21 +1,24 @@
-"""`bindings.json` in a project: where the operator's inputs come from when forward runs."""
+"""`bindings.json` in a project: where the operator's inputs come from when forward runs.
+
+`constants.json` beside it holds those that forward makes of its own numbers.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from npusmith.errors import LangError, NpusmithError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr, Program
-from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.spec import Constant, OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.lang import parse_condition
 
-BINDINGS = "bindings.json"
-_MOST_BYTES = 1 << 20
+BINDINGS, CONSTANTS = "bindings.json", "constants.json"
+_MOST_BYTES = {BINDINGS: 1 << 20, CONSTANTS: 16 << 20}
 
 
 class _Row(BaseModel):
@@ -56,6 +59,12 @@ def bindings_text(spec: OpSpec) -> str:
     return json.dumps(said, indent=2) + "\n"
 
 
+def constants_text(spec: OpSpec) -> str:
+    """What constants.json says."""
+    rows = TypeAdapter(tuple[Constant, ...]).dump_python(spec.constants, mode="json")
+    return json.dumps(rows, indent=2) + "\n"
+
+
 def read_bindings(project: Path) -> OpSpec | None:
     """The operator's inputs as the project's file names them; None when it has none.
 
@@ -67,15 +76,29 @@ def read_bindings(project: Path) -> OpSpec | None:
     try:
         read = _Bindings.model_validate_json(_text(path))
     except ValidationError as error:
-        first = error.errors()[0]
-        seen = ": ".join([*map(str, first["loc"]), first["msg"]])[:300]
-        raise NpusmithError(
-            "binding-unknown", f"{path} cannot be read as bindings", seen=seen
-        ) from error
+        raise _unreadable(path, "bindings", error) from error
     ports = (
         Port(row.name, row.dtype, (), row.source, row.position, row.target) for row in read.inputs
     )
-    return OpSpec(read.operator, tuple(ports), (), legal=_conditions(path, read.serves))
+    return OpSpec(
+        read.operator, tuple(ports), (), legal=_conditions(path, read.serves),
+        constants=_constants(project / CONSTANTS),
+    )  # fmt: skip
+
+
+def _constants(path: Path) -> tuple[Constant, ...]:
+    if not path.is_file():
+        return ()
+    try:
+        return TypeAdapter(tuple[Constant, ...]).validate_json(_text(path))
+    except ValidationError as error:
+        raise _unreadable(path, "constants", error) from error
+
+
+def _unreadable(path: Path, kind: str, error: ValidationError) -> NpusmithError:
+    first = error.errors()[0]
+    seen = ": ".join([*map(str, first["loc"]), first["msg"]])[:300]
+    return NpusmithError("binding-unknown", f"{path} cannot be read as {kind}", seen=seen)
 
 
 def _conditions(path: Path, texts: list[str] | None) -> tuple[Expr, ...] | None:
@@ -103,7 +126,7 @@ def plain_spec(program: Program) -> OpSpec:
 
 def _text(path: Path) -> str:
     size = path.stat().st_size
-    if size > _MOST_BYTES:
+    if size > _MOST_BYTES[path.name]:
         raise NpusmithError(
             "file-unusable", f"{path} is too large", Place(str(path)), seen=f"{size:,} bytes"
         )

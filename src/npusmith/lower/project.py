@@ -9,7 +9,7 @@ from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.text import show_expr
 from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
-from npusmith.lower.bindings import BINDINGS, bindings_text
+from npusmith.lower.bindings import BINDINGS, CONSTANTS, bindings_text, constants_text
 from npusmith.lower.host import check_ports, host_file
 from npusmith.lower.kernel import kernel_file
 from npusmith.lower.model import model_file
@@ -63,6 +63,8 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
         "model_new.py": model_file(spec),
         BINDINGS: bindings_text(spec),
     }
+    if spec.constants:
+        files[CONSTANTS] = constants_text(spec)
     for name, template in _BUILD:
         files[name] = render(
             template, op=spec, chip=chip, syncs=syncs, served=_served(spec),

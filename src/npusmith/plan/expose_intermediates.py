@@ -43,7 +43,7 @@ def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None
         update={"outputs": (*graph.outputs, *(copy.outputs[0] for copy in copies))}
     )
     linked = link([*parts, *added], whole, name)
-    spec = replace(linked.spec, literals=plan.spec.literals)
+    spec = replace(linked.spec, literals=plan.spec.literals, constants=plan.spec.constants)
     return Exposed(replace(linked, spec=spec), tuple(values))
 
 

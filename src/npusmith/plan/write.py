@@ -64,7 +64,9 @@ def write(
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
     legal = legal and tuple(expr for expr in legal if not always(expr))
     legal = legal and tuple(dict.fromkeys(legal))
-    spec = replace(plan.spec, legal=legal, literals=graph.literals)
+    spec = replace(
+        plan.spec, legal=legal, literals=graph.literals, constants=graph.constants
+    )  # fmt: skip
     return replace(plan, spec=spec, notes=(*plan.notes, *notes))
 
 

@@ -34,14 +34,16 @@ def shared(outputs: Any, inputs: Any) -> list[int]:
 def changed(before: Any, after: Any) -> bool:
     """Whether any tensor's bytes differ; a NaN is itself."""
     pairs = zip(tensors(before), tensors(after), strict=True)
-    return any(not torch.equal(_raw(first), _raw(second)) for first, second in pairs)
+    return any(not torch.equal(flat_bytes(first), flat_bytes(second)) for first, second in pairs)
+
+
+def flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor's elements in logical order, in its own memory where they lie so."""
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    # one element counts as contiguous whatever its stride, but a view as bytes wants stride 1
+    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8)
 
 
 def _memory(tensor: torch.Tensor) -> int:
     place: int = tensor.untyped_storage().data_ptr()
     return place
-
-
-def _raw(tensor: torch.Tensor) -> torch.Tensor:
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    return plain.reshape(-1).view(torch.uint8)

@@ -501,7 +501,7 @@ class Captured(Preparation):
     def write(self, stem: str, tensor: Tensor) -> TensorFile:
         """An argument of a type that the chip does not have is unused: its bytes."""
         if known_dtype(tensor) is None and tensor.dtype != torch.float64:
-            tensor = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+            tensor = alias.flat_bytes(tensor)
         return super().write(stem, tensor)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import importlib
 import inspect
@@ -18,6 +19,8 @@ from torch.utils import _pytree as pytree
 
 from npusmith.errors import Place, TaskError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.spec import Constant
+from npusmith.task.alias import flat_bytes
 from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
@@ -83,8 +86,8 @@ def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
     captured = _read_program(program, inputs, path, eager)
-    graph = captured.graph.model_copy(update={"literals": _literals(model, inputs)})
-    return replace(captured, graph=graph)
+    told = {"literals": _literals(model, inputs), "constants": _constants(model, captured)}
+    return replace(captured, graph=captured.graph.model_copy(update=told))
 
 
 def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:
@@ -95,6 +98,31 @@ def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:
     found = tuple(leaf for leaf in leaves if not isinstance(leaf, torch.Tensor))
     plain = all(isinstance(leaf, Literals) and leaf == leaf for leaf in found)  # nor NaN
     return found if plain else None
+
+
+def _constants(model: Any, captured: Captured) -> tuple[Constant, ...]:
+    """Tensors that forward makes, which are inputs of the graph but no attributes of the model."""
+    made = [
+        item
+        for item in captured.graph.inputs
+        if item.kind == "constant" and not _has(model, item.target)
+    ]
+    return tuple(
+        Constant(item.target, item.dtype, item.shape, _base64(captured.values[item.target]))
+        for item in made
+    )
+
+
+def _has(model: Any, target: str) -> bool:
+    try:
+        operator.attrgetter(target)(model)
+    except AttributeError:
+        return False
+    return True
+
+
+def _base64(tensor: Tensor) -> str:
+    return base64.b64encode(flat_bytes(tensor).numpy()).decode()
 
 
 def _plainly(error: TaskError) -> TaskError:

@@ -17,14 +17,13 @@ if TYPE_CHECKING:  # the judge reads tensors as arrays, without PyTorch
 
 def write(tensor: torch.Tensor, folder: Path, stem: str) -> TensorFile:
     """A tensor as a file of the folder, contiguous in logical order."""
-    import torch
+    from npusmith.task.alias import flat_bytes
 
-    plain = tensor.detach().contiguous()
     # not ndarray.tofile: its error for a full disk has no number
-    (folder / f"{stem}.bin").write_bytes(plain.reshape(-1).view(torch.uint8).numpy().data)
-    kind = str(plain.dtype).removeprefix("torch.")
+    (folder / f"{stem}.bin").write_bytes(flat_bytes(tensor).numpy().data)
+    kind = str(tensor.dtype).removeprefix("torch.")
     return TensorFile.model_validate(
-        {"file": f"{stem}.bin", "shape": tuple(plain.shape), "dtype": kind}
+        {"file": f"{stem}.bin", "shape": tuple(tensor.shape), "dtype": kind}
     )
 
 

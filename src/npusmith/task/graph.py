@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.spec import Constant
 
 Literals = int | float | bool | str | None
 
@@ -139,6 +140,8 @@ class Graph(BaseModel):
     classes: tuple[SizeClass, ...] = ()  # that they name
     # What forward was called with besides tensors, defaults included; None where that is no data
     literals: tuple[Literals, ...] | None = None
+    # Values of the constant inputs that the model has no attribute for
+    constants: tuple[Constant, ...] = ()
 
     def symbolic_slots(self) -> dict[str, dict[Slot, SymbolicSize]]:
         """Symbolic sizes by node and slot."""

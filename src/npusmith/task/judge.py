@@ -251,6 +251,8 @@ def _bind(prepared: Prepared, spec: OpSpec | None, op: OpText, trial: TrialData)
     def load(item: Any) -> Any:
         if isinstance(item, list):
             return [load(part) for part in item]
+        if isinstance(item, np.ndarray):  # a constant of the project's own
+            return item
         _check_type(item)
         return item and map_tensor(prepared.folder, item)
 

@@ -61,6 +61,7 @@ def take_inputs(
     Raises TaskError binding-unknown.
     """
     if spec is not None:
+        held = {item.target: item.array for item in spec.constants} | dict(held)
         _check_bindings(op, spec, len(given), held)
         return [
             given[port.position] if port.source is Source.USER else held[port.target]

@@ -98,8 +98,8 @@ def _prepare(
     def loaded(item: Any) -> Any:
         if isinstance(item, list):
             return [loaded(part) for part in item]
-        if item is None:
-            return None
+        if item is None or isinstance(item, np.ndarray):  # a constant of the project's own
+            return item
         dtype_of(item)
         return load(item)
 

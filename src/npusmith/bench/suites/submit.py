@@ -9,7 +9,7 @@ from pathlib import Path
 from npusmith.bench.model import Candidate
 from npusmith.errors import Place, TwinError
 from npusmith.lang import legal
-from npusmith.lower import BINDINGS, lower, plain_spec, write_project
+from npusmith.lower import BINDINGS, CONSTANTS, lower, plain_spec, write_project
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import find_chip
 from npusmith.twin.formats import read_submission, unpack
@@ -120,6 +120,7 @@ def _lower(candidate: Candidate, folder: Path, chip_name: str) -> None:
     chip = find_chip(chip_name)
     program = legal(candidate.files[programs[0]], programs[0], chip)
     write_project(lower(program, chip), chip, folder, plain_spec(program))
-    if BINDINGS in candidate.files:
-        text = candidate.files[BINDINGS]
-        (folder / BINDINGS).write_text(text, encoding="utf-8", errors="backslashreplace")
+    for name in (BINDINGS, CONSTANTS):
+        text = candidate.files.get(name)
+        if text is not None:
+            (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
