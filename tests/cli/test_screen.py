@@ -49,6 +49,18 @@ def test_correct_never_stands_without_the_rung(monkeypatch: pytest.MonkeyPatch) 
     assert "yes: values right on the twin; a device was not used" in line
 
 
+def test_a_pass_says_that_no_other_shape_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "the reference raises: mat1 and mat2 shapes cannot be multiplied"
+    skipped = [trial(f"shape {n}x24", False, kind="shape", skipped=why) for n in (1, 23)]
+    said = "no other shape was judged: the reference refuses all 2\n"
+    assert said in text_of(make(trials=[trial("random 0"), *skipped]), monkeypatch)
+    others = [*skipped, trial("branch 64x21", kind="shape")]
+    said = "no planned set of other shapes was judged: the reference refuses all 2\n"
+    assert said in text_of(make(trials=others), monkeypatch)
+    judged = [*skipped, trial("shape 54x21", kind="shape")]
+    assert "was judged:" not in text_of(make(trials=judged), monkeypatch)
+
+
 def test_what_nobody_checked_is_called_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     text = text_of(make(), monkeypatch)
     for rung in (Rung.RACE_FREE, Rung.TIMED, Rung.DEVICE):

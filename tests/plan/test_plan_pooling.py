@@ -137,6 +137,25 @@ def test_a_pooling_composes_with_what_is_around_it(name: str) -> None:
     agrees(made, fn, x)
 
 
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "dilation"),
+    [(3, 2, 1, 1), (2, 2, 0, 1), (2, 3, 1, 1), (2, 5, 0, 1), (3, 4, 1, 2), (4, 3, 2, 1)],
+)
+def test_ceil_mode_has_as_many_windows_as_in_pytorch_at_every_size(
+    size: int, stride: int, padding: int, dilation: int
+) -> None:
+    def largest(x: torch.Tensor) -> torch.Tensor:
+        return F.max_pool2d(x, size, stride, padding, dilation, ceil_mode=True)
+
+    def mean(x: torch.Tensor) -> torch.Tensor:
+        return F.avg_pool2d(x, size, stride, padding, ceil_mode=True)
+
+    for fn in (largest, mean) if dilation == 1 else (largest,):
+        made = plan(fn, R(2, 3, 8, 9))
+        for more in range(5):
+            agrees(made, fn, R(1, 3, 6 + more, 13 - more))
+
+
 REFUSED: dict[str, tuple[Callable[..., Any], torch.Tensor, str]] = {
     "int32": (lambda x: F.max_pool2d(x, 2), torch.ones(1, 2, 6, 6, dtype=torch.int32), "dtype"),
 }

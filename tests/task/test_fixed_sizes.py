@@ -59,6 +59,15 @@ def test_a_graph_that_follows_all_sizes_has_none_that_is_fixed() -> None:
         ("return x.sum() / x.shape[0]", "torch.randn(1000)", []),
         ("return x * x.size(1) ** -0.5", "torch.randn(6, 64)", []),
         ("return x / x.shape[-1] ** 0.5", "torch.randn(3, 5, 40)", []),
+        ("return x * (-9.21 / x.shape[-1])", "torch.randn(3, 17, 10)", []),
+        ("return x * float(x.shape[-1] - 1)", "torch.randn(3, 17, 10)", []),
+        ("return x.quantile(0.25, dim=1)", "torch.randn(5, 13)", ["x.shape[1] == 13"]),
+        (
+            "s, i = x.sort(1); return torch.empty_like(s).scatter_(1, i, s.cumsum(1))",
+            "torch.randn(5, 13)",
+            ["x.shape[0] * x.shape[1] * x.shape[1] <= 268435456"],
+        ),
+        ("return F.max_pool2d(x, 3, 2, 1, ceil_mode=True)", "torch.randn(2, 3, 15, 18)", []),
         ("return x.mean() * x.numel()", "torch.randn(6, 40)", []),
         (
             "import math; return x * math.log(x.shape[0])",

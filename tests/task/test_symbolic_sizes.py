@@ -42,6 +42,8 @@ FORMULAS: dict[str, Callable[[int, int], float]] = {
     "a root": lambda n, m: math.sqrt(m),
     "eight over a root": lambda n, m: 8 / math.sqrt(m),
     "an inverse": lambda n, m: 1 / (n * m),
+    "an inverse that rounds twice": lambda n, m: -9.21 / m,
+    "less one, as a float": lambda n, m: float(m - 1),
 }
 
 

@@ -282,6 +282,18 @@ def test_only_multiples_of_a_step_are_used_where_the_model_asks_for_them():
     assert sets and all(sized[0][1] % 8 == 0 for _, sized in sets)
 
 
+@pytest.mark.parametrize("size", [14, 21, 22, 28, 42, 77, 112, 154])
+def test_a_size_is_no_step_of_itself(size):
+    """7 is tried times each step: 3 * 7 is the 21 that the model takes anyway."""
+
+    def accepts(sized):
+        return "" if sized[0][1] == size else "shapes cannot be multiplied"
+
+    free, notes = shapes.find_classes([(5, size)], accepts)
+    assert [item.size for item in free] == [5]
+    assert notes == [f"size {size} is fixed: shapes cannot be multiplied"]
+
+
 def test_sizes_of_a_matrix_product_change_together():
     def accepts(sized):
         return "" if sized[0][1] == sized[1][0] else "inner sizes differ"

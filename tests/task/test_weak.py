@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from npusmith.task.weak import find_null_kernels
+from npusmith.target.chips import find_chip
+from npusmith.task.judge import empty_verdict
+from npusmith.task.load import Task
+from npusmith.task.prepared import Prepared
+from npusmith.task.verdict import Trial
+from npusmith.task.weak import find_null_kernels, note_task
 
 Array = np.ndarray[Any, Any]
 
@@ -84,3 +91,20 @@ def test_bool_and_half_outputs_have_constants_too() -> None:
     for kind in (np.bool_, np.float16, ml_dtypes.bfloat16):
         ones = [_Sample([X * at], [np.ones(8, kind)]) for at in (1, 2)]
         assert "a kernel that returns ones" in find_null_kernels(ones, "strict")
+
+
+def test_a_task_that_takes_no_planned_set_of_other_shapes_says_so(
+    write_task: Callable[..., Task], prepare_quickly: Callable[..., Prepared], tmp_path: Path
+) -> None:
+    known = "((5, 13), (7, 13), (5, 7))"
+    test = f"if tuple(x.shape) not in {known}: raise ValueError"
+    task = write_task(forward=f"{test}\nreturn x + 1", inputs="[torch.randn(5, 13)]")
+    prepared = prepare_quickly(task, tmp_path, seeds=(1,), edges=False)
+    verdict = empty_verdict(tmp_path, prepared, find_chip("910B2"), "strict")
+    verdict.trials = [
+        Trial(name=item.record.name, kind=item.kind, skipped=item.skipped, passed=not item.skipped)
+        for item in prepared.trials
+    ]
+    note_task(verdict, prepared, "strict")
+    (said,) = verdict.provenance["task_notes"]
+    assert said == "no other shape was judged: the reference refuses all 8"

@@ -10,7 +10,7 @@ from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
 from npusmith.report.ladder import State, Step, answer, document, ladder, reached
 from npusmith.report.text import REPORT, figure
-from npusmith.task.verdict import REFUSED, Doubt, Intermediate, Trial, Verdict
+from npusmith.task.verdict import REFUSED, Doubt, Intermediate, Trial, Verdict, unjudged
 from npusmith.twin.finding import Finding
 
 _STYLES = {"pass": "bold green", "ran": "bold yellow", "fail": "bold red", "error": "bold red"}
@@ -39,6 +39,8 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
     _show_served(screen, verdict)
     _show_refused(screen, verdict.trials)
+    if said := unjudged(verdict.trials):
+        screen.pair("shapes", said, "yellow")
     _show_schedule(screen, verdict)
     _show_device(screen, verdict)
     for step in ladder(verdict):

@@ -18,7 +18,7 @@ from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import edges, place_on, with_dim
 from npusmith.plan.symbolic_numbers import SymbolicInt
-from npusmith.plan.views import convert
+from npusmith.plan.views import convert, new_axes
 from npusmith.task.graph import Ref
 
 # ------------------------------------------------------------------------------------- movement
@@ -265,9 +265,7 @@ def copy(r: Reader) -> Result:
 
 def empty(r: Reader) -> Result:
     """Contents that nobody reads."""
-    assert r.node is not None
-    dims = tuple(() if size == 1 else r.axis(size) for size in r.node.shape)
-    return Tensor(r.dag.const(0.0), dims, r.dtype)
+    return Tensor(r.dag.const(0.0), new_axes(r, r.argument(0, "size")), r.dtype)
 
 
 # ------------------------------------------------------------------------------- index tensors

@@ -61,13 +61,12 @@ def _windows(
         have = r.size(x.dims[at])
         if extent(x.dims[at]) == 0:
             r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
-        formula: Expr | None = None
-        if not ceil:
-            reach = spread[i] * (size[i] - 1) + 1 - 2 * pad[i]
-            formula = simple(plus(floor_div(minus(have, Const(reach)), Const(step[i])), ONE))
-        elif x.dims[at]:
-            r.fix(x.dims[at])
-        out, window = r.axis(shape[at], formula), r.axis(size[i])
+        reach = spread[i] * (size[i] - 1) + 1 - 2 * pad[i]
+        more = Const(-reach)
+        if ceil:  # a last window is not whole, and begins within the input or the padding before it
+            more = Const(min(step[i] - reach, pad[i]) - 1)
+        formula = plus(floor_div(plus(have, more), Const(step[i])), ONE)
+        out, window = r.axis(shape[at], simple(formula)), r.axis(size[i])
         start = minus(times(r.index(out), Const(step[i])), Const(pad[i]))
         place = plus(start, times(r.index(window), Const(spread[i])))
         maps[at] = clamp(place, ZERO, largest(minus(have, ONE), ZERO))

@@ -257,7 +257,7 @@ class Reader:
             for item, number in numbers
         )
 
-    def formula(self, symbol: SymbolicInt) -> Expr:
+    def formula(self, symbol: SymbolicInt | SymbolicFloat) -> Expr:
         """A whole number of the graph as an expression over sizes."""
         item = self._follow(symbol)
         scaled = times(product(self.size(self._axis(at)) for at in item.classes), Const(item.times))
@@ -267,8 +267,9 @@ class Reader:
 
     def _scalar(self, symbol: SymbolicInt | SymbolicFloat) -> Tensor:
         """Likewise as a tensor without dimensions."""
-        if isinstance(symbol, SymbolicInt):
-            return Tensor(self.position(self.formula(symbol)), (), DType.INT64)
+        if symbol.size.factor is None:
+            dtype = DType.INT64 if isinstance(symbol, SymbolicInt) else DType.FLOAT32
+            return Tensor(self.position(self.formula(symbol)), (), dtype)
         item, dag = self._follow(symbol), self.dag
         count = dag.count(tuple(leaf for at in item.classes for leaf in leaves(self._axis(at))))
         power = dag.unary("sqrt", count) if abs(item.power) == 0.5 else count

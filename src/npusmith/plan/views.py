@@ -119,8 +119,12 @@ def _expanded(r: Reader, dims: Dims) -> Dims:
     return tuple(result)
 
 
+def new_axes(r: Reader, asked: Argument) -> Dims:
+    """Axes of the result's shape, none for sizes of 1: as the argument says, or of any input's."""
+    return tuple(EMPTY if extent(dim) == 1 else dim for dim in _made(r, asked))
+
+
 def _made(r: Reader, asked: Argument) -> Dims:
-    """New axes for the result's shape: of the sizes that the argument says, or of any input's."""
     assert r.node is not None
     shape = r.node.shape
     if r.graph.symbolic is not None and isinstance(asked, tuple) and len(asked) == len(shape):
@@ -231,8 +235,7 @@ def full(r: Reader) -> Result:
     if isinstance(like, Tensor) and sizes(like.dims) == r.node.shape:
         return Tensor(value, like.dims, r.dtype)
     shape = r.argument(1 if name.startswith("new_") else 0, "size")
-    dims = tuple(EMPTY if extent(dim) == 1 else dim for dim in _made(r, shape))
-    return Tensor(value, dims, r.dtype)
+    return Tensor(value, new_axes(r, shape), r.dtype)
 
 
 def item(r: Reader) -> Result:

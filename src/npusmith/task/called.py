@@ -32,7 +32,7 @@ from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.sort_ties import TIES, StableSorts
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import Inputs, call_init, load_file, refuse, set_seed, user_code
-from npusmith.task.wire import Calling, Kind, Manifest, TensorFile, ValueFiles
+from npusmith.task.wire import RAISES, Calling, Kind, Manifest, TensorFile, ValueFiles
 from npusmith.task.work import count_work
 
 _GOLDEN_BYTES = 64 << 20  # of inputs; above this float64 costs more than it tells
@@ -236,7 +236,7 @@ class Called(Preparation):
         except TaskError as error:
             if kind not in ("more", "drawn"):
                 raise
-            self.skip(name, kind, seed, f"the reference raises: {error.message}", **own.more)
+            self.skip(name, kind, seed, f"{RAISES}: {error.message}", **own.more)
 
     def _write(
         self, name: str, kind: Kind, seed: int, inputs: Inputs, more: dict[str, Any]

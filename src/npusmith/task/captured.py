@@ -50,8 +50,10 @@ from npusmith.task.user import (
     user_code,
 )
 from npusmith.task.wire import (
+    BRANCH,
     EVAL_MODE,
     GRAPH,
+    RAISES,
     FreeAxes,
     Kind,
     Manifest,
@@ -366,7 +368,7 @@ class Captured(Preparation):
         for i, sized in enumerate(given):
             self.stage(f"shapes {_sizes(sized)}")
             seed = self.orders.seeds[0] + i + 1
-            self._try(f"branch {_sizes(sized)}", "shape", seed, resize(self.base, sized, seed))
+            self._try(f"{BRANCH} {_sizes(sized)}", "shape", seed, resize(self.base, sized, seed))
 
     def _rank_trials(self) -> None:
         """Inputs with an axis more and with one fewer, where the model takes them."""
@@ -433,7 +435,7 @@ class Captured(Preparation):
         except TaskError as error:
             if kind in ("random", "group"):
                 raise
-            why = f"the reference raises: {error.message}"
+            why = f"{RAISES}: {error.message}"
             self.skip(name, kind, seed, why, notes=tuple(notes))
             return
         if casts is not None and casts.undefined:

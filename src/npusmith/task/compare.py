@@ -6,6 +6,8 @@ import math
 
 from npusmith.task.graph import Argument, Graph, Literals, Node, Ref, Slot, replaced
 
+ROUNDING = 1e-12  # relative: of a number of Python that a formula over sizes gives too
+
 # Argument positions that hold sizes: they follow the shapes, so they may differ.
 SIZES: dict[str, tuple[int, ...]] = {
     "aten.view.default": (1,),
@@ -14,6 +16,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "aten.expand.default": (1,),
     "aten.full.default": (0,),
     "aten.empty.memory_format": (0,),
+    "aten.empty_permuted.default": (0,),
     "aten.zeros.default": (0,),
     "aten.ones.default": (0,),
     "aten.new_full.default": (1,),
@@ -62,8 +65,10 @@ def _at(graph: Graph, other: Graph) -> Graph:
             return node
 
         def number(slot: Slot, old: Ref | Literals) -> Ref | Literals:
-            item = found.get(slot)
-            return old if item is None else item.value(math.prod(map(size, item.classes)))
+            if (item := found.get(slot)) is None:
+                return old
+            value = item.value(math.prod(map(size, item.classes)))
+            return float(value) if isinstance(old, float) else value
 
         args = tuple(replaced(i, old, number) for i, old in enumerate(node.args))
         kwargs = {name: replaced(name, old, number) for name, old in node.kwargs.items()}
@@ -85,9 +90,9 @@ def _number_difference(base: Node, other: Node) -> str:
     where = f" ({base.source})" if base.source else ""
     before, after = _fixed(base), _fixed(other)
     for name in {**before, **after}:
-        old, new = _text(before.get(name)), _text(after.get(name))
-        if old != new:  # as text, or no NaN would be the same as another
-            seen = f"has {old} at first and {new} here"
+        old, new = before.get(name), after.get(name)
+        if not _same(old, new):
+            seen = f"has {_text(old)} at first and {_text(new)} here"
             return f"{base.op}{where} {seen}: a size was baked in as a number"
     return ""
 
@@ -97,6 +102,15 @@ def _fixed(node: Node) -> dict[str, Argument]:
     free = SIZES.get(node.op, ())
     args = {str(i): item for i, item in enumerate(node.args) if i not in free}
     return {**args, **{k: v for k, v in node.kwargs.items() if k != "size"}}
+
+
+def _same(old: Argument | None, new: Argument | None) -> bool:
+    """Floats may differ by how a formula over sizes rounds: -9.21 / n is not -9.21 * n ** -1."""
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return len(old) == len(new) and all(map(_same, old, new))
+    if isinstance(old, float) and isinstance(new, float):
+        return math.isclose(old, new, rel_tol=ROUNDING) or (math.isnan(old) and math.isnan(new))
+    return _text(old) == _text(new)  # 1 is not True, nor 1.0
 
 
 def _text(item: Argument | None) -> str:

@@ -113,8 +113,7 @@ def _mark(item: Class, is_last: bool) -> Class:
 def _free(
     item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]
 ) -> tuple[Class | None, str]:
-    probe = PROBES[1] if item.size == PROBES[0] else PROBES[0]
-    reason = accepts(resize(shapes, {item: probe}))
+    reason = accepts(resize(shapes, {item: _other(item)}))
     if not reason:
         return item, ""
     candidates = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
@@ -122,9 +121,14 @@ def _free(
     if together.axes != item.axes:
         candidates.insert(0, together)
     for candidate in candidates:
-        if not accepts(resize(shapes, {candidate: probe * candidate.step})):
+        if not accepts(resize(shapes, {candidate: _other(candidate)})):
             return candidate, ""
     return None, reason
+
+
+def _other(item: Class) -> int:
+    """A size of the class that is not its own: by steps of 3, a probe of 7 would be 21 again."""
+    return next(probe * item.step for probe in PROBES if probe * item.step != item.size)
 
 
 def resize(shapes: Sequence[Shape], sizes: dict[Class, int]) -> list[Shape]:

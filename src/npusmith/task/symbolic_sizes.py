@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from npusmith.task.compare import program_difference
+from npusmith.task.compare import ROUNDING, program_difference
 from npusmith.task.graph import Graph, Literals, Node, Ref, SizeClass, Slot, SymbolicSize, replaced
 from npusmith.task.shapes import PROBES, Class, Shape, is_whole, resize
 
@@ -44,8 +44,9 @@ def find_symbolic(
 
     captures = [graph, *alike(sized for sized in sets if is_whole(own, sized))]
     rows = zip(*(item.nodes for item in captures), strict=True)
-    if len(captures) == 1 or any(_differ(row) for row in rows):
-        for item in free[:_MOST_CLASSES]:
+    asked = len(captures) == 1 or any(_differ(row) for row in rows)
+    for item in free[:_MOST_CLASSES]:
+        if asked or not _varied(item, captures):  # a prime that was drawn may be the own size
             captures += islice(alike(resize(own, {item: size}) for size in probes(item)), _POINTS)
     if len(captures) == 1:
         return graph.model_copy(update={"symbolic": (), "classes": ()})
@@ -62,6 +63,13 @@ def probe(item: Class) -> int:
 def probes(item: Class) -> Iterator[int]:
     """Such sizes, small ones first: for kernels of windows they may be too small."""
     return (item.fit(size * item.step) for size in _TRIED if size * item.step != item.size)
+
+
+def _varied(item: Class, captures: Sequence[Graph]) -> bool:
+    """Whether an axis of the class has another size in a capture."""
+    inputs = (i for graph in captures for i in graph.inputs if i.kind == "user")
+    sizes = {i.shape[axis] for i in inputs for at, axis in item.axes if at == i.position}
+    return len(sizes) > 1
 
 
 def _numbers(node: Node) -> dict[Slot, Number]:
@@ -122,7 +130,7 @@ def _rows(numbers: Sequence[dict[Slot, Number]]) -> Iterator[tuple[Slot, tuple[N
 def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize | None:
     """The first formula that gives all these numbers, the shortest ones first."""
     products = list(_products(len(classes)))
-    if all(isinstance(item, int) for item in items):
+    if all(map(_is_whole, items)):
         whole = [int(item) for item in items]
         # a size itself before any multiple of another, and these before sums: few captures may
         # fit n // 8 + 7 as well
@@ -133,17 +141,21 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
                     if all(form.value(row) == item
                            for row, item in zip(sizes, whole, strict=True)):  # fmt: skip
                         return form
-        return None
-    if not all(map(math.isfinite, items)):
+    if not all(isinstance(item, float) and math.isfinite(item) for item in items):
         return None
     for chosen in products:
         sizes = _multiplied(classes, chosen)
         for power in _POWERS if min(sizes) > 0 else ():
             form = _new(chosen, factor=items[0] / sizes[0] ** power, power=power)
-            if all(math.isclose(form.value(row), item, rel_tol=1e-12)
+            if all(math.isclose(form.value(row), item, rel_tol=ROUNDING)
                    for row, item in zip(sizes, items, strict=True)):  # fmt: skip
                 return form
     return None
+
+
+def _is_whole(item: Number) -> bool:
+    """The 12.0 of `float(n - 1)`, too."""
+    return isinstance(item, int) or item.is_integer()
 
 
 def _products(count: int) -> Iterator[tuple[int, ...]]:

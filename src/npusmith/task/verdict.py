@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from npusmith.errors import Level
 from npusmith.target.apis import Known
+from npusmith.task.wire import BRANCH, RAISES
 from npusmith.twin.finding import Finding
 
 
@@ -39,7 +40,6 @@ def right_rung(codes: Iterable[str]) -> Rung:
 # How Trial.skipped begins where another set had decided the verdict, and where the operator refuses
 # sizes that it says it does not serve.
 NOT_RUN, REFUSED = "not run", "refused"
-
 
 _OF_THE_JUDGE = ("edge", "shape", "rank", "more", "drawn")  # kinds that no task and no suite names
 
@@ -91,6 +91,18 @@ class Trial(BaseModel):
             known = (word for word in (NOT_RUN, REFUSED) if self.skipped.startswith(word))
             return next(known, "skipped")
         return "pass" if self.passed else "FAIL"
+
+
+def unjudged(trials: Sequence[Trial]) -> str:
+    """That every planned set of other shapes was skipped; empty where one was judged."""
+    shaped = [item for item in trials if item.kind == "shape"]
+    planned = [item for item in shaped if not item.name.startswith(BRANCH)]
+    if not planned or any(item.result != "skipped" for item in planned):
+        return ""
+    raised = all(item.skipped.startswith(RAISES) for item in planned)
+    why = f"the reference refuses all {len(planned)}" if raised else f"all {len(planned)} skipped"
+    what = "no planned set of other shapes" if len(shaped) > len(planned) else "no other shape"
+    return f"{what} was judged: {why}"
 
 
 class Doubt(BaseModel):

@@ -18,7 +18,7 @@ from npusmith.errors import CODES, TwinError
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.task.prepared import Prepared
 from npusmith.task.tolerance import compare
-from npusmith.task.verdict import Verdict
+from npusmith.task.verdict import Verdict, unjudged
 from npusmith.twin.finding import Finding
 
 Array = np.ndarray[Any, Any]
@@ -39,13 +39,15 @@ _Kernel = Callable[[Sample, int], Array | None]
 
 
 def note_task(verdict: Verdict, prepared: Prepared, profile: str) -> None:
-    """What the task itself does not tell: kernels that would pass, inputs that do not count."""
+    """What the task itself does not tell: kernels that would pass, what does not count."""
     verdict.weak_task = weak_task(prepared, profile)
     row = CODES["input-idle"]
     verdict.findings += [
         Finding(code=row.name, level=row.level, message=f"{name}: no output follows it")
         for name in prepared.manifest.idle
     ]
+    if said := unjudged(verdict.trials):
+        verdict.provenance["task_notes"] = [*prepared.notes, said]
 
 
 def weak_task(prepared: Prepared, profile: str) -> list[str]:

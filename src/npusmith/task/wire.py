@@ -31,6 +31,9 @@ Stored = Literal[
 # more: edge values of suites; drawn: the first inputs again with other parameters; case: of a table
 Kind = Literal["random", "group", "case", "edge", "more", "drawn", "shape", "rank"]
 
+RAISES = "the reference raises"  # how Trial.skipped begins where PyTorch does not take the inputs
+BRANCH = "branch"  # how Trial.name begins at shapes that take another branch of a kernel
+
 
 class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
