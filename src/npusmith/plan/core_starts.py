@@ -27,9 +27,7 @@ from npusmith.timing.simulate import core_start_us
 _CORES, _NAME = ChipFact("vector_cores"), Name("worth_cores")
 _TANGENTS = (4, 16, 48)  # cores where the curve and a tangent touch
 _ROOMS = (1.0, 1.3, 1.7)  # times as many: lines are dealt whole, so that some cores have one less
-_LEAST = (
-    4096  # elements: what is captured with fewer says too little about the work of larger sizes
-)
+_LEAST = 4096  # elements: fewer say too little about the work of larger sizes
 _WORTH_IT = 0.99  # of the time at the captured sizes
 
 

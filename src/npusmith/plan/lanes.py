@@ -63,7 +63,7 @@ from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import fold
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
-from npusmith.plan.tile_orders import LONGEST, has_order, holds_order, order, whole_rows
+from npusmith.plan.tile_orders import LONGEST, has_order, order, whole_rows
 from npusmith.plan.tile_stores import store_tile
 from npusmith.plan.tile_windows import window
 from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed
@@ -92,7 +92,9 @@ def write_with(
     `form`: of rows that are put in order.
     """
     ever = False
-    sizes = WINDOWS if meaning.reader.windows else ROWS if has_order(meaning) else INNER
+    sizes = (
+        WINDOWS if meaning.reader.windows else ROWS if has_order(meaning, meaning.roots) else INNER
+    )
     for most in decisions.inners(sizes):
         splits.tried.add(most)
         found = _with_sharedloops_of(meaning, chip, decisions, most, splits, form)
@@ -135,7 +137,7 @@ def _tiled(
     """Loops over the tiles of all outputs, with at most so many elements inside the cut axis."""
     w, targets = prepare(meaning, chip, Lanes)
     w.most, w.decisions, w.splits = most, decisions, splits
-    w.in_order, w.form = has_order(meaning), form
+    w.in_order, w.form = has_order(meaning, meaning.roots), form
     w.tiles = Tiles(doubled=form.doubled)
     root = Block()
     alone = [
@@ -319,7 +321,7 @@ def _write_part(
     if parts:
         w.rows.append(row)
         mark = str(len(w.rows) - 1)
-    ordered = holds_order(w, targets)
+    ordered = has_order(w.meaning, [target.output.value for target in targets])
     tiling, most, w.room = rows, _ROWS, Const(_ROWS)
     if tiling is None:
         most, w.room = w.most if ordered or not w.in_order else INNER[1], TILE

@@ -15,48 +15,49 @@ from npusmith.plan import integers
 from npusmith.plan.axes import Dim
 from npusmith.plan.dag import EXACT, Dag, Kind, Value, held
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.task.graph import Node
 
 ORDERED = "ordered"  # mode of what is read where an order says
-_DIGIT = 16  # bits
+DIGIT = 16  # bits
+
+
+def mode_of(node: Node) -> str:
+    """`ascending` or `descending`; `sort.stable` says first whether it is stable."""
+    at, name, default = 2, "descending", False
+    if "topk" in node.op:
+        at, name, default = 3, "largest", True
+    elif node.op.endswith("stable"):
+        at = 3
+    down = node.args[at] if at < len(node.args) else node.kwargs.get(name, default)
+    return "descending" if down else "ascending"
 
 
 def sort(r: Reader) -> Result:
-    x = r.tensor(r.argument(0))
-    return _in_order(r, x, is_descending(r))
+    return _in_order(r, r.tensor(r.argument(0)))
 
 
 def topk(r: Reader) -> Result:
     """The first elements of the whole row in order."""
-    assert r.node is not None
     x = r.tensor(r.argument(0))
-    largest = bool(r.argument(3, "largest", True))
     kept = r.integers(r.argument(1, "k"))[0]
     first: Dim = r.axis(kept)
     dims = (*x.dims[:-1], first)
     r.require(r.size(x.dims[-1]), r.size(first))
-    found = _in_order(r, x, largest)
     at = {len(dims) - 1: r.index(first)}
-    return tuple(r.placed(item, dims, at) for item in found)
+    return tuple(r.placed(item, dims, at) for item in _in_order(r, x))
 
 
-def is_descending(r: Reader) -> bool:
-    """`sort.stable` takes it after the dimension, whether it is stable in front."""
-    assert r.node is not None
-    at = 3 if r.node.op.endswith("stable") else 2
-    return bool(r.argument(at, "descending", False))
-
-
-def _in_order(r: Reader, x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
+def _in_order(r: Reader, x: Tensor) -> tuple[Tensor, Tensor]:
     """The elements of each row in order, and where they stand in it."""
+    assert r.node is not None
     at, dim = len(x.dims) - 1, x.dims[-1]
     if not dim:
         return x, Tensor(r.dag.const(0.0), x.dims, DType.INT64)
-    mode = "descending" if descending else "ascending"
     order: Tensor | None = None
     for digit in _digits(r.dag, x):
         own = Tensor(digit, x.dims, x.dtype)
         key = own if order is None else _read(r, own, order, at)
-        found = r.dag.make("order", key.value, axes=dim, mode=mode, kind=Kind.INT)
+        found = r.dag.make("order", key.value, axes=dim, mode=mode_of(r.node), kind=Kind.INT)
         r.dag.spans[found] = 0, EXACT - 1
         step = Tensor(found, x.dims, DType.INT64)
         order = step if order is None else _read(r, order, step, at)
@@ -84,11 +85,11 @@ def _digits(dag: Dag, x: Tensor) -> list[Value]:
 
 def _halves(dag: Dag, word: Value, signed: bool) -> list[Value]:
     """The digits of 32 bits; of a word that is no number's highest, the sign is a bit as any."""
-    high = integers.shift_right(dag, word, _DIGIT)
-    low = dag.sub(word, integers.shift_left(dag, high, _DIGIT))
+    high = integers.shift_right(dag, word, DIGIT)
+    low = dag.sub(word, integers.shift_left(dag, high, DIGIT))
     if not signed:
-        sign = integers.shift_right(dag, high, _DIGIT - 1)
-        high = dag.sub(high, integers.shift_left(dag, sign, _DIGIT))
+        sign = integers.shift_right(dag, high, DIGIT - 1)
+        high = dag.sub(high, integers.shift_left(dag, sign, DIGIT))
     return [held(dag, low, Kind.FLOAT), held(dag, high, Kind.FLOAT)]
 
 

@@ -46,6 +46,7 @@ from npusmith.ir.nodes import (
     View,
 )  # fmt: skip
 from npusmith.plan.emit import buffer_dtype
+from npusmith.plan.orders import DIGIT
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -62,7 +63,6 @@ from npusmith.plan.writer import op
 from npusmith.task.graph import GraphInput, Node
 
 _WORDS = {DType.INT32: 1, DType.INT64: 2}  # of 32 bits, in integers that float32 does not hold
-_BITS = 16  # of a digit
 _LOW = Const((1 << 32) - 1)
 
 ROW, PIECE, BEST = Name("ROW"), Name("PIECE"), Name("BEST")
@@ -264,16 +264,16 @@ class PiecesKernel:
             word = View(f"{front}word{at}", base)
             high, low = View("high"), View("low")
             found += [
-                op("shift_right", (high, word), (Const(_BITS),), count),
-                op("shift_left", (low, high), (Const(_BITS),), count),
+                op("shift_right", (high, word), (Const(DIGIT),), count),
+                op("shift_left", (low, high), (Const(DIGIT),), count),
                 op("sub", (low, word, low), (), count),
                 op("cast", ("digit", low), (), count, "rint"),
                 *self._by_digit(count, first=at == 0),
             ]
             if at < self.order.words - 1:  # its sign is a bit as any other
                 found += [
-                    op("shift_right", (low, high), (Const(_BITS - 1),), count),
-                    op("shift_left", (low, low), (Const(_BITS),), count),
+                    op("shift_right", (low, high), (Const(DIGIT - 1),), count),
+                    op("shift_left", (low, low), (Const(DIGIT),), count),
                     op("sub", (high, high, low), (), count),
                 ]
             found += [

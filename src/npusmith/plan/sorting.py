@@ -18,6 +18,7 @@ from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.lang.budget import bytes_of
 from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
+from npusmith.plan.orders import mode_of
 from npusmith.plan.sorted_pieces import Order, PiecesKernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, Node, Ref
@@ -73,7 +74,7 @@ def is_sort(graph: Graph) -> bool:
 
 def _find(graph: Graph) -> Order | None:
     calls = [node for node in graph.nodes if not node.op.endswith("getitem")]
-    if len(calls) != 1 or word_of(calls[0]) not in ("sort", "topk"):
+    if len(calls) != 1 or _word(calls[0]) not in ("sort", "topk"):
         return None
     node = calls[0]
     taken = {item.name: item for item in graph.nodes if item is not node}
@@ -88,8 +89,7 @@ def _find(graph: Graph) -> Order | None:
         (tensor_name(f"y{i}" if several else "y", used), _which(taken[out]))
         for i, out in enumerate(graph.outputs)
     )
-    mode, kept = _asked(node)
-    return Order(node, x, name, mode, kept, outputs)
+    return Order(node, x, name, mode_of(node), _kept(node), outputs)
 
 
 def _which(node: Node) -> int:
@@ -98,21 +98,16 @@ def _which(node: Node) -> int:
     return number
 
 
-def _asked(node: Node) -> tuple[str, int | None]:
-    """The order, and how many elements are kept: all where None."""
-    kept: int | None = None
-    if word_of(node) == "topk":
-        asked = node.args[1]
-        assert isinstance(asked, int)
-        kept = asked
-        down = node.args[3] if len(node.args) > 3 else node.kwargs.get("largest", True)
-    else:
-        at = 2 if node.op.endswith("default") else len(node.args)
-        down = node.args[at] if len(node.args) > at else node.kwargs.get("descending", False)
-    return ("descending" if down else "ascending"), kept
+def _kept(node: Node) -> int | None:
+    """How many elements are kept: all where None."""
+    if _word(node) != "topk":
+        return None
+    asked = node.args[1]
+    assert isinstance(asked, int)
+    return asked
 
 
-def word_of(node: Node) -> str:
+def _word(node: Node) -> str:
     """PyTorch's name of an operation."""
     parts = node.op.split(".")
     return parts[1] if parts[0] == "aten" and len(parts) > 1 else ""

@@ -148,7 +148,7 @@ def structures_of(
     _check_depth(meaning)
 
     def lanes() -> Plan:
-        if has_order(meaning):
+        if has_order(meaning, meaning.roots):
             return _by_length(_in_order(meaning, name, chip, d, _LONGER))
         return Plan(*write_lanes(meaning, name, chip, d))
 

@@ -6,7 +6,7 @@ read where an order says, and what else is made of it, stays on chip.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from npusmith.errors import PlanError
@@ -31,7 +31,6 @@ from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import WHOLE, Domain, Lanes, RowForm, dependencies
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import ONE, ZERO, largest, product, quotient, times
-from npusmith.plan.stores import Target
 from npusmith.plan.versions import parts_of
 from npusmith.plan.writer import op
 from npusmith.target.intrinsics import SORT_STEP
@@ -82,18 +81,10 @@ def order(w: Lanes, path: Path, value: Value) -> None:
 # ---------------------------------------------------------------------------------------- rows
 
 
-def has_order(meaning: Meaning) -> bool:
-    """Whether rows are put in order."""
+def has_order(meaning: Meaning, values: Iterable[Value]) -> bool:
+    """Whether some of these values come from rows that are put in order."""
     held = [element.value for element in meaning.reader.elements]
-    values = dependencies([out.value for out in meaning.outputs], held)
-    return any(value.op == "order" for value in values)
-
-
-def holds_order(w: Lanes, targets: Sequence[Target]) -> bool:
-    """Whether some of these outputs come from rows in order."""
-    held = [element.value for element in w.meaning.reader.elements]
-    values = dependencies([target.output.value for target in targets], held)
-    return any(value.op == "order" for value in values)
+    return any(value.op == "order" for value in dependencies(list(values), held))
 
 
 def whole_rows(w: Lanes, tile: int) -> tuple[Expr, ...]:

@@ -101,7 +101,6 @@ def _transposed(
     reaches = [max(one.reach for one in row if one.taps) for row in places]
     cuts = [(padding[i], padding[i] - ends[i]) if stride[i] == 1 else (0, 0) for i in spatial]
     often = [x.shape[2 + i] + reaches[i] - sum(cuts[i]) for i in spatial]
-    around = [(far - cut[0], far - cut[1]) for far, cut in zip(reaches, cuts, strict=True)]
 
     def at_places(chosen: Sequence[_Places]) -> Tensor:
         """n, groups, places of each dimension, channels, and how often these places come."""
@@ -109,11 +108,11 @@ def _transposed(
         if not all(one.taps for one in chosen):
             return x.new_zeros((*ahead, *often))
         weights, apart = _weights(w, chosen, steps, groups), [one.apart for one in chosen]
-        sides = [
-            (left - far + one.reach, right - one.shift)
-            for one, far, (left, right) in zip(chosen, reaches, around, strict=True)
+        around = [
+            (one.reach - before, far - one.shift - behind)
+            for one, far, (before, behind) in zip(chosen, reaches, cuts, strict=True)
         ]
-        found = _windows(x, weights, (1,) * len(steps), sides, apart, groups)
+        found = _windows(x, weights, (1,) * len(steps), around, apart, groups)
         return found.view(*ahead, *often)
 
     def made(*chosen: _Places) -> Tensor:
