@@ -14,8 +14,8 @@ from npusmith.plan import integer_folds, integers, maps, moves
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, extent, leaves, regroup, sizes
 from npusmith.plan.dag import EXACT, Dag, Value
 from npusmith.plan.elementary import power
-from npusmith.plan.orders import ORDERED
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.sorts import ORDERED
 from npusmith.plan.views import convert
 from npusmith.task.graph import Argument
 

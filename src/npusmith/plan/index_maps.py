@@ -11,7 +11,14 @@ from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims, leaves
 from npusmith.plan.dag import Kind, Value, quotient_of, reachable
-from npusmith.plan.held_rows import Reading, is_inside, kept_lane, loops_of_kept, read_held, refused
+from npusmith.plan.held_values import (
+    Reading,
+    is_inside,
+    kept_lane,
+    loops_of_kept,
+    read_held,
+    refused,
+)
 from npusmith.plan.index import (
     floor_div,
     modulo,
@@ -26,10 +33,10 @@ from npusmith.plan.lane_space import (
     SHORTEST,
     Lanes,
 )
-from npusmith.plan.order_maps import order, ordered
-from npusmith.plan.orders import ORDERED
 from npusmith.plan.reader import ELEMENT, INDEX, SIZE
 from npusmith.plan.scalars import ZERO, largest, minus, plus, product, times
+from npusmith.plan.sort_maps import order, ordered
+from npusmith.plan.sorts import ORDERED
 from npusmith.plan.space import Group, product_of
 from npusmith.plan.tile_folds import even, foldable
 from npusmith.plan.views import atoms_of

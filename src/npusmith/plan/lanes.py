@@ -63,7 +63,7 @@ from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import fold
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
-from npusmith.plan.tile_orders import LONGEST, has_order, order, whole_rows
+from npusmith.plan.tile_sorts import LONGEST, has_order, order, whole_rows
 from npusmith.plan.tile_stores import store_tile
 from npusmith.plan.tile_windows import window
 from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed

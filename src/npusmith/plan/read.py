@@ -16,11 +16,11 @@ from npusmith.plan import (
     interpolation,
     maps,
     moves,
-    orders,
     pools,
     products,
     scans,
     scatter_maps,
+    sorts,
     views,
 )
 from npusmith.plan.axes import Dims
@@ -38,7 +38,7 @@ FAMILIES: dict[str, dict[str, Rule]] = {
     "Reductions, softmax and norms": folds.RULES,
     "Scans": scans.RULES,
     "Scatters": scatter_maps.RULES,
-    "Order of elements": orders.RULES,
+    "Order of elements": sorts.RULES,
     "Matrix products": products.RULES,
 }
 RULES: dict[str, Rule] = {name: rule for rules in FAMILIES.values() for name, rule in rules.items()}

@@ -36,6 +36,7 @@ from npusmith.plan.decisions import Decision, Decisions, whole
 from npusmith.plan.formula import explained, formula
 from npusmith.plan.host import Sizes
 from npusmith.plan.lanes import INNER
+from npusmith.plan.long_sorts import is_sort, write_sort
 from npusmith.plan.matrix_layout import products_of
 from npusmith.plan.matrix_products import write_matrix_product
 from npusmith.plan.names import tensor_name
@@ -45,12 +46,11 @@ from npusmith.plan.row_packing import pack_rows
 from npusmith.plan.scalars import ONE, ZERO, all_of, product, times
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.short_versions import served, short_version
-from npusmith.plan.sorting import is_sort, write_sort
 from npusmith.plan.space import Space, resolve
 from npusmith.plan.split_loops import write_lanes
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
-from npusmith.plan.tile_orders import FORMS, has_order
+from npusmith.plan.tile_sorts import FORMS, has_order
 from npusmith.plan.versions import Version, guarded
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from npusmith.ir.nodes import Expr
-from npusmith.plan import tile_orders, window_shapes
+from npusmith.plan import tile_sorts, window_shapes
 from npusmith.plan.block import Path
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.index import replaced
@@ -60,7 +60,7 @@ class Broadcaster:
             case "order":
                 operand = self.value(value.args[0])
                 operand = self.along(operand, self._joined([operand], value.parts))
-                tile_orders.reserve(self.w, self.w.domain(operand) or value.parts, value.parts)
+                tile_sorts.reserve(self.w, self.w.domain(operand) or value.parts, value.parts)
                 return dag.make(
                     "order", operand, mode=value.mode, parts=value.parts, kind=value.kind,
                     axes=value.axes,

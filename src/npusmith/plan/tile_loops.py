@@ -37,7 +37,6 @@ from npusmith.plan.lane_space import (
     elements_of,
 )
 from npusmith.plan.loops import Run, Serial, turn
-from npusmith.plan.orders import ORDERED
 from npusmith.plan.reader import WORTH
 from npusmith.plan.scalars import (
     ONE,
@@ -52,6 +51,7 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )
+from npusmith.plan.sorts import ORDERED
 from npusmith.plan.tile_broadcasts import Broadcaster
 from npusmith.plan.tile_folds import even, padded
 from npusmith.plan.value_reads import together

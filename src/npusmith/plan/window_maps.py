@@ -8,7 +8,7 @@ from npusmith.ir.nodes import Const, Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.dag import Kind, Value
-from npusmith.plan.held_rows import Env, Reading
+from npusmith.plan.held_values import Env, Reading
 from npusmith.plan.index import poly, simple, steps
 from npusmith.plan.lane_space import LANE, LOOP, OUTSIDE, TURN, Axis, Lanes, dependencies
 from npusmith.plan.reader import ELEMENT

@@ -12,7 +12,7 @@ from npusmith.ir.nodes import Binary, BinOp, Dim, Expr
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
-from npusmith.plan.core_starts import on_worthwhile_cores
+from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import WAIT, shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link

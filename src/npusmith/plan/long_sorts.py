@@ -1,7 +1,7 @@
 """Long rows in order: the kernel of one sort or topk along the last dimension, through workspace.
 
-Rows that a tile holds are put in order there, among whatever else is computed (orders.py); this
-one takes rows of any length, piece by piece (sorted_pieces.py), and nothing else.
+Rows that a tile holds are put in order there, among whatever else is computed (sorts.py); this
+one takes rows of any length, piece by piece (block_sort.py), and nothing else.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from npusmith.ir.nodes import (
 )  # fmt: skip
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.lang.budget import bytes_of
+from npusmith.plan.block_sort import Order, PiecesKernel
 from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
-from npusmith.plan.orders import mode_of
-from npusmith.plan.sorted_pieces import Order, PiecesKernel
+from npusmith.plan.sorts import mode_of
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, Node, Ref
 

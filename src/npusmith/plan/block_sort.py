@@ -46,7 +46,6 @@ from npusmith.ir.nodes import (
     View,
 )  # fmt: skip
 from npusmith.plan.emit import buffer_dtype
-from npusmith.plan.orders import DIGIT
 from npusmith.plan.scalars import (
     ONE,
     ZERO,
@@ -59,6 +58,7 @@ from npusmith.plan.scalars import (
     shares,
     times,
 )  # fmt: skip
+from npusmith.plan.sorts import DIGIT
 from npusmith.plan.writer import op
 from npusmith.task.graph import GraphInput, Node
 

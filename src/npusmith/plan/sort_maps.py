@@ -13,7 +13,7 @@ from npusmith.ir.nodes import Expr, Name
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.dag import Kind, Value
-from npusmith.plan.held_rows import (
+from npusmith.plan.held_values import (
     Env,
     Reading,
     is_inside,
