@@ -8,6 +8,7 @@ meaning, given by lang/interp.py. `line` is the line in the text and takes no pa
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -87,9 +88,12 @@ class Hashed:
         try:
             return self._hash
         except AttributeError:
-            inside = tuple(getattr(self, name) for name in self.__match_args__)
-            object.__setattr__(self, "_hash", hash(inside))
-            return self._hash
+            found = hash(self._inside())
+            object.__setattr__(self, "_hash", found)
+            return found
+
+    def _inside(self) -> Hashable:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +103,17 @@ class Binary(Hashed):
     right: Expr
     __hash__ = Hashed.__hash__
 
+    def _inside(self) -> Hashable:
+        return self.op, self.left, self.right
+
 
 @dataclass(frozen=True, slots=True)
 class Negate(Hashed):
     value: Expr
     __hash__ = Hashed.__hash__
+
+    def _inside(self) -> Hashable:
+        return self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,9 @@ class Call(Hashed):
     fn: ScalarFn
     args: tuple[Expr, ...]
     __hash__ = Hashed.__hash__
+
+    def _inside(self) -> Hashable:
+        return self.fn, self.args
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +134,9 @@ class Choice(Hashed):
     then: Expr
     other: Expr
     __hash__ = Hashed.__hash__
+
+    def _inside(self) -> Hashable:
+        return self.cond, self.then, self.other
 
 
 @dataclass(frozen=True, slots=True)

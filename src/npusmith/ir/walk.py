@@ -56,8 +56,12 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def _places(*views: View) -> tuple[Expr, ...]:
     """The expressions that say where views begin."""
-    found = ((item.offset,) if item.col is None else (item.offset, item.col) for item in views)
-    return tuple(expr for pair in found for expr in pair)
+    found: list[Expr] = []
+    for item in views:
+        found.append(item.offset)
+        if item.col is not None:
+            found.append(item.col)
+    return tuple(found)
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
@@ -124,10 +128,15 @@ def bodies(stmt: Stmt) -> tuple[Block, ...]:
 
 def statements(block: Block) -> Iterator[Stmt]:
     """Every statement of `block`, nested ones included, in program order."""
-    for stmt in block:
-        yield stmt
-        for body in bodies(stmt):
-            yield from statements(body)
+    ahead = [iter(block)]  # nested generators hand each statement up level by level
+    while ahead:
+        for stmt in ahead[-1]:
+            yield stmt
+            if inner := bodies(stmt):
+                ahead += (iter(body) for body in reversed(inner))
+                break
+        else:
+            ahead.pop()
 
 
 def mentioned(block: Block) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.nodes import Alloc, Assign, Deque, For, If, Kernel, Role, Stage, Stmt
@@ -29,7 +30,7 @@ def exposed(block: Block, known: frozenset[str] = frozenset()) -> set[str]:
 def _exposed(block: Block, known: set[str]) -> set[str]:
     found: set[str] = set()
     for stmt in block:
-        found |= {name for expr in operands(stmt) for name in names(expr)} - known
+        found |= set().union(*map(names, operands(stmt))) - known
         match stmt:
             case Assign(target):
                 known.add(target)
@@ -140,27 +141,32 @@ def place_variables(block: Block, wanted: frozenset[str], calls: dict[int, Stage
     """Declare each of `wanted` in the innermost lists that hold all its uses."""
     here: dict[int, list[str]] = {}
     below: dict[tuple[int, int], frozenset[str]] = {}
-    for name in sorted(wanted):
-        users = [at for at, stmt in enumerate(block) if name in _touched(stmt, calls)]
-        if users and all(_keeps_inside(block[at], name) for at in users):
-            for at in users:
+    users: dict[str, list[int]] = {}
+    for at, stmt in enumerate(block):
+        for name in _touched(stmt, calls) & wanted:
+            users.setdefault(name, []).append(at)
+    inside = {at: _kept_inside(block[at]) for at in {*chain(*users.values())}}
+    for name in sorted(users):
+        if all(name in inside[at] for at in users[name]):
+            for at in users[name]:
                 for index, body in enumerate(bodies(block[at])):
                     if any(name in _touched(stmt, calls) for stmt in body):
                         below[at, index] = below.get((at, index), frozenset()) | {name}
-        elif users:
-            here.setdefault(users[0], []).append(name)
+        else:
+            here.setdefault(users[name][0], []).append(name)
     return Places(here, below)
 
 
-def _keeps_inside(stmt: Stmt, name: str) -> bool:
-    """Does the variable live and die in the bodies of `stmt`, and in each turn of a loop?"""
-    if isinstance(stmt, Stage) or not bodies(stmt) or name in _own(stmt):
-        return False
-    return not any(name in exposed(body) for body in bodies(stmt))
+def _kept_inside(stmt: Stmt) -> set[str]:
+    """The variables that live and die in the bodies of `stmt`, and in each turn of a loop."""
+    if isinstance(stmt, Stage):
+        return set()
+    read = set().union(_own(stmt), *(exposed(body) for body in bodies(stmt)))
+    return {name for body in bodies(stmt) for name in assigned(body)} - read
 
 
 def _own(stmt: Stmt) -> set[str]:
-    mine = {name for expr in operands(stmt) for name in names(expr)}
+    mine: set[str] = set().union(*map(names, operands(stmt)))
     return mine | ({stmt.target} if isinstance(stmt, Assign) else set())
 
 

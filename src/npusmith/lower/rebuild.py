@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import is_
 
 from npusmith.ir.nodes import (
     Assign,
@@ -112,7 +113,12 @@ def map_operands(stmt: Stmt, fn: Rewrite) -> Stmt:
 
 
 def with_bodies(stmt: Stmt, new: tuple[Block, ...]) -> Stmt:
-    """`stmt` with its statement lists replaced, in the order of bodies()."""
+    """`stmt` with other statement lists, in the order of bodies(); itself if none changed."""
+    old = bodies(stmt)
+    if all(
+        len(one) == len(two) and all(map(is_, one, two)) for one, two in zip(old, new, strict=True)
+    ):
+        return stmt
     match stmt:
         case For() | Stage():
             return replace(stmt, body=new[0])

@@ -358,6 +358,8 @@ def captured(w: Lanes, expr: Expr, tile: int = 1) -> int:
     whole = expr
     for _ in range(8):
         whole = replaced(whole, new)
+        if not names(whole):
+            break
     return measured(whole, shapes, w.chip.vector_cores)
 
 

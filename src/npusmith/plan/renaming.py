@@ -23,7 +23,8 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
-from npusmith.ir.walk import Block, elements
+from npusmith.ir.walk import Block, bodies, elements
+from npusmith.lower.rebuild import with_bodies
 
 Rename = Callable[[str], str]
 
@@ -42,15 +43,16 @@ def _all(block: Block, name: Rename) -> Block:
 def _rename(stmt: Stmt, name: Rename) -> Stmt:
     match stmt:
         case Assign(_, value):
-            return replace(stmt, value=_expr(value, name))
-        case For() | Stage():
-            return replace(stmt, body=_all(stmt.body, name))
-        case If():
-            return replace(stmt, then=_all(stmt.then, name), orelse=_all(stmt.orelse, name))
+            new = _expr(value, name)
+            return stmt if new is value else replace(stmt, value=new)
+        case For() | Stage() | If():
+            return with_bodies(stmt, tuple(_all(body, name) for body in bodies(stmt)))
         case Load():
-            return replace(stmt, dst=_view(stmt.dst, name))
+            dst = _view(stmt.dst, name)
+            return stmt if dst is stmt.dst else replace(stmt, dst=dst)
         case Store():
-            return replace(stmt, src=_view(stmt.src, name))
+            src = _view(stmt.src, name)
+            return stmt if src is stmt.src else replace(stmt, src=src)
         case Op():
             views = tuple(_view(view, name) for view in stmt.views)
             scalars = tuple(_expr(item, name) for item in stmt.scalars)
