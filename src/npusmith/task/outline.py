@@ -6,7 +6,9 @@ nothing is checked: judging a candidate takes `prepare`. Also the boxed child (`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,6 +20,7 @@ from npusmith.task.load import Task
 from npusmith.task.trials import Limits, make_orders, run_child
 
 _GRAPH = "graph.json"
+Made = TypeVar("Made")
 _TRIED = ("primes",)  # the sets of other shapes (shapes.py) that are captured, too
 
 
@@ -56,6 +59,20 @@ def main() -> None:
     leave(_GRAPH, capture)
 
 
+def _without_values(make: Callable[[], Made]) -> Made:
+    """What the task makes; with values where it reads some, as `.numpy()` and `.item()` do."""
+    import torch
+
+    try:
+        return make()
+    except TaskError:
+        torch.set_default_device("cpu")
+        try:
+            return make()
+        finally:
+            torch.set_default_device("meta")
+
+
 def capture(orders: wire.Orders) -> Graph:
     """The child's work; PyTorch then makes tensors without memory, on one thread."""
     import torch
@@ -74,12 +91,17 @@ def capture(orders: wire.Orders) -> Graph:
     torch.empty(0)  # PyTorch notes now which functions obey the device: before the task runs
     path = orders.path
     module = load_file(path, orders.text)
-    model = build_model(module, path, orders.model_seed).train(orders.training)
-    set_seed(orders.model_seed)
-    with user_code(path, "get_inputs()"):
-        values = module.get_inputs() if orders.has_inputs else module.get_input_groups()[0]
-        leaves, tree = pytree.tree_flatten(list(values))
-    own = Inputs(tuple(leaves), tree)
+    model = _without_values(lambda: build_model(module, path, orders.model_seed))
+    model.to("meta").train(orders.training)
+
+    def drawn() -> list[Any]:
+        set_seed(orders.model_seed)
+        with user_code(path, "get_inputs()"):
+            return list(module.get_inputs() if orders.has_inputs else module.get_input_groups()[0])
+
+    leaves, tree = pytree.tree_flatten(_without_values(drawn))
+    own = Inputs(leaves, tree)
+    own = own.replace([tensor.to("meta") for tensor in own.tensors])
     graph = export_graph(model, own, path).graph
 
     def resized(sized: list[Shape]) -> Inputs:

@@ -1,0 +1,42 @@
+"""A graph is captured without values; a task that reads some on the way draws them first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from npusmith.errors import TaskError
+from npusmith.task.load import Task
+from npusmith.task.outline import outline
+
+Write = Callable[..., Task]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "[torch.from_numpy(torch.randn(6, 40).numpy())]",  # values that numpy takes
+        "[torch.randn(6, 40) * torch.rand(1).item()]",
+        "[torch.randint(0, 2, (6, 40)).float(), torch.arange(3).tolist()[1]]",
+    ],
+)
+def test_inputs_may_be_made_from_values(write_task: Write, inputs: str) -> None:
+    graph = outline(write_task(inputs=inputs))
+    assert [item.shape for item in graph.inputs] == [(6, 40)]
+
+
+def test_a_model_may_be_made_from_values(write_task: Write) -> None:
+    init = "self.largest = torch.randn(9).abs().max().item()\nself.scale = torch.ones(8).numpy()[3]"
+    graph = outline(write_task(init=init, forward="return x * self.largest + float(self.scale)"))
+    assert [node.op for node in graph.nodes] == ["aten.mul.Tensor", "aten.add.Tensor"]
+
+
+def test_what_fails_with_values_too_is_the_task_s(write_task: Write) -> None:
+    with pytest.raises(TaskError, match="no such thing") as error:
+        outline(
+            write_task(
+                inputs="[torch.tensor(0).no_such_thing]", init="raise OSError('no such thing')"
+            )
+        )
+    assert error.value.code == "task-raised"
