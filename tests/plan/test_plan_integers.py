@@ -82,6 +82,10 @@ UNARY: dict[str, Fn] = {
     "square": lambda x: x * x,
     "cube": lambda x: x**3,
     "power 0": lambda x: x**0,
+    "power 100": lambda x: x**100,
+    "2 to the power": lambda x: 2**x,
+    "3 to the power": lambda x: 3 ** (x % 11),
+    "power of positions": lambda x: 2 ** torch.arange(x.shape[-1]) + x,
     "clamp": lambda x: x.clamp(-3, 5) if x.dtype is not torch.uint8 else x.clamp(3, 5),
     "clamp below": lambda x: x.clamp(min=2),
     "clamp above": lambda x: x.clamp(max=100),
@@ -173,6 +177,14 @@ def of_pairs(fn: Fn, tensors: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
 def test_an_operation_of_two_tensors(name: str) -> None:
     types = ALL if name in BITS else WIDE
     of_pairs(BINARY[name], [pairs(dtype, dtype) for dtype in types])
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+def test_powers(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that the type does not hold, and of exponents below 0."""
+    monkeypatch.setattr("modules.CHIP", CHIP)  # 64 bits in pairs take more room than others
+    of_pairs(lambda x, y: x ** (y & 7), [pairs(dtype, dtype)])
+    of_pairs(lambda x, y: x**y, [pairs(dtype, dtype)])
 
 
 @pytest.mark.parametrize("name", DIVISIONS)

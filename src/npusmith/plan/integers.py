@@ -325,3 +325,35 @@ def power(dag: Dag, x: Value, exponent: int, dtype: DType) -> Value:
     half = power(dag, x, exponent // 2, dtype)
     square = arithmetic(dag, "mul", half, half, dtype)
     return arithmetic(dag, "mul", square, x, dtype) if exponent % 2 else square
+
+
+def raised(dag: Dag, a: Value, b: Value, dtype: DType) -> Value:
+    """a ** b, modulo what the type holds; below 0 a fraction: 0 but for powers of 1 and -1.
+
+    By squares, as many as the exponent's type, or what is known of it, has bits.
+    """
+    zero, one = constant(dag, 0, dtype), constant(dag, 1, dtype)
+    if a.op == "const" and a.number == 2:
+        return shifted(dag, "left", one, b, dtype)
+    low, high = span_of(dag, b)
+    exponent = arithmetic(dag, "max", b, zero, dtype) if low < 0 else b
+    found, square = one, a
+    for bit in range(high.bit_length()):
+        if bit:
+            square = arithmetic(dag, "mul", square, square, dtype)
+        # a factor, not a choice of products: what is found so far is made first, then one bit
+        factor = chosen(dag, _is_odd(dag, exponent, bit, dtype), square, one)
+        found = arithmetic(dag, "mul", found, factor, dtype)
+    if low >= 0:
+        return found
+    turned = chosen(dag, _is_odd(dag, b, 0, dtype), a, one)  # of -1
+    minus = compared(dag, "eq", a, constant(dag, -1, dtype))
+    fraction = chosen(dag, minus, turned, chosen(dag, compared(dag, "eq", a, one), one, zero))
+    return chosen(dag, compared(dag, "lt", b, zero), fraction, found)
+
+
+def _is_odd(dag: Dag, x: Value, bit: int, dtype: DType) -> Value:
+    """The truth of one bit."""
+    one = constant(dag, 1, dtype)
+    lowest = bits(dag, "and", _shifted_by(dag, "right", x, bit, dtype), one, dtype)
+    return compared(dag, "ne", lowest, constant(dag, 0, dtype))

@@ -337,13 +337,13 @@ def _power(r: Reader) -> Result:
     base, exponent = r.tensor(r.argument(0)), r.tensor(r.argument(1))
     if exponent.value.op == "const":
         number = float(exponent.value.number)
-        if not r.dtype.is_float and not 0 <= number <= 64:
-            r.refuse("plan-dtype", "this power is written for float results only")
         return pointwise(
             r, (base,), lambda dag, x: power(dag, x, number),
             lambda dag, x, dtype: integers.power(dag, x, int(number), dtype),
         )  # fmt: skip
-    return floats(r, (base, exponent), lambda dag, a, b: dag.make("power", a, b))
+    return pointwise(
+        r, (base, exponent), lambda dag, a, b: dag.make("power", a, b), integers.raised
+    )
 
 
 def _gelu(r: Reader) -> Result:
