@@ -19,7 +19,7 @@ from npusmith.lang.budget import bytes_of
 from npusmith.plan.block_sort import Order, PiecesKernel
 from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
-from npusmith.plan.sorts import mode_of
+from npusmith.plan.sorts import RULES, mode_of
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, Node, Ref
 
@@ -72,9 +72,14 @@ def is_sort(graph: Graph) -> bool:
     return _find(graph) is not None
 
 
+def has_sort(graph: Graph) -> bool:
+    """Whether something in a graph is put in order."""
+    return any(_word(node) in RULES for node in graph.nodes)
+
+
 def _find(graph: Graph) -> Order | None:
     calls = [node for node in graph.nodes if not node.op.endswith("getitem")]
-    if len(calls) != 1 or _word(calls[0]) not in ("sort", "topk"):
+    if len(calls) != 1 or _word(calls[0]) not in RULES:
         return None
     node = calls[0]
     taken = {item.name: item for item in graph.nodes if item is not node}
