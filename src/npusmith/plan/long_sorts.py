@@ -19,14 +19,13 @@ from npusmith.lang.budget import bytes_of
 from npusmith.plan.block_sort import Order, PiecesKernel
 from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
-from npusmith.plan.sorts import RULES, mode_of
+from npusmith.plan.sorts import LONGEST, RULES, mode_of
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, Node, Ref
 
 Written = tuple[Program, OpSpec, tuple[str, ...]]
 
-_MOST = 4096  # elements that are sorted together
-_STEP = 64  # ... are a multiple of this
+_STEP = 64  # elements that are sorted together are a multiple of this
 
 
 def write_sort(graph: Graph, name: str, chip: Chip) -> Written | None:
@@ -57,7 +56,7 @@ def _consts(most: int, room: int) -> tuple[tuple[str, int | float], ...]:
 
 def _longest(kernel: PiecesKernel, chip: Chip) -> int:
     """Elements that are sorted together, such that all buffers fit."""
-    for most in range(_MOST, 0, -_STEP):
+    for most in range(LONGEST, 0, -_STEP):
         consts = dict(_consts(most, kernel.room))
         if sum(bytes_of(item, consts, chip) for item in kernel.buffers) <= chip.ub_bytes:
             return most
