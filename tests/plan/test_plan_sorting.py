@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from modules import agrees, capture, plan
 
+from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import For, Load, Op
+from npusmith.ir.text import show
 from npusmith.ir.walk import statements
+from npusmith.lang import check, parse, run_host
+from npusmith.lower import lower, write_project
+from npusmith.plan import write
+from npusmith.target.chips import find_chip
+from npusmith.twin import build, read_project, run
 
 INF, NAN = float("inf"), float("nan")
 
@@ -217,11 +226,46 @@ def test_rows_that_hardly_fit_are_a_kernel_of_their_own() -> None:
     agrees(made, lambda x: x.exp().sort().values, R(2, 1500))
 
 
+# Captured at 64 x 512, where a kernel of the whole chip holds many rows
+LONGER: dict[str, Callable[..., Any]] = {
+    "a sort between others": lambda x: (x * 2).sort(-1)[0] + 1,
+    "a topk of probabilities": both(lambda x: x.softmax(-1).topk(8)),
+    "a median": lambda x: (x - 1).median(-1).values,
+    "columns": lambda x: (x.T * 2).sort(0)[0] + 1,
+    "two sorts": both(lambda x: (x.relu().sort(-1)[0] + 1, (x * 3).topk(4)[1])),
+}
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_longer_rows_than_a_tile_holds_are_sorted_by_kernels_of_their_own(name: str) -> None:
+    model, chip = LONGER[name], find_chip("910B2")
+    made = write(capture(model, R(64, 512)), "op_custom", chip)
+    check(made.program, chip)
+    assert parse(show(made.program)) == made.program
+    for shape in ((64, 512), (2, 20_000), (3, 8)):
+        agrees(made, model, R(*shape))
+
+
 def test_only_what_is_asked_for_is_stored() -> None:
     made = plan(lambda x: x.argsort(-1, descending=True), R(5, 37))
     assert [port.dtype.value for port in made.spec.outputs] == ["int64"]
     general = made.versions[-1].program.kernel
     assert not any(buffer.name == "y_out" for buffer in general.buffers)
+
+
+def test_later_kernels_do_nothing_where_the_first_holds_whole_rows(tmp_path: Path) -> None:
+    model, chip = LONGER["a sort between others"], find_chip("910B2")
+    made = write(capture(model, R(64, 512)), "op_custom", chip)
+    assert len(made.program.kernels) == 3
+    write_project(lower(made.program, chip), chip, tmp_path, made.spec)
+    built = build(read_project(tmp_path), chip, (DType.FLOAT32, DType.FLOAT32))
+    for shape, together in (((64, 512), 1), ((3, 5000), 0)):
+        host = run_host(made.program.parts()[0], chip, {"args_0": shape, "y": shape})
+        assert host.args["one_kernel"] == together
+        x = R(*shape)
+        done = run(built, [x.numpy()], [(shape, DType.FLOAT32)], seconds=60.0)
+        assert done.completed and not done.findings
+        np.testing.assert_array_equal(done.outputs[0], model(x).numpy())
 
 
 def test_a_sort_along_any_dimension_is_one_along_the_last() -> None:

@@ -57,13 +57,14 @@ from npusmith.plan.reader import Combined
 from npusmith.plan.row_reads import row_of
 from npusmith.plan.scalars import ONE, ZERO, all_of, product
 from npusmith.plan.shared_loops import loops_of
+from npusmith.plan.sorts import LONGEST
 from npusmith.plan.space import Group, Input, Output
 from npusmith.plan.stores import Target, ports
 from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import fold
 from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
-from npusmith.plan.tile_sorts import LONGEST, has_order, order, whole_rows
+from npusmith.plan.tile_sorts import has_order, order, whole_rows
 from npusmith.plan.tile_stores import store_tile
 from npusmith.plan.tile_windows import window
 from npusmith.plan.transposed_tiles import Transposed, transposed, write_transposed

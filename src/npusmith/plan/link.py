@@ -39,12 +39,12 @@ from npusmith.plan.names import renamed, tensor_name, with_names
 from npusmith.plan.partition import Part, crossing_name
 from npusmith.plan.scalars import largest, product, shares
 from npusmith.plan.structures import Plan
+from npusmith.plan.versions import ROLES
 from npusmith.task.graph import Graph, GraphInput
 
 _CORES = "cores"
 _BLOCKS = "core_blocks"  # a cube core and its vector cores
 _VECTOR_CORES = 2  # of a block
-_ORDER = {TensorRole.INPUT: 0, TensorRole.OUTPUT: 1, TensorRole.SCRATCH: 2}
 
 
 def link(parts: Sequence[Part], graph: Graph, name: str) -> Plan:
@@ -189,7 +189,7 @@ class _Linker:
     ) -> Kernel:
         scratch = {item for item, _ in added} | self._crossing_names()
         tensors = [_tensor(item, called, scratch) for item in kernel.tensors]
-        tensors.sort(key=lambda item: _ORDER[item.role])
+        tensors.sort(key=lambda item: ROLES.index(item.role))
         new = {**called, **constants}
         body = map_statements(kernel.body, lambda stmt: with_names(stmt, new))
         buffers = tuple(_resized(item, constants) for item in kernel.buffers)

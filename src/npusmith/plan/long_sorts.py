@@ -19,14 +19,13 @@ from npusmith.lang.budget import bytes_of
 from npusmith.plan.block_sort import Order, PiecesKernel
 from npusmith.plan.fixed_sizes import held_sizes
 from npusmith.plan.names import tensor_name
-from npusmith.plan.sorts import mode_of
+from npusmith.plan.sorts import LONGEST, RULES, mode_of
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, Node, Ref
 
 Written = tuple[Program, OpSpec, tuple[str, ...]]
 
-_MOST = 4096  # elements that are sorted together
-_STEP = 64  # ... are a multiple of this
+_STEP = 64  # elements that are sorted together are a multiple of this
 
 
 def write_sort(graph: Graph, name: str, chip: Chip) -> Written | None:
@@ -57,7 +56,7 @@ def _consts(most: int, room: int) -> tuple[tuple[str, int | float], ...]:
 
 def _longest(kernel: PiecesKernel, chip: Chip) -> int:
     """Elements that are sorted together, such that all buffers fit."""
-    for most in range(_MOST, 0, -_STEP):
+    for most in range(LONGEST, 0, -_STEP):
         consts = dict(_consts(most, kernel.room))
         if sum(bytes_of(item, consts, chip) for item in kernel.buffers) <= chip.ub_bytes:
             return most
@@ -72,9 +71,14 @@ def is_sort(graph: Graph) -> bool:
     return _find(graph) is not None
 
 
+def has_sort(graph: Graph) -> bool:
+    """Whether something in a graph is put in order."""
+    return any(_word(node) in RULES for node in graph.nodes)
+
+
 def _find(graph: Graph) -> Order | None:
     calls = [node for node in graph.nodes if not node.op.endswith("getitem")]
-    if len(calls) != 1 or _word(calls[0]) not in ("sort", "topk"):
+    if len(calls) != 1 or _word(calls[0]) not in RULES:
         return None
     node = calls[0]
     taken = {item.name: item for item in graph.nodes if item is not node}

@@ -18,11 +18,17 @@ from npusmith.lang.budget import bytes_of
 from npusmith.plan.read import Meaning
 from npusmith.plan.short_axes import write_interleaved, write_resident, write_short
 from npusmith.plan.versions import Version, parts_of
+from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 
 
 def short_version(meaning: Meaning, name: str, chip: Chip, many: Sequence[Expr]) -> Version | None:
-    """The first that takes the graph. `many`: tests that rows are many, where they are short."""
+    """The first that takes the graph. `many`: tests that rows are many, where they are short.
+
+    None also where an output has no elements as captured: there is nothing to be quick at.
+    """
+    if not all(leaf.size for out in meaning.outputs for leaf in atoms_of(out.dims)):
+        return None
     with contextlib.suppress(PlanError):  # refused: another serves the graph
         if (resident := write_resident(meaning, name, chip)) is not None:
             return resident

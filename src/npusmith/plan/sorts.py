@@ -19,6 +19,7 @@ from npusmith.task.graph import Node
 
 ORDERED = "ordered"  # mode of what is read where an order says
 DIGIT = 16  # bits
+LONGEST = 4096  # elements, at most, that are put in order together
 
 
 def mode_of(node: Node) -> str:

@@ -79,8 +79,10 @@ def cut(w: Lanes, row: Sequence[Atom], most: int, apart: frozenset[Atom] = froze
         rest = []
     inner = 0
     size = 1
-    while inner < len(axes) - 1 and size * axes[len(axes) - 1 - inner].captured <= most:
-        size *= axes[len(axes) - 1 - inner].captured
+    while inner < len(axes) - 1:
+        size *= max(axes[len(axes) - 1 - inner].captured, 1)  # one of no elements gets some later
+        if size > most:
+            break
         inner += 1
     axes = [*rest, *axes]
     at = len(axes) - 1 - inner
@@ -168,7 +170,7 @@ def over_tiles(
     known = body if w.block == TURN else block
     known.items += [Assign(name, count) for name, count in w.parts.items()]
     serial = body_((*around, body), made)
-    _share(w, mark, tiling, inner)
+    _share(w, mark, tiling, inner, numbers)
     share = Name(f"pieces{mark}_per_core")
     before.items.append(Assign("first", Binary(BinOp.MUL, CoreId(), share)))
     stop = least(plus(Name("first"), share), Name(f"pieces{mark}"))
@@ -237,8 +239,11 @@ def _even(most: Expr, size: Expr) -> Expr:
     return largest(least(Call(ScalarFn.ALIGN_UP, (even, _UNIT)), most), ONE)
 
 
-def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
-    """Host variables: indices of the cut axis in a tile, tiles, and those of a core."""
+def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr, numbers: int) -> None:
+    """Host variables: indices of the cut axis in a tile, tiles, and those of a core.
+
+    `numbers`: so many outputs are numbers of rows, which rows of no elements have, too.
+    """
     sizes = w.sizes
     lines = sizes.define(f"lines{mark}", product(axis.size for axis in tiling.outer))
     size = sizes.define(f"cut{mark}", tiling.cut.size)
@@ -268,6 +273,8 @@ def _share(w: Lanes, mark: str, tiling: Tiling, inner: Expr) -> None:
     sizes.define(f"height{mark}", height)
     sizes.define(f"blocks{mark}", largest(shares(size, Name(f"height{mark}")), ONE))
     pieces = Binary(BinOp.MUL, lines, shares(size, Name(f"height{mark}")))
+    if not numbers and not isinstance(product(axis.size for axis in tiling.inner), Const):
+        pieces = Binary(BinOp.MUL, pieces, least(inner, ONE))  # none where the output is empty
     sizes.define(f"pieces{mark}", pieces)
     sizes.define(f"pieces{mark}_per_core", shares(Name(f"pieces{mark}"), Name("cores")))
     sizes.deals[(len(sizes.deals),)] = Deal((), False, f"pieces{mark}", f"pieces{mark}_per_core")

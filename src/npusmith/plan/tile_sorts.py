@@ -31,11 +31,11 @@ from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import WHOLE, Domain, Lanes, RowForm, dependencies
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import ONE, ZERO, largest, product, quotient, times
+from npusmith.plan.sorts import LONGEST
 from npusmith.plan.versions import parts_of
 from npusmith.plan.writer import op
 from npusmith.target.intrinsics import SORT_STEP
 
-LONGEST = 4096  # elements of a row
 _BLOCK = 8  # elements of 32 bytes
 _SCRATCH = 4  # elements for each of a row
 

@@ -4,7 +4,9 @@ before: a program for short rows, one that cuts lines into chunks, and one that 
 after:  `if brief == 1: ... else: if chunked == 1: ... else: ...`
 
 All have the same inputs and outputs. One of them runs, so each has the unified buffer to itself
-(ir/branches.py): its buffers are its own, and it takes as long as it does alone.
+(ir/branches.py): its buffers are its own, and it takes as long as it does alone. The last one may
+be of several kernels: the others stand in front of its first kernel, and where one of them has
+done everything, the later kernels do nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from npusmith.ir.text import show_expr
 from npusmith.ir.walk import names, statements
 from npusmith.lang.extents import extent
 from npusmith.lower.kinds import Kind, kernel_kinds
-from npusmith.lower.rebuild import map_statements, with_body
+from npusmith.lower.rebuild import map_statements
 from npusmith.plan.host import in_order
 from npusmith.plan.index import replaced
 from npusmith.plan.names import renamed, with_names
@@ -48,6 +50,8 @@ SHORT_AXES = "short axes of the captured sizes stay on chip"
 _HERE = "inside"  # ... and where so many axes are inside of a tile
 _CORES = "cores"
 _REST = "all other shapes"
+_NOTHING = "the first kernel has done everything"
+ROLES = (TensorRole.INPUT, TensorRole.OUTPUT, TensorRole.SCRATCH)  # in this order
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,27 +130,38 @@ def merged(versions: Sequence[Version]) -> Program:
 
 def _noted(version: Version) -> Program:
     """With what it is, and which shapes it is for."""
+    kernel, *later = version.program.kernels
     notes = [version.note]
     if version.test is not None:
         found = [(version.host or {})[name] for name in names(version.test)]
         tests = [item.cond if isinstance(item, Choice) else item for item in found]
         notes.append(f"shapes with {' and '.join(map(show_expr, tests))}")
-    return with_body(version.program, (*map(Note, notes), *version.program.kernel.body))
+    noted = replace(kernel, body=(*map(Note, notes), *kernel.body))
+    return replace(version.program, kernels=(noted, *later))
 
 
 def _joined(first: Version, other: Program) -> Program:
     assert first.test is not None
-    one, two = _noted(first).kernel, other.kernel
+    one, (two, *later) = _noted(first).kernel, other.kernels
     scalars = (*map(Scalar, names(first.test)), *one.scalars, *two.scalars)
+    tensors = (*two.tensors, *(item for item in one.tensors if item not in two.tensors))
     kernel = replace(
         two,
-        tensors=(*two.tensors, *(item for item in one.tensors if item not in two.tensors)),
+        tensors=tuple(sorted(tensors, key=lambda item: ROLES.index(item.role))),
         scalars=tuple(dict.fromkeys(scalars)),
         buffers=(*one.buffers, *two.buffers),
         body=(If(first.test, one.body, two.body),),
     )
     consts = tuple(dict([*first.program.consts, *other.consts]).items())
-    return Program(consts, _host(first, other.host, kernel), (kernel,), other.doc)
+    kernels = (kernel, *(_unless(first.test, item) for item in later))
+    return Program(consts, _host(first, other.host, kernel), kernels, other.doc)
+
+
+def _unless(test: Expr, kernel: Kernel) -> Kernel:
+    """The kernel where a test of host variables does not hold; nothing elsewhere."""
+    scalars = dict.fromkeys((*map(Scalar, names(test)), *kernel.scalars))
+    body = (If(test, (Note(_NOTHING),), kernel.body),)
+    return replace(kernel, scalars=tuple(scalars), body=body)
 
 
 def _host(first: Version, other: Host, kernel: Kernel) -> Host:
@@ -156,10 +171,13 @@ def _host(first: Version, other: Host, kernel: Kernel) -> Host:
     own, rest = mine.pop(_CORES), its.pop(_CORES)
     cores = own if own == rest else Choice(first.test, own, rest)
     body = in_order({**(first.host or {}), **mine, **its, _CORES: cores})
-    given = dict([*first.program.host.launch.args, *other.launch.args])
+    launch, *later = other.launches
+    given = dict([*first.program.host.launch.args, *launch.args])
     parameters = {item.name: Name(item.name) for item in kernel.scalars}
-    launch = replace(other.launch, args=tuple({**parameters, **given}.items()))
-    return replace(other, body=body, launches=(launch,))
+    launches = [replace(launch, args=tuple({**parameters, **given}.items()))]
+    tests = {name: Name(name) for name in names(first.test)}
+    launches += [replace(item, args=(*{**tests, **dict(item.args)}.items(),)) for item in later]
+    return replace(other, body=body, launches=tuple(launches))
 
 
 def _values(host: Host) -> dict[str, Expr]:
@@ -188,18 +206,22 @@ def _apart(first: Version, other: Program) -> Version:
 
 
 def _meanings(program: Program, more: Mapping[str, Expr]) -> Iterator[tuple[str, Meaning]]:
-    kernel = program.kernel
-    kinds = kernel_kinds(program)
+    part = program.parts()[0]  # later kernels have variables of their own
+    kernel = part.kernel
+    kinds = kernel_kinds(part)
     for stmt in statements(kernel.body):
         match stmt:
             case Assign(name) | For(name):
                 yield name, kinds[name]
     yield from ((buffer.name, None) for buffer in kernel.buffers)
-    for tensor in kernel.tensors:
+    for tensor in program.tensors:
         yield tensor.name, None if tensor.role is TensorRole.SCRATCH else tensor
     yield from ((name, Const(value)) for name, value in program.consts)
     values = {**more, **_values(program.host)}
     yield from ((name, value) for name, value in values.items() if name != _CORES)
+    scalars = {item.name for item in kernel.scalars}
+    given = part.host.launch.args
+    yield from ((name, value) for name, value in given if name in scalars and value != Name(name))
 
 
 def _same(one: Meaning, two: Meaning, new: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Dim, Expr
+from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
@@ -16,15 +16,19 @@ from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import WAIT, shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link
+from npusmith.plan.long_sorts import has_sort, is_sort
 from npusmith.plan.partition import Part, is_slow, partition, references, us_of
+from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.structures import DEEPEST, Plan
+from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import for_other_sizes, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
+_TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.6  # of a kernel's time: several that take more are not worth it
 
 
@@ -48,10 +52,8 @@ def write(
     """
     with _deep():
         plan = _write(graph, name, chip, schedule, everywhere)
-    if len(plan.program.kernels) == 1 and not plan.program.kernel.is_cube:
-        shapes = shapes_of(graph, plan.spec)
-        program = on_worthwhile_cores(plan.program, plan.spec, shapes, chip)
-        plan = replace(plan, program=program)
+    if len(plan.program.kernels) == 1:
+        plan = _on_cores(plan, graph, chip)
     if lost := unread(graph, plan.spec.inputs):
         verb = "are numbers" if " and " in lost else "is a number"
         message = (
@@ -81,6 +83,14 @@ def _deep() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
+def _on_cores(plan: Plan, graph: Graph, chip: Chip) -> Plan:
+    """One kernel on as many cores as it is worth."""
+    if plan.program.kernel.is_cube:
+        return plan
+    shapes = shapes_of(graph, plan.spec)
+    return replace(plan, program=on_worthwhile_cores(plan.program, plan.spec, shapes, chip))
+
+
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
     if schedule.kernels:
         return _several(graph, name, chip, schedule, everywhere)
@@ -91,7 +101,7 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
             raise
         try:
-            parts = _parts(graph, name, chip)
+            parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
         except PlanError as problem:
             raise problem from error
         if not parts:
@@ -99,24 +109,84 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
         if given := schedule.given():
             raise _not_one(given[0], len(parts)) from error
         return _linked(parts, graph, name, chip)
-    if schedule.given() or everywhere:
+    if everywhere:
         return whole
+    if schedule.given():
+        return _with_long_rows(whole, graph, name, chip)
     found = _quicker(graph, whole, name, chip)
-    return for_other_sizes(whole, graph, name, chip) if found is None else found
+    if found is not None:
+        return found
+    return _with_long_rows(for_other_sizes(whole, graph, name, chip), graph, name, chip)
 
 
-def _parts(graph: Graph, name: str, chip: Chip) -> tuple[Part, ...]:
+def _with_long_rows(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
+    """Where one kernel puts rows in order that a tile holds: several kernels for longer ones.
+
+    As it is where nothing is gained, or the graph cannot be written so.
+    """
+    if not _sorts_among_others(graph) or not plan.spec.legal:
+        return plan
+    try:
+        several = _linked(_parts(graph, name, chip, alone=True), graph, name, chip)
+    except PlanError:
+        return plan
+    known = _equal_sizes(plan)
+    served = several.spec.legal or ()
+    tests = [test for test in plan.spec.legal if test not in served]
+    fewer = _conditions(several, known) <= _conditions(plan, known)
+    vectors = not any(kernel.is_cube for kernel in several.program.kernels)
+    if not (tests and fewer and vectors and _tensors(several) == _tensors(plan)):
+        return plan
+    given = {_TOGETHER: Choice(all_of(tests), ONE, ZERO)}
+    own = _on_cores(plan, graph, chip).program
+    program = merged(
+        [guarded(own, [*given], given, "rows that a tile holds"), Version(several.program)]
+    )
+    if not fits(show(program)):
+        return plan
+    count = len(several.program.kernels)
+    notes = (*plan.notes, f"longer rows: {count} kernels, one after another")
+    return replace(plan, program=program, spec=replace(plan.spec, legal=served), notes=notes)
+
+
+def _tensors(plan: Plan) -> list[tuple[str, int | None, str]]:
+    """What an operator takes and gives, and what its program calls it."""
+    ports = (*plan.spec.inputs, *plan.spec.outputs)
+    return [(port.name, port.position, port.target) for port in ports]
+
+
+def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Part, ...]:
+    """`alone`: what puts rows in order does nothing else, and so serves rows of any length."""
     read = {name for node in graph.nodes for name in references(node)} | set(graph.outputs)
     users = (item for item in graph.inputs if item.kind == "user")
     counted = {item.position for item in users if item.name not in read}
 
     def made(part: Graph) -> Plan:
+        if alone and _sorts_among_others(part):
+            raise PlanError("plan-ub", "longer rows do not fit on chip to be sorted")
         plan = write_kernel(part, name, chip)
         ports = (port for port in plan.spec.inputs if port.position in counted)
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
         return plan
 
     return partition(graph, made, chip)
+
+
+def _sorts_among_others(graph: Graph) -> bool:
+    """Whether rows are put in order, and more is done: a kernel then holds whole rows in a tile."""
+    return has_sort(graph) and not is_sort(graph)
+
+
+def _with_any_rows(
+    parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip
+) -> tuple[Part, ...]:
+    """Kernels that serve rows of any length in order, where these do not and others can."""
+    if not any(_sorts_among_others(part.graph) for part in parts):
+        return parts
+    try:
+        return _parts(graph, name, chip, alone=True)
+    except PlanError:
+        return parts
 
 
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
@@ -146,7 +216,7 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
     if not is_slow(least, graph, chip):
         return None
     try:
-        parts = _parts(graph, name, chip)
+        parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
     except PlanError:
         return None
     us = sum(us_of(part, chip) for part in parts) + WAIT * (len(parts) - 1)
