@@ -17,9 +17,9 @@ from npusmith.plan.index import clamp, floor_div, modulo, simple
 from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import edges, place_on, with_dim
-from npusmith.plan.symbolic_numbers import SymbolicInt
+from npusmith.plan.symbolic_numbers import SYMBOLIC
 from npusmith.plan.views import convert, new_axes
-from npusmith.task.graph import Ref
+from npusmith.task.graph import Argument, Ref
 
 # ------------------------------------------------------------------------------------- movement
 
@@ -201,19 +201,30 @@ def diagonal(r: Reader) -> Result:
 def arange(r: Reader) -> Result:
     """start, start + step, ...: integers, or floats that float32 holds."""
     assert r.node is not None
-    start = r.number(r.argument(0))
+    size, (start, stop) = r.node.shape[0], (r.argument(0), r.argument(1))
     step = r.number(r.argument(2, "step", 1))
-    size, stop = r.node.shape[0], r.argument(1)
-    if isinstance(stop, SymbolicInt) and start == 0 and step == 1:
-        new = r.axis(size, r.formula(stop))
-    else:
+    first, last = _integer(r, start), _integer(r, stop)
+    if first is None or last is None or step != int(step):
         new = r.axis(size)
-    if start == int(start) and step == int(step):
-        value = r.position(plus(times(r.index(new), Const(int(step))), Const(int(start))))
+        value = r.dag.shifted(r.dag.scaled(r.position(r.index(new)), step), r.number(start))
+        return Tensor(value, (new,), r.dtype)
+    by = int(step)
+    span = minus(last, first) if by > 0 else minus(first, last)
+    count = simple(floor_div(plus(span, Const(abs(by) - 1)), Const(abs(by))))
+    if isinstance(count, Const):
+        new = r.axis(size)
     else:
-        here = r.position(r.index(new))
-        value = r.dag.shifted(r.dag.scaled(here, step), start)
-    return Tensor(value, (new,), r.dtype)
+        r.require(span, ZERO)
+        new = r.axis(size, count)
+    return Tensor(r.position(plus(times(r.index(new), Const(by)), first)), (new,), r.dtype)
+
+
+def _integer(r: Reader, number: Argument) -> Expr | None:
+    """A whole number as an expression over sizes."""
+    if isinstance(number, SYMBOLIC):
+        return r.formula(number) if number.size.factor is None else None
+    plain = r.number(number)
+    return Const(int(plain)) if plain == int(plain) else None
 
 
 def slice_scatter(r: Reader) -> Result:

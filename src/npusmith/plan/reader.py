@@ -271,7 +271,10 @@ class Reader:
             dtype = DType.INT64 if isinstance(symbol, SymbolicInt) else DType.FLOAT32
             return Tensor(self.position(self.formula(symbol)), (), dtype)
         item, dag = self._follow(symbol), self.dag
-        count = dag.count(tuple(leaf for at in item.classes for leaf in leaves(self._axis(at))))
+        axes = [self._axis(at) for at in item.classes]
+        if item.plus:  # a root of it, or 1 over it, asks for one more than 0
+            self.require(plus(product(map(self.size, axes)), Const(item.plus)), ONE)
+        count = dag.count(tuple(leaf for dim in axes for leaf in leaves(dim)), less=-item.plus)
         power = dag.unary("sqrt", count) if abs(item.power) == 0.5 else count
         power = dag.inverse(power) if item.power < 0 else power
         assert item.factor is not None

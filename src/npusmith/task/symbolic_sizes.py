@@ -143,13 +143,15 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
                         return form
     if not all(isinstance(item, float) and math.isfinite(item) for item in items):
         return None
-    for chosen in products:
-        sizes = _multiplied(classes, chosen)
-        for power in _POWERS if min(sizes) > 0 else ():
-            form = _new(chosen, factor=items[0] / sizes[0] ** power, power=power)
-            if all(math.isclose(form.value(row), item, rel_tol=ROUNDING)
-                   for row, item in zip(sizes, items, strict=True)):  # fmt: skip
-                return form
+    for less in (0, 1) if len(items) >= _ENOUGH else (0,):
+        for chosen in products:
+            sizes = _multiplied(classes, chosen)
+            for power in _POWERS if min(sizes) > less else ():
+                factor = items[0] / (sizes[0] - less) ** power
+                form = _new(chosen, factor=factor, plus=-less, power=power)
+                if all(math.isclose(form.value(row), item, rel_tol=ROUNDING)
+                       for row, item in zip(sizes, items, strict=True)):  # fmt: skip
+                    return form
     return None
 
 
@@ -202,6 +204,10 @@ def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sy
     for minus in (False, True):
         shapes = [{"over": over, "up": up} for over in (1, *_DIVISORS) for up in (False, True)]
         shapes += [{"times": times} for times in _DIVISORS]
+        shapes += [  # n - n // k
+            {"times": over - 1, "over": over, "up": up}
+            for over in _DIVISORS[1:] for up in (False, True)
+        ]  # fmt: skip
         shapes += [
             {"over": over, "inner": inner} for over in _STEPS for inner in range(1, over - 1)
         ]
