@@ -114,6 +114,14 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
         lambda x: x.sort(-1).values[:, x.shape[1] // 4 : x.shape[1] - x.shape[1] // 4].mean(-1),
         [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
     ),
+    "the mean of the best half": (
+        lambda x: x.topk(x.shape[-1] // 2).values.mean(-1),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "a padding as long as the row": (
+        lambda x: F.pad(x, (1, x.shape[-1])) + 1,
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
     "as many of the best as half, a number": (
         lambda x: x.topk(x.shape[-1] // 2).values,
         [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],

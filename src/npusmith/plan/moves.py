@@ -138,21 +138,21 @@ def stack(r: Reader) -> Result:
 def constant_pad(r: Reader) -> Result:
     assert r.node is not None
     x = r.tensor(r.argument(0))
-    sizes = r.integers(r.argument(1))
+    sizes = r.measures(r.argument(1))
     number = r.number(r.argument(2, "value", 0.0))
     fill = r.dag.const(number if x.dtype.is_float else int(number), x.value.kind)
     dims, maps, guards = x.dims, {}, []
     for i in range(len(sizes) // 2):
         at = len(x.dims) - 1 - i
-        left, right = sizes[2 * i], sizes[2 * i + 1]
-        if (left, right) == (0, 0):
+        (_, left), (_, right) = sizes[2 * i : 2 * i + 2]
+        if (left, right) == (ZERO, ZERO):
             continue
         size = r.size(x.dims[at])
         if extent(x.dims[at]) == 0 or r.node.shape[at] == 0:
             r.fix(x.dims[at])
-        new = r.axis(r.node.shape[at], simple(plus(size, Const(left + right))))
+        new = r.axis(r.node.shape[at], simple(plus(size, plus(left, right))))
         dims = with_dim(dims, at, new)
-        place = minus(r.index(new), Const(left))
+        place = minus(r.index(new), left)
         maps[at] = clamp(place, ZERO, largest(minus(size, ONE), ZERO))
         guards.append((place, size))
     moved = r.placed(x, dims, maps)
