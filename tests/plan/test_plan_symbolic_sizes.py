@@ -114,6 +114,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
         lambda x: x.sort(-1).values[:, x.shape[1] // 4 : x.shape[1] - x.shape[1] // 4].mean(-1),
         [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
     ),
+    "the middle third of sums": (
+        lambda x: (x @ x.t()).cumsum(0).narrow(0, x.shape[0] // 3, x.shape[0] // 3).softmax(-1),
+        [rows((9, 4)), rows((7, 6)), rows((23, 3)), rows((30, 5)), rows((40, 2))],
+    ),
     "the mean of the best half": (
         lambda x: x.topk(x.shape[-1] // 2).values.mean(-1),
         [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
@@ -151,6 +155,15 @@ def test_one_place_from_0_to_1_is_refused_where_steps_divide_by_what_is_left() -
     made = plan_graph(capture_at(*CASES["places from 0 to 1"][:1], *CASES["places from 0 to 1"][1]))
     assert serves(made.spec, {"args_0": (6, 2)})
     assert not serves(made.spec, {"args_0": (6, 1)})
+
+
+def test_a_part_behind_a_kernel_serves_the_sizes_that_the_input_in_front_of_it_tells() -> None:
+    """The second kernel reads no axis of x: the place and length of its rows follow from x."""
+    model, cases = CASES["the middle third of sums"]
+    made = plan_graph(capture_at(model, *cases))
+    assert len(made.program.kernels) > 1
+    for rows_of in (33, 14):
+        agrees(made, model, torch.randn(rows_of, 5), loose=20)
 
 
 class Turned(nn.Module):

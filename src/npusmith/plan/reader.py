@@ -263,7 +263,8 @@ class Reader:
         scaled = times(product(self.size(self._axis(at)) for at in item.classes), Const(item.times))
         scaled = plus(scaled, Const(item.inner + (item.over - 1 if item.up else 0)))
         part = floor_div(simple(scaled), Const(item.over))
-        return simple(plus(times(Const(-1 if item.negative else 1), part), Const(item.plus)))
+        count = -item.parts if item.negative else item.parts
+        return simple(plus(times(Const(count), part), Const(item.plus)))
 
     def _scalar(self, symbol: SymbolicInt | SymbolicFloat) -> Tensor:
         """Likewise as a tensor without dimensions."""

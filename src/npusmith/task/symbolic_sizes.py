@@ -19,6 +19,7 @@ _MOST_CLASSES = 6  # of axes that are probed one by one
 _TRIED = (PROBES[0], 29, 34, PROBES[1])  # of all rests by 4
 _POINTS = 3  # captures with another size of a class: so many tell (n + 3) // 4 from (n + 1) // 4
 _DIVISORS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)
+_MOST_PARTS = 8
 _STEPS = (3, 4, 5, 6, 7, 8)  # of windows; of 2, both places are n // 2 rounded down and up
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
@@ -134,7 +135,7 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
         whole = [int(item) for item in items]
         # a size itself before any multiple of another, and these before sums: few captures may
         # fit n // 8 + 7 as well
-        for forms in (_equal, _scaled, _shifted):
+        for forms in (_equal, _scaled, _parted, _shifted):
             for chosen in products:
                 sizes = _multiplied(classes, chosen)
                 for form in forms(whole, sizes, chosen):
@@ -194,6 +195,19 @@ def _scaled(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sym
         yield _new(chosen, over=own // first, negative=negative)
 
 
+def _parted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """n - n // k, and where the parts of a row end: 2 (n // k), 3 (n // k)."""
+    if len(items) < _ENOUGH:
+        return
+    for over in _DIVISORS:
+        for up in (False, True):
+            if over > 2:
+                yield _new(chosen, times=over - 1, over=over, up=up)
+            for parts in range(2, min(over, _MOST_PARTS) + 1):
+                for negative in (False, True):
+                    yield _new(chosen, over=over, up=up, parts=parts, negative=negative)
+
+
 def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
     """Candidates that give the first number: n + k, n // k + m and k n + m, likewise.
 
@@ -204,10 +218,6 @@ def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sy
     for minus in (False, True):
         shapes = [{"over": over, "up": up} for over in (1, *_DIVISORS) for up in (False, True)]
         shapes += [{"times": times} for times in _DIVISORS]
-        shapes += [  # n - n // k
-            {"times": over - 1, "over": over, "up": up}
-            for over in _DIVISORS[1:] for up in (False, True)
-        ]  # fmt: skip
         shapes += [
             {"over": over, "inner": inner} for over in _STEPS for inner in range(1, over - 1)
         ]
