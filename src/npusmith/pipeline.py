@@ -126,17 +126,19 @@ def _judge_intermediates(
     work: Path,
     progress: Progress,
 ) -> None:
-    """What each of several kernels stores for the next ones, on two sets of inputs."""
+    """What each of several kernels stores for the next ones: two sets, and every shape that ran."""
     from npusmith.bench.suites.submit import lay_out
 
     names = tuple(value for value, _ in exposed.values)
     progress.step("judge each kernel", f"{len(names)} values that pass between kernels")
     clock = time.perf_counter()
     seeds = tuple(item.seed for item in prepared.trials if item.kind == "random")[:2]
+    ran = [item.shapes for item in verdict.trials if item.kind == "shape" and not item.skipped]
+    given = list(dict.fromkeys(tuple(map(tuple, shapes)) for shapes in ran))
     try:
         more = open_references(
             prepared.task, work / "intermediates", seeds=seeds, edges=False, shapes=False,
-            intermediates=names,
+            intermediates=names, given=[list(shapes) for shapes in given],
         )  # fmt: skip
         project = work / "exposed"
         project.mkdir()

@@ -36,6 +36,14 @@ def test_what_cannot_be_written_is_refused_by_its_code(name: str) -> None:
     assert caught.value.legal and caught.value.hint
 
 
+def test_what_takes_complex_numbers_is_not_named_beside_what_makes_them() -> None:
+    """abs of a float has a rule; a transform of Fourier has none, and abs would take its result."""
+    with pytest.raises(PlanError) as caught:
+        plan(lambda x: torch.fft.rfft(x).abs().sum(-1), R(4, 16))
+    assert "_fft_r2c" in caught.value.message and "complex" in caught.value.message
+    assert "abs" not in caught.value.message
+
+
 def test_an_input_that_only_decides_which_outputs_there_are_is_read_for_its_size() -> None:
     def first(x: torch.Tensor) -> torch.Tensor:
         return torch.arange(x.shape[0])[:2]

@@ -90,6 +90,42 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
     "a median": (
         lambda x: x.median(-1).values, [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
     ),
+    "a quantile": (
+        lambda x: x.quantile(0.3, dim=-1),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "places from the last on": (
+        lambda x: x * torch.arange(x.shape[-1] - 1, -1, -1),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "every other place": (
+        lambda x: x[:, ::2] * torch.arange(0, x.shape[-1], 2),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "places from 0 to 1": (
+        lambda x: x * torch.linspace(0, 1, x.shape[-1]),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "heads of four, as many as there are": (
+        lambda x: x.view(x.shape[0], x.shape[1], -1, 4).sum(2),
+        [rows((3, 5, 8)), rows((2, 6, 12)), rows((1, 7, 44)), rows((4, 2, 20))],
+    ),
+    "a mean without the ends": (
+        lambda x: x.sort(-1).values[:, x.shape[1] // 4 : x.shape[1] - x.shape[1] // 4].mean(-1),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "the middle third of sums": (
+        lambda x: (x @ x.t()).cumsum(0).narrow(0, x.shape[0] // 3, x.shape[0] // 3).softmax(-1),
+        [rows((9, 4)), rows((7, 6)), rows((23, 3)), rows((30, 5)), rows((40, 2))],
+    ),
+    "the mean of the best half": (
+        lambda x: x.topk(x.shape[-1] // 2).values.mean(-1),
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
+    "a padding as long as the row": (
+        lambda x: F.pad(x, (1, x.shape[-1])) + 1,
+        [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
+    ),
     "as many of the best as half, a number": (
         lambda x: x.topk(x.shape[-1] // 2).values,
         [rows((6, 12)), rows((5, 7)), rows((2, 131)), rows((3, 14))],
@@ -113,6 +149,21 @@ def test_a_size_in_the_models_arithmetic_is_no_number(name: str) -> None:
             agrees(made, model, *case, loose=20)
             served += 1
     assert served == len(cases) or "number" in name
+
+
+def test_one_place_from_0_to_1_is_refused_where_steps_divide_by_what_is_left() -> None:
+    made = plan_graph(capture_at(*CASES["places from 0 to 1"][:1], *CASES["places from 0 to 1"][1]))
+    assert serves(made.spec, {"args_0": (6, 2)})
+    assert not serves(made.spec, {"args_0": (6, 1)})
+
+
+def test_a_part_behind_a_kernel_serves_the_sizes_that_the_input_in_front_of_it_tells() -> None:
+    """The second kernel reads no axis of x: the place and length of its rows follow from x."""
+    model, cases = CASES["the middle third of sums"]
+    made = plan_graph(capture_at(model, *cases))
+    assert len(made.program.kernels) > 1
+    for rows_of in (33, 14):
+        agrees(made, model, torch.randn(rows_of, 5), loose=20)
 
 
 class Turned(nn.Module):

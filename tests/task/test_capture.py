@@ -133,6 +133,11 @@ def test_what_cannot_be_captured_has_its_code(graph_of, forward, code):
     assert caught.value.code == code, caught.value
 
 
+def test_a_solution_of_linear_equations_is_refused_for_the_error_that_it_raises(graph_of):
+    with pytest.raises(TaskError, match="an error that depends on values"):
+        graph_of(forward="return torch.linalg.solve(x[:, :4], x)")
+
+
 def test_control_flow_on_values_is_blamed_on_its_line(graph_of):
     with pytest.raises(TaskError, match="what this line does depends on values") as caught:
         graph_of(forward="y = x + 1\nif y.sum() > 0:\n    y = -y\nreturn y")

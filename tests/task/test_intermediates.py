@@ -77,6 +77,7 @@ def test_values_are_pytorchs_with_drawn_parameters(right: tuple[Prepared, Path])
     assert {trial.draw for trial in made.trials} != {0}
     rows = judge_intermediates(project, made, CHIP, "strict", values)
     assert rows and all(row.passed and row.elements == 560 for row in rows)
+    assert {row.sets for row in rows} == {len(made.trials)}
 
 
 def test_a_kernel_that_later_ones_hide_is_found(

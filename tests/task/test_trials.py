@@ -303,6 +303,40 @@ def test_sizes_of_a_matrix_product_change_together():
     assert inner.axes == {(0, 1), (1, 0)}
 
 
+def test_thirds_of_a_size_that_broadcasts_by_chance_are_steps_of_three():
+    """A sum of the thirds of 7 is one of 3, 3 and 1; of 11 it is refused."""
+
+    def accepts(sized):
+        return "" if sized[0][1] % 3 == 0 or sized[0][1] == 7 else "sizes differ"
+
+    free, _ = shapes.find_classes([(8, 9)], accepts)
+    assert [(item.size, item.step) for item in free] == [(8, 1), (9, 3)]
+
+
+def test_a_size_that_ends_at_a_limit_is_free():
+    free, _ = shapes.find_classes([(5, 8)], lambda sized: "" if sized[0][1] <= 8 else "too long")
+    assert [(item.size, item.step) for item in free] == [(5, 1), (8, 1)]
+
+
+def test_a_set_that_is_refused_is_taken_apart():
+    axes = [((0, 0), (1, 0)), ((0, 1),)]
+    own, sized = [(4, 6), (4, 1)], [(7, 9), (7, 1)]
+    found = list(shapes.one_by_one(own, axes, sized, 1 << 20))
+    assert found == [[(7, 6), (7, 1)], [(4, 9), (4, 1)]]
+    assert list(shapes.one_by_one(own, axes, sized, 45)) == found[1:]
+
+
+def test_sizes_are_tried_one_by_one_where_the_model_refuses_them_together(write_task, prepare_here):
+    forward = "return x + torch.arange(24.0)[: x.shape[1]]"
+    task = write_task(forward=forward, inputs="[torch.randn(6, 12)]")
+    prepared = prepare_here(task, seeds=(1,), shapes=True)
+    shaped = [item for item in prepared.trials if item.kind == "shape"]
+    primes = [item for item in shaped if "primes" in item.notes]
+    refused, rows = primes[0], primes[1]
+    assert refused.skipped and not rows.skipped
+    assert rows.inputs[0].shape[0] in shapes.PRIMES and rows.inputs[0].shape[1] == 12
+
+
 def test_shape_sets_respect_the_element_limit():
     free, _ = shapes.find_classes([(8, 300, 50)], lambda sized: "")
     for limit in (100, 5000, 1 << 20):

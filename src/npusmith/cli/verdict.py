@@ -158,7 +158,8 @@ def _show_intermediates(screen: Screen, rows: list[Intermediate]) -> None:
         return
     right = sum(row.passed for row in rows)
     screen.line()
-    screen.line(f"between kernels: {right} of {len(rows)} values are as in PyTorch")
+    sets = f"{rows[0].sets} sets of inputs" if rows[0].sets != 1 else "one set of inputs"
+    screen.line(f"between kernels: {right} of {len(rows)} values are as in PyTorch ({sets})")
     for row in [row for row in rows if not row.passed][:_LINES]:
         screen.line(f"  kernel {row.kernel} stores {row.value} wrongly: {row.message}", "red")
 

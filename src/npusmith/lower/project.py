@@ -14,6 +14,7 @@ from npusmith.lower.host import check_ports, host_file
 from npusmith.lower.kernel import kernel_file
 from npusmith.lower.model import model_file
 from npusmith.lower.render import render
+from npusmith.lower.served import equal_sizes, restrictions
 from npusmith.lower.tiling import plan_tiling, tiling_file
 from npusmith.lower.usage import waits
 from npusmith.target import cann
@@ -82,7 +83,7 @@ def _served(spec: OpSpec) -> list[str]:
         f"{port.dtype.value}"
         for port in spec.inputs
     ]
-    return [*ports, *(f"`{show_expr(expr)}`" for expr in spec.legal)]
+    return [*ports, *(f"`{show_expr(expr)}`" for expr in (*restrictions(spec), *equal_sizes(spec)))]
 
 
 def operator_json(spec: OpSpec) -> str:

@@ -16,7 +16,10 @@ from npusmith.ir.text import show_expr
 from npusmith.ir.walk import subexpressions
 from npusmith.lower.arithmetic import Site, dims_of, divisors, shapes_dialect
 from npusmith.lower.cpp import show
+from npusmith.lower.fold import fold
+from npusmith.lower.kinds import Kind
 from npusmith.lower.names import camel, safe
+from npusmith.lower.rebuild import map_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,52 @@ def input_conditions(spec: OpSpec, site: Site) -> list[Condition]:
         name = next(e.tensor for e in subexpressions(expr) if isinstance(e, Dim | Size))
         found.append(_condition(name, site, show(expr, dialect), show_expr(expr)))
     return found
+
+
+def restrictions(spec: OpSpec) -> list[Expr]:
+    """What the operator asks of sizes besides equal ones, sizes that are numbers first.
+
+    Of sizes that have to be equal one stands for all, and what follows from numbers is left out.
+    """
+    first: dict[Expr, Expr] = {}
+    for left, right in map(_sides, equal_sizes(spec)):
+        one, two = first.get(left, left), first.get(right, right)
+        first = {key: one if value == two else value for key, value in first.items()}
+        first |= {left: one, right: one, two: one}
+
+    def same(expr: Expr) -> Expr:
+        return first.get(expr) or map_children(expr, same)
+
+    every: dict[Expr, Expr] = {}  # as one stands for all, and as it was written
+    for expr in spec.legal or ():
+        if not _is_equality(expr):
+            every.setdefault(same(expr), expr)
+    numbers = {
+        expr.left: expr.right
+        for expr in every
+        if isinstance(expr, Binary) and expr.op is BinOp.EQ and isinstance(expr.right, Const)
+    }
+
+    def known(expr: Expr) -> Expr:
+        return numbers.get(expr) or map_children(expr, known)
+
+    held = [Binary(BinOp.EQ, left, right) for left, right in numbers.items()]
+    open_ = [expr for expr in every if fold(known(expr), lambda _: Kind.INT) != Const(True)]
+    return [every[expr] for expr in dict.fromkeys((*held, *open_))]
+
+
+def equal_sizes(spec: OpSpec) -> list[Expr]:
+    """Sizes that have to be equal: most of them the model refuses, too."""
+    return [expr for expr in spec.legal or () if _is_equality(expr)]
+
+
+def _is_equality(expr: Expr) -> bool:
+    return isinstance(expr, Binary) and expr.op is BinOp.EQ and {*map(type, _sides(expr))} == {Dim}
+
+
+def _sides(expr: Expr) -> tuple[Expr, Expr]:
+    assert isinstance(expr, Binary)
+    return expr.left, expr.right
 
 
 def output_conditions(spec: OpSpec, site: Site) -> list[Condition]:

@@ -85,6 +85,9 @@ def pin(dim: Dim) -> None:
 def unify(first: Dim, second: Dim) -> None:
     """Make two dimensions of equal size run along the same loops, splitting where needed."""
     left, right = _leaves(first), _leaves(second)
+    while left and right and left[-1] is right[-1]:  # or a 1 in front would split it for ever
+        left.pop()
+        right.pop()
     while left and right:
         one, two = left[0], right[0]
         if one is two or one.size == two.size:

@@ -17,9 +17,9 @@ from npusmith.plan.index import clamp, floor_div, modulo, simple
 from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import edges, place_on, with_dim
-from npusmith.plan.symbolic_numbers import SymbolicInt
+from npusmith.plan.symbolic_numbers import SYMBOLIC
 from npusmith.plan.views import convert, new_axes
-from npusmith.task.graph import Ref
+from npusmith.task.graph import Argument, Ref
 
 # ------------------------------------------------------------------------------------- movement
 
@@ -138,21 +138,21 @@ def stack(r: Reader) -> Result:
 def constant_pad(r: Reader) -> Result:
     assert r.node is not None
     x = r.tensor(r.argument(0))
-    sizes = r.integers(r.argument(1))
+    sizes = r.measures(r.argument(1))
     number = r.number(r.argument(2, "value", 0.0))
     fill = r.dag.const(number if x.dtype.is_float else int(number), x.value.kind)
     dims, maps, guards = x.dims, {}, []
     for i in range(len(sizes) // 2):
         at = len(x.dims) - 1 - i
-        left, right = sizes[2 * i], sizes[2 * i + 1]
-        if (left, right) == (0, 0):
+        (_, left), (_, right) = sizes[2 * i : 2 * i + 2]
+        if (left, right) == (ZERO, ZERO):
             continue
         size = r.size(x.dims[at])
         if extent(x.dims[at]) == 0 or r.node.shape[at] == 0:
             r.fix(x.dims[at])
-        new = r.axis(r.node.shape[at], simple(plus(size, Const(left + right))))
+        new = r.axis(r.node.shape[at], simple(plus(size, plus(left, right))))
         dims = with_dim(dims, at, new)
-        place = minus(r.index(new), Const(left))
+        place = minus(r.index(new), left)
         maps[at] = clamp(place, ZERO, largest(minus(size, ONE), ZERO))
         guards.append((place, size))
     moved = r.placed(x, dims, maps)
@@ -201,19 +201,30 @@ def diagonal(r: Reader) -> Result:
 def arange(r: Reader) -> Result:
     """start, start + step, ...: integers, or floats that float32 holds."""
     assert r.node is not None
-    start = r.number(r.argument(0))
+    size, (start, stop) = r.node.shape[0], (r.argument(0), r.argument(1))
     step = r.number(r.argument(2, "step", 1))
-    size, stop = r.node.shape[0], r.argument(1)
-    if isinstance(stop, SymbolicInt) and start == 0 and step == 1:
-        new = r.axis(size, r.formula(stop))
-    else:
+    first, last = _integer(r, start), _integer(r, stop)
+    if first is None or last is None or step != int(step):
         new = r.axis(size)
-    if start == int(start) and step == int(step):
-        value = r.position(plus(times(r.index(new), Const(int(step))), Const(int(start))))
+        value = r.dag.shifted(r.dag.scaled(r.position(r.index(new)), step), r.number(start))
+        return Tensor(value, (new,), r.dtype)
+    by = int(step)
+    span = minus(last, first) if by > 0 else minus(first, last)
+    count = simple(floor_div(plus(span, Const(abs(by) - 1)), Const(abs(by))))
+    if isinstance(count, Const):
+        new = r.axis(size)
     else:
-        here = r.position(r.index(new))
-        value = r.dag.shifted(r.dag.scaled(here, step), start)
-    return Tensor(value, (new,), r.dtype)
+        r.require(span, ZERO)
+        new = r.axis(size, count)
+    return Tensor(r.position(plus(times(r.index(new), Const(by)), first)), (new,), r.dtype)
+
+
+def _integer(r: Reader, number: Argument) -> Expr | None:
+    """A whole number as an expression over sizes."""
+    if isinstance(number, SYMBOLIC):
+        return r.formula(number) if number.size.factor is None else None
+    plain = r.number(number)
+    return Const(int(plain)) if plain == int(plain) else None
 
 
 def slice_scatter(r: Reader) -> Result:

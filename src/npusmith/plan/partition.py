@@ -204,6 +204,8 @@ def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
     first: PlanError | None = None
     others: list[str] = []
     for at in range(start, len(cutter.units)):
+        if first is not None and cutter.reads_unknown(at):
+            continue  # of complex numbers, say: what makes them is what cannot be written
         try:
             make(cutter.part(at, at + 1))
         except PlanError as error:
@@ -237,6 +239,12 @@ class _Cutter:
         if any(not self._bases([name]) & set(self.unit_of) for name in graph.outputs):
             self.units.append(Unit(()))  # for what is an input, or a view of one
         self.readers = self._readers()
+
+    def reads_unknown(self, unit: int) -> bool:
+        """Whether an operation reads a tensor of a type that the chip does not have."""
+        read = self._bases(name for node in self.units[unit].nodes for name in references(node))
+        made = (self.nodes[name] for name in read - set(self.inputs) if name in self.nodes)
+        return any(node.dtype is None and self.unit_of.get(node.name) != unit for node in made)
 
     def passing(self, stop: int) -> int:
         """Bytes of what is made before a unit and read from it on."""

@@ -124,10 +124,10 @@ def _rule(reader: Reader, node: Node) -> Rule:
     parts = node.op.split(".")
     name = parts[1] if len(parts) > 1 and parts[0] == "aten" else parts[-1]
     if name not in RULES:
-        reader.refuse(
-            "plan-unsupported-op",
-            "the deterministic writer has no rule for this operation",
-        )
+        why = "the deterministic writer has no rule for this operation"
+        if node.dtype is None and node.shape:
+            why += ", and its result is of a type that the chip does not have, such as complex"
+        reader.refuse("plan-unsupported-op", why)
     return RULES[name]
 
 

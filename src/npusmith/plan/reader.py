@@ -263,7 +263,8 @@ class Reader:
         scaled = times(product(self.size(self._axis(at)) for at in item.classes), Const(item.times))
         scaled = plus(scaled, Const(item.inner + (item.over - 1 if item.up else 0)))
         part = floor_div(simple(scaled), Const(item.over))
-        return simple(plus(times(Const(-1 if item.negative else 1), part), Const(item.plus)))
+        count = -item.parts if item.negative else item.parts
+        return simple(plus(times(Const(count), part), Const(item.plus)))
 
     def _scalar(self, symbol: SymbolicInt | SymbolicFloat) -> Tensor:
         """Likewise as a tensor without dimensions."""
@@ -271,7 +272,10 @@ class Reader:
             dtype = DType.INT64 if isinstance(symbol, SymbolicInt) else DType.FLOAT32
             return Tensor(self.position(self.formula(symbol)), (), dtype)
         item, dag = self._follow(symbol), self.dag
-        count = dag.count(tuple(leaf for at in item.classes for leaf in leaves(self._axis(at))))
+        axes = [self._axis(at) for at in item.classes]
+        if item.plus:  # a root of it, or 1 over it, asks for one more than 0
+            self.require(plus(product(map(self.size, axes)), Const(item.plus)), ONE)
+        count = dag.count(tuple(leaf for dim in axes for leaf in leaves(dim)), less=-item.plus)
         power = dag.unary("sqrt", count) if abs(item.power) == 0.5 else count
         power = dag.inverse(power) if item.power < 0 else power
         assert item.factor is not None

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const
 from npusmith.plan import integers
 from npusmith.plan.axes import Dim
 from npusmith.plan.dag import EXACT, Dag, Kind, Value, held
@@ -40,8 +41,8 @@ def sort(r: Reader) -> Result:
 def topk(r: Reader) -> Result:
     """The first elements of the whole row in order."""
     x = r.tensor(r.argument(0))
-    kept = r.integers(r.argument(1, "k"))[0]
-    first: Dim = r.axis(kept)
+    ((kept, size),) = r.measures(r.argument(1, "k"))
+    first: Dim = r.axis(kept) if isinstance(size, Const) else r.axis(kept, size)
     dims = (*x.dims[:-1], first)
     r.require(r.size(x.dims[-1]), r.size(first))
     at = {len(dims) - 1: r.index(first)}

@@ -25,6 +25,7 @@ from npusmith.plan.dag import Kind, Value, remembered
 from npusmith.plan.integers import constant
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ZERO, plus, times
+from npusmith.plan.symbolic_numbers import SYMBOLIC
 from npusmith.task.graph import Argument, Ref
 
 EMPTY: Dim = ()
@@ -61,12 +62,13 @@ def _tie(r: Reader, dims: Dims, varied: set[Atom]) -> None:
     sizes = r.measures(asked) if isinstance(asked, tuple) and len(asked) == len(dims) else ()
     for dim, (_, size) in zip(dims, sizes, strict=False):
         row = leaves(dim)
-        number = isinstance(size, Const)
-        if size == _REST or (number and split.isdisjoint(row)):
+        rest, number = size == _REST, isinstance(size, Const)
+        if number and split.isdisjoint(row):
             continue
         if len(row) == 1 and row[0] not in varied:  # a piece of an axis that was split here
-            row[0].model = number
-        r.sized.append((dim, size))
+            row[0].model = number and not rest
+        if not rest:
+            r.sized.append((dim, size))
 
 
 def _reread(r: Reader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -217,6 +219,15 @@ def _asked(r: Reader, dtype: DType) -> bool:
     return not r.graph.eager or any(node.dtype is dtype for node in casts)
 
 
+def _filled(r: Reader, given: Argument) -> Value:
+    """The number that a tensor is made of: one that follows from sizes has its formula."""
+    kept = r.dtype.is_float or (r.dtype is not DType.BOOL and isinstance(given, int))
+    if kept and isinstance(given, SYMBOLIC):
+        return r.tensor(given).value
+    number = given if isinstance(given, int) else r.number(given)
+    return r.dag.const(number) if r.dtype.is_float else constant(r.dag, int(number), r.dtype)
+
+
 def full(r: Reader) -> Result:
     """A tensor of one number."""
     assert r.node is not None
@@ -224,12 +235,11 @@ def full(r: Reader) -> Result:
     at = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0}.get(name)
     number = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}.get(name)
     if number is None and at is not None:
-        given = r.argument(at, "fill_value")
-        number = given if isinstance(given, int) else r.number(given)
-    if number is None:
+        value = _filled(r, r.argument(at, "fill_value"))
+    elif number is not None:
+        value = _filled(r, number)
+    else:
         r.refuse("plan-unsupported-op", "its contents are not defined")
-    whole = not r.dtype.is_float
-    value = constant(r.dag, int(number), r.dtype) if whole else r.dag.const(number)
     shaped = r.argument(0)
     like = r.known.get(shaped.ref) if name.endswith("_like") and isinstance(shaped, Ref) else None
     if isinstance(like, Tensor) and sizes(like.dims) == r.node.shape:

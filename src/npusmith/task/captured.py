@@ -299,15 +299,22 @@ class Captured(Preparation):
             self._try(name, "edge", seed, edges.change(self.base, edge, seed))
 
     def _shape_trials(self, sets: Sequence[tuple[str, list[shapes.Shape]]]) -> None:
-        first = self.orders.seeds[0]
-        for i, (pattern, sized) in enumerate(sets):
+        """The sets, and of those that the model refuses each class of sizes by itself."""
+        first, planned = self.orders.seeds[0], list(sets)
+        classes = [item.axes for item in self.free]
+        for i, (pattern, sized) in enumerate(planned):  # which grows
             self.stage(f"shape set {pattern}")
             inputs = resize(self.base, sized, first + i + 1)
             self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
             if not self.trials[-1].skipped:
                 self.sized.append(sized)
+            elif len(planned) < 2 * shapes.MAX_SETS and self.trials[-1].skipped.startswith(RAISES):
+                limit, known = self.orders.shape_elements, [item for _, item in planned]
+                found = shapes.one_by_one(self.base.shapes, classes, sized, limit)
+                planned += [(pattern, one) for one in found if one not in known]
+        edged = [item for pattern, item in planned if pattern in shapes.EDGED]
         if sets and self.orders.edges and edges.applies(self.base):
-            self._edges_at([sized for pattern, sized in sets if pattern in shapes.EDGED])
+            self._edges_at([item for item in edged if item in self.sized] or edged)
 
     def _find_sets(self) -> list[tuple[str, list[shapes.Shape]]]:
         """Sets of shapes that vary every size that may change and is no number in the graph."""

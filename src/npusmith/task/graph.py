@@ -6,6 +6,7 @@ it is executed by the parent; it is validated by these records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -82,8 +83,8 @@ class SymbolicSize(BaseModel):
     """A number of a node that follows from sizes of inputs (symbolic_sizes.py).
 
     An integer is `plus` and the product of the classes times `times`, with `inner`, over `over`,
-    rounded down (or up), negative or not; a float is `factor` times the product to the power of
-    `power`.
+    rounded down (or up), taken `parts` times, negative or not; a float is `factor` times the
+    product with `plus`, to the power of `power`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,6 +97,7 @@ class SymbolicSize(BaseModel):
     inner: int = 0
     over: int = 1
     up: bool = False
+    parts: int = 1
     negative: bool = False
     plus: int = 0
     factor: float | None = None
@@ -108,9 +110,10 @@ class SymbolicSize(BaseModel):
     def value(self, product: int) -> int | float:
         """What the number is where its classes have sizes of this product."""
         if self.factor is not None:
-            return float(self.factor * product**self.power)
+            base = product + self.plus
+            return float(self.factor * base**self.power) if base > 0 else math.nan
         scaled = product * self.times + self.inner
-        part = -(-scaled // self.over) if self.up else scaled // self.over
+        part = (-(-scaled // self.over) if self.up else scaled // self.over) * self.parts
         return (-part if self.negative else part) + self.plus
 
 

@@ -23,6 +23,7 @@ from npusmith.errors import Level, NpusmithError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show_expr
+from npusmith.lower.served import restrictions
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
@@ -94,7 +95,7 @@ def judge(
     rule = criterion or Criterion(profile)
     verdict = empty_verdict(project, prepared, chip, profile)
     if spec is not None and spec.legal:
-        verdict.provenance["serves"] = [show_expr(expr) for expr in spec.legal]
+        verdict.provenance["serves"] = [show_expr(expr) for expr in restrictions(spec)]
     clock = time.perf_counter()
     step("compile", str(project))
     try:

@@ -36,10 +36,12 @@ def judge_intermediates(
     profile = check_profile(tolerance)
     operator = open_operator(project, prepared, chip, read_bindings(project))
     worst: dict[str, Intermediate] = {}
+    sets = 0
     for trial in prepared.trials:
         if trial.skipped:
             continue
         result = operator.call(trial)
+        sets += 1
         first = len(trial.references) - len(values)
         for at, (value, kernel) in enumerate(values, first):
             got = result.outputs[at] if result.completed else None
@@ -47,6 +49,8 @@ def judge_intermediates(
             before = worst.get(value)
             if before is None or _rank(row) > _rank(before):
                 worst[value] = row
+    for row in worst.values():
+        row.sets = sets
     return list(worst.values())
 
 

@@ -10,7 +10,7 @@ all axes of that size; when it refuses this too, only multiples of some step; el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -91,7 +91,10 @@ def by_size(shapes: Sequence[Shape], size: int) -> Class:
 def find_classes(
     shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]
 ) -> tuple[list[Class], list[str]]:
-    """Free classes, and a line for each fixed one. `accepts` gives the reason why not, or ""."""
+    """Free classes, and a line for each fixed one. `accepts` gives the reason why not, or "".
+
+    Two other sizes are tried: thirds of 7 are 3, 3 and 1, which broadcasts.
+    """
     free: list[Class] = []
     notes: list[str] = []
     for item in aligned(shapes):
@@ -113,22 +116,31 @@ def _mark(item: Class, is_last: bool) -> Class:
 def _free(
     item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]
 ) -> tuple[Class | None, str]:
-    reason = accepts(resize(shapes, {item: _other(item)}))
-    if not reason:
+    reason = accepts(resize(shapes, {item: next(_others(item))}))
+    if not reason and _takes_all(item, shapes, accepts):
         return item, ""
     candidates = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
     together = by_size(shapes, item.size)
     if together.axes != item.axes:
         candidates.insert(0, together)
     for candidate in candidates:
-        if not accepts(resize(shapes, {candidate: _other(candidate)})):
+        if _takes_all(candidate, shapes, accepts):
+            return candidate, ""
+    if not reason:  # sizes up to some limit
+        return item, ""
+    for candidate in candidates:
+        if not accepts(resize(shapes, {candidate: next(_others(candidate))})):
             return candidate, ""
     return None, reason
 
 
-def _other(item: Class) -> int:
-    """A size of the class that is not its own: by steps of 3, a probe of 7 would be 21 again."""
-    return next(probe * item.step for probe in PROBES if probe * item.step != item.size)
+def _takes_all(item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]) -> bool:
+    return not any(accepts(resize(shapes, {item: size})) for size in _others(item))
+
+
+def _others(item: Class) -> Iterator[int]:
+    """Sizes of the class that are not its own: by steps of 3, a probe of 7 would be 21 again."""
+    return (probe * item.step for probe in PROBES if probe * item.step != item.size)
 
 
 def resize(shapes: Sequence[Shape], sizes: dict[Class, int]) -> list[Shape]:
@@ -155,6 +167,19 @@ def plan_sets(
             seen.append(sized)
             found.append((pattern.name, sized))
     return found[:MAX_SETS]
+
+
+def one_by_one(
+    shapes: Sequence[Shape], classes: Iterable[Iterable[Axis]], sized: Sequence[Shape], limit: int
+) -> Iterator[list[Shape]]:
+    """Of a set that the model refuses: what it has for one class of axes alone."""
+    for axes in classes:
+        result = [list(shape) for shape in shapes]
+        for i, axis in axes:
+            result[i][axis] = sized[i][axis]
+        one = [tuple(shape) for shape in result]
+        if one not in (list(shapes), list(sized)) and sum(map(_count, one)) <= limit:
+            yield one
 
 
 def _makes_point(pattern: Pattern, free: list[Class]) -> bool:

@@ -19,6 +19,7 @@ _MOST_CLASSES = 6  # of axes that are probed one by one
 _TRIED = (PROBES[0], 29, 34, PROBES[1])  # of all rests by 4
 _POINTS = 3  # captures with another size of a class: so many tell (n + 3) // 4 from (n + 1) // 4
 _DIVISORS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)
+_MOST_PARTS = 8
 _STEPS = (3, 4, 5, 6, 7, 8)  # of windows; of 2, both places are n // 2 rounded down and up
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
@@ -134,7 +135,7 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
         whole = [int(item) for item in items]
         # a size itself before any multiple of another, and these before sums: few captures may
         # fit n // 8 + 7 as well
-        for forms in (_equal, _scaled, _shifted):
+        for forms in (_equal, _scaled, _parted, _shifted):
             for chosen in products:
                 sizes = _multiplied(classes, chosen)
                 for form in forms(whole, sizes, chosen):
@@ -143,13 +144,15 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
                         return form
     if not all(isinstance(item, float) and math.isfinite(item) for item in items):
         return None
-    for chosen in products:
-        sizes = _multiplied(classes, chosen)
-        for power in _POWERS if min(sizes) > 0 else ():
-            form = _new(chosen, factor=items[0] / sizes[0] ** power, power=power)
-            if all(math.isclose(form.value(row), item, rel_tol=ROUNDING)
-                   for row, item in zip(sizes, items, strict=True)):  # fmt: skip
-                return form
+    for less in (0, 1) if len(items) >= _ENOUGH else (0,):
+        for chosen in products:
+            sizes = _multiplied(classes, chosen)
+            for power in _POWERS if min(sizes) > less else ():
+                factor = items[0] / (sizes[0] - less) ** power
+                form = _new(chosen, factor=factor, plus=-less, power=power)
+                if all(math.isclose(form.value(row), item, rel_tol=ROUNDING)
+                       for row, item in zip(sizes, items, strict=True)):  # fmt: skip
+                    return form
     return None
 
 
@@ -190,6 +193,19 @@ def _scaled(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sym
         yield _new(chosen, times=first // own, negative=negative)
     if first and own % first == 0:
         yield _new(chosen, over=own // first, negative=negative)
+
+
+def _parted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """n - n // k, and where the parts of a row end: 2 (n // k), 3 (n // k)."""
+    if len(items) < _ENOUGH:
+        return
+    for over in _DIVISORS:
+        for up in (False, True):
+            if over > 2:
+                yield _new(chosen, times=over - 1, over=over, up=up)
+            for parts in range(2, min(over, _MOST_PARTS) + 1):
+                for negative in (False, True):
+                    yield _new(chosen, over=over, up=up, parts=parts, negative=negative)
 
 
 def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:

@@ -122,6 +122,7 @@ class Intermediate(BaseModel):
 
     value: str  # the node of the graph
     kernel: int  # its number, from 1
+    sets: int = 0  # of inputs, of which the row is the worst
     shape: list[int] = []
     dtype: str = ""
     passed: bool = False
