@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from npusmith.errors import PlanError
+from npusmith.errors import PlanError, TaskError
 from npusmith.ir.text import show_expr
 from npusmith.plan import write
 from npusmith.target.chips import find_chip
@@ -144,6 +144,24 @@ def test_a_graph_knows_the_numbers_that_forward_was_called_with(
         "def get_inputs():\n    return [torch.randn(6, 40), 3.0]\n"
     )
     assert outline(write_task(text=text)).literals == (3.0, 1, 2.5, "sum")
+
+
+def test_inputs_that_are_made_of_values_have_a_graph(write_task: Callable[..., Task]) -> None:
+    x = "torch.from_numpy(torch.randn(6, 40).numpy() * 2)"
+    graph = outline(write_task(forward="return x.exp()", inputs=f"[{x}, {x}]"))
+    assert graph.inputs[0].shape == (6, 40)
+
+
+def test_a_number_that_each_draw_has_anew_has_none(write_task: Callable[..., Task]) -> None:
+    text = (
+        "class Model(nn.Module):\n"
+        "    def forward(self, x, k):\n"
+        "        return x * k\n"
+        "def get_inputs():\n    return [torch.randn(6, 40), torch.rand(1).item()]\n"
+    )
+    with pytest.raises(TaskError) as error:
+        outline(write_task(text=text))
+    assert error.value.code == "task-raised"
 
 
 def test_nan_in_a_graph_is_the_same_at_every_size(

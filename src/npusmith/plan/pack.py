@@ -33,6 +33,7 @@ from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.fused_products import Touched, fuse_products
+from npusmith.plan.half_arithmetic import in_halves
 from npusmith.plan.host import TILE
 from npusmith.plan.renaming import renamed
 from npusmith.plan.scalars import quotient, times
@@ -110,6 +111,7 @@ def _pack(
     tiles: Tiles,
 ) -> Packed:
     touched = Touched()
+    body, temps = in_halves(body, temps, touched)
     for step in (fuse_products, without_copies):
         body = renamed(*step(body, temps, touched))
     shared = _longest_tile(body, temps, chip, tiles, touched)

@@ -6,9 +6,9 @@ nothing is checked: judging a candidate takes `prepare`. Also the boxed child (`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -19,8 +19,11 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import Task
 from npusmith.task.trials import Limits, make_orders, run_child
 
+if TYPE_CHECKING:
+    from npusmith.task.user import Inputs
+
 _GRAPH = "graph.json"
-Made = TypeVar("Made")
+_DRAWS = 2
 _TRIED = ("primes",)  # the sets of other shapes (shapes.py) that are captured, too
 
 
@@ -59,31 +62,16 @@ def main() -> None:
     leave(_GRAPH, capture)
 
 
-def _without_values(make: Callable[[], Made]) -> Made:
-    """What the task makes; with values where it reads some, as `.numpy()` and `.item()` do."""
-    import torch
-
-    try:
-        return make()
-    except TaskError:
-        torch.set_default_device("cpu")
-        try:
-            return make()
-        finally:
-            torch.set_default_device("meta")
-
-
 def capture(orders: wire.Orders) -> Graph:
     """The child's work; PyTorch then makes tensors without memory, on one thread."""
     import torch
-    from torch.utils import _pytree as pytree
 
     from npusmith.task.compare import difference
     from npusmith.task.export import export_graph, warm_up
     from npusmith.task.fixed_sizes import find_fixed, find_refused
     from npusmith.task.shapes import Shape, find_classes, plan_sets
     from npusmith.task.symbolic_sizes import find_symbolic
-    from npusmith.task.user import Inputs, build_model, load_file, run_model, set_seed, user_code
+    from npusmith.task.user import build_model, load_file, run_model
 
     warm_up()
     torch.set_num_threads(1)
@@ -91,17 +79,13 @@ def capture(orders: wire.Orders) -> Graph:
     torch.empty(0)  # PyTorch notes now which functions obey the device: before the task runs
     path = orders.path
     module = load_file(path, orders.text)
-    model = _without_values(lambda: build_model(module, path, orders.model_seed))
-    model.to("meta").train(orders.training)
-
-    def drawn() -> list[Any]:
-        set_seed(orders.model_seed)
-        with user_code(path, "get_inputs()"):
-            return list(module.get_inputs() if orders.has_inputs else module.get_input_groups()[0])
-
-    leaves, tree = pytree.tree_flatten(_without_values(drawn))
-    own = Inputs(leaves, tree)
-    own = own.replace([tensor.to("meta") for tensor in own.tensors])
+    try:
+        model = build_model(module, path, orders.model_seed)
+    except TaskError:  # its code needs values
+        with torch.device("cpu"):
+            model = build_model(module, path, orders.model_seed).to("meta")
+    model.train(orders.training)
+    own = _own_inputs(module, orders)
     graph = export_graph(model, own, path).graph
 
     def resized(sized: list[Shape]) -> Inputs:
@@ -140,3 +124,38 @@ def capture(orders: wire.Orders) -> Graph:
     held = [item.shape for item in graph.inputs if item.kind != "user"]
     refused = find_refused(own.shapes, free, held, refusal)
     return graph.model_copy(update={"fixed": tuple(sorted({*fixed, *refused}))})
+
+
+def _own_inputs(module: types.ModuleType, orders: wire.Orders) -> Inputs:
+    """The task's inputs without memory; where their code needs values, they are drawn first.
+
+    Then numbers and shapes have to be those of another draw, too.
+    """
+    import torch
+    from torch.utils import _pytree as pytree
+
+    from npusmith.task.user import Inputs, set_seed, user_code
+
+    def made(seed: int) -> tuple[list[Any], Any]:
+        set_seed(seed)
+        with user_code(orders.path, "get_inputs()"):
+            values = module.get_inputs() if orders.has_inputs else module.get_input_groups()[0]
+            leaves, tree = pytree.tree_flatten(list(values))
+        found = (item.to("meta") if isinstance(item, torch.Tensor) else item for item in leaves)
+        return list(found), tree
+
+    def known(leaves: list[Any]) -> list[Any]:
+        return [
+            (item.shape, item.dtype) if isinstance(item, torch.Tensor) else item for item in leaves
+        ]
+
+    try:
+        leaves, tree = made(orders.model_seed)
+    except TaskError as error:
+        if error.code != "task-raised":
+            raise
+        with torch.device("cpu"):
+            (leaves, tree), (others, _) = (made(orders.model_seed + at) for at in range(_DRAWS))
+        if known(leaves) != known(others):
+            raise  # what a draw decides is none of the module's constants
+    return Inputs(tuple(leaves), tree)

@@ -1,0 +1,164 @@
+"""Halves where an instruction gives the same bits in them: no casts, and half of the work.
+
+A sum, difference or product of two halves that is stored as half has the same bits either way:
+float32 has 24 bits, and twice the 11 of a half and two more are enough for its own rounding not to
+show. What takes no rounding (largest, smallest, absolute value) may come before it in any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const, Expr, Load, Op, Stage, Stmt
+from npusmith.ir.walk import Block, statements
+from npusmith.lower.rebuild import map_blocks
+from npusmith.plan.block import Part, Temp
+from npusmith.plan.fused_products import Touched
+from npusmith.plan.renaming import renamed
+from npusmith.plan.scalars import ZERO
+from npusmith.plan.stored_buffers import Homes, homes_of
+
+_EXACT = ("abs", "relu", "max", "min", "maxs", "mins")
+_ROUNDED = ("add", "sub", "mul", "adds", "muls")  # once
+
+
+@dataclass(slots=True)
+class _Uses:
+    """Operations by the buffer that they write, and all that touch one."""
+
+    temps: Mapping[str, Temp]
+    homes: Homes
+    made: dict[str, list[Stmt]] = field(default_factory=dict)
+    readers: dict[str, list[Stmt]] = field(default_factory=dict)
+
+    def note(self, body: Block, touched: Touched) -> None:
+        for stmt in statements(body):
+            into = stmt.views[0].buffer if isinstance(stmt, Op) else ""
+            into = stmt.dst.buffer if isinstance(stmt, Load) else into
+            if into:
+                self.made.setdefault(into, []).append(stmt)
+            sources = {view.buffer for view in stmt.views[1:]} if isinstance(stmt, Op) else ()
+            for name in touched(stmt):
+                if name != into or name in sources:
+                    self.readers.setdefault(name, []).append(stmt)
+
+    def maker(self, name: str) -> Op | None:
+        """What makes a tile of float32, where that is one operation on whole tiles."""
+        temp, made = self.temps.get(name), self.made.get(name, ())
+        if temp is None or temp.part is not Part.SCRATCH or temp.dtype is not DType.FLOAT32:
+            return None
+        found = made[0] if len(made) == 1 else None
+        return found if isinstance(found, Op) and _is_plain(found) else None
+
+    def widened(self, name: str) -> str:
+        """The half that a tile is the copy of, "" where there is none in its place."""
+        cast = self.maker(name)
+        if cast is None or cast.name != "cast":
+            return ""
+        half = self.temps.get(cast.views[1].buffer)
+        if half is None or half.dtype is not DType.FLOAT16 or half.part is not Part.LOADED:
+            return ""
+        made, (here, *_) = self.made.get(half.name, ()), self.homes.touches[half.name]
+        inside = all(place[: len(here)] == here for place in self.homes.touches[name])
+        alike = replace(half, name="", hint="") == _as_half(self.temps[name], Part.LOADED)
+        return half.name if len(made) == 1 and inside and alike else ""
+
+
+def in_halves(
+    body: Block, temps: Mapping[str, Temp], touched: Touched
+) -> tuple[Block, dict[str, Temp]]:
+    """The same bits with fewer instructions, and the buffers with their types.
+
+    before: `cast(a, x, "none")` `cast(b, y, "none")` `add(t, a, b)` `cast(out, t, "rint")`
+    after:  `add(t, x, y)` `muls(out, t, 1.0)`, where nothing else reads a, b and t
+    """
+    if not any(temp.dtype is DType.FLOAT16 for temp in temps.values()):
+        return body, dict(temps)
+    uses = _Uses(temps, homes_of(body, touched))
+    uses.note(body, touched)
+    joined = {name: half for name in temps if (half := uses.widened(name))}
+    tiles = _fitting(uses, joined)
+    joined = {name: half for name, half in joined.items() if name in tiles}
+
+    def of(block: Block) -> Block:
+        items = (_narrowed(stmt, tiles, joined) for stmt in block)
+        return tuple(stmt for stmt in items if stmt is not None)
+
+    halves = {name: _as_half(temps[name], Part.SCRATCH) for name in tiles}
+    named = {name: replace(temp, name=name, hint=temps[name].hint) for name, temp in halves.items()}
+    return renamed(map_blocks(body, of), joined), {**temps, **named}
+
+
+def _fitting(uses: _Uses, joined: Mapping[str, str]) -> set[str]:
+    """Tiles that are halves, or round to halves and are stored so, and so is all around them."""
+    exact = set(joined)
+    rounded: set[str] = set()
+    for name in uses.made:  # in the order of the text
+        op = uses.maker(name)
+        if op is None or not _serves(op) or not set(_sources(op)) <= exact:
+            continue
+        (exact if op.name in _EXACT else rounded).add(name)
+    tiles = exact | rounded
+    while unfit := {name for name in tiles if not _fits(name, uses, tiles, rounded, joined)}:
+        tiles -= unfit
+    return tiles
+
+
+def _fits(
+    name: str, uses: _Uses, tiles: set[str], rounded: set[str], joined: Mapping[str, str]
+) -> bool:
+    made = uses.maker(name)
+    if name not in joined and (made is None or not set(_sources(made)) <= tiles):
+        return False
+    return all(
+        isinstance(stmt, Op)
+        and _is_plain(stmt)
+        and (_is_stored(stmt, uses) or (name not in rounded and stmt.views[0].buffer in tiles))
+        for stmt in uses.readers.get(name, ())
+    )
+
+
+def _is_stored(stmt: Op, uses: _Uses) -> bool:
+    """Whether it rounds to halves."""
+    into = uses.temps.get(stmt.views[0].buffer)
+    return stmt.name == "cast" and stmt.mode == "rint" and into is not None and (
+        into.dtype is DType.FLOAT16
+    )  # fmt: skip
+
+
+def _serves(op: Op) -> bool:
+    return op.name in (*_EXACT, *_ROUNDED) and all(_is_half(item) for item in op.scalars)
+
+
+def _is_half(expr: Expr) -> bool:
+    if not isinstance(expr, Const):
+        return False
+    with np.errstate(over="ignore"):
+        return float(np.float16(expr.value)) == float(expr.value)
+
+
+def _sources(op: Op) -> Iterator[str]:
+    return (view.buffer for view in op.views[1:])
+
+
+def _is_plain(op: Op) -> bool:
+    return all(view.offset == ZERO for view in op.views)
+
+
+def _as_half(temp: Temp, part: Part) -> Temp:
+    return replace(temp, name="", hint="", dtype=DType.FLOAT16, part=part)
+
+
+def _narrowed(stmt: Stmt, tiles: set[str], joined: Mapping[str, str]) -> Stmt | None:
+    if not isinstance(stmt, Op) or stmt.name != "cast":
+        return None if isinstance(stmt, Stage) and not stmt.body else stmt
+    into, source = stmt.views
+    if into.buffer in joined:
+        return None
+    if source.buffer not in tiles:
+        return stmt
+    return replace(stmt, name="muls", scalars=(Const(1.0),), mode="")
