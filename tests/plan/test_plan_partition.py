@@ -9,6 +9,7 @@ from modules import CHIP, agrees, capture, plan
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
 from npusmith.plan.partition import Part, is_free, partition
+from npusmith.plan.signature import signature
 from npusmith.plan.structures import DEEPEST
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.task.graph import Graph
@@ -149,3 +150,37 @@ def test_one_quick_kernel_stays_one() -> None:
         lambda x: x / x.norm(dim=0, keepdim=True),
     ):
         assert not plan(fn, torch.rand(200, 300)).parts
+
+
+def test_equal_steps_of_an_unrolled_loop_are_written_once() -> None:
+    """They differ in names alone: once to compare them, and those that are taken once more."""
+
+    def steps(count: int) -> int:
+        def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            for _ in range(count):
+                x = torch.tanh(x * w) / (x.abs().sum(-1, keepdim=True) + 1)
+            return x
+
+        asked: list[Graph] = []
+
+        def make(part: Graph):
+            asked.append(part)
+            if sum(not is_free(node) for node in part.nodes) > 4:
+                raise PlanError("plan-ub", "too much for one kernel")
+            return write_kernel(part, "op", CHIP)
+
+        found = partition(capture(fn, torch.ones(4, 6), torch.ones(4, 6)), make, CHIP)
+        return len(asked) - len(found)
+
+    assert steps(12) <= steps(6)
+
+
+def test_a_signature_tells_numbers_types_and_operands_apart() -> None:
+    def of(fn) -> str:
+        return signature(capture(fn, torch.ones(4, 6), torch.ones(4, 6)))
+
+    given = [
+        lambda x, y: x + y * 2, lambda x, y: x + y * 2.0, lambda x, y: x + y * 3,
+        lambda x, y: y + x * 2, lambda x, y: x + x * 2, lambda x, y: (x + y * 2, x),
+    ]  # fmt: skip
+    assert len({of(fn) for fn in given}) == len(given)

@@ -8,13 +8,14 @@ to no part: they cost nothing and are made again wherever they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
-from npusmith.plan.estimate import WAIT, time_of, traffic
+from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
+from npusmith.plan.signature import signature
 from npusmith.plan.structures import Plan
 from npusmith.plan.views import CASTS, FREE
 from npusmith.target.chips import Chip
@@ -62,13 +63,13 @@ def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
     become operations of their own. Raises PlanError where one cannot be made even so; the error
     names all of these.
     """
-    made = _Made(make)
+    made = _Made(make, chip)
     copied: frozenset[str] = frozenset()
     while True:
         cutter = _Cutter(graph, copied)
-        parts, stuck = _cheapest(cutter, made, chip)
+        runs, stuck = _cheapest(cutter, made, chip)
         if stuck is None:
-            return parts
+            return tuple(made.part(cutter.part(start, stop)) for start, stop in runs)
         views = cutter.views(stuck) - copied
         if not views:
             raise _refusal(cutter, made, stuck)
@@ -77,53 +78,66 @@ def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The quickest way found to have made all units before one, and its last part."""
+    """The quickest way found to have made all units before one, and where its last part starts."""
 
     us: float
-    start: int = 0  # of the last part
-    part: Part | None = None
+    start: int = 0
 
 
-def _cheapest(cutter: _Cutter, make: Make, chip: Chip) -> tuple[tuple[Part, ...], int | None]:
-    """The parts, and the first unit that cannot be made alone, if there is one."""
+def _cheapest(cutter: _Cutter, made: _Made, chip: Chip) -> tuple[list[tuple[int, int]], int | None]:
+    """Start and stop of the parts, and the first unit that cannot be made alone, if there is one.
+
+    No part ends where, for as much time, another path is ahead: it would have to end behind that.
+    """
     end = len(cutter.units)
     paths = {0: _Path(0.0)}
     start = reached = length = 0
     while start < end:
+        us = paths[start].us
+        ahead = max((stop for stop in paths if _is_ahead(paths, stop, us, cutter, chip)), default=0)
+        ahead = max(ahead, start)
         likely = reached if reached > start else min(start + length, end)
-        found = _longest(cutter, make, start, likely)
-        if found is None:
-            return (), start
-        reached, length = max(reached, found[0]), found[0] - start
-        for stop, part in _ends(cutter, make, start, found, chip):
-            us = paths[start].us + us_of(part, chip) + WAIT
-            if stop not in paths or us < paths[stop].us:
-                paths[stop] = _Path(us, start, part)
+        if ahead == start or (ahead < end and made.us(cutter.part(start, ahead + 1)) is not None):
+            longest = _longest(cutter, made, start, max(likely, ahead + 1))
+            if longest is None:
+                return [], start
+            reached, length = max(reached, longest), longest - start
+            for stop in _ends(cutter, made, start, longest, chip):
+                if stop > ahead and (took := made.us(cutter.part(start, stop))) is not None:
+                    found = _Path(us + took + WAIT, start)
+                    paths[stop] = min(paths.get(stop, found), found, key=lambda path: path.us)
         start = min(stop for stop in paths if stop > start)
-    parts: list[Part] = []
+    runs: list[tuple[int, int]] = []
     at = end
     while at > 0:
-        path = paths[at]
-        assert path.part is not None
-        parts.append(path.part)
-        at = path.start
-    return tuple(reversed(parts)), None
+        runs.append((paths[at].start, at))
+        at = paths[at].start
+    return runs[::-1], None
 
 
-def _ends(
-    cutter: _Cutter, make: Make, start: int, longest: tuple[int, Part], chip: Chip
-) -> list[tuple[int, Part]]:
+def _is_ahead(
+    paths: Mapping[int, _Path], stop: int, us: float, cutter: _Cutter, chip: Chip
+) -> bool:
+    """Whether a path takes no longer than one with `us` and any other kernel.
+
+    What passes on there is counted: a kernel has to read it.
+    """
+    return paths[stop].us + hbm_us(cutter.passing(stop), chip) <= us + LAUNCH + WAIT
+
+
+def _ends(cutter: _Cutter, made: _Made, start: int, stop: int, chip: Chip) -> list[int]:
     """Where a part may end: as late as it can, and before that where fewer bytes pass on.
 
     Around a matrix product, too: what moves its elements may cost less in a kernel of its own. Of
     a part that takes long also behind its first operation, around reductions, and where an output
     is ready.
     """
-    stop, most = longest
-    slow = is_slow(us_of(most, chip), most.graph, chip)
+    most = cutter.part(start, stop)
+    us = made.us(most)
+    slow = us is not None and is_slow(us, most, chip)
     products = [at for at in range(start + 1, stop) if cutter.borders_product(at)]
     if stop == len(cutter.units) and not (slow or products):
-        return [longest]
+        return [stop]
     fewer: list[int] = []  # the earlier, the fewer bytes
     least = cutter.passing(stop)
     for at in range(stop - 1, start, -1):
@@ -134,59 +148,54 @@ def _ends(
     reduced = [at for at in inside if cutter.reduces(at - 1) or cutter.reduces(at)]
     others = [at for at in inside if cutter.is_joint(at)]
     others += [at for at in inside if cutter.is_valley(start, at)]
-    found = [longest]
     firsts = (*products[:_MOST], *inside[:1], *fewer[:1], *reduced[:_MOST], *others[:_MOST])
-    for at in dict.fromkeys((*firsts, *fewer[-1:], *reduced[-_MOST:], *others[-_MOST:])):
-        part = cutter.part(start, at)
-        try:
-            found.append((at, Part(part, make(part))))
-        except PlanError:
-            continue
-    return found
+    lasts = (*fewer[-1:], *reduced[-_MOST:], *others[-_MOST:])
+    return list(dict.fromkeys((stop, *firsts, *lasts)))
 
 
 @dataclass(slots=True)
 class _Made:
-    """`make`, which is asked once for each graph."""
+    """`make`, which is asked once for graphs that differ in names alone."""
 
     make: Make
-    known: dict[str, Plan | PlanError] = field(default_factory=dict)
+    chip: Chip
+    known: dict[str, tuple[Part, float] | None] = field(default_factory=dict)
 
-    def __call__(self, graph: Graph) -> Plan:
-        key = graph.model_dump_json()
+    def us(self, graph: Graph) -> float | None:
+        """Estimated microseconds of the kernel; None where there is none."""
+        key = signature(graph)
         if key not in self.known:
             try:
-                self.known[key] = self.make(graph)
-            except PlanError as error:
-                self.known[key] = error
+                part = Part(graph, self.make(graph))
+            except PlanError:
+                self.known[key] = None
+            else:
+                self.known[key] = part, us_of(part, self.chip)
         found = self.known[key]
-        if isinstance(found, PlanError):
-            raise found
-        return found
+        return None if found is None else found[1]
+
+    def part(self, graph: Graph) -> Part:
+        found = self.known.get(signature(graph))
+        if found is not None and found[0].graph == graph:
+            return found[0]
+        return Part(graph, self.make(graph))
 
 
-def _longest(cutter: _Cutter, make: Make, start: int, likely: int) -> tuple[int, Part] | None:
-    """The longest run of units from `start` on that can be made, by bisection.
+def _longest(cutter: _Cutter, made: _Made, start: int, likely: int) -> int | None:
+    """Where the longest run of units from `start` on that can be made ends, by bisection.
 
     `likely`: where a run from further ahead ends, since one that begins later goes on at least as
     far; or where it ends if it is as long as the last.
     """
-    tried: dict[int, Part | None] = {}
 
-    def trial(stop: int) -> Part | None:
-        if stop not in tried:
-            part = cutter.part(start, stop)
-            try:
-                tried[stop] = Part(part, make(part))
-            except PlanError:
-                tried[stop] = None
-        return tried[stop]
+    def is_made(stop: int) -> bool:
+        return made.us(cutter.part(start, stop)) is not None
 
     low, high = start, len(cutter.units)
     if likely > start + 1:
-        low, high = (likely, high) if trial(likely) is not None else (low, likely)
+        low, high = (likely, high) if is_made(likely) else (low, likely)
     step = 1
-    while low < high and trial(min(low + step, high)) is not None:
+    while low < high and is_made(min(low + step, high)):
         low = min(low + step, high)
         if low == high:
             break
@@ -194,12 +203,11 @@ def _longest(cutter: _Cutter, make: Make, start: int, likely: int) -> tuple[int,
     high = min(high, low + step)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if trial(middle) is not None else (low, middle)
-    best = tried.get(low)
-    return None if best is None else (low, best)
+        low, high = (middle, high) if is_made(middle) else (low, middle)
+    return None if low == start else low
 
 
-def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
+def _refusal(cutter: _Cutter, made: _Made, start: int) -> PlanError:
     """The error of the first unit that cannot be made alone, naming the others too."""
     first: PlanError | None = None
     others: list[str] = []
@@ -207,7 +215,7 @@ def _refusal(cutter: _Cutter, make: Make, start: int) -> PlanError:
         if first is not None and cutter.reads_unknown(at):
             continue  # of complex numbers, say: what makes them is what cannot be written
         try:
-            make(cutter.part(at, at + 1))
+            made.part(cutter.part(at, at + 1))
         except PlanError as error:
             if first is None:
                 first = error
