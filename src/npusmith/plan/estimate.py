@@ -52,13 +52,13 @@ _QUEUE = ("alloc", "enque", "deque", "free")  # what a buffer that is copied cos
 # Forms of several instructions that wait for each other: how many of them for each repeat.
 _STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT_ROWS: 60}
 _SECTOR = 128  # bytes of L2: a row of other lengths is served as whole lines
-_LAUNCH = 4.0  # microseconds
+LAUNCH = 4.0  # microseconds
 _AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
 
 def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
     """Microseconds of all kernels, one after another, for tensors of these shapes."""
-    return _LAUNCH + sum(_kernel(part, shapes, chip) for part in program.parts())
+    return LAUNCH + sum(_kernel(part, shapes, chip) for part in program.parts())
 
 
 def time_of(program: Program, spec: OpSpec, graph: Graph, chip: Chip) -> float:
@@ -85,7 +85,7 @@ def core_time(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> tupl
 def traffic(graph: Graph, chip: Chip) -> float:
     """Microseconds that inputs and outputs take to and from HBM, with the launch."""
     specs = (*graph.inputs, *(graph.spec(name) for name in graph.outputs))
-    return _LAUNCH + sum(item.size * item.dtype.bytes for item in specs) / (chip.hbm_gbps * 1000)
+    return LAUNCH + sum(item.size * item.dtype.bytes for item in specs) / (chip.hbm_gbps * 1000)
 
 
 def origin(graph: Graph, port: Port) -> GraphInput:
