@@ -337,6 +337,16 @@ def test_sizes_are_tried_one_by_one_where_the_model_refuses_them_together(write_
     assert rows.inputs[0].shape[0] in shapes.PRIMES and rows.inputs[0].shape[1] == 12
 
 
+def test_values_on_the_way_are_not_far_larger_than_inputs_may_be(write_task, prepare_here):
+    """The scores of an attention grow as the square of a length."""
+    task = write_task(forward="return (x @ x.t()).softmax(-1) @ x", inputs="[torch.randn(6, 5)]")
+    manifest = prepare_here(task, seeds=(1,), shapes=True)
+    rows = [item.inputs[0].shape[0] for item in manifest.trials if item.kind == "shape"]
+    assert 1024 < max(rows) < 2900  # of 4097 and more that are planned
+    manifest = prepare_here(task, seeds=(1,), given=(((5000, 5),), ((50, 5),)))
+    assert ["too many elements" in item.skipped for item in manifest.trials] == [True, False]
+
+
 def test_shape_sets_respect_the_element_limit():
     free, _ = shapes.find_classes([(8, 300, 50)], lambda sized: "")
     for limit in (100, 5000, 1 << 20):

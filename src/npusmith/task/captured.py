@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +322,7 @@ class Captured(Preparation):
         self.stage("finding sizes that may change")
         own, seed, limit = self.base.shapes, self._seeds()[0], self.orders.shape_elements
         free, notes = shapes.find_classes(own, self._refusal)
-        sets = shapes.plan_sets(own, free, limit, seed)
+        sets = self._fitted(shapes.plan_sets(own, free, limit, seed), free)
         self.stage("looking for sizes in the model's arithmetic")
         self._find_symbolic(free, [sized for _, sized in sets])
         self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
@@ -329,7 +330,7 @@ class Captured(Preparation):
             fixed = set(self.fixed)
             notes += [f"size {own[i][axis]} is fixed: {_HELD}" for i, axis in self.fixed]
             free = [item for item in free if not item.axes & fixed]
-            sets = shapes.plan_sets(own, free, limit, seed)
+            sets = self._fitted(shapes.plan_sets(own, free, limit, seed), free)
         self.notes += dict.fromkeys(notes)
         held = [item.shape for item in self.captured.graph.inputs if item.kind != "user"]
         refused = find_refused(own, free, held, self._refusal)
@@ -338,6 +339,30 @@ class Captured(Preparation):
             FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
         )
         return sets
+
+    def _fitted(
+        self, sets: Sequence[tuple[str, list[shapes.Shape]]], free: Sequence[shapes.Class]
+    ) -> list[tuple[str, list[shapes.Shape]]]:
+        """The sets, smaller where values on the way would be far larger than inputs may be."""
+        found: dict[str, list[shapes.Shape]] = {}
+        for name, sized in sets:
+            while self._most_elements(sized) > self.orders.value_elements:
+                less = shapes.smaller(sized, free)
+                if less is None:
+                    break
+                sized = less
+            if sized not in found.values():
+                found[name] = sized
+        return list(found.items())
+
+    def _most_elements(self, sized: list[shapes.Shape]) -> int:
+        """Of the largest value that the model has on the way."""
+        graph = self._capture_at(resize(self.base, sized, self._seeds()[0]))
+        return (
+            0
+            if isinstance(graph, str)
+            else max((prod(node.shape) for node in graph.nodes), default=0)
+        )
 
     def _find_symbolic(
         self, free: Sequence[shapes.Class], sets: Sequence[list[shapes.Shape]]
@@ -374,8 +399,11 @@ class Captured(Preparation):
         self._find_symbolic(shapes.aligned(self.base.shapes), given)
         for i, sized in enumerate(given):
             self.stage(f"shapes {_sizes(sized)}")
-            seed = self.orders.seeds[0] + i + 1
-            self._try(f"{BRANCH} {_sizes(sized)}", "shape", seed, resize(self.base, sized, seed))
+            seed, name = self.orders.seeds[0] + i + 1, f"{BRANCH} {_sizes(sized)}"
+            if self._most_elements(sized) > self.orders.value_elements:
+                self.skip(name, "shape", seed, "values on the way have too many elements there")
+                continue
+            self._try(name, "shape", seed, resize(self.base, sized, seed))
 
     def _rank_trials(self) -> None:
         """Inputs with an axis more and with one fewer, where the model takes them."""

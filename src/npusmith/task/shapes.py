@@ -210,11 +210,25 @@ def _fitted(shapes: Sequence[Shape], sizes: dict[Class, int], limit: int) -> lis
         sized = resize(shapes, sizes)
         if sum(_count(shape) for shape in sized) <= limit:
             return sized
-        largest = max(sizes, key=lambda item: sizes[item], default=None)
-        if largest is None or sizes[largest] <= largest.step:
+        if not _halve(sizes):
             return None
-        half = sizes[largest] // 2
-        sizes[largest] = max(largest.step, half // largest.step * largest.step)
+
+
+def _halve(sizes: dict[Class, int]) -> bool:
+    """The largest size becomes half of it; False where it is as small as it gets."""
+    largest = max(sizes, key=lambda item: sizes[item], default=None)
+    if largest is None or sizes[largest] <= largest.step:
+        return False
+    half = sizes[largest] // 2
+    sizes[largest] = max(largest.step, half // largest.step * largest.step)
+    return True
+
+
+def smaller(sized: Sequence[Shape], free: Sequence[Class]) -> list[Shape] | None:
+    """A set with its largest free size halved; None where it is as small as it gets."""
+    places = {item: min(item.axes) for item in free}
+    sizes = {item: sized[i][axis] for item, (i, axis) in places.items()}
+    return resize(sized, sizes) if _halve(sizes) else None
 
 
 def raise_rank(shapes: Sequence[Shape], seed: int) -> list[list[Shape]]:
