@@ -178,6 +178,17 @@ class Turned(nn.Module):
         return torch.cat([-x[:, half:], x[:, :half]], -1) * self.w + x.chunk(3, -1)[2].sum()
 
 
+def test_numbers_of_a_view_behind_a_kernel_hold_for_sizes_that_no_input_has() -> None:
+    """Every second row, in order: 4 of them for each element of the view's second dimension."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x[::2].sort(-2).values.reshape(4, -1) * 2
+
+    made = plan_graph(capture_at(fn, rows((4, 3, 4)), rows((7, 3, 4)), rows((22, 5, 4))))
+    assert serves(made.spec, {"args_0": (4, 3, 4)})
+    assert not serves(made.spec, {"args_0": (22, 3, 4)})
+
+
 def test_numbers_on_an_axis_that_nothing_varied_are_its_own() -> None:
     made = plan_graph(capture_at(Turned(), *[rows((6, 12)), rows((5, 12))]))
     for size, served in ((12, True), (8, False), (10, False), (16, False)):
