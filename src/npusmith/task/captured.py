@@ -31,7 +31,14 @@ from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.resized import rerank, resize
-from npusmith.task.sort_ties import TIES, StableSorts, has_sorts
+from npusmith.task.sort_ties import (
+    TIES,
+    LastWrites,
+    StableSorts,
+    has_sorts,
+    has_writes,
+    open_elements,
+)
 from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
@@ -79,6 +86,7 @@ class Captured(Preparation):
         self.free: tuple[FreeAxes, ...] = ()
         self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
         self.has_sorts = False  # whether sorts are among the operations
+        self.has_writes = True  # ... or values are put at places; unknown until the capture
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.effects: dict[str, Any] = {}  # of the last call on its arguments
         self.graphs: dict[str, Graph | str] = {}  # at other shapes, by shapes and types
@@ -168,6 +176,7 @@ class Captured(Preparation):
         self.stage("capturing the graph")
         self.captured = export_graph(self.model, self.base, self.path)
         self.has_sorts = has_sorts(self.captured.graph)
+        self.has_writes = has_writes(self.captured.graph)
         if self.has_sorts:
             references = self._reference(self.base)
         self.notes += self.captured.notes
@@ -183,13 +192,22 @@ class Captured(Preparation):
     def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
         model = self.draws.models[draw] if draw else self.model
         args = inputs.args()
-        with StableSorts() if self.has_sorts else nullcontext():
+        with self._in_order():
             found = call_model(model, args, self.path, self.notes)
         self.effects = {
             "alias": tuple(alias.shared(found, args)),
             "writes": alias.changed(inputs.tensors, args),
         }
         return [settle(tensor) for tensor in found]
+
+    @contextlib.contextmanager
+    def _in_order(self, reverse: bool = False) -> Iterator[None]:
+        """What PyTorch leaves open goes one way; `reverse`: repeated places keep their first."""
+        with (
+            StableSorts() if self.has_sorts else nullcontext(),
+            LastWrites(reverse) if self.has_writes else nullcontext(),
+        ):
+            yield
 
     def _is_open(self, inputs: Inputs, draw: int, references: list[Tensor]) -> bool:
         """Whether the outputs depend on the order of equal elements."""
@@ -220,7 +238,7 @@ class Captured(Preparation):
     def _check_capture(self, references: list[Tensor]) -> None:
         with user_code(self.path, "the captured graph", "task-export"):
             module = self.captured.program.module()
-        with StableSorts() if self.has_sorts else nullcontext():
+        with self._in_order():
             found = run_model(module, self.base.args(), self.path)
         if not _all_close(references, found, exact=False):
             message = "the captured graph gives other values than the model"
@@ -496,9 +514,17 @@ class Captured(Preparation):
     def _bounds(
         self, inputs: Inputs, draw: int, references: list[Tensor], goldens: list[Tensor]
     ) -> list[Tensor]:
-        """Error bounds, where the operation may lose more digits than the rules allow."""
+        """How far right answers lie apart: by rounding, and where values are put at one place."""
         model = self.draws.models[draw]
-        return find_bounds(model, inputs, references, goldens, self.path)
+        bounds = find_bounds(model, inputs, references, goldens, self.path)
+        if not self.has_writes:
+            return bounds
+        with self._in_order(reverse=True):
+            turned = run_model(model, inputs.args(), self.path)
+        found = open_elements(references, turned)
+        if not bounds or not found:
+            return bounds or found
+        return [torch.maximum(*pair) for pair in zip(bounds, found, strict=True)]
 
     def _check_types(self, inputs: Inputs) -> None:
         """Every call has the arguments of the first one: tensors and numbers at the same places."""
