@@ -318,6 +318,18 @@ def test_a_size_that_ends_at_a_limit_is_free():
     assert [(item.size, item.step) for item in free] == [(5, 1), (8, 1)]
 
 
+@pytest.mark.parametrize("size", [11, 40, 101])
+def test_a_size_up_to_which_indices_were_drawn_is_free_upward(size):
+    def accepts(sized):
+        return "" if sized[0][1] >= size else "index out of range"
+
+    free, notes = shapes.find_classes([(5, size)], accepts)
+    assert [(item.size, item.least) for item in free] == [(5, 1), (size, size)] and not notes
+    sets = shapes.plan_sets([(5, size)], free, 2000, 0)
+    assert sets and all(sized[0][1] >= size and np.prod(sized[0]) <= 2000 for _, sized in sets)
+    assert {free[1].fit(small) for small in (1, 2, 3)} == {size + 1, size + 2, size + 3}
+
+
 def test_a_set_that_is_refused_is_taken_apart():
     axes = [((0, 0), (1, 0)), ((0, 1),)]
     own, sized = [(4, 6), (4, 1)], [(7, 9), (7, 1)]
