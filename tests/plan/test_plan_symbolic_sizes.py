@@ -199,6 +199,14 @@ class Turned(nn.Module):
         return torch.cat([-x[:, half:], x[:, :half]], -1) * self.w + x.chunk(3, -1)[2].sum()
 
 
+def test_groups_of_one_channel_each_are_as_many_as_the_model_says() -> None:
+    made = plan_graph(
+        capture_at(lambda x: F.group_norm(x, 3), rows((2, 3, 31)), rows((5, 6, 7)), rows((4, 9, 8)))
+    )
+    assert serves(made.spec, {"args_0": (4, 3, 7)})
+    assert not serves(made.spec, {"args_0": (4, 6, 7)})
+
+
 def test_numbers_of_a_view_behind_a_kernel_hold_for_sizes_that_no_input_has() -> None:
     """Every second row, in order: 4 of them for each element of the view's second dimension."""
 
