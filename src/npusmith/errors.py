@@ -551,7 +551,7 @@ _TASK: list[Code] = _rows(
     ),
     (
         "task-denied",
-        "The task's code did what the sandbox does not allow.",
+        "The task's code was ended by what the sandbox does not allow.",
         "computing; no processes, no network, no files outside, no files beyond the size limit",
         "make the inputs with torch calls only",
     ),

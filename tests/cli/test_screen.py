@@ -49,6 +49,15 @@ def test_correct_never_stands_without_the_rung(monkeypatch: pytest.MonkeyPatch) 
     assert "yes: values right on the twin; a device was not used" in line
 
 
+def test_notes_on_the_task_have_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = [f"size {n} is fixed: the reference raises" for n in range(10)]
+    text = text_of(make(provenance={"task_notes": [*notes, HOSTILE]}), monkeypatch)
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("note ")]
+    assert lines[0].endswith(notes[0]) and lines[7].endswith(notes[7])
+    assert lines[8].endswith("3 more in result.json") and len(lines) == 9
+    assert "\x1b" not in text_of(make(provenance={"task_notes": [HOSTILE]}), monkeypatch)
+
+
 def test_a_pass_says_that_no_other_shape_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     why = "the reference raises: mat1 and mat2 shapes cannot be multiplied"
     skipped = [trial(f"shape {n}x24", False, kind="shape", skipped=why) for n in (1, 23)]

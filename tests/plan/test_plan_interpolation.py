@@ -218,3 +218,27 @@ def test_an_argument_may_only_say_how_large_the_result_is(mode: str) -> None:
     agrees(made, model, *inputs)
     agrees(made, model, *others)
     agrees(made, model, inputs[0], torch.randn(1, 1, 3, 13))
+
+
+SPECIAL: dict[str, tuple[Model, list[Tensor]]] = {
+    "of its size": (to(8, "linear"), [rows(2, 3, 8), rows(2, 3, 5), rows(2, 3, 21)]),
+    "of its size at others": (to(8, "linear"), [rows(2, 3, 5), rows(2, 3, 8)]),
+    "factor 1": (by(1.0, "linear"), [rows(2, 3, 8), rows(2, 3, 5)]),
+    "one axis": (by((1.0, 2.0), "bilinear"), [rows(2, 1, 6, 4), rows(1, 1, 3, 3)]),
+    "corners": (
+        to((6, 9), "bilinear", align_corners=True),
+        [rows(2, 1, 6, 4), rows(1, 1, 6, 9), rows(1, 1, 4, 9)],
+    ),
+    "volume": (to((4, 5, 6), "trilinear"), [rows(1, 1, 4, 5, 6), rows(1, 1, 4, 3, 6)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_an_axis_that_keeps_its_size_takes_no_neighbour_of_an_infinity(name: str) -> None:
+    model, inputs = SPECIAL[name]
+    made = plan(model, inputs[0])
+    for x in inputs:
+        for value in (torch.inf, -torch.inf, torch.nan):
+            some = x.clone()
+            some.view(-1)[1::7] = value
+            agrees(made, model, some)

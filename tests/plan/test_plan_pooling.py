@@ -173,3 +173,28 @@ def test_a_pooling_that_cannot_be_written_is_refused_by_its_code(name: str) -> N
 def test_a_window_of_any_size_is_written_where_it_stands_alone() -> None:
     x = R(1, 1, 40, 40)
     agrees(plan(lambda x: F.avg_pool2d(x, 33, 1), x), lambda x: F.avg_pool2d(x, 33, 1), x)
+
+
+PLACED: dict[str, tuple[Callable[..., Any], list[torch.Tensor]]] = {
+    "lines": (lambda x: F.max_pool1d(x, 3, 2, 1, return_indices=True), LINES[:2] + LINES[3:]),
+    "planes": (
+        lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True), PLANES[:2],
+    ),
+    "dilation": (lambda x: F.max_pool2d(x, 3, 1, 1, 2, return_indices=True), PLANES[:2]),
+    "blocks": (lambda x: F.max_pool3d(x, 3, 2, 1, return_indices=True), [BLOCKS[0]]),
+    "adaptive": (lambda x: F.adaptive_max_pool2d(x, (5, 4), return_indices=True), [PLANES[0]]),
+    "adaptive, even": (lambda x: F.adaptive_max_pool2d(x, (4, 13), True), [PLANES[0]]),
+    "adaptive blocks": (lambda x: F.adaptive_max_pool3d(x, (3, 2, 4), True), [BLOCKS[0]]),
+    "only places": (lambda x: F.max_pool2d(x, 3, 2, return_indices=True)[1], PLANES[:2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_a_window_of_several_nans_has_the_place_of_the_last(name: str) -> None:
+    model, inputs = PLACED[name]
+    made = plan(model, inputs[0])
+    for x in inputs:
+        for rate in (0.1, 0.5, 1.0):
+            chance = torch.rand(x.shape, generator=torch.Generator().manual_seed(3))
+            agrees(made, model, torch.where(chance < rate, torch.nan, x.round()))
+        agrees(made, model, torch.full_like(x, -torch.inf))

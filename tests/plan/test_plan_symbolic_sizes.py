@@ -43,12 +43,33 @@ def folded(x: torch.Tensor) -> torch.Tensor:
     return x.view(n, c // 4, 4, h * w).sum(2)
 
 
+def windows(x: torch.Tensor) -> torch.Tensor:
+    """Attention in windows of four by four, of an image that is rolled."""
+    n, h, w, c = x.shape
+    y = x.roll((-2, -2), (1, 2)).view(n, h // 4, 4, w // 4, 4, c).permute(0, 1, 3, 2, 4, 5)
+    y = y.reshape(-1, 16, c)
+    y = torch.softmax(y @ y.transpose(1, 2), -1) @ y
+    y = y.view(n, h // 4, w // 4, 4, 4, c).permute(0, 1, 3, 2, 4, 5).reshape(n, h, w, c)
+    return y.roll((2, 2), (1, 2)) + x
+
+
 def rows(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(*shape) for shape in shapes)
 
 
 Case = tuple[torch.Tensor, ...]
 CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
+    "copies of a weight, one for each row of the batch": (
+        lambda x, w, b: F.instance_norm(x, None, None, w, b),
+        [rows((n, 3, h, 7), (3,), (3,)) for n, h in ((2, 5), (5, 2), (7, 4), (1, 8))],
+    ),
+    "copies, as many as there are rows": (
+        lambda x: x.repeat(3, x.shape[0]).exp(), [rows((5, 7)), rows((2, 9)), rows((8, 3))],
+    ),
+    "windows behind a product": (
+        windows,
+        [rows((2, 12, 8, 8)), rows((3, 20, 28, 8)), rows((5, 8, 12, 8)), rows((1, 16, 8, 8))],
+    ),
     "the halves of a gate": (
         lambda x: x.chunk(2, -1)[0] * torch.sigmoid(x.chunk(2, -1)[1]),
         [rows((6, 12)), rows((5, 14)), rows((3, 202))],
@@ -176,6 +197,25 @@ class Turned(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         half = x.shape[-1] // 2
         return torch.cat([-x[:, half:], x[:, :half]], -1) * self.w + x.chunk(3, -1)[2].sum()
+
+
+def test_groups_of_one_channel_each_are_as_many_as_the_model_says() -> None:
+    made = plan_graph(
+        capture_at(lambda x: F.group_norm(x, 3), rows((2, 3, 31)), rows((5, 6, 7)), rows((4, 9, 8)))
+    )
+    assert serves(made.spec, {"args_0": (4, 3, 7)})
+    assert not serves(made.spec, {"args_0": (4, 6, 7)})
+
+
+def test_numbers_of_a_view_behind_a_kernel_hold_for_sizes_that_no_input_has() -> None:
+    """Every second row, in order: 4 of them for each element of the view's second dimension."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x[::2].sort(-2).values.reshape(4, -1) * 2
+
+    made = plan_graph(capture_at(fn, rows((4, 3, 4)), rows((7, 3, 4)), rows((22, 5, 4))))
+    assert serves(made.spec, {"args_0": (4, 3, 4)})
+    assert not serves(made.spec, {"args_0": (22, 3, 4)})
 
 
 def test_numbers_on_an_axis_that_nothing_varied_are_its_own() -> None:

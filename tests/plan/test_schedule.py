@@ -17,6 +17,7 @@ from npusmith.lang import check, parse
 from npusmith.lang.interp import run_host
 from npusmith.lower import lower
 from npusmith.plan import Plan, write
+from npusmith.plan.decisions import Decisions
 from npusmith.plan.schedule import Lines, Schedule, Structure, check_task, load, save
 from npusmith.plan.search import ORDER
 from npusmith.task.graph import Graph
@@ -224,3 +225,9 @@ def test_a_file_of_a_schedule_is_for_its_own_task() -> None:
         with pytest.raises(PlanError) as found:
             load(broken)
         assert found.value.code == "plan-schedule-file"
+
+
+def test_a_tile_that_leaves_no_choice_is_named_as_the_only_one() -> None:
+    with pytest.raises(PlanError) as caught:
+        Decisions(Schedule(tile=500)).tile(2048, 4096, 2048, powers=False)
+    assert caught.value.legal == "2048"

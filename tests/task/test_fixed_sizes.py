@@ -16,7 +16,7 @@ from npusmith.task.fixed_sizes import find_fixed
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task
 from npusmith.task.outline import capture, outline
-from npusmith.task.shapes import Shape, aligned
+from npusmith.task.shapes import Class, Shape, aligned
 from npusmith.task.trials import make_orders
 
 CHIP = find_chip("910B2")
@@ -51,6 +51,24 @@ def test_a_branch_that_only_larger_sizes_take_fixes_what_differs_there() -> None
 def test_a_graph_that_follows_all_sizes_has_none_that_is_fixed() -> None:
     assert fixed(lambda shape: False) == ()
     assert fixed(lambda shape: 1 in shape) == ()  # a size of 1 leaves operations out
+
+
+def test_a_single_step_leaves_operations_out_as_a_size_of_1_does() -> None:
+    """Of windows of four one is left: what is permuted there does not move."""
+    own = [(6, 12)]
+    free = [Class(6, frozenset({(0, 0)})), Class(12, frozenset({(0, 1)}), step=4)]
+
+    def found(*sets: Shape) -> tuple[tuple[int, int], ...]:
+        words = {True: "another graph", False: ""}
+        return find_fixed(own, free, [[s] for s in sets], lambda x: words[x[0][1] == 4])
+
+    assert found((7, 4), (5, 20)) == ()
+    assert found((7, 4)) == ()
+
+    def differs(sized: list[Shape]) -> str:
+        return "" if sized[0][0] == 6 else "another graph"
+
+    assert find_fixed(own, free, [[(7, 4)]], differs) == ((0, 0),)
 
 
 @pytest.mark.parametrize(

@@ -318,6 +318,18 @@ def test_a_size_that_ends_at_a_limit_is_free():
     assert [(item.size, item.step) for item in free] == [(5, 1), (8, 1)]
 
 
+@pytest.mark.parametrize("size", [11, 40, 101])
+def test_a_size_up_to_which_indices_were_drawn_is_free_upward(size):
+    def accepts(sized):
+        return "" if sized[0][1] >= size else "index out of range"
+
+    free, notes = shapes.find_classes([(5, size)], accepts)
+    assert [(item.size, item.least) for item in free] == [(5, 1), (size, size)] and not notes
+    sets = shapes.plan_sets([(5, size)], free, 2000, 0)
+    assert sets and all(sized[0][1] >= size and np.prod(sized[0]) <= 2000 for _, sized in sets)
+    assert {free[1].fit(small) for small in (1, 2, 3)} == {size + 1, size + 2, size + 3}
+
+
 def test_a_set_that_is_refused_is_taken_apart():
     axes = [((0, 0), (1, 0)), ((0, 1),)]
     own, sized = [(4, 6), (4, 1)], [(7, 9), (7, 1)]
@@ -335,6 +347,16 @@ def test_sizes_are_tried_one_by_one_where_the_model_refuses_them_together(write_
     refused, rows = primes[0], primes[1]
     assert refused.skipped and not rows.skipped
     assert rows.inputs[0].shape[0] in shapes.PRIMES and rows.inputs[0].shape[1] == 12
+
+
+def test_values_on_the_way_are_not_far_larger_than_inputs_may_be(write_task, prepare_here):
+    """The scores of an attention grow as the square of a length."""
+    task = write_task(forward="return (x @ x.t()).softmax(-1) @ x", inputs="[torch.randn(6, 5)]")
+    manifest = prepare_here(task, seeds=(1,), shapes=True)
+    rows = [item.inputs[0].shape[0] for item in manifest.trials if item.kind == "shape"]
+    assert 1024 < max(rows) < 2900  # of 4097 and more that are planned
+    manifest = prepare_here(task, seeds=(1,), given=(((5000, 5),), ((50, 5),)))
+    assert ["too many elements" in item.skipped for item in manifest.trials] == [True, False]
 
 
 def test_shape_sets_respect_the_element_limit():

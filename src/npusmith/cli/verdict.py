@@ -39,8 +39,10 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
     _show_served(screen, verdict)
     _show_refused(screen, verdict.trials)
-    if said := unjudged(verdict.trials):
+    said = unjudged(verdict.trials)
+    if said:
         screen.pair("shapes", said, "yellow")
+    _show_notes(screen, [note for note in _notes(verdict) if note != said])
     _show_schedule(screen, verdict)
     _show_device(screen, verdict)
     for step in ladder(verdict):
@@ -73,6 +75,18 @@ def _show_refused(screen: Screen, trials: list[Trial]) -> None:
     screen.pair("refused", said, "yellow")
     for why in dict.fromkeys(trial.skipped for trial in refused):
         screen.line(f"    {why}", "yellow")
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    return [str(note) for note in verdict.provenance.get("task_notes", ())]
+
+
+def _show_notes(screen: Screen, notes: list[str]) -> None:
+    """What the references say of the task: why a size is fixed, what was left out."""
+    for note in notes[:_LINES]:
+        screen.pair("note", note)
+    if len(notes) > _LINES:
+        screen.pair("note", f"{len(notes) - _LINES} more in result.json")
 
 
 def _show_schedule(screen: Screen, verdict: Verdict) -> None:

@@ -130,7 +130,8 @@ class Decisions:
         value = own if self.asked.tile is None else self.asked.tile
         if not legal(value):
             unit = "powers of two" if powers else f"multiples of {_STEP}"
-            _refuse("tile", value, [f"{unit} from {least} to {most}"])
+            others = [f"{unit} from {least} to {most}"] if least <= most else []
+            _refuse("tile", value, [own, *others])
         ways = (_longer(own, most), _shorter(own), *_even(own, self.lengths))
         kept = (tuple(item for item in way if legal(item)) for way in ways)
         self.made["tile"] = Decision("tile", value, own, tuple(way for way in kept if way))

@@ -10,6 +10,7 @@ import math
 from functools import partial
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Const
 from npusmith.plan import integer_folds, integers, maps, moves
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, extent, leaves, regroup, sizes
 from npusmith.plan.dag import EXACT, Dag, Value
@@ -290,16 +291,17 @@ def _affine(r: Reader, x: Tensor, weight: Tensor | None, bias: Tensor | None) ->
 def group_norm(r: Reader) -> Result:
     """native_group_norm: the channel axis is split into groups and what is in them."""
     x = r.tensor(r.argument(0))
-    groups = r.integers(r.argument(6))[0]
+    groups, count = r.measures(r.argument(6))[0]
     shape = sizes(x.dims)
     try:
         dims = regroup(x.dims, (shape[0], groups, shape[1] // groups, *shape[2:]))
     except (AxisError, IndexError, ZeroDivisionError):
         r.refuse("plan-reshape", f"{shape} has no channel axis of {groups} equal groups")
     for leaf in leaves(dims[1]):
-        leaf.model = True  # the number of groups is the model's, what is in one is not
+        leaf.model = isinstance(count, Const)  # the model's, and what is in one is not
     for leaf in leaves(dims[2]):
         leaf.model = False
+    r.sized.append((dims[1], count))  # channels, where each is a group: no axis was split
     wide = Tensor(x.value, dims, x.dtype)
     chosen = list(range(2, len(dims)))
     value, middle, factor = normalize(

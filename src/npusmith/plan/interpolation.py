@@ -14,9 +14,9 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.axes import Dim, extent
 from npusmith.plan.dag import Dag, Value
-from npusmith.plan.index import clamp
+from npusmith.plan.index import clamp, simple
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
-from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
+from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import with_dim
 
 CUBIC = -0.75  # PyTorch's
@@ -118,9 +118,14 @@ def _along(
         )  # fmt: skip
     dims = with_dim(x.dims, at, new)
     first = r.element(Tensor(taps.first, (new,), DType.INT64))
+    may_stay = kind == "linear" and (have == count or (factor is None and follows is None))
     found: Value | None = None
     for i, weight in enumerate(taps.weights):
-        place = clamp(plus(first, Const(i + taps.shift)), ZERO, minus(whole, ONE))
+        step: Expr = Const(i + taps.shift)
+        if may_stay and i:  # of an axis that keeps its size PyTorch takes one element twice
+            change = minus(r.size(new), whole)
+            step = least(largest(change, minus(ZERO, change)), ONE)
+        place = clamp(plus(first, simple(step)), ZERO, minus(whole, ONE))
         read = r.placed(x, dims, {at: place}, mode="kept").value if x.dims[at] else x.value
         part = r.dag.mul(read, weight)
         found = part if found is None else r.dag.add(found, part)

@@ -44,6 +44,17 @@ def us_of(part: Part, chip: Chip) -> float:
     return time_of(part.plan.program, part.plan.spec, part.graph, chip)
 
 
+def time_together(parts: Sequence[Part], chip: Chip) -> float:
+    """Of all of them: one launch, with a wait of all cores between two kernels."""
+    return sum(us_of(part, chip) for part in parts) + (WAIT - LAUNCH) * (len(parts) - 1)
+
+
+def passes_short_floats(parts: Sequence[Part]) -> bool:
+    """Whether values of 16 bits pass through global memory, which one kernel need not round."""
+    inputs = (item for part in parts for item in part.graph.inputs)
+    return any(crossing_name(item) and item.dtype in _SHORT_FLOATS for item in inputs)
+
+
 def is_slow(us: float, graph: Graph, chip: Chip) -> bool:
     """Whether kernels take so long that they may repeat work, or have no lanes for it."""
     return us > _SLOW * traffic(graph, chip) + _SHORT

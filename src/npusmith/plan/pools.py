@@ -20,6 +20,8 @@ from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import with_dim
 from npusmith.plan.window_axes import WindowAxis, Windowed
 
+_BEYOND = float(EXACT - 1)  # behind every place
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -121,8 +123,22 @@ def _folded(
     return found
 
 
+def _hit(r: Reader, value: Value, best: Value, flat: Expr) -> Value:
+    """Whose smallest is the place wanted: places of the largest, and those of NaN as -1 - place."""
+    here = r.position(simple(flat))
+    hit = r.dag.select(r.dag.compare("eq", value, best), here, r.dag.const(_BEYOND))
+    nan = r.dag.shifted(r.dag.scaled(here, -1.0), -1.0)
+    return r.dag.select(r.dag.compare("eq", value, value), hit, nan)
+
+
+def _place(r: Reader, hit: Value) -> Value:
+    """The place that the smallest of `_hit` stands for."""
+    nan = r.dag.shifted(r.dag.scaled(hit, -1.0), -1.0)
+    return r.dag.select(r.dag.compare("lt", hit, r.dag.const(0.0)), nan, hit)
+
+
 def _max_pool(rank: int) -> Rule:
-    """The largest of each window, and its place in the plane: the first, or that of a NaN."""
+    """The largest of each window, and where it stands: the first, or the last of several NaNs."""
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
@@ -140,11 +156,9 @@ def _max_pool(rank: int) -> Rule:
         index = _unclamped(r, windows, x, size, step, pad, spread)
         for dim, place in zip(planes, index, strict=True):
             flat = plus(times(flat, r.size(dim)), place)
-        here, beyond = r.position(simple(flat)), r.dag.const(float(EXACT - 1))
-        hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
-        hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
-        hit = windows.within(r, hit, beyond)
-        where = _folded(r, "min", hit, windows)
+        beyond = r.dag.const(_BEYOND)
+        hit = windows.within(r, _hit(r, value, best, flat), beyond)
+        where = _place(r, _folded(r, "min", hit, windows))
         return (largest_, Tensor(where, windows.dims, DType.INT64))
 
     return rule
@@ -290,22 +304,20 @@ def _adaptive_avg(rank: int) -> Rule:
 
 
 def _adaptive_max(rank: int) -> Rule:
-    """The largest of each window, and its place in the plane: the first, or that of a NaN."""
+    """The largest of each window, and where it stands: the first, or the last of several NaNs."""
 
     def rule(r: Reader) -> Result:
         x = r.tensor(r.argument(0))
         planes = x.dims[len(x.dims) - rank :]
         windows = _adaptive(r, x, rank)
-        low, beyond = r.dag.const(float("-inf")), r.dag.const(float(EXACT - 1))
+        low, beyond = r.dag.const(float("-inf")), r.dag.const(_BEYOND)
         value = _ahead(r, windows, _float(r, windows.x), low)
         best = _folded(r, "max", value, windows, _float(r, x))
         flat: Expr = ZERO
         for dim, place in zip(planes, windows.places, strict=True):
             flat = plus(times(flat, r.size(dim)), place)
-        here = r.position(simple(flat))
-        hit = r.dag.select(r.dag.compare("eq", value, best), here, beyond)
-        hit = r.dag.select(r.dag.compare("eq", value, value), hit, here)
-        where = _folded(r, "min", _ahead(r, windows, hit, beyond), windows)
+        hit = _ahead(r, windows, _hit(r, value, best, flat), beyond)
+        where = _place(r, _folded(r, "min", hit, windows))
         return (
             Tensor(best, windows.dims, x.dtype),
             Tensor(where, windows.dims, DType.INT64),

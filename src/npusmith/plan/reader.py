@@ -113,7 +113,6 @@ class Combined:
 Result = Tensor | tuple[Tensor | None, ...]
 Measure = tuple[int, Expr]  # a size or a place along an axis: as captured, and at all sizes
 
-
 _ARITHMETIC: dict[BinOp, Callable[[Dag, Value, Value], Value]] = {
     BinOp.ADD: lambda dag, a, b: dag.add(a, b),
     BinOp.SUB: lambda dag, a, b: dag.sub(a, b),
@@ -455,8 +454,8 @@ class Reader:
         """
         numbers = any(isinstance(place, Const) and place != ZERO for place in places)
         known = self.graph.symbolic is not None
-        if known and numbers and not all(leaf.varied for leaf in leaves(dim)):
-            self.fix(dim, now=True)
+        if known and numbers:
+            self.fix(tuple(leaf for leaf in leaves(dim) if not leaf.varied), now=True)
 
     def is_number(self, size: int) -> bool:
         """Whether no axis of an input that was not varied has this size: then it is a number."""

@@ -143,13 +143,17 @@ def _made(r: Reader, asked: Argument) -> Dims:
 def repeat(r: Reader) -> Result:
     """Whole copies along a dimension: an outer axis that the element does not depend on."""
     x = r.tensor(r.argument(0))
-    times = r.integers(r.argument(1))
-    padded = (EMPTY,) * (len(times) - len(x.dims)) + x.dims
-    result: list[Dim] = []
-    for dim, count in zip(padded, times, strict=True):
-        outer = EMPTY if count == 1 else fresh((count,), model=True)[0]
-        result.append((*outer, *dim))
-    return Tensor(x.value, tuple(result), x.dtype)
+    asked = r.measures(r.argument(1))
+    padded = (EMPTY,) * (len(asked) - len(x.dims)) + x.dims
+    pairs = zip(padded, asked, strict=True)
+    return Tensor(x.value, tuple((*_copies(r, *count), *dim) for dim, count in pairs), x.dtype)
+
+
+def _copies(r: Reader, count: int, formula: Expr) -> Dim:
+    """The axis of a number of copies, which may follow from sizes."""
+    if isinstance(formula, Const):
+        return EMPTY if count == 1 else fresh((count,), model=True)[0]
+    return r.axis(count, formula)
 
 
 def permute(r: Reader) -> Result:

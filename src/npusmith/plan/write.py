@@ -13,11 +13,19 @@ from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
 from npusmith.plan.core_count import on_worthwhile_cores
-from npusmith.plan.estimate import WAIT, shapes_of
+from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import always, link
 from npusmith.plan.long_sorts import has_sort, is_sort
-from npusmith.plan.partition import Part, is_slow, partition, references, us_of
+from npusmith.plan.partition import (
+    Part,
+    is_slow,
+    partition,
+    passes_short_floats,
+    references,
+    time_together,
+    us_of,
+)
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.structures import DEEPEST, Plan
@@ -29,7 +37,8 @@ from npusmith.task.graph import Graph
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
-_WORTH = 0.6  # of a kernel's time: several that take more are not worth it
+_WORTH = 0.7  # of a kernel's time: several that take more are not worth it
+_WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
 
 
 def write(
@@ -219,8 +228,8 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
         parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
     except PlanError:
         return None
-    us = sum(us_of(part, chip) for part in parts) + WAIT * (len(parts) - 1)
-    if len(parts) < 2 or us > _WORTH * least:
+    worth = _WORTH_ROUNDED if passes_short_floats(parts) else _WORTH
+    if len(parts) < 2 or time_together(parts, chip) > worth * least:
         return None
     plan = _linked(parts, graph, name, chip)
     known = _equal_sizes(whole)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,14 @@ from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
 from npusmith.task.resized import rerank, resize
-from npusmith.task.sort_ties import TIES, StableSorts, has_sorts
+from npusmith.task.sort_ties import (
+    TIES,
+    LastWrites,
+    StableSorts,
+    has_sorts,
+    has_writes,
+    open_elements,
+)
 from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
@@ -78,6 +86,7 @@ class Captured(Preparation):
         self.free: tuple[FreeAxes, ...] = ()
         self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
         self.has_sorts = False  # whether sorts are among the operations
+        self.has_writes = True  # ... or values are put at places; unknown until the capture
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
         self.effects: dict[str, Any] = {}  # of the last call on its arguments
         self.graphs: dict[str, Graph | str] = {}  # at other shapes, by shapes and types
@@ -167,6 +176,7 @@ class Captured(Preparation):
         self.stage("capturing the graph")
         self.captured = export_graph(self.model, self.base, self.path)
         self.has_sorts = has_sorts(self.captured.graph)
+        self.has_writes = has_writes(self.captured.graph)
         if self.has_sorts:
             references = self._reference(self.base)
         self.notes += self.captured.notes
@@ -182,13 +192,22 @@ class Captured(Preparation):
     def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
         model = self.draws.models[draw] if draw else self.model
         args = inputs.args()
-        with StableSorts() if self.has_sorts else nullcontext():
+        with self._in_order():
             found = call_model(model, args, self.path, self.notes)
         self.effects = {
             "alias": tuple(alias.shared(found, args)),
             "writes": alias.changed(inputs.tensors, args),
         }
         return [settle(tensor) for tensor in found]
+
+    @contextlib.contextmanager
+    def _in_order(self, reverse: bool = False) -> Iterator[None]:
+        """What PyTorch leaves open goes one way; `reverse`: repeated places keep their first."""
+        with (
+            StableSorts() if self.has_sorts else nullcontext(),
+            LastWrites(reverse) if self.has_writes else nullcontext(),
+        ):
+            yield
 
     def _is_open(self, inputs: Inputs, draw: int, references: list[Tensor]) -> bool:
         """Whether the outputs depend on the order of equal elements."""
@@ -219,7 +238,7 @@ class Captured(Preparation):
     def _check_capture(self, references: list[Tensor]) -> None:
         with user_code(self.path, "the captured graph", "task-export"):
             module = self.captured.program.module()
-        with StableSorts() if self.has_sorts else nullcontext():
+        with self._in_order():
             found = run_model(module, self.base.args(), self.path)
         if not _all_close(references, found, exact=False):
             message = "the captured graph gives other values than the model"
@@ -321,7 +340,7 @@ class Captured(Preparation):
         self.stage("finding sizes that may change")
         own, seed, limit = self.base.shapes, self._seeds()[0], self.orders.shape_elements
         free, notes = shapes.find_classes(own, self._refusal)
-        sets = shapes.plan_sets(own, free, limit, seed)
+        sets = self._fitted(shapes.plan_sets(own, free, limit, seed), free)
         self.stage("looking for sizes in the model's arithmetic")
         self._find_symbolic(free, [sized for _, sized in sets])
         self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
@@ -329,7 +348,7 @@ class Captured(Preparation):
             fixed = set(self.fixed)
             notes += [f"size {own[i][axis]} is fixed: {_HELD}" for i, axis in self.fixed]
             free = [item for item in free if not item.axes & fixed]
-            sets = shapes.plan_sets(own, free, limit, seed)
+            sets = self._fitted(shapes.plan_sets(own, free, limit, seed), free)
         self.notes += dict.fromkeys(notes)
         held = [item.shape for item in self.captured.graph.inputs if item.kind != "user"]
         refused = find_refused(own, free, held, self._refusal)
@@ -338,6 +357,30 @@ class Captured(Preparation):
             FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
         )
         return sets
+
+    def _fitted(
+        self, sets: Sequence[tuple[str, list[shapes.Shape]]], free: Sequence[shapes.Class]
+    ) -> list[tuple[str, list[shapes.Shape]]]:
+        """The sets, smaller where values on the way would be far larger than inputs may be."""
+        found: dict[str, list[shapes.Shape]] = {}
+        for name, sized in sets:
+            while self._most_elements(sized) > self.orders.value_elements:
+                less = shapes.smaller(sized, free)
+                if less is None:
+                    break
+                sized = less
+            if sized not in found.values():
+                found[name] = sized
+        return list(found.items())
+
+    def _most_elements(self, sized: list[shapes.Shape]) -> int:
+        """Of the largest value that the model has on the way."""
+        graph = self._capture_at(resize(self.base, sized, self._seeds()[0]))
+        return (
+            0
+            if isinstance(graph, str)
+            else max((prod(node.shape) for node in graph.nodes), default=0)
+        )
 
     def _find_symbolic(
         self, free: Sequence[shapes.Class], sets: Sequence[list[shapes.Shape]]
@@ -374,8 +417,11 @@ class Captured(Preparation):
         self._find_symbolic(shapes.aligned(self.base.shapes), given)
         for i, sized in enumerate(given):
             self.stage(f"shapes {_sizes(sized)}")
-            seed = self.orders.seeds[0] + i + 1
-            self._try(f"{BRANCH} {_sizes(sized)}", "shape", seed, resize(self.base, sized, seed))
+            seed, name = self.orders.seeds[0] + i + 1, f"{BRANCH} {_sizes(sized)}"
+            if self._most_elements(sized) > self.orders.value_elements:
+                self.skip(name, "shape", seed, "values on the way have too many elements there")
+                continue
+            self._try(name, "shape", seed, resize(self.base, sized, seed))
 
     def _rank_trials(self) -> None:
         """Inputs with an axis more and with one fewer, where the model takes them."""
@@ -468,9 +514,17 @@ class Captured(Preparation):
     def _bounds(
         self, inputs: Inputs, draw: int, references: list[Tensor], goldens: list[Tensor]
     ) -> list[Tensor]:
-        """Error bounds, where the operation may lose more digits than the rules allow."""
+        """How far right answers lie apart: by rounding, and where values are put at one place."""
         model = self.draws.models[draw]
-        return find_bounds(model, inputs, references, goldens, self.path)
+        bounds = find_bounds(model, inputs, references, goldens, self.path)
+        if not self.has_writes:
+            return bounds
+        with self._in_order(reverse=True):
+            turned = run_model(model, inputs.args(), self.path)
+        found = open_elements(references, turned)
+        if not bounds or not found:
+            return bounds or found
+        return [torch.maximum(*pair) for pair in zip(bounds, found, strict=True)]
 
     def _check_types(self, inputs: Inputs) -> None:
         """Every call has the arguments of the first one: tensors and numbers at the same places."""

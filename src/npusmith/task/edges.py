@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import torch
 
+from npusmith.task.parameter_draws import in_order
 from npusmith.task.user import Inputs, Tensor
 
 # Largest magnitude of the "large" set: squares, and sums of a million of them, stay in range in
@@ -111,8 +112,12 @@ def change(
 
 
 def _apart(edge: Callable[[Tensor, int], Tensor], tensor: Tensor, seed: int) -> Tensor:
-    """Of an input that a model derives by, too: the values belong to no graph of their own."""
-    return edge(tensor.detach(), seed).requires_grad_(tensor.requires_grad)
+    """Of an input that a model derives by, too: the values belong to no graph of their own.
+
+    What rose or fell, such as boundaries of buckets, still does.
+    """
+    found = in_order(edge(tensor.detach(), seed), tensor.detach())
+    return found.requires_grad_(tensor.requires_grad)
 
 
 def applies(inputs: Inputs) -> bool:

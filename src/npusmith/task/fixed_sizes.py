@@ -24,13 +24,15 @@ def find_fixed(
 ) -> tuple[Axis, ...]:
     """Axes (tensor, axis from the left) that must keep their own sizes.
 
-    tried: sets of other shapes. Sizes of 1 say nothing: graphs differ there, by what they leave
-    out, that compute the same.
+    tried: sets of other shapes; without any, a size of each class. Sizes of 1, and of a single
+    step, say nothing: graphs differ there, by what they leave out, that compute the same.
     """
-    other = [sized for sized in tried if is_whole(own, sized) and differs(sized)]
+    alone = [resize(own, {item: probe(item)}) for item in free]
+    whole = [sized for sized in tried if is_whole(own, sized) and not _shrunk(free, own, sized)]
+    other = [sized for sized in whole or alone if differs(sized)]
     if not other:
         return ()
-    fixed = [item for item in free if differs(resize(own, {item: probe(item)}))]
+    fixed = [item for item, sized in zip(free, alone, strict=True) if differs(sized)]
     for sized in other:
         changed = [item for item in free if _changes(item, own, sized)]
         if not any(item in fixed for item in changed):  # a branch that only some sizes take
@@ -60,6 +62,11 @@ def find_refused(
     ]
     axes = sorted({axis for item in alone for axis in item.axes})
     return tuple(axes) if len({position for position, _ in axes}) == 1 else ()
+
+
+def _shrunk(free: Sequence[Class], own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
+    """Whether a class has a single step left: the `x.shape[1] // 4` of a view is 1 there."""
+    return any(sized[i][axis] <= item.step < own[i][axis] for item in free for i, axis in item.axes)
 
 
 def _changes(item: Class, own: Sequence[Shape], sized: Sequence[Shape]) -> bool:

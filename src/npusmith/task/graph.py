@@ -140,7 +140,7 @@ class Graph(BaseModel):
     fixed: tuple[tuple[int, int], ...] = ()
     # Numbers in the nodes that follow from sizes of inputs; None: captured at no other shapes
     symbolic: tuple[SymbolicSize, ...] | None = None
-    classes: tuple[SizeClass, ...] = ()  # that they name
+    classes: tuple[SizeClass, ...] = ()  # that they name, and what else varies
     # What forward was called with besides tensors, defaults included; None where that is no data
     literals: tuple[Literals, ...] | None = None
     # Values of the constant inputs that the model has no attribute for

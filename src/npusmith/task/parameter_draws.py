@@ -86,21 +86,25 @@ def draw(tensor: Tensor, seed: int, style: Style = Style.WIDE) -> Tensor:
     else:
         spread, mean = float(wide.std(unbiased=False)), float(wide.mean())
         found = mean + spread * torch.randn(wide.shape, generator=generator, dtype=torch.float64)
-    return _in_order(found, wide).to(tensor.dtype)
+    return in_order(found, wide).to(tensor.dtype)
 
 
 def _uniform(like: Tensor, generator: Any) -> Tensor:
     return torch.rand(like.shape, generator=generator, dtype=torch.float64)
 
 
-def _in_order(found: Tensor, before: Tensor) -> Tensor:
-    """Sorted where the values before rose or fell: boundaries of buckets, frequencies."""
-    if before.dim() != 1 or before.numel() < 3:
+def in_order(found: Tensor, before: Tensor) -> Tensor:
+    """Sorted where the values before rose or fell: boundaries of buckets, frequencies.
+
+    NaN has no place in an order: they keep their values there.
+    """
+    if before.dim() != 1 or before.numel() < 3 or before[0] == before[-1]:
         return found
     steps = before.diff()
-    if bool((steps > 0).all()) or bool((steps < 0).all()):
-        return found.sort(descending=bool(steps[0] < 0)).values
-    return found
+    if not bool((steps >= 0).all()) and not bool((steps <= 0).all()):
+        return found
+    kept = before if bool(found.isnan().any()) else found
+    return kept.sort(descending=bool(before[0] > before[-1])).values
 
 
 def put(model: Model, values: dict[str, Tensor]) -> None:

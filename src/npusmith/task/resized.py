@@ -6,22 +6,25 @@ from collections.abc import Sequence
 
 import torch
 
+from npusmith.task.parameter_draws import in_order
 from npusmith.task.shapes import Shape
 from npusmith.task.user import Inputs, Tensor
 
 
 def resize(base: Inputs, sized: Sequence[Shape], seed: int) -> Inputs:
-    """The inputs with these shapes, of the same ranks."""
+    """The inputs with these shapes, of the same ranks; what rose or fell still does."""
     generator = torch.Generator().manual_seed(seed)
     tensors = []
-    for tensor, shape in zip(base.tensors, sized, strict=True):
+    for given, shape in zip(base.tensors, sized, strict=True):
+        tensor = given
         # Shrink before growing, so that nothing on the way is larger than both ends.
         order = sorted(range(len(shape)), key=lambda axis: shape[axis] - tensor.shape[axis])
         for axis in order:
             if shape[axis] != tensor.shape[axis]:
                 picked = torch.randint(tensor.shape[axis], (shape[axis],), generator=generator)
                 tensor = tensor.index_select(axis, picked)
-        tensors.append(_apart(tensor, generator))
+        drawn = _apart(tensor, generator)
+        tensors.append(in_order(drawn, given) if given.is_floating_point() else drawn)
     return base.replace(tensors)
 
 

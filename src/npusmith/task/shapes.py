@@ -5,13 +5,14 @@ be written for.
 
 Dimensions that must change together form a class. First guess: axes of equal size at the same place
 counted from the right (so operands that broadcast go together). When the reference refuses that,
-all axes of that size; when it refuses this too, only multiples of some step; else it is fixed.
+all axes of that size; when it refuses this too, only multiples of some step, or larger sizes alone,
+as indices that were drawn up to a size ask for; else it is fixed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 Shape = tuple[int, ...]
@@ -32,15 +33,18 @@ EDGED = ("primes", "past the cores, rows off 32 bytes")  # sets that are tried w
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Axes that change together: sizes are multiples of `step`."""
+    """Axes that change together: sizes are multiples of `step`, and at least `least`."""
 
     size: int
     axes: frozenset[Axis]
     step: int = 1
     is_last: bool = False
+    least: int = 1
 
     def fit(self, size: int) -> int:
-        return -(-size // self.step) * self.step
+        """A size of the class; another one for each that is too small."""
+        whole = -(-size // self.step) * self.step
+        return whole if whole >= self.least else self.least + whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def find_classes(
 
 
 def _mark(item: Class, is_last: bool) -> Class:
-    return Class(item.size, item.axes, item.step, is_last)
+    return replace(item, is_last=is_last)
 
 
 def _free(
@@ -119,10 +123,12 @@ def _free(
     reason = accepts(resize(shapes, {item: next(_others(item))}))
     if not reason and _takes_all(item, shapes, accepts):
         return item, ""
-    candidates = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
     together = by_size(shapes, item.size)
-    if together.axes != item.axes:
-        candidates.insert(0, together)
+    both = [item, together] if together.axes != item.axes else [item]
+    # larger sizes before steps: those that are tried are multiples of none
+    larger = [replace(one, least=item.size) for one in both if reason]
+    steps = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
+    candidates = [*both[1:], *larger, *steps]
     for candidate in candidates:
         if _takes_all(candidate, shapes, accepts):
             return candidate, ""
@@ -140,7 +146,7 @@ def _takes_all(item: Class, shapes: Sequence[Shape], accepts: Callable[[list[Sha
 
 def _others(item: Class) -> Iterator[int]:
     """Sizes of the class that are not its own: by steps of 3, a probe of 7 would be 21 again."""
-    return (probe * item.step for probe in PROBES if probe * item.step != item.size)
+    return (item.fit(probe * item.step) for probe in PROBES if probe * item.step != item.size)
 
 
 def resize(shapes: Sequence[Shape], sizes: dict[Class, int]) -> list[Shape]:
@@ -210,11 +216,25 @@ def _fitted(shapes: Sequence[Shape], sizes: dict[Class, int], limit: int) -> lis
         sized = resize(shapes, sizes)
         if sum(_count(shape) for shape in sized) <= limit:
             return sized
-        largest = max(sizes, key=lambda item: sizes[item], default=None)
-        if largest is None or sizes[largest] <= largest.step:
+        if not _halve(sizes):
             return None
-        half = sizes[largest] // 2
-        sizes[largest] = max(largest.step, half // largest.step * largest.step)
+
+
+def _halve(sizes: dict[Class, int]) -> bool:
+    """The largest size becomes half of it; False where it is as small as it gets."""
+    largest = max(sizes, key=lambda item: sizes[item], default=None)
+    if largest is None or sizes[largest] <= max(largest.step, largest.least):
+        return False
+    half = sizes[largest] // 2
+    sizes[largest] = max(largest.step, largest.least, half // largest.step * largest.step)
+    return True
+
+
+def smaller(sized: Sequence[Shape], free: Sequence[Class]) -> list[Shape] | None:
+    """A set with its largest free size halved; None where it is as small as it gets."""
+    places = {item: min(item.axes) for item in free}
+    sizes = {item: sized[i][axis] for item, (i, axis) in places.items()}
+    return resize(sized, sizes) if _halve(sizes) else None
 
 
 def raise_rank(shapes: Sequence[Shape], seed: int) -> list[list[Shape]]:

@@ -51,9 +51,9 @@ def find_symbolic(
             captures += islice(alike(resize(own, {item: size}) for size in probes(item)), _POINTS)
     if len(captures) == 1:
         return graph.model_copy(update={"symbolic": (), "classes": ()})
-    classes = _classes(captures)
+    classes, others = _classes(captures)
     found = tuple(_symbolic(captures, classes)) if classes else ()
-    return graph.model_copy(update={"symbolic": found, "classes": tuple(classes)})
+    return graph.model_copy(update={"symbolic": found, "classes": (*classes, *others)})
 
 
 def probe(item: Class) -> int:
@@ -94,8 +94,11 @@ def _differ(row: Sequence[Node]) -> bool:
     return any(other != first for other in others)
 
 
-def _classes(captures: Sequence[Graph]) -> list[SizeClass]:
-    """Axes by their sizes in all captures, those of user inputs first; only sizes that vary."""
+def _classes(captures: Sequence[Graph]) -> tuple[list[SizeClass], list[SizeClass]]:
+    """Axes by their sizes in all captures, if these vary: sizes that inputs have, and others.
+
+    Numbers have no formula over the others, but a part of the graph may begin with them.
+    """
     found: dict[tuple[int, ...], list[tuple[str, int]]] = {}
     users = [tuple(i for i in g.inputs if i.kind == "user") for g in captures]
     for row in (*zip(*users, strict=True), *zip(*(g.nodes for g in captures), strict=True)):
@@ -104,11 +107,9 @@ def _classes(captures: Sequence[Graph]) -> list[SizeClass]:
             if len(set(sizes)) > 1:
                 found.setdefault(sizes, []).append((row[0].name, axis))
     inputs = {item.name for item in users[0]}
-    return [
-        SizeClass(sizes=sizes, axes=tuple(axes))
-        for sizes, axes in found.items()
-        if axes[0][0] in inputs
-    ]
+    classes = [SizeClass(sizes=sizes, axes=tuple(axes)) for sizes, axes in found.items()]
+    given = [item for item in classes if item.axes[0][0] in inputs]
+    return given, [item for item in classes if item.axes[0][0] not in inputs]
 
 
 def _symbolic(captures: Sequence[Graph], classes: Sequence[SizeClass]) -> Iterator[SymbolicSize]:

@@ -169,7 +169,7 @@ def compare(
         want = f"{native.dtype}{list(native.shape)}"
         return _whole_mismatch(native.size, f"output is {seen}, the reference {want}")
     if native.dtype not in _FLOATS:  # a type that the chip lacks must be equal, too
-        return _compare_exact(actual, native)
+        return _compare_exact(actual, native, bound if profile == "strict" else None)
     dtype = _FLOATS[native.dtype]
     rules = rules_of(profile, dtype)
     wide = native if golden is None else golden
@@ -203,11 +203,13 @@ def _whole_mismatch(elements: int, message: str) -> Comparison:
     return Comparison(False, elements, elements, inf, inf, inf, inf, message, "native")
 
 
-def _compare_exact(actual: Array, native: Array) -> Comparison:
+def _compare_exact(actual: Array, native: Array, bound: Array | None) -> Comparison:
     if native.dtype == np.bool_:
         # by bytes: a kernel may have left another byte than 0 or 1, which NumPy would call True
         actual, native = actual.view(np.uint8), native.view(np.uint8)
     wrong = actual != native
+    if bound is not None:
+        wrong &= np.isfinite(bound)
     count = int(np.count_nonzero(wrong))
     worst = mean = 0.0
     message = ""

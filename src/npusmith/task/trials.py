@@ -34,6 +34,7 @@ DATA = "data"  # the folder beneath the caller's that holds manifest and tensors
 SEEDS = (11, 23, 37, 41, 59)
 MODEL_SEED = 7
 SHAPE_ELEMENTS = 4 << 20
+VALUE_ELEMENTS = 8 << 20
 OnGraph = Callable[[Graph], None]
 
 _SMALL = 1 << 16  # bytes of a message
@@ -186,6 +187,7 @@ def make_orders(task: Task, fresh: Path, **chosen: Any) -> wire.Orders:
         "path": str(task.path), "text": task.text, "folder": str(fresh),
         "has_inputs": task.has_inputs, "has_groups": task.has_groups, "model_seed": MODEL_SEED,
         "seeds": (), "edges": False, "shapes": False, "shape_elements": SHAPE_ELEMENTS,
+        "value_elements": VALUE_ELEMENTS,
     }  # fmt: skip
     return wire.Orders.model_validate(usual | chosen)
 

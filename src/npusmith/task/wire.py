@@ -169,6 +169,7 @@ class Orders(Record):
     edges: bool
     shapes: bool
     shape_elements: int  # most input elements of one shape set
+    value_elements: int  # ... and of one value that a model has on the way
     given: tuple[tuple[tuple[int, ...], ...], ...] = ()  # shapes to try, and nothing else
     intermediates: tuple[str, ...] = ()  # nodes of the graph that count as outputs, too
     training: bool = False  # capture the model in training mode; only outline.py does
