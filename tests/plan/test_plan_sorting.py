@@ -56,6 +56,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor]]] = {
     "downwards": (both(lambda x: x.sort(stable=True, descending=True)), [special()]),
     "another dimension": (both(lambda x: x.sort(1, descending=True)), [R(5, 37, 3), R(2, 40, 5)]),
     "between others": (lambda x: (x * 2).sort().values + 1, [R(5, 37)]),
+    "of a choice of numbers that are none": (lambda x: x.fmod(0.75).sort().values, [R(5, 37)]),
     "int32": (both(lambda x: x.sort()), [integers(torch.int32, 5, 37)]),
     "int64": (both(lambda x: x.sort(descending=True)), [integers(torch.int64, 3, 19)]),
     "int8": (both(lambda x: x.sort(stable=True)), [integers(torch.int8, 5, 37)]),

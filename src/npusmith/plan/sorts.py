@@ -75,8 +75,10 @@ def _read(r: Reader, x: Tensor, order: Tensor, at: int) -> Tensor:
 def _digits(dag: Dag, x: Tensor) -> list[Value]:
     """What rows are put in order by, one after another: float32."""
     value = x.value
+    if value.kind is Kind.FLOAT:
+        return [value]
     low, high = integers.span_of(dag, value)
-    if value.kind is Kind.FLOAT or (low > -EXACT and high < EXACT):
+    if low > -EXACT and high < EXACT:
         return [held(dag, value, Kind.FLOAT)]
     if value.kind is Kind.INT:
         return _halves(dag, value, signed=True)
