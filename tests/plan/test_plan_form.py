@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from modules import CHIP, capture, plan
 from torch import nn
 
 from npusmith.ir.nodes import Combine, For, If, Load, Op, Program, Stmt, Store, SyncCores
 from npusmith.ir.walk import statements
+from npusmith.lang.words import why_reserved
 from npusmith.plan import write
 from npusmith.plan.schedule import Lines, Schedule
 from npusmith.target.intrinsics import INTRINSICS
@@ -71,6 +73,16 @@ def test_a_middle_axis_is_reduced_by_accumulating_rows() -> None:
     program = plan(lambda x: x.amax(1), R(4, 5, 6)).program
     names = {stmt.name for stmt in body(program) if isinstance(stmt, Op)}
     assert "accumulate_max" in names and "reduce_max" not in names
+
+
+def test_names_of_buffers_are_no_words_of_the_language() -> None:
+    """The copy of a scan's result that is padded in a kernel of its own is called copy."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x.flip(1).cumsum(1).flip(1).cumsum(-1), (2, 2), mode="circular")
+
+    names = {item.name for kernel in plan(fn, R(4, 32)).program.kernels for item in kernel.buffers}
+    assert not {name for name in names if why_reserved(name)}
 
 
 def test_unused_inputs_are_no_inputs_of_the_operator() -> None:

@@ -155,7 +155,8 @@ def test_tiles_that_many_buffers_share_have_room_beside_long_rows() -> None:
 def test_several_numbers_are_made_in_one_pass() -> None:
     """The losses and their weights: one loop over the rows for both."""
     x, classes = normal(7000, 17), torch.arange(7000) % 17
-    made = plan(F.cross_entropy, x, classes)
+    # a chip with a small buffer is quicker with several kernels
+    made = write(capture(F.cross_entropy, x, classes), "op_custom", find_chip("910B2"))
     quick = show(made.program).partition('"all other shapes"')[0]
     assert quick.count("combine_sum") == 2
     assert quick.count("for piece_from in") == 1

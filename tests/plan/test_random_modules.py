@@ -113,7 +113,8 @@ def test_values_that_jump_come_from_exact_ones_only() -> None:
         made = draw(5, number, TABLE)
         for line in made.lines:
             rounded = {name for name in line.reads if name.startswith("v")} - made.exact
-            assert not (rounded and any(word in line.text for word in jumps)), made.source()
+            text = line.text.replace("->", "")  # of einsum
+            assert not (rounded and any(word in text for word in jumps)), made.source()
 
 
 def test_a_program_of_another_module_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

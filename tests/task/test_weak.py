@@ -107,4 +107,4 @@ def test_a_task_that_takes_no_planned_set_of_other_shapes_says_so(
     ]
     note_task(verdict, prepared, "strict")
     (said,) = verdict.provenance["task_notes"]
-    assert said == "no other shape was judged: the reference refuses all 8"
+    assert said == "no other shape was judged: the reference refuses all 16"

@@ -29,6 +29,7 @@ from npusmith.ir.nodes import (
     Store,
 )
 from npusmith.ir.walk import statements, values
+from npusmith.lang.words import why_reserved
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.decisions import Decisions
@@ -325,7 +326,7 @@ def _names(shared: Sequence[Sequence[str]], temps: dict[str, Temp], taken: set[s
         temp = temps[members[0]]
         stem = _stem(temp, [temps[name] for name in members])
         name, turn = stem, 0
-        while name in used or (turn == 0 and stem in ("t", "s", "m")):
+        while name in used or why_reserved(name) or (turn == 0 and stem in ("t", "s", "m")):
             name, turn = f"{stem}{turn}", turn + 1
         used.add(name)
         names.append(name)
