@@ -207,6 +207,18 @@ def test_groups_of_one_channel_each_are_as_many_as_the_model_says() -> None:
     assert not serves(made.spec, {"args_0": (4, 6, 7)})
 
 
+def test_a_roll_asks_for_more_rows_than_it_moves() -> None:
+    """Of no rows, the first place would lie behind a tensor that is read by columns."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x.permute(0, 2, 1).roll(-1, 2)
+
+    made = plan_graph(capture_at(fn, rows((8, 6, 67)), rows((23, 19, 37)), rows((5, 7, 9))))
+    assert serves(made.spec, {"args_0": (1, 2, 1)})
+    agrees(made, fn, *rows((1, 2, 1)))
+    assert not serves(made.spec, {"args_0": (1, 1, 1)})
+
+
 def test_numbers_of_a_view_behind_a_kernel_hold_for_sizes_that_no_input_has() -> None:
     """Every second row, in order: 4 of them for each element of the view's second dimension."""
 

@@ -110,8 +110,8 @@ def roll(r: Reader) -> Result:
         r.hold(own, shift)
         first = (number % have, shift if number > 0 else plus(size, shift))
         edge = (have - first[0], simple(minus(size, first[1])))
-        r.require(edge[1], ZERO)
-        r.require(first[1], ZERO)
+        for piece in (edge[1], first[1]):  # of none, the first place may lie behind the tensor
+            r.require(piece, ONE)
         pieces = slices.cut(r, x, at, edge, (have, size)), slices.cut(r, x, at, (0, ZERO), edge)
         x = joined(r, pieces, at, own)
     return x
