@@ -9,7 +9,7 @@ from modules import CHIP, agrees, capture, plan
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
 from npusmith.plan.partition import Part, is_free, partition
-from npusmith.plan.signature import signature
+from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.task.graph import Graph
@@ -175,9 +175,9 @@ def test_equal_steps_of_an_unrolled_loop_are_written_once() -> None:
     assert steps(12) <= steps(6)
 
 
-def test_a_signature_tells_numbers_types_and_operands_apart() -> None:
+def test_a_structural_key_tells_numbers_types_and_operands_apart() -> None:
     def of(fn) -> str:
-        return signature(capture(fn, torch.ones(4, 6), torch.ones(4, 6)))
+        return structural_key(capture(fn, torch.ones(4, 6), torch.ones(4, 6)))
 
     given = [
         lambda x, y: x + y * 2, lambda x, y: x + y * 2.0, lambda x, y: x + y * 3,

@@ -113,7 +113,7 @@ def _fused(block: Block, uses: _Uses) -> Block:
 
 def _sums(stmt: Op, uses: _Uses) -> Iterator[Sum]:
     """An addition can be read in two ways."""
-    if stmt.name not in ("add", "sub") or not _is_plain(stmt):
+    if stmt.name not in ("add", "sub") or not is_plain(stmt):
         return
     total, left, right = (uses.buffer(view.buffer) for view in stmt.views)
     yield Sum(total, left, right, 1 if stmt.name == "add" else -1)
@@ -124,7 +124,7 @@ def _sums(stmt: Op, uses: _Uses) -> Iterator[Sum]:
 def _product(between: Sequence[Stmt | None], item: Sum, count: Expr, uses: _Uses) -> Op | None:
     """The first statement, where it makes the product from what is still there at the last one."""
     made = between[0]
-    if not isinstance(made, Op) or made.name != "muls" or not _is_plain(made):
+    if not isinstance(made, Op) or made.name != "muls" or not is_plain(made):
         return None
     source, factor = uses.buffer(made.views[1].buffer), made.scalars[0]
     if made.count != count or uses.temps[item.product].dtype is not DType.FLOAT32:
@@ -157,7 +157,8 @@ def _in_place(here: Place, item: Sum, uses: _Uses) -> bool:
     return alike and last and uses.places[item.total][0] == here
 
 
-def _is_plain(stmt: Op) -> bool:
+def is_plain(stmt: Op) -> bool:
+    """Whether all its tiles are read and written from their first element on."""
     return all(view.offset == ZERO for view in stmt.views)
 
 

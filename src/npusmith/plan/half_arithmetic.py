@@ -17,9 +17,8 @@ from npusmith.ir.nodes import Const, Expr, Load, Op, Stage, Stmt
 from npusmith.ir.walk import Block, statements
 from npusmith.lower.rebuild import map_blocks
 from npusmith.plan.block import Part, Temp
-from npusmith.plan.fused_products import Touched
+from npusmith.plan.fused_products import Touched, is_plain
 from npusmith.plan.renaming import renamed
-from npusmith.plan.scalars import ZERO
 from npusmith.plan.stored_buffers import Homes, homes_of
 
 _EXACT = ("abs", "relu", "max", "min", "maxs", "mins")
@@ -52,7 +51,7 @@ class _Uses:
         if temp is None or temp.part is not Part.SCRATCH or temp.dtype is not DType.FLOAT32:
             return None
         found = made[0] if len(made) == 1 else None
-        return found if isinstance(found, Op) and _is_plain(found) else None
+        return found if isinstance(found, Op) and is_plain(found) else None
 
     def widened(self, name: str) -> str:
         """The half that a tile is the copy of, "" where there is none in its place."""
@@ -116,7 +115,7 @@ def _fits(
         return False
     return all(
         isinstance(stmt, Op)
-        and _is_plain(stmt)
+        and is_plain(stmt)
         and (_is_stored(stmt, uses) or (name not in rounded and stmt.views[0].buffer in tiles))
         for stmt in uses.readers.get(name, ())
     )
@@ -143,10 +142,6 @@ def _is_half(expr: Expr) -> bool:
 
 def _sources(op: Op) -> Iterator[str]:
     return (view.buffer for view in op.views[1:])
-
-
-def _is_plain(op: Op) -> bool:
-    return all(view.offset == ZERO for view in op.views)
 
 
 def _as_half(temp: Temp, part: Part) -> Temp:

@@ -15,7 +15,7 @@ from math import prod
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
-from npusmith.plan.signature import signature
+from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
 from npusmith.plan.views import CASTS, FREE
 from npusmith.target.chips import Chip
@@ -174,7 +174,7 @@ class _Made:
 
     def us(self, graph: Graph) -> float | None:
         """Estimated microseconds of the kernel; None where there is none."""
-        key = signature(graph)
+        key = structural_key(graph)
         if key not in self.known:
             try:
                 part = Part(graph, self.make(graph))
@@ -186,7 +186,7 @@ class _Made:
         return None if found is None else found[1]
 
     def part(self, graph: Graph) -> Part:
-        found = self.known.get(signature(graph))
+        found = self.known.get(structural_key(graph))
         if found is not None and found[0].graph == graph:
             return found[0]
         return Part(graph, self.make(graph))

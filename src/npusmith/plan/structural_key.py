@@ -1,4 +1,4 @@
-"""`signature(graph)`: text that is the same for parts of a graph that differ in names alone.
+"""`structural_key(graph)`: text that is the same for parts of a graph that differ in names alone.
 
 The steps of an unrolled loop are the same graph again and again, with other names.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from npusmith.task.graph import Argument, Graph, Literals, Node, Ref, Slot, replaced
 
 
-def signature(graph: Graph) -> str:
+def structural_key(graph: Graph) -> str:
     """Of inputs, nodes, outputs and sizes; lines of a source file are left out.
 
     Values and parameters are numbered as they come up. Of the classes of sizes only the axes of
