@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -53,6 +54,14 @@ def test_no_module_of_a_sample_is_wrong_and_none_crashes() -> None:
     assert Counter(item.outcome for item in found)["right"] >= 4
     assert any(item.sets > 1 for item in found)
     assert sum(item.on_twin and item.outcome == "right" for item in found) == 2
+
+
+def test_other_work_on_the_machine_makes_no_module_slow() -> None:
+    with random_modules.limited(0.05):
+        time.sleep(0.1)
+    with pytest.raises(random_modules.Late), random_modules.limited(0.05):
+        while True:
+            pass
 
 
 def test_a_module_follows_from_its_seed_and_number_alone() -> None:
