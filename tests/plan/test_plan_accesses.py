@@ -57,6 +57,13 @@ CASES: dict[str, tuple[Any, list[tuple[Tensor, ...]]]] = {
         lambda x, y: torch.cat([x.softmax(-1), y]),
         [(rows(3, 700), rows(4, 700)), (rows(1, 1), rows(2, 1)), (rows(5, 9001), rows(3, 9001))],
     ),
+    "joined behind a last axis of one element, beside a sum": (
+        lambda x, y, z: (torch.cat([x.unfold(-4, 1, 1), y], 1), (y * z).sum(1)),
+        [
+            (rows(1, 3, 3, 8), rows(1, 2, 3, 8, 1), rows(1, 2, 3, 8, 1)),
+            (rows(1, 4, 2, 5), rows(1, 3, 2, 5, 1), rows(1, 3, 2, 5, 1)),
+        ],
+    ),
     "slices of columns": (
         lambda x: x[:, 1:-1].softmax(-1) * x[:, 2:],
         [(rows(3, 700),), (rows(1, 3),), (rows(5, 9001),)],

@@ -116,7 +116,8 @@ def resolve(meaning: Meaning) -> Space:
             reader = meaning.reader
             node = reader.origin.get(value)
             raise refusal(reader.graph, node, "plan-data-movement", "its elements move")
-    _pin_innermost(meaning, values)
+    if not meaning.pieces:  # accesses have a step along each axis that there was
+        pin_innermost(meaning)
     used = used_inputs(meaning)
     taken: set[str] = set()
     called = {item.name: tensor_name(item.name, taken) for item, _ in used}
@@ -146,12 +147,13 @@ def resolve(meaning: Meaning) -> Space:
     return _build(meaning, used, merged, set(order), called)
 
 
-def _pin_innermost(meaning: Meaning, values: Sequence[Value]) -> None:
+def pin_innermost(meaning: Meaning) -> None:
     """Innermost axes of one element are for good of one, where something else is reduced.
 
     Vectors would run along one element each time (a mask of 64 x 512 x 1 that is added up).
     """
-    reduced = {leaf for v in values if v.op == "reduce" for leaf in leaves(v.axes) if leaf.size > 1}
+    reductions = [value for value in reachable(meaning.roots) if value.op == "reduce"]
+    reduced = {leaf for value in reductions for leaf in leaves(value.axes) if leaf.size > 1}
     rows = [atoms_of(dims) for _, dims in used_inputs(meaning)] if reduced else []
     inner = {row[-1] for row in rows if row and reduced & set(row)}
     while inner and all(leaf.size == 1 and not leaf.varied for leaf in inner):

@@ -46,7 +46,7 @@ from npusmith.plan.row_packing import pack_rows
 from npusmith.plan.scalars import ONE, ZERO, all_of, product, times
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.short_versions import served, short_version
-from npusmith.plan.space import Space, resolve
+from npusmith.plan.space import Space, pin_innermost, resolve
 from npusmith.plan.split_loops import write_lanes
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
@@ -206,6 +206,7 @@ def _moved(
 
     yield Structure.INDEX_MAPS, tiles
     with contextlib.suppress(PlanError):
+        pin_innermost(meaning)
         space = resolve(accessed(meaning))
         alone = any(value.op == "running" for value in space.origin)
         alone = alone or any(output.places for output in space.outputs)
