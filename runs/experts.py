@@ -8,7 +8,8 @@ from a recorded run; a time counts where the values are right. An operator's cas
 the middle and the largest by bytes of inputs (`--sizes`); its ratio is the geometric mean of expert
 time / our time over them. NAME is an operator or a category; the default is all that have answers.
 
-With --json rows are kept as they come, and a second call goes on with what is missing. Two kinds of
+With --json rows are kept as they come. A second call writes all kernels again and measures those
+that are missing, or are not the ones of the row, or were measured by another twin. Two kinds of
 answers have tables of their own: naive ones, which keep to one core at their largest size, and
 those that move less than the reference's results need (half results where the reference has
 float32, or fewer of them). What could not be compared is listed with the reason. All times are
@@ -25,7 +26,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.model import Item, Limits, Record, Writer
+from npusmith.bench.model import Candidate, Item, Limits, Record, Writer
+from npusmith.bench.plan import judge_digest
 from npusmith.bench.suites.npucases import literal_bytes, read_cases
 from npusmith.bench.suites.npukernelbench import NpuKernelBench
 from npusmith.bench.suites.options import SuiteOptions
@@ -76,31 +78,54 @@ def chosen(suite: NpuKernelBench, count: int, most_mb: float) -> Iterator[tuple[
 # ------------------------------------------------------------------------------------ one case
 
 
-def compare(suite: NpuKernelBench, item: Item, size: int, writers: Sequence[Writer]) -> Row:
-    """Both sides' records of one case, and the ratio of their times or why there is none."""
-    expert, ours = writers
-    row: Row = {"operator": item.name.rpartition("/")[0], "case": item.name, "bytes": size}
+def compare(
+    suite: NpuKernelBench, item: Item, size: int, writers: Sequence[Writer], kept: Mapping[str, Row]
+) -> tuple[Row, bool]:
+    """Both sides' records of one case, and the ratio of their times or why there is none.
+
+    `kept`: rows by case. The second result says whether the row is new.
+    """
+    expert, ours = (written(suite, item, writer) for writer in writers)
+    texts = [side if isinstance(side, str) else side.digest for side in (expert, ours)]
+    row: Row = {
+        "operator": item.name.rpartition("/")[0], "case": item.name, "bytes": size,
+        "measured": [judge_digest(), *texts],
+    }  # fmt: skip
+    old = kept.get(item.name)
+    if old is not None and old.get("measured") == row["measured"]:
+        return old, False
     limits = Limits(timing=True, trials=1)
-    row["expert"] = side(suite, item, expert, limits, alone=False)
-    row["ours"] = side(suite, item, ours, limits, alone=True)
+    row["expert"] = side_of(suite, item, expert, limits, alone=False)
+    row["ours"] = side_of(suite, item, ours, limits, alone=True)
     row["why"] = "; ".join(
         f"{name}: {row[name]['why']}" for name in ("expert", "ours") if row[name]["why"]
     )
     row["ratio"] = None if row["why"] else round(row["expert"]["us"] / row["ours"]["us"], 4)
-    return row
+    return row, True
 
 
-def side(suite: NpuKernelBench, item: Item, writer: Writer, limits: Limits, *, alone: bool) -> Row:
+def written(suite: NpuKernelBench, item: Item, writer: Writer) -> Candidate | str:
+    """What a writer proposes, or why it proposes nothing."""
+    try:
+        return writer.write(suite.brief(item), 0, 0)
+    except NpusmithError as error:
+        return f"refused, {error.code}: {error.message}"
+
+
+def side_of(
+    suite: NpuKernelBench, item: Item, given: Candidate | str, limits: Limits, *, alone: bool
+) -> Row:
     """One side's time, cores and findings; `why`: what it lacks to be compared."""
     begin = time.monotonic()
-    try:
-        candidate = writer.write(suite.brief(item), 0, 0)
-        record = (suite.evaluate_alone if alone else suite.evaluate)(item, candidate, limits)
-    except NpusmithError as error:
-        candidate, record = None, None
-        why = f"refused, {error.code}: {error.message}"
-    else:
-        why = lacking(record)
+    candidate = None if isinstance(given, str) else given
+    record, why = None, given if isinstance(given, str) else ""
+    if candidate is not None:
+        try:
+            record = (suite.evaluate_alone if alone else suite.evaluate)(item, candidate, limits)
+        except NpusmithError as error:
+            why = f"refused, {error.code}: {error.message}"
+        else:
+            why = lacking(record)
     told = record.provenance if record else {}
     return {
         "us": record.time_us if record else None,
@@ -235,20 +260,21 @@ def main() -> None:
         AnswerWriter(options.root),
         PlanWriter(find_chip(options.chip)),
     )
-    rows = read_rows(options.json)
-    done = {row["case"] for row in rows}
+    kept = {row["case"]: row for row in read_rows(options.json)}
+    rows: list[Row] = []
     wanted = list(chosen(suite, options.sizes, options.most_mb))
     for at, (item, size) in enumerate(wanted, 1):
-        if item.name in done:
+        row, new = compare(suite, item, size, writers, kept)
+        rows.append(row)
+        if not new:
             continue
-        rows.append(row := compare(suite, item, size, writers))
         told = f"{row['ratio']:.2f}" if row["ratio"] else row["why"]
         spent = row["expert"]["seconds"] + row["ours"]["seconds"]
         print(f"{at} of {len(wanted)}, {spent:.0f} s: {item.name} {told}"[:300], flush=True)
         if options.json is not None:
             with options.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-    print(report([row for row in rows if row["case"] in {item.name for item, _ in wanted}]))
+    print(report(rows))
 
 
 if __name__ == "__main__":

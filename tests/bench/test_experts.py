@@ -88,3 +88,23 @@ def test_a_line_that_a_kill_has_cut_is_measured_again(tmp_path: Path) -> None:
     path.write_text(json.dumps(kept) + "\n" + json.dumps(kept)[:40])
     assert experts.read_rows(path) == [kept]
     assert experts.read_rows(tmp_path / "none") == experts.read_rows(None) == []
+
+
+def test_a_case_is_measured_again_where_a_kernel_is_not_the_one_of_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+
+    def measured(suite: object, item: object, given: str, *_: object, **__: object) -> Row:
+        calls.append(given)
+        return side()
+
+    monkeypatch.setattr(experts, "written", lambda suite, item, writer: writer)
+    monkeypatch.setattr(experts, "side_of", measured)
+    item = experts.Item(suite="s", name="Op/case1", category="c", source="Op", digest="")
+    first, new = experts.compare(None, item, 8, ("expert", "ours"), {})
+    assert new and calls == ["expert", "ours"] and first["ratio"] == 1.0
+    again = experts.compare(None, item, 8, ("expert", "ours"), {item.name: first})
+    assert again == (first, False) and len(calls) == 2
+    _, new = experts.compare(None, item, 8, ("expert", "another"), {item.name: first})
+    assert new and calls[2:] == ["expert", "another"]
