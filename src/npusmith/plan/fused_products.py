@@ -146,7 +146,10 @@ def _product(between: Sequence[Stmt | None], item: Sum, count: Expr, uses: _Uses
 
 def _in_place(here: Place, item: Sum, uses: _Uses) -> bool:
     """Whether the sum can be where the addend is: its last use, in the list that makes both."""
-    if item.addend in (item.total, item.product) or not {item.total, item.addend} <= uses.temps.keys():
+    if (
+        item.addend in (item.total, item.product)
+        or not {item.total, item.addend} <= uses.temps.keys()
+    ):
         return False
     one, two = uses.temps[item.addend], uses.temps[item.total]
     if one.part is not Part.SCRATCH or two.part not in (Part.SCRATCH, Part.STORED):

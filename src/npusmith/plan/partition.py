@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import prod
 
 from npusmith.errors import PlanError
@@ -252,12 +253,14 @@ class _Cutter:
         self.graph = graph = with_wide_products(graph)
         self.copied = copied  # views that are stored
         self.nodes = {node.name: node for node in graph.nodes}
+        self._position = {name: at for at, name in enumerate(self.nodes)}
         self.inputs = {item.name: item for item in graph.inputs}
         self.units = self._units()
         self.unit_of = {node.name: i for i, unit in enumerate(self.units) for node in unit.nodes}
         if any(not self._bases([name]) & set(self.unit_of) for name in graph.outputs):
             self.units.append(Unit(()))  # for what is an input, or a view of one
         self.readers = self._readers()
+        self._passing = self._passing_on()
 
     def reads_unknown(self, unit: int) -> bool:
         """Whether an operation reads a tensor of a type that the chip does not have."""
@@ -267,11 +270,7 @@ class _Cutter:
 
     def passing(self, stop: int) -> int:
         """Bytes of what is made before a unit and read from it on."""
-        return sum(
-            self._bytes(name)
-            for name, readers in self.readers.items()
-            if self.unit_of.get(name, stop) < stop <= max(readers)
-        )
+        return self._passing[stop]
 
     def is_joint(self, unit: int) -> bool:
         """Whether an output is ready before an operation."""
@@ -321,6 +320,16 @@ class _Cutter:
                 found.add(name)
                 queue += references(self.nodes[name]) if name in self.nodes else []
         return found
+
+    def _passing_on(self) -> list[int]:
+        """`passing` of every unit, and behind the last."""
+        changes = [0] * (len(self.units) + 2)
+        for name, readers in self.readers.items():
+            made = self.unit_of.get(name)
+            if made is not None and (last := max(readers)) > made:
+                changes[made + 1] += self._bytes(name)
+                changes[last + 1] -= self._bytes(name)
+        return list(accumulate(changes))
 
     def _readers(self) -> dict[str, set[int]]:
         """Units that read a value, directly or through views of it."""
@@ -373,7 +382,8 @@ class _Cutter:
         read |= self._sizes(symbolic, read - inside)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
-        inputs += [crossing_input(self.nodes[name]) for name in sorted(earlier, key=self._position)]
+        earlier.sort(key=self._position.__getitem__)
+        inputs += [crossing_input(self.nodes[name]) for name in earlier]
         return Graph(
             inputs=tuple(inputs), nodes=tuple(included), outputs=(*outputs, *crossing),
             eager=self._eager(own), classes=self.graph.classes,
@@ -403,9 +413,6 @@ class _Cutter:
                 found.add(name)
                 queue += references(node)
         return [node for node in self.graph.nodes if node.name in found]
-
-    def _position(self, name: str) -> int:
-        return next(i for i, node in enumerate(self.graph.nodes) if node.name == name)
 
     def _eager(self, own: Sequence[Node]) -> tuple[Node, ...]:
         """A part of one operation is that call; else only what the model rounds is of interest."""
