@@ -641,7 +641,7 @@ _PLAN: list[Code] = _rows(
     (
         "plan-unsupported-op",
         "The deterministic writer has no rule for an operation, or for this form of it.",
-        "pointwise operations, reductions, softmax and normalizations of core ATen",
+        "the operations of docs/operations.md, in the forms that it names",
         "split the module there and leave this to PyTorch, use other operations, or --writer agent",
     ),
     (
@@ -685,7 +685,7 @@ _PLAN: list[Code] = _rows(
     (
         "plan-dtype",
         "An element type cannot be computed with exactly on the vector cores.",
-        "float32, float16, bfloat16, bool, and int32 in sums, products, minimum and maximum",
+        "float32, float16, bfloat16, bool, and integers of 8 to 64 bits",
         "convert to float32 in the model, or split there and leave this to PyTorch",
     ),
     (

@@ -78,6 +78,16 @@ def test_a_refusal_names_every_operation_that_cannot_be_written() -> None:
     assert "aten.exp" not in caught.value.message
 
 
+def test_bits_read_as_another_type_are_refused_and_nothing_around_them_is() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (0x5F3759DF - (x.view(torch.int32) >> 1)).view(torch.float32) * x
+
+    with pytest.raises(PlanError) as caught:
+        plan(fn, R(4, 5))
+    assert caught.value.code == "plan-dtype" and "view_1" in caught.value.message
+    assert "aten.mul" not in caught.value.message
+
+
 def test_a_graph_without_outputs_is_refused() -> None:
     with pytest.raises(PlanError) as caught:
         write(Graph(inputs=(), nodes=(), outputs=()), "op_custom", CHIP)

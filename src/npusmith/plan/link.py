@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from npusmith.ir.nodes import (
     Assign,
-    Binary,
-    BinOp,
     Buffer,
     Const,
     Dim,
@@ -30,9 +28,8 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.walk import statements
-from npusmith.lower.fold import fold
-from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children, map_statements
+from npusmith.plan.certain_sizes import always
 from npusmith.plan.estimate import origin
 from npusmith.plan.host import in_order
 from npusmith.plan.names import renamed, tensor_name, with_names
@@ -290,9 +287,3 @@ def _resized(item: Buffer, constants: Mapping[str, str]) -> Buffer:
 
 def _docs(parts: Sequence[Part]) -> list[str]:
     return [f"{number}. {part.plan.program.doc}" for number, part in enumerate(parts, 1)]
-
-
-def always(expr: Expr) -> bool:
-    """Whether a comparison compares a thing with itself, or numbers that hold."""
-    same = isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right
-    return same or fold(expr, lambda _: Kind.INT) == Const(True)

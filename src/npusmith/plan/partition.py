@@ -448,9 +448,12 @@ def with_wide_products(graph: Graph) -> Graph:
 
 
 def is_free(node: Node) -> bool:
-    """Whether the node is a view, or a constant, that costs nothing to make again."""
+    """Whether the node is a view, or a constant, that costs nothing to make again.
+
+    A view of the same bits as another type is none: it is refused as an operation of its own.
+    """
     words = node.op.split(".")
-    return words[0] == "aten" and words[1] in FREE
+    return words[0] == "aten" and words[1] in FREE and words[2:] != ["dtype"]
 
 
 def _takes_apart(node: Node) -> bool:

@@ -12,10 +12,11 @@ from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
+from npusmith.plan.certain_sizes import always
 from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
-from npusmith.plan.link import always, link
+from npusmith.plan.link import link
 from npusmith.plan.long_sorts import has_sort, is_sort
 from npusmith.plan.partition import (
     Part,
