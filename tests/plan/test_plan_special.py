@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from modules import CHIP, agrees, as_array, plan
 
+from npusmith.ir.nodes import Op
+from npusmith.ir.walk import statements
 from npusmith.lang import interpret
 
 INF, NAN = math.inf, math.nan
@@ -51,6 +53,16 @@ def test_a_map_has_pytorchs_special_values(name: str) -> None:
     made = plan(MAPS[name], EDGES)
     agrees(made, MAPS[name], EDGES)
     agrees(made, MAPS[name], torch.linspace(-3, 3, 1201))
+
+
+@pytest.mark.parametrize(
+    "fn", [torch.isfinite, lambda x: (x == x) & (x.abs() != INF)], ids=["call", "written out"]
+)
+def test_what_is_finite_is_one_comparison(fn: Callable[..., Any]) -> None:
+    made = plan(fn, EDGES)
+    agrees(made, fn, EDGES)
+    ops = [stmt.name for stmt in statements(made.program.kernel.body) if isinstance(stmt, Op)]
+    assert sum(name.startswith("compare") for name in ops) == 1
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
