@@ -62,3 +62,10 @@ OTHER: dict[str, Fn] = {
 @pytest.mark.parametrize("name", OTHER)
 def test_what_is_rounded_twice_stays_float(name: str) -> None:
     assert casts(OTHER[name], halves(5, 4001), halves(5, 4001), error=1e-3) == 3
+
+
+def test_numbers_are_read_from_halves() -> None:
+    limits = torch.tensor([-1.5]).half(), torch.tensor([2e4]).half()
+    assert casts(lambda x, low, high: x.maximum(low).minimum(high), halves(5, 4001), *limits) == 0
+    # a number that is rounded is none of a half
+    assert casts(lambda x, low: x.maximum(low + 0.1), halves(5, 4001), limits[0], error=1e-3) > 0

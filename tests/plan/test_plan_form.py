@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from modules import CHIP, capture, plan
+from modules import CHIP, agrees, capture, plan
 from torch import nn
 
 from npusmith.ir.nodes import Combine, For, If, Load, Op, Program, Stmt, Store, SyncCores
@@ -36,6 +36,18 @@ def test_a_chain_of_maps_is_one_pass_with_one_load_and_one_store() -> None:
     assert sum(isinstance(stmt, Load) for stmt in body(program)) == 1
     assert sum(isinstance(stmt, Store) for stmt in body(program)) == 1
     assert sum(isinstance(stmt, For) for stmt in body(program)) == 1
+
+
+def test_what_is_taken_from_a_number_in_a_buffer_is_one_difference() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = 1 / (x + 1)
+        return x * (1 - y)
+
+    made = plan(fn, R(5, 7).exp())
+    assert [stmt.name for stmt in body(made.program) if isinstance(stmt, Op)] == [
+        "duplicate", "adds", "div", "sub", "mul",
+    ]  # fmt: skip
+    agrees(made, fn, R(5, 7).exp())
 
 
 def test_a_row_that_fits_in_a_tile_is_loaded_once() -> None:

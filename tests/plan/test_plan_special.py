@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from modules import CHIP, agrees, as_array, plan
 
+from npusmith.ir.nodes import Op
+from npusmith.ir.walk import statements
 from npusmith.lang import interpret
 
 INF, NAN = math.inf, math.nan
@@ -41,6 +43,7 @@ MAPS: dict[str, Callable[..., Any]] = {
     "inverse square": lambda x: x**-2,
     "root": lambda x: x**0.5,
     "power": lambda x: x.abs() ** 1.5,
+    "number to a power": lambda x: (0.25**x, 1**x, 7**x, 0**x),
     "comparisons": lambda x: (x < 1, x <= 1, x > 1, x >= 1, x == 1, x != 1),
     "nan where": lambda x: torch.where(x > 0, x, NAN),
 }  # fmt: skip
@@ -51,6 +54,16 @@ def test_a_map_has_pytorchs_special_values(name: str) -> None:
     made = plan(MAPS[name], EDGES)
     agrees(made, MAPS[name], EDGES)
     agrees(made, MAPS[name], torch.linspace(-3, 3, 1201))
+
+
+@pytest.mark.parametrize(
+    "fn", [torch.isfinite, lambda x: (x == x) & (x.abs() != INF)], ids=["call", "written out"]
+)
+def test_what_is_finite_is_one_comparison(fn: Callable[..., Any]) -> None:
+    made = plan(fn, EDGES)
+    agrees(made, fn, EDGES)
+    ops = [stmt.name for stmt in statements(made.program.kernel.body) if isinstance(stmt, Op)]
+    assert sum(name.startswith("compare") for name in ops) == 1
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
@@ -68,6 +81,18 @@ def test_gelu_keeps_its_tail_in_both_forms() -> None:
 
         made = plan(lambda a, form=form: F.gelu(a, approximate=form), x.float())
         agrees(made, exact, x.float())
+
+
+@pytest.mark.parametrize("base", [0.25, 2.0, 0.9999, 10000.0, 1e-30, 3e38])
+def test_a_number_to_the_power_of_x_is_as_near_as_a_float_can_be(base: float) -> None:
+    # nothing that is subnormal, or within a half of the largest number's logarithm
+    most = 87 / abs(math.log(base))
+    x = torch.linspace(-most, most, 4001)
+    made = plan(lambda a: base**a, x)
+    (y,) = interpret(made.program, CHIP, [as_array(x)], [((4001,), made.spec.outputs[0].dtype)])
+    exact = float(np.float32(base)) ** x.double().numpy()
+    assert np.abs(y / exact - 1).max() < 2.5e-7
+    agrees(made, lambda a: base**a, torch.cat([EDGES, x])[: len(x)])
 
 
 def _gelu_of(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -229,9 +229,11 @@ def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> lis
 def _init_buffers(found: Branches, spell: Spelling, marks: bool, indent: int) -> list[str]:
     """Buffers of every version, then those of each."""
     lines: list[str] = []
-    for buffer in found.buffers:
-        made = code(_init_buffer(buffer, spell), indent)
-        if buffer.gap:
+    gaps = [*(buffer.gap for buffer in found.buffers[1:]), 0]
+    for at, buffer in enumerate(found.buffers):
+        within = gaps[at] if buffer.role is Role.VECCALC else 0
+        made = code(_init_buffer(buffer, spell, within), indent)
+        if buffer.gap and not (at and found.buffers[at - 1].role is Role.VECCALC):
             name = f"bankGap{spell.program.kernel.buffers.index(buffer)}"
             made = [*_init_gap(name, buffer.gap, indent), *made]
         lines += marked(made, buffer.line) if marks else made
@@ -250,17 +252,19 @@ def _init_buffers(found: Branches, spell: Spelling, marks: bool, indent: int) ->
     return [*lines, *(written("} else {") if second else []), *second, *written("}")]
 
 
-def _init_buffer(buffer: Buffer, spell: Spelling) -> str:
+def _init_buffer(buffer: Buffer, spell: Spelling, gap: int) -> str:
+    """`gap`: bytes behind what is used, where the next one begins in another bank group."""
     assert isinstance(buffer.length, Const)  # normalize has run
     sides = [buffer.named or buffer.length]
     sides += [] if buffer.cols is None else [buffer.named_cols or buffer.cols]
     size = " * ".join([*map(spell.factor, sides), f"sizeof({buffer.dtype.cpp})"])
+    size += f" + {gap}" if gap else ""
     count = "" if buffer.role is Role.VECCALC else f"{buffer.depth}, "
     return f"pipe->InitBuffer({spell.queue(buffer.name)}, {count}{size});"
 
 
 def _init_gap(name: str, size: int, indent: int) -> list[str]:
-    """What nobody uses: it moves the buffers behind it into other bank groups."""
+    """What nobody uses, behind a queue: it moves the buffers behind it into other bank groups."""
     lines = (f"{_POSITION[Role.VECCALC]} {name};", f"pipe->InitBuffer({name}, {size});")
     return [line for text in lines for line in code(text, indent)]
 

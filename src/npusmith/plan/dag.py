@@ -271,6 +271,8 @@ def _simplify(dag: Dag, op: str, args: tuple[Value, ...], kind: Kind) -> Value |
         return _with_constant(dag, op, left, right.number)
     if op == "sub" and left.op == "const" and left.number == 1:
         return _one_minus(dag, right)
+    if op == "mul":
+        return _finite(dag, left, right) or _finite(dag, right, left)
     return None
 
 
@@ -306,6 +308,17 @@ def _one_minus(dag: Dag, value: Value) -> Value | None:
     if value.op == "tanh":
         return dag.scaled(logistic(dag, dag.scaled(value.args[0], -2.0)), 2.0)
     return None
+
+
+def _finite(dag: Dag, known: Value, bounded: Value) -> Value | None:
+    """`x == x and abs(x) != inf` is `abs(x) < inf`, which NaN is not either."""
+    size = bounded.args[0].args[0] if bounded.op == "select" and bounded.args[0].args else None
+    if size is None or size.op != "abs":
+        return None
+    x, infinity = size.args[0], dag.const(math.inf)
+    if known is not dag.test("eq", x, x) or bounded is not dag.test("ne", size, infinity):
+        return None
+    return dag.test("lt", size, infinity)
 
 
 def logistic(dag: Dag, a: Value) -> Value:

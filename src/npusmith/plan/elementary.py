@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from npusmith.ir.dtypes import DType
 from npusmith.plan.dag import Dag, Value, logistic
 
 
@@ -100,6 +103,31 @@ def power(dag: Dag, x: Value, exponent: float) -> Value:
     if exponent == int(exponent) and exponent <= 8:
         return _repeated(dag, x, int(exponent))
     return dag.make("power", x, dag.const(exponent))
+
+
+_BITS = 16  # of a logarithm whose product with a bfloat16 number is exact
+_FAR = 150.0  # float32 has neither e**_FAR nor e**-_FAR
+
+
+def raised(dag: Dag, base: Value, exponent: Value, dtype: DType) -> Value:
+    """A positive number to the power of x is e**(x ln base): exact products and a small rest.
+
+    The rounding of a plain product would be multiplied by its size. Numbers of 16 bits hide it.
+    """
+    with np.errstate(over="ignore"):
+        number = float(np.float32(base.number)) if base.op == "const" else 0.0
+    log = math.log(number) if 0 < number < math.inf else 0.0
+    if log == 0:
+        return dag.make("power", base, exponent)
+    if dtype is not DType.FLOAT32:
+        return dag.unary("exp", dag.scaled(exponent, log))
+    mantissa, power_of_two = math.frexp(log)
+    high = math.ldexp(round(math.ldexp(mantissa, _BITS)), power_of_two - _BITS)
+    most = _FAR / abs(log)
+    x = dag.max(dag.min(exponent, dag.const(most)), dag.const(-most))
+    near = dag.make("narrow", x, dtype=DType.BFLOAT16)
+    rest = dag.add(dag.scaled(dag.sub(x, near), high), dag.scaled(x, log - high))
+    return dag.mul(dag.unary("exp", dag.scaled(near, high)), dag.unary("exp", rest))
 
 
 def _repeated(dag: Dag, x: Value, exponent: int) -> Value:

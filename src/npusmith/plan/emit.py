@@ -145,8 +145,8 @@ def _arithmetic(w: Writer, path: Path, value: Value) -> None:
         source = w.vector(path, a, wide)
         _add(path, op(name, (_target(w, path, value), source), (number,), count))
         return
-    if value.op == "sub" and w.is_number(a, wide) and not w.is_number(b, wide):
-        # a - b = b * -1 + a
+    apart = value.op == "sub" and w.is_number(a, wide) and not w.is_number(b, wide)
+    if apart and not w.is_spread(path, a, wide):  # a - b = b * -1 + a
         number, source = w.number(path, a), w.vector(path, b, wide)
         flipped = w.temp(DType.INT32 if value.kind is Kind.INT else DType.FLOAT32, wide)
         minus_one = Const(-1) if value.kind is Kind.INT else Const(-1.0)

@@ -3,6 +3,7 @@
 A sum, difference or product of two halves that is stored as half has the same bits either way:
 float32 has 24 bits, and twice the 11 of a half and two more are enough for its own rounding not to
 show. What takes no rounding (largest, smallest, absolute value) may come before it in any number.
+A number that is read from a half is the same float without a cast.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Const, Expr, Load, Op, Stage, Stmt
+from npusmith.ir.nodes import Assign, Const, Expr, Load, Name, Op, Stage, Stmt, Value
 from npusmith.ir.walk import Block, statements
 from npusmith.lower.rebuild import map_blocks
 from npusmith.plan.block import Part, Temp
@@ -32,10 +33,14 @@ class _Uses:
     temps: Mapping[str, Temp]
     homes: Homes
     made: dict[str, list[Stmt]] = field(default_factory=dict)
+    numbers: dict[str, list[str]] = field(default_factory=dict)  # by name: buffers it is read from
     readers: dict[str, list[Stmt]] = field(default_factory=dict)
 
     def note(self, body: Block, touched: Touched) -> None:
         for stmt in statements(body):
+            if isinstance(stmt, Assign):
+                source = stmt.value.source.buffer if isinstance(stmt.value, Value) else ""
+                self.numbers.setdefault(stmt.target, []).append(source)
             into = stmt.views[0].buffer if isinstance(stmt, Op) else ""
             into = stmt.dst.buffer if isinstance(stmt, Load) else into
             if into:
@@ -52,6 +57,25 @@ class _Uses:
             return None
         found = made[0] if len(made) == 1 else None
         return found if isinstance(found, Op) and is_plain(found) else None
+
+    def is_half(self, expr: Expr) -> bool:
+        """Whether a half holds a number: one as written, or one that is read from a half's copy."""
+        if isinstance(expr, Const):
+            with np.errstate(over="ignore"):
+                return float(np.float16(expr.value)) == float(expr.value)
+        read = self.numbers.get(expr.id, ()) if isinstance(expr, Name) else ()
+        return bool(read) and all(self._is_copy(buffer) for buffer in read)
+
+    def _is_copy(self, name: str) -> bool:
+        made = self.made.get(name, ())
+        sources = [
+            self.temps.get(stmt.views[1].buffer)
+            for stmt in made
+            if isinstance(stmt, Op) and stmt.name == "cast"
+        ]
+        return len(sources) == len(made) > 0 and all(
+            source is not None and source.dtype is DType.FLOAT16 for source in sources
+        )
 
     def widened(self, name: str) -> str:
         """The half that a tile is the copy of, "" where there is none in its place."""
@@ -98,7 +122,7 @@ def _fitting(uses: _Uses, joined: Mapping[str, str]) -> set[str]:
     rounded: set[str] = set()
     for name in uses.made:  # in the order of the text
         op = uses.maker(name)
-        if op is None or not _serves(op) or not set(_sources(op)) <= exact:
+        if op is None or not _serves(op, uses) or not set(_sources(op)) <= exact:
             continue
         (exact if op.name in _EXACT else rounded).add(name)
     tiles = exact | rounded
@@ -114,11 +138,19 @@ def _fits(
     if name not in joined and (made is None or not set(_sources(made)) <= tiles):
         return False
     return all(
-        isinstance(stmt, Op)
-        and is_plain(stmt)
-        and (_is_stored(stmt, uses) or (name not in rounded and stmt.views[0].buffer in tiles))
+        (name in joined and _is_number(stmt))
+        or (
+            isinstance(stmt, Op)
+            and is_plain(stmt)
+            and (_is_stored(stmt, uses) or (name not in rounded and stmt.views[0].buffer in tiles))
+        )
         for stmt in uses.readers.get(name, ())
     )
+
+
+def _is_number(stmt: Stmt) -> bool:
+    """Whether one element is read as a scalar: that of a half is a float."""
+    return isinstance(stmt, Assign) and isinstance(stmt.value, Value)
 
 
 def _is_stored(stmt: Op, uses: _Uses) -> bool:
@@ -129,15 +161,8 @@ def _is_stored(stmt: Op, uses: _Uses) -> bool:
     )  # fmt: skip
 
 
-def _serves(op: Op) -> bool:
-    return op.name in (*_EXACT, *_ROUNDED) and all(_is_half(item) for item in op.scalars)
-
-
-def _is_half(expr: Expr) -> bool:
-    if not isinstance(expr, Const):
-        return False
-    with np.errstate(over="ignore"):
-        return float(np.float16(expr.value)) == float(expr.value)
+def _serves(op: Op, uses: _Uses) -> bool:
+    return op.name in (*_EXACT, *_ROUNDED) and all(uses.is_half(item) for item in op.scalars)
 
 
 def _sources(op: Op) -> Iterator[str]:

@@ -19,6 +19,7 @@ from npusmith.plan.elementary import (
     is_finite,
     log1p,
     power,
+    raised,
     sign,
 )
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
@@ -342,7 +343,7 @@ def _power(r: Reader) -> Result:
             lambda dag, x, dtype: integers.power(dag, x, int(number), dtype),
         )  # fmt: skip
     return pointwise(
-        r, (base, exponent), lambda dag, a, b: dag.make("power", a, b), integers.raised
+        r, (base, exponent), lambda dag, a, b: raised(dag, a, b, r.dtype), integers.raised
     )
 
 

@@ -13,7 +13,7 @@ from npusmith.ir import nodes as ir
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Name, Negate, Op, View
 from npusmith.lang.extents import extent
-from npusmith.plan.block import Part, Path, Temp
+from npusmith.plan.block import Block, Part, Path, Temp
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import TILE, Sizes
@@ -223,16 +223,21 @@ class Writer:
         """An operand as a buffer; scalars are spread over one that outlives the loops inside."""
         if not self.is_number(value, wide):
             return self.held(path, value)
-        # one number: spread it where it is needed, wide ones once where the number is known
-        block = path[-1] if not wide else path[self.home(path, value)]
-        if value.op == "index":
-            block = path[-1]
+        block = self._spread_in(path, value, wide)
         if (value, wide) not in block.spread:
             number = self.number(path, value)
             buffer = self.temp(dtype_of(value), wide)
             block.items.append(op("duplicate", (buffer,), (number,), TILE if wide else ONE))
             block.spread[value, wide] = buffer
         return block.spread[value, wide]
+
+    def is_spread(self, path: Path, value: Value, wide: bool) -> bool:
+        """Whether a number is in a buffer already, for what needs it there."""
+        return (value, wide) in self._spread_in(path, value, wide).spread
+
+    def _spread_in(self, path: Path, value: Value, wide: bool) -> Block:
+        """Where a number is spread: where it is needed, wide ones once where it is known."""
+        return path[-1] if not wide or value.op == "index" else path[self.home(path, value)]
 
 
 _HELD = {
