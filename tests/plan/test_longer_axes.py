@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from modules import agrees, capture_free, plan_graph
+from modules import CHIP, agrees, capture_free, plan_graph
 from torch import nn
 
 from npusmith.ir.spec import Source
 from npusmith.ir.text import show_expr
+from npusmith.plan import write
+from npusmith.plan.schedule import Schedule
 
 Shape = tuple[int, ...]
 
@@ -40,6 +42,8 @@ SERVED: dict[str, tuple[nn.Module | Callable[..., Any], list[Shape]]] = {
     "a scale of each channel": (scaled, [(1, 6, 5, 5), (1, 6, 1, 1)]),
     "places": (gathered, [(1, 30), (1, 30)]),
     "a mean over the batch": (lambda x: x.mean(0), [(1, 40)]),
+    "a convolution": (nn.Conv2d(3, 4, 3, padding=1), [(1, 3, 6, 7)]),
+    "attention": (F.scaled_dot_product_attention, [(1, 4, 12, 8)] * 3),
     "a loss": (F.mse_loss, [(1, 40), (1, 40)]),
 }
 
@@ -73,3 +77,26 @@ def test_a_size_of_1_that_means_something_stays(
     agrees(made, model, *map(torch.randn, shapes))
     if not legal:
         agrees(made, model, torch.randn(4, 64))
+
+
+def test_a_schedule_of_several_kernels_is_one_for_any_batch() -> None:
+    model = nn.Conv2d(3, 4, 3, padding=1)
+    graph = capture_free(model, torch.randn(1, 3, 6, 7))
+    made = plan_graph(graph)
+    _, *rest = made.schedule.kernels
+    again = write(graph, "op_custom", CHIP, Schedule(kernels=(Schedule(cores=1), *rest)))
+    assert made.longer and again.longer and again.spec == made.spec
+    assert again.program != made.program
+    for batch in (1, 3):
+        agrees(again, model, torch.randn(batch, 3, 6, 7))
+
+
+def test_several_kernels_that_compute_something_else_for_a_batch_of_one_are_for_it_alone() -> None:
+    def model(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x.squeeze().softmax(0).view(x.shape) @ y).softmax(-1)
+
+    made = plan_graph(capture_free(model, torch.randn(1, 32), torch.randn(32, 16)))
+    args = torch.randn(1, 32), torch.randn(32, 16)
+    agrees(made, model, *args)
+    if not any("x.shape[0] == 1" in show_expr(item) for item in made.spec.legal or ()):
+        agrees(made, model, torch.randn(5, 32), args[1])

@@ -480,3 +480,14 @@ def test_rows_of_a_longer_batch_of_one_differ(write_task, prepare_here, tmp_path
     item = next(t.inputs[0] for t in manifest.trials if not t.skipped and t.inputs[0].shape[0] > 48)
     rows = np.fromfile(tmp_path / item.file, np.int64).reshape(item.shape)
     assert len({tuple(row) for row in rows}) == 3
+
+
+def test_values_between_kernels_may_be_those_of_a_longer_batch(write_task, tmp_path):
+    from npusmith.task.captured import Captured
+    from npusmith.task.trials import make_orders
+
+    task = write_task(forward="return x.exp().sum(1)", inputs="[torch.randn(1, 20)]")
+    orders = make_orders(task, tmp_path, seeds=(1, 2), intermediates=("exp",), longer=True)
+    manifest = Captured(orders, tmp_path).run()
+    assert [trial.inputs[0].shape for trial in manifest.trials] == [(2, 20)] * 2
+    assert [item.shape for item in manifest.trials[0].references] == [(2,), (2, 20)]

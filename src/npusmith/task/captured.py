@@ -37,7 +37,7 @@ from npusmith.task.sort_ties import (
     has_writes,
     open_elements,
 )
-from npusmith.task.unit_axes import is_longer
+from npusmith.task.unit_axes import find_units, is_longer
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
@@ -103,6 +103,8 @@ class Captured(Preparation):
         self.base = call_inputs(self.make, self.path, self._seeds()[0], "get_inputs()")
         self.notes += self.base.notes
         self._capture()
+        if self.orders.longer:
+            self._lengthen()
         if self.orders.intermediates:
             self._add_intermediates()
         parameters = self._write_parameters()
@@ -177,6 +179,21 @@ class Captured(Preparation):
             references = self._reference(self.base)
         self.notes += self.captured.notes
         self._check_capture(references)
+
+    def _lengthen(self) -> None:
+        """From here on get_inputs() gives longer axes of 1."""
+        own = self.base.shapes
+        units, size = find_units(own, self.captured.graph, self._refusal)
+        sized = shapes.resize(own, dict.fromkeys(units, size))
+        make = self.make
+
+        def rows() -> object:
+            sets = [check_inputs(make(), self.path, "get_inputs()") for _ in range(size)]
+            return list(resize(joined(sets), sized, self._seeds()[0]).args())
+
+        self.make = rows
+        self.base = call_inputs(rows, self.path, self._seeds()[0], "get_inputs()")
+        self._capture()
 
     def _add_intermediates(self) -> None:
         """From here on the captured program is the model, with these outputs behind its own."""
