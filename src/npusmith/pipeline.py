@@ -138,7 +138,7 @@ def _judge_intermediates(
     try:
         more = open_references(
             prepared.task, work / "intermediates", seeds=seeds, edges=False, shapes=False,
-            intermediates=names, given=[list(shapes) for shapes in given],
+            intermediates=names, longer=exposed.longer, given=[list(shapes) for shapes in given],
         )  # fmt: skip
         project = work / "exposed"
         project.mkdir()

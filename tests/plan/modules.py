@@ -27,9 +27,9 @@ from npusmith.plan.versions import Version, taken
 from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph
-from npusmith.task.shapes import find_classes, plan_sets
 from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.user import Inputs
+from npusmith.task.varying_sizes import Model, find_varying
 
 CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
 
@@ -80,10 +80,8 @@ def capture_free(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
     def graph_at(shapes: list[tuple[int, ...]]) -> Graph | str:
         return refusal(shapes) or capture(model, *drawn(shapes))
 
-    own = _shapes(args)
-    free, _ = find_classes(own, refusal)
-    others = [shapes for name, shapes in plan_sets(own, free, 20_000, 1) if name == "primes"]
-    return find_symbolic(capture(model, *args), own, free, others, graph_at)
+    at_sizes = Model(graph_at, refusal, 1, 20_000, patterns=("primes",))
+    return find_varying(at_sizes, _shapes(args), capture(model, *args)).graph
 
 
 def _shapes(case: tuple[Tensor, ...]) -> list[tuple[int, ...]]:

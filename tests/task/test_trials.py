@@ -460,3 +460,34 @@ def test_an_output_of_one_element_may_have_any_stride(write_task, prepare_here, 
     task = write_task(forward=forward, inputs="[torch.randn(1, 53)]")
     (trial,) = prepare_here(task, seeds=(1,)).trials
     assert trial.inputs[0].shape == (1, 53) and trial.references[0].shape == (1,)
+
+
+def test_a_batch_of_one_is_tried_at_other_sizes(write_task, prepare_here):
+    forward = "return F.embedding(x, torch.ones(9, 4).cumsum(0)).sum(1)"
+    task = write_task(forward=forward, inputs="[torch.randint(0, 9, (1, 20))]")
+    manifest = prepare_here(task, seeds=(1, 2), shapes=True)
+    assert manifest.graph.inputs[0].shape == (1, 20)
+    assert manifest.graph.longer.inputs[0].shape == (2, 20)
+    assert ((0, 0),) in [item.axes for item in manifest.free]
+    sized = {trial.inputs[0].shape for trial in manifest.trials if not trial.skipped}
+    assert (1, 20) in sized and any(batch > 48 for batch, _ in sized)
+    assert any(batch == 1 and rest > 100 for batch, rest in sized)  # at a batch of one, too
+
+
+def test_rows_of_a_longer_batch_of_one_differ(write_task, prepare_here, tmp_path):
+    task = write_task(forward="return x * 2", inputs="[torch.randint(0, 900, (1, 20))]")
+    manifest = prepare_here(task, seeds=(1,), shapes=True)
+    item = next(t.inputs[0] for t in manifest.trials if not t.skipped and t.inputs[0].shape[0] > 48)
+    rows = np.fromfile(tmp_path / item.file, np.int64).reshape(item.shape)
+    assert len({tuple(row) for row in rows}) == 3
+
+
+def test_values_between_kernels_may_be_those_of_a_longer_batch(write_task, tmp_path):
+    from npusmith.task.captured import Captured
+    from npusmith.task.trials import make_orders
+
+    task = write_task(forward="return x.exp().sum(1)", inputs="[torch.randn(1, 20)]")
+    orders = make_orders(task, tmp_path, seeds=(1, 2), intermediates=("exp",), longer=True)
+    manifest = Captured(orders, tmp_path).run()
+    assert [trial.inputs[0].shape for trial in manifest.trials] == [(2, 20)] * 2
+    assert [item.shape for item in manifest.trials[0].references] == [(2,), (2, 20)]

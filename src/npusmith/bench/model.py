@@ -43,6 +43,7 @@ class Exposed(BaseModel):
 
     files: dict[str, str]  # of the project, by relative path
     values: tuple[tuple[str, int], ...]  # nodes of the graph, and the kernel that stores each
+    longer: bool = False  # of the graph with longer axes of 1
 
 
 class Candidate(BaseModel):

@@ -73,7 +73,7 @@ class Plan:
     """A tile program, the operator around it, and what was decided on the way.
 
     `parts`: the graphs of several kernels, and the plan of each. `versions`: what the kernel is
-    merged of, where sizes decide.
+    merged of, where sizes decide. `longer`: the parts are of the graph with longer axes of 1.
     """
 
     program: Program
@@ -82,6 +82,7 @@ class Plan:
     decisions: tuple[Decision, ...] = ()
     parts: tuple[tuple[Graph, Plan], ...] = ()
     versions: tuple[Version, ...] = ()
+    longer: bool = False
 
     @property
     def schedule(self) -> Schedule:

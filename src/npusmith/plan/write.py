@@ -9,7 +9,9 @@ from dataclasses import replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
+from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show, show_expr
+from npusmith.lang.extents import extent, unmet
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.rebuild import map_children
 from npusmith.plan.certain_sizes import always
@@ -33,10 +35,14 @@ from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import for_other_sizes, write_kernel
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Graph
+from npusmith.task.graph import Argument, Graph, Ref
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
+_LAYOUTS = (
+    "view", "clone", "expand", "permute", "squeeze", "unsqueeze", "alias", "slice", "_unsafe_view",
+)  # fmt: skip
+_AS_CAPTURED = "own_sizes"  # ... where axes of 1 are as captured
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.7  # of a kernel's time: several that take more are not worth it
 _WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
@@ -60,6 +66,22 @@ def write(
     another schedule than short ones. `everywhere`: the schedule's tile and cores are those of all
     shapes, not only of shapes near the captured ones.
     """
+    if everywhere or graph.longer is None:
+        return _captured(graph, name, chip, schedule, everywhere)
+    own = _captured(graph, name, chip, _AS_WRITTEN if schedule.kernels else schedule)
+    plan = _with_longer(own, graph, graph.longer, name, chip)
+    if not schedule.kernels:
+        return plan
+    if not plan.longer:
+        return _captured(graph, name, chip, schedule)
+    scheduled = _captured(graph.longer, name, chip, schedule)
+    return replace(scheduled, spec=plan.spec, longer=True)
+
+
+def _captured(
+    graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool = False
+) -> Plan:
+    """For sizes that the graph describes."""
     with _deep():
         plan = _write(graph, name, chip, schedule, everywhere)
     if len(plan.program.kernels) == 1:
@@ -157,6 +179,65 @@ def _with_long_rows(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     count = len(several.program.kernels)
     notes = (*plan.notes, f"longer rows: {count} kernels, one after another")
     return replace(plan, program=program, spec=replace(plan.spec, legal=served), notes=notes)
+
+
+def _with_longer(own: Plan, graph: Graph, longer: Graph, name: str, chip: Chip) -> Plan:
+    """Where axes of 1 may be longer: a program for these, too, by the graph that has them so.
+
+    before: a batch of one alone
+    after:  the same program where the batch is one, and another one for all others; of several
+            kernels, those for all, if they do the same
+    """
+    try:
+        other = _captured(longer, name, chip, _AS_WRITTEN)
+    except PlanError:
+        return own
+    tests = [test for test in own.spec.legal or () if test not in (other.spec.legal or ())]
+    if not tests or not _is_wider(other, own):
+        return own
+    spec, count = _as_shaped(other.spec, own.spec), len(other.program.kernels)
+    if own.parts and other.parts and _computed(graph) == _computed(longer):
+        return replace(other, spec=spec, longer=True)
+    kernels = (*own.program.kernels, *other.program.kernels)
+    if len(own.program.kernels) > 1 or any(kernel.is_cube for kernel in kernels):
+        return own
+    given = {_AS_CAPTURED: Choice(all_of(tests), ONE, ZERO)}
+    program = merged([guarded(own.program, [*given], given, "axes of 1"), Version(other.program)])
+    if not fits(show(program)):
+        return own
+    notes = (*own.notes, f"longer axes than of 1: {count} kernels, one after another")
+    return replace(own, program=program, spec=spec, notes=notes)
+
+
+def _computed(graph: Graph) -> list[tuple[str, int, list[Argument]]]:
+    """What a graph computes, whatever it takes to lay it out: a size of 1 has other layouts."""
+    return [
+        (node.op, len(node.shape), [item for item in node.args if not isinstance(item, Ref)])
+        for node in graph.nodes
+        if node.op.split(".")[1] not in _LAYOUTS
+    ]
+
+
+def _is_wider(other: Plan, own: Plan) -> bool:
+    """Whether a program has the same tensors and serves all sizes of another."""
+    shapes = {port.name: port.shape for port in own.spec.inputs}
+    if _tensors(other) != _tensors(own) or unmet(other.spec, shapes) is not None:
+        return False
+    known = _equal_sizes(own)
+    if not _conditions(other, known) <= _conditions(own, known):
+        return False
+    constants = other.spec.constants == own.spec.constants
+    results = [tuple(extent(dim, shapes) for dim in port.dims) for port in other.spec.outputs]
+    return constants and results == [port.shape for port in own.spec.outputs]
+
+
+def _as_shaped(spec: OpSpec, own: OpSpec) -> OpSpec:
+    """With the shapes that another one has."""
+    inputs, outputs = (
+        tuple(replace(port, shape=known.shape) for port, known in zip(*pair, strict=True))
+        for pair in ((spec.inputs, own.inputs), (spec.outputs, own.outputs))
+    )
+    return replace(spec, inputs=inputs, outputs=outputs)
 
 
 def _tensors(plan: Plan) -> list[tuple[str, int | None, str]]:

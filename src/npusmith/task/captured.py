@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,13 @@ from npusmith.task import alias, compare, edges, files, shapes
 from npusmith.task.casts import UNDEFINED, Casts, has_casts
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph
-from npusmith.task.fixed_sizes import find_fixed, find_refused
 from npusmith.task.golden import Golden
 from npusmith.task.graph import Graph
 from npusmith.task.intermediates import with_intermediates
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
-from npusmith.task.resized import rerank, resize
+from npusmith.task.resized import joined, rerank, resize
 from npusmith.task.sort_ties import (
     TIES,
     LastWrites,
@@ -39,7 +37,7 @@ from npusmith.task.sort_ties import (
     has_writes,
     open_elements,
 )
-from npusmith.task.symbolic_sizes import find_symbolic
+from npusmith.task.unit_axes import find_units, is_longer
 from npusmith.task.unused_inputs import Tried, find_idle, keep
 from npusmith.task.user import (
     Inputs,
@@ -57,6 +55,7 @@ from npusmith.task.user import (
     settle,
     user_code,
 )
+from npusmith.task.varying_sizes import Model, at_given, find_varying, most_elements
 from npusmith.task.wire import (
     BRANCH,
     EVAL_MODE,
@@ -73,7 +72,7 @@ from npusmith.task.wire import (
 
 # How closely the captured graph must give the model's own values: only rounding may differ.
 _CLOSE = {torch.float16: 2e-2, torch.bfloat16: 1e-1}
-_HELD = "the model's arithmetic has it as a number"
+_ROWS = 3  # sets of inputs that rows of a longer batch of one are drawn from
 _MODES = ("Dropout", "BatchNorm", "InstanceNorm", "RReLU")  # modules that train differently
 
 
@@ -84,7 +83,7 @@ class Captured(Preparation):
         super().__init__(orders, folder)
         self.ranks: list[TrialRecord] = []
         self.free: tuple[FreeAxes, ...] = ()
-        self.fixed: tuple[shapes.Axis, ...] = ()  # whose sizes are numbers in the graph
+        self.rows: Inputs | None = None  # several sets, joined along axes of size 1
         self.has_sorts = False  # whether sorts are among the operations
         self.has_writes = True  # ... or values are put at places; unknown until the capture
         self.sized: list[list[shapes.Shape]] = []  # shapes that a kernel has to serve
@@ -104,6 +103,8 @@ class Captured(Preparation):
         self.base = call_inputs(self.make, self.path, self._seeds()[0], "get_inputs()")
         self.notes += self.base.notes
         self._capture()
+        if self.orders.longer:
+            self._lengthen()
         if self.orders.intermediates:
             self._add_intermediates()
         parameters = self._write_parameters()
@@ -122,7 +123,7 @@ class Captured(Preparation):
                 self._shape_trials(sets)
                 self._rank_trials()
         return Manifest(
-            graph=self._graph(),
+            graph=self.captured.graph,
             model_seed=self.orders.model_seed,
             trials=tuple(self.trials),
             ranks=tuple(self.ranks),
@@ -138,13 +139,10 @@ class Captured(Preparation):
             versions={"torch": str(torch.__version__)},
         )
 
-    def _graph(self) -> Graph:
-        return self.captured.graph.model_copy(update={"fixed": self.fixed})
-
     def _leave_graph(self) -> None:
         """For whoever waits for it, whole at once."""
         fresh = self.folder / f"{GRAPH}.new"
-        fresh.write_text(self._graph().model_dump_json(), encoding="utf-8", errors="replace")
+        fresh.write_text(self.captured.graph.model_dump_json(), encoding="utf-8", errors="replace")
         fresh.replace(self.folder / GRAPH)
 
     def _seeds(self) -> tuple[int, ...]:
@@ -181,6 +179,21 @@ class Captured(Preparation):
             references = self._reference(self.base)
         self.notes += self.captured.notes
         self._check_capture(references)
+
+    def _lengthen(self) -> None:
+        """From here on get_inputs() gives longer axes of 1."""
+        own = self.base.shapes
+        units, size = find_units(own, self.captured.graph, self._refusal)
+        sized = shapes.resize(own, dict.fromkeys(units, size))
+        make = self.make
+
+        def rows() -> object:
+            sets = [check_inputs(make(), self.path, "get_inputs()") for _ in range(size)]
+            return list(resize(joined(sets), sized, self._seeds()[0]).args())
+
+        self.make = rows
+        self.base = call_inputs(rows, self.path, self._seeds()[0], "get_inputs()")
+        self._capture()
 
     def _add_intermediates(self) -> None:
         """From here on the captured program is the model, with these outputs behind its own."""
@@ -323,7 +336,7 @@ class Captured(Preparation):
         classes = [item.axes for item in self.free]
         for i, (pattern, sized) in enumerate(planned):  # which grows
             self.stage(f"shape set {pattern}")
-            inputs = resize(self.base, sized, first + i + 1)
+            inputs = self._resized(sized, first + i + 1)
             self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
             if not self.trials[-1].skipped:
                 self.sized.append(sized)
@@ -338,65 +351,37 @@ class Captured(Preparation):
     def _find_sets(self) -> list[tuple[str, list[shapes.Shape]]]:
         """Sets of shapes that vary every size that may change and is no number in the graph."""
         self.stage("finding sizes that may change")
-        own, seed, limit = self.base.shapes, self._seeds()[0], self.orders.shape_elements
-        free, notes = shapes.find_classes(own, self._refusal)
-        sets = self._fitted(shapes.plan_sets(own, free, limit, seed), free)
-        self.stage("looking for sizes in the model's arithmetic")
-        self._find_symbolic(free, [sized for _, sized in sets])
-        self.fixed = find_fixed(own, free, [sized for _, sized in sets], self._refixed)
-        if self.fixed:
-            fixed = set(self.fixed)
-            notes += [f"size {own[i][axis]} is fixed: {_HELD}" for i, axis in self.fixed]
-            free = [item for item in free if not item.axes & fixed]
-            sets = self._fitted(shapes.plan_sets(own, free, limit, seed), free)
-        self.notes += dict.fromkeys(notes)
-        held = [item.shape for item in self.captured.graph.inputs if item.kind != "user"]
-        refused = find_refused(own, free, held, self._refusal)
-        self.fixed = tuple(sorted({*self.fixed, *refused}))
+        found = find_varying(self._at_sizes(), self.base.shapes, self.captured.graph)
+        self.captured = replace(self.captured, graph=found.graph)
+        self.notes += dict.fromkeys(found.notes)
         self.free = tuple(
-            FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step) for item in free
+            FreeAxes(size=item.size, axes=tuple(sorted(item.axes)), step=item.step)
+            for item in found.free
         )
-        return sets
+        return found.sets
 
-    def _fitted(
-        self, sets: Sequence[tuple[str, list[shapes.Shape]]], free: Sequence[shapes.Class]
-    ) -> list[tuple[str, list[shapes.Shape]]]:
-        """The sets, smaller where values on the way would be far larger than inputs may be."""
-        found: dict[str, list[shapes.Shape]] = {}
-        for name, sized in sets:
-            while self._most_elements(sized) > self.orders.value_elements:
-                less = shapes.smaller(sized, free)
-                if less is None:
-                    break
-                sized = less
-            if sized not in found.values():
-                found[name] = sized
-        return list(found.items())
-
-    def _most_elements(self, sized: list[shapes.Shape]) -> int:
-        """Of the largest value that the model has on the way."""
-        graph = self._capture_at(resize(self.base, sized, self._seeds()[0]))
-        return (
-            0
-            if isinstance(graph, str)
-            else max((prod(node.shape) for node in graph.nodes), default=0)
-        )
-
-    def _find_symbolic(
-        self, free: Sequence[shapes.Class], sets: Sequence[list[shapes.Shape]]
-    ) -> None:
-        """Which numbers of the graph follow from sizes, by captures at other shapes."""
-
+    def _at_sizes(self) -> Model:
         def capture(sized: list[shapes.Shape]) -> Graph | str:
-            return self._capture_at(resize(self.base, sized, self._seeds()[0]))
+            return self._capture_at(self._resized(sized, self._seeds()[0]))
 
-        graph = find_symbolic(self.captured.graph, self.base.shapes, free, sets, capture)
-        self.captured = replace(self.captured, graph=graph)
+        limits = self.orders.shape_elements, self.orders.value_elements
+        return Model(capture, self._refusal, self._seeds()[0], *limits)
 
-    def _refixed(self, sized: list[shapes.Shape]) -> str:
-        """Why the graph is another one at shapes that the model takes."""
-        why = self._mismatch(resize(self.base, sized, self._seeds()[0]), "shape")
-        return "" if why and self._refusal(sized) else why
+    def _resized(self, sized: list[shapes.Shape], seed: int) -> Inputs:
+        """Inputs of these shapes; what was a single row is drawn from those of several sets."""
+        return resize(
+            self._rows() if is_longer(self.base.shapes, sized) else self.base, sized, seed
+        )
+
+    def _rows(self) -> Inputs:
+        """Several sets of inputs, joined along axes of size 1; the first where they do not fit."""
+        if self.rows is None:
+            sets = [self.base]
+            with contextlib.suppress(TaskError):
+                for seed in range(self._seeds()[0] + 1, self._seeds()[0] + _ROWS):
+                    sets.append(call_inputs(self.make, self.path, seed, "get_inputs()"))
+            self.rows = joined(sets)
+        return self.rows
 
     def _edges_at(self, sets: list[list[shapes.Shape]]) -> None:
         """Edge values at other shapes, where rows end within a block and other branches are taken.
@@ -408,20 +393,22 @@ class Captured(Preparation):
         for i, (name, edge) in enumerate(chosen):
             sized = sets[i % len(sets)]
             self.stage(f"edge set {name} at another shape")
-            inputs = edges.change(resize(self.base, sized, seed + i + 1), edge, seed)
+            inputs = edges.change(self._resized(sized, seed + i + 1), edge, seed)
             self._try(f"{name} at {_sizes(sized)}", "shape", seed, inputs, edged=True)
 
     def _given_trials(self) -> None:
         """Shapes that the parent asks for, because they take a kernel's other branches."""
         given = [list(sized) for sized in self.orders.given]
-        self._find_symbolic(shapes.aligned(self.base.shapes), given)
+        model = self._at_sizes()
+        graph = at_given(model, self.base.shapes, self.captured.graph, given)
+        self.captured = replace(self.captured, graph=graph)
         for i, sized in enumerate(given):
             self.stage(f"shapes {_sizes(sized)}")
             seed, name = self.orders.seeds[0] + i + 1, f"{BRANCH} {_sizes(sized)}"
-            if self._most_elements(sized) > self.orders.value_elements:
+            if most_elements(model, sized) > self.orders.value_elements:
                 self.skip(name, "shape", seed, "values on the way have too many elements there")
                 continue
-            self._try(name, "shape", seed, resize(self.base, sized, seed))
+            self._try(name, "shape", seed, self._resized(sized, seed))
 
     def _rank_trials(self) -> None:
         """Inputs with an axis more and with one fewer, where the model takes them."""
@@ -430,7 +417,7 @@ class Captured(Preparation):
         self.stage("trying other ranks")
         seed = self.orders.seeds[0]
         sized = shapes.smallest(self.base.shapes, self.sized)
-        inputs = resize(self.base, sized, seed)
+        inputs = self._resized(sized, seed)
         for name, choices in (
             ("an axis more", shapes.raise_rank(sized, seed)),
             ("an axis fewer", shapes.lower_rank(sized)),
@@ -461,7 +448,7 @@ class Captured(Preparation):
     def _refusal(self, sized: list[shapes.Shape]) -> str:
         """Why the reference does not take these shapes; empty when it does."""
         try:
-            outputs = self._reference(resize(self.base, sized, self._seeds()[0]))
+            outputs = self._reference(self._resized(sized, self._seeds()[0]))
         except TaskError as error:
             return error.message
         return "" if all(tensor.numel() for tensor in outputs) else "an output is empty"
@@ -542,7 +529,9 @@ class Captured(Preparation):
         other = self._capture_at(inputs)
         if isinstance(other, str):
             return f"capture fails for these inputs: {other}"
-        return compare.difference(self.captured.graph, other)
+        graph = self.captured.graph
+        found = compare.difference(graph, other)
+        return compare.difference(graph.longer, other) if found and graph.longer else found
 
     def _capture_at(self, inputs: Inputs) -> Graph | str:
         """The graph that these inputs are captured as, or why there is none."""

@@ -145,6 +145,8 @@ class Graph(BaseModel):
     literals: tuple[Literals, ...] | None = None
     # Values of the constant inputs that the model has no attribute for
     constants: tuple[Constant, ...] = ()
+    # The same model where axes of size 1 are longer, because it takes them so: unit_axes.py
+    longer: Graph | None = None
 
     def symbolic_slots(self) -> dict[str, dict[Slot, SymbolicSize]]:
         """Symbolic sizes by node and slot."""

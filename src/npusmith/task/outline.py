@@ -66,12 +66,10 @@ def capture(orders: wire.Orders) -> Graph:
     """The child's work; PyTorch then makes tensors without memory, on one thread."""
     import torch
 
-    from npusmith.task.compare import difference
     from npusmith.task.export import export_graph, warm_up
-    from npusmith.task.fixed_sizes import find_fixed, find_refused
-    from npusmith.task.shapes import Shape, find_classes, plan_sets
-    from npusmith.task.symbolic_sizes import find_symbolic
+    from npusmith.task.shapes import Shape
     from npusmith.task.user import build_model, load_file, run_model
+    from npusmith.task.varying_sizes import Model, find_varying
 
     warm_up()
     torch.set_num_threads(1)
@@ -111,19 +109,8 @@ def capture(orders: wire.Orders) -> Graph:
                 seen[key] = error.message
         return seen[key]
 
-    def differs(sized: list[Shape]) -> str:
-        other = captured(sized)
-        why = other if isinstance(other, str) else difference(graph, other)
-        return "" if why and refusal(sized) else why
-
-    free, _ = find_classes(own.shapes, refusal)
-    sets = plan_sets(own.shapes, free, orders.shape_elements, orders.model_seed)
-    tried = [sized for name, sized in sets if name in _TRIED]
-    graph = find_symbolic(graph, own.shapes, free, tried, captured)
-    fixed = find_fixed(own.shapes, free, tried, differs)
-    held = [item.shape for item in graph.inputs if item.kind != "user"]
-    refused = find_refused(own.shapes, free, held, refusal)
-    return graph.model_copy(update={"fixed": tuple(sorted({*fixed, *refused}))})
+    at_sizes = Model(captured, refusal, orders.model_seed, orders.shape_elements, None, _TRIED)
+    return find_varying(at_sizes, own.shapes, graph).graph
 
 
 def _own_inputs(module: types.ModuleType, orders: wire.Orders) -> Inputs:

@@ -49,6 +49,7 @@ class How(TypedDict, total=False):
     model_seed: int
     calling: Calling | None
     intermediates: Sequence[str]
+    longer: bool
 
 
 class _Made(BaseModel):
@@ -90,7 +91,7 @@ def keep_references(
         "seeds": how.get("seeds", SEEDS), "edges": how.get("edges", True),
         "shapes": how.get("shapes", True), "given": [list(s) for s in how.get("given", ())],
         "model_seed": how.get("model_seed", MODEL_SEED), "calling": how.get("calling"),
-        "intermediates": [*how.get("intermediates", ())],
+        "intermediates": [*how.get("intermediates", ())], "longer": how.get("longer", False),
     }  # fmt: skip
     beside = [
         part for path in readable_beside(task.path) for part in (path.name, path.read_bytes())

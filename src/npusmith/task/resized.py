@@ -28,6 +28,23 @@ def resize(base: Inputs, sized: Sequence[Shape], seed: int) -> Inputs:
     return base.replace(tensors)
 
 
+def joined(sets: Sequence[Inputs]) -> Inputs:
+    """Sets of inputs as one: tensors with a leading axis of 1 have the rows of all of them.
+
+    The first alone where others have other shapes, types or numbers.
+    """
+    first = sets[0]
+    alike = [
+        item for item in sets
+        if [(t.shape, t.dtype) for t in item.tensors] == [(t.shape, t.dtype) for t in first.tensors]
+        and item.literals == first.literals
+    ]  # fmt: skip
+    rows = zip(*(item.tensors for item in alike), strict=True)
+    return first.replace([
+        torch.cat(row) if row[0].dim() and row[0].shape[0] == 1 else row[0] for row in rows
+    ])  # fmt: skip
+
+
 def rerank(base: Inputs, sized: Sequence[Shape], seed: int) -> Inputs:
     """The inputs with a leading axis more or fewer, where the shapes have it."""
     generator = torch.Generator().manual_seed(seed)

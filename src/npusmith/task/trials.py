@@ -90,13 +90,15 @@ def prepare(
     model_seed: int = MODEL_SEED,
     calling: wire.Calling | None = None,
     intermediates: Sequence[str] = (),
+    longer: bool = False,
     on_graph: OnGraph | None = None,
 ) -> Prepared:
     """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
 
     Without seeds only the graph is captured. `given`: shapes of the sets, instead of all others.
     `calling`: as a suite calls its models, without a graph. `intermediates`: nodes of the graph
-    whose values count as outputs, behind the model's own. `on_graph`: told of the graph once,
+    whose values count as outputs, behind the model's own; `longer`: of the graph with longer axes
+    of 1, on inputs that have them so. `on_graph`: told of the graph once,
     before references are there; what it raises ends the run.
     Raises TaskError; nothing half-written is left then.
     """
@@ -106,6 +108,7 @@ def prepare(
         orders = make_orders(
             task, fresh, seeds=seeds, edges=edges, shapes=shapes, given=tuple(map(tuple, given)),
             model_seed=model_seed, calling=calling, intermediates=tuple(intermediates),
+            longer=longer,
         )  # fmt: skip
         early = None if on_graph is None else _Early(task, fresh, on_graph)
         boxed = run_child(

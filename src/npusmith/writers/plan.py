@@ -97,10 +97,12 @@ class PlanWriter:
 
     def _exposed(self, plan: Plan, graph: Graph) -> Exposed | None:
         """For the judge, where there are several kernels."""
-        found = expose_intermediates(plan, graph, self.chip) if plan.parts else None
+        whole = graph.longer if plan.longer and graph.longer is not None else graph
+        found = expose_intermediates(plan, whole, self.chip) if plan.parts else None
         if found is None:
             return None
-        return Exposed(files=self._files(found.plan.program, found.plan.spec), values=found.values)
+        files = self._files(found.plan.program, found.plan.spec)
+        return Exposed(files=files, values=found.values, longer=plan.longer)
 
     def _whole(self, brief: Brief, graph: Graph) -> Graph:
         """The graph at the task's own shapes, where it is the same but for sizes."""
