@@ -352,7 +352,7 @@ def _conditions(plan: Plan, known: Mapping[Expr, Expr]) -> set[object]:
         if isinstance(expr, Binary) and expr.op is BinOp.EQ
         else expr
         for expr in conditions
-        if not (isinstance(expr, Binary) and expr.op is BinOp.EQ and expr.left == expr.right)
+        if not always(expr)
     }
 
 
