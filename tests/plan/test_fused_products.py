@@ -49,8 +49,9 @@ def test_sums_of_products_are_one_instruction_each() -> None:
         lambda x, y: x + y * 0.3,
         lambda x, y: (x.exp() + y * 0.3, y * 0.3),
         lambda x, y: x.exp() + (y * 0.3).floor(),
+        lambda x, y: (x * 0.3 + x * 0.3) * y,
     ],
-    ids=["the addend", "an input", "the product", "not the product itself"],
+    ids=["the addend", "an input", "the product", "not the product itself", "the product twice"],
 )
 def test_what_is_read_again_is_not_added_to(fn: Callable[..., Any]) -> None:
     assert "axpy" not in instructions(fn, X, Y)
