@@ -84,3 +84,14 @@ def test_scatter_reduce_takes_in_the_element_itself_or_not(word: str, own: bool)
 
     args = (R(3, 7), below(7, 3, 4), R(3, 4))
     agrees(plan(fn, *args), fn, *args)
+
+
+def test_a_piece_beside_a_scatter_keeps_its_axes_of_one_element() -> None:
+    def fn(
+        a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        return b.scatter(1, d, c), torch.cat([a.unfold(-4, 1, 1), b], 1)
+
+    b, c = torch.rand(1, 2, 3, 8, 1), torch.rand(1, 2, 3, 8, 1)
+    args = torch.randn(1, 3, 3, 8), b, c, b.argsort(1)
+    agrees(plan(fn, *args), fn, *args)

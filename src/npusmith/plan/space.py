@@ -149,12 +149,16 @@ def resolve(meaning: Meaning) -> Space:
 def _pin_innermost(meaning: Meaning, values: Sequence[Value]) -> None:
     """Innermost axes of one element are for good of one, where something else is reduced.
 
-    Vectors would run along one element each time (a mask of 64 x 512 x 1 that is added up).
+    Vectors would run along one element each time (a mask of 64 x 512 x 1 that is added up). Axes
+    that the place of a piece has a step for stay.
     """
+    placed = {leaf for item in meaning.stored if item.access for leaf in atoms_of(item.tensor.dims)}
     reduced = {leaf for v in values if v.op == "reduce" for leaf in leaves(v.axes) if leaf.size > 1}
     rows = [atoms_of(dims) for _, dims in used_inputs(meaning)] if reduced else []
     inner = {row[-1] for row in rows if row and reduced & set(row)}
-    while inner and all(leaf.size == 1 and not leaf.varied for leaf in inner):
+    while inner and all(
+        leaf.size == 1 and not leaf.varied and leaf not in placed for leaf in inner
+    ):
         for leaf in inner:
             leaf.pinned = True
         rows = [tuple(leaf for leaf in row if not leaf.pinned) for row in rows]
