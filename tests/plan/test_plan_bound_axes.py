@@ -45,3 +45,32 @@ def test_a_softmax_of_a_row_beside_it_is_one_kernel() -> None:
     x = torch.randn(3, 5)
     made = plan(lambda x: x + x.softmax(-1), x)
     assert not made.parts
+
+
+R = torch.randn
+INDEX = torch.tensor([3, 0, 4, 4, 1])
+MOVED: dict[str, tuple[Callable[..., Tensor | tuple[Tensor, ...]], tuple[Tensor, ...]]] = {
+    "rows and columns by one index": (lambda x, i: x[i][:, i][:, :2], (R(5, 5), INDEX)),
+    "the same of a table": (
+        lambda x, i: torch.nn.functional.embedding(i, x).index_select(1, i).flip(1)[1:],
+        (R(5, 5), INDEX),
+    ),
+    "a slice of an outer product": (
+        lambda x, y: ((x[:, None] * y)[:, :1], x + y), (R(5), R(5)),
+    ),
+    "an element of each of its rows": (
+        lambda x, y, i: ((x[:, None] - y).gather(1, i[:, None]), x + y), (R(5), R(5), INDEX),
+    ),
+    "the sum of all of it": (lambda x, y: ((x[:, None] * y).sum(), x + y), (R(5), R(5))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_is_moved_along_one_axis_keeps_its_others(name: str) -> None:
+    fn, args = MOVED[name]
+    agrees(plan(fn, *args), fn, *args)
+
+
+def test_rows_and_columns_by_one_index_are_one_kernel() -> None:
+    fn, args = MOVED["rows and columns by one index"]
+    assert not plan(fn, *args).parts

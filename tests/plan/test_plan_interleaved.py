@@ -82,3 +82,15 @@ def test_numbers_of_each_matrix_and_of_all_of_them_are_operands() -> None:
     made = plan(_rows, x, scale)
     assert _interleaved(made)
     agrees(made, _rows, x, scale)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (5,)], ids=str)
+def test_one_number_is_spread_before_a_tile_is_known(
+    shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    def fn(x: Tensor) -> Tensor:
+        return x.expand(3, *shape).amax(0)
+
+    x = torch.randn(shape).to(dtype)
+    agrees(plan(fn, x), fn, x)

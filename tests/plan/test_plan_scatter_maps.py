@@ -84,3 +84,23 @@ def test_scatter_reduce_takes_in_the_element_itself_or_not(word: str, own: bool)
 
     args = (R(3, 7), below(7, 3, 4), R(3, 4))
     agrees(plan(fn, *args), fn, *args)
+
+
+def test_a_piece_beside_a_scatter_keeps_its_axes_of_one_element() -> None:
+    def fn(
+        a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        return b.scatter(1, d, c), torch.cat([a.unfold(-4, 1, 1), b], 1)
+
+    b, c = torch.rand(1, 2, 3, 8, 1), torch.rand(1, 2, 3, 8, 1)
+    args = torch.randn(1, 3, 3, 8), b, c, b.argsort(1)
+    agrees(plan(fn, *args), fn, *args)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_tensor_is_scattered_into_itself(dim: int) -> None:
+    def fn(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return x.scatter(dim, i, x * 2)
+
+    args = R(3, 3), torch.stack([torch.randperm(3) for _ in range(3)], 1 - dim)
+    agrees(plan(fn, *args), fn, *args)

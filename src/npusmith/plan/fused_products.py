@@ -112,10 +112,12 @@ def _fused(block: Block, uses: _Uses) -> Block:
 
 
 def _sums(stmt: Op, uses: _Uses) -> Iterator[Sum]:
-    """An addition can be read in two ways."""
+    """An addition of two can be read in two ways."""
     if stmt.name not in ("add", "sub") or not is_plain(stmt):
         return
     total, left, right = (uses.buffer(view.buffer) for view in stmt.views)
+    if left == right:
+        return
     yield Sum(total, left, right, 1 if stmt.name == "add" else -1)
     if stmt.name == "add":
         yield Sum(total, right, left, 1)

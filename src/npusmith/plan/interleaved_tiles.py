@@ -47,7 +47,7 @@ from npusmith.plan.passes import ensure
 from npusmith.plan.scalars import ONE, ZERO, floating, least, minus, plus, product, quotient, times
 from npusmith.plan.stores import Target, stored
 from npusmith.plan.widening import widened
-from npusmith.plan.writer import Rule, Writer, dtype_of, op
+from npusmith.plan.writer import Rule, dtype_of, op
 
 _LANES = int(STEP.value)  # of the shortest tile
 _SPARSE = 4  # times as many elements are read as are used, at most
@@ -121,16 +121,15 @@ class Interleaved(Lanes):
         return Lanes.number(self, path, value)
 
     def vector(self, path: Path, value: Value, wide: bool) -> str:
-        if not wide or not self.is_number(value, wide):
-            return Writer.vector(self, path, value, wide)
-        block = path[-1] if value in self.slots else path[self.home(path, value)]
+        if not wide or value not in self.slots:
+            return Lanes.vector(self, path, value, wide)
+        spread = path[-1].spread
         key = value, self.now
-        if key not in block.spread:
-            buffer = self.temp(dtype_of(value), True)
-            number = self.number(path, value)
-            block.items.append(op("duplicate", (buffer,), (number,), self.count(path, True)))
-            block.spread[key] = buffer
-        return block.spread[key]
+        if key not in spread:
+            spread[key] = self.temp(dtype_of(value), True)
+            count, number = self.count(path, True), self.number(path, value)
+            path[-1].items.append(op("duplicate", (spread[key],), (number,), count))
+        return spread[key]
 
     # ---- what is computed
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from npusmith.ir.nodes import Const, Expr
 from npusmith.plan import slices
 from npusmith.plan.axes import Dim, extent
+from npusmith.plan.bound_axes import beside
 from npusmith.plan.dag import EXACT, Kind, Value
 from npusmith.plan.index import clamp, floor_div, modulo, simple
 from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
@@ -342,12 +343,14 @@ def index_select(r: Reader) -> Result:
     at = r.dim(r.argument(1), len(x.dims))
     _whole(r, x, at, index)
     new = index.dims[0] if index.dims else ()
+    x = beside(r, x, (i for i in range(len(x.dims)) if i != at), index.dims)
     return r.placed(x, with_dim(x.dims, at, new), {at: index_expr(r, index)})
 
 
 def embedding(r: Reader) -> Result:
     table, index = r.tensor(r.argument(0)), r.tensor(r.argument(1))
     _whole(r, table, 0, index)
+    table = beside(r, table, range(1, len(table.dims)), index.dims)
     return r.placed(table, (*index.dims, *table.dims[1:]), {0: index_expr(r, index)})
 
 
@@ -367,6 +370,7 @@ def index(r: Reader) -> Result:
     for i, item in found.items():
         _whole(r, x, i, item)
         maps[i] = _wrapped(r, item, r.size(x.dims[i]))
+    x = beside(r, x, (i for i in range(len(x.dims)) if i not in found), dims)
     if chosen == list(range(chosen[0], chosen[-1] + 1)):
         result = (*x.dims[: chosen[0]], *dims, *x.dims[chosen[-1] + 1 :])
     else:

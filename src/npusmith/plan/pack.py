@@ -120,7 +120,7 @@ def _pack(
     mapping = {temp: names[i] for i, members in enumerate(shared) for temp in members}
     kinds = [temps[members[0]] for members in shared]
     copies = _copies(kinds, names, decisions)
-    _check_queues(kinds, copies)
+    _check_queues(kinds, copies, _combines(body))
     tile = _tile(kinds, copies, body, chip, decisions, tiles)
     buffers = [
         _buffer(kind, name, asked) for kind, name, asked in zip(kinds, names, copies, strict=True)
@@ -439,15 +439,20 @@ def _buffer(temp: Temp, name: str, copies: int) -> Buffer:
     return Buffer(name, DType.UINT8, length)
 
 
-def _check_queues(kinds: Sequence[Temp], copies: Sequence[int]) -> None:
-    """A chip has so many buffers, and queues for those that are filled, or sent."""
-    if len(kinds) > MOST_BUFFERS:
+def _check_queues(kinds: Sequence[Temp], copies: Sequence[int], combines: bool) -> None:
+    """A chip has so many buffers, and queues for those that are filled, or sent.
+
+    `combines`: the lowering adds one that is sent, and one that is filled with what others sent.
+    """
+    total = len(kinds) + 2 * combines
+    if total > MOST_BUFFERS:
         raise PlanError(
-            "plan-queues", f"{len(kinds)} buffers in one kernel", legal=f"at most {MOST_BUFFERS}"
+            "plan-queues", f"{total} buffers in one kernel", legal=f"at most {MOST_BUFFERS}"
         )
     for part in _DOUBLED:
         found = zip(kinds, copies, strict=True)
         count = sum(max(asked, 1) for kind, asked in found if kind.part is part)
+        count += combines and part is not Part.THROUGH
         if count > MOST_PER_POSITION:
             raise PlanError(
                 "plan-queues", f"{count} buffers are {part.value} at once",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NoReturn
@@ -146,6 +146,7 @@ class Reader:
     combined: dict[Value, Combined] = field(default_factory=dict)  # likewise
     joined: dict[Value, Joined] = field(default_factory=dict)  # by the value that is joined
     windows: dict[Value, Windowed] = field(default_factory=dict)  # by their reduction
+    moved: dict[Dims, None] = field(default_factory=dict)  # by the node: of what it reads elsewhere
     inputs: dict[str, Dims] = field(default_factory=dict)
     symbolic: dict[str, dict[Slot, SymbolicSize]] = field(default_factory=dict)  # by node
     followed: set[Slot] = field(default_factory=set)  # of the node: whose formulas were taken
@@ -412,16 +413,18 @@ class Reader:
         places: dict[Atom, int] = {}
         result: list[Tensor] = []
         for tensor in tensors:
-            maps: dict[int, Expr] = {}
-            dims = list(tensor.dims)
-            for i, dim in enumerate(tensor.dims):
-                at = len(tensor.dims) - i
-                if extent(dim) != 1 and any(places.get(leaf, at) != at for leaf in leaves(dim)):
-                    dims[i] = self.axis(extent(dim), self.size(dim))
-                    maps[i] = self.index(dims[i])
-                places.update((leaf, at) for leaf in leaves(dims[i]))
-            result.append(self.placed(tensor, tuple(dims), maps) if maps else tensor)
+            own = [(i, leaf) for i, dim in enumerate(tensor.dims[::-1]) for leaf in leaves(dim)]
+            shared = {-1 - i for i, leaf in own if places.setdefault(leaf, i) != i}
+            shared = {at for at in shared if extent(tensor.dims[at]) != 1}
+            result.append(self.with_own_axes(tensor, sorted(shared)) if shared else tensor)
         return result
+
+    def with_own_axes(self, x: Tensor, which: Iterable[int]) -> Tensor:
+        """The same along new axes in these dimensions."""
+        dims, which = list(x.dims), [at % len(x.dims) for at in which]
+        for i in which:
+            dims[i] = self.axis(extent(dims[i]), self.size(dims[i]))
+        return self.placed(x, tuple(dims), {i: self.index(dims[i]) for i in which})
 
     def axis(self, size: int, formula: Expr | None = None) -> Dim:
         """A new dimension: of a size that follows from others, or of a number of the model's.
@@ -457,11 +460,6 @@ class Reader:
         if known and numbers:
             self.fix(tuple(leaf for leaf in leaves(dim) if not leaf.varied), now=True)
 
-    def is_number(self, size: int) -> bool:
-        """Whether no axis of an input that was not varied has this size: then it is a number."""
-        dims = [dim for row in self.inputs.values() for dim in row if extent(dim) == size]
-        return all(leaf.varied for dim in dims for leaf in leaves(dim))
-
     def require(self, more: Expr, less: Expr) -> None:
         """The operator serves sizes only at which `less` is at most `more`."""
         self.positive.append(simple(minus(more, less)))
@@ -481,6 +479,7 @@ class Reader:
                 index.append(simple(expr))
         if not axes:
             return Tensor(x.value, dims, x.dtype)
+        self.moved[x.dims] = None
         value = self.dag.make(
             "at", x.value, axes=tuple(axes), index=tuple(index), parts=tuple(parts),
             kind=x.value.kind, mode=mode,

@@ -270,11 +270,11 @@ def _along(
         for dim, want in zip(index.dims, wanted, strict=True)
         if extent(dim) < extent(want)
     ]
-    places = _read_at(r, index, wanted)
+    places = _read_at(r, index, wanted, x.dims)
     for place, size in guards:
         picked = inside(r, place, size, r.floating(places), r.dag.const(-1.0))
         places = Tensor(picked, wanted, index.dtype)
-    taken = _held(r, _read_at(r, values, wanted) if values.dims else values, x.dtype)
+    taken = _held(r, _read_at(r, values, wanted, x.dims) if values.dims else values, x.dtype)
     return places, Tensor(taken, wanted, x.dtype), row
 
 
@@ -290,8 +290,11 @@ def _held(r: Reader, x: Tensor, dtype: DType) -> Value:
     return convert(r, x, dtype) if whole else r.floating(x)
 
 
-def _read_at(r: Reader, item: Tensor, wanted: Dims) -> Tensor:
-    """A tensor read along other axes; beyond its end (the result is not used) at the last."""
+def _read_at(r: Reader, item: Tensor, wanted: Dims, apart: Dims) -> Tensor:
+    """A tensor read along other axes; beyond its end (the result is not used) at the last.
+
+    `apart`: axes that do not become those (x.scatter(0, i, x) reads x along two).
+    """
     maps: dict[int, Expr] = {}
     for i, (dim, want) in enumerate(zip(item.dims, wanted, strict=True)):
         if leaves(dim) == leaves(want):
@@ -302,7 +305,7 @@ def _read_at(r: Reader, item: Tensor, wanted: Dims) -> Tensor:
         if extent(dim) != extent(want):
             r.fix(dim)
             r.fix(want, now=True)
-        elif _apart(dim, wanted):
+        elif _apart(dim, (*wanted, *apart)):
             r.broadcast(
                 Tensor(item.value, (want,), item.dtype), Tensor(item.value, (dim,), item.dtype)
             )
@@ -463,7 +466,7 @@ def _spread(r: Reader, x: Tensor, chosen: Sequence[int], along: Dims, values: Te
     wide = tuple(
         empty if extent(dim) == 1 else want for dim, want in zip(values.dims, wanted, strict=True)
     )
-    return _read_at(r, values, wide)
+    return _read_at(r, values, wide, ())
 
 
 def _masked(r: Reader, x: Tensor, given: Sequence[Tensor], values: Tensor, adds: bool) -> Result:

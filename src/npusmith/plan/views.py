@@ -133,11 +133,17 @@ def _made(r: Reader, asked: Argument) -> Dims:
         made = [item[1] for item in r.measures(asked)]
         return tuple(
             fresh((size,), free=True)[0]
-            if isinstance(expr, Const) and not r.is_number(size)
+            if isinstance(expr, Const) and not _is_number(r, size)
             else r.axis(size, expr if expr != _REST else Const(size))
             for size, expr in zip(shape, made, strict=True)
         )
     return fresh(shape, free=True)
+
+
+def _is_number(r: Reader, size: int) -> bool:
+    """Whether no axis of an input that was not varied has this size: then it is a number."""
+    dims = [dim for row in r.inputs.values() for dim in row if extent(dim) == size]
+    return all(leaf.varied for dim in dims for leaf in leaves(dim))
 
 
 def repeat(r: Reader) -> Result:
