@@ -17,7 +17,7 @@ wrong     an output differs, the program is illegal, the interpreter met somethi
 refused   the writer says that it cannot write the module (PlanError), by code and operation
 crash     any other exception
 slow      the writer took more than SLOW seconds of processor time, or the interpreter more than
-          PATIENCE
+          PATIENCE (then other shapes are left out)
 unfit     PyTorch itself cannot export or run the module: nothing is said about the writer
 
 What is wrong or crashes is cut down to the first variable that shows it, and printed. `--ops`
@@ -75,7 +75,7 @@ from npusmith.task.user import Inputs, build_model, load_file, run_model
 
 CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
 SLOW = 10.0  # seconds of processor time
-PATIENCE = 60.0  # the same, for one run of the interpreter; other shapes are left out then
+PATIENCE = 60.0  # the same, when it is given up, and so is a run of the interpreter
 MOST_ELEMENTS = 20_000  # of all inputs at other shapes
 MORE_SETS = 4  # other shapes that are tried until one can be judged
 OUTCOMES = ("right", "wrong", "refused", "crash", "slow", "unfit")
@@ -165,9 +165,10 @@ def _outcome(module: Module, on_twin: bool) -> Outcome:
         case = Case(module)
     except TaskError as error:
         return Outcome(module.id, "unfit", error.code, error.message)
-    start = time.process_time()
+    start, plan = time.process_time(), None
     try:
-        plan = _ours(lambda: write(case.captured.graph, "random_custom", CHIP))
+        with limited(PATIENCE):
+            plan = _ours(lambda: write(case.captured.graph, "random_custom", CHIP))
         slow = time.process_time() - start > SLOW
         sets = case.check(plan, on_twin)
     except PlanError as error:
@@ -181,7 +182,8 @@ def _outcome(module: Module, on_twin: bool) -> Outcome:
     except (Crash, LangError) as error:
         return Outcome(module.id, "crash", str(error), "".join(traceback.format_exception(error)))
     except Late:
-        return Outcome(module.id, "slow", f"interpreted for more than {PATIENCE:.0f} s")
+        doing = "interpreted" if plan else "being written"
+        return Outcome(module.id, "slow", f"{doing} for more than {PATIENCE:.0f} s")
     if slow:
         return Outcome(module.id, "slow", f"written after more than {SLOW:.0f} s", sets=sets)
     return Outcome(module.id, "right", sets=sets)

@@ -36,6 +36,10 @@ CASES: dict[str, Case] = {
     "flip": (lambda x: x.flip(1) + x, PLANE),
     "flip of two": (lambda x: x.flip(0, 1), PLANE),
     "cat": (lambda x, y: torch.cat([x, y.exp()], 1), [(R(4, 10), R(4, 3)), (R(7, 33), R(7, 2))]),
+    "reflected product of two rows": (
+        lambda x, y: F.pad((x[:, None] * y)[None], (1, 1, 1, 1), mode="reflect"),
+        [(R(6), R(5))],
+    ),
     "cat of one tensor turned round": (lambda x: torch.cat([x, x.T]), SQUARE),
     "stack": (lambda x, y: torch.stack([x, y], 1), [(R(4, 10), R(4, 10)), (R(7, 33), R(7, 33))]),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), PLANE),
@@ -142,3 +146,15 @@ def test_rows_of_an_axis_without_elements_are_not_copied() -> None:
     made = plan(halves, torch.randn(2, 0, 1, 4, 24))
     for shape in ((2, 0, 1, 4, 24), (2, 3, 1, 4, 24), (2, 3, 5, 0, 24)):
         agrees(made, halves, torch.randn(shape))
+
+
+def test_resizes_of_resizes_are_not_all_read_by_one_kernel() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        for size in ((5, 6, 7), (4, 7, 5), (6, 5, 8), (5, 7, 6)):
+            x = F.interpolate(x, size=size, mode="trilinear")
+        return x
+
+    args = (R(1, 1, 4, 5, 6),)
+    made = plan(fn, *args)
+    assert len(made.program.kernels) > 1
+    agrees(made, fn, *args)

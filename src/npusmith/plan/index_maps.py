@@ -43,6 +43,8 @@ from npusmith.plan.views import atoms_of
 from npusmith.plan.window_maps import windowed
 
 _LONGEST = 1024  # elements of a row that is held on chip, as captured
+_MOST, _TIMES = 1000, 4  # values of a program, and more for each of the graph: every resize of a
+# resize has eight or sixteen times as many
 _FEW = 128  # elements that a reduction inside a tile takes, as captured
 
 
@@ -167,6 +169,10 @@ class Resolver:
         relevant = self.free(value)
         key = (value, frozenset((id(atom), self.index(atom, env)) for atom in relevant))
         if key not in self.w.done:
+            most = _MOST + _TIMES * self.w.values
+            if len(self.w.done) > most:
+                message = f"what is read of one another comes to more than {most} values"
+                raise PlanError("plan-depth", message)
             self.w.done[key] = self._value(value, env)
         return self.w.done[key]
 

@@ -25,6 +25,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import names
 from npusmith.lang.extents import extent as measured
 from npusmith.plan.block import Block, Part, Path, staged
+from npusmith.plan.certain_sizes import always
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.element_reads import each
 from npusmith.plan.emit import buffer_dtype, widening
@@ -379,8 +380,11 @@ def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
     tensor, same = w.tensors[value.text], _same_in_all_tiles(w, path, value.index[0])
     low, high = ends(w, path, value, {})
     start, room = w.fresh("from_"), w.fresh("room_")
+    first = w.scalar(path, same[0]) if same else low
+    if always(Binary(BinOp.LT, first, ZERO)):
+        same, first = None, low  # what all tiles could begin at is in front of the tensor
     outside = path[-2]
-    outside.items.append(Assign(start, w.scalar(path, same[0]) if same else low))
+    outside.items.append(Assign(start, first))
     outside.items.append(Assign(room, plus(minus(high, Name(start)), ONE)))
     table = _once(w, path, poly(same[1])) if same else _moved(w, path, value.index[0], Name(start))
     raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=tensor)  # type: ignore[arg-type]

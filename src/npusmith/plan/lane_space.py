@@ -154,6 +154,7 @@ class Lanes(Writer):
     tiling: Tiling = None  # type: ignore[assignment]
     loops: dict[Atom, int] = field(default_factory=dict)  # groups of axes that are reduced
     done: dict[tuple[Value, frozenset[tuple[int, Expr]]], Value] = field(default_factory=dict)
+    values: int = 0  # that outputs are made of, before any is read at several places
     free: dict[Value, frozenset[Atom]] = field(default_factory=dict)
     folded: dict[Expr, Expr] = field(default_factory=dict)  # index expressions of this tiling
     least: dict[Expr, bool] = field(default_factory=dict)  # ... and whether they are at least 0

@@ -218,6 +218,7 @@ def prepare(meaning: Meaning, chip: Chip, writer: type[W]) -> tuple[W, list[Targ
     space.notes = ()
     w = writer(space, Sizes(space), chip)
     w.meaning, w.shapes, w.layouts = meaning, known, {item.name: dims for item, dims in used}
+    w.values = len(values)
     w.known = {leaf: w.sizes.named(expr) for leaf, expr in known.items()}
     w.rules = {"fetch": fetch, "place": place, "broadcast": broadcast, "taken": take, "fold": fold}
     w.rules |= {"window": window, "order": order}
