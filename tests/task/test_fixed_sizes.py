@@ -102,6 +102,21 @@ def test_a_single_step_leaves_operations_out_as_a_size_of_1_does() -> None:
             ["x.shape[1] % 4 == 0", "x.shape[1] == 20"],
         ),
         ("return x.view(-1, 3).exp()", "torch.randn(6, 15)", ["x.shape[1] % 3 == 0"]),
+        (
+            "a, b = x[:, ::2], x[:, 1::2]; n = b.size(1); return a[:, :n] * b",
+            "torch.randn(3, 10)",
+            ["(x.shape[1] + 1) // 2 == x.shape[1] // 2", "x.shape[1] >= 2", "x.shape[1] % 2 == 0"],
+        ),
+        (
+            "return x.exp() if x.shape[1] % 2 == 0 else x.sin()",
+            "torch.randn(3, 10)",
+            ["x.shape[1] % 2 == 0"],
+        ),
+        (
+            "return x.exp() if x.shape[1] == 10 else x.sin()",
+            "torch.randn(3, 10)",
+            ["x.shape[1] == 10"],
+        ),
         ("return x.view(-1, x.shape[1]) * 2 + x.sum() / 40", "torch.randn(6, 40)", []),
     ],
 )

@@ -9,6 +9,7 @@ from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Load, Program
 from npusmith.ir.spec import Port, Source
 from npusmith.ir.walk import statements
 from npusmith.lang.usage import host_tensors
+from npusmith.plan.scalars import ZERO
 from npusmith.task.graph import Graph
 
 _MAKERS = (
@@ -19,11 +20,15 @@ _VIEWS = ["view"], ["reshape"], ["_unsafe_view"]
 
 
 def fixed_sizes(graph: Graph, ports: Sequence[Port]) -> Iterator[Expr]:
-    """`x.shape[0] == 1024` for each such axis of an input that the kernel takes."""
+    """`x.shape[0] == 1024`, or `x.shape[0] % 2 == 0`, of inputs that the kernel takes."""
     given = {port.position: port for port in ports if port.source is Source.USER}
     for position, axis in graph.fixed:
         if (port := given.get(position)) is not None:
             yield Binary(BinOp.EQ, Dim(port.name, axis), Const(port.shape[axis]))
+    for position, axis, step in graph.steps:
+        if (port := given.get(position)) is not None:
+            rest = Binary(BinOp.MOD, Dim(port.name, axis), Const(step))
+            yield Binary(BinOp.EQ, rest, ZERO)
 
 
 def held_sizes(graph: Graph, called: Mapping[str, str]) -> Iterator[Expr]:
@@ -45,7 +50,8 @@ def held_sizes(graph: Graph, called: Mapping[str, str]) -> Iterator[Expr]:
 def unread(graph: Graph, ports: Sequence[Port]) -> str:
     """Fixed sizes of inputs that the kernel does not take, and so could not refuse."""
     given = {port.position for port in ports if port.source is Source.USER}
-    lost = [(at, axis) for at, axis in graph.fixed if at not in given]
+    bound = (*graph.fixed, *(item[:2] for item in graph.steps))
+    lost = [(at, axis) for at, axis in bound if at not in given]
     made, viewed = (_sizes(graph, of) for of in (_MAKERS, _VIEWS))
     varied = {axis for item in graph.classes or () for axis in item.axes}
     for item in graph.inputs:

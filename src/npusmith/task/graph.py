@@ -138,6 +138,9 @@ class Graph(BaseModel):
     eager: tuple[Node, ...] = ()
     # Axes of user inputs (position, axis) whose sizes are numbers in the nodes: fixed_sizes.py
     fixed: tuple[tuple[int, int], ...] = ()
+    # Position of an input, axis, and a number: sizes that have to be multiples of it, because the
+    # graph is another one at others
+    steps: tuple[tuple[int, int, int], ...] = ()
     # Numbers in the nodes that follow from sizes of inputs; None: captured at no other shapes
     symbolic: tuple[SymbolicSize, ...] | None = None
     classes: tuple[SizeClass, ...] = ()  # that they name, and what else varies

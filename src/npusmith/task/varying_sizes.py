@@ -22,7 +22,7 @@ from npusmith.task.shapes import (
     resize,
     smaller,
 )
-from npusmith.task.symbolic_sizes import find_symbolic
+from npusmith.task.symbolic_sizes import find_symbolic, probe
 from npusmith.task.unit_axes import find_units
 
 _HELD = "the model's arithmetic has it as a number"
@@ -123,8 +123,12 @@ def _sized(
 
     sets = planned(free)
     tried = [sized for _, sized in sets]
-    graph = find_symbolic(graph, own, free, tried, model.capture)
+    captured, graph = graph, find_symbolic(graph, own, free, tried, model.capture)
     fixed = find_fixed(own, free, tried, lambda sized: _differs(model, graph, sized))
+    even = [_evened(model, own, captured, item) if item.axes & {*fixed} else item for item in free]
+    if even != free:
+        found = _sized(model, own, captured, even, patterns)
+        return replace(found, graph=_with_steps(found.graph, even))
     notes = [f"size {own[i][axis]} is fixed: {_HELD}" for i, axis in fixed]
     if fixed:
         free = [item for item in free if not item.axes & {*fixed}]
@@ -133,6 +137,28 @@ def _sized(
     refused = find_refused(own, free, held, model.refusal)
     graph = graph.model_copy(update={"fixed": tuple(sorted({*fixed, *refused}))})
     return Sizes(graph, free, sets, notes)
+
+
+def _evened(model: Model, own: Sequence[Shape], graph: Graph, item: Class) -> Class:
+    """The class in multiples of 2, where the graph is another one at odd sizes alone."""
+    even = replace(item, step=2)
+    if item.step != 1 or item.size % 2 or item.size == 2:
+        return item
+    odd, twice = (model.capture(resize(own, {each: probe(each)})) for each in (item, even))
+    if isinstance(odd, str) or isinstance(twice, str):
+        return item
+    return even if _operations(twice) == _operations(graph) != _operations(odd) else item
+
+
+def _operations(graph: Graph) -> list[str]:
+    return [node.op for node in graph.nodes]
+
+
+def _with_steps(graph: Graph, free: Sequence[Class]) -> Graph:
+    """With the condition that sizes are multiples, of those that are not fixed."""
+    steps = [(*axis, item.step) for item in free if item.step == 2 for axis in sorted(item.axes)]
+    kept = [item for item in steps if item[:2] not in graph.fixed]
+    return graph.model_copy(update={"steps": tuple(kept)})
 
 
 def _differs(model: Model, graph: Graph, sized: list[Shape]) -> str:
