@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
-from npusmith.ir.spec import OpSpec
+from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr
+from npusmith.ir.spec import OpSpec, Source
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.extents import extent, unmet
 from npusmith.lang.source import MAX_CHARS, fits
+from npusmith.lower.fold import fold
+from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children
 from npusmith.plan.certain_sizes import always
 from npusmith.plan.core_count import on_worthwhile_cores
@@ -224,11 +226,24 @@ def _is_wider(other: Plan, own: Plan) -> bool:
     if _tensors(other) != _tensors(own) or unmet(other.spec, shapes) is not None:
         return False
     known = _equal_sizes(own)
-    if not _conditions(other, known) <= _conditions(own, known):
+    if not _conditions(_sized(other), known) <= _conditions(_sized(own), known):
         return False
     constants = other.spec.constants == own.spec.constants
     results = [tuple(extent(dim, shapes) for dim in port.dims) for port in other.spec.outputs]
     return constants and results == [port.shape for port in own.spec.outputs]
+
+
+def _sized(plan: Plan) -> Plan:
+    """With the sizes of weights as numbers in its conditions: they are the model's own."""
+    held = {port.name: port.shape for port in plan.spec.inputs if port.source is not Source.USER}
+
+    def number(expr: Expr) -> Expr:
+        if isinstance(expr, Dim) and expr.tensor in held:
+            return Const(held[expr.tensor][expr.index])
+        return map_children(expr, number)
+
+    legal = tuple(number(expr) for expr in plan.spec.legal or ())
+    return replace(plan, spec=replace(plan.spec, legal=legal))
 
 
 def _as_shaped(spec: OpSpec, own: OpSpec) -> OpSpec:
@@ -346,7 +361,7 @@ def _conditions(plan: Plan, known: Mapping[Expr, Expr]) -> set[object]:
     def same(expr: Expr) -> Expr:
         return known.get(expr) or map_children(expr, same)
 
-    conditions = {same(expr) for expr in plan.spec.legal or ()}
+    conditions = {fold(same(expr), lambda _: Kind.INT) for expr in plan.spec.legal or ()}
     return {
         frozenset((expr.left, expr.right))
         if isinstance(expr, Binary) and expr.op is BinOp.EQ
