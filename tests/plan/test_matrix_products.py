@@ -244,3 +244,16 @@ def test_transposed_convolutions_multiply_no_zeros_with_infinities() -> None:
         x.view(-1)[draw.randrange(x.numel())] = torch.inf
         wanted = getattr(F, f"conv_transpose{dims}d")(x, w, None, *given)
         torch.testing.assert_close(convolution(x, w, None, *rest), wanted)
+
+
+def test_a_product_whose_elements_move_keeps_its_type() -> None:
+    """It is passed on in float32, and rounds to the model's type where it is stored."""
+
+    def fn(a: torch.Tensor, w: torch.Tensor, b: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return F.linear(a, w).scatter_add(1, i, b)
+
+    args = (torch.randn(3, 4, 7), torch.randn(5, 7), torch.randn(3, 3, 5))
+    given = (*(item.bfloat16() for item in args), torch.randint(0, 4, (3, 3, 5)))
+    made = plan(fn, *given)
+    assert [port.dtype for port in made.spec.outputs] == [DType.BFLOAT16]
+    agrees(made, fn, *given)

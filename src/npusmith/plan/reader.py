@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn
 
@@ -178,10 +178,11 @@ class Reader:
         """What the node gives, by the rule that is found for it."""
         self.node = node
         self.followed.clear()
-        self.known[node.name] = find(self, node)(self)
-        free = SIZES.get(node.op, ())
+        self.known[node.name] = found = find(self, node)(self)
+        if isinstance(found, Tensor) and found.dtype is DType.FLOAT32 and node.dtype:
+            self.known[node.name] = replace(found, dtype=node.dtype)  # a product in more bits
         for slot, item in self.symbolic.get(node.name, {}).items():
-            if slot not in self.followed and item.argument not in free:
+            if slot not in self.followed and item.argument not in SIZES.get(node.op, ()):
                 for at in item.classes:
                     self.fix(self._axis(at), now=True)
                     self.held |= set(leaves(self._axis(at)))
