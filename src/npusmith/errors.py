@@ -641,7 +641,7 @@ _PLAN: list[Code] = _rows(
     (
         "plan-unsupported-op",
         "The deterministic writer has no rule for an operation, or for this form of it.",
-        "the operations of docs/operations.md, in the forms that it names",
+        "the operations of docs/operations.md, most of them in every form",
         "split the module there and leave this to PyTorch, use other operations, or --writer agent",
     ),
     (

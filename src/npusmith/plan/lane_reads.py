@@ -25,7 +25,6 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import names
 from npusmith.lang.extents import extent as measured
 from npusmith.plan.block import Block, Part, Path, staged
-from npusmith.plan.certain_sizes import always
 from npusmith.plan.dag import Kind, Value
 from npusmith.plan.element_reads import each
 from npusmith.plan.emit import buffer_dtype, widening
@@ -51,6 +50,7 @@ from npusmith.plan.index_vectors import (
 )
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.padded_rows import load_rows, long_rows
+from npusmith.plan.provable_conditions import always
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import (
     ONE,

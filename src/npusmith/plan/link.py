@@ -29,11 +29,11 @@ from npusmith.ir.nodes import (
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.walk import statements
 from npusmith.lower.rebuild import map_children, map_statements
-from npusmith.plan.certain_sizes import always
 from npusmith.plan.estimate import origin
 from npusmith.plan.host import in_order
 from npusmith.plan.names import renamed, tensor_name, with_names
 from npusmith.plan.partition import Part, crossing_name
+from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import largest, product, shares
 from npusmith.plan.structures import Plan
 from npusmith.plan.versions import ROLES

@@ -16,7 +16,6 @@ from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children
-from npusmith.plan.certain_sizes import always
 from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
@@ -31,6 +30,7 @@ from npusmith.plan.partition import (
     time_together,
     us_of,
 )
+from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.structures import DEEPEST, Plan

@@ -155,7 +155,7 @@ def _operations(graph: Graph) -> list[str]:
 
 
 def _with_steps(graph: Graph, free: Sequence[Class]) -> Graph:
-    """With the condition that sizes are multiples, of those that are not fixed."""
+    """With the condition that sizes are even, for axes that are not fixed all the same."""
     steps = [(*axis, item.step) for item in free if item.step == 2 for axis in sorted(item.axes)]
     kept = [item for item in steps if item[:2] not in graph.fixed]
     return graph.model_copy(update={"steps": tuple(kept)})

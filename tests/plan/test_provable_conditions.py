@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, Expr, ScalarFn
-from npusmith.plan.certain_sizes import always
+from npusmith.plan.provable_conditions import always
 
 N, M = Dim("x", 1), Dim("x", 0)
 
