@@ -23,6 +23,11 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
     "a number out of a tensor": (lambda x: x * x.max().item(), (R(4, 5),), "plan-unsupported-op"),
     "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
     "product of matrices of integers": (lambda x: x @ x.T, (I64.int(),), "plan-cube"),
+    "an input that may only be spread": (
+        lambda x, y: torch.full_like(x.mT.masked_fill(y, 1.0), 2.0),
+        (R(3, 5, 4), I64[:, :1] > 9),
+        "plan-fixed-size",
+    ),
     "most frequent": (lambda x: x.mode(1)[0], (R(4, 5),), "plan-data-movement"),
 }
 

@@ -210,6 +210,15 @@ def test_rows_in_order_stand_beside_others(name: str) -> None:
         agrees(made, model, *args)
 
 
+def test_products_are_rounded_before_they_are_put_in_order() -> None:
+    def fn(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = (x @ w).sort(stable=True, dim=-1)
+        return rows.values, rows.indices
+
+    x, w = torch.randint(-3, 4, (2, 6, 64)).half(), (torch.randn(2, 64, 48) * 9).half()
+    agrees(plan(fn, x, w), fn, x, w)
+
+
 def test_many_short_rows_are_sorted_at_once() -> None:
     """One copy and one instruction for a tile of rows."""
     made = plan(lambda x: x.sort().values, R(64, 8))

@@ -41,6 +41,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Tensor, ...]]]] = {
         lambda x, i: x.gather(1, i),
         [(R(5, 40), places(5, 30)), (R(5, 40), places(5, 0)), (R(5, 0), places(5, 0))],
     ),
+    "a few of the rows' elements that places name, again": (
+        lambda x, i: x.take_along_dim(i, 1).diagonal(1)[1:-1].repeat(2),
+        [(R(6, 16), places(6, 5)), (R(3, 2054), places(3, 2048)), (R(9, 6), places(9, 5))],
+    ),
     "numbers of rows besides": (
         lambda x: (x.flip(1), x.flip(1).sum(-1)),
         [(R(11, 4, 3),), (R(11, 3000, 0),), (R(3000, 0, 2),), (R(0, 3, 2),)],

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from npusmith.errors import LangError
+from npusmith.ir.conditions import conditions
 from npusmith.ir.nodes import ChipFact, Dim, Expr, Size
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names
@@ -48,7 +49,7 @@ def unmet(spec: OpSpec, shapes: Mapping[str, Shape]) -> Expr | None:
     Ranks are as they were captured. Raises LangError for a condition that says something else.
     """
     scalars = _scalars(shapes)
-    return next((expr for expr in spec.legal or () if not scalars.value(expr)), None)
+    return next((expr for expr in conditions(spec) if not scalars.value(expr)), None)
 
 
 def serves(spec: OpSpec, shapes: Mapping[str, Shape]) -> bool:

@@ -5,30 +5,27 @@ A Site says how the surrounding code reaches shapes and the tiling struct, and h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from npusmith.errors import LowerError, Place
+from npusmith.ir.conditions import dims_of, divisors
 from npusmith.ir.nodes import (
     Assign,
     Binary,
-    BinOp,
-    Call,
     ChipFact,
-    Choice,
     Const,
     Dim,
     Expr,
     Name,
     Note,
     Program,
-    ScalarFn,
     Size,
     Stmt,
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec, Port
-from npusmith.ir.walk import children, names, operands
+from npusmith.ir.walk import names, operands
 from npusmith.lower.cpp import Dialect, real, show, show_as
 from npusmith.lower.facts import Fact, host_facts, prove
 from npusmith.lower.flow import variables
@@ -40,7 +37,6 @@ from npusmith.lower.usage import waits
 from npusmith.target.chips import Chip
 
 INFINITY = "std::numeric_limits<float>::infinity()"
-_ROUNDINGS = (ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
 _HELPERS = ("FloorDiv", "FloorMod", "CeilDiv", "AlignUp", "FloatMin", "FloatMax")
 _NEEDED_BY = {"AlignUp": ("CeilDiv",), "FloorMod": ("FloorDiv",)}
 _CHIP_FACTS = {"vector_cores": "vectorCores", "cube_cores": "cubeCores", "ub_bytes": "ubBytes"}
@@ -271,30 +267,3 @@ def shapes_dialect(spec: OpSpec, site: Site) -> Dialect:
         lambda expr: infer(expr, {}, frozenset()),
         lambda expr: prove(expr, {}),
     )
-
-
-def dims_of(port: Port) -> tuple[Expr, ...]:
-    """The dimensions of an output: as given, else those of the task's first inputs."""
-    if port.dims or not port.shape:
-        return port.dims
-    return tuple(Const(size) for size in port.shape)
-
-
-def divisors(expr: Expr) -> Iterator[tuple[Expr, BinOp, int]]:
-    """What `expr` certainly divides by, and the comparison that tells what it must not be.
-
-    The branches of a choice may not be taken.
-    """
-    match expr:
-        case Binary(BinOp.FLOORDIV | BinOp.MOD, _, right):
-            yield right, BinOp.EQ, 0
-        case Call(fn, (_, right)) if fn in _ROUNDINGS:
-            yield right, BinOp.LT, 1
-        case Choice(cond):
-            yield from divisors(cond)
-            return
-        case Binary(BinOp.AND | BinOp.OR, left):
-            yield from divisors(left)
-            return
-    for child in children(expr):
-        yield from divisors(child)

@@ -7,14 +7,14 @@ dimensions of its outputs divide by); a Site says how the surrounding code spell
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from npusmith.ir.conditions import conditions, dims_of
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import subexpressions
-from npusmith.lower.arithmetic import Site, dims_of, divisors, shapes_dialect
+from npusmith.lower.arithmetic import Site, shapes_dialect
 from npusmith.lower.cpp import show
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
@@ -41,7 +41,7 @@ def input_conditions(spec: OpSpec, site: Site) -> list[Condition]:
         return []
     dialect = shapes_dialect(spec, site)
     found = [_rank(port, site) for port in spec.inputs]
-    for expr in (*_divided(spec), *spec.legal):
+    for expr in conditions(spec):
         name = next(e.tensor for e in subexpressions(expr) if isinstance(e, Dim | Size))
         found.append(_condition(name, site, show(expr, dialect), show_expr(expr)))
     return found
@@ -120,14 +120,6 @@ def _rank(port: Port, site: Site) -> Condition:
         return _condition(port.name, site, f"{site.size(holder)} == 1", "one element")
     rank = len(port.shape)
     return _condition(port.name, site, f"{site.rank(holder)} == {rank}", f"rank {rank}")
-
-
-def _divided(spec: OpSpec) -> Iterator[Expr]:
-    """What the dimensions of the outputs divide by must not be 0; sizes are never negative."""
-    for port in spec.outputs:
-        for divisor, op, bound in (item for dim in dims_of(port) for item in divisors(dim)):
-            if not isinstance(divisor, Const):
-                yield Binary(BinOp.GE, divisor, Const(bound + (op is BinOp.EQ)))
 
 
 def _product(dims: tuple[Expr, ...]) -> Expr:

@@ -26,6 +26,10 @@ _MOST = 3  # first and last of the places where a part may end, of each kind
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 PRODUCTS = ("aten.mm.default", "aten.bmm.default")
 _SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
+_PICKING = (
+    ["sort"], ["argsort"], ["topk"], ["kthvalue"], ["median"], ["mode"], ["argmax"], ["argmin"],
+    ["max"], ["min"], ["cummax"], ["cummin"],
+)  # fmt: skip
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
 
@@ -426,14 +430,15 @@ def with_wide_products(graph: Graph) -> Graph:
     """The graph with matrix products of 16-bit types in float32, as the cube unit adds them up.
 
     What stands behind them (a bias, an activation) then rounds once. A product that is an output,
-    or an operand of another product, stays in its type.
+    an operand of another product, or put in order, stays in its type: what rounding makes equal
+    has its places in the order of PyTorch.
     """
     views: dict[str, set[str]] = {}  # of each value: what it is, or is a view of
     narrow = set(graph.outputs)
     for node in graph.nodes:
         bases = set().union(*(views.get(name, {name}) for name in references(node)))
         views[node.name] = bases if is_free(node) else {node.name}
-        narrow |= bases if node.op in PRODUCTS else set()
+        narrow |= bases if node.op in PRODUCTS or _picks(node) else set()
     narrow |= {base for name in graph.outputs for base in views.get(name, ())}
     wide: dict[str, DType | None] = {}  # products, views of them, and the type that they had
     nodes: list[Node] = []
@@ -445,6 +450,10 @@ def with_wide_products(graph: Graph) -> Graph:
             node = node.model_copy(update={"dtype": DType.FLOAT32})
         nodes.append(node)
     return graph.model_copy(update={"nodes": tuple(nodes)})
+
+
+def _picks(node: Node) -> bool:
+    return node.op.split(".")[1:2] in _PICKING  # which elements come first, or where the largest is
 
 
 def is_free(node: Node) -> bool:

@@ -17,9 +17,13 @@ from npusmith.ir.nodes import (
     CoreId,
     Expr,
     For,
+    If,
     Name,
     ScalarFn,
+    Stmt,
 )
+from npusmith.ir.walk import statements
+from npusmith.ir.walk import values as values_read
 from npusmith.plan.axes import Atom
 from npusmith.plan.block import Block, Path, staged
 from npusmith.plan.dag import Value, reachable
@@ -191,7 +195,13 @@ def over_tiles(
                 staged(block.items),
             )
         )  # fmt: skip
-    root.items += before.items
+    root.items += _where_any(before.items, Name(f"pieces{mark}"))
+
+
+def _where_any(items: list[Stmt], pieces: Expr) -> list[Stmt]:
+    """A loop over tiles and what stands before it, skipped without tiles where it reads values."""
+    reads = any(True for stmt in statements(tuple(items[:-1])) for _ in values_read(stmt))
+    return [If(Binary(BinOp.GE, pieces, ONE), staged(items))] if reads else items
 
 
 def _cut_out(w: Lanes, block: Block, tiling: Tiling, mark: str, number: Expr) -> None:

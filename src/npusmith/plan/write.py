@@ -296,6 +296,13 @@ def _with_any_rows(
 
 
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
+    plan = _short_enough(parts, graph, name, chip)
+    check_counted(plan.program, plan.spec.inputs)
+    return plan
+
+
+def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
+    """As many versions for other sizes as the longest text of a program has room for."""
     served = [
         Part(item.graph, for_other_sizes(item.plan, item.graph, name, chip)) for item in parts
     ]
@@ -303,7 +310,6 @@ def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Pla
     if fits(show(plan.program)):
         return plan
     plan = link(parts, graph, name)
-    check_counted(plan.program, plan.spec.inputs)
     if len(show(plan.program)) <= MAX_CHARS:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
