@@ -26,6 +26,12 @@ def test_inputs_may_be_made_from_values(write_task: Write, inputs: str) -> None:
     assert [item.shape for item in graph.inputs] == [(6, 40)]
 
 
+def test_numbers_that_forward_writes_out_are_constants_of_the_graph(write_task: Write) -> None:
+    forward = "return x[:, :3] * torch.tensor([0.5, 2.0, 3.5]) + torch.as_tensor(2.5)"
+    graph = outline(write_task(forward=forward))
+    assert [item.array.tolist() for item in graph.constants] == [[0.5, 2.0, 3.5], 2.5]
+
+
 def test_a_model_may_be_made_from_values(write_task: Write) -> None:
     init = "self.largest = torch.randn(9).abs().max().item()\nself.scale = torch.ones(8).numpy()[3]"
     graph = outline(write_task(init=init, forward="return x * self.largest + float(self.scale)"))

@@ -24,6 +24,7 @@ from npusmith.task.alias import flat_bytes
 from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+from npusmith.task.named_values import values_of
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -86,7 +87,7 @@ def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
     captured = _read_program(program, inputs, path, eager)
-    told = {"literals": _literals(model, inputs), "constants": _constants(model, captured)}
+    told = {"literals": _literals(model, inputs), "constants": _constants(model, captured, path)}
     return replace(captured, graph=captured.graph.model_copy(update=told))
 
 
@@ -100,16 +101,19 @@ def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:
     return found if plain else None
 
 
-def _constants(model: Any, captured: Captured) -> tuple[Constant, ...]:
+def _constants(model: Any, captured: Captured, path: str) -> tuple[Constant, ...]:
     """Tensors that forward makes, which are inputs of the graph but no attributes of the model."""
     made = [
         item
         for item in captured.graph.inputs
         if item.kind == "constant" and not _has(model, item.target)
     ]
+    values = {item.target: captured.values[item.target] for item in made}
+    if unknown := next((name for name, tensor in values.items() if tensor.is_meta), ""):
+        message = f"{unknown} is made of other tensors' values, which are not computed here"
+        raise TaskError("task-export", message, Place(path), seen=unknown)
     return tuple(
-        Constant(item.target, item.dtype, item.shape, _base64(captured.values[item.target]))
-        for item in made
+        Constant(item.target, item.dtype, item.shape, _base64(values[item.target])) for item in made
     )
 
 
@@ -219,7 +223,7 @@ def _graph_input(node: Any, kind: Any, target: str, index: int) -> GraphInput:
 
 def _value_of(program: Any, spec: Any) -> Tensor:
     held = program.state_dict if spec.target in program.state_dict else program.constants
-    return held[spec.target].detach().contiguous()
+    return values_of(held[spec.target]).detach().contiguous()
 
 
 def _op_name(node: Any) -> str:

@@ -66,15 +66,25 @@ def capture(orders: wire.Orders) -> Graph:
     """The child's work; PyTorch then makes tensors without memory, on one thread."""
     import torch
 
-    from npusmith.task.export import export_graph, warm_up
-    from npusmith.task.shapes import Shape
-    from npusmith.task.user import build_model, load_file, run_model
-    from npusmith.task.varying_sizes import Model, find_varying
+    from npusmith.task.export import warm_up
+    from npusmith.task.named_values import NamedValues
 
     warm_up()
     torch.set_num_threads(1)
     torch.set_default_device("meta")
     torch.empty(0)  # PyTorch notes now which functions obey the device: before the task runs
+    with NamedValues():
+        return _graph(orders)
+
+
+def _graph(orders: wire.Orders) -> Graph:
+    import torch
+
+    from npusmith.task.export import export_graph
+    from npusmith.task.shapes import Shape
+    from npusmith.task.user import build_model, load_file, run_model
+    from npusmith.task.varying_sizes import Model, find_varying
+
     path = orders.path
     module = load_file(path, orders.text)
     try:
