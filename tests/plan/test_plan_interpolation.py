@@ -56,6 +56,11 @@ RESIZED: dict[str, tuple[Model, list[Tensor]]] = {
     "bilinear, corners": (
         to((7, 9), "bilinear", align_corners=True), [rows(1, 2, 4, 5), rows(1, 1, 3, 9)],
     ),
+    "nearest, by three quarters": (by(0.75, "nearest"), [rows(2, 1, 5, 7), rows(3, 2, 8, 33)]),
+    "bilinear, by one and a half": (
+        by((1.5, 2.25), "bilinear"), [rows(1, 2, 5, 7), rows(2, 1, 9, 40)],
+    ),
+    "bicubic, by a half": (by(0.5, "bicubic"), [rows(1, 2, 6, 8), rows(2, 1, 9, 41)]),
     "recomputed factor": (
         by(1.5, "bilinear", recompute_scale_factor=True), [rows(1, 2, 5, 7)],
     ),

@@ -61,6 +61,19 @@ def test_a_formula_holds_at_sizes_that_nobody_captured(name: str) -> None:
     assert "a size was baked in" in difference(found, graph((13, 29), formula(13, 29) + 1))
 
 
+@pytest.mark.parametrize(("times", "over"), [(3, 2), (5, 4), (4, 3), (7, 2)])
+def test_sizes_in_proportion_need_captures_that_tell_them_apart(times: int, over: int) -> None:
+    sets = [*OTHERS, [(9, 7)]]
+    graphs = {shape: graph(shape, times * shape[1] // over) for (shape,) in (OWN, *sets)}
+    found = find_symbolic(graphs[OWN[0]], OWN, (), sets, lambda sized: graphs[sized[0]])
+    (item,) = found.symbolic or ()
+    assert [item.value(size) for size in (1, 30, 1001)] == [
+        times * size // over for size in (1, 30, 1001)
+    ]
+    few = find_symbolic(graphs[OWN[0]], OWN, (), OTHERS, lambda sized: graphs[sized[0]])
+    assert few.symbolic == ()
+
+
 @pytest.mark.parametrize("odd", [lambda n, m: math.log(m), lambda n, m: min(m, 50) + n % 4])
 def test_what_no_formula_gives_stays_a_number(odd: Callable[[int, int], float]) -> None:
     graphs = {shape: graph(shape, odd(*shape)) for (shape,) in (OWN, *OTHERS)}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Expr
 from npusmith.plan.axes import Dim, extent
 from npusmith.plan.dag import Dag, Value
-from npusmith.plan.index import clamp, simple
+from npusmith.plan.index import clamp, floor_div, simple
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import with_dim
@@ -22,6 +23,7 @@ from npusmith.plan.slices import with_dim
 CUBIC = -0.75  # PyTorch's
 _SMOOTH_CUBIC = -0.5  # of antialiased cubic resizing
 _MOST_TAPS = 12
+_MOST_OVER = 64  # of a factor; 0.7 is no short fraction, and its products are rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,10 @@ def _along(
     have, whole = extent(x.dims[at]), r.size(x.dims[at])
     if have == 0 or count == 0:
         r.refuse("plan-reshape", "an axis without elements is not resized")
-    if factor is not None and factor == int(factor):
-        new: Dim = r.axis(count, times(whole, Const(int(factor))))
+    exact = None if factor is None else Fraction(factor)
+    if exact is not None and exact.denominator <= _MOST_OVER:
+        parts = times(whole, Const(exact.numerator))
+        new: Dim = r.axis(count, floor_div(parts, Const(exact.denominator)))
     else:
         new = r.axis(count, follows) if count != 1 or follows is not None else ()
         if factor is not None or kind in _WINDOWS:  # taps are as many as the sizes ask for

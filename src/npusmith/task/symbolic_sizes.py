@@ -23,6 +23,7 @@ _MOST_PARTS = 8
 _STEPS = (3, 4, 5, 6, 7, 8)  # of windows; of 2, both places are n // 2 rounded down and up
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
+_MOST_TIMES, _LONG = 4, 29  # longer, 5 n // 4 and 4 n // 3 are two numbers
 Number = int | float
 Capture = Callable[[list[Shape]], Graph | str]
 
@@ -136,7 +137,7 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
         whole = [int(item) for item in items]
         # a size itself before any multiple of another, and these before sums: few captures may
         # fit n // 8 + 7 as well
-        for forms in (_equal, _scaled, _parted, _shifted):
+        for forms in (_equal, _scaled, _parted, _shifted, _in_proportion):
             for chosen in products:
                 sizes = _multiplied(classes, chosen)
                 for form in forms(whole, sizes, chosen):
@@ -225,6 +226,18 @@ def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sy
         for parts in shapes:
             form = _new(chosen, negative=minus, **parts)
             yield form.model_copy(update={"plus": int(items[0] - form.value(sizes[0]))})
+
+
+def _in_proportion(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """3 n // 2, as a resize by 1.5 has it; not where sizes are too short to tell such numbers."""
+    if len(items) <= _ENOUGH or max(sizes) < _LONG:
+        return
+    for over in (2, 3, 4):
+        for times in range(2, _MOST_TIMES * over):
+            if math.gcd(times, over) == 1:
+                for up in (False, True):
+                    for negative in (False, True):
+                        yield _new(chosen, times=times, over=over, up=up, negative=negative)
 
 
 def _new(chosen: tuple[int, ...], **parts: object) -> SymbolicSize:
