@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from modules import agrees, plan
+from modules import agrees, capture_at, plan, plan_graph
 
 from npusmith.ir.text import show_expr
 from npusmith.lang.extents import extent, serves
@@ -60,3 +60,19 @@ def test_where_pytorch_takes_another_slice_the_operator_refuses(name: str) -> No
         if serves(made.spec, shapes):
             wanted = tuple(model(torch.randn(6, size)).shape)
             assert tuple(extent(dim, shapes) for dim in made.spec.outputs[0].dims) == wanted
+
+
+def test_a_slice_that_ends_where_the_axis_did_is_as_long_on_longer_ones() -> None:
+    def last_three(x: torch.Tensor) -> torch.Tensor:
+        return x.narrow(0, 1, 3) * 2.0
+
+    made = plan_graph(capture_at(last_three, (torch.randn(4, 8),), (torch.randn(7, 8),)))
+    for rows in (4, 5, 30):
+        agrees(made, last_three, torch.randn(rows, 8))
+
+    def all_but_one(x: torch.Tensor) -> torch.Tensor:
+        return x[1:4] * 2.0
+
+    made = plan_graph(capture_at(all_but_one, (torch.randn(4, 8),), (torch.randn(3, 8),)))
+    for rows in (4, 3, 2):
+        agrees(made, all_but_one, torch.randn(rows, 8))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from npusmith.ir.nodes import Const, Expr
-from npusmith.plan.axes import Dim, Dims, extent, pin
+from npusmith.plan.axes import Dim, Dims, extent, leaves, pin
 from npusmith.plan.index import floor_div, simple
 from npusmith.plan.reader import Measure, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, times
@@ -25,7 +25,7 @@ def with_dim(dims: Dims, at: int, new: Dim) -> Dims:
 def cut(r: Reader, x: Tensor, at: int, first: Measure, last: Measure, step: int = 1) -> Tensor:
     """Elements first, first + step, ... before last; both lie on the axis."""
     dim, have = x.dims[at], extent(x.dims[at])
-    if first[0] == 0 and last[0] == have and step == 1:
+    if first[0] == 0 and last == (have, r.size(dim)) and step == 1:
         return x
     size = -(-max(last[0] - first[0], 0) // step)
     if not dim:
@@ -43,19 +43,22 @@ def cut(r: Reader, x: Tensor, at: int, first: Measure, last: Measure, step: int 
     return r.placed(x, with_dim(x.dims, at, new), {at: place})
 
 
-def edges(r: Reader, dim: Dim, start: Argument, stop: Argument) -> tuple[Measure, Measure]:
+def edges(
+    r: Reader, dim: Dim, start: Argument, stop: Argument, stays: bool = False
+) -> tuple[Measure, Measure]:
     """Where a slice begins and ends.
 
-    An end that lies outside of the axis as captured, or inside, does so at all sizes served.
+    An end that lies outside of the axis as captured, or inside, does so at all sizes served; where
+    the axis ends, it is inside if the slice `stays` as long while the axis varies.
     """
     first, last = (None if item is None else r.measures(item)[0] for item in (start, stop))
     r.hold(dim, *(item[1] for item in (first, last) if item is not None and item[0] < _END))
     begin: Measure = (0, ZERO) if first is None else _edge(r, dim, first)
     end: Measure = (extent(dim), r.size(dim))
-    return begin, _edge(r, dim, last) if last is not None and last[0] < _END else end
+    return begin, _edge(r, dim, last, stays) if last is not None and last[0] < _END else end
 
 
-def _edge(r: Reader, dim: Dim, edge: Measure) -> Measure:
+def _edge(r: Reader, dim: Dim, edge: Measure, inside: bool = False) -> Measure:
     """An end of a slice, clamped into the axis, as PyTorch does."""
     (number, expr), have, whole = edge, extent(dim), r.size(dim)
     if expr == ZERO:
@@ -70,7 +73,7 @@ def _edge(r: Reader, dim: Dim, edge: Measure) -> Measure:
     if number < 0:
         r.require(whole, times(Const(-1), expr))
         return have + number, plus(whole, expr)
-    if number >= have:
+    if number > have or (number == have and not inside):
         r.require(expr, whole)
         return have, whole
     r.require(whole, expr)
@@ -85,8 +88,15 @@ def sliced(r: Reader, x: Tensor) -> Tensor:
     """The slice that the node takes, of `x`."""
     at = r.dim(r.argument(1, "dim", 0), len(x.dims))
     start, stop = r.argument(2, "start"), r.argument(3, "end")
-    first, last = edges(r, x.dims[at], start, stop)
+    first, last = edges(r, x.dims[at], start, stop, _stays(r, at, x.dims[at]))
     return cut(r, x, at, first, last, r.integers(r.argument(4, "step", 1))[0])
+
+
+def _stays(r: Reader, at: int, dim: Dim) -> bool:
+    """Whether a slice had as many elements in captures with other sizes of its axis."""
+    assert r.node is not None
+    varied = {axis for row in r.graph.classes for axis in row.axes}
+    return any(leaf.varied for leaf in leaves(dim)) and (r.node.name, at) not in varied
 
 
 def select(r: Reader) -> Result:
