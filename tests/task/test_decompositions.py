@@ -113,3 +113,15 @@ def test_decimals_are_rounded_as_pytorch_does() -> None:
     for decimals in (-1, 1, 3):
         found = decompositions._rounded(x, decimals=decimals)
         assert torch.equal(found, torch.round(x, decimals=decimals))
+
+
+@pytest.mark.parametrize("padding", [-1, 3])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_are_pytorchs_with_padding_and_without(mode: str, padding: int) -> None:
+    weight, rows = torch.randn(7, 5), torch.tensor([3, 1, 3, 3, 0, 6, 3, 2, 3])
+    offsets = torch.tensor([0, 2, 2, 4, 8])  # an empty bag, and one of padding alone
+    given = None if padding < 0 else padding
+    wanted = torch.nn.functional.embedding_bag(rows, weight, offsets, mode=mode, padding_idx=given)
+    number = ["sum", "mean", "max"].index(mode)
+    found = decompositions._embedding_bag(weight, rows, offsets, mode=number, padding_idx=padding)
+    assert torch.allclose(found[0], wanted)

@@ -209,10 +209,10 @@ def _as_strided(
 ) -> Any:
     if not x.is_contiguous():
         return NotImplemented
-    at = torch.full([1] * len(size), storage_offset or 0, dtype=torch.int64)
+    at = torch.full([1] * len(size), storage_offset or 0, dtype=torch.int64, device=x.device)
     for i, (count, step) in enumerate(zip(size, stride, strict=True)):
         shape = [count if j == i else 1 for j in range(len(size))]
-        at = at + (torch.arange(count) * step).view(shape)
+        at = at + (torch.arange(count, device=x.device) * step).view(shape)
     return x.flatten().index_select(0, at.expand(size).flatten()).view(size)
 
 
@@ -228,24 +228,28 @@ def _embedding_bag(
     mode: int = _SUM, sparse: bool = False, per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False, padding_idx: int = -1,
 ) -> Any:  # fmt: skip
-    """Rows that indices name, joined bag by bag; a bag starts at its offset."""
-    if padding_idx >= 0:
-        return NotImplemented
+    """Rows that indices name, joined bag by bag; a bag starts at its offset.
+
+    Padding has a bag of its own, behind the others.
+    """
     starts = offsets[:-1] if include_last_offset else offsets
-    at = torch.arange(indices.shape[0])
+    at = torch.arange(indices.shape[0], device=indices.device)
     bag = (starts <= at.unsqueeze(1)).sum(1) - 1
     rows = weight.index_select(0, indices)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     count, width = starts.shape[0], weight.shape[1]
-    zero = torch.zeros((count, width), dtype=weight.dtype)
-    places = bag.unsqueeze(1).expand(-1, width)
+    padded = padding_idx >= 0
+    zero = torch.zeros((count + padded, width), dtype=weight.dtype, device=weight.device)
+    places = bag.masked_fill(indices == padding_idx, count) if padded else bag
+    places = places.unsqueeze(1).expand(-1, width)
     if mode == _SUM:
         found = zero.scatter_add(0, places, rows)
     else:
         kind = "mean" if mode == _MEAN else "amax"
         found = zero.scatter_reduce(0, places, rows, kind, include_self=False)
-    return found, bag, torch.zeros_like(starts), torch.zeros_like(starts)
+    kept = found[:count] if padded else found
+    return kept, bag, torch.zeros_like(starts), torch.zeros_like(starts)
 
 
 def _rounded(x: Tensor, *, decimals: int) -> Tensor:
@@ -273,10 +277,12 @@ def _diagonal_scatter(
     """The diagonal replaced: along the rest each place takes the element of its row or column."""
     turned = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = turned.shape[-2:]
-    on = torch.arange(columns) - torch.arange(rows).unsqueeze(-1) == offset
+    across, down = (torch.arange(count, device=x.device) for count in (columns, rows))
+    on = across - down.unsqueeze(-1) == offset
     if not src.shape[-1]:
         return x.clone()
-    along = torch.arange(rows if offset >= 0 else columns).clamp(max=src.shape[-1] - 1)
+    along = torch.arange(rows if offset >= 0 else columns, device=x.device)
+    along = along.clamp(max=src.shape[-1] - 1)
     spread = src.index_select(-1, along).unsqueeze(-1 if offset >= 0 else -2)
     return torch.where(on, spread, turned).movedim((-2, -1), (dim1, dim2))
 
