@@ -16,7 +16,7 @@ _MAKERS = (torch.tensor, torch.as_tensor, torch.asarray)
 _ATTRIBUTE = "npusmith_values"
 
 
-class NamedValues(TorchFunctionMode):
+class NamedValues(TorchFunctionMode):  # type: ignore[misc]
     """While it is entered, tensors on the meta device keep the numbers that they are made of."""
 
     def __torch_function__(

@@ -1,0 +1,28 @@
+"""What the model gives in float64 is compared as plain values."""
+
+from __future__ import annotations
+
+import torch
+
+from npusmith.task.golden import Golden
+from npusmith.task.user import check_inputs
+
+
+class Held(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.weight[0:3], x + self.weight
+
+
+def test_a_parameter_that_is_an_output_has_no_gradient_in_the_golden() -> None:
+    model, x = Held(), torch.randn(3, 4)
+    native = [item.detach() for item in model(x)]
+    golden, said = Golden(model, "task.py").run(check_inputs([x], "task.py", "inputs"), native)
+    assert not said
+    assert [item.dtype for item in golden] == [torch.float64] * 2
+    assert not any(item.requires_grad for item in golden)
+    assert torch.equal(golden[0].float(), native[0])
+    golden[0].numpy()  # of what asks for a gradient there is none
