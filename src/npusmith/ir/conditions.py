@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Expr, ScalarFn
-from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.spec import OpSpec, dims_of
 from npusmith.ir.walk import children
 
 _ROUNDINGS = (ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
@@ -18,15 +18,18 @@ def conditions(spec: OpSpec) -> Iterator[Expr]:
     by, so that whoever asks them one after another never divides by zero. Nothing where nothing is
     known of what the kernel serves.
     """
+    yield from dict.fromkeys(_asked(spec))
+
+
+def _asked(spec: OpSpec) -> Iterator[Expr]:
     if spec.legal is None:
         return
-    asked: set[Expr] = set()
-    dims = [dim for port in spec.outputs for dim in dims_of(port)]
-    for expr, itself in (*((dim, ()) for dim in dims), *((expr, (expr,)) for expr in spec.legal)):
-        for wanted in (*_divides(expr), *itself):
-            if wanted not in asked:
-                asked.add(wanted)
-                yield wanted
+    for port in spec.outputs:
+        for dim in dims_of(port):
+            yield from _divides(dim)
+    for expr in spec.legal:
+        yield from _divides(expr)
+        yield expr
 
 
 def _divides(expr: Expr) -> Iterator[Expr]:
@@ -34,13 +37,6 @@ def _divides(expr: Expr) -> Iterator[Expr]:
     for divisor, op, bound in divisors(expr):
         if not isinstance(divisor, Const):
             yield Binary(BinOp.GE, divisor, Const(bound + (op is BinOp.EQ)))
-
-
-def dims_of(port: Port) -> tuple[Expr, ...]:
-    """The dimensions of an output: as given, else those of the task's first inputs."""
-    if port.dims or not port.shape:
-        return port.dims
-    return tuple(Const(size) for size in port.shape)
 
 
 def divisors(expr: Expr) -> Iterator[tuple[Expr, BinOp, int]]:

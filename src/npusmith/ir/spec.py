@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Expr
+from npusmith.ir.nodes import Const, Expr
 from npusmith.ir.opname import entry_name, operator_type
 
 
@@ -69,6 +69,13 @@ class Constant:
     def array(self) -> np.ndarray[Any, Any]:
         """Read-only."""
         return np.frombuffer(self._bytes, self.dtype.numpy).reshape(self.shape)
+
+
+def dims_of(port: Port) -> tuple[Expr, ...]:
+    """The dimensions of an output: as given, else those of the task's first inputs."""
+    if port.dims or not port.shape:
+        return port.dims
+    return tuple(Const(size) for size in port.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from npusmith.errors import LowerError, Place
-from npusmith.ir.conditions import dims_of, divisors
+from npusmith.ir.conditions import divisors
 from npusmith.ir.nodes import (
     Assign,
     Binary,
@@ -24,7 +24,7 @@ from npusmith.ir.nodes import (
     Stmt,
     TensorRole,
 )
-from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.spec import OpSpec, Port, dims_of
 from npusmith.ir.walk import names, operands
 from npusmith.lower.cpp import Dialect, real, show, show_as
 from npusmith.lower.facts import Fact, host_facts, prove

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from npusmith.ir.conditions import conditions, dims_of
+from npusmith.ir.conditions import conditions
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
-from npusmith.ir.spec import OpSpec, Port
+from npusmith.ir.spec import OpSpec, Port, dims_of
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import subexpressions
 from npusmith.lower.arithmetic import Site, shapes_dialect

@@ -89,7 +89,7 @@ def staged(items: list[Stmt]) -> tuple[Stmt, ...]:
     for item in items:
         if _plain(item) and not (read and _early(item) and read & set(_names(item))):
             segment.append(item)
-            if isinstance(item, Assign) and _reads(item):
+            if isinstance(item, Assign) and reads_values(item):
                 read.add(item.target)
         elif _plain(item):
             result += _stages(segment)
@@ -103,7 +103,7 @@ def staged(items: list[Stmt]) -> tuple[Stmt, ...]:
 
 def _early(item: Stmt) -> bool:
     """Whether it comes before the operations of its segment."""
-    return isinstance(item, Load) or (isinstance(item, Assign) and not _reads(item))
+    return isinstance(item, Load) or (isinstance(item, Assign) and not reads_values(item))
 
 
 def _names(item: Stmt) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _plain(item: Stmt) -> bool:
 
 
 def _stages(segment: list[Stmt]) -> list[Stmt]:
-    head = [item for item in segment if isinstance(item, Assign) and not _reads(item)]
+    head = [item for item in segment if isinstance(item, Assign) and not reads_values(item)]
     kinds: tuple[tuple[StageKind, list[Stmt]], ...] = (
         (StageKind.COPY_IN, [item for item in segment if isinstance(item, Load)]),
         (StageKind.COMPUTE, _compute(segment)),
@@ -131,12 +131,13 @@ def _compute(segment: list[Stmt]) -> list[Stmt]:
     body: list[Stmt] = [
         item
         for item in segment
-        if isinstance(item, (Op, Note)) or (isinstance(item, Assign) and _reads(item))
+        if isinstance(item, (Op, Note)) or (isinstance(item, Assign) and reads_values(item))
     ]
     return body if any(not isinstance(item, Note) for item in body) else []
 
 
-def _reads(item: Assign) -> bool:
+def reads_values(item: Stmt) -> bool:
+    """Whether a statement itself takes scalars from buffers."""
     return any(True for _ in values(item))
 
 

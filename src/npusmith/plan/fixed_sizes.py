@@ -53,7 +53,7 @@ def unread(graph: Graph, ports: Sequence[Port]) -> str:
     bound = (*graph.fixed, *(item[:2] for item in graph.steps))
     lost = [(at, axis) for at, axis in bound if at not in given]
     made, viewed = (_sizes(graph, of) for of in (_MAKERS, _VIEWS))
-    varied = {axis for item in graph.classes or () for axis in item.axes}
+    varied = graph.varied
     for item in graph.inputs:
         if item.kind == "user" and item.position not in given:
             lost += [(item.position, i) for i, size in enumerate(item.shape) if size in made]

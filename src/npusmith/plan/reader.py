@@ -157,7 +157,7 @@ class Reader:
 
     def read_input(self, item: GraphInput) -> Dims:
         """The axes of an input, and its elements under its name."""
-        varied = {axis for row in self.graph.classes for axis in row.axes}
+        varied = self.graph.varied
         dims = tuple(
             (Atom(size, varied=(item.name, i) in varied),) for i, size in enumerate(item.shape)
         )

@@ -88,15 +88,15 @@ def sliced(r: Reader, x: Tensor) -> Tensor:
     """The slice that the node takes, of `x`."""
     at = r.dim(r.argument(1, "dim", 0), len(x.dims))
     start, stop = r.argument(2, "start"), r.argument(3, "end")
-    first, last = edges(r, x.dims[at], start, stop, _stays(r, at, x.dims[at]))
+    stays = stop == extent(x.dims[at]) and _stays(r, at, x.dims[at])
+    first, last = edges(r, x.dims[at], start, stop, stays)
     return cut(r, x, at, first, last, r.integers(r.argument(4, "step", 1))[0])
 
 
 def _stays(r: Reader, at: int, dim: Dim) -> bool:
     """Whether a slice had as many elements in captures with other sizes of its axis."""
     assert r.node is not None
-    varied = {axis for row in r.graph.classes for axis in row.axes}
-    return any(leaf.varied for leaf in leaves(dim)) and (r.node.name, at) not in varied
+    return any(leaf.varied for leaf in leaves(dim)) and (r.node.name, at) not in r.graph.varied
 
 
 def select(r: Reader) -> Result:

@@ -23,9 +23,8 @@ from npusmith.ir.nodes import (
     Stmt,
 )
 from npusmith.ir.walk import statements
-from npusmith.ir.walk import values as values_read
 from npusmith.plan.axes import Atom
-from npusmith.plan.block import Block, Path, staged
+from npusmith.plan.block import Block, Path, reads_values, staged
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.host import STEP, TILE, Deal
 from npusmith.plan.index_maps import Resolver
@@ -195,12 +194,12 @@ def over_tiles(
                 staged(block.items),
             )
         )  # fmt: skip
-    root.items += _where_any(before.items, Name(f"pieces{mark}"))
+    root.items += _skipped_without_tiles(before.items, Name(f"pieces{mark}"))
 
 
-def _where_any(items: list[Stmt], pieces: Expr) -> list[Stmt]:
+def _skipped_without_tiles(items: list[Stmt], pieces: Expr) -> list[Stmt]:
     """A loop over tiles and what stands before it, skipped without tiles where it reads values."""
-    reads = any(True for stmt in statements(tuple(items[:-1])) for _ in values_read(stmt))
+    reads = any(map(reads_values, statements(tuple(items[:-1]))))
     return [If(Binary(BinOp.GE, pieces, ONE), staged(items))] if reads else items
 
 

@@ -151,6 +151,11 @@ class Graph(BaseModel):
     # The same model where axes of size 1 are longer, because it takes them so: unit_axes.py
     longer: Graph | None = None
 
+    @property
+    def varied(self) -> set[tuple[str, int]]:
+        """Axes (input or node, axis) that had other sizes in other captures."""
+        return {axis for item in self.classes for axis in item.axes}
+
     def symbolic_slots(self) -> dict[str, dict[Slot, SymbolicSize]]:
         """Symbolic sizes by node and slot."""
         found: dict[str, dict[Slot, SymbolicSize]] = {}

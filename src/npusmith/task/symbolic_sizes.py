@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, product
 
 from npusmith.task.compare import ROUNDING, program_difference
 from npusmith.task.graph import Graph, Literals, Node, Ref, SizeClass, Slot, SymbolicSize, replaced
@@ -23,7 +23,8 @@ _MOST_PARTS = 8
 _STEPS = (3, 4, 5, 6, 7, 8)  # of windows; of 2, both places are n // 2 rounded down and up
 _POWERS = (0.5, -0.5, -1.0)
 _ENOUGH = 3  # captures that tell rounding from a sum
-_MOST_TIMES, _LONG = 4, 29  # longer, 5 n // 4 and 4 n // 3 are two numbers
+_RATIOS = [(n, m) for m in (2, 3, 4) for n in range(2, 4 * m) if math.gcd(n, m) == 1]
+_LONG = 29  # a size at which no two of the ratios give the same number
 Number = int | float
 Capture = Callable[[list[Shape]], Graph | str]
 
@@ -232,12 +233,8 @@ def _in_proportion(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Itera
     """3 n // 2, as a resize by 1.5 has it; not where sizes are too short to tell such numbers."""
     if len(items) <= _ENOUGH or max(sizes) < _LONG:
         return
-    for over in (2, 3, 4):
-        for times in range(2, _MOST_TIMES * over):
-            if math.gcd(times, over) == 1:
-                for up in (False, True):
-                    for negative in (False, True):
-                        yield _new(chosen, times=times, over=over, up=up, negative=negative)
+    for (times, over), up, negative in product(_RATIOS, (False, True), (False, True)):
+        yield _new(chosen, times=times, over=over, up=up, negative=negative)
 
 
 def _new(chosen: tuple[int, ...], **parts: object) -> SymbolicSize:
