@@ -24,7 +24,7 @@ from npusmith.task.alias import flat_bytes
 from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
-from npusmith.task.named_values import values_of
+from npusmith.task.meta_constants import values_of
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -110,8 +110,9 @@ def _constants(model: Any, captured: Captured, path: str) -> tuple[Constant, ...
     ]
     values = {item.target: captured.values[item.target] for item in made}
     if unknown := next((name for name, tensor in values.items() if tensor.is_meta), ""):
-        message = f"{unknown} is made of other tensors' values, which are not computed here"
-        raise TaskError("task-export", message, Place(path), seen=unknown)
+        message = "forward uses a constant tensor whose values are computed before, not written out"
+        hint = "compute it in forward, or register it as a buffer"
+        raise TaskError("task-export", message, Place(path), seen=unknown, hint=hint)
     return tuple(
         Constant(item.target, item.dtype, item.shape, _base64(values[item.target])) for item in made
     )

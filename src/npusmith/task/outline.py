@@ -67,13 +67,13 @@ def capture(orders: wire.Orders) -> Graph:
     import torch
 
     from npusmith.task.export import warm_up
-    from npusmith.task.named_values import NamedValues
+    from npusmith.task.meta_constants import MetaConstants
 
     warm_up()
     torch.set_num_threads(1)
     torch.set_default_device("meta")
     torch.empty(0)  # PyTorch notes now which functions obey the device: before the task runs
-    with NamedValues():
+    with MetaConstants():
         return _graph(orders)
 
 

@@ -1,6 +1,6 @@
-"""Numbers of tensors without memory, where the task's code writes them out.
+"""Constant tensors on the meta device, with the values that the task's code writes out.
 
-`torch.tensor([1.0, 2.0])` has no values on the meta device, and they are part of the graph.
+`torch.tensor([1.0, 2.0])` has no values there, and they are part of the graph.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _MAKERS = (torch.tensor, torch.as_tensor, torch.asarray)
 _ATTRIBUTE = "npusmith_values"
 
 
-class NamedValues(TorchFunctionMode):  # type: ignore[misc]
-    """While it is entered, tensors on the meta device keep the numbers that they are made of."""
+class MetaConstants(TorchFunctionMode):  # type: ignore[misc]
+    """While it is entered, tensors on the meta device keep the values that they are made of."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
@@ -30,12 +30,12 @@ class NamedValues(TorchFunctionMode):  # type: ignore[misc]
                     held = func(*args, **{**given, "device": "cpu"}).detach()
                 except (NotImplementedError, RuntimeError):
                     return made  # of a tensor that has no memory itself
-            setattr(made, _ATTRIBUTE, held)
+            setattr(made, _ATTRIBUTE, (held, made._version))
         return made
 
 
 def values_of(tensor: torch.Tensor) -> torch.Tensor:
-    """With its numbers, where they are known."""
-    held = getattr(tensor, _ATTRIBUTE, tensor)
+    """The tensor with its values, where they are known: not if it was changed since in place."""
+    held, version = getattr(tensor, _ATTRIBUTE, (tensor, tensor._version))
     assert isinstance(held, torch.Tensor)
-    return held
+    return held if tensor._version == version else tensor
