@@ -208,7 +208,7 @@ _LANG: list[Code] = _rows(
     ),
     (
         "lang-tensor",
-        "A tensor is used against its part.",
+        "A tensor's role is violated: inputs are read-only, outputs write-only.",
         "inputs are loaded, outputs are stored, scratch tensors both; declared in this order",
         "use a scratch tensor for what is written and read again",
     ),
@@ -278,7 +278,7 @@ _LANG: list[Code] = _rows(
     ),
     (
         "lang-divergent",
-        "Cores that wait for each other do not all come by.",
+        "A cross-core barrier stands in divergent control flow.",
         "combine_* and sync_cores() outside stages, in loops and branches whose bounds and "
         "conditions do not depend on core_id() or value()",
         "move it out of the loop or branch",
@@ -286,7 +286,7 @@ _LANG: list[Code] = _rows(
     # buffers
     (
         "lang-buffer-role",
-        "A buffer plays more than one part.",
+        "A buffer plays more than one role.",
         "loaded and read, or written and stored, or scratch; or loaded and stored unchanged",
         "use a second buffer",
     ),
@@ -438,7 +438,7 @@ _LOWER: list[Code] = _rows(
     ),
     (
         "lower-buffer-role",
-        "A buffer plays more than one part.",
+        "A buffer plays more than one role.",
         "a buffer is loaded, or stored, or scratch; or loaded and stored again unchanged",
         "use a second buffer",
     ),
@@ -646,7 +646,7 @@ _PLAN: list[Code] = _rows(
     ),
     (
         "plan-data-movement",
-        "An operation moves or combines elements in a way that is not written.",
+        "The plan writer does not support this way to move or combine elements.",
         "slices, joins, permutations, gathers, scatters, sorts and the like (docs/operations.md)",
         "leave this operation to PyTorch and generate the part after it, or --writer agent",
     ),
@@ -1124,7 +1124,7 @@ _TWIN_ORDER: list[Code] = [
         ),
         (
             "padding-read",
-            "Filler of DataCopyPad that nobody chose takes part in a result.",
+            "Uninitialised DataCopyPad padding is read into a result.",
             "isPad with a neutral paddingValue, or a count without the padding",
             "set isPad and paddingValue to what the operation ignores: 0, -inf",
         ),

@@ -103,6 +103,11 @@ def test_a_single_step_leaves_operations_out_as_a_size_of_1_does() -> None:
         ),
         ("return x.view(-1, 3).exp()", "torch.randn(6, 15)", ["x.shape[1] % 3 == 0"]),
         (
+            "return x.view(8, 8).exp()",
+            "torch.randn(1, 64)",
+            ["x.shape[1] % 8 == 0", "x.shape[0] == 1", "x.shape[1] == 64"],
+        ),
+        (
             "a, b = x[:, ::2], x[:, 1::2]; n = b.size(1); return a[:, :n] * b",
             "torch.randn(3, 10)",
             ["(x.shape[1] + 1) // 2 == x.shape[1] // 2", "x.shape[1] >= 2", "x.shape[1] % 2 == 0"],

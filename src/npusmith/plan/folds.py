@@ -113,7 +113,7 @@ def _flag(r: Reader, index: int) -> bool:
 def _float(r: Reader, x: Tensor) -> Value:
     if not (x.dtype.is_float or x.dtype is DType.BOOL):
         r.refuse(
-            "plan-dtype", f"a reduction of {x.dtype.value} is not written",
+            "plan-dtype", f"a reduction of {x.dtype.value} is not supported",
             hint="convert to float32 first",
         )  # fmt: skip
     return r.floating(x)
@@ -207,7 +207,7 @@ def _extreme(text: str) -> Rule:
         if overload == "other":
             return maps.RULES["maximum" if text == "max" else "minimum"](r)
         if overload != "dim":
-            r.refuse("plan-unsupported-op", "this form of the operation is not written")
+            r.refuse("plan-unsupported-op", "this form of the operation is not supported")
         chosen = _chosen(r, x, r.argument(1, "dim"))
         left = _left(x, chosen, _flag(r, 2))
         best = _extreme_of(r, text, x, _atoms(x, chosen))

@@ -125,7 +125,7 @@ def _unary_rule(fn: Unary, whole: Whole | None = None) -> Rule:
     def rule(r: Reader) -> Result:
         assert r.node is not None
         if len(r.node.args) > 1 or r.node.kwargs:
-            r.refuse("plan-unsupported-op", "this form of the operation is not written")
+            r.refuse("plan-unsupported-op", "this form of the operation is not supported")
         return pointwise(r, (r.tensor(r.argument(0)),), fn, whole)
 
     return rule
@@ -160,7 +160,7 @@ def _sum_rule(sign_of_second: int, swap: bool = False) -> Rule:
         if swap:
             a, b = b, a
             if factor != 1:
-                r.refuse("plan-unsupported-op", "rsub with alpha is not written")
+                r.refuse("plan-unsupported-op", "rsub with alpha is not supported")
 
         def fn(dag: Dag, x: Value, y: Value) -> Value:
             y = dag.scaled(y, factor)
@@ -182,7 +182,7 @@ def _sum_rule(sign_of_second: int, swap: bool = False) -> Rule:
 def _truth_sum(r: Reader, x: Value, y: Value, factor: float) -> Value:
     """The sum of two bools is "or"."""
     if factor != 1:
-        r.refuse("plan-dtype", "a difference of bools is not written")
+        r.refuse("plan-dtype", "a difference of bools is not supported")
     return r.dag.max(x, y)
 
 
@@ -228,7 +228,7 @@ def _rounded_quotient(r: Reader, pair: tuple[Tensor, Tensor], mode: str) -> Tens
     number = pair[1].value.number if pair[1].value.op == "const" else 0.0
     if number == 0 or abs(math.frexp(number)[0]) != 0.5:
         r.refuse(
-            "plan-unsupported-op", "division of floats that rounds its quotient is not written",
+            "plan-unsupported-op", "division of floats that rounds its quotient is not supported",
             legal="integers, or a power of two as divisor",
             hint="use a plain division followed by torch.floor or torch.trunc if that is meant",
         )  # fmt: skip

@@ -269,7 +269,7 @@ def copy(r: Reader) -> Result:
     """The second tensor, in the shape and type of the first."""
     x, y = r.tensor(r.argument(0)), r.tensor(r.argument(1))
     if x.dtype is not y.dtype:
-        r.refuse("plan-dtype", "a copy into another element type is not written")
+        r.refuse("plan-dtype", "a copy into another element type is not supported")
     shape = Tensor(r.dag.const(0.0), x.dims, x.dtype)
     (y, _), dims = r.aligned(y, shape)
     return Tensor(y.value, dims, y.dtype)

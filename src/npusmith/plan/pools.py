@@ -62,7 +62,7 @@ def _windows(
         at = len(x.dims) - rank + i
         have = r.size(x.dims[at])
         if extent(x.dims[at]) == 0:
-            r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
+            r.refuse("plan-reshape", "a pooling of an axis without elements is not supported")
         reach = spread[i] * (size[i] - 1) + 1 - 2 * pad[i]
         more = Const(-reach)
         if ceil:  # a last window is not whole, and begins within the input or the padding before it
@@ -248,7 +248,7 @@ def _adaptive(r: Reader, x: Tensor, rank: int) -> Windows:
         at = len(x.dims) - rank + i
         have, count = extent(x.dims[at]), shape[at]
         if have == 0 or count == 0:
-            r.refuse("plan-reshape", "a pooling of an axis without elements is not written")
+            r.refuse("plan-reshape", "a pooling of an axis without elements is not supported")
         r.fix(x.dims[at])
         out = r.axis(count) if count != 1 else ()
         here = r.index(out)

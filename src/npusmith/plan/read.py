@@ -95,7 +95,7 @@ class Meaning:
 
 
 def read(graph: Graph) -> Meaning:
-    """Every node that an output depends on. Raises PlanError at the first that is not written."""
+    """Every node that an output depends on. Raises PlanError at the first without a rule."""
     reader = Reader(graph)
     inputs = []
     for item in graph.inputs:

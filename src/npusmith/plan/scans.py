@@ -70,7 +70,7 @@ def _extreme(text: str) -> Rule:
         x = r.tensor(r.argument(0))
         if x.value.kind is not Kind.FLOAT:
             r.refuse(
-                "plan-dtype", f"a running {text} of {x.dtype.value} is not written",
+                "plan-dtype", f"a running {text} of {x.dtype.value} is not supported",
                 hint="clamp to 24 bits or convert to float32 first",
             )  # fmt: skip
         if not x.dims:

@@ -187,7 +187,7 @@ def _reduction(r: Reader, word: Argument, own: bool) -> Combine:
     if word == "mean":
         return _averaged if own else _averaged_without
     if word not in _REDUCES:
-        r.refuse("plan-unsupported-op", f"a scatter that reduces by {word!r} is not written")
+        r.refuse("plan-unsupported-op", f"a scatter that reduces by {word!r} is not supported")
     combine, neutral = _REDUCES[str(word)]
     return combine if own else _without(combine, neutral)
 
@@ -232,7 +232,7 @@ def _check(r: Reader, x: Tensor, word: Argument = None) -> None:
     """Products and means of integers are not folded."""
     if not x.dtype.is_float and x.dtype is not DType.BOOL and word in _OF_FLOATS:
         r.refuse(
-            "plan-dtype", f"a scatter of {x.dtype.value} that reduces by {word!r} is not written",
+            "plan-dtype", f"a scatter of {x.dtype.value} that reduces by {word!r} is not supported",
             legal="float32, float16, bfloat16",
         )  # fmt: skip
 

@@ -41,7 +41,7 @@ def view(r: Reader) -> Result:
     """view, reshape, flatten: the result's shape says all."""
     assert r.node is not None
     if r.node.op.endswith(".dtype"):
-        r.refuse("plan-dtype", "a reinterpretation of bits is not written")
+        r.refuse("plan-dtype", "a reinterpretation of bits is not supported")
     x = r.tensor(r.argument(0))
     varied = {leaf for leaf in leaves(atom for dim in x.dims for atom in dim) if leaf.varied}
     try:
@@ -269,7 +269,7 @@ def item(r: Reader) -> Result:
     part = found[index]
     if part is None:
         r.refuse(
-            "plan-index-output", f"result {index} of this operation is not written",
+            "plan-index-output", f"result {index} of this operation is not supported",
             legal="the values alone", hint="do not return the indices (or saved statistics)",
         )  # fmt: skip
     # saved statistics of half types are half on some devices: the node says

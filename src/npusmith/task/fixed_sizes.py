@@ -49,19 +49,25 @@ def find_refused(
     """Axes of one input that the model takes at no other size, where no parameter has that size.
 
     held: shapes of parameters, buffers and constants, which a kernel is given and compares. Where
-    axes of several inputs are refused, their sizes may hang together.
+    axes of several inputs are refused, their sizes may hang together: an axis of 1 of one input
+    broadcasts against another, which a kernel compares, and is looked at where there is no other.
     """
     moving = {axis for item in free for axis in item.axes}
     known = {size for shape in held for size in shape}
+    units = [Class(1, frozenset({axis})) for axis in _units(own)] if len(own) == 1 else []
     alone = [
         item
-        for item in aligned(own)
+        for item in [*units, *aligned(own)]
         if not item.axes & moving
         and item.size not in known
         and all(refusal(resize(own, {item: times * item.size})) for times in (2, 3))
     ]
     axes = sorted({axis for item in alone for axis in item.axes})
     return tuple(axes) if len({position for position, _ in axes}) == 1 else ()
+
+
+def _units(own: Sequence[Shape]) -> list[Axis]:
+    return [(i, a) for i, shape in enumerate(own) for a, size in enumerate(shape) if size == 1]
 
 
 def _shrunk(free: Sequence[Class], own: Sequence[Shape], sized: Sequence[Shape]) -> bool:
