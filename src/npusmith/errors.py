@@ -550,6 +550,12 @@ _TASK: list[Code] = _rows(
         "correct the line that is named",
     ),
     (
+        "task-module",
+        "The task imports a module that is not there.",
+        "Python's own modules, torch, numpy, and what is installed beside npusmith",
+        "install it where npusmith is, or write what is needed of it into the task's file",
+    ),
+    (
         "task-denied",
         "The task's code was ended by what the sandbox does not allow.",
         "computing; no processes, no network, no files outside, no files beyond the size limit",
@@ -1828,6 +1834,12 @@ _HOUSE: list[Code] = _rows(
         "The command line could not be understood.",
         "what `npusmith COMMAND --help` lists",
         "compare with docs/cli.md",
+    ),
+    (
+        "settings-file",
+        "A file of default options cannot be used.",
+        "TOML: options of all commands, and a table for each command with options of its own",
+        "see Settings in docs/cli.md, or take the file away",
     ),
     (
         "interrupted",

@@ -54,9 +54,44 @@ def test_help_loads_no_heavy_library() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_no_command_prints_help() -> None:
-    done = call()
-    assert "Commands:" in done.stdout + done.stderr
+@pytest.mark.parametrize("group", [(), ("knowledge",), ("conformance",)])
+def test_no_command_prints_help_and_no_error(group: tuple[str, ...]) -> None:
+    done = call(*group)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "Usage: npusmith" in done.stdout and "Exit codes: 0" in done.stdout
+
+
+def test_help_shows_the_options_of_models_apart() -> None:
+    """Panels of the same terms as the sections of docs/cli.md."""
+    text = call("generate", "--help").stdout
+    own, model, agent = (text.index(f"─ {name} ─") for name in ("Options", "Model", "Agent"))
+    assert own < text.index("--search") < model < text.index("--base-url") < agent
+    assert agent < text.index("--rounds")
+
+
+def test_completion_names_commands_and_chips() -> None:
+    def completed(words: str) -> list[str]:
+        place = str(len(words.split(" ")) - 1)
+        done = call(COMP_WORDS=words, COMP_CWORD=place, _NPUSMITH_COMPLETE="complete_bash")
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split()
+
+    assert completed("npusmith gen") == ["generate"]
+    assert "910B4-1" in completed("npusmith generate --chip 910B4")
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (("softmax.py",), "npusmith generate softmax.py"),
+        (("kernel.asc",), "npusmith run kernel.asc"),
+        (("generate",), "npusmith generate --help"),
+        (("knowledge", "shw"), "npusmith knowledge --help"),
+    ],
+)
+def test_a_mistake_gets_the_command_that_was_meant(args: tuple[str, ...], hint: str) -> None:
+    done = call(*args)
+    assert done.returncode == 2 and f"try: {hint}\n" in done.stderr
 
 
 @pytest.mark.parametrize(

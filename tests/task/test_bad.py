@@ -139,7 +139,8 @@ def test_an_earlier_result_survives_a_failure(write_task, tmp_path):
         ("torch.empty(1 << 44)", "task-memory"),
         ("raise MemoryError", "task-memory"),
         ("1 / 0", "task-raised"),
-        ("import no_such_package", "task-raised"),
+        ("import no_such_package", "task-module"),
+        ("from torch import no_such_name", "task-raised"),
     ],
 )
 def test_what_the_file_raises_has_its_code_and_line(write_task, prepare_here, deed, code):

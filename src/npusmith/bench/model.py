@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -34,6 +35,16 @@ class Item(BaseModel):
     source: str  # of the task, relative to the suite's root
     digest: str  # of the task's files and of the suite's options that its verdict depends on
     skipped: str = ""  # why it cannot be evaluated on this machine
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A task before anybody has looked inside: its text may come from a file or be made."""
+
+    name: str
+    category: str
+    level: str
+    path: Path  # below the root
 
 
 class Exposed(BaseModel):
@@ -176,6 +187,12 @@ class Suite(Protocol):
 
     name: str
     root: Path
+
+    def chosen(self) -> Iterator[Entry]:
+        """The tasks that its options select, from the names of files alone.
+
+        Raises run-empty for a name that no task has.
+        """
 
     def items(self) -> Iterator[Item]:
         """Its tasks, one at a time and in a fixed order; broken ones with `skipped` set."""

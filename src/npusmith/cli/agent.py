@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,122 +19,139 @@ from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
 if TYPE_CHECKING:
     from npusmith.bench.model import Writer
 
-_PANEL = "Agent: "
 
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "--model", metavar="NAME",
-        help=_PANEL + "the model at --base-url; or scripted, scripted:FILE, litellm:NAME.",
-    ),
-]  # fmt: skip
-BaseUrl = Annotated[
-    str,
-    typer.Option(
-        "--base-url", metavar="URL",
-        help=_PANEL + "an OpenAI-compatible endpoint, up to and with /v1.",
-    ),
-]  # fmt: skip
-KeyName = Annotated[
-    str,
-    typer.Option(
-        "--key-env", metavar="NAME",
-        help=_PANEL + "environment variable that holds the key; it is never stored.",
-    ),
-]  # fmt: skip
-RouteName = Annotated[
-    str,
-    typer.Option(
-        "--route", metavar="ROUTE",
-        help=_PANEL + "tile (a tile program), kernel (one Ascend C source) or project (host and "
-        "kernel).",
-    ),
-]  # fmt: skip
-Samples = Annotated[
-    int, typer.Option("--samples", min=1, help=_PANEL + "first drafts, asked for at once.")
-]
-Rounds = Annotated[
-    int, typer.Option("--rounds", min=0, help=_PANEL + "calls after the first drafts, at most.")
-]
-Patience = Annotated[
-    int,
-    typer.Option(
-        "--patience", min=1, help=_PANEL + "fruitless calls before a candidate is given up."
-    ),
-]
-Optimise = Annotated[
-    bool, typer.Option("--optimise", help=_PANEL + "make a right candidate faster, too.")
-]
-Target = Annotated[
-    float,
-    typer.Option("--target", min=1, help=_PANEL + "fast enough: this many times the roof's time."),
-]
-Temperature = Annotated[
-    float, typer.Option("--temperature", min=0, help=_PANEL + "of the model's sampling.")
-]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help=_PANEL + "of one answer.")]
-BudgetTokens = Annotated[
-    int, typer.Option("--budget-tokens", help=_PANEL + "tokens of the whole run.")
-]
-BudgetUsd = Annotated[
-    float | None,
-    typer.Option("--budget-usd", help=_PANEL + "dollars of the whole run; needs the prices."),
-]
-PricePrompt = Annotated[
-    float | None,
-    typer.Option("--price-prompt", min=0, help=_PANEL + "dollars for a million prompt tokens."),
-]
-PriceAnswer = Annotated[
-    float | None,
-    typer.Option("--price-answer", min=0, help=_PANEL + "dollars for a million answer tokens."),
-]
-Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help=_PANEL + "calls at a time.")]
-Silence = Annotated[
-    float,
-    typer.Option("--silence", min=0.1, help=_PANEL + "seconds to wait for the next byte."),
-]
-Attempts = Annotated[
-    int, typer.Option("--attempts", min=1, help=_PANEL + "of one call, before the run stops.")
-]
-Record = Annotated[
-    Path | None,
-    typer.Option("--record", metavar="FILE", help=_PANEL + "write every call to this file."),
-]
-Replay = Annotated[
-    Path | None,
-    typer.Option("--replay", metavar="FILE", help=_PANEL + "answer from a recording, offline."),
-]
+def _option(panel: str) -> Callable[..., Any]:
+    def option(name: str, text: str, **more: Any) -> Any:
+        return typer.Option(name, help=text, rich_help_panel=panel, **more)
+
+    return option
+
+
+_of_model, _of_agent = _option("Model"), _option("Agent")
+
 Library = Annotated[
-    Path | None,
-    typer.Option("--knowledge", metavar="FILE", help=_PANEL + "a knowledge store to use and feed."),
+    Path | None, _of_agent("--knowledge", "A knowledge store to use and feed.", metavar="FILE")
 ]
-JournalFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--journal", metavar="DIR",
-        help=_PANEL + "where prompts, replies and verdicts are kept; default: OUT-journal.",
-    ),
-]  # fmt: skip
-Resume = Annotated[bool, typer.Option("--resume", help=_PANEL + "go on with the journal's run.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """Which model is asked, and how."""
+
+    model: Annotated[
+        str,
+        _of_model(
+            "--model",
+            "The model at --base-url; or scripted, scripted:FILE, litellm:NAME.",
+            metavar="NAME",
+        ),
+    ] = ""
+    base_url: Annotated[
+        str,
+        _of_model(
+            "--base-url", "An OpenAI-compatible endpoint, up to and with /v1.", metavar="URL"
+        ),
+    ] = ""
+    key_env: Annotated[
+        str,
+        _of_model(
+            "--key-env",
+            "Environment variable that holds the key; it is never stored.",
+            metavar="NAME",
+        ),
+    ] = "NPUSMITH_API_KEY"
+    silence: Annotated[
+        float, _of_model("--silence", "Seconds to wait for the next byte.", min=0.1)
+    ] = 120.0
+    attempts: Annotated[
+        int, _of_model("--attempts", "Attempts of one call, before the run stops.", min=1)
+    ] = 6
+    record: Annotated[
+        Path | None, _of_model("--record", "Write every call to this file.", metavar="FILE")
+    ] = None
+    replay: Annotated[
+        Path | None, _of_model("--replay", "Answer from a recording, offline.", metavar="FILE")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """What is asked of the model: rounds, budget, and what is kept."""
+
+    route: Annotated[
+        str,
+        _of_agent(
+            "--route",
+            "tile (a tile program), kernel (one Ascend C source) or project (host and kernel).",
+            metavar="ROUTE",
+        ),
+    ] = "tile"
+    samples: Annotated[int, _of_agent("--samples", "First drafts, asked for at once.", min=1)] = 4
+    rounds: Annotated[
+        int, _of_agent("--rounds", "Calls after the first drafts, at most.", min=0)
+    ] = 8
+    patience: Annotated[
+        int, _of_agent("--patience", "Fruitless calls before a candidate is given up.", min=1)
+    ] = 3
+    optimise: Annotated[bool, _of_agent("--optimise", "Make a right candidate faster, too.")] = (
+        False
+    )
+    target: Annotated[
+        float, _of_agent("--target", "Fast enough: this many times the roof's time.", min=1)
+    ] = 1.2
+    temperature: Annotated[
+        float, _of_agent("--temperature", "Temperature of the model's sampling.", min=0)
+    ] = 0.7
+    max_tokens: Annotated[
+        int, _of_agent("--max-tokens", "Tokens of one answer, at most.", min=1)
+    ] = 8192
+    budget_tokens: Annotated[
+        int, _of_agent("--budget-tokens", "Tokens of the whole run, at most.")
+    ] = 1_000_000
+    budget_usd: Annotated[
+        float | None,
+        _of_agent("--budget-usd", "Dollars of the whole run, at most; needs the prices."),
+    ] = None
+    price_prompt: Annotated[
+        float | None, _of_agent("--price-prompt", "Dollars for a million prompt tokens.", min=0)
+    ] = None
+    price_answer: Annotated[
+        float | None, _of_agent("--price-answer", "Dollars for a million answer tokens.", min=0)
+    ] = None
+    concurrency: Annotated[int, _of_agent("--concurrency", "Calls at a time.", min=1)] = 4
+    knowledge: Library = None
+    journal: Annotated[
+        Path | None,
+        _of_agent(
+            "--journal",
+            "Where prompts, replies and verdicts are kept; default: OUT-journal.",
+            metavar="DIR",
+        ),
+    ] = None
+    resume: Annotated[bool, _of_agent("--resume", "Go on with the journal's run.")] = False
 
 
 def open_agent(
     chip: Chip,
     tolerance: str,
-    asked: Mapping[str, object],
-    journal: Path,
-    resume: bool,
+    model: ModelOptions,
+    options: AgentOptions,
+    timed: bool,
+    out: Path,
     steps: Steps,
 ) -> Writer:
-    """The writer of `npusmith generate --writer agent`; `asked` are the options by their names."""
+    """The writer of `npusmith generate --writer agent`; its journal lies beside `out`."""
     from npusmith.agent.library import open_library
     from npusmith.agent.options import make_setting
     from npusmith.agent.writer import AgentWriter
 
-    setting = make_setting(asked)
+    given = {**asdict(model), **asdict(options), "time": timed}
+    given["knowledge"] = str(options.knowledge or "")
+    setting = make_setting({name.replace("_", "-"): value for name, value in given.items()})
+    journal = options.journal or out.with_name(f"{out.name}-journal")
     return AgentWriter(
         setting, chip, journal, knowledge=open_library(setting.knowledge), tolerance=tolerance,
-        resume=resume, step=steps.step,
+        resume=options.resume, step=steps.step,
     )  # fmt: skip
 
 
@@ -146,7 +164,7 @@ def serve_model(
         Path | None,
         typer.Option(
             "--checkpoint", metavar="DIR",
-            help="A checkpoint on this machine, for transformers. Needs npusmith[local].",
+            help="A checkpoint on this machine, for transformers. Needs the extra local.",
         ),
     ] = None,
     port: Annotated[
@@ -210,7 +228,7 @@ def mcp(
 ) -> Job:  # fmt: skip
     """Serve check, run, profile, search-knowledge and generate to a coding agent, over stdio.
 
-    Speaks the Model Context Protocol. Needs npusmith[mcp]. See docs/agent.md and docs/skill.
+    Speaks the Model Context Protocol. Needs the extra mcp. See docs/agent.md and docs/skill.
     """
     row = find_chip(chip)
 

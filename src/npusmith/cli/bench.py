@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from npusmith.bench.archive import Run
     from npusmith.bench.compare import Comparison
     from npusmith.bench.metrics import Group, Summary
+    from npusmith.bench.plan import Plan
     from npusmith.bench.runner import Progress
 
 _HEADS = ("tasks", "n", "compiled", "suite", "strict", "correct", "trusted", ">1x", ">=1x")
@@ -59,8 +60,14 @@ def bench(
     ] = "",
     levels: Annotated[str, typer.Option("--levels", metavar="1,2", help="Only these levels.")] = "",
     tasks: Annotated[
-        str, typer.Option("--tasks", metavar="A,B", help="Only tasks of these names.")
+        str,
+        typer.Option(
+            "--tasks", metavar="A,B", help="Only tasks of these names, or patterns such as *pool*."
+        ),
     ] = "",
+    listed: Annotated[
+        bool, typer.Option("--list", help="Name the tasks that are selected; run nothing.")
+    ] = False,
     workers: Annotated[
         int, typer.Option("--workers", min=0, help="Units at a time; 0: one for each CPU.")
     ] = 0,
@@ -69,7 +76,7 @@ def bench(
         typer.Option(
             "--ray",
             metavar="ADDRESS",
-            help="Run on a Ray cluster: local, auto or an address. Needs npusmith[ray].",
+            help="Run on a Ray cluster: local, auto or an address. Needs the extra ray.",
         ),
     ] = "",
     out: Annotated[
@@ -167,6 +174,11 @@ def bench(
                 timing=timing, sample=sample,
             ),
         )  # fmt: skip
+        if listed:
+            reply = _list(plan)
+            if json is not None:
+                _keep(json, reply.data)
+            return reply
         engine: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
         steps.step("bench", f"{suite} by {writer}, {engine.name}, {folder}")
         run(plan, folder, engine, lambda now: steps.tell(progress_line(now)), resume=resume)
@@ -177,8 +189,7 @@ def bench(
             done.store.replace(SUMMARY, to_json(data, indent=None))
             skipped = [(item.name, item.skipped) for item in done.items() if item.skipped]
         if json is not None:
-            json.parent.mkdir(parents=True, exist_ok=True)
-            json.write_text(to_json(data) + "\n", encoding="utf-8")
+            _keep(json, data)
         return Reply(Exit.PASS, data, lambda screen: _show(screen, folder, data, summary, skipped))
 
     return job
@@ -209,7 +220,7 @@ def report(
     parquet: Annotated[
         Path | None,
         typer.Option(
-            "--parquet", metavar="FILE", help="The same as Parquet. Needs npusmith[parquet]."
+            "--parquet", metavar="FILE", help="The same as Parquet. Needs the extra parquet."
         ),
     ] = None,
     html: Annotated[
@@ -246,6 +257,26 @@ def report(
         return Reply(Exit.PASS, data, lambda screen: _show(screen, runs[0], data, summary, skipped))
 
     return job
+
+
+def _keep(file: Path, data: Mapping[str, object]) -> None:
+    from npusmith.store.record import to_json
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(to_json(dict(data)) + "\n", encoding="utf-8")
+
+
+def _list(plan: Plan) -> Reply:
+    entries = list(plan.open_suite().chosen())
+    rows = [{"name": item.name, "category": item.category, "level": item.level} for item in entries]
+
+    def tell(screen: Screen) -> None:
+        for item in entries:
+            screen.line(item.name)
+        groups = len({item.category for item in entries})
+        screen.line(f"{len(entries)} tasks, {groups} categories", "dim")
+
+    return Reply(Exit.PASS, {"suite": plan.suite, "tasks": rows}, tell)
 
 
 def _write(

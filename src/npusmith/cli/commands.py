@@ -28,13 +28,16 @@ from npusmith.cli.options import (
     WriterName,
     read_attrs,
 )
+from npusmith.cli.records import spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 
+@spread
 def generate(
     task: TaskFile,
+    *,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -51,48 +54,18 @@ def generate(
     search: Search = 16,
     no_search: NoSearch = False,
     schedule: ScheduleFile = None,
-    model: agent.ModelName = "",
-    base_url: agent.BaseUrl = "",
-    key_env: agent.KeyName = "NPUSMITH_API_KEY",
-    route: agent.RouteName = "tile",
-    samples: agent.Samples = 4,
-    rounds: agent.Rounds = 8,
-    patience: agent.Patience = 3,
-    optimise: agent.Optimise = False,
-    target: agent.Target = 1.2,
-    temperature: agent.Temperature = 0.7,
-    max_tokens: agent.MaxTokens = 8192,
-    budget_tokens: agent.BudgetTokens = 1_000_000,
-    budget_usd: agent.BudgetUsd = None,
-    price_prompt: agent.PricePrompt = None,
-    price_answer: agent.PriceAnswer = None,
-    concurrency: agent.Concurrency = 4,
-    silence: agent.Silence = 120.0,
-    attempts: agent.Attempts = 6,
-    record: agent.Record = None,
-    replay: agent.Replay = None,
-    knowledge: agent.Library = None,
-    journal: agent.JournalFolder = None,
-    resume: agent.Resume = False,
+    model: agent.ModelOptions,
+    options: agent.AgentOptions,
     json: Json = False,
 ) -> Job:
     """Write an operator for a PyTorch module, and judge it on the twin.
 
     Leaves the Ascend C project, the tile program it came from, result.json and report.html in the
     output folder. An earlier result there is replaced in one step when the new one is whole.
-    With --writer agent a model writes, in rounds; options of that begin with "Agent".
+    With --writer agent a model writes, in rounds; the options of that stand apart.
     """
     row = find_chip(chip)
     folder = out or Path("out", task.stem)
-    asked = {
-        "model": model, "base-url": base_url, "key-env": key_env, "route": route,
-        "samples": samples, "rounds": rounds, "patience": patience, "optimise": optimise,
-        "target": target, "temperature": temperature, "max-tokens": max_tokens,
-        "budget-tokens": budget_tokens, "budget-usd": budget_usd, "price-prompt": price_prompt,
-        "price-answer": price_answer, "concurrency": concurrency, "silence": silence,
-        "attempts": attempts, "record": record, "replay": replay, "time": time,
-        "knowledge": "" if knowledge is None else str(knowledge),
-    }  # fmt: skip
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -100,15 +73,21 @@ def generate(
         from npusmith.writers.plan import PlanWriter, read_schedule
 
         if writer is Writer.AGENT:
-            place = journal or folder.with_name(f"{folder.name}-journal")
-            author = agent.open_agent(row, tolerance, asked, place, resume, steps)
+            author = agent.open_agent(row, tolerance, model, options, time, folder, steps)
         else:
             author = PlanWriter(
                 row, search=0 if no_search else search, step=steps.step,
                 schedule=None if schedule is None else read_schedule(schedule),
             )  # fmt: skip
         verdict = pipeline.generate(
-            task, folder, row, tolerance, steps, writer=author, seed=seed, timed=time or optimise
+            task,
+            folder,
+            row,
+            tolerance,
+            steps,
+            writer=author,
+            seed=seed,
+            timed=time or options.optimise,
         )
         return verdict_reply(verdict)
 
@@ -237,4 +216,5 @@ def docs(
     return job
 
 
-COMMANDS = (generate, run, check, checks, bind, doctor, docs)
+OPERATORS = (generate, run, check, checks, bind)
+ITSELF = (doctor, docs)

@@ -1,4 +1,4 @@
-"""`npusmith conformance SUITE`: other people's operators against their own references.
+"""Run other people's operators against their own references: `npusmith conformance SUITE`.
 
 A benchmark run whose writer is the suite's folder of answers; what is shown are its records.
 """

@@ -53,6 +53,7 @@ AREA_EXITS: dict[str, Exit] = {
 
 CODE_EXITS: dict[str, Exit] = {
     "usage": Exit.USAGE,
+    "settings-file": Exit.USAGE,
     "chip-unknown": Exit.USAGE,
     "chip-file": Exit.USAGE,
     "tolerance-unknown": Exit.USAGE,

@@ -12,6 +12,7 @@ import typer
 from npusmith.cli import agent
 from npusmith.cli.exits import Exit, exit_of
 from npusmith.cli.options import ChipName, Json
+from npusmith.cli.records import spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -326,14 +327,10 @@ def rewind(
     return job
 
 
+@spread
 def settle(
-    model: agent.ModelName = "",
-    base_url: agent.BaseUrl = "",
-    key_env: agent.KeyName = "NPUSMITH_API_KEY",
-    silence: agent.Silence = 120.0,
-    attempts: agent.Attempts = 6,
-    record: agent.Record = None,
-    replay: agent.Replay = None,
+    *,
+    model: agent.ModelOptions,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print what would be asked; ask and change nothing."),
@@ -354,10 +351,11 @@ def settle(
         from npusmith.sandbox.folder import temporary_folder
 
         choice = Choice(
-            model=model, base_url=base_url, key_name=key_env, silence=silence, attempts=attempts,
-            record=record, replay=replay,
+            model=model.model, base_url=model.base_url, key_name=model.key_env,
+            silence=model.silence, attempts=model.attempts, record=model.record,
+            replay=model.replay,
         )  # fmt: skip
-        asked = not dry_run and (model or base_url or replay)
+        asked = not dry_run and (model.model or model.base_url or model.replay)
         arbiter = _Asked(open_model(choice)) if asked else None
         found = []
         with _open(store) as base, temporary_folder("npusmith-settle-") as folder:

@@ -12,57 +12,62 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, TextIO
 
 import typer
+from typer.main import get_command
 
 from npusmith import __version__
 from npusmith.cli import agent, bench, cann, commands, conformance, knowledge
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.profile import profile
 from npusmith.cli.reply import Job, Reply, failure
+from npusmith.cli.settings import Settings, read_settings
 from npusmith.errors import CODES, NpusmithError
 from npusmith.store.refusal import refusal
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no name of its own
+_SILENT = {"-h", "--help", "--version"}  # these answer whatever stands in files
+# What to do with a file that was named without a command.
+_MEANT = {".py": "generate", ".asc": "run", ".cpp": "run", ".json": "run"}
 _EPILOG = "Exit codes: " + "; ".join(f"{int(row.exit)} = {row.meaning}" for row in EXITS) + "."
 
 
 def build() -> typer.Typer:
     """The command table."""
     app = typer.Typer(
-        add_completion=False,
         pretty_exceptions_enable=False,
         no_args_is_help=True,
-        rich_markup_mode=None,
+        rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog=_EPILOG,
         help="From a PyTorch module to a verified Ascend C operator, on any machine.",
     )
     app.callback()(_top)
-    for command in (
-        *commands.COMMANDS,
-        profile,
-        *cann.COMMANDS,
-        bench.bench,
-        bench.report,
-        *agent.COMMANDS,
+    for panel, row in (
+        ("Operators", (*commands.OPERATORS, profile)),
+        ("Benchmarks", (bench.bench, bench.report)),
+        ("On an NPU", cann.COMMANDS),
+        ("Models and agents", agent.COMMANDS),
+        ("npusmith itself", commands.ITSELF),
     ):
-        app.command(epilog=_EPILOG)(command)
+        for command in row:
+            app.command(epilog=_EPILOG, rich_help_panel=panel)(command)
     suites = typer.Typer(
-        no_args_is_help=True, rich_markup_mode=None, help=conformance.__doc__, epilog=_EPILOG
+        no_args_is_help=True, rich_markup_mode="rich", help=conformance.__doc__, epilog=_EPILOG
     )
     for suite in conformance.SUITES:
         suites.command(epilog=_EPILOG)(suite)
     suites.callback()(_suites)  # a group, also with one suite in it
-    app.add_typer(suites, name="conformance")
+    app.add_typer(suites, name="conformance", rich_help_panel="Benchmarks")
     items = typer.Typer(
-        no_args_is_help=True, rich_markup_mode=None, help=knowledge.__doc__, epilog=_EPILOG
+        no_args_is_help=True, rich_markup_mode="rich", help=knowledge.__doc__, epilog=_EPILOG
     )
     for name, command in knowledge.COMMANDS.items():
         items.command(name, epilog=_EPILOG)(command)
-    app.add_typer(items, name="knowledge")
+    app.add_typer(items, name="knowledge", rich_help_panel="Models and agents")
     return app
 
 
@@ -83,12 +88,20 @@ def call(args: Sequence[str]) -> Exit:
     as_json = "--json" in args and not {"-h", "--help"} & set(args)
     answer = _claim_stdout() if as_json else sys.stdout
     try:
-        job = build()(args=list(args), prog_name="npusmith", standalone_mode=False)
+        command = get_command(build())
+        settings = _settings(command, args)
+        job = command.main(
+            list(args), "npusmith", standalone_mode=False, default_map=settings.defaults
+        )
         if not callable(job):  # --help and --version have printed; Ctrl-C gives 130
             return Exit(job or 0)
-        reply = _do(job)
+        reply = _do(job, settings.told)
+    except SystemExit as end:  # completion, and its installation
+        return Exit(end.code if isinstance(end.code, int) else 0)
     except _UsageError as error:
-        reply = _usage(error)
+        if type(error).__name__ == "NoArgsIsHelpError":  # the help is printed
+            return Exit.USAGE
+        reply = _usage(error, args)
     except BaseException as error:
         reply = _caught(error)
     try:
@@ -97,11 +110,19 @@ def call(args: Sequence[str]) -> Exit:
         return Exit.INTERRUPTED
 
 
-def _do(job: Job) -> Reply:
+def _settings(command: Any, args: Sequence[str]) -> Settings:
+    if _SILENT & set(args) or "_NPUSMITH_COMPLETE" in os.environ:
+        return Settings({})
+    return read_settings(command, args, Path.cwd())
+
+
+def _do(job: Job, told: Sequence[str]) -> Reply:
     from npusmith.cli.screen import Screen
     from npusmith.cli.steps import Steps
 
     with Steps(Screen(_open(sys.stderr))) as steps:
+        if told:
+            steps.step("settings", ", ".join(told))
         return job(steps)
 
 
@@ -119,13 +140,18 @@ def _caught(error: BaseException) -> Reply:
     return _failure("internal", f"{type(error).__name__}: {error}")
 
 
-def _usage(error: Any) -> Reply:
-    return _failure("usage", error.format_message().rstrip("."))
+def _usage(error: Any, args: Sequence[str]) -> Reply:
+    """The parser's words, and a hint: the command that was meant, or the help of this one."""
+    called = error.ctx.command_path if error.ctx is not None else "npusmith"
+    hint = f"{called} --help"
+    if called == "npusmith" and args and (meant := _MEANT.get(Path(args[0]).suffix)):
+        hint = f"npusmith {meant} {args[0][:80]}"
+    return _failure("usage", error.format_message().rstrip("."), hint)
 
 
-def _failure(code: str, message: str) -> Reply:
+def _failure(code: str, message: str, hint: str = "") -> Reply:
     assert code in CODES
-    known = NpusmithError(code, message)
+    known = NpusmithError(code, message, hint=hint)
     return failure(known.record(), known.render())
 
 

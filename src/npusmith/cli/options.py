@@ -25,6 +25,7 @@ ChipName = Annotated[
     typer.Option(
         "--chip",
         metavar="NAME",
+        autocompletion=lambda: list(CHIPS),
         help=f"Target chip: {', '.join(CHIPS)}; or a file of your own, NAME.toml (docs/chips.md).",
     ),
 ]

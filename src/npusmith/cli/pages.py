@@ -13,6 +13,7 @@ from npusmith.cli.markdown import row as table_row
 from npusmith.cli.matrix import apis_page
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
+from npusmith.cli.settings import FILE, SHARED, leaves
 from npusmith.errors import CODES, Code
 from npusmith.lang.reference import reference
 from npusmith.plan.operations import APART, BY_EXPORT, core, written
@@ -82,6 +83,13 @@ def cli_page(group: Any) -> str:
         "stdout carries the answer, stderr carries progress. With `--json`, stdout holds exactly "
         "one JSON document, also after an error or Ctrl-C.\n",
         *(_command(name, command) for name, command in leaves(group)),
+        "## Settings\n",
+        f"`{FILE}`, or `[tool.npusmith]` in `pyproject.toml`, gives options other defaults. The "
+        "folder in which one works is looked at, and those above it in the same repository. "
+        "What an option is set to there stands on stderr.\n",
+        '    chip = "910B3"\n    seed = 7\n\n    [generate]\n    search = 64\n',
+        f"A project's file may set {_names(SHARED)}. It cannot name a model or a path, nor spend "
+        f"money. `~/.config/npusmith/{FILE}` is the user's own and may set every option.\n",
         "## Exit codes\n",
         "| code | meaning |",
         "|---:|---|",
@@ -180,22 +188,17 @@ def _value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
 
 
-def leaves(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The commands, those of a group with its name in front."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from leaves(command, f"{before}{name} ")
-        else:
-            yield before + name, command
-
-
 def _command(name: str, command: Any) -> str:
     head, _, rest = (command.help or "").partition("\n\n")
     lines = [f"## npusmith {name}\n", f"    npusmith {name}{_usage(command)}\n", head + "\n"]
     if rest:
         lines.append(" ".join(rest.split()) + "\n")
-    lines += ["| argument or option | meaning | default |", "|---|---|---|"]
-    lines += [_parameter(item) for item in command.params if item.name != "help"]
+    shown = [item for item in command.params if item.name != "help"]
+    for panel in sorted({item.rich_help_panel or "" for item in shown}):
+        if panel:
+            lines.append(f"\n{panel} options:\n")
+        lines += ["| argument or option | meaning | default |", "|---|---|---|"]
+        lines += [_parameter(item) for item in shown if (item.rich_help_panel or "") == panel]
     return "\n".join(lines) + "\n"
 
 
@@ -218,6 +221,6 @@ def _parameter(item: Any) -> str:
 
 
 def _default(value: object) -> str:
-    if value is None or value is False:
+    if value in (None, False, ""):
         return ""
     return f"`{getattr(value, 'value', value)}`"

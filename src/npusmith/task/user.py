@@ -63,8 +63,9 @@ def _code_of(error: BaseException, code: str) -> str:
         return "task-exited"
     if isinstance(error, MemoryError) or any(word in str(error) for word in _NO_MEMORY):
         return "task-memory"
-    denied = any(_is_denied(link) for link in _chain(error))
-    return "task-denied" if denied else code
+    if any(_is_denied(link) for link in _chain(error)):
+        return "task-denied"
+    return "task-module" if isinstance(error, ModuleNotFoundError) else code
 
 
 def _is_denied(error: BaseException) -> bool:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.model import Candidate, Item, Limits, Record
+from npusmith.bench.model import Candidate, Entry, Item, Limits, Record
 from npusmith.bench.suites import judging, sizes
-from npusmith.bench.suites.torchsuite import Entry, TorchSuite, read_text, refuse_root
+from npusmith.bench.suites.torchsuite import TorchSuite, read_text, refuse_root
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
 from npusmith.target.chips import find_chip

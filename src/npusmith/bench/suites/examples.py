@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from npusmith.bench.model import Item
+from npusmith.bench.model import Entry, Item
 from npusmith.bench.suites.multikernelbench import MultiKernelBench
-from npusmith.bench.suites.torchsuite import Entry, read_text, refuse_root
+from npusmith.bench.suites.torchsuite import read_text, refuse_root
 
 ANSWERS = {
     "ascendc": "prompts/ascendc_new_model_{}.py",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from npusmith.bench.suites.torchsuite import Entry, TorchSuite, refuse_root
+from npusmith.bench.model import Entry
+from npusmith.bench.suites.torchsuite import TorchSuite, refuse_root
 from npusmith.task import rules
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import torch
 
-from npusmith.bench.suites.torchsuite import Entry, TorchSuite, refuse_root
+from npusmith.bench.model import Entry
+from npusmith.bench.suites.torchsuite import TorchSuite, refuse_root
 from npusmith.task import rules
 
 LEVELS = (1, 2, 3)

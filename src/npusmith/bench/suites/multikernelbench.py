@@ -16,10 +16,10 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from npusmith.bench.model import Candidate, Item, Limits, Record
+from npusmith.bench.model import Candidate, Entry, Item, Limits, Record
 from npusmith.bench.suites.judging import Plan
 from npusmith.bench.suites.options import SuiteOptions
-from npusmith.bench.suites.torchsuite import Entry, TorchSuite, read_text, refuse_root
+from npusmith.bench.suites.torchsuite import TorchSuite, read_text, refuse_root
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
 from npusmith.task import rules

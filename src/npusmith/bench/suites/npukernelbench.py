@@ -15,11 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
+from npusmith.bench.model import Brief, Candidate, Entry, Item, Limits, Record
 from npusmith.bench.suites import judging, submit, texts
 from npusmith.bench.suites.npucases import Task, literal_bytes, read_cases, read_suite
 from npusmith.bench.suites.npuprompt import Question, build_prompt
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
+from npusmith.bench.suites.selection import check_named, is_named
 from npusmith.bench.suites.torchsuite import read_text, refuse_root, write_once
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, TwinError
@@ -54,15 +55,23 @@ class NpuKernelBench:
 
     # --- the Protocol
 
-    def items(self) -> Iterator[Item]:
+    def chosen(self) -> Iterator[Entry]:
+        for task in self._tasks():
+            yield Entry(_stem(task), task.category, str(task.level), task.folder)
+
+    def _tasks(self) -> Iterator[Task]:
         options = self.options
         levels = [int(level) for level in options.levels if level.isdecimal()]
-        for task in read_suite(self.root, (), levels, answered=options.answered):
-            if options.categories and task.category not in options.categories:
-                continue
-            names = {task.name, task.category, f"{task.category}/{task.name}", _stem(task)}
-            if options.names and not names & set(options.names):
-                continue
+        tasks = read_suite(self.root, (), levels, answered=options.answered)
+        check_named(options.names, map(_names, tasks))
+        for task in tasks:
+            of_category = not options.categories or task.category in options.categories
+            if of_category and is_named(options.names, _names(task)):
+                yield task
+
+    def items(self) -> Iterator[Item]:
+        options = self.options
+        for task in self._tasks():
             cases = task.cases[: options.cases or None]
             if options.shapes == "dynamic":
                 yield self._item(task, cases)
@@ -388,6 +397,10 @@ def _plain_row(row: dict[str, Any]) -> str:
 
 def _stem(task: Task) -> str:
     return f"level{task.level}/{task.category}/{task.name}"
+
+
+def _names(task: Task) -> tuple[str, ...]:
+    return _stem(task), task.name, task.category, f"{task.category}/{task.name}"
 
 
 def _operator(task: Task) -> str:

@@ -8,13 +8,14 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
+from npusmith.bench.model import Brief, Candidate, Entry, Item, Limits, Record
 from npusmith.bench.suites import judging, othershapes, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
+from npusmith.bench.suites.selection import check_named, is_named
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
 from npusmith.task import rules
@@ -22,16 +23,6 @@ from npusmith.twin.cache import cache_root
 
 _TEXT_BYTES = 1 << 20
 _FORMATS = ("json", "six", "project", "program")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A task before anybody has looked inside: its text may come from a file or be made."""
-
-    name: str
-    category: str
-    level: str
-    path: Path  # below the root
 
 
 class TorchSuite(ABC):
@@ -95,9 +86,15 @@ class TorchSuite(ABC):
 
     def items(self) -> Iterator[Item]:
         """The chosen tasks; sizes are found in batches, so that no more is in memory."""
-        chosen = (entry for entry in self.entries() if self._is_chosen(entry))
+        chosen = self.chosen()
         while batch := list(islice(chosen, sizes.BATCH)):
             yield from self._look(batch)
+
+    def chosen(self) -> Iterator[Entry]:
+        check_named(self.options.names, (_names(entry) for entry in self.entries()))
+        for entry in self.entries():
+            if self._is_chosen(entry):
+                yield entry
 
     def brief(self, item: Item) -> Brief:
         path, text = self._path(item)
@@ -151,11 +148,10 @@ class TorchSuite(ABC):
 
     def _is_chosen(self, entry: Entry) -> bool:
         options = self.options
-        last = entry.name.rpartition("/")[2]
         return (
             (not options.categories or entry.category in options.categories)
             and (not options.levels or entry.level in options.levels)
-            and (not options.names or bool({entry.name, last} & set(options.names)))
+            and is_named(options.names, _names(entry))
         )
 
     def _look(self, batch: Sequence[Entry]) -> Iterator[Item]:
@@ -259,6 +255,10 @@ def read_text(path: Path) -> str:
         raise NpusmithError(
             "file-unusable", f"{path.name} cannot be read", Place(str(path)), seen=str(error)[:200]
         ) from error
+
+
+def _names(entry: Entry) -> tuple[str, str]:
+    return entry.name, entry.name.rpartition("/")[2]
 
 
 def refuse_root(root: Path, what: str, wanted: Sequence[str]) -> NpusmithError:

@@ -1,0 +1,46 @@
+"""Options that belong together are one record, which a command takes as one parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, get_type_hints
+
+from npusmith.cli.reply import Job
+
+
+def spread(command: Callable[..., Job]) -> Callable[..., Job]:
+    """A command in whose signature each field of a dataclass stands as an option of its own.
+
+    The fields have their options as annotations. The parser calls by keyword.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    taken = signature(command).parameters.values()
+    records = {item.name: hints[item.name] for item in taken if is_dataclass(hints[item.name])}
+    shown: list[Parameter] = []
+    for item in taken:
+        if item.name in records:
+            shown += _options(records[item.name])
+        else:
+            shown.append(item.replace(annotation=hints[item.name], kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def call(**values: Any) -> Job:
+        for name, record in records.items():
+            values[name] = record(**{each.name: values.pop(each.name) for each in fields(record)})
+        return command(**values)
+
+    call.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    call.__annotations__ = {item.name: item.annotation for item in shown}
+    return call
+
+
+def _options(record: type[Any]) -> Iterator[Parameter]:
+    hints = get_type_hints(record, include_extras=True)
+    for field in fields(record):
+        assert field.default is not MISSING
+        yield Parameter(
+            field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
