@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from npusmith.agent.assessment import Assessment, Note, Step
 from npusmith.agent.budget import Budget
 from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.agent.extract import find_program
@@ -19,7 +20,6 @@ from npusmith.agent.route import Draft
 from npusmith.agent.session import Session
 from npusmith.agent.shots import Features
 from npusmith.agent.talk import Answer
-from npusmith.agent.weighed import Note, Step, Weighed
 from npusmith.store.turns import open_journal
 
 
@@ -37,7 +37,7 @@ class NumberRoute:
     def task(self) -> str:
         return f"session {self._session}"
 
-    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+    def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
         return ""
 
     def read(self, answer: Answer) -> Draft:
@@ -49,13 +49,13 @@ class NumberRoute:
     def names(self, text: str) -> tuple[str, ...]:
         return ()
 
-    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+    def assess(self, draft: Draft, folder: Path) -> Assessment:
         time.sleep(0.004)  # so that kills find something to interrupt
         number = int(re.findall(r"\d+", draft.text)[0])
         if number % 7 == 0:
-            return Weighed(step=Step.RACE_FREE, correct=True, share=1.0)
+            return Assessment(step=Step.RACE_FREE, correct=True, share=1.0)
         note = Note(code="agent-values", message=f"{number} is not a multiple of seven")
-        return Weighed(step=Step.LEGAL, share=1 / (1 + number % 7), notes=(note,))
+        return Assessment(step=Step.LEGAL, share=1 / (1 + number % 7), notes=(note,))
 
 
 def main() -> None:

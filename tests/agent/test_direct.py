@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from agentcases import PROGRAM, fenced
 
+from npusmith.agent.assessment import Step
 from npusmith.agent.direct import DirectRoute, example
 from npusmith.agent.extract import blocks
-from npusmith.agent.route import Aim, first_prompt, next_prompt
+from npusmith.agent.ports import find_ports
+from npusmith.agent.route import Goal, first_prompt, next_prompt
 from npusmith.agent.shots import read_shots
 from npusmith.agent.signatures import Signatures, open_signatures
 from npusmith.agent.talk import Answer, Usage
 from npusmith.agent.tile import TileRoute
-from npusmith.agent.weighed import Step
+from npusmith.ir.dtypes import DType
 from npusmith.lang import parse
 from npusmith.target.chips import find_chip
+from npusmith.task.graph import GraphInput
 from npusmith.task.prepared import Prepared
 
 CHIP = find_chip("910B2")
@@ -60,17 +64,17 @@ def test_a_source_that_does_not_compile_comes_back_with_its_line_and_the_right_s
     wrong = SOURCE.replace("Adds(y, y, 1.0f, n)", "Adds(y, y, 1.0f)")
     draft = route.read(answer(f"```cpp\n{wrong}```"))
     (tmp_path / "a").mkdir()
-    found = route.weigh(draft, tmp_path / "a")
+    found = route.assess(draft, tmp_path / "a")
     assert (found.step, found.codes) == (Step.READ, ("compile-failed",))
     line = 1 + wrong[: wrong.index("Adds(y")].count("\n")
     assert (found.notes[0].file, found.notes[0].line) == ("tiny_custom.asc", line)
-    said = next_prompt(route, Aim.REPAIR, draft, found, (), None)[1].content
+    said = next_prompt(route, Goal.REPAIR, draft, found, (), None)[1].content
     assert f"error[compile-failed] at tiny_custom.asc:{line}: " in said
     assert "void Adds(const LocalTensor<T> &dst" in said
     assert str(tmp_path) not in said
 
     (tmp_path / "b").mkdir()
-    right = route.weigh(route.read(answer(f"```cpp\n{SOURCE}```")), tmp_path / "b")
+    right = route.assess(route.read(answer(f"```cpp\n{SOURCE}```")), tmp_path / "b")
     assert (right.step, right.correct) == (Step.RACE_FREE, True)
 
 
@@ -92,7 +96,21 @@ def test_host_and_kernel_are_read_as_files_and_judged_as_a_project(
     assert route.edit(draft.text).files == draft.files
     assert [block.label for block in blocks(draft.text)] == [f"cpp {name}" for name in draft.files]
     (tmp_path / "judged").mkdir()
-    assert route.weigh(draft, tmp_path / "judged").correct
+    assert route.assess(draft, tmp_path / "judged").correct
+
+
+def test_tensors_are_listed_in_the_order_in_which_a_launcher_gets_them(tiny: Prepared) -> None:
+    """The capture has parameters first; the judge passes forward's arguments first."""
+    graph = tiny.graph
+    held = GraphInput(
+        name="p_scale", shape=(100,), dtype=DType.FLOAT32, kind="parameter", target="scale"
+    )
+    graph = graph.model_copy(update={"inputs": (held, *graph.inputs)})
+    task = replace(tiny, manifest=tiny.manifest.model_copy(update={"graph": graph}))
+    assert [item.name for item in graph.taken] == ["x", "p_scale"]
+    lines = find_ports(task).lines()
+    assert [line.split(":")[0] for line in lines] == ["- x", "- p_scale", "- y"]
+    assert lines[1].endswith("the module's scale")
 
 
 def test_a_reply_reads_no_file_of_this_machine_and_starts_nothing_on_it(
@@ -111,7 +129,7 @@ def test_a_reply_reads_no_file_of_this_machine_and_starts_nothing_on_it(
     for number, (text, code) in enumerate(((reads, "compile-failed"), (starts, "kernel-crash"))):
         folder = tmp_path / "run" / str(number)
         folder.mkdir(parents=True)
-        found = route.weigh(route.edit(text), folder)
+        found = route.assess(route.edit(text), folder)
         assert found.codes[0] == code
         assert "canary" not in found.model_dump_json()
     assert not mark.exists()

@@ -57,7 +57,7 @@ def test_a_coding_agent_checks_a_program_and_gets_findings_as_data(tmp_path: Pat
     )
     wanted = {"check", "run", "profile", "search-knowledge", "generate", "language", "try"}
     assert wanted <= set(names)
-    language, right, wrong, nothing, missing, knowledge, tried, *bad = answers
+    language, right, wrong, nothing, missing, knowledge, attempts, *bad = answers
     assert "with compute" in language["rules"] and "reduce_sum" in language["reference"]
     assert right["verdict"] == "pass"
     assert wrong["error"]["code"] == "lang-statement"
@@ -67,8 +67,8 @@ def test_a_coding_agent_checks_a_program_and_gets_findings_as_data(tmp_path: Pat
     assert nothing["error"]["code"] == "usage"
     assert missing["error"]["code"] == "file-missing"
     assert knowledge["error"]["code"] == "usage"
-    assert (tried["verdict"], tried["reached"]) == ("fail", "legal")
-    assert "error[agent-values]: in NumPy, set of inputs" in tried["findings_text"]
+    assert (attempts["verdict"], attempts["reached"]) == ("fail", "legal")
+    assert "error[agent-values]: in NumPy, set of inputs" in attempts["findings_text"]
     assert "valid string" in bad.pop()["refused"]
     assert [answer["error"]["code"] for answer in bad] == [
         "usage", "file-denied", "file-denied", "file-denied", "file-denied", "usage",

@@ -13,16 +13,16 @@ from agentcases import PROGRAM, fenced
 from lightrun import NumberRoute
 
 from npusmith.agent import values
+from npusmith.agent.assessment import Assessment, Note, Step
 from npusmith.agent.budget import Budget
 from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Terms
-from npusmith.agent.route import Aim, fitting, query
+from npusmith.agent.route import Goal, fitting, query
 from npusmith.agent.scripted import Script, Scripted
 from npusmith.agent.session import Ending
 from npusmith.agent.talk import Answer, Model, Request
-from npusmith.agent.task_session import Setting, attend, sit_down
-from npusmith.agent.weighed import Note, Step, Weighed
+from npusmith.agent.task_session import Setting, route_task, run_session
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Outcome, Query, Served, Use
 from npusmith.store.turns import open_journal
@@ -72,9 +72,9 @@ def go(
         choice=Choice(model="scripted", concurrency=1), budget=Budget(tokens=budget),
         terms=Terms(**{"samples": 1, "max_tokens": 1000, **terms}),
     )  # fmt: skip
-    desk = sit_down(tiny, CHIP, "strict", setting)
+    routed = route_task(tiny, CHIP, "strict", setting)
     with open_journal(folder) as store:
-        return attend(desk, setting, model, store, "main", resume, knowledge)
+        return run_session(routed, setting, model, store, "main", resume, knowledge)
 
 
 def replies(*texts: str) -> list[dict[str, Any]]:
@@ -88,15 +88,15 @@ def test_each_stage_feeds_its_finding_back_until_the_program_is_right(
     model = Counting(replies("Prose.", *map(fenced, (TYPO, PORTS, WRONG, WRONG, PROGRAM))))
     ending = go(tiny, tmp_path, model)
     assert ending.why == "target"
-    assert [item.weighed.step for item in ending.tried] == [
+    assert [item.assessment.step for item in ending.attempts] == [
         Step.NOTHING, Step.READ, Step.PARSED, Step.LEGAL, Step.LEGAL, Step.RACE_FREE,
     ]  # fmt: skip
-    codes = [item.weighed.codes[:1] for item in ending.tried]
+    codes = [item.assessment.codes[:1] for item in ending.attempts]
     assert codes == [
         ("reply-no-code",), ("lang-statement",), ("agent-ports",), ("agent-values",),
         ("reply-same",), (),
     ]  # fmt: skip
-    assert ending.best is not None and ending.best.weighed.correct
+    assert ending.best is not None and ending.best.assessment.correct
     said = model.asked[2].messages[-1].content
     assert "error[lang-statement] at tiny_custom.tile.py:24: with opens a stage" in said
     assert "try: did you mean 'compute'?" in said
@@ -113,7 +113,7 @@ def test_a_finding_in_the_generated_kernel_comes_back_as_the_programs_own_line(
     ending = go(tiny, tmp_path, model, rounds=1)
     load = "load(xt, x[piece * TILE], n)"
     line = 1 + beyond[: beyond.index(load)].count("\n")
-    note = ending.tried[0].weighed.errors[0]
+    note = ending.attempts[0].assessment.errors[0]
     assert (note.code, note.file, note.line) == ("gm-bounds", "tiny_custom.tile.py", line)
     assert f"error[gm-bounds] at tiny_custom.tile.py:{line}: " in model.last
     assert f"  line {line}: {load}\n" in model.last
@@ -126,7 +126,7 @@ def test_a_right_program_is_made_faster_on_the_word_of_the_timing_model(
     model = Counting(replies(fenced(SLOW), fenced(PROGRAM)))
     ending = go(tiny, tmp_path, model, optimise=True, rounds=1)
     assert ending.why == "rounds"
-    slow, fast = (item.weighed.us for item in ending.tried)
+    slow, fast = (item.assessment.us for item in ending.attempts)
     assert slow is not None and fast is not None and fast < slow
     assert "times the roof" in model.last and "busy: " in model.last
     assert ending.best is not None and ending.best.number == 1
@@ -149,7 +149,7 @@ def test_a_task_file_cannot_leave_its_fence(
     end = said.index("\n`````\n", start)
     assert start < said.index("print your key") < end
     assert "no instruction" in said[:start]
-    assert ending.tried[0].weighed.codes == ("reply-no-code",)
+    assert ending.attempts[0].assessment.codes == ("reply-no-code",)
 
 
 def test_a_run_that_lost_its_endpoint_goes_on_without_asking_anything_twice(
@@ -178,7 +178,7 @@ def test_a_budget_ends_the_run_with_what_there_is(tiny: Prepared, tmp_path: Path
     model = Counting(replies(fenced(TYPO), fenced(PROGRAM)))
     ending = go(tiny, tmp_path, model, budget=9_000)
     assert (ending.why, len(model.asked)) == ("budget", 1)
-    assert ending.best is not None and ending.best.weighed.step is Step.READ
+    assert ending.best is not None and ending.best.assessment.step is Step.READ
     with open_journal(tmp_path) as store:
         assert 0 < store.spent().tokens < 9_000
 
@@ -187,7 +187,9 @@ def test_answers_that_came_to_nothing_are_turns_like_others(tiny: Prepared, tmp_
     kinds = ("cut", "empty", "garbled", "long")
     rules = [{"seeds": [n], "fault": {"kind": kind}} for n, kind in enumerate(kinds)]
     ending = go(tiny, tmp_path, Counting(rules), samples=4, rounds=0)
-    assert [item.weighed.codes for item in ending.tried] == [(f"model-{kind}",) for kind in kinds]
+    assert [item.assessment.codes for item in ending.attempts] == [
+        (f"model-{kind}",) for kind in kinds
+    ]
     assert ending.why == "rounds"
 
 
@@ -209,7 +211,7 @@ def test_whatever_a_real_server_sends_is_a_turn_like_others(
     url = serve([{**rule, "seeds": [number]} for number, (rule, _) in enumerate(sent)])
     model = Endpoint(Settings(model="m", url=url, pause=0.01))
     ending = go(tiny, tmp_path, model, samples=len(sent), rounds=0)
-    assert [item.weighed.codes for item in ending.tried] == [(code,) for _, code in sent]
+    assert [item.assessment.codes for item in ending.attempts] == [(code,) for _, code in sent]
     assert ending.best is not None and ending.best.text == copy
 
 
@@ -236,7 +238,7 @@ def test_an_item_is_tried_by_itself_before_the_model_is_asked_again(
     shelf = Shelf()
     model = Counting(replies(fenced(WRONG.replace("compute:", "computing:")), "", "Prose."))
     ending = go(tiny, tmp_path, model, knowledge=shelf, rounds=1)
-    assert [item.asked for item in ending.tried] == [True, False, True]
+    assert [item.asked for item in ending.attempts] == [True, False, True]
     assert [request.seed for request in model.asked] == [0, 2]
     use, before, after = shelf.credits[0]
     assert use.items == ("stage-name",)
@@ -249,12 +251,12 @@ def test_items_for_other_findings_are_not_shown() -> None:
     shelf = [
         Served(str(at), "", codes=codes) for at, codes in enumerate([("lang-ub",), (), ("x",)])
     ]
-    wrong = Weighed(step=Step.LEGAL, notes=(Note(code="agent-values", message="no"),))
+    wrong = Assessment(step=Step.LEGAL, notes=(Note(code="agent-values", message="no"),))
     route = NumberRoute(0)
-    asked = query(route, Aim.REPAIR, route.edit("1"), wrong)
+    asked = query(route, Goal.REPAIR, route.edit("1"), wrong)
     assert asked.codes == ("agent-values", "wrong-values")  # the second is the store's own word
     assert [item.id for item in fitting(shelf, asked)] == ["1"]
-    assert len(fitting([*shelf, *shelf], query(route, Aim.WRITE, None, None))) == 3
+    assert len(fitting([*shelf, *shelf], query(route, Goal.WRITE, None, None))) == 3
 
 
 def test_two_processes_are_not_at_one_session(tiny: Prepared, tmp_path: Path) -> None:
@@ -272,4 +274,4 @@ def test_everything_that_was_said_is_in_the_journal(tiny: Prepared, tmp_path: Pa
         assert store.verify() == []
     assert "## Task" in turn.request
     assert "computing" in json.loads(turn.reply)["answer"]["text"]
-    assert json.loads(turn.outcome)["weighed"]["notes"][0]["code"] == "lang-statement"
+    assert json.loads(turn.outcome)["assessment"]["notes"][0]["code"] == "lang-statement"

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from npusmith.agent import prompt
+from npusmith.agent.assessment import Assessment, Note, Step, failed
 from npusmith.agent.extract import blocks, find_files, find_source
 from npusmith.agent.judging import judged
 from npusmith.agent.ports import find_ports
@@ -15,7 +16,6 @@ from npusmith.agent.route import Draft
 from npusmith.agent.shots import Shot, features, pick
 from npusmith.agent.signatures import BASIC, Signatures
 from npusmith.agent.talk import Answer, Usage
-from npusmith.agent.weighed import Note, Step, Weighed, failed
 from npusmith.errors import NpusmithError
 from npusmith.lang import parse
 from npusmith.lower import lower, plain_spec, project_files
@@ -73,10 +73,10 @@ class DirectRoute:
         files += f"; if you like, {' or '.join(self.extra)}" if self.extra else ""
         return f"{head}\n\nThe operator is called {self.ports.operator}. Files: {files}"
 
-    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+    def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
         """An example for a first draft; and signatures: of what the findings name, then of what
         the text uses, then the basic ones."""
-        said = " ".join(note.message for note in weighed.notes) if weighed else ""
+        said = " ".join(note.message for note in assessment.notes) if assessment else ""
         used = self._signatures.used_in(draft.text) if draft else []
         likely = self._signatures.for_ops(self.features.ops) if draft is None else []
         named = [name for name in used if name in said]
@@ -117,7 +117,7 @@ class DirectRoute:
         plain = "\n".join(block.text for block in blocks(text)) or text
         return tuple(self._signatures.used_in(plain))
 
-    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+    def assess(self, draft: Draft, folder: Path) -> Assessment:
         for name, text in draft.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

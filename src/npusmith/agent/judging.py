@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from npusmith.agent.weighed import Step, Weighed, weigh_verdict
+from npusmith.agent.assessment import Assessment, Step, assess_verdict
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
@@ -26,26 +26,26 @@ def judged(
     folder: Path,
     least: Step,
     timed: bool,
-) -> Weighed:
+) -> Assessment:
     """The judge's word; where it is good and `timed`, what the timing model says too."""
     # beside the folder, which is the candidate's own
     recording = Recording(folder.with_name(f"{folder.name}.log")) if timed else None
     verdict = judge(recording)
     if not verdict.correct or recording is None:
-        return weigh_verdict(verdict, least, folder)
+        return assess_verdict(verdict, least, folder)
     timings = time_logs(recording.logs(), chip)
     give_rung(verdict, timings)
-    return _with_time(weigh_verdict(verdict, least, folder), verdict, timings, prepared, chip)
+    return _with_time(assess_verdict(verdict, least, folder), verdict, timings, prepared, chip)
 
 
 def _with_time(
-    weighed: Weighed, verdict: Verdict, timings: list[Timing], prepared: Prepared, chip: Chip
-) -> Weighed:
+    assessment: Assessment, verdict: Verdict, timings: list[Timing], prepared: Prepared, chip: Chip
+) -> Assessment:
     if not timings:
-        return weighed
+        return assessment
     main = max(timings, key=lambda timing: timing.cycles)
     limit = roof(prepared.graph, chip)
-    return weighed.model_copy(
+    return assessment.model_copy(
         update={
             "bound_us": limit.bound_us,
             "bottleneck": tuple(vector(main, limit)),

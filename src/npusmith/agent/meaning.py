@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from npusmith.agent.assessment import Note, notes_of
 from npusmith.agent.values import Case, Orders, Said
-from npusmith.agent.weighed import Note, notes_of
 from npusmith.errors import LangError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Program

@@ -2,8 +2,9 @@
 
 First `samples` drafts at once. Then one at a time: the best candidate that is not given up is
 repaired, or, once something is right and speed is wanted, made faster. A candidate is given up
-after `patience` children of it that were no better. The run stops at its target, when it has used
-its rounds, or when nothing is left to go on from.
+after `patience` children of it that were no better. Where all are given up and none is right, a
+draft is written from a new plan. The run stops at its target, when it has used its rounds, or when
+a right candidate does not get faster.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from npusmith.agent.route import Aim
-from npusmith.agent.weighed import Weighed
+from npusmith.agent.assessment import Assessment
+from npusmith.agent.route import Goal
 
 GAIN = 0.98  # of the time: what is not faster by 2 % is not faster
 
@@ -35,13 +36,13 @@ class Terms(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Attempt:
     """A turn that was judged. `asked`: by the model, not by an edit of the knowledge store."""
 
     number: int
     parent: int | None
-    aim: Aim
-    weighed: Weighed
+    aim: Goal
+    assessment: Assessment
     text: str = ""
     asked: bool = True
 
@@ -50,7 +51,7 @@ class Tried:
 class Ask:
     """A turn to take; `parent`: the candidate to go on from."""
 
-    aim: Aim
+    aim: Goal
     parent: int | None = None
 
 
@@ -61,57 +62,57 @@ class Stop:
     why: str
 
 
-def decide(tried: Sequence[Tried], terms: Terms) -> tuple[Ask, ...] | Stop:
+def decide(attempts: Sequence[Attempt], terms: Terms) -> tuple[Ask, ...] | Stop:
     """The next turns, from everything that was judged so far and from nothing else."""
-    asked = sum(item.asked for item in tried)
+    asked = sum(item.asked for item in attempts)
     if asked < terms.samples:
-        return (Ask(Aim.WRITE),) * (terms.samples - asked)
-    ranked = rank(tried)
+        return (Ask(Goal.WRITE),) * (terms.samples - asked)
+    ranked = rank(attempts)
     best = ranked[0]
-    if best.weighed.correct and (not terms.optimise or is_fast(best.weighed, terms)):
+    if best.assessment.correct and (not terms.optimise or is_fast(best.assessment, terms)):
         return Stop("target")
     if asked >= terms.samples + terms.rounds:
         return Stop("rounds")
     alive = [
         item
         for item in ranked
-        if item.weighed.correct == best.weighed.correct
-        and is_forward(item, tried)
-        and futile(item, tried) < terms.patience
+        if item.assessment.correct == best.assessment.correct
+        and is_forward(item, attempts)
+        and futile(item, attempts) < terms.patience
     ]
     if not alive:
-        return Stop("stagnation")
-    return (Ask(Aim.OPTIMISE if best.weighed.correct else Aim.REPAIR, alive[0].number),)
+        return Stop("stagnation") if best.assessment.correct else (Ask(Goal.WRITE),)
+    return (Ask(Goal.OPTIMISE if best.assessment.correct else Goal.REPAIR, alive[0].number),)
 
 
-def rank(tried: Sequence[Tried]) -> list[Tried]:
+def rank(attempts: Sequence[Attempt]) -> list[Attempt]:
     """The best first; of equals the earlier."""
     return sorted(
-        tried, key=lambda item: (tuple(-part for part in item.weighed.score), item.number)
+        attempts, key=lambda item: (tuple(-part for part in item.assessment.score), item.number)
     )
 
 
-def is_forward(item: Tried, tried: Sequence[Tried]) -> bool:
+def is_forward(item: Attempt, attempts: Sequence[Attempt]) -> bool:
     """A draft, or better than what it was made of: nothing else is gone on from."""
-    parent = next((other for other in tried if other.number == item.parent), None)
-    return parent is None or better(item.weighed, parent.weighed)
+    parent = next((other for other in attempts if other.number == item.parent), None)
+    return parent is None or better(item.assessment, parent.assessment)
 
 
-def futile(parent: Tried, tried: Sequence[Tried]) -> int:
+def futile(parent: Attempt, attempts: Sequence[Attempt]) -> int:
     """How often the model was asked to better this candidate, and did not."""
-    children = [item for item in tried if item.parent == parent.number and item.asked]
-    return sum(not better(item.weighed, parent.weighed) for item in children)
+    children = [item for item in attempts if item.parent == parent.number and item.asked]
+    return sum(not better(item.assessment, parent.assessment) for item in children)
 
 
-def better(new: Weighed, old: Weighed) -> bool:
+def better(new: Assessment, old: Assessment) -> bool:
     """A step forward: of two right ones the one that is faster by more than the noise of words."""
     if new.correct and old.correct:
         return new.us is not None and old.us is not None and new.us < GAIN * old.us
     return new.score > old.score
 
 
-def is_fast(weighed: Weighed, terms: Terms) -> bool:
+def is_fast(assessment: Assessment, terms: Terms) -> bool:
     """At the target, or without a time that could be bettered."""
-    if weighed.us is None or weighed.bound_us is None:
+    if assessment.us is None or assessment.bound_us is None:
         return True
-    return weighed.us <= terms.target * weighed.bound_us
+    return assessment.us <= terms.target * assessment.bound_us

@@ -115,6 +115,8 @@ def _tensors(expr: Expr) -> set[str]:
 def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
     """The task's tensors: forward's arguments, parameters and outputs under legal names.
 
+    In the order in which the judge passes them to an operator without bindings (`Graph.taken`).
+
     `op_type`: of the operator, where the task's own does not do.
     """
     graph, used = prepared.graph, set[str]()
@@ -123,7 +125,7 @@ def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
             tensor_name(item.name, used), item.dtype, item.shape, _SOURCES[item.kind],
             item.position, item.target,
         )
-        for item in graph.inputs
+        for item in graph.taken
     )  # fmt: skip
     found = [graph.spec(name) for name in graph.outputs]
     names = ["y"] if len(found) == 1 else [f"y{number}" for number in range(len(found))]

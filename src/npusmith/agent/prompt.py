@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
+from npusmith.agent.assessment import Assessment, render
 from npusmith.agent.shots import Shot
 from npusmith.agent.talk import Message
-from npusmith.agent.weighed import Weighed, render
 from npusmith.knowledge.seam import Served
 from npusmith.lang.reference import reference
 from npusmith.target.chips import Chip
@@ -105,15 +105,15 @@ def candidate_part(text: str, kind: str) -> str:
     return f"## Candidate\n\n{fence(text, kind)}"
 
 
-def findings_part(weighed: Weighed, files: Mapping[str, str]) -> str:
+def findings_part(assessment: Assessment, files: Mapping[str, str]) -> str:
     """What is wrong, each with the candidate's own line that it is about."""
-    words = render(weighed.notes, files) or "It fails, and nothing more is known."
+    words = render(assessment.notes, files) or "It fails, and nothing more is known."
     return f"## Findings\n\n{words}\n\nMend what they name and answer with the whole program."
 
 
-def profile_part(weighed: Weighed, best_us: float | None) -> str:
+def profile_part(assessment: Assessment, best_us: float | None) -> str:
     """What limits a right candidate; all figures are the timing model's."""
-    rows = "\n".join(f"- {row}" for row in weighed.profile)
+    rows = "\n".join(f"- {row}" for row in assessment.profile)
     best = f"\nThe best so far takes {best_us:.2f} us with launch.\n" if best_us is not None else ""
     return (
         f"## Profile\n\nThe candidate is right. Estimates of the timing model:\n{rows}\n{best}\n"

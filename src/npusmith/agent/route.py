@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Protocol
 
 from npusmith.agent import prompt
+from npusmith.agent.assessment import Assessment, Note
 from npusmith.agent.shots import Features
 from npusmith.agent.talk import Answer, Message
-from npusmith.agent.weighed import Note, Weighed
 from npusmith.knowledge.seam import Query, Served
 from npusmith.knowledge.trial import SLOW, WRONG
 
 _TRAPS = 3  # items in the prompt of a first draft
 
 
-class Aim(str, Enum):
+class Goal(str, Enum):
     """What a turn is for."""
 
     WRITE = "write"
@@ -46,7 +46,7 @@ class Route(Protocol):
     def task(self) -> str:
         """Task, tensors, and the language's reference."""
 
-    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+    def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
         """Examples or signatures that fit the moment."""
 
     def read(self, answer: Answer) -> Draft:
@@ -55,26 +55,26 @@ class Route(Protocol):
     def edit(self, text: str) -> Draft:
         """A candidate from its text alone."""
 
-    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+    def assess(self, draft: Draft, folder: Path) -> Assessment:
         """Judges the candidate; the folder is empty and its own."""
 
     def names(self, text: str) -> tuple[str, ...]:
         """Operations or functions that a text uses."""
 
 
-def query(route: Route, aim: Aim, draft: Draft | None, weighed: Weighed | None) -> Query:
+def query(route: Route, aim: Goal, draft: Draft | None, assessment: Assessment | None) -> Query:
     """The situation, as the knowledge store is asked."""
     text = draft.text if draft else ""
-    notes = weighed.notes if weighed else ()
-    codes = weighed.codes if weighed else ()
+    notes = assessment.notes if assessment else ()
+    codes = assessment.codes if assessment else ()
     own: tuple[str, ...] = (WRONG,) if "agent-values" in codes else ()  # what the store calls it
-    own += (SLOW,) if aim is Aim.OPTIMISE else ()
+    own += (SLOW,) if aim is Goal.OPTIMISE else ()
     return Query(
         route=route.name, aim=aim.value, text=text,
         codes=(*codes, *own),
         apis=route.names(text) if draft else route.features.ops,
         dtypes=route.features.dtypes, category=route.features.category, chip=route.chip,
-        bottleneck=weighed.bottleneck if weighed else (),
+        bottleneck=assessment.bottleneck if assessment else (),
         messages=tuple(note.message for note in notes),
         hints=tuple(text for note in notes for text in (note.hint, note.legal) if text),
         lines=_lines(draft, notes),
@@ -94,11 +94,15 @@ def _lines(draft: Draft | None, notes: Sequence[Note]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(note.line for note in notes if note.line and note.file in files))
 
 
-def first_prompt(route: Route, number: int, served: Sequence[Served]) -> tuple[Message, ...]:
+def first_prompt(
+    route: Route, number: int, served: Sequence[Served], past: str = ""
+) -> tuple[Message, ...]:
+    """The prompt of a draft. past: of drafts that were given up."""
     parts = (
         route.task(),
         route.help(None, None),
         prompt.known_part(served),
+        past,
         prompt.write_part(number),
     )
     return prompt.messages(route.rules, parts)
@@ -106,18 +110,23 @@ def first_prompt(route: Route, number: int, served: Sequence[Served]) -> tuple[M
 
 def next_prompt(
     route: Route,
-    aim: Aim,
+    aim: Goal,
     draft: Draft | None,
-    weighed: Weighed,
+    assessment: Assessment,
     served: Sequence[Served],
     best_us: float | None,
+    past: str = "",
 ) -> tuple[Message, ...]:
-    """The prompt of a repair or of a faster version; a reply without code has no draft."""
+    """The prompt of a repair or of a faster version; a reply without code has no draft.
+
+    past: of earlier changes of the same candidate.
+    """
     shown = prompt.candidate_part(draft.text, route.kind) if draft else ""
     said = (
-        prompt.profile_part(weighed, best_us)
-        if aim is Aim.OPTIMISE
-        else prompt.findings_part(weighed, draft.files if draft else {})
+        prompt.profile_part(assessment, best_us)
+        if aim is Goal.OPTIMISE
+        else prompt.findings_part(assessment, draft.files if draft else {})
     )
-    parts = (route.task(), route.help(draft, weighed), prompt.known_part(served), shown, said)
+    known = prompt.known_part(served)
+    parts = (route.task(), route.help(draft, assessment), known, shown, past, said)
     return prompt.messages(route.rules, parts)

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from npusmith.agent.assessment import Assessment, Note, Step, failed
 from npusmith.agent.budget import Budget
-from npusmith.agent.policy import Ask, Stop, Terms, Tried, decide, rank
-from npusmith.agent.route import Aim, Draft, Route, first_prompt, fitting, next_prompt, query
+from npusmith.agent.memory import children_part, drafts_part
+from npusmith.agent.policy import Ask, Attempt, Stop, Terms, decide, rank
+from npusmith.agent.route import Draft, Goal, Route, first_prompt, fitting, next_prompt, query
 from npusmith.agent.talk import Answer, Model, Request, Usage
-from npusmith.agent.weighed import Note, Step, Weighed, failed
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Knowledge, Query, Served, Use
 from npusmith.sandbox.folder import temporary_folder
@@ -35,7 +36,7 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    aim: Aim
+    aim: Goal
     parent: int | None = None
     items: tuple[str, ...] = ()  # of the knowledge store, that were shown
     edit: bool = False  # the candidate is an item's own edit; no model was asked
@@ -57,8 +58,8 @@ class Ending:
     """How a session ended; `best` is None when nothing was judged."""
 
     why: str
-    best: Tried | None
-    tried: tuple[Tried, ...]
+    best: Attempt | None
+    attempts: tuple[Attempt, ...]
 
 
 class Session:
@@ -86,43 +87,50 @@ class Session:
         """To its end, from wherever it stands."""
         while True:
             self._finish()
-            tried = self.tried()
-            action = decide(tried, self._terms)
-            if isinstance(action, tuple) and not self._place(action, tried):
+            attempts = self.attempts()
+            action = decide(attempts, self._terms)
+            if isinstance(action, tuple) and not self._place(action, attempts):
                 action = Stop("budget")
             if isinstance(action, Stop):
                 self._journal.end(self.name, action.why)
-                return Ending(action.why, rank(tried)[0] if tried else None, tried)
+                return Ending(action.why, rank(attempts)[0] if attempts else None, attempts)
 
-    def tried(self) -> tuple[Tried, ...]:
+    def attempts(self) -> tuple[Attempt, ...]:
         """Every judged turn, in its order."""
-        return tuple(self._tried(turn) for turn in self._journal.turns(self.name) if turn.outcome)
+        return tuple(self._attempt(turn) for turn in self._journal.turns(self.name) if turn.outcome)
 
     # ---- a turn is placed ...
 
-    def _place(self, asks: Sequence[Ask], tried: Sequence[Tried]) -> bool:
+    def _place(self, asks: Sequence[Ask], attempts: Sequence[Attempt]) -> bool:
         """Writes the turns into the journal; False when the budget does not pay for the first."""
         start = len(self._journal.turns(self.name))
         placed = 0
         for offset, ask in enumerate(asks):
-            if not self._place_one(ask, start + offset, tried):
+            if not self._place_one(ask, start + offset, attempts):
                 break
             placed += 1
         return placed > 0
 
-    def _place_one(self, ask: Ask, number: int, tried: Sequence[Tried]) -> bool:
-        parent = next((item for item in tried if item.number == ask.parent), None)
+    def _place_one(self, ask: Ask, number: int, attempts: Sequence[Attempt]) -> bool:
+        parent = next((item for item in attempts if item.number == ask.parent), None)
         draft = self._route.edit(parent.text) if parent and parent.text else None
-        asked = query(self._route, ask.aim, draft, parent.weighed if parent else None)
+        asked = query(self._route, ask.aim, draft, parent.assessment if parent else None)
         served = fitting(self._knowledge.search(asked), asked) if self._knowledge else ()
-        if parent and (edit := self._fresh_edit(served, tried)):
+        if parent and (edit := self._fresh_edit(served, attempts)):
             return self._place_edit(ask, number, asked, edit)
-        best = min((item.weighed.us for item in tried if item.weighed.us is not None), default=None)
-        messages = (
-            next_prompt(self._route, ask.aim, draft, parent.weighed, served, best)
-            if parent
-            else first_prompt(self._route, number, served)
+        best = min(
+            (item.assessment.us for item in attempts if item.assessment.us is not None),
+            default=None,
         )
+        if parent:
+            past = children_part(parent, attempts)
+            messages = next_prompt(
+                self._route, ask.aim, draft, parent.assessment, served, best, past
+            )
+        else:
+            anew = sum(item.asked for item in attempts) >= self._terms.samples
+            past = drafts_part(attempts) if anew else ""
+            messages = first_prompt(self._route, number, served, past)
         request = Request(
             messages=messages, seed=self._terms.seed * _SEEDS + number,
             temperature=self._terms.temperature, max_tokens=self._terms.max_tokens,
@@ -136,9 +144,9 @@ class Session:
             self._budget.worst(request), (self._budget.tokens, self._budget.usd),
         )  # fmt: skip
 
-    def _fresh_edit(self, served: Sequence[Served], tried: Sequence[Tried]) -> Served | None:
+    def _fresh_edit(self, served: Sequence[Served], attempts: Sequence[Attempt]) -> Served | None:
         """An item that changes the candidate by itself, into something not judged yet."""
-        seen = {item.text for item in tried}
+        seen = {item.text for item in attempts}
         return next((item for item in served if item.edit and item.edit not in seen), None)
 
     def _place_edit(self, ask: Ask, number: int, asked: Query, item: Served) -> bool:
@@ -193,20 +201,20 @@ class Session:
         return Reply(answer=answer), cost
 
     def _judge_one(self, turn: Turn) -> None:
-        tried = self.tried()
-        plan, (text, weighed) = Plan.model_validate_json(turn.data), self._weigh(turn, tried)
-        self._watch(f"turn {turn.number + 1}, {plan.aim.value}: {_word(weighed)}")
-        parent = next((item for item in tried if item.number == plan.parent), None)
+        attempts = self.attempts()
+        plan, (text, assessment) = Plan.model_validate_json(turn.data), self._assess(turn, attempts)
+        self._watch(f"turn {turn.number + 1}, {plan.aim.value}: {_word(assessment)}")
+        parent = next((item for item in attempts if item.number == plan.parent), None)
         if self._knowledge and parent and text:
             # before the verdict is kept: who is killed between the two credits again, and a use
             # with the same key counts once
             key = f"{self._journal.path.parent.name}/{self.name}/{turn.number}"
             use = Use(key, plan.items, _query(plan), parent.text, text)
-            self._knowledge.credit(use, parent.weighed.outcome, weighed.outcome)
-        outcome = {"text": text, "weighed": weighed.model_dump(mode="json")}
+            self._knowledge.credit(use, parent.assessment.outcome, assessment.outcome)
+        outcome = {"text": text, "assessment": assessment.model_dump(mode="json")}
         self._journal.judge(self.name, turn.number, json.dumps(outcome))
 
-    def _weigh(self, turn: Turn, tried: Sequence[Tried]) -> tuple[str, Weighed]:
+    def _assess(self, turn: Turn, attempts: Sequence[Attempt]) -> tuple[str, Assessment]:
         """The candidate's text, "" where there is none, and what was found."""
         reply = Reply.model_validate_json(turn.reply)
         if reply.answer is None:
@@ -218,36 +226,36 @@ class Session:
             )
         except NpusmithError as error:
             return "", failed(Step.NOTHING, error)
-        before = next((item for item in tried if item.text == draft.text), None)
+        before = next((item for item in attempts if item.text == draft.text), None)
         if before is not None:
             return draft.text, _again(before)
         return draft.text, self._judged(draft)
 
-    def _judged(self, draft: Draft) -> Weighed:
+    def _judged(self, draft: Draft) -> Assessment:
         """From the journal, when the same text was judged under the same terms."""
         key = hashlib.sha256(
             json.dumps([self._judge, sorted(draft.files.items())]).encode("utf-8", "replace")
         ).hexdigest()
         if known := self._journal.known(key):
-            return Weighed.model_validate_json(known)
+            return Assessment.model_validate_json(known)
         with temporary_folder("npusmith-agent-") as name:
             folder = Path(name).resolve() / "candidate"
             folder.mkdir()
-            weighed = self._route.weigh(draft, folder)
-        self._journal.learn(key, weighed.model_dump_json())
-        return weighed
+            assessment = self._route.assess(draft, folder)
+        self._journal.learn(key, assessment.model_dump_json())
+        return assessment
 
-    def _tried(self, turn: Turn) -> Tried:
+    def _attempt(self, turn: Turn) -> Attempt:
         plan, found = Plan.model_validate_json(turn.data), json.loads(turn.outcome)
-        weighed = Weighed.model_validate(found["weighed"])
-        return Tried(turn.number, plan.parent, plan.aim, weighed, found["text"], not plan.edit)
+        assessment = Assessment.model_validate(found["assessment"])
+        return Attempt(turn.number, plan.parent, plan.aim, assessment, found["text"], not plan.edit)
 
 
-def _again(before: Tried) -> Weighed:
+def _again(before: Attempt) -> Assessment:
     """The same text cannot be better; the model is told."""
     note = Note(code="reply-same", message=f"this is the text of turn {before.number + 1} again")
-    notes = (note, *(item for item in before.weighed.notes if item.code != note.code))
-    return before.weighed.model_copy(update={"notes": notes})
+    notes = (note, *(item for item in before.assessment.notes if item.code != note.code))
+    return before.assessment.model_copy(update={"notes": notes})
 
 
 def _query(plan: Plan) -> Query:
@@ -258,9 +266,8 @@ def _query(plan: Plan) -> Query:
     return Query(**fields)  # type: ignore[arg-type]
 
 
-def _word(weighed: Weighed) -> str:
-    if weighed.correct:
-        return f"right, {weighed.us:.2f} us" if weighed.us is not None else "right"
-    return (
-        f"{weighed.step.name.lower().replace('_', ' ')}, {', '.join(weighed.codes[:3]) or 'wrong'}"
-    )
+def _word(assessment: Assessment) -> str:
+    if assessment.correct:
+        return f"right, {assessment.us:.2f} us" if assessment.us is not None else "right"
+    codes = ", ".join(assessment.codes[:3]) or "wrong"
+    return f"{assessment.step.name.lower().replace('_', ' ')}, {codes}"

@@ -13,12 +13,12 @@ from typing import Protocol
 
 from npusmith import pipeline
 from npusmith.agent import prompt
+from npusmith.agent.assessment import Assessment, Note, Step, assess_verdict, failed, step_of
 from npusmith.agent.extract import after_thoughts, blocks
 from npusmith.agent.route import Draft
 from npusmith.agent.shots import Features
 from npusmith.agent.signatures import Signatures
 from npusmith.agent.talk import Answer, Usage
-from npusmith.agent.weighed import Note, Step, Weighed, failed, step_of, weigh_verdict
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.suites.options import SEEDS
 from npusmith.errors import CODES, NpusmithError
@@ -79,11 +79,11 @@ class SuiteRoute:
     def task(self) -> str:
         return self._brief.prompt.strip()
 
-    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+    def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
         """Nothing to the suite's own prompt; signatures of what a candidate calls."""
         if draft is None:
             return ""
-        said = " ".join(note.message for note in weighed.notes) if weighed else ""
+        said = " ".join(note.message for note in assessment.notes) if assessment else ""
         used = self._signatures.used_in(draft.text)
         named = [name for name in used if name in said]
         return prompt.signatures_part(self._signatures.lines([*named, *used]))
@@ -113,21 +113,21 @@ class SuiteRoute:
         kind = format_of(text, self._brief)
         return Candidate(format=kind, files={"response.txt": text}, writer=writer)
 
-    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+    def assess(self, draft: Draft, folder: Path) -> Assessment:
         """What does not compile is found with its lines first; then the suite's word."""
         candidate = self.candidate(draft.text)
         try:
             self._home.export(self._brief.item, candidate, folder / "project", self.chip)
             built = pipeline.check(folder / "project", self._row)
             if not built.compiled:
-                return _lined(weigh_verdict(built, Step.READ, folder), folder / "project")
+                return _lined(assess_verdict(built, Step.READ, folder), folder / "project")
             record = self._home.evaluate(self._brief.item, candidate, self._limits)
         except NpusmithError as error:
             return failed(Step.READ, error, folder)
-        return _lined(weigh_record(record), folder / "project")
+        return _lined(assess_record(record), folder / "project")
 
 
-def weigh_record(record: Record) -> Weighed:
+def assess_record(record: Record) -> Assessment:
     """What a suite says of a candidate, in the form of this package."""
     right = bool(record.official and record.strict) and not record.cheating
     own = [note for note in record.trials if note.own]
@@ -136,7 +136,7 @@ def weigh_record(record: Record) -> Weighed:
     if not right:
         told = {note.code for note in notes}
         notes += [note for note in _unlike(record) if note.code not in told]
-    return Weighed(
+    return Assessment(
         step=max(step_of(Rung(record.rung or "none")), Step.READ),
         correct=right,
         share=share if record.accuracy is None else record.accuracy,
@@ -189,10 +189,10 @@ def _profile(record: Record) -> tuple[str, ...]:
     return (line, f"busy: {', '.join(pipes)}") if pipes else (line,)
 
 
-def _lined(weighed: Weighed, project: Path) -> Weighed:
+def _lined(assessment: Assessment, project: Path) -> Assessment:
     """With the text of the lines that are named: an answer has no line numbers of its own."""
-    notes = tuple(_with_line(note, project) for note in weighed.notes)
-    return weighed.model_copy(update={"notes": notes})
+    notes = tuple(_with_line(note, project) for note in assessment.notes)
+    return assessment.model_copy(update={"notes": notes})
 
 
 def _with_line(note: Note, project: Path) -> Note:

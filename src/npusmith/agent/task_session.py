@@ -1,4 +1,4 @@
-"""A task on a model's desk: what it is written under, by which route, and the session about it."""
+"""A task and the route to it, the settings it is written under, and the session about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from npusmith.agent.budget import Budget
 from npusmith.agent.direct import DirectRoute
 from npusmith.agent.models import Choice
-from npusmith.agent.policy import Terms, Tried
+from npusmith.agent.policy import Attempt, Terms
 from npusmith.agent.route import Route
 from npusmith.agent.session import Ending, Session
 from npusmith.agent.shots import read_shots
@@ -73,7 +73,7 @@ def agent_digest() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RoutedTask:
     """The route to a task."""
 
     route: Route
@@ -81,9 +81,9 @@ class Desk:
     judge: str  # what verdicts depend on, besides the candidate
 
 
-def sit_down(
+def route_task(
     prepared: Prepared, chip: Chip, profile: str, setting: Setting, operator: str = ""
-) -> Desk:
+) -> RoutedTask:
     """The route to a prepared task; raises usage for one that does not exist."""
     timed = setting.terms.optimise or setting.timed
     if setting.route == "tile":
@@ -102,11 +102,11 @@ def sit_down(
     seeds = [trial.seed for trial in prepared.trials]
     rest = [profile, timed, setting.route, operator, seeds, judge_digest()]
     terms = [prepared.task.digest, chip.name, *rest]
-    return Desk(route, prepared.task.digest, json.dumps(terms))
+    return RoutedTask(route, prepared.task.digest, json.dumps(terms))
 
 
-def attend(
-    desk: Desk,
+def run_session(
+    routed: RoutedTask,
     setting: Setting,
     model: Model,
     store: Journal,
@@ -116,7 +116,7 @@ def attend(
     watch: Callable[[str], None] = lambda text: None,
 ) -> Ending:
     """Runs the session of that name to its end."""
-    frozen = {**setting.frozen, "task": desk.task, "desk": desk.judge}
+    frozen = {**setting.frozen, "task": routed.task, "verdicts": routed.judge}
     begun = dict(store.sessions())
     if name in begun and not resume:
         raise NpusmithError("run-exists", f"{store.path} holds a run", Place(str(store.path)))
@@ -126,19 +126,19 @@ def attend(
         message = f"{store.path} was begun with another {', '.join(differ)}"
         raise NpusmithError("run-changed", message, Place(str(store.path)))
     session = Session(
-        name, desk.route, model, store, setting.terms, setting.budget, judge=desk.judge,
+        name, routed.route, model, store, setting.terms, setting.budget, judge=routed.judge,
         knowledge=knowledge, concurrency=setting.choice.concurrency, watch=watch,
     )  # fmt: skip
     with store.alone(name):
         return session.run()
 
 
-def files_of(best: Tried, desk: Desk) -> dict[str, str]:
+def files_of(best: Attempt, routed: RoutedTask) -> dict[str, str]:
     """The files of a candidate: of a tile program, the project around it where there can be one.
 
     One that cannot be lowered is its text alone; whoever judges it says what is wrong.
     """
-    route, text = desk.route, dict(desk.route.edit(best.text).files)
+    route, text = routed.route, dict(routed.route.edit(best.text).files)
     if not isinstance(route, TileRoute):
         return text
     with temporary_folder("npusmith-agent-") as name:
@@ -151,9 +151,9 @@ def files_of(best: Tried, desk: Desk) -> dict[str, str]:
         return read_project_files(folder)
 
 
-def serves(best: Tried, desk: Desk) -> bool:
+def serves(best: Attempt, routed: RoutedTask) -> bool:
     """Whether a candidate means to serve other shapes than the task's own."""
-    route = desk.route
+    route = routed.route
     if isinstance(route, DirectRoute):
         return route.ports.dynamic
     if not isinstance(route, TileRoute):

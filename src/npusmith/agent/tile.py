@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from npusmith.agent import prompt
+from npusmith.agent.assessment import Assessment, Note, Step, failed, notes_of
 from npusmith.agent.extract import find_program
 from npusmith.agent.judging import judged
 from npusmith.agent.ports import Ports, find_ports
@@ -14,7 +15,6 @@ from npusmith.agent.route import Draft
 from npusmith.agent.shots import Shot, features, pick
 from npusmith.agent.talk import Answer
 from npusmith.agent.values import check_values
-from npusmith.agent.weighed import Note, Step, Weighed, failed, notes_of
 from npusmith.errors import LangError, NpusmithError
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec
@@ -58,7 +58,7 @@ class TileRoute:
         head = prompt.task_part(self.ports.source, self.ports.lines(), self._row)
         return f"{head}\n\nCall the kernel {self.ports.operator}.\n\n{prompt.tile_reference()}"
 
-    def help(self, draft: Draft | None, weighed: Weighed | None) -> str:
+    def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
         """Two examples to begin with, one beside a candidate."""
         return prompt.shots_part(self._shots if draft is None else self._shots[:1])
 
@@ -71,7 +71,7 @@ class TileRoute:
     def names(self, text: str) -> tuple[str, ...]:
         return tuple(name for name in dict.fromkeys(_WORD.findall(text)) if name in OPERATIONS)
 
-    def weigh(self, draft: Draft, folder: Path) -> Weighed:
+    def assess(self, draft: Draft, folder: Path) -> Assessment:
         """The stages in their order; the first that fails says why."""
         found = self._staged(draft, folder)
         notes = (
@@ -80,23 +80,23 @@ class TileRoute:
         )
         return found.model_copy(update={"notes": tuple(notes)})
 
-    def _staged(self, draft: Draft, folder: Path) -> Weighed:
+    def _staged(self, draft: Draft, folder: Path) -> Assessment:
         try:
             program = parse(draft.text, self.file)
         except LangError as error:
             return failed(Step.READ, error)
         if wrong := check_all(program, self._row, self.file):
             notes = tuple(note for error in wrong for note in notes_of(error.record()))
-            return Weighed(step=Step.PARSED, notes=notes)
+            return Assessment(step=Step.PARSED, notes=notes)
         try:
             spec = self.ports.spec(program)
         except LangError as error:
             return failed(Step.PARSED, error)
         if notes := check_values(draft.text, spec, self._prepared, self._row, self._tolerance):
-            return Weighed(step=Step.LEGAL, notes=notes)
+            return Assessment(step=Step.LEGAL, notes=notes)
         return self._built(program, spec, draft, folder)
 
-    def _built(self, program: Program, spec: OpSpec, draft: Draft, folder: Path) -> Weighed:
+    def _built(self, program: Program, spec: OpSpec, draft: Draft, folder: Path) -> Assessment:
         try:
             lowered = self.write(program, spec, draft.text, folder)
         except NpusmithError as error:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from npusmith import __version__, pipeline, profiling
+from npusmith.agent.assessment import NO_FILES, Step, assess_verdict, render
 from npusmith.agent.library import open_library
 from npusmith.agent.options import settle, split_options
 from npusmith.agent.prompt import rules, tile_reference
 from npusmith.agent.shots import read_shots
 from npusmith.agent.task_session import Setting
 from npusmith.agent.tile import TileRoute
-from npusmith.agent.weighed import NO_FILES, Step, render, weigh_verdict
 from npusmith.agent.writer import AgentWriter
 from npusmith.errors import CODES, NpusmithError
 from npusmith.knowledge.item import OWN_CODES
@@ -146,7 +146,7 @@ class Tools:
         what the kernel is to be called, and the nearest two examples."""
         known: Answer = {"rules": rules("tile"), "reference": tile_reference()}
         if task:
-            with self._desk(task) as (route, _):
+            with self._routed(task) as (route, _):
                 known |= {
                     "operator": route.ports.operator, "tensors": route.ports.lines(),
                     "examples": route.help(None, None),
@@ -156,9 +156,9 @@ class Tools:
     def attempt(self, task: str, text: str, out: str = "") -> Answer:
         """Judge a tile program for a task: rules, values in NumPy against PyTorch, lowering, the
         twin, estimated time. Leaves the project in the folder `out` when that is given."""
-        with self._desk(task) as (route, folder):
+        with self._routed(task) as (route, folder):
             draft = route.edit(text)
-            found = route.weigh(draft, folder)
+            found = route.assess(draft, folder)
             if out and any(folder.iterdir()):
                 with new_folder(self._place(out)) as made:
                     shutil.copytree(folder, made, dirs_exist_ok=True)
@@ -171,7 +171,7 @@ class Tools:
         }
 
     @contextmanager
-    def _desk(self, task: str) -> Iterator[tuple[TileRoute, Path]]:
+    def _routed(self, task: str) -> Iterator[tuple[TileRoute, Path]]:
         """The route to a task, and an empty folder for a candidate."""
         with temporary_folder("npusmith-try-") as name:
             prepared = open_references(open_task(self._task(task)), Path(name, "task"))
@@ -273,7 +273,7 @@ def _document(
     data = verdict.model_dump(mode="json")
     if files and data["error"]:  # a text that was handed over lies nowhere
         data["error"]["file"] = Path(data["error"]["file"]).name
-    data["findings_text"] = render(weigh_verdict(verdict, Step.NOTHING, folder).notes, files)
+    data["findings_text"] = render(assess_verdict(verdict, Step.NOTHING, folder).notes, files)
     return data
 
 

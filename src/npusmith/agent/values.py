@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from npusmith.agent.weighed import Note
+from npusmith.agent.assessment import Note
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.sandbox.box import Boxed, Policy
 from npusmith.target.chips import Chip

@@ -21,7 +21,15 @@ from npusmith.agent.options import read_options
 from npusmith.agent.session import Ending
 from npusmith.agent.signatures import open_signatures
 from npusmith.agent.suite import Home, SuiteRoute
-from npusmith.agent.task_session import SUITE, Desk, Setting, attend, files_of, serves, sit_down
+from npusmith.agent.task_session import (
+    SUITE,
+    RoutedTask,
+    Setting,
+    files_of,
+    route_task,
+    run_session,
+    serves,
+)
 from npusmith.agent.tasks import open_prepared
 from npusmith.agent.tile import TileRoute
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Suite
@@ -99,18 +107,18 @@ class AgentWriter:
         setting = self.setting.model_copy(
             update={"terms": terms.model_copy(update={"seed": terms.seed + sample})}
         )
-        with self._desk(brief, setting) as desk:
+        with self._routed(brief, setting) as routed:
             name = f"{brief.item.name}/{sample}"
-            ending = attend(
-                desk, setting, self._model, store, name, self._resume, self._knowledge,
+            ending = run_session(
+                routed, setting, self._model, store, name, self._resume, self._knowledge,
                 lambda text: self._step("agent", text),
             )  # fmt: skip
             if ending.why == "budget":  # which all sessions share: what it ended is not done
                 raise NpusmithError(
-                    "budget-spent", f"the budget does not pay for turn {len(ending.tried) + 1}"
+                    "budget-spent", f"the budget does not pay for turn {len(ending.attempts) + 1}"
                 )
             tokens = sum(_tokens(turn.reply) for turn in store.turns(name))
-            made = self._made(ending, desk)
+            made = self._made(ending, routed)
             return made.model_copy(update={"tokens": tokens, "origin": self._origin(ending, store)})
 
     def _origin(self, ending: Ending, store: Journal) -> dict[str, Any]:
@@ -118,43 +126,43 @@ class AgentWriter:
             "model": self.setting.choice.model,
             "route": self.setting.route,
             "ended": ending.why,
-            "turns": len(ending.tried),
+            "turns": len(ending.attempts),
             "tokens": store.spent().tokens,
             "usd": round(store.spent().usd, 6),
             "journal": str(store.path),
         }
 
     @contextmanager
-    def _desk(self, brief: Brief, setting: Setting) -> Iterator[Desk]:
+    def _routed(self, brief: Brief, setting: Setting) -> Iterator[RoutedTask]:
         if setting.route == SUITE or brief.path is None or "project" not in brief.formats:
-            yield self._suite_desk(brief, setting)
+            yield self._routed_suite(brief, setting)
             return
         with open_prepared(brief.path, self._journal / "tasks") as prepared:
-            yield sit_down(prepared, self._chip, self._profile, setting, brief.operator)
+            yield route_task(prepared, self._chip, self._profile, setting, brief.operator)
 
-    def _suite_desk(self, brief: Brief, setting: Setting) -> Desk:
+    def _routed_suite(self, brief: Brief, setting: Setting) -> RoutedTask:
         if self._home is None:
             raise NpusmithError("usage", "the item has no task file, and its suite is not known")
         timed = setting.terms.optimise or setting.timed
         route = SuiteRoute(
             brief, self._home, self._limits, self._chip, open_signatures(self._chip), timed
         )
-        return Desk(route, brief.item.digest, f"{route.judge} {judge_digest()}")
+        return RoutedTask(route, brief.item.digest, f"{route.judge} {judge_digest()}")
 
-    def _made(self, ending: Ending, desk: Desk) -> Candidate:
+    def _made(self, ending: Ending, routed: RoutedTask) -> Candidate:
         best = ending.best
         if best is None or not best.text:
-            codes = ", ".join(best.weighed.codes) if best else ""
+            codes = ", ".join(best.assessment.codes) if best else ""
             raise NpusmithError(
                 "agent-none", f"no reply held a candidate ({ending.why})", seen=codes
             )
-        if isinstance(desk.route, SuiteRoute):
-            return desk.route.candidate(best.text, self.name)
-        files = files_of(best, desk)
-        program = isinstance(desk.route, TileRoute) and len(files) == 1
+        if isinstance(routed.route, SuiteRoute):
+            return routed.route.candidate(best.text, self.name)
+        files = files_of(best, routed)
+        program = isinstance(routed.route, TileRoute) and len(files) == 1
         return Candidate(
             format="program" if program else "project", files=files, writer=self.name,
-            dynamic=serves(best, desk),
+            dynamic=serves(best, routed),
         )  # fmt: skip
 
 

@@ -152,6 +152,14 @@ class Graph(BaseModel):
     longer: Graph | None = None
 
     @property
+    def taken(self) -> tuple[GraphInput, ...]:
+        """The inputs in the order in which an operator takes them that says nothing of its own.
+
+        Forward's arguments come first, then what the module holds.
+        """
+        return tuple(sorted(self.inputs, key=lambda item: item.kind != "user"))
+
+    @property
     def varied(self) -> set[tuple[str, int]]:
         """Axes (input or node, axis) that had other sizes in other captures."""
         return {axis for item in self.classes for axis in item.axes}

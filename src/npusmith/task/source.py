@@ -100,7 +100,7 @@ class _Launcher:
         """Forward's arguments, the parameters where it takes these too, and what comes last."""
         if trial.skipped:
             return [], []
-        held = [item.target for item in self.prepared.graph.inputs if item.kind != "user"]
+        held = [item.target for item in self.prepared.graph.taken if item.kind != "user"]
         outputs = len(trial.references)
         tensors = len(trial.inputs) + len(held) + outputs
         values = self.prepared.held(trial) if pointers_of(self.built) >= tensors else {}

@@ -85,7 +85,7 @@ class Note(BaseModel):
         )
 
 
-class Weighed(BaseModel):
+class Assessment(BaseModel):
     """All that is known of one candidate. Times are estimates of the timing model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -133,9 +133,9 @@ def render(notes: Iterable[Note], files: Mapping[str, str] = NO_FILES) -> str:
     return "\n".join([*texts[:_MOST_NOTES], *([f"and {rest} more"] if rest > 0 else [])])
 
 
-def failed(step: Step, error: NpusmithError, folder: Path | None = None) -> Weighed:
+def failed(step: Step, error: NpusmithError, folder: Path | None = None) -> Assessment:
     """A candidate that did not get past a stage."""
-    return Weighed(step=step, notes=notes_of(error.record(), folder))
+    return Assessment(step=step, notes=notes_of(error.record(), folder))
 
 
 def notes_of(record: Mapping[str, Any], folder: Path | None = None) -> tuple[Note, ...]:
@@ -174,14 +174,14 @@ def _plain(text: str, folder: Path | None) -> str:
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."
 
 
-def weigh_verdict(verdict: Verdict, least: Step, folder: Path | None = None) -> Weighed:
+def assess_verdict(verdict: Verdict, least: Step, folder: Path | None = None) -> Assessment:
     """What the judge said; `least`: the stage that was reached before it was asked."""
     notes = list(notes_of(verdict.error, folder)) if verdict.error else []
     notes += [_finding(item, folder) for item in verdict.findings]
     judged = [item for item in verdict.trials if not item.skipped]
     notes += _trials([item for item in judged if item.message and not item.passed])
     passed = sum(item.passed for item in judged)
-    return Weighed(
+    return Assessment(
         step=max(step_of(verdict.rung), least),
         correct=verdict.correct,
         share=passed / len(judged) if judged else 0.0,
