@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from npusmith.cli.exits import Exit
 from npusmith.cli.options import ChipName, Json
+from npusmith.cli.records import panel
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
     from npusmith.bench.model import Writer
 
 
-def _option(panel: str) -> Callable[..., Any]:
-    def option(name: str, text: str, **more: Any) -> Any:
-        return typer.Option(name, help=text, rich_help_panel=panel, **more)
-
-    return option
-
-
-_of_model, _of_agent = _option("Model"), _option("Agent")
+_of_model, _of_agent = panel("Model"), panel("Agent")
 
 Library = Annotated[
     Path | None, _of_agent("--knowledge", "A knowledge store to use and feed.", metavar="FILE")

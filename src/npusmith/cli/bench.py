@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from npusmith.cli.exits import Exit
 from npusmith.cli.options import ChipName, Json, Seed
+from npusmith.cli.records import panel, spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -28,7 +30,88 @@ _MOST = 20  # lines of a list
 _FIGURES = ("compile@", "pass@", "strict@", "trusted@", "fast_", "geomean", "best@", "score")
 
 
+_to_select, _to_limit, _of_suite = panel("Selection"), panel("Limits"), panel("Suite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which tasks of a suite."""
+
+    categories: Annotated[
+        str, _to_select("--categories", "Only these categories.", metavar="A,B")
+    ] = ""
+    levels: Annotated[str, _to_select("--levels", "Only these levels.", metavar="1,2")] = ""
+    tasks: Annotated[
+        str,
+        _to_select(
+            "--tasks", "Only tasks of these names, or patterns such as *pool*.", metavar="A,B"
+        ),
+    ] = ""
+    listed: Annotated[
+        bool, _to_select("--list", "Name the tasks that are selected; run nothing.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limitation:
+    """How much one unit may take, and how much of it is judged."""
+
+    seconds: Annotated[float, _to_limit("--seconds", "Time limit of one unit.", min=1)] = 180
+    memory: Annotated[float, _to_limit("--memory-mb", "Memory limit of one unit.", min=64)] = 8192
+    most: Annotated[
+        float,
+        _to_limit("--max-input-mb", "Tasks with larger inputs are not run, and listed.", min=0),
+    ] = 256
+    inputs: Annotated[int, _to_limit("--inputs", "Sets of inputs of one judgement.", min=1)] = 5
+    timing: Annotated[
+        bool, _to_limit("--time/--no-time", "Estimate the time of candidates that are right.")
+    ] = True
+    sample: Annotated[
+        int,
+        _to_limit(
+            "--sample", "Steps of a core that a time is made from.", min=1000, metavar="STEPS"
+        ),
+    ] = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteOptions:
+    """What a suite is asked for besides its tasks."""
+
+    shapes: Annotated[
+        str,
+        _of_suite(
+            "--shapes",
+            "MultiKernelBench: scaled (default), or original: those before 2026-01-22.",
+            metavar="WHICH",
+        ),
+    ] = ""
+    full: Annotated[
+        bool,
+        _of_suite(
+            "--full",
+            "MultiKernelBench: the checkout's own shapes, where the inputs take at most an eighth "
+            "of --memory-mb.",
+        ),
+    ] = False
+    option: Annotated[
+        list[str] | None,
+        _of_suite("--option", "An option of the suite; repeatable.", metavar="NAME=VALUE"),
+    ] = None
+
+    def read(self) -> dict[str, str]:
+        """By name. Raises BadParameter."""
+        if self.shapes and self.full:
+            raise typer.BadParameter("--full and --shapes ask for different shapes")
+        options = _options(self.option or [])
+        if self.shapes or self.full:
+            options["shapes"] = "full" if self.full else self.shapes
+        return options
+
+
+@spread
 def bench(
+    *,
     suite: Annotated[
         str,
         typer.Argument(
@@ -55,19 +138,7 @@ def bench(
     trials: Annotated[
         int, typer.Option("--trials", min=1, help="Judgements of each candidate, on other seeds.")
     ] = 1,
-    categories: Annotated[
-        str, typer.Option("--categories", metavar="A,B", help="Only these categories.")
-    ] = "",
-    levels: Annotated[str, typer.Option("--levels", metavar="1,2", help="Only these levels.")] = "",
-    tasks: Annotated[
-        str,
-        typer.Option(
-            "--tasks", metavar="A,B", help="Only tasks of these names, or patterns such as *pool*."
-        ),
-    ] = "",
-    listed: Annotated[
-        bool, typer.Option("--list", help="Name the tasks that are selected; run nothing.")
-    ] = False,
+    select: Selection,
     workers: Annotated[
         int, typer.Option("--workers", min=0, help="Units at a time; 0: one for each CPU.")
     ] = 0,
@@ -88,51 +159,8 @@ def bench(
     ] = False,
     chip: ChipName = DEFAULT_CHIP,
     seed: Seed = 1024,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=1, help="Time limit of one unit.")
-    ] = 180,
-    memory: Annotated[
-        float, typer.Option("--memory-mb", min=64, help="Memory limit of one unit.")
-    ] = 8192,
-    most: Annotated[
-        float,
-        typer.Option(
-            "--max-input-mb", min=0, help="Tasks with larger inputs are not run, and listed."
-        ),
-    ] = 256,
-    inputs: Annotated[
-        int, typer.Option("--inputs", min=1, help="Sets of inputs of one judgement.")
-    ] = 5,
-    timing: Annotated[
-        bool,
-        typer.Option("--time/--no-time", help="Estimate the time of candidates that are right."),
-    ] = True,
-    sample: Annotated[
-        int,
-        typer.Option(
-            "--sample", min=1000, metavar="STEPS", help="Steps of a core that a time is made from."
-        ),
-    ] = 100_000,
-    shapes: Annotated[
-        str,
-        typer.Option(
-            "--shapes",
-            metavar="WHICH",
-            help="MultiKernelBench: scaled (default), or original: those before 2026-01-22.",
-        ),
-    ] = "",
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="MultiKernelBench: the checkout's own shapes, where the inputs take at most an "
-            "eighth of --memory-mb.",
-        ),
-    ] = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="An option of the suite; repeatable."),
-    ] = None,
+    limit: Limitation,
+    shaped: SuiteOptions,
     json: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write the figures here, and print them."),
@@ -144,12 +172,8 @@ def bench(
     tasks are listed, never dropped. The run ends with code 0 whatever the candidates did.
     """
     row = find_chip(chip)
-    options = _options(option or [])
-    if shapes and full:
-        raise typer.BadParameter("--full and --shapes ask for different shapes")
-    if shapes or full:
-        options["shapes"] = "full" if full else shapes
-    most = max(most, memory / 8) if full else most
+    options = shaped.read()
+    most = max(limit.most, limit.memory / 8) if shaped.full else limit.most
     folder = out or Path("out", re.sub(r"[^\w.-]+", "-", f"{suite}-{writer}").strip("-"))
 
     def job(steps: Steps) -> Reply:
@@ -166,15 +190,15 @@ def bench(
         plan = Plan(
             suite=suite, root=root, options=options, writer=writer, writers=OPEN_WRITER,
             samples=samples,
-            trials=trials, categories=_names(categories), levels=_names(levels),
-            names=_names(tasks),
+            trials=trials, categories=_names(select.categories), levels=_names(select.levels),
+            names=_names(select.tasks),
             limits=Limits(
-                seconds=seconds, memory_mb=memory, input_mb=most, trials=inputs, seed=seed,
-                chip=row.name if row.name in CHIPS else str(Path(chip).resolve()),
-                timing=timing, sample=sample,
+                seconds=limit.seconds, memory_mb=limit.memory, input_mb=most, trials=limit.inputs,
+                seed=seed, chip=row.name if row.name in CHIPS else str(Path(chip).resolve()),
+                timing=limit.timing, sample=limit.sample,
             ),
         )  # fmt: skip
-        if listed:
+        if select.listed:
             reply = _list(plan)
             if json is not None:
                 _keep(json, reply.data)

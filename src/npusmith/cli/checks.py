@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from npusmith.cli.exits import Exit
 from npusmith.cli.markdown import prose
 from npusmith.cli.markdown import row as table_row
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
-from npusmith.errors import CODES, Code
+from npusmith.errors import CODES, Code, NpusmithError
 from npusmith.twin.checklist import CHECKLIST, items_of
 
 
@@ -17,19 +19,47 @@ def checked() -> list[Code]:
     return [row for row in CODES.values() if row.name in named]
 
 
+def explain_code(code: str) -> Reply:
+    """One row of errors.CODES, with the items of the checklist that it belongs to.
+
+    Raises usage for a code that there is not.
+    """
+    row = CODES.get(code)
+    if row is None:
+        close = ", ".join(get_close_matches(code, CODES, 5))
+        raise NpusmithError(
+            "usage", f"no error or finding has the code {code[:80]}", seen=code[:80],
+            legal=f"codes like {close}" if close else "the codes of docs/errors.md",
+            hint="npusmith checks lists the twin's, docs/errors.md all of them",
+        )  # fmt: skip
+    items = [item for item in CHECKLIST if item.name in items_of(code)]
+
+    def tell(screen: Screen) -> None:
+        screen.line(f"{row.name} ({row.level.value}): {row.meaning}")
+        screen.line(f"  legal: {row.legal}")
+        screen.line(f"  try: {row.hint}")
+        for item in items:
+            screen.line(f"  checklist {item.name}: {item.what}")
+            if item.open:
+                screen.line(f"    not seen: {item.open}")
+
+    return Reply(Exit.PASS, _data(row), tell)
+
+
+def _data(row: Code) -> dict[str, object]:
+    return {
+        "code": row.name,
+        "level": row.level.value,
+        "meaning": row.meaning,
+        "legal": row.legal,
+        "hint": row.hint,
+        "checklist": list(items_of(row.name)),
+    }
+
+
 def list_checks() -> Reply:
     """Every check as data and as text."""
-    rows = [
-        {
-            "code": row.name,
-            "level": row.level.value,
-            "meaning": row.meaning,
-            "legal": row.legal,
-            "hint": row.hint,
-            "checklist": list(items_of(row.name)),
-        }
-        for row in checked()
-    ]
+    rows = [_data(row) for row in checked()]
     items = [
         {"id": item.name, "what": item.what, "codes": list(item.codes), "open": item.open}
         for item in CHECKLIST

@@ -31,6 +31,7 @@ from npusmith.cli.options import (
 from npusmith.cli.records import spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
+from npusmith.errors import CODES
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 
@@ -185,6 +186,27 @@ def checks(json: Json = False) -> Job:
     return job
 
 
+def explain(
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="CODE",
+            autocompletion=lambda: list(CODES),
+            help="Of an error or a finding, such as hazard.",
+        ),
+    ],
+    json: Json = False,
+) -> Job:
+    """Say what an error or a finding means, what is legal, and what to try."""
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.cli.checks import explain_code
+
+        return explain_code(code)
+
+    return job
+
+
 def doctor(json: Json = False) -> Job:
     """Say what this machine has, and what each missing piece would unlock."""
 
@@ -216,5 +238,5 @@ def docs(
     return job
 
 
-OPERATORS = (generate, run, check, checks, bind)
+OPERATORS = (generate, run, check, checks, explain, bind)
 ITSELF = (doctor, docs)

@@ -35,7 +35,7 @@ class Route(str, Enum):
     DIRECT = "direct"
 
 
-class Aim(str, Enum):
+class Goal(str, Enum):
     """What an item is for."""
 
     REPAIR = "repair"
@@ -104,8 +104,8 @@ def search(
     route: Annotated[Route, typer.Option("--route", help="What the kernel is written in.")] = (
         Route.TILE
     ),
-    aim: Annotated[Aim, typer.Option("--aim", help="To repair a kernel or to speed it up.")] = (
-        Aim.REPAIR
+    aim: Annotated[Goal, typer.Option("--aim", help="To repair a kernel or to speed it up.")] = (
+        Goal.REPAIR
     ),
     code: Annotated[
         list[str] | None,

@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, TextIO
@@ -54,21 +55,27 @@ def build() -> typer.Typer:
         ("npusmith itself", commands.ITSELF),
     ):
         for command in row:
-            app.command(epilog=_EPILOG, rich_help_panel=panel)(command)
+            app.command(help=_prose(command), epilog=_EPILOG, rich_help_panel=panel)(command)
     suites = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="rich", help=conformance.__doc__, epilog=_EPILOG
+        no_args_is_help=True, rich_markup_mode="rich", help=_prose(conformance), epilog=_EPILOG
     )
     for suite in conformance.SUITES:
-        suites.command(epilog=_EPILOG)(suite)
+        suites.command(help=_prose(suite), epilog=_EPILOG)(suite)
     suites.callback()(_suites)  # a group, also with one suite in it
     app.add_typer(suites, name="conformance", rich_help_panel="Benchmarks")
     items = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="rich", help=knowledge.__doc__, epilog=_EPILOG
+        no_args_is_help=True, rich_markup_mode="rich", help=_prose(knowledge), epilog=_EPILOG
     )
     for name, command in knowledge.COMMANDS.items():
-        items.command(name, epilog=_EPILOG)(command)
+        items.command(name, help=_prose(command), epilog=_EPILOG)(command)
     app.add_typer(items, name="knowledge", rich_help_panel="Models and agents")
     return app
+
+
+def _prose(documented: object) -> str:
+    """Its docstring with a line for each paragraph: help breaks lines by itself."""
+    paragraphs = cleandoc(documented.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def main() -> None:

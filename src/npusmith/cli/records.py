@@ -8,7 +8,18 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
+import typer
+
 from npusmith.cli.reply import Job
+
+
+def panel(name: str) -> Callable[..., Any]:
+    """What makes options that stand together, under that name, in help and in docs/cli.md."""
+
+    def option(flag: str, text: str, **more: Any) -> Any:
+        return typer.Option(flag, help=text, rich_help_panel=name, **more)
+
+    return option
 
 
 def spread(command: Callable[..., Job]) -> Callable[..., Job]:
