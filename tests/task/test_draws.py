@@ -138,6 +138,14 @@ void add_do(uint32_t blocks, void *stream, GM_ADDR x, GM_ADDR y, GM_ADDR z, int6
 """
     )
     assert judge_source(file, prepared, CHIP, "strict").verdict == "pass"
+    without = "void add_do(uint32_t blocks, void *stream, GM_ADDR x, GM_ADDR z, int64_t n) {\n"
+    text = file.read_text()
+    at = text.index("void add_do")
+    file.write_text(text[:at] + without + "  add<<<blocks, nullptr, stream>>>(x, x, z, n);\n}\n")
+    error = judge_source(file, prepared, CHIP, "strict").error
+    assert error is not None and error["code"] == "launcher-arguments"
+    assert error["message"] == "add_do takes 2 pointers, the task has 3 tensors"
+    assert error["seen"] == "1 inputs, bias, 1 outputs"
 
 
 def test_a_drawn_file_of_another_parameter_is_refused(prepared: Prepared, tmp_path: Path) -> None:

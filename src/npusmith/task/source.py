@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from npusmith import __version__
-from npusmith.errors import CODES, Level, NpusmithError
+from npusmith.errors import CODES, Level, NpusmithError, Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.task.judge import empty_verdict, find_doubts, run_sets
@@ -64,8 +64,8 @@ def judge_source(
 ) -> Verdict:
     """Call the source's launcher on every set of inputs of the task's own shapes.
 
-    Behind blocks (all vector cores) and stream it gets inputs, the model's parameters where it has
-    pointers for them, outputs, and what `tail_of` says.
+    Behind blocks (all vector cores) and stream it gets inputs, the model's parameters and buffers,
+    its constants where it has pointers for them, outputs, and what `tail_of` says.
     """
     profile = check_profile(tolerance)
     verdict = empty_verdict(source, prepared, chip, profile)
@@ -97,15 +97,33 @@ class _Launcher:
     watch: Watch
 
     def given(self, trial: TrialData) -> tuple[list[Array], list[int | bytes]]:
-        """Forward's arguments, the parameters where it takes these too, and what comes last."""
+        """Forward's arguments, what the model holds, and what comes last.
+
+        Constants and integers may as well stand in the source: a launcher without pointers for them
+        gets none. Floating parameters and buffers are drawn anew for each set. Raises
+        launcher-arguments.
+        """
         if trial.skipped:
             return [], []
-        held = [item.target for item in self.prepared.graph.taken if item.kind != "user"]
-        outputs = len(trial.references)
-        tensors = len(trial.inputs) + len(held) + outputs
-        values = self.prepared.held(trial) if pointers_of(self.built) >= tensors else {}
-        given = [*trial.inputs, *(values[name] for name in held if values)]
-        return given, tail_of(self.built, len(given) + outputs, trial.references[0].size)
+        held = [item for item in self.prepared.graph.taken if item.kind != "user"]
+        stored = [item for item in held if item.kind != "constant"]
+        drawn = [item for item in stored if item.dtype.is_float]
+        pointers, least = pointers_of(self.built), len(trial.inputs) + len(trial.references)
+        fitting = (part for part in (held, stored, drawn) if least + len(part) <= pointers)
+        taken = next(fitting, None) if drawn else next(fitting, [])
+        if taken is None:
+            names = ", ".join(item.target for item in drawn)
+            raise TwinError(
+                "launcher-arguments",
+                f"{self.built.launcher} takes {pointers} pointers, the task has "
+                f"{least + len(drawn)} tensors",
+                Place(str(self.built.source)),
+                seen=f"{len(trial.inputs)} inputs, {names}, {len(trial.references)} outputs"[:300],
+            )
+        values = self.prepared.held(trial) if taken else {}
+        given = [*trial.inputs, *(values[item.target] for item in taken)]
+        rest = tail_of(self.built, len(given) + len(trial.references), trial.references[0].size)
+        return given, rest
 
     def call(self, trial: TrialData, **options: Any) -> Run:
         given, tail = self.given(trial)
