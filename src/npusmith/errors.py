@@ -551,9 +551,9 @@ _TASK: list[Code] = _rows(
     ),
     (
         "task-module",
-        "The task imports a module that is not there.",
+        "The task imports a module that cannot be found.",
         "Python's own modules, torch, numpy, and what is installed beside npusmith",
-        "install it where npusmith is, or write what is needed of it into the task's file",
+        "install it in npusmith's environment, or copy what is needed of it into the task's file",
     ),
     (
         "task-denied",

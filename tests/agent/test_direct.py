@@ -107,7 +107,7 @@ def test_tensors_are_listed_in_the_order_in_which_a_launcher_gets_them(tiny: Pre
     )
     graph = graph.model_copy(update={"inputs": (held, *graph.inputs)})
     task = replace(tiny, manifest=tiny.manifest.model_copy(update={"graph": graph}))
-    assert [item.name for item in graph.taken] == ["x", "p_scale"]
+    assert [item.name for item in graph.operator_inputs] == ["x", "p_scale"]
     lines = find_ports(task).lines()
     assert [line.split(":")[0] for line in lines] == ["- x", "- p_scale", "- y"]
     assert lines[1].endswith("the module's scale")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from npusmith.bench.suites.selection import check_named, is_named
+from npusmith.bench.suites.selection import check_patterns, matches
 from npusmith.cli.main import call
 from npusmith.errors import NpusmithError
 
@@ -20,18 +20,18 @@ TASKS = (("pooling/max_pooling_2d", "max_pooling_2d"), ("activation/softmax", "s
      ("activation/*", True), ("soft", False), ("softmax?", False), ("[s]oftmax", True)],
 )  # fmt: skip
 def test_a_pattern_fits_a_whole_name_in_any_case(pattern: str, fits: bool) -> None:
-    assert is_named((pattern,), TASKS[1]) is fits
+    assert matches((pattern,), TASKS[1]) is fits
 
 
 def test_a_name_with_brackets_is_also_a_name() -> None:
-    assert is_named(("sum[0]",), ("sum[0]",))
-    assert is_named((), TASKS[0])
+    assert matches(("sum[0]",), ("sum[0]",))
+    assert matches((), TASKS[0])
 
 
 def test_a_misspelt_name_gets_those_that_are_near() -> None:
-    check_named(("softmax", "*pool*"), TASKS)
+    check_patterns(("softmax", "*pool*"), TASKS)
     with pytest.raises(NpusmithError, match="no task is called sofmax") as error:
-        check_named(("softmax", "sofmax"), TASKS)
+        check_patterns(("softmax", "sofmax"), TASKS)
     assert error.value.code == "run-empty"
     assert error.value.legal == "names like activation/softmax"
 

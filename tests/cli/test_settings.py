@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from npusmith.cli.main import build, call
-from npusmith.cli.settings import SHARED, Settings, leaves, read_settings
+from npusmith.cli.settings import PROJECT_OPTIONS, Settings, leaves, read_settings
 from npusmith.errors import NpusmithError
 
 GENERATE = ["generate", "relu.py"]
@@ -40,18 +40,28 @@ def test_a_table_of_a_command_is_for_that_command_alone(group: Any, project: Pat
     assert found.defaults["generate"] == {"chip": "910B3", "seed": 8, "search": 64}
     assert found.defaults["run"] == {"chip": "910B3", "seed": 7}
     assert "search" not in found.defaults["bench"]
-    assert found.told == (
+    assert found.applied == (
         "chip = 910B3 (npusmith.toml)",
         "seed = 8 (npusmith.toml)",
         "search = 64 (npusmith.toml)",
     )
 
 
+@pytest.mark.parametrize("more", [["--seed", "1"], ["--seed=1"], ["--no-auto-sync"]])
+def test_what_the_command_line_says_itself_is_not_told_as_a_setting(
+    group: Any, project: Path, more: list[str]
+) -> None:
+    text = "seed = 7\nauto-sync = true\n"
+    told = ("seed = 7 (npusmith.toml)", "auto-sync = True (npusmith.toml)")
+    found = read(group, project, text, ["run", "project", *more])
+    assert found.applied == (told[:1] if "sync" in more[0] else told[1:])
+
+
 def test_a_command_of_a_group_has_its_table_below_the_group(group: Any, project: Path) -> None:
     text = "[conformance.npukernelbench]\nseconds = 30\n"
     found = read(group, project, text, ["conformance", "npukernelbench", "--root", "x"])
     assert found.defaults == {"conformance": {"npukernelbench": {"seconds": 30}}}
-    assert found.told == ("seconds = 30 (npusmith.toml)",)
+    assert found.applied == ("seconds = 30 (npusmith.toml)",)
 
 
 def test_a_repository_is_searched_to_its_root_and_no_further(group: Any, project: Path) -> None:
@@ -84,6 +94,7 @@ def test_the_users_file_sets_what_a_project_may_not_and_comes_first(
         ('[generate]\nbase-url = "http://there/v1"\n', "base-url is not for the file of a project"),
         ('[generate]\nkey-env = "SECRET"\n', "key-env is not for the file of a project"),
         ('[bench]\nwriter = "agent:model=m"\n', "writer is not for the file of a project"),
+        ("[generate]\nsamples = 5000\n", "samples is not for the file of a project"),
         ('[bench]\nray = "auto"\n', "ray is not for the file of a project"),
         ('[generate]\nout = "/somewhere"\n', "out is not for the file of a project"),
         ("serch = 3\n", "no command has an option serch"),
@@ -112,7 +123,7 @@ def test_bytes_that_are_no_text_and_endless_nesting_are_refused(group: Any, proj
 
 def test_every_name_that_a_project_may_set_is_an_option(group: Any) -> None:
     names = {name for _, command in leaves(group) for item in command.params for name in item.opts}
-    assert {f"--{name}" for name in SHARED} <= names
+    assert {f"--{name}" for name in PROJECT_OPTIONS} <= names
 
 
 def test_a_command_line_takes_defaults_and_checks_them(

@@ -41,7 +41,7 @@ class Attempt:
 
     number: int
     parent: int | None
-    aim: Goal
+    goal: Goal
     assessment: Assessment
     text: str = ""
     asked: bool = True
@@ -51,7 +51,7 @@ class Attempt:
 class Ask:
     """A turn to take; `parent`: the candidate to go on from."""
 
-    aim: Goal
+    goal: Goal
     parent: int | None = None
 
 
@@ -98,10 +98,15 @@ def is_forward(item: Attempt, attempts: Sequence[Attempt]) -> bool:
     return parent is None or better(item.assessment, parent.assessment)
 
 
+def no_better(parent: Attempt, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Changes of a candidate that made it no better, by the model or by the knowledge store."""
+    children = (item for item in attempts if item.parent == parent.number)
+    return [item for item in children if not better(item.assessment, parent.assessment)]
+
+
 def futile(parent: Attempt, attempts: Sequence[Attempt]) -> int:
     """How often the model was asked to better this candidate, and did not."""
-    children = [item for item in attempts if item.parent == parent.number and item.asked]
-    return sum(not better(item.assessment, parent.assessment) for item in children)
+    return sum(item.asked for item in no_better(parent, attempts))
 
 
 def better(new: Assessment, old: Assessment) -> bool:

@@ -115,7 +115,7 @@ def _tensors(expr: Expr) -> set[str]:
 def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
     """The task's tensors: forward's arguments, parameters and outputs under legal names.
 
-    In the order in which the judge passes them to an operator without bindings (`Graph.taken`).
+    In the order of `Graph.operator_inputs`, in which the judge passes them.
 
     `op_type`: of the operator, where the task's own does not do.
     """
@@ -125,7 +125,7 @@ def find_ports(prepared: Prepared, op_type: str = "") -> Ports:
             tensor_name(item.name, used), item.dtype, item.shape, _SOURCES[item.kind],
             item.position, item.target,
         )
-        for item in graph.taken
+        for item in graph.operator_inputs
     )  # fmt: skip
     found = [graph.spec(name) for name in graph.outputs]
     names = ["y"] if len(found) == 1 else [f"y{number}" for number in range(len(found))]

@@ -62,15 +62,15 @@ class Route(Protocol):
         """Operations or functions that a text uses."""
 
 
-def query(route: Route, aim: Goal, draft: Draft | None, assessment: Assessment | None) -> Query:
+def query(route: Route, goal: Goal, draft: Draft | None, assessment: Assessment | None) -> Query:
     """The situation, as the knowledge store is asked."""
     text = draft.text if draft else ""
     notes = assessment.notes if assessment else ()
     codes = assessment.codes if assessment else ()
     own: tuple[str, ...] = (WRONG,) if "agent-values" in codes else ()  # what the store calls it
-    own += (SLOW,) if aim is Goal.OPTIMISE else ()
+    own += (SLOW,) if goal is Goal.OPTIMISE else ()
     return Query(
-        route=route.name, aim=aim.value, text=text,
+        route=route.name, aim=goal.value, text=text,
         codes=(*codes, *own),
         apis=route.names(text) if draft else route.features.ops,
         dtypes=route.features.dtypes, category=route.features.category, chip=route.chip,
@@ -110,7 +110,7 @@ def first_prompt(
 
 def next_prompt(
     route: Route,
-    aim: Goal,
+    goal: Goal,
     draft: Draft | None,
     assessment: Assessment,
     served: Sequence[Served],
@@ -124,7 +124,7 @@ def next_prompt(
     shown = prompt.candidate_part(draft.text, route.kind) if draft else ""
     said = (
         prompt.profile_part(assessment, best_us)
-        if aim is Goal.OPTIMISE
+        if goal is Goal.OPTIMISE
         else prompt.findings_part(assessment, draft.files if draft else {})
     )
     known = prompt.known_part(served)

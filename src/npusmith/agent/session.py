@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from npusmith.agent.assessment import Assessment, Note, Step, failed
 from npusmith.agent.budget import Budget
-from npusmith.agent.memory import children_part, drafts_part
+from npusmith.agent.past_attempts import failed_changes_part, given_up_part
 from npusmith.agent.policy import Ask, Attempt, Stop, Terms, decide, rank
 from npusmith.agent.route import Draft, Goal, Route, first_prompt, fitting, next_prompt, query
 from npusmith.agent.talk import Answer, Model, Request, Usage
@@ -36,7 +36,7 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    aim: Goal
+    goal: Goal
     parent: int | None = None
     items: tuple[str, ...] = ()  # of the knowledge store, that were shown
     edit: bool = False  # the candidate is an item's own edit; no model was asked
@@ -114,7 +114,7 @@ class Session:
     def _place_one(self, ask: Ask, number: int, attempts: Sequence[Attempt]) -> bool:
         parent = next((item for item in attempts if item.number == ask.parent), None)
         draft = self._route.edit(parent.text) if parent and parent.text else None
-        asked = query(self._route, ask.aim, draft, parent.assessment if parent else None)
+        asked = query(self._route, ask.goal, draft, parent.assessment if parent else None)
         served = fitting(self._knowledge.search(asked), asked) if self._knowledge else ()
         if parent and (edit := self._fresh_edit(served, attempts)):
             return self._place_edit(ask, number, asked, edit)
@@ -123,20 +123,20 @@ class Session:
             default=None,
         )
         if parent:
-            past = children_part(parent, attempts)
+            past = failed_changes_part(parent, attempts)
             messages = next_prompt(
-                self._route, ask.aim, draft, parent.assessment, served, best, past
+                self._route, ask.goal, draft, parent.assessment, served, best, past
             )
         else:
             anew = sum(item.asked for item in attempts) >= self._terms.samples
-            past = drafts_part(attempts) if anew else ""
+            past = given_up_part(attempts) if anew else ""
             messages = first_prompt(self._route, number, served, past)
         request = Request(
             messages=messages, seed=self._terms.seed * _SEEDS + number,
             temperature=self._terms.temperature, max_tokens=self._terms.max_tokens,
         )  # fmt: skip
         plan = Plan(
-            aim=ask.aim, parent=ask.parent, items=tuple(item.id for item in served),
+            goal=ask.goal, parent=ask.parent, items=tuple(item.id for item in served),
             query=asdict(asked),
         )  # fmt: skip
         return self._journal.ask(
@@ -151,7 +151,7 @@ class Session:
 
     def _place_edit(self, ask: Ask, number: int, asked: Query, item: Served) -> bool:
         plan = Plan(
-            aim=ask.aim, parent=ask.parent, items=(item.id,), edit=True, query=asdict(asked)
+            goal=ask.goal, parent=ask.parent, items=(item.id,), edit=True, query=asdict(asked)
         )
         self._journal.ask(self.name, number, plan.model_dump_json(), "", (0, 0.0), (None, None))
         answer = Answer(
@@ -203,7 +203,7 @@ class Session:
     def _judge_one(self, turn: Turn) -> None:
         attempts = self.attempts()
         plan, (text, assessment) = Plan.model_validate_json(turn.data), self._assess(turn, attempts)
-        self._watch(f"turn {turn.number + 1}, {plan.aim.value}: {_word(assessment)}")
+        self._watch(f"turn {turn.number + 1}, {plan.goal.value}: {_word(assessment)}")
         parent = next((item for item in attempts if item.number == plan.parent), None)
         if self._knowledge and parent and text:
             # before the verdict is kept: who is killed between the two credits again, and a use
@@ -248,7 +248,8 @@ class Session:
     def _attempt(self, turn: Turn) -> Attempt:
         plan, found = Plan.model_validate_json(turn.data), json.loads(turn.outcome)
         assessment = Assessment.model_validate(found["assessment"])
-        return Attempt(turn.number, plan.parent, plan.aim, assessment, found["text"], not plan.edit)
+        asked, text = not plan.edit, found["text"]
+        return Attempt(turn.number, plan.parent, plan.goal, assessment, text, asked)
 
 
 def _again(before: Attempt) -> Assessment:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from npusmith.cli.exits import Exit
+from npusmith.cli.option_groups import panel
 from npusmith.cli.options import ChipName, Json
-from npusmith.cli.records import panel
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, Chip, find_chip

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from npusmith.cli.exits import Exit
+from npusmith.cli.option_groups import expand_groups, panel
 from npusmith.cli.options import ChipName, Json, Seed
-from npusmith.cli.records import panel, spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -34,7 +34,7 @@ _to_select, _to_limit, _of_suite = panel("Selection"), panel("Limits"), panel("S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class SelectionOptions:
     """Which tasks of a suite."""
 
     categories: Annotated[
@@ -53,7 +53,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limitation:
+class LimitOptions:
     """How much one unit may take, and how much of it is judged."""
 
     seconds: Annotated[float, _to_limit("--seconds", "Time limit of one unit.", min=1)] = 180
@@ -75,7 +75,7 @@ class Limitation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteOptions:
+class SuiteSettings:
     """What a suite is asked for besides its tasks."""
 
     shapes: Annotated[
@@ -109,7 +109,7 @@ class SuiteOptions:
         return options
 
 
-@spread
+@expand_groups
 def bench(
     *,
     suite: Annotated[
@@ -138,7 +138,7 @@ def bench(
     trials: Annotated[
         int, typer.Option("--trials", min=1, help="Judgements of each candidate, on other seeds.")
     ] = 1,
-    select: Selection,
+    select: SelectionOptions,
     workers: Annotated[
         int, typer.Option("--workers", min=0, help="Units at a time; 0: one for each CPU.")
     ] = 0,
@@ -159,8 +159,8 @@ def bench(
     ] = False,
     chip: ChipName = DEFAULT_CHIP,
     seed: Seed = 1024,
-    limit: Limitation,
-    shaped: SuiteOptions,
+    limit: LimitOptions,
+    shaped: SuiteSettings,
     json: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write the figures here, and print them."),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from npusmith.cli.exits import Exit
 from npusmith.cli.markdown import prose
 from npusmith.cli.markdown import row as table_row
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Code, NpusmithError
+from npusmith.lang.words import closest
 from npusmith.twin.checklist import CHECKLIST, items_of
 
 
@@ -26,10 +25,10 @@ def explain_code(code: str) -> Reply:
     """
     row = CODES.get(code)
     if row is None:
-        close = ", ".join(get_close_matches(code, CODES, 5))
+        near = closest(code, list(CODES))
         raise NpusmithError(
             "usage", f"no error or finding has the code {code[:80]}", seen=code[:80],
-            legal=f"codes like {close}" if close else "the codes of docs/errors.md",
+            legal=f"codes like {near}" if near else "the codes of docs/errors.md",
             hint="npusmith checks lists the twin's, docs/errors.md all of them",
         )  # fmt: skip
     items = [item for item in CHECKLIST if item.name in items_of(code)]

@@ -9,6 +9,7 @@ import typer
 
 from npusmith.cli import agent
 from npusmith.cli.bind import bind
+from npusmith.cli.option_groups import expand_groups
 from npusmith.cli.options import (
     Attrs,
     AutoSync,
@@ -28,14 +29,13 @@ from npusmith.cli.options import (
     WriterName,
     read_attrs,
 )
-from npusmith.cli.records import spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.errors import CODES
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 
-@spread
+@expand_groups
 def generate(
     task: TaskFile,
     *,

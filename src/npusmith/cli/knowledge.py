@@ -11,8 +11,8 @@ import typer
 
 from npusmith.cli import agent
 from npusmith.cli.exits import Exit, exit_of
+from npusmith.cli.option_groups import expand_groups
 from npusmith.cli.options import ChipName, Json
-from npusmith.cli.records import spread
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -327,7 +327,7 @@ def rewind(
     return job
 
 
-@spread
+@expand_groups
 def settle(
     *,
     model: agent.ModelOptions,

@@ -55,24 +55,24 @@ def build() -> typer.Typer:
         ("npusmith itself", commands.ITSELF),
     ):
         for command in row:
-            app.command(help=_prose(command), epilog=_EPILOG, rich_help_panel=panel)(command)
+            app.command(help=_help(command), epilog=_EPILOG, rich_help_panel=panel)(command)
     suites = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="rich", help=_prose(conformance), epilog=_EPILOG
+        no_args_is_help=True, rich_markup_mode="rich", help=_help(conformance), epilog=_EPILOG
     )
     for suite in conformance.SUITES:
-        suites.command(help=_prose(suite), epilog=_EPILOG)(suite)
+        suites.command(help=_help(suite), epilog=_EPILOG)(suite)
     suites.callback()(_suites)  # a group, also with one suite in it
     app.add_typer(suites, name="conformance", rich_help_panel="Benchmarks")
     items = typer.Typer(
-        no_args_is_help=True, rich_markup_mode="rich", help=_prose(knowledge), epilog=_EPILOG
+        no_args_is_help=True, rich_markup_mode="rich", help=_help(knowledge), epilog=_EPILOG
     )
     for name, command in knowledge.COMMANDS.items():
-        items.command(name, help=_prose(command), epilog=_EPILOG)(command)
+        items.command(name, help=_help(command), epilog=_EPILOG)(command)
     app.add_typer(items, name="knowledge", rich_help_panel="Models and agents")
     return app
 
 
-def _prose(documented: object) -> str:
+def _help(documented: object) -> str:
     """Its docstring with a line for each paragraph: help breaks lines by itself."""
     paragraphs = cleandoc(documented.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(each.split()) for each in paragraphs)
@@ -95,16 +95,10 @@ def call(args: Sequence[str]) -> Exit:
     as_json = "--json" in args and not {"-h", "--help"} & set(args)
     answer = _claim_stdout() if as_json else sys.stdout
     try:
-        command = get_command(build())
-        settings = _settings(command, args)
-        job = command.main(
-            list(args), "npusmith", standalone_mode=False, default_map=settings.defaults
-        )
-        if not callable(job):  # --help and --version have printed; Ctrl-C gives 130
+        job, applied = _parse(args)
+        if not callable(job):  # help, version or completion is printed; Ctrl-C gives 130
             return Exit(job or 0)
-        reply = _do(job, settings.told)
-    except SystemExit as end:  # completion, and its installation
-        return Exit(end.code if isinstance(end.code, int) else 0)
+        reply = _do(job, applied)
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help is printed
             return Exit.USAGE
@@ -117,19 +111,28 @@ def call(args: Sequence[str]) -> Exit:
         return Exit.INTERRUPTED
 
 
-def _settings(command: Any, args: Sequence[str]) -> Settings:
-    if _SILENT & set(args) or "_NPUSMITH_COMPLETE" in os.environ:
-        return Settings({})
-    return read_settings(command, args, Path.cwd())
+def _parse(args: Sequence[str]) -> tuple[Any, Sequence[str]]:
+    """The job, or a code where there is nothing left to do; and the settings that apply to it."""
+    command = get_command(build())
+    settings = Settings({})
+    if not _SILENT & set(args) and "_NPUSMITH_COMPLETE" not in os.environ:
+        settings = read_settings(command, args, Path.cwd())
+    try:
+        job = command.main(
+            list(args), "npusmith", standalone_mode=False, default_map=settings.defaults
+        )
+    except SystemExit as end:  # completion, and its installation
+        return end.code, ()
+    return job, settings.applied
 
 
-def _do(job: Job, told: Sequence[str]) -> Reply:
+def _do(job: Job, applied: Sequence[str]) -> Reply:
     from npusmith.cli.screen import Screen
     from npusmith.cli.steps import Steps
 
     with Steps(Screen(_open(sys.stderr))) as steps:
-        if told:
-            steps.step("settings", ", ".join(told))
+        if applied:
+            steps.step("settings", ", ".join(applied))
         return job(steps)
 
 

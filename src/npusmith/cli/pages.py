@@ -13,7 +13,7 @@ from npusmith.cli.markdown import row as table_row
 from npusmith.cli.matrix import apis_page
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
-from npusmith.cli.settings import FILE, SHARED, leaves
+from npusmith.cli.settings import FILE, PROJECT_OPTIONS, leaves
 from npusmith.errors import CODES, Code
 from npusmith.lang.reference import reference
 from npusmith.plan.operations import APART, BY_EXPORT, core, written
@@ -88,8 +88,9 @@ def cli_page(group: Any) -> str:
         "folder in which one works is looked at, and those above it in the same repository. "
         "What an option is set to there stands on stderr.\n",
         '    chip = "910B3"\n    seed = 7\n\n    [generate]\n    search = 64\n',
-        f"A project's file may set {_names(SHARED)}. It cannot name a model or a path, nor spend "
-        f"money. `~/.config/npusmith/{FILE}` is the user's own and may set every option.\n",
+        f"A project's file may set {_names(PROJECT_OPTIONS)}. It cannot name a model or a path, "
+        "nor spend money. "
+        f"`~/.config/npusmith/{FILE}` is the user's own and may set every option.\n",
         "## Exit codes\n",
         "| code | meaning |",
         "|---:|---|",

@@ -1,8 +1,8 @@
 """Defaults of options out of files: npusmith.toml, or [tool.npusmith] of pyproject.toml.
 
-The file of a project is as untrusted as the rest of it: it may set what stands in SHARED, and
-nothing that names a model, spends money, or says where files are read and written. The user's own
-file may set every option.
+The file of a project is as untrusted as the rest of it: it may set PROJECT_OPTIONS, and nothing
+that names a model, spends money, or says where files are read and written. The user's own file may
+set every option.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from npusmith.errors import NpusmithError, Place
 
 # What the file of a project may set: how much is tried and judged, and for which chip.
-SHARED = (
+PROJECT_OPTIONS = (
     "auto-sync", "categories", "chip", "inputs", "jobs", "levels", "max-input-mb", "memory-mb",
-    "no-search", "notes", "samples", "search", "seconds", "seed", "shuffle", "strict", "time",
+    "no-search", "notes", "search", "seconds", "seed", "shuffle", "strict", "time",
     "tolerance", "trials", "workers",
 )  # fmt: skip
 FILE = "npusmith.toml"
@@ -28,10 +28,10 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Defaults by command and parameter, and what of them a command line takes, in words."""
+    """Defaults by command and parameter, and those that apply to a command line, in words."""
 
     defaults: Mapping[str, Any]
-    told: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
 
 
 def read_settings(group: Any, args: Sequence[str], folder: Path) -> Settings:
@@ -40,17 +40,19 @@ def read_settings(group: Any, args: Sequence[str], folder: Path) -> Settings:
     group: the parser's table of commands. Raises settings-file.
     """
     defaults: dict[str, Any] = {}
-    told: dict[str, str] = {}
-    words = " ".join(args) + " "
-    commands = dict(leaves(group))
+    applied: dict[str, str] = {}
+    given = {word.partition("=")[0] for word in args}
+    commands = {name: _options(command) for name, command in leaves(group)}
     for path, table, legal in _files(folder):
         for name, key, value in _values(path, table, commands):
             if legal and key not in legal:
                 raise _error(path, f"{key} is not for the file of a project", legal)
-            _table(defaults, name)[_options(commands[name])[key].name] = value
-            if words.startswith(f"{name} ") and f" --{key} " not in words.replace("=", " "):
-                told[key] = f"{key} = {value} ({path.name})"
-    return Settings(defaults, tuple(told.values()))
+            option, words = commands[name][key], name.split()
+            _nested(defaults, words)[option.name] = value
+            is_given = not given.isdisjoint((*option.opts, *option.secondary_opts))
+            if list(args[: len(words)]) == words and not is_given:
+                applied[key] = f"{key} = {value} ({path.name})"
+    return Settings(defaults, tuple(applied.values()))
 
 
 def leaves(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -70,13 +72,13 @@ def _files(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any], Sequence[str
         yield own, _read(own), ()
     for place in _places(folder):
         if (path := place / FILE).is_file():
-            yield path, _read(path), SHARED
+            yield path, _read(path), PROJECT_OPTIONS
             return
         if (path := place / "pyproject.toml").is_file():
             tool = _read(path).get("tool")
             table = tool.get("npusmith") if isinstance(tool, dict) else None
             if isinstance(table, dict):
-                yield path, table, SHARED
+                yield path, table, PROJECT_OPTIONS
                 return
 
 
@@ -97,22 +99,21 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _values(
-    path: Path, table: Mapping[str, Any], commands: Mapping[str, Any]
+    path: Path, table: Mapping[str, Any], commands: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, str, Any]]:
     """Commands, keys and values: those for all commands first, then those of its own table."""
     for key, value in table.items():
         if not isinstance(value, dict):
-            taking = [name for name, command in commands.items() if key in _options(command)]
+            taking = [name for name, options in commands.items() if key in options]
             if not taking:
                 raise _error(path, f"no command has an option {key}")
             yield from ((name, key, value) for name in taking)
     for name, values in _tables(table):
         if name not in commands:
             raise _error(path, f"there is no command {name}", sorted(commands))
-        options = _options(commands[name])
         for key, value in values.items():
-            if key not in options:
-                raise _error(path, f"{name} has no option {key}", sorted(options))
+            if key not in commands[name]:
+                raise _error(path, f"{name} has no option {key}", sorted(commands[name]))
             yield name, key, value
 
 
@@ -137,8 +138,8 @@ def _options(command: Any) -> dict[str, Any]:
     }
 
 
-def _table(defaults: dict[str, Any], name: str) -> dict[str, Any]:
-    for word in name.split():
+def _nested(defaults: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    for word in words:
         defaults = defaults.setdefault(word, {})
     return defaults
 

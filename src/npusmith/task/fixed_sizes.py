@@ -54,7 +54,8 @@ def find_refused(
     """
     moving = {axis for item in free for axis in item.axes}
     known = {size for shape in held for size in shape}
-    units = [Class(1, frozenset({axis})) for axis in _units(own)] if len(own) == 1 else []
+    first = own[0] if len(own) == 1 else ()
+    units = [Class(1, frozenset({(0, axis)})) for axis, size in enumerate(first) if size == 1]
     alone = [
         item
         for item in [*units, *aligned(own)]
@@ -64,10 +65,6 @@ def find_refused(
     ]
     axes = sorted({axis for item in alone for axis in item.axes})
     return tuple(axes) if len({position for position, _ in axes}) == 1 else ()
-
-
-def _units(own: Sequence[Shape]) -> list[Axis]:
-    return [(i, a) for i, shape in enumerate(own) for a, size in enumerate(shape) if size == 1]
 
 
 def _shrunk(free: Sequence[Class], own: Sequence[Shape], sized: Sequence[Shape]) -> bool:

@@ -152,7 +152,7 @@ class Graph(BaseModel):
     longer: Graph | None = None
 
     @property
-    def taken(self) -> tuple[GraphInput, ...]:
+    def operator_inputs(self) -> tuple[GraphInput, ...]:
         """The inputs in the order in which an operator takes them that says nothing of its own.
 
         Forward's arguments come first, then what the module holds.

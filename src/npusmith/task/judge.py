@@ -272,7 +272,7 @@ def take(
     """The operator's inputs out of the arguments of forward and what the model holds."""
     if spec is None and prepared.manifest.graph is not None:
         # somebody else's operator takes what the graph reads, and no more
-        read = prepared.graph.taken
+        read = prepared.graph.operator_inputs
         given = [given[item.position] for item in read if item.kind == "user"]
         held = {item.target: held[item.target] for item in read if item.kind != "user"}
     return take_inputs(op, spec, given, held)

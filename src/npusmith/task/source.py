@@ -105,7 +105,7 @@ class _Launcher:
         """
         if trial.skipped:
             return [], []
-        held = [item for item in self.prepared.graph.taken if item.kind != "user"]
+        held = [item for item in self.prepared.graph.operator_inputs if item.kind != "user"]
         stored = [item for item in held if item.kind != "constant"]
         drawn = [item for item in stored if item.dtype.is_float]
         pointers, least = pointers_of(self.built), len(trial.inputs) + len(trial.references)

@@ -65,7 +65,8 @@ def _code_of(error: BaseException, code: str) -> str:
         return "task-memory"
     if any(_is_denied(link) for link in _chain(error)):
         return "task-denied"
-    return "task-module" if isinstance(error, ModuleNotFoundError) else code
+    missing = code == "task-raised" and isinstance(error, ModuleNotFoundError)
+    return "task-module" if missing else code
 
 
 def _is_denied(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from npusmith.bench.suites import judging, submit, texts
 from npusmith.bench.suites.npucases import Task, literal_bytes, read_cases, read_suite
 from npusmith.bench.suites.npuprompt import Question, build_prompt
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
-from npusmith.bench.suites.selection import check_named, is_named
+from npusmith.bench.suites.selection import check_patterns, matches
 from npusmith.bench.suites.torchsuite import read_text, refuse_root, write_once
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, TwinError
@@ -63,10 +63,10 @@ class NpuKernelBench:
         options = self.options
         levels = [int(level) for level in options.levels if level.isdecimal()]
         tasks = read_suite(self.root, (), levels, answered=options.answered)
-        check_named(options.names, map(_names, tasks))
+        check_patterns(options.names, map(_names, tasks))
         for task in tasks:
             of_category = not options.categories or task.category in options.categories
-            if of_category and is_named(options.names, _names(task)):
+            if of_category and matches(options.names, _names(task)):
                 yield task
 
     def items(self) -> Iterator[Item]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from npusmith.bench.model import Brief, Candidate, Entry, Item, Limits, Record
 from npusmith.bench.suites import judging, othershapes, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
-from npusmith.bench.suites.selection import check_named, is_named
+from npusmith.bench.suites.selection import check_patterns, matches
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
 from npusmith.task import rules
@@ -91,10 +91,9 @@ class TorchSuite(ABC):
             yield from self._look(batch)
 
     def chosen(self) -> Iterator[Entry]:
-        check_named(self.options.names, (_names(entry) for entry in self.entries()))
-        for entry in self.entries():
-            if self._is_chosen(entry):
-                yield entry
+        entries = list(self.entries())
+        check_patterns(self.options.names, map(_names, entries))
+        yield from filter(self._is_chosen, entries)
 
     def brief(self, item: Item) -> Brief:
         path, text = self._path(item)
@@ -151,7 +150,7 @@ class TorchSuite(ABC):
         return (
             (not options.categories or entry.category in options.categories)
             and (not options.levels or entry.level in options.levels)
-            and is_named(options.names, _names(entry))
+            and matches(options.names, _names(entry))
         )
 
     def _look(self, batch: Sequence[Entry]) -> Iterator[Item]:

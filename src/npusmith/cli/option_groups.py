@@ -1,4 +1,4 @@
-"""Options that belong together are one record, which a command takes as one parameter."""
+"""Groups of options: a dataclass that a command takes as one parameter, a panel in its help."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def panel(name: str) -> Callable[..., Any]:
     return option
 
 
-def spread(command: Callable[..., Job]) -> Callable[..., Job]:
+def expand_groups(command: Callable[..., Job]) -> Callable[..., Job]:
     """A command in whose signature each field of a dataclass stands as an option of its own.
 
     The fields have their options as annotations. The parser calls by keyword.
     """
     hints = get_type_hints(command, include_extras=True)
     taken = signature(command).parameters.values()
-    records = {item.name: hints[item.name] for item in taken if is_dataclass(hints[item.name])}
+    groups = {item.name: hints[item.name] for item in taken if is_dataclass(hints[item.name])}
     shown: list[Parameter] = []
     for item in taken:
-        if item.name in records:
-            shown += _options(records[item.name])
+        if item.name in groups:
+            shown += _options(groups[item.name])
         else:
             shown.append(item.replace(annotation=hints[item.name], kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
     def call(**values: Any) -> Job:
-        for name, record in records.items():
-            values[name] = record(**{each.name: values.pop(each.name) for each in fields(record)})
+        for name, group in groups.items():
+            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
         return command(**values)
 
     call.__signature__ = Signature(shown)  # type: ignore[attr-defined]
@@ -48,9 +48,9 @@ def spread(command: Callable[..., Job]) -> Callable[..., Job]:
     return call
 
 
-def _options(record: type[Any]) -> Iterator[Parameter]:
-    hints = get_type_hints(record, include_extras=True)
-    for field in fields(record):
+def _options(group: type[Any]) -> Iterator[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
         assert field.default is not MISSING
         yield Parameter(
             field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from npusmith.agent.policy import Attempt, better, is_forward
+from npusmith.agent.policy import Attempt, is_forward, no_better
 from npusmith.agent.prompt import fence
 
 _MOST_ATTEMPTS = 4  # the latest
@@ -13,16 +13,12 @@ _MOST_LINES = 24  # of what an attempt changed
 _MOST_CHARS = 300  # of one finding
 
 
-def children_part(parent: Attempt, attempts: Sequence[Attempt]) -> str:
+def failed_changes_part(parent: Attempt, attempts: Sequence[Attempt]) -> str:
     """Changes of a candidate that made it no better: what was changed, and what came of it."""
-    found = [
-        item
-        for item in attempts
-        if item.parent == parent.number and not better(item.assessment, parent.assessment)
-    ]
+    found = no_better(parent, attempts)
     if not found:
         return ""
-    rows = (_child(item, parent) for item in found[-_MOST_ATTEMPTS:])
+    rows = (_failed_change(item, parent) for item in found[-_MOST_ATTEMPTS:])
     head = (
         f"{len(found)} changes of this candidate made it no better. Do not send one of them again: "
         "where one came close, correct it; else change something else."
@@ -30,20 +26,20 @@ def children_part(parent: Attempt, attempts: Sequence[Attempt]) -> str:
     return "## Tried\n\n" + "\n\n".join([head, *rows])
 
 
-def drafts_part(attempts: Sequence[Attempt]) -> str:
-    """Where drafts ended that were given up, for one that is written from a new plan."""
+def given_up_part(attempts: Sequence[Attempt]) -> str:
+    """What was found of candidates that were given up, for a draft from a new plan."""
     given_up = [item for item in attempts if is_forward(item, attempts)]
     if not given_up:
         return ""
     rows = [f"- turn {item.number + 1}: {_found(item)}" for item in given_up[-_MOST_ATTEMPTS:]]
     head = (
-        "Earlier drafts were given up after several repairs. This is the last that was found of "
-        "each. Choose another plan: other stages, another way to cut the work, simpler tiles."
+        "None of these candidates led to a right one. Choose another plan: other stages, another "
+        "way to cut the work, simpler tiles."
     )
     return "## Given up\n\n" + "\n".join([head, "", *rows])
 
 
-def _child(item: Attempt, parent: Attempt) -> str:
+def _failed_change(item: Attempt, parent: Attempt) -> str:
     told = f"Turn {item.number + 1}: {_found(item)}."
     if not item.text:
         return told
