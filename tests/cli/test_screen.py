@@ -207,7 +207,7 @@ def test_no_way_to_a_terminal_lets_strangers_text_command_it(
     def job(steps: Steps) -> object:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("npusmith.cli.main.build", lambda: lambda **_: job)
+    monkeypatch.setattr("npusmith.cli.main._parse", lambda args: (job, ()))
     for args in ((), ("--json",)):
         assert call(args) == Exit.ENVIRONMENT
         said = "".join(capsys.readouterr())

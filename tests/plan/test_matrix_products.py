@@ -18,7 +18,7 @@ from npusmith.ir.nodes import Mmad, TensorRole
 from npusmith.ir.walk import statements
 from npusmith.plan import Plan
 from npusmith.plan.matrix_layout import find_contraction
-from npusmith.plan.matrix_tiles import choose, cycles
+from npusmith.plan.matrix_tiles import choose, cycles, sizes_of
 from npusmith.plan.read import read
 from npusmith.plan.schedule import Structure
 from npusmith.task.convolutions import convolution
@@ -208,14 +208,15 @@ def test_blocks_fit_the_memories_and_are_no_larger_than_the_matrix() -> None:
         for dtype in (torch.float16, torch.float32):
             graph = capture(torch.mm, R(rows, depth).to(dtype), R(depth, cols).to(dtype))
             found = find_contraction(read(graph))
-            tiles = choose(found, CHIP)
+            sizes = sizes_of(found)
+            tiles = choose(sizes, CHIP)
             size = found.left.dtype.bytes
             assert tiles.rows * tiles.cols * 4 <= CHIP.l0c_bytes
             assert 2 * tiles.rows * tiles.part * size <= CHIP.l0a_bytes
             assert 2 * tiles.cols * tiles.part * size <= CHIP.l0b_bytes
             assert 2 * (tiles.rows + tiles.cols) * tiles.panel * size <= CHIP.l1_bytes
             assert tiles.rows < rows + 16 and tiles.cols < cols + 16
-            assert tiles.panel % tiles.part == 0 and cycles(found, tiles, CHIP) > 0
+            assert tiles.panel % tiles.part == 0 and cycles(sizes, tiles, CHIP) > 0
 
 
 def test_transposed_convolutions_multiply_no_zeros_with_infinities() -> None:

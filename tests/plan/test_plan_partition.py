@@ -8,7 +8,8 @@ from modules import CHIP, agrees, capture, plan
 
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
-from npusmith.plan.partition import Part, is_free, partition
+from npusmith.plan.node_kinds import is_free
+from npusmith.plan.partition import Part, partition
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST
 from npusmith.plan.write_kernel import write_kernel

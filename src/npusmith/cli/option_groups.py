@@ -40,7 +40,8 @@ def expand_groups(command: Callable[..., Job]) -> Callable[..., Job]:
     @wraps(command)
     def call(**values: Any) -> Job:
         for name, group in groups.items():
-            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
+            given = [each.name for each in fields(group) if each.name in values]
+            values[name] = group(**{each: values.pop(each) for each in given})
         return command(**values)
 
     call.__signature__ = Signature(shown)  # type: ignore[attr-defined]

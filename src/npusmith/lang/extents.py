@@ -11,6 +11,7 @@ from npusmith.ir.nodes import ChipFact, Dim, Expr, Size
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names
 from npusmith.lang.scalars import Scalar, Scalars
+from npusmith.target.chips import Chip
 
 Shape = tuple[int, ...]
 
@@ -21,16 +22,16 @@ def extent(expr: Expr, shapes: Mapping[str, Shape], cores: int | None = None) ->
 
 
 def evaluate(
-    expr: Expr, sizes: Mapping[str, int], defined: Mapping[str, Expr], cores: int
+    expr: Expr, sizes: Mapping[str, int], defined: Mapping[str, Expr], chip: Chip
 ) -> Scalar:
-    """The value of an expression over host variables, on a chip with so many cores.
+    """The value of an expression over host variables.
 
     `sizes`: variables that are given; `defined`: those that follow from others.
     """
 
     def leaf(item: Expr) -> int:
-        assert item == ChipFact("vector_cores"), item
-        return cores
+        assert isinstance(item, ChipFact), item
+        return int(getattr(chip, item.name))
 
     scalars = Scalars(dict(sizes), leaf, _fail)
 

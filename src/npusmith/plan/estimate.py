@@ -51,9 +51,10 @@ Shape = tuple[int, ...]
 _QUEUE = ("alloc", "enque", "deque", "free")  # what a buffer that is copied costs the scalar unit
 # Forms of several instructions that wait for each other: how many of them for each repeat.
 _STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT_ROWS: 60}
+_LINE = 512  # bytes of L2: the most that a request is for
 _SECTOR = 128  # bytes of L2: a row of other lengths is served as whole lines
 LAUNCH = 4.0  # microseconds
-_AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
+AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
 
 def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
@@ -86,6 +87,11 @@ def traffic(graph: Graph, chip: Chip) -> float:
     """Microseconds that inputs and outputs take to and from HBM, with the launch."""
     specs = (*graph.inputs, *(graph.spec(name) for name in graph.outputs))
     return LAUNCH + hbm_us(sum(item.size * item.dtype.bytes for item in specs), chip)
+
+
+def requests(row: float) -> int:
+    """To L2, for so many bytes that lie side by side."""
+    return ceil(row / _LINE)
 
 
 def hbm_us(count: float, chip: Chip) -> float:
@@ -156,11 +162,14 @@ class _Core:
                 return 1
 
     def time(self) -> float:
+        if self.program.kernel.is_cube:  # what L2 does not hold yet comes more slowly
+            late = 1 / self.costs["path.gm_l1.miss"] - 1 / self.costs["path.gm_l1.rate"]
+            self._add("MTE2", min(self.bytes, self.whole / self.launched.cores) * late)
         longest = max(self.cycles.values(), default=0.0) / self.chip.clock_mhz
         copied = self.bytes * self.launched.cores
         once = min(copied, self.whole)
         lost = self.pieces * self.launched.cores
-        moved = (once + lost + (copied - once) / _AGAIN) / (self.chip.hbm_gbps * 1000)
+        moved = (once + lost + (copied - once) / AGAIN) / (self.chip.hbm_gbps * 1000)
         return max(longest, moved) + self.waits * WAIT
 
     def in_turn(self) -> float:
@@ -261,6 +270,8 @@ class _Core:
             self.bytes += times * size
             cycles = max(cycles, rows * self.costs[f"path.{path}.nz_row"])
             cycles += self.costs[f"path.{path}.issue"]
+            lines = rows * requests(cols * self.types[name].bytes)
+            cycles += lines * self.costs.get(f"path.{path}.request", 0.0)
         self._add(pipe, times * cycles)
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
 

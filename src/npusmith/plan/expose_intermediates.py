@@ -27,12 +27,13 @@ class Exposed:
 def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None:
     """The operator that also gives the values between its kernels; None where nothing passes."""
     parts = [Part(own, made) for own, made in plan.parts]
+    known = {node.name for node in graph.nodes}  # parts of a product are none of the model's
     read = {crossing_name(item): item for part in parts for item in part.graph.inputs}
     values = [
         (name, number)
         for number, part in enumerate(parts, 1)
         for name in dict.fromkeys(part.graph.outputs)
-        if name and name in read
+        if name in known and name in read
     ]
     if not values:
         return None

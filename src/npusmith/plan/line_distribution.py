@@ -139,7 +139,7 @@ def _pays(
     fixed = {item.name: now[item.name] for item in w.space.groups if isinstance(item.size, Const)}
 
     def value(expr: Expr, given: Mapping[str, int]) -> int:
-        return int(evaluate(expr, {**given, **fixed}, w.estimates, w.chip.vector_cores))
+        return int(evaluate(expr, {**given, **fixed}, w.estimates, w.chip))
 
     try:
         found = [bool(value(test, given)) for given in (now, few, many)]

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import ceil, prod
 
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
 from npusmith.plan.accesses import accessed
-from npusmith.plan.axes import Atom, leaves
+from npusmith.plan.axes import Atom, Dims, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
 from npusmith.plan.dag import Dag, Value, reachable
+from npusmith.plan.depth_parts import depth_of_part
 from npusmith.plan.index import poly
 from npusmith.plan.names import tensor_name
-from npusmith.plan.products import PRODUCT
+from npusmith.plan.products import PARTS, PRODUCT
 from npusmith.plan.read import Meaning, Piece
 from npusmith.plan.refusals import refusal
-from npusmith.plan.scalars import ONE, ZERO, product, times
+from npusmith.plan.scalars import ONE, ZERO, product, shares, times
 from npusmith.plan.space import Input, Output, Space
 from npusmith.plan.stores import Target
 from npusmith.plan.used_inputs import inputs_of
@@ -70,7 +71,8 @@ class Contraction:
     cols: Run
     depth: Run
     around: tuple[Run, ...]  # what else is added up, outermost first: rows of a window
-    batch: tuple[Run, ...]  # outermost first
+    batch: tuple[Run, ...]  # outermost first; first of all the parts of a depth that is cut
+    part: Run | None  # what is added up in one part, along the depth and all that is around it
     space: Space  # inputs, sizes that are served, notes
     target: Target
 
@@ -123,6 +125,8 @@ class _Finder:
         taken: set[str] = set()
         self.called = {item.name: tensor_name(item.name, taken) for item, _ in used}
         row = atoms_of(self.piece.tensor.dims)
+        parts = row[0] if value.mode == PARTS else None
+        row = row[1:] if parts else row
         wanted = [leaf for _, dims in used for leaf in atoms_of(dims)]
         wanted += [*row, *leaves(value.axes)]
         wanted += [leaf for atom in meaning.reader.atoms for leaf in leaves((atom,))]
@@ -151,6 +155,10 @@ class _Finder:
         right = self._operand(value.args[1], steps[1][0], size[1].right, size[2].right)
         if inner_cols and size[1].out != ONE:
             raise self.refuse("neither rows nor columns of the result lie together")
+        part = None
+        if parts is not None:
+            part, cut = self._cut(parts, out.dims[1:], order)
+            batch = (cut, *batch)
         if left.dtype is not right.dtype:
             raise self.refuse(f"it multiplies {left.dtype.value} by {right.dtype.value}")
         measures = tuple(product(self.known[leaf] for leaf in leaves(dim)) for dim in out.dims)
@@ -164,8 +172,18 @@ class _Finder:
         result = Operand(name, out.dtype, ZERO)
         return Contraction(
             left, right, result, size[0], size[1], size[2],
-            tuple(self._run(part, layout) for part in around), batch, space, Target(stored, name),
+            tuple(self._run(row, layout) for row in around), batch, part, space,
+            Target(stored, name),
         )  # fmt: skip
+
+    def _cut(self, parts: Atom, dims: Dims, order: Sequence[Atom]) -> tuple[Run, Run]:
+        """A part of what is added up, and all parts: one result each."""
+        result = [product(self.known[leaf] for leaf in leaves(dim)) for dim in dims]
+        depth = product(self.known[leaf] for leaf in order)
+        each = depth_of_part(result, depth)
+        self.known[parts] = shares(depth, each)
+        captured = ceil(prod(leaf.size for leaf in order) / parts.size)
+        return Run(each, captured), Run(self.known[parts], parts.size, out=product(result))
 
     def _steps(self, value: Value) -> tuple[Expr, Steps]:
         """Where an operand begins, and the step along each of its axes, outermost first."""

@@ -44,7 +44,7 @@ from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
-from npusmith.plan.matrix_tiles import MatrixTiles, choose
+from npusmith.plan.matrix_tiles import MatrixTiles, choose, sizes_of
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import (
     ONE,
@@ -65,6 +65,7 @@ from npusmith.target.chips import Chip
 _GROUP = 8  # rows of blocks that are taken together
 
 Written = tuple[Program, OpSpec, tuple[str, ...]]
+Stretch = tuple[Expr, Expr]  # where it begins, and where it ends
 
 ROWS, COLS, DEPTH = Name("BLOCK_ROWS"), Name("BLOCK_COLS"), Name("PANEL")
 PART = Name("PART")
@@ -73,7 +74,7 @@ PART = Name("PART")
 def write_matrix_product(meaning: Meaning, name: str, chip: Chip) -> Written:
     """The program of a graph that is one matrix product. Raises plan-cube for others."""
     found = find_contraction(meaning)
-    tiles = choose(found, chip)
+    tiles = choose(sizes_of(found), chip)
     w = _Writer(found)
     body = w.body()
     program = _program(w, name, body, tiles)
@@ -84,6 +85,8 @@ def write_matrix_product(meaning: Meaning, name: str, chip: Chip) -> Written:
         expr for expr in legal if not isinstance(expr, Binary) or not isinstance(expr.left, Const)
     ))  # fmt: skip
     note = f"blocks of {tiles.rows} x {tiles.cols}, {tiles.part} deep in L0, {tiles.panel} in L1"
+    if found.part is not None:
+        note += f"; the depth in {found.batch[0].captured} parts"
     return program, spec, (*found.space.notes, note)
 
 
@@ -132,15 +135,37 @@ class _Writer:
         indices = self._indices(batch, blocks, found)
         starts = self._starts(indices, found)
         depth = self.size("depth", self.found.depth.size)
-        panels = self._panels(depth, starts)
-        found += [self._around(panels) if self.found.around else panels, self._out(starts[2])]
+        stretch = self._part(indices[0], depth, found) if self.found.part else (ZERO, depth)
+        panels = self._around(depth, stretch, starts) if self.found.around else (
+            self._panels(stretch, starts)
+        )  # fmt: skip
+        found += [panels, self._out(starts[2])]
         return tuple(found)
 
-    def _around(self, panels: Stmt) -> Stmt:
-        """The panels of every row of a window, one after another."""
+    def _part(self, index: Expr, depth: Expr, found: list[Stmt]) -> Stretch:
+        """The stretch of the depth, and of all that is around it, that a unit goes through."""
+        assert self.found.part is not None
+        each = self.size("part_depth", self.found.part.size)
+        whole = depth
+        if self.found.around:
+            whole = self.size("whole_depth", product((depth, self._arounds()[1])))
+        first, last = Name("first"), Name("last")
+        found.append(Assign("first", times(index, each)))
+        found.append(Assign("last", least(plus(first, each), whole)))
+        return first, last
+
+    def _arounds(self) -> tuple[list[Expr], Expr]:
+        """Sizes of the axes around the depth, and how often it is gone through."""
         runs = self.found.around
         sizes = [self.size(f"around{i}", run.size) for i, run in enumerate(runs)]
-        count = self.size("arounds", product(sizes))
+        return sizes, self.size("arounds", product(sizes))
+
+    def _around(
+        self, depth: Expr, stretch: Stretch, starts: tuple[Expr, Expr, Expr]
+    ) -> Stmt:  # fmt: skip
+        """The panels of every row of a window, one after another."""
+        runs = self.found.around
+        sizes, count = self._arounds()
         steps: list[Stmt] = []
         indices = self._apart(Name("tap"), sizes)
         for name in ("left", "right"):
@@ -148,7 +173,14 @@ class _Writer:
             for run, index in zip(runs, indices, strict=True):
                 start = plus(start, times(index, self._step(name, run)))
             steps.append(Assign(f"{name}_tap_at", start))
-        return For("tap", ZERO, count, ONE, (*steps, panels))
+        if not self.found.part:
+            return For("tap", ZERO, count, ONE, (*steps, self._panels(stretch, starts)))
+        first, last = stretch
+        before = times(Name("tap"), depth)
+        steps.append(Assign("begin", largest(minus(first, before), ZERO)))
+        steps.append(Assign("end", least(minus(last, before), depth)))
+        panels = self._panels((Name("begin"), Name("end")), starts)
+        return For("tap", quotient(first, depth), shares(last, depth), ONE, (*steps, panels))
 
     def _apart(self, index: Expr, sizes: list[Expr]) -> list[Expr]:
         """An index of all of these axes as one along each."""
@@ -197,10 +229,11 @@ class _Writer:
         known = next((key for key, given in self.defined.items() if given == value), None)
         return Name(known) if known else self.size(f"step{len(self.defined)}", value)
 
-    def _panels(self, depth: Expr, starts: tuple[Expr, Expr, Expr]) -> Stmt:
-        """All panels of a block, one after another."""
+    def _panels(self, stretch: Stretch, starts: tuple[Expr, Expr, Expr]) -> Stmt:
+        """All panels of a block along a stretch of the depth, one after another."""
         c = self.found
-        deep = least(DEPTH, minus(depth, Name("panel_at")))
+        begin, end = stretch
+        deep = least(DEPTH, minus(end, Name("panel_at")))
         left, right = starts[:2]
         if c.around:
             left, right = Name("left_tap_at"), Name("right_tap_at")
@@ -210,7 +243,7 @@ class _Writer:
         )
         parts = self._parts()
         body = (Assign("deep", deep), Stage(StageKind.COPY_IN, loads), parts)
-        return For("panel_at", ZERO, depth, DEPTH, body)
+        return For("panel_at", begin, end, DEPTH, body)
 
     def _panel(
         self, buffer: str, operand: Operand, name: str, rows: Run, cols: Run, start: Expr,
@@ -241,8 +274,11 @@ class _Writer:
             Split(left_part, left, Name("m"), kk, c.left.transposed),
             Split(right_part, right, kk, Name("n"), c.right.transposed),
         )
-        done = plus(Name("tap"), Name("panel_at")) if c.around else Name("panel_at")
-        more = Binary(BinOp.GT, plus(done, at), ZERO)
+        done: Expr = Name("panel_at")
+        if c.around:
+            before = times(Name("tap"), self.size("depth", c.depth.size)) if c.part else Name("tap")
+            done = plus(before, done)
+        more = Binary(BinOp.GT, plus(done, at), Name("first") if c.part else ZERO)
         mmad = Mmad(block, left_part, right_part, Name("m"), Name("n"), kk, more)
         body = (
             Assign("part", least(PART, minus(Name("deep"), at))),

@@ -1,4 +1,4 @@
-"""How a matrix product is cut into tiles for the cube cores: `choose(contraction, chip)`.
+"""How a matrix product is cut into tiles for the cube cores: `choose(sizes, chip)`.
 
 A core holds one block of the result in L0C and goes through the depth: panels of both operands come
 into L1, parts of them into L0A and L0B, twice each so that copies overlap with products. Which
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
+from npusmith.ir.dtypes import DType
+from npusmith.plan.estimate import AGAIN, hbm_us, requests
 from npusmith.plan.matrix_layout import Contraction
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
@@ -32,28 +34,64 @@ class MatrixTiles:
     part: int
 
 
-def choose(found: Contraction, chip: Chip) -> MatrixTiles:
+@dataclass(frozen=True, slots=True)
+class ProductSizes:
+    """A product at the captured sizes. `around`: times that the depth is gone through.
+
+    `count`: products of the same sizes, of a batch or of parts of a depth. `deep`: of each operand,
+    whether elements along the depth lie side by side.
+    """
+
+    count: int
+    rows: int
+    cols: int
+    depth: int
+    around: int
+    dtype: DType
+    out: DType
+    deep: tuple[bool, bool]
+
+    @property
+    def read(self) -> int:
+        """Bytes of the operands, each once."""
+        depth = self.count * self.depth * self.around
+        return (self.rows + self.cols) * depth * self.dtype.bytes
+
+
+def sizes_of(found: Contraction) -> ProductSizes:
+    """Of a contraction; of one whose depth is cut, what one part goes through."""
+    depth, around = found.depth.captured, prod(run.captured for run in found.around)
+    if found.part is not None:
+        depth = min(depth, found.part.captured)
+        around = ceil(found.part.captured / depth)
+    count = prod(run.captured for run in found.batch)
+    rows, cols = found.rows.captured, found.cols.captured
+    deep = not found.left.transposed, found.right.transposed
+    return ProductSizes(count, rows, cols, depth, around, found.left.dtype, found.out.dtype, deep)
+
+
+def choose(sizes: ProductSizes, chip: Chip) -> MatrixTiles:
     """The tiles with the fewest cycles at the captured sizes; of equal ones the largest blocks."""
-    return min(_legal(found, chip), key=lambda tiles: _order(found, tiles, chip))
+    return min(_legal(sizes, chip), key=lambda tiles: _order(sizes, tiles, chip))
 
 
-def _order(found: Contraction, tiles: MatrixTiles, chip: Chip) -> tuple[float, int]:
-    return cycles(found, tiles, chip), -tiles.rows * tiles.cols
+def _order(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> tuple[float, int]:
+    return cycles(sizes, tiles, chip), -tiles.rows * tiles.cols
 
 
-def _legal(found: Contraction, chip: Chip) -> Iterator[MatrixTiles]:
-    size = found.left.dtype.bytes
-    deep = grid(found.left.dtype)  # where a part of a panel may begin
-    for rows in _sides(found.rows.captured):
-        for cols in _sides(found.cols.captured):
+def _legal(sizes: ProductSizes, chip: Chip) -> Iterator[MatrixTiles]:
+    size = sizes.dtype.bytes
+    deep = grid(sizes.dtype)  # where a part of a panel may begin
+    for rows in _sides(sizes.rows):
+        for cols in _sides(sizes.cols):
             if rows * cols * _ACCUMULATOR > chip.l0c_bytes:
                 continue
             room = min(chip.l0a_bytes // rows, chip.l0b_bytes // cols) // (2 * size)
-            part = min(room // deep * deep, _whole(found.depth.captured, deep))
+            part = min(room // deep * deep, _whole(sizes.depth, deep))
             if part < deep:
                 continue
             panels = chip.l1_bytes // (2 * (rows + cols) * size) // part
-            panels = min(panels, _PANEL, ceil(found.depth.captured / part))
+            panels = min(panels, _PANEL, ceil(sizes.depth / part))
             if panels >= 1:
                 yield MatrixTiles(rows, cols, panels * part, part)
 
@@ -68,24 +106,38 @@ def _whole(size: int, unit: int) -> int:
     return max(ceil(size / unit), 1) * unit
 
 
-def cycles(found: Contraction, tiles: MatrixTiles, chip: Chip) -> float:
-    """Of the busiest core at the captured sizes."""
+def cycles(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
+    """Of the busiest core at the captured sizes, or as long as memory takes for all."""
     costs = cost_table(chip)
-    size, depth = found.left.dtype.bytes, found.depth.captured
-    rows = min(tiles.rows, _whole(found.rows.captured, FRACTAL_ROWS))
-    cols = min(tiles.cols, _whole(found.cols.captured, FRACTAL_ROWS))
+    size, depth = sizes.dtype.bytes, sizes.depth
+    rows = min(tiles.rows, _whole(sizes.rows, FRACTAL_ROWS))
+    cols = min(tiles.cols, _whole(sizes.cols, FRACTAL_ROWS))
     parts = ceil(depth / tiles.part)
-    steps = fractals(rows, cols, depth, found.left.dtype)
+    steps = fractals(rows, cols, depth, sizes.dtype)
     slower = costs["cube.float"] if size == _ACCUMULATOR else 1.0
     product = steps * costs["cube.tile"] * slower + parts * costs["cube.gap"]
     panels = (rows + cols) * depth * size / costs["path.gm_l1.rate"]
     panels += ceil(depth / tiles.panel) * 2 * costs["path.gm_l1.issue"]
+    for side, deep in zip((rows, cols), sizes.deep, strict=True):
+        lines = side * requests(tiles.panel * size) if deep else tiles.panel * requests(side * size)
+        panels += depth / tiles.panel * lines * costs["path.gm_l1.request"]
     left = rows * depth * size / costs["path.l1_l0a.rate"]
     right = cols * depth * size / costs["path.l1_l0b.rate"]
-    out = rows * cols * found.out.dtype.bytes / costs["path.l0c_gm.rate"]
-    count = prod(run.captured for run in found.batch)
-    count *= ceil(found.rows.captured / tiles.rows) * ceil(found.cols.captured / tiles.cols)
-    around = prod(run.captured for run in found.around)
+    out = rows * cols * sizes.out.bytes / costs["path.l0c_gm.rate"]
+    count = sizes.count * ceil(sizes.rows / tiles.rows) * ceil(sizes.cols / tiles.cols)
+    turns = ceil(count / chip.cube_cores)
     start = panels / max(ceil(depth / tiles.panel), 1)
-    block = around * max(product, panels, left + right) + out
-    return ceil(count / chip.cube_cores) * block + start
+    # what L2 does not hold yet comes more slowly, for each core
+    late = 1 / costs["path.gm_l1.miss"] - 1 / costs["path.gm_l1.rate"]
+    fetched = sizes.read / min(count, chip.cube_cores) * late
+    goes = turns * sizes.around
+    core = max(goes * product, goes * panels + fetched, goes * (left + right)) + turns * out + start
+    return max(core, _memory(sizes, tiles, chip))
+
+
+def _memory(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
+    """Cycles that the panels of all cores take: the first time out of HBM, then out of L2."""
+    line = sizes.count * sizes.depth * sizes.around * sizes.dtype.bytes
+    copied = ceil(sizes.rows / tiles.rows) * sizes.cols + ceil(sizes.cols / tiles.cols) * sizes.rows
+    again = max(copied * line - sizes.read, 0)
+    return hbm_us(sizes.read + again / AGAIN, chip) * chip.clock_mhz

@@ -14,22 +14,19 @@ from itertools import accumulate
 from math import prod
 
 from npusmith.errors import PlanError
-from npusmith.ir.dtypes import DType
+from npusmith.plan.depth_parts import PARTIAL
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
+from npusmith.plan.node_kinds import PRODUCTS, SHORT_FLOATS, is_free, references, takes_apart
+from npusmith.plan.split_depth import with_split_products
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
-from npusmith.plan.views import CASTS, FREE
+from npusmith.plan.views import CASTS
+from npusmith.plan.wide_products import with_wide_products
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref, SymbolicSize
+from npusmith.task.graph import Graph, GraphInput, Node, SymbolicSize
 
 _MOST = 3  # first and last of the places where a part may end, of each kind
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
-PRODUCTS = ("aten.mm.default", "aten.bmm.default")
-_SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
-_PICKING = (
-    ["sort"], ["argsort"], ["topk"], ["kthvalue"], ["median"], ["mode"], ["argmax"], ["argmin"],
-    ["max"], ["min"], ["cummax"], ["cummin"],
-)  # fmt: skip
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
 
@@ -57,7 +54,7 @@ def time_together(parts: Sequence[Part], chip: Chip) -> float:
 def passes_short_floats(parts: Sequence[Part]) -> bool:
     """Whether values of 16 bits pass through global memory, which one kernel need not round."""
     inputs = (item for part in parts for item in part.graph.inputs)
-    return any(crossing_name(item) and item.dtype in _SHORT_FLOATS for item in inputs)
+    return any(crossing_name(item) and item.dtype in SHORT_FLOATS for item in inputs)
 
 
 def is_slow(us: float, graph: Graph, chip: Chip) -> bool:
@@ -82,7 +79,7 @@ def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
     made = _Made(make, chip)
     copied: frozenset[str] = frozenset()
     while True:
-        cutter = _Cutter(graph, copied)
+        cutter = _Cutter(graph, copied, chip)
         runs, stuck = _cheapest(cutter, made, chip)
         if stuck is None:
             return tuple(made.part(cutter.part(start, stop)) for start, stop in runs)
@@ -253,8 +250,8 @@ def _refusal(cutter: _Cutter, made: _Made, start: int) -> PlanError:
 class _Cutter:
     """Takes runs of operations out of a graph."""
 
-    def __init__(self, graph: Graph, copied: frozenset[str]) -> None:
-        self.graph = graph = with_wide_products(graph)
+    def __init__(self, graph: Graph, copied: frozenset[str], chip: Chip) -> None:
+        self.graph = graph = with_split_products(with_wide_products(graph), chip)
         self.copied = copied  # views that are stored
         self.nodes = {node.name: node for node in graph.nodes}
         self._position = {name: at for at, name in enumerate(self.nodes)}
@@ -289,7 +286,7 @@ class _Cutter:
     def borders_product(self, unit: int) -> bool:
         """Whether an operation, or the one in front of it, is a product of matrices."""
         nodes = (*self.units[unit - 1].nodes, *self.units[unit].nodes)
-        return any(node.op in PRODUCTS for node in nodes)
+        return any(node.op in (*PRODUCTS, PARTIAL) for node in nodes)
 
     def reduces(self, unit: int) -> bool:
         """Whether less than half comes out of an operation than its largest operand is."""
@@ -309,7 +306,7 @@ class _Cutter:
         for node in self.graph.nodes:
             if node.name not in needed or self._free(node):
                 continue
-            base = next(iter(references(node)), "") if _takes_apart(node) else ""
+            base = next(iter(references(node)), "") if takes_apart(node) else ""
             key = owner.get(base, node.name) if base in self.nodes else node.name
             owner[node.name] = key
             runs.setdefault(key, []).append(node)
@@ -420,69 +417,10 @@ class _Cutter:
 
     def _eager(self, own: Sequence[Node]) -> tuple[Node, ...]:
         """A part of one operation is that call; else only what the model rounds is of interest."""
-        calls = [node for node in own if not _takes_apart(node)]
+        calls = [node for node in own if not takes_apart(node)]
         if len(calls) == 1:
             return tuple(calls)
         return tuple(node for node in self.graph.eager if node.op.split(".")[1:2] in CASTS)
-
-
-def with_wide_products(graph: Graph) -> Graph:
-    """The graph with matrix products of 16-bit types in float32, as the cube unit adds them up.
-
-    What stands behind them (a bias, an activation) then rounds once. A product that is an output,
-    an operand of another product, or put in order, stays in its type: what rounding makes equal
-    has its places in the order of PyTorch.
-    """
-    views: dict[str, set[str]] = {}  # of each value: what it is, or is a view of
-    narrow = set(graph.outputs)
-    for node in graph.nodes:
-        bases = set().union(*(views.get(name, {name}) for name in references(node)))
-        views[node.name] = bases if is_free(node) else {node.name}
-        narrow |= bases if node.op in PRODUCTS or _picks(node) else set()
-    narrow |= {base for name in graph.outputs for base in views.get(name, ())}
-    wide: dict[str, DType | None] = {}  # products, views of them, and the type that they had
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        product = node.op in PRODUCTS and node.dtype in _SHORT_FLOATS and node.name not in narrow
-        view = is_free(node) and any(wide.get(name) == node.dtype for name in references(node))
-        if product or view:
-            wide[node.name] = node.dtype
-            node = node.model_copy(update={"dtype": DType.FLOAT32})
-        nodes.append(node)
-    return graph.model_copy(update={"nodes": tuple(nodes)})
-
-
-def _picks(node: Node) -> bool:
-    return node.op.split(".")[1:2] in _PICKING  # which elements come first, or where the largest is
-
-
-def is_free(node: Node) -> bool:
-    """Whether the node is a view, or a constant, that costs nothing to make again.
-
-    A view of the same bits as another type is none: it is refused as an operation of its own.
-    """
-    words = node.op.split(".")
-    return words[0] == "aten" and words[1] in FREE and words[2:] != ["dtype"]
-
-
-def _takes_apart(node: Node) -> bool:
-    return node.op.split(".")[-1] == "getitem" or node.op.endswith(".getitem")
-
-
-def references(node: Node) -> list[str]:
-    """Names of values that a node reads."""
-    found: list[str] = []
-
-    def visit(arg: Argument) -> None:
-        if isinstance(arg, Ref):
-            found.append(arg.ref)
-        elif isinstance(arg, tuple):
-            for item in arg:
-                visit(item)
-
-    for arg in (*node.args, *node.kwargs.values()):
-        visit(arg)
-    return found
 
 
 def crossing_input(node: Node) -> GraphInput:

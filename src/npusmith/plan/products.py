@@ -10,13 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npusmith.plan.axes import Dim, Dims, leaves, pin, sizes
+from npusmith.plan.axes import Dim, Dims, fresh, leaves, pin, sizes
 from npusmith.plan.dag import Value
+from npusmith.plan.depth_parts import PARTIAL
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 EMPTY: Dim = ()
 PRODUCT = "matmul"  # the operation of an expression, along the axes that are added up
+PARTS = "parts"  # the mode of one that is cut into parts of these axes
+
+
+def is_on_cube(rows: int, inner: int, columns: int) -> bool:
+    """Whether a product of these sizes is the cube unit's."""
+    return sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1
 
 
 def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
@@ -32,7 +39,7 @@ def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
         Tensor(r.floating(right), (*right.dims[:-2], EMPTY, *right.dims[-2:]), right.dtype),
     )
     (one, two), dims = r.aligned(*spread)
-    if sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1:
+    if is_on_cube(rows, inner, columns):
         axes = leaves(dims[-2])
         return r.dag.make(PRODUCT, one.value, two.value, axes=axes), (*dims[:-2], dims[-1])
     value = r.dag.reduce("sum", r.dag.mul(one.value, two.value), leaves(dims[-2]))
@@ -43,6 +50,16 @@ def matrices(r: Reader) -> Result:
     """mm and bmm."""
     value, dims = _product(r, r.tensor(r.argument(0)), r.tensor(r.argument(1)))
     return Tensor(value, dims, r.dtype)
+
+
+def partial(r: Reader) -> Result:
+    """Products of parts of the depth, one behind the other (depth_parts.py)."""
+    assert r.node is not None
+    value, dims = _product(r, r.tensor(r.argument(0)), r.tensor(r.argument(1)))
+    assert value.op == PRODUCT
+    (part,) = fresh(r.node.shape[:1])
+    parts = r.dag.make(PRODUCT, *value.args, axes=value.axes, mode=PARTS)
+    return Tensor(parts, (part, *dims), r.dtype)
 
 
 def added(r: Reader) -> Result:
@@ -92,3 +109,4 @@ _ROWS: Sequence[tuple[Rule, tuple[str, ...]]] = (
     (dot, ("dot", "vdot")),
 )
 RULES: dict[str, Rule] = {name: rule for rule, names in _ROWS for name in names}
+OWN: dict[str, Rule] = {PARTIAL: partial}  # operations that only the compiler makes

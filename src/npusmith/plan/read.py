@@ -121,6 +121,8 @@ def read(graph: Graph) -> Meaning:
 
 
 def _rule(reader: Reader, node: Node) -> Rule:
+    if node.op in products.OWN:
+        return products.OWN[node.op]
     parts = node.op.split(".")
     name = parts[1] if len(parts) > 1 and parts[0] == "aten" else parts[-1]
     if name not in RULES:

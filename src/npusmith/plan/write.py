@@ -21,18 +21,19 @@ from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import link
 from npusmith.plan.long_sorts import has_sort, is_sort
+from npusmith.plan.node_kinds import references
 from npusmith.plan.partition import (
     Part,
     is_slow,
     partition,
     passes_short_floats,
-    references,
     time_together,
     us_of,
 )
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
+from npusmith.plan.split_depth import WORTH, with_split_products
 from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import for_other_sizes, write_kernel
@@ -320,18 +321,19 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) 
 
 
 def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
-    """Several kernels instead of one that repeats work or has no lanes for it.
+    """Several kernels instead of one that repeats work, has no lanes, or keeps few cores busy.
 
     None where they are not much quicker by the estimate, or serve fewer sizes.
     """
     least = us_of(Part(graph, whole), chip)
-    if not is_slow(least, graph, chip):
+    splits = with_split_products(graph, chip) != graph
+    if not (splits or is_slow(least, graph, chip)):
         return None
     try:
         parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
     except PlanError:
         return None
-    worth = _WORTH_ROUNDED if passes_short_floats(parts) else _WORTH
+    worth = _WORTH_ROUNDED if passes_short_floats(parts) else WORTH if splits else _WORTH
     if len(parts) < 2 or time_together(parts, chip) > worth * least:
         return None
     plan = _linked(parts, graph, name, chip)

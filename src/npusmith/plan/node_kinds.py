@@ -1,0 +1,39 @@
+"""What kinds of operations nodes of a graph are, and what they read."""
+
+from __future__ import annotations
+
+from npusmith.ir.dtypes import DType
+from npusmith.plan.views import FREE
+from npusmith.task.graph import Argument, Node, Ref
+
+PRODUCTS = ("aten.mm.default", "aten.bmm.default")
+SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def is_free(node: Node) -> bool:
+    """Whether the node is a view, or a constant, that costs nothing to make again.
+
+    A view of the same bits as another type is none: it is refused as an operation of its own.
+    """
+    words = node.op.split(".")
+    return words[0] == "aten" and words[1] in FREE and words[2:] != ["dtype"]
+
+
+def takes_apart(node: Node) -> bool:
+    return node.op.split(".")[-1] == "getitem" or node.op.endswith(".getitem")
+
+
+def references(node: Node) -> list[str]:
+    """Names of values that a node reads."""
+    found: list[str] = []
+
+    def visit(arg: Argument) -> None:
+        if isinstance(arg, Ref):
+            found.append(arg.ref)
+        elif isinstance(arg, tuple):
+            for item in arg:
+                visit(item)
+
+    for arg in (*node.args, *node.kwargs.values()):
+        visit(arg)
+    return found
