@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from npusmith.lang.interp import Launched, run_host
 from npusmith.lang.scalars import Scalar, Scalars
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
-from npusmith.target.cube import fractals
+from npusmith.target.cube import MOST_PITCH, fractals
 from npusmith.target.intrinsics import INTRINSICS, Form
 from npusmith.target.meaning import row_pitch
 from npusmith.task.graph import Graph, GraphInput
@@ -52,7 +52,7 @@ _QUEUE = ("alloc", "enque", "deque", "free")  # what a buffer that is copied cos
 # Forms of several instructions that wait for each other: how many of them for each repeat.
 _STEPS = {Form.LANES: 8, Form.RUNNING: 40, Form.SORT_ROWS: 60}
 _LINE = 512  # bytes of L2: the most that a request is for
-_SECTOR = 128  # bytes of L2: a row of other lengths is served as whole lines
+SECTOR = 128  # bytes of L2: a row of other lengths is served as whole lines
 LAUNCH = 4.0  # microseconds
 AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
@@ -89,9 +89,9 @@ def traffic(graph: Graph, chip: Chip) -> float:
     return LAUNCH + hbm_us(sum(item.size * item.dtype.bytes for item in specs), chip)
 
 
-def requests(row: float) -> int:
-    """To L2, for so many bytes that lie side by side."""
-    return ceil(row / _LINE)
+def requests(row: int, pitch: int) -> float:
+    """To L2, for a row of so many bytes, on the average of rows at that pitch."""
+    return max(row - gcd(_LINE, row, pitch), 0) / _LINE + 1
 
 
 def hbm_us(count: float, chip: Chip) -> float:
@@ -202,7 +202,8 @@ class _Core:
                 self._add("S", times * self.costs["scalar.other"])
                 self.run(then if self._value(cond) else orelse, times)
             case Load(dst, src) if dst.buffer in self.matrices:
-                self._matrix("gm_l1", "MTE2", src.tensor, (stmt.rows, stmt.count), times)
+                sides = (stmt.rows, stmt.count)
+                self._matrix("gm_l1", "MTE2", src.tensor, sides, times, stmt.pitch)
             case Split(dst, _, rows, cols):
                 memory = self.matrices[dst.buffer].value
                 self._matrix(f"l1_{memory}", "MTE1", dst.buffer, (rows, cols), times)
@@ -252,7 +253,7 @@ class _Core:
         one = max(self._value(stmt.count), 1.0) * dtype.bytes
         total = many * max(one, self.chip.block_bytes)
         self.bytes += times * total
-        if pitch is not None and self._value(pitch) * dtype.bytes > one > _SECTOR and one % _SECTOR:
+        if pitch is not None and self._value(pitch) * dtype.bytes > one > SECTOR and one % SECTOR:
             line = self.costs["gm.piece_bytes"]
             self.pieces += times * many * (ceil(one / line) * line - one)
         cycles = cost("issue") + many * (cost("row") if rows is not None else 0.0)
@@ -260,8 +261,9 @@ class _Core:
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
 
     def _matrix(
-        self, path: str, pipe: str, name: str, sides: tuple[Expr | None, Expr], times: float
-    ) -> None:
+        self, path: str, pipe: str, name: str, sides: tuple[Expr | None, Expr], times: float,
+        pitch: Expr | None = None,
+    ) -> None:  # fmt: skip
         """A part of a matrix from one memory to another, by rows where global memory is one."""
         rows, cols = (1.0 if side is None else max(self._value(side), 1.0) for side in sides)
         size = rows * cols * self.types[name].bytes
@@ -269,9 +271,12 @@ class _Core:
         if "gm" in path:
             self.bytes += times * size
             cycles = max(cycles, rows * self.costs[f"path.{path}.nz_row"])
-            cycles += self.costs[f"path.{path}.issue"]
-            lines = rows * requests(cols * self.types[name].bytes)
-            cycles += lines * self.costs.get(f"path.{path}.request", 0.0)
+            each = self.costs.get(f"path.{path}.request", 0.0)
+            apart = int(self._value(pitch)) * self.types[name].bytes if pitch is not None else 0
+            cycles += rows * requests(int(cols) * self.types[name].bytes, apart) * each
+            more = rows - 1 if apart > MOST_PITCH * self.types[name].bytes else 0  # each a copy
+            issue = self.costs[f"path.{path}.issue"]
+            cycles = max(cycles, more * issue) + issue
         self._add(pipe, times * cycles)
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
 

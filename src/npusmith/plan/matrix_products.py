@@ -7,6 +7,7 @@ same time share panels in L2: they are taken in groups of rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from npusmith.ir.dtypes import DType
@@ -79,15 +80,24 @@ def write_matrix_product(meaning: Meaning, name: str, chip: Chip) -> Written:
     body = w.body()
     program = _program(w, name, body, tiles)
     inputs, outputs = ports(found.space, [found.target])
-    deep = (Binary(BinOp.GE, run.size, ONE) for run in (found.depth, *found.around))
+    deep = (test for run in (found.depth, *found.around) for test in _not_empty(run.size))
     legal = tuple(dict.fromkeys((*found.space.legal, *deep)))
-    spec = OpSpec(name, inputs, outputs, single_output=True, legal=tuple(
-        expr for expr in legal if not isinstance(expr, Binary) or not isinstance(expr.left, Const)
-    ))  # fmt: skip
+    spec = OpSpec(name, inputs, outputs, single_output=True, legal=legal)
     note = f"blocks of {tiles.rows} x {tiles.cols}, {tiles.part} deep in L0, {tiles.panel} in L1"
     if found.part is not None:
         note += f"; the depth in {found.batch[0].captured} parts"
     return program, spec, (*found.space.notes, note)
+
+
+def _not_empty(size: Expr) -> Iterator[Expr]:
+    """Tests for a size to be 1 or more: each of its factors is."""
+    match size:
+        case Binary(BinOp.MUL, left, right):
+            yield from (*_not_empty(left), *_not_empty(right))
+        case Const():
+            pass
+        case _:
+            yield Binary(BinOp.GE, size, ONE)
 
 
 @dataclass(slots=True)

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import NamedTuple
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.estimate import AGAIN, hbm_us, requests
+from npusmith.lang.extents import extent
+from npusmith.plan.estimate import AGAIN, SECTOR, hbm_us, requests
 from npusmith.plan.matrix_layout import Contraction
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
-from npusmith.target.cube import FRACTAL_ROWS, fractals, grid
+from npusmith.target.cube import FRACTAL_ROWS, MOST_PITCH, fractals, grid
 
 _SIDES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
 _ACCUMULATOR = 4  # bytes of an element in L0C
@@ -39,7 +41,7 @@ class ProductSizes:
     """A product at the captured sizes. `around`: times that the depth is gone through.
 
     `count`: products of the same sizes, of a batch or of parts of a depth. `deep`: of each operand,
-    whether elements along the depth lie side by side.
+    whether elements along the depth lie side by side. `pitches`: elements between its rows.
     """
 
     count: int
@@ -50,6 +52,7 @@ class ProductSizes:
     dtype: DType
     out: DType
     deep: tuple[bool, bool]
+    pitches: tuple[int, int]
 
     @property
     def read(self) -> int:
@@ -67,7 +70,15 @@ def sizes_of(found: Contraction) -> ProductSizes:
     count = prod(run.captured for run in found.batch)
     rows, cols = found.rows.captured, found.cols.captured
     deep = not found.left.transposed, found.right.transposed
-    return ProductSizes(count, rows, cols, depth, around, found.left.dtype, found.out.dtype, deep)
+    steps = (
+        found.rows.left if deep[0] else found.depth.left,
+        found.cols.right if deep[1] else found.depth.right,
+    )
+    shapes = {item.name: item.item.shape for item in found.space.inputs}
+    return ProductSizes(
+        count, rows, cols, depth, around, found.left.dtype, found.out.dtype, deep,
+        (extent(steps[0], shapes), extent(steps[1], shapes)),
+    )  # fmt: skip
 
 
 def choose(sizes: ProductSizes, chip: Chip) -> MatrixTiles:
@@ -116,11 +127,14 @@ def cycles(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
     steps = fractals(rows, cols, depth, sizes.dtype)
     slower = costs["cube.float"] if size == _ACCUMULATOR else 1.0
     product = steps * costs["cube.tile"] * slower + parts * costs["cube.gap"]
-    panels = (rows + cols) * depth * size / costs["path.gm_l1.rate"]
-    panels += ceil(depth / tiles.panel) * 2 * costs["path.gm_l1.issue"]
-    for side, deep in zip((rows, cols), sizes.deep, strict=True):
-        lines = side * requests(tiles.panel * size) if deep else tiles.panel * requests(side * size)
-        panels += depth / tiles.panel * lines * costs["path.gm_l1.request"]
+    panels = 0.0
+    for row in _rows(sizes, rows, cols, tiles.panel):
+        copied = row.number * row.bytes / costs["path.gm_l1.rate"]
+        copied += row.number * requests(row.bytes, row.pitch) * costs["path.gm_l1.request"]
+        issue = costs["path.gm_l1.issue"]
+        more = row.number - 1 if row.pitch > MOST_PITCH * size else 0  # a copy for each row
+        panels += max(depth / tiles.panel * copied, ceil(depth / tiles.panel) * more * issue)
+        panels += ceil(depth / tiles.panel) * issue
     left = rows * depth * size / costs["path.l1_l0a.rate"]
     right = cols * depth * size / costs["path.l1_l0b.rate"]
     out = rows * cols * sizes.out.bytes / costs["path.l0c_gm.rate"]
@@ -135,9 +149,36 @@ def cycles(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
     return max(core, _memory(sizes, tiles, chip))
 
 
+class _Rows(NamedTuple):
+    """Rows of memory that a panel of an operand is copied from."""
+
+    number: int
+    bytes: int
+    pitch: int
+
+
+def _rows(sizes: ProductSizes, rows: int, cols: int, panel: int) -> Iterator[_Rows]:
+    """Of both operands, for a block of so many rows and columns."""
+    size = sizes.dtype.bytes
+    for side, deep, pitch in zip((rows, cols), sizes.deep, sizes.pitches, strict=True):
+        number, long = (side, panel) if deep else (panel, side)
+        yield _Rows(number, long * size, pitch * size)
+
+
 def _memory(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
-    """Cycles that the panels of all cores take: the first time out of HBM, then out of L2."""
+    """Cycles that the panels of all cores take: the first time out of HBM, then out of L2.
+
+    Rows that are no whole sectors have ends that are served one by one.
+    """
     line = sizes.count * sizes.depth * sizes.around * sizes.dtype.bytes
     copied = ceil(sizes.rows / tiles.rows) * sizes.cols + ceil(sizes.cols / tiles.cols) * sizes.rows
     again = max(copied * line - sizes.read, 0)
-    return hbm_us(sizes.read + again / AGAIN, chip) * chip.clock_mhz
+    bytes_us = hbm_us(sizes.read + again / AGAIN, chip)
+    blocks = sizes.count * ceil(sizes.rows / tiles.rows) * ceil(sizes.cols / tiles.cols)
+    panels = blocks * sizes.around * ceil(sizes.depth / tiles.panel)
+    pieces = sum(
+        row.number * min(requests(row.bytes, row.pitch), 2.0)
+        for row in _rows(sizes, tiles.rows, tiles.cols, tiles.panel)
+        if row.bytes % SECTOR or row.pitch % SECTOR
+    )
+    return max(bytes_us * chip.clock_mhz, panels * pieces / cost_table(chip)["gm.pieces"])

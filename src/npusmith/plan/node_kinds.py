@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
 from npusmith.plan.views import FREE
-from npusmith.task.graph import Argument, Node, Ref
+from npusmith.task.graph import Argument, Graph, Node, Ref
 
+SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 PRODUCTS = ("aten.mm.default", "aten.bmm.default")
 SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def is_on_cube(rows: int, inner: int, columns: int) -> bool:
+    """Whether a product of these sizes is the cube unit's."""
+    return sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1
+
+
+def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
+    """Rows, depth and columns of a node that is a product of the cube unit; None if it is none."""
+    if node.op not in PRODUCTS:
+        return None
+    left, right = (graph.spec(arg.ref).shape for arg in node.args[:2] if isinstance(arg, Ref))
+    sizes = left[-2], left[-1], right[-1]
+    return sizes if is_on_cube(*sizes) else None
 
 
 def is_free(node: Node) -> bool:

@@ -13,17 +13,12 @@ from collections.abc import Sequence
 from npusmith.plan.axes import Dim, Dims, fresh, leaves, pin, sizes
 from npusmith.plan.dag import Value
 from npusmith.plan.depth_parts import PARTIAL
+from npusmith.plan.node_kinds import is_on_cube
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 
-SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 EMPTY: Dim = ()
 PRODUCT = "matmul"  # the operation of an expression, along the axes that are added up
 PARTS = "parts"  # the mode of one that is cut into parts of these axes
-
-
-def is_on_cube(rows: int, inner: int, columns: int) -> bool:
-    """Whether a product of these sizes is the cube unit's."""
-    return sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1
 
 
 def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:

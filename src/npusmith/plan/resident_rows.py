@@ -42,8 +42,8 @@ from npusmith.plan.lane_space import (
     Domain,
     Tiling,
 )
+from npusmith.plan.node_kinds import SHORT
 from npusmith.plan.pack import Tiles
-from npusmith.plan.products import SHORT
 from npusmith.plan.resident_copies import fetch, load, store_rows
 from npusmith.plan.row_sums import Sums
 from npusmith.plan.scalars import (

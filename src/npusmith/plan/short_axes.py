@@ -22,8 +22,8 @@ from npusmith.plan.lane_program import program_of
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import LANE, OUTSIDE, Axis, Lanes, Tiling
 from npusmith.plan.lanes import INNER, packed_of, prepare, write_tiles
+from npusmith.plan.node_kinds import SHORT
 from npusmith.plan.pack import Packed
-from npusmith.plan.products import SHORT
 from npusmith.plan.read import Meaning
 from npusmith.plan.repeats import rolled
 from npusmith.plan.resident_rows import STEP, TILES, rows_of, tiles_of, write_rows

@@ -19,6 +19,7 @@ from npusmith.ir.walk import statements
 from npusmith.lang.extents import extent as extent_of
 from npusmith.plan.axes import Atom, Dim, extent, leaves, sizes
 from npusmith.plan.dag import Value
+from npusmith.plan.node_kinds import product_sizes
 from npusmith.plan.read import Meaning, read
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
@@ -69,8 +70,8 @@ def shrink(graph: Graph, spec: OpSpec, chip: Chip, *, in_step: bool = False) -> 
     shapes = [port.shape for port in spec.inputs]
     whole = Shrunk(tuple(shapes), tuple(port.shape for port in spec.outputs))
     total = _bytes(spec, whole)
-    if total <= chip.l2_bytes:
-        return whole
+    if total <= chip.l2_bytes or any(product_sizes(graph, node) for node in graph.nodes):
+        return whole  # blocks of a product share what they read in two directions
     loose = _loose(graph, spec)
     if in_step:
         return _made(spec, shapes, loose, chip.l2_bytes, _fewer(loose.rows, _ROUNDS, 1))
@@ -118,16 +119,26 @@ def _of_meaning(meaning: Meaning, spec: OpSpec) -> Loose:
     values = [value for value in values if value not in windows]
     named = {leaf for value in everything for leaf in _named(meaning, value)}
     folded = {leaf for value in values for leaf in leaves(value.axes)}
-    longest = max((row for row in dims if row), key=lambda row: math.prod(sizes(row)), default=())
+    longest = _largest(dims)
+    work = {
+        leaf
+        for row in (longest, _largest([out.dims for out in meaning.outputs]))
+        for dim in row
+        for leaf in leaves(dim)
+    }  # other axes are of less work beside it
     last = leaves(longest[-1]) if longest else ()
     only = len({leaf for row in dims for dim in row for leaf in leaves(dim)}) == 1
     kept = [leaf for leaf in _whole(dims) if (only or leaf not in last) and leaf not in moved]
     axes = {leaf: Axis(leaf.size, _places(dims, leaf)) for leaf in kept}
     return Loose(
-        tuple(axis for leaf, axis in axes.items() if leaf not in folded | named),
+        tuple(axis for leaf, axis in axes.items() if leaf in work - folded - named),
         tuple(axis for leaf, axis in axes.items() if leaf in folded),
         _again(values, folded, last),
     )
+
+
+def _largest(dims: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    return max((row for row in dims if row), key=lambda row: math.prod(sizes(row)), default=())
 
 
 def _again(values: Sequence[Value], folded: set[Atom], last: Dim) -> int:

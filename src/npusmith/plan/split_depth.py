@@ -11,8 +11,7 @@ from npusmith.lang.extents import evaluate
 from npusmith.plan.depth_parts import PARTIAL, depth_of_part
 from npusmith.plan.estimate import WAIT, hbm_us
 from npusmith.plan.matrix_tiles import ProductSizes, choose, cycles
-from npusmith.plan.node_kinds import PRODUCTS
-from npusmith.plan.products import is_on_cube
+from npusmith.plan.node_kinds import product_sizes
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, Node, Ref
 
@@ -27,7 +26,7 @@ def with_split_products(graph: Graph, chip: Chip) -> Graph:
     """
     nodes: list[Node] = []
     for node in graph.nodes:
-        parts = _parts(graph, node, chip) if node.op in PRODUCTS else 1
+        parts = _parts(graph, node, chip)
         if parts == 1:
             nodes.append(node)
             continue
@@ -40,11 +39,12 @@ def with_split_products(graph: Graph, chip: Chip) -> Graph:
 
 def _parts(graph: Graph, node: Node, chip: Chip) -> int:
     """Parts of the depth that are worth it at the captured sizes."""
-    left, right = (graph.spec(arg.ref) for arg in node.args[:2] if isinstance(arg, Ref))
-    (*_, rows, depth), cols = left.shape, right.shape[-1]
-    if node.dtype is None or not node.dtype.is_float or not is_on_cube(rows, depth, cols):
+    product = product_sizes(graph, node)
+    if product is None or node.dtype is None or 0 in (*node.shape, product[1]):
         return 1
-    if 0 in (*node.shape, depth):
+    rows, depth, cols = product
+    operand = next(graph.spec(arg.ref).dtype for arg in node.args if isinstance(arg, Ref))
+    if not operand.is_float:
         return 1
     sizes = [Const(size) for size in node.shape]
     each = int(evaluate(depth_of_part(sizes, Const(depth)), {}, {}, chip))
@@ -53,7 +53,8 @@ def _parts(graph: Graph, node: Node, chip: Chip) -> int:
         return 1
     count = prod(node.shape[:-2])
     deep = not _is_turned(graph, node.args[0]), _is_turned(graph, node.args[1])
-    whole = ProductSizes(count, rows, cols, depth, 1, left.dtype, node.dtype, deep)
+    pitches = depth if deep[0] else rows, depth if deep[1] else cols
+    whole = ProductSizes(count, rows, cols, depth, 1, operand, node.dtype, deep, pitches)
     split = replace(whole, count=count * parts, depth=each, out=DType.FLOAT32)
     once, cut = (cycles(it, choose(it, chip), chip) / chip.clock_mhz for it in (whole, split))
     added = hbm_us(2 * parts * prod(node.shape) * DType.FLOAT32.bytes, chip) + WAIT

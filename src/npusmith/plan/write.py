@@ -338,7 +338,8 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
         return None
     plan = _linked(parts, graph, name, chip)
     known = _equal_sizes(whole)
-    return plan if _conditions(plan, known) <= _conditions(whole, known) else None
+    fewer = _conditions(_sized(plan), known) <= _conditions(_sized(whole), known)
+    return plan if fewer else None
 
 
 def _equal_sizes(plan: Plan) -> dict[Expr, Expr]:
