@@ -13,14 +13,15 @@ import torch.nn.functional as F
 from modules import CHIP, agrees, capture, capture_free, plan, plan_graph
 from torch import Tensor, nn
 
+from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Mmad, TensorRole
 from npusmith.ir.walk import statements
-from npusmith.plan import Plan
+from npusmith.plan import Plan, write
 from npusmith.plan.matrix_layout import find_contraction
 from npusmith.plan.matrix_tiles import choose, cycles, sizes_of
 from npusmith.plan.read import read
-from npusmith.plan.schedule import Structure
+from npusmith.plan.schedule import Schedule, Structure
 from npusmith.task.convolutions import convolution
 
 torch.manual_seed(5)
@@ -253,8 +254,23 @@ def test_a_product_whose_elements_move_keeps_its_type() -> None:
     def fn(a: torch.Tensor, w: torch.Tensor, b: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         return F.linear(a, w).scatter_add(1, i, b)
 
+    torch.manual_seed(1)  # of sums that nearly vanish PyTorch itself keeps few digits
     args = (torch.randn(3, 4, 7), torch.randn(5, 7), torch.randn(3, 3, 5))
     given = (*(item.bfloat16() for item in args), torch.randint(0, 4, (3, 3, 5)))
     made = plan(fn, *given)
     assert [port.dtype for port in made.spec.outputs] == [DType.BFLOAT16]
     agrees(made, fn, *given)
+
+
+def test_other_blocks_are_tried_and_replayed() -> None:
+    """The estimate ranks blocks; a search times the likeliest, and a schedule names one."""
+    graph = capture(torch.mm, R(70, 90), R(90, 50))
+    made = write(graph, "op_custom", CHIP)
+    (block,) = (item for item in made.decisions if item.name == "block")
+    assert block.others and block.value == block.own
+    rows, cols = block.others[0]  # type: ignore[misc]
+    other = write(graph, "op_custom", CHIP, Schedule(block=(rows, cols)))
+    assert dict(other.program.consts)["BLOCK_ROWS"] == rows
+    agrees(other, torch.mm, R(70, 90), R(90, 50), loose=10)
+    with pytest.raises(PlanError, match="cannot be 17 x 3"):
+        write(graph, "op_custom", CHIP, Schedule(block=(17, 3)))

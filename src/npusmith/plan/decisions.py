@@ -22,6 +22,8 @@ _STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
 _SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the writer's tile, and of the chip's cores
 _MORE = (1.25, 1.5, 1.75, 2.0)  # of the writer's tile; with less double buffering
 
+_BLOCKS = 8  # of a product, the likeliest, that are tried
+
 Ways = tuple[tuple[object, ...], ...]
 _BY_SIZES = 2  # passes that are shared by sizes, at most: each combination is a version
 
@@ -135,6 +137,16 @@ class Decisions:
         ways = (_longer(own, most), _shorter(own), *_even(own, self.lengths))
         kept = (tuple(item for item in way if legal(item)) for way in ways)
         self.made["tile"] = Decision("tile", value, own, tuple(way for way in kept if way))
+        return value
+
+    def block(self, ranked: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """Rows and columns of a block of a product; `ranked`: all legal ones, the best first."""
+        value = ranked[0] if self.asked.block is None else self.asked.block
+        if value not in ranked:
+            first = ", ".join("{} x {}".format(*item) for item in ranked[:_BLOCKS])
+            _refuse("block", "{} x {}".format(*value), [f"{first}, and others"])
+        ways = tuple((item,) for item in ranked[1:_BLOCKS])
+        self.made["block"] = Decision("block", value, ranked[0], ways)
         return value
 
     def copies(self, queued: Sequence[str], most: int) -> dict[str, int]:

@@ -43,9 +43,10 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read
+from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
-from npusmith.plan.matrix_tiles import MatrixTiles, choose, sizes_of
+from npusmith.plan.matrix_tiles import MatrixTiles, ranked, sizes_of
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import (
     ONE,
@@ -72,10 +73,11 @@ ROWS, COLS, DEPTH = Name("BLOCK_ROWS"), Name("BLOCK_COLS"), Name("PANEL")
 PART = Name("PART")
 
 
-def write_matrix_product(meaning: Meaning, name: str, chip: Chip) -> Written:
+def write_matrix_product(meaning: Meaning, name: str, chip: Chip, d: Decisions) -> Written:
     """The program of a graph that is one matrix product. Raises plan-cube for others."""
     found = find_contraction(meaning)
-    tiles = choose(sizes_of(found), chip)
+    blocks = {(tiles.rows, tiles.cols): tiles for tiles in ranked(sizes_of(found), chip)}
+    tiles = blocks[d.block(list(blocks))]
     w = _Writer(found)
     body = w.body()
     program = _program(w, name, body, tiles)

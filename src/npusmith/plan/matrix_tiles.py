@@ -83,7 +83,12 @@ def sizes_of(found: Contraction) -> ProductSizes:
 
 def choose(sizes: ProductSizes, chip: Chip) -> MatrixTiles:
     """The tiles with the fewest cycles at the captured sizes; of equal ones the largest blocks."""
-    return min(_legal(sizes, chip), key=lambda tiles: _order(sizes, tiles, chip))
+    return ranked(sizes, chip)[0]
+
+
+def ranked(sizes: ProductSizes, chip: Chip) -> list[MatrixTiles]:
+    """All legal ones, the best first."""
+    return sorted(_legal(sizes, chip), key=lambda tiles: _order(sizes, tiles, chip))
 
 
 def _order(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> tuple[float, int]:

@@ -48,6 +48,7 @@ class Schedule(BaseModel):
     lines: tuple[Lines, ...] = ()  # of each pass that could share its lines in several ways
     inner: Count | None = None  # most elements of the axes inside the one that is cut
     tile: Count | None = None  # elements
+    block: tuple[Count, Count] | None = None  # rows and columns of a product that a core computes
     copies: tuple[tuple[str, int], ...] = ()  # of buffers by name; two: double buffering
     cores: Count | None = None  # at most
     kernels: tuple[Schedule, ...] = ()  # of each kernel, where there are several
@@ -57,6 +58,7 @@ class Schedule(BaseModel):
         words += ["lines " + ", ".join(item.value for item in self.lines)] if self.lines else []
         words += [f"at most {self.inner} elements of inner axes"] if self.inner else []
         words += [f"tile {self.tile}"] if self.tile else []
+        words += ["blocks of {} x {}".format(*self.block)] if self.block else []
         words += [", ".join(f"{n} of {name}" for name, n in self.copies)] if self.copies else []
         words += [f"at most {self.cores} cores"] if self.cores else []
         words += [f"kernel {i}: {item}" for i, item in enumerate(self.kernels, 1)]

@@ -35,6 +35,7 @@ ORDER = {
     "lines": ("copies", "tile"),
     "inner": ("copies", "tile"),
     "tile": (),
+    "block": (),
     "copies": ("tile",),
     "cores": (),
 }

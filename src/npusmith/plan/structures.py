@@ -144,7 +144,7 @@ def structures_of(
 ) -> Iterator[Way]:
     """The same of a graph that has been read."""
     if products_of(meaning):
-        yield Structure.MATRIX_PRODUCT, lambda: Plan(*write_matrix_product(meaning, name, chip))
+        yield Structure.MATRIX_PRODUCT, partial(_product, meaning, name, chip, d)
         return
     _check_depth(meaning)
 
@@ -175,6 +175,10 @@ def structures_of(
     yield Structure.LOOPS, partial(_loops, space, name, chip, d, everywhere)
     if broadcast and not short:
         yield many_rows
+
+
+def _product(meaning: Meaning, name: str, chip: Chip, d: Decisions) -> Plan:
+    return Plan(*write_matrix_product(meaning, name, chip, d))
 
 
 def _check_depth(meaning: Meaning) -> None:

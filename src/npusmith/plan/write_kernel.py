@@ -47,7 +47,8 @@ def write_kernel(
         return first_of(structures(graph, name, chip, made, everywhere), made), made
 
     plan, decisions = _quickest(graph, chip, schedule, written)
-    decisions.cores(chip)
+    if not plan.program.kernel.is_cube:
+        decisions.cores(chip)
     plan = replace(plan, decisions=decisions.decided())
     if schedule == _AS_WRITTEN:
         return _merged(plan, plan.program)
