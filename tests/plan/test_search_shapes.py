@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from modules import capture
+from modules import capture, capture_free
+from torch import nn
 
+from npusmith.lang.extents import serves
 from npusmith.plan import Plan, write
 from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.shrink import Shrunk, output_shapes, shrink
@@ -73,6 +75,32 @@ def test_a_reduced_dimension_shrinks_with_l2() -> None:
     assert found.inputs[0][1] == 16384
     assert found.share == 65536 / found.inputs[0][0]
     assert found.l2_bytes == CHIP.l2_bytes / found.share
+
+
+def test_what_the_operator_refuses_does_not_shrink() -> None:
+    """A depthwise convolution holds its channels, and another number is refused by its tiling."""
+    model = nn.Conv2d(64, 64, 3, groups=64)
+    graph = capture_free(model, torch.empty(16, 64, 300, 300))
+    spec = plan_of(graph).spec
+    found = shrink(graph, spec, CHIP)
+    assert not found.whole
+    assert serves(spec, {p.name: s for p, s in zip(spec.inputs, found.inputs, strict=True)})
+
+
+def test_products_are_timed_at_their_own_shapes() -> None:
+    graph = capture(torch.mm, *(torch.empty(9000, 9000, device="meta") for _ in range(2)))
+    assert shrink(graph, plan_of(graph).spec, CHIP).whole
+
+
+def test_axes_of_a_small_output_are_no_rows_of_the_work() -> None:
+    def both(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.relu(), w.t().contiguous()
+
+    graph = capture(both, *(torch.empty(n, 4096, device="meta") for n in (60_000, 64)))
+    found = shrink(graph, plan_of(graph).spec, CHIP)
+    rows = found.inputs[0][0]
+    assert found.inputs[1] == (64, 4096)
+    assert found.share == pytest.approx(60_000 / rows, rel=0.01)
 
 
 def test_shapes_of_outputs_follow_those_of_inputs() -> None:

@@ -9,14 +9,15 @@ keeps its length: tiles, tails and alignment are those of the graph.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Combine, For, Program, SyncCores
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import statements
 from npusmith.lang.extents import extent as extent_of
+from npusmith.lang.extents import unmet
 from npusmith.plan.axes import Atom, Dim, extent, leaves, sizes
 from npusmith.plan.dag import Value
 from npusmith.plan.node_kinds import product_sizes
@@ -72,9 +73,10 @@ def shrink(graph: Graph, spec: OpSpec, chip: Chip, *, in_step: bool = False) -> 
     total = _bytes(spec, whole)
     if total <= chip.l2_bytes or any(product_sizes(graph, node) for node in graph.nodes):
         return whole  # blocks of a product share what they read in two directions
-    loose = _loose(graph, spec)
+    loose = _served(_loose(graph, spec), spec, shapes)
     if in_step:
-        return _made(spec, shapes, loose, chip.l2_bytes, _fewer(loose.rows, _ROUNDS, 1))
+        made = _made(spec, shapes, loose, chip.l2_bytes, _fewer(loose.rows, _ROUNDS, 1))
+        return made if _serves(spec, made.inputs) else whole
     shorter = _shorten(loose, total, chip)
     l2 = chip.l2_bytes * shorter
     rows = math.prod(axis.size for axis in loose.rows)
@@ -82,7 +84,23 @@ def shrink(graph: Graph, spec: OpSpec, chip: Chip, *, in_step: bool = False) -> 
     if shorter == 1:
         l2 = min(l2, max(2 * chip.vector_cores * unit * loose.again, _STREAMED))
     fewer = _fewer(loose.rows, math.ceil(_ROUNDS * l2 / unit), chip.vector_cores)
-    return _made(spec, shapes, loose, l2, fewer / shorter)
+    made = _made(spec, shapes, loose, l2, fewer / shorter)
+    return made if _serves(spec, made.inputs) else whole
+
+
+def _served(loose: Loose, spec: OpSpec, shapes: Sequence[Shape]) -> Loose:
+    """Without axes whose sizes the operator holds: it would refuse fewer rows."""
+
+    def is_free(axis: Axis) -> bool:
+        return _serves(spec, _sized(shapes, [replace(axis, size=max(axis.size // 2, 1))]))
+
+    rows, reduced = (tuple(filter(is_free, axes)) for axes in (loose.rows, loose.reduced))
+    return replace(loose, rows=rows, reduced=reduced)
+
+
+def _serves(spec: OpSpec, shapes: Sequence[Shape]) -> bool:
+    known = {port.name: shape for port, shape in zip(spec.inputs, shapes, strict=True)}
+    return unmet(spec, known) is None
 
 
 def goes_in_step(program: Program) -> bool:
@@ -225,12 +243,16 @@ def _rounds(rows: int, cores: int) -> float:
 
 
 def _made(spec: OpSpec, shapes: Sequence[Shape], loose: Loose, l2: float, share: float) -> Shrunk:
+    inputs = _sized(shapes, (*loose.rows, *loose.reduced))
+    return Shrunk(inputs, output_shapes(spec, inputs), share, l2)
+
+
+def _sized(shapes: Sequence[Shape], axes: Iterable[Axis]) -> tuple[Shape, ...]:
     sized = [list(shape) for shape in shapes]
-    for axis in (*loose.rows, *loose.reduced):
+    for axis in axes:
         for i, at in axis.places:
             sized[i][at] = axis.size
-    inputs = tuple(tuple(shape) for shape in sized)
-    return Shrunk(inputs, output_shapes(spec, inputs), share, l2)
+    return tuple(tuple(shape) for shape in sized)
 
 
 def output_shapes(spec: OpSpec, inputs: Sequence[Shape]) -> tuple[Shape, ...]:
