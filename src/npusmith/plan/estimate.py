@@ -91,6 +91,8 @@ def traffic(graph: Graph, chip: Chip) -> float:
 
 def requests(row: int, pitch: int) -> float:
     """To L2, for a row of so many bytes, on the average of rows at that pitch."""
+    if row == pitch and (row % SECTOR == 0 or SECTOR % row == 0):  # one after the other, as one
+        return row / _LINE
     return max(row - gcd(_LINE, row, pitch), 0) / _LINE + 1
 
 
