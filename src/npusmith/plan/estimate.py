@@ -136,6 +136,7 @@ class _Core:
     bytes: float = 0.0
     pieces: float = 0.0  # more bytes, of lines that rows take in parts
     waits: float = 0.0
+    slack: float = 0.0  # cycles in which copies of single rows wait for nothing but their turn
     scalars: Scalars = field(init=False)
     costs: Mapping[str, float] = field(init=False)
     types: dict[str, DType] = field(init=False)
@@ -166,7 +167,8 @@ class _Core:
     def time(self) -> float:
         if self.program.kernel.is_cube:  # what L2 does not hold yet comes more slowly
             late = 1 / self.costs["path.gm_l1.miss"] - 1 / self.costs["path.gm_l1.rate"]
-            self._add("MTE2", min(self.bytes, self.whole / self.launched.cores) * late)
+            fetched = min(self.bytes, self.whole / self.launched.cores) * late
+            self._add("MTE2", max(fetched - self.slack, 0.0))
         longest = max(self.cycles.values(), default=0.0) / self.chip.clock_mhz
         copied = self.bytes * self.launched.cores
         once = min(copied, self.whole)
@@ -278,6 +280,7 @@ class _Core:
             cycles += rows * requests(int(cols) * self.types[name].bytes, apart) * each
             more = rows - 1 if apart > MOST_PITCH * self.types[name].bytes else 0  # each a copy
             issue = self.costs[f"path.{path}.issue"]
+            self.slack += times * max(more * issue - cycles, 0.0)
             cycles = max(cycles, more * issue) + issue
         self._add(pipe, times * cycles)
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))

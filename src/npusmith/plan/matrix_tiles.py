@@ -132,25 +132,28 @@ def cycles(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
     steps = fractals(rows, cols, depth, sizes.dtype)
     slower = costs["cube.float"] if size == _ACCUMULATOR else 1.0
     product = steps * costs["cube.tile"] * slower + parts * costs["cube.gap"]
-    panels = 0.0
+    panels, slack = 0.0, 0.0
     for row in _rows(sizes, rows, cols, tiles.panel):
         copied = row.number * row.bytes / costs["path.gm_l1.rate"]
         copied += row.number * requests(row.bytes, row.pitch) * costs["path.gm_l1.request"]
         issue = costs["path.gm_l1.issue"]
         more = row.number - 1 if row.pitch > MOST_PITCH * size else 0  # a copy for each row
-        panels += max(depth / tiles.panel * copied, ceil(depth / tiles.panel) * more * issue)
-        panels += ceil(depth / tiles.panel) * issue
+        copied *= depth / tiles.panel
+        least = ceil(depth / tiles.panel) * more * issue
+        slack += max(least - copied, 0.0)
+        panels += max(copied, least) + ceil(depth / tiles.panel) * issue
     left = rows * depth * size / costs["path.l1_l0a.rate"]
     right = cols * depth * size / costs["path.l1_l0b.rate"]
     out = rows * cols * sizes.out.bytes / costs["path.l0c_gm.rate"]
     count = sizes.count * ceil(sizes.rows / tiles.rows) * ceil(sizes.cols / tiles.cols)
     turns = ceil(count / chip.cube_cores)
     start = panels / max(ceil(depth / tiles.panel), 1)
-    # what L2 does not hold yet comes more slowly, for each core
+    # what L2 does not hold yet comes more slowly, for each core, if it does not wait anyway
     late = 1 / costs["path.gm_l1.miss"] - 1 / costs["path.gm_l1.rate"]
     fetched = sizes.read / min(count, chip.cube_cores) * late
     goes = turns * sizes.around
-    core = max(goes * product, goes * panels + fetched, goes * (left + right)) + turns * out + start
+    panels = goes * panels + max(fetched - goes * slack, 0.0)
+    core = max(goes * product, panels, goes * (left + right)) + turns * out + start
     return max(core, _memory(sizes, tiles, chip))
 
 
