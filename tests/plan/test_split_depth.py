@@ -19,6 +19,7 @@ from npusmith.lang.extents import evaluate
 from npusmith.plan import Plan, depth_parts, split_depth, write
 from npusmith.plan.depth_parts import depth_of_part
 from npusmith.plan.expose_intermediates import expose_intermediates
+from npusmith.plan.search import search_plan
 from npusmith.target.chips import find_chip
 
 torch.manual_seed(8)
@@ -125,3 +126,11 @@ def test_the_judge_sees_no_parts_that_the_model_does_not_have() -> None:
     fn, captured, _ = CASES["a norm behind it"]
     exposed = expose_intermediates(plan(fn, *captured), capture(fn, *captured), CHIP)
     assert exposed is None or all(not name.endswith("_parts") for name, _ in exposed.values)
+
+
+def test_a_search_times_the_parts_alone() -> None:
+    """How many parts there are follows from the chip, which no operator's output shape can."""
+    graph = capture(torch.mm, R(64, 20_000), R(20_000, 64))
+    made = write(graph, "op_custom", find_chip("910B2"))
+    better, found = search_plan(made, graph, "op_custom", find_chip("910B2"), 4)
+    assert in_parts(better) and {trial.kernel for trial in found.trials} == {1, 2}

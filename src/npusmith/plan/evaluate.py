@@ -7,11 +7,11 @@ program gives the same cycles on every machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Program
+from npusmith.ir.nodes import Const, Program
 from npusmith.ir.spec import OpSpec
 from npusmith.lower import lower, write_project
 from npusmith.plan.shrink import Shrunk
@@ -60,7 +60,11 @@ class Evaluator:
     def _launch(self, program: Program) -> Timing:
         with temporary_folder("npusmith-evaluate-") as name:
             folder = Path(name)
-            write_project(lower(program, self.chip), self.chip, folder / "project", self.spec)
+            # sizes of a part's outputs may follow from the chip, as those of an operator cannot
+            sized = zip(self.spec.outputs, self.shapes.outputs, strict=True)
+            given = tuple(replace(item, dims=tuple(map(Const, shape))) for item, shape in sized)
+            spec = replace(self.spec, outputs=given)
+            write_project(lower(program, self.chip), self.chip, folder / "project", spec)
             ports = (*self.spec.inputs, *self.spec.outputs)
             project = read_project(folder / "project")
             built = build(project, self.chip, tuple(port.dtype for port in ports))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
+from npusmith.plan.depth_parts import PARTIAL
 from npusmith.plan.views import FREE
 from npusmith.task.graph import Argument, Graph, Node, Ref
 
@@ -18,7 +19,7 @@ def is_on_cube(rows: int, inner: int, columns: int) -> bool:
 
 def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
     """Rows, depth and columns of a node that is a product of the cube unit; None if it is none."""
-    if node.op not in PRODUCTS:
+    if node.op not in (*PRODUCTS, PARTIAL):
         return None
     left, right = (graph.spec(arg.ref).shape for arg in node.args[:2] if isinstance(arg, Ref))
     sizes = left[-2], left[-1], right[-1]
