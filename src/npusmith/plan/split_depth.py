@@ -64,4 +64,4 @@ def _parts(graph: Graph, node: Node, chip: Chip) -> int:
 def _is_turned(graph: Graph, arg: Argument) -> bool:
     """Whether an operand is a transposed view: `x @ w.t()`."""
     made = (node for node in graph.nodes if isinstance(arg, Ref) and node.name == arg.ref)
-    return any(node.op.split(".")[1] in ("t", "transpose", "permute") for node in made)
+    return any(node.op.split(".")[1:2] in (["t"], ["transpose"], ["permute"]) for node in made)
