@@ -274,3 +274,25 @@ def test_other_blocks_are_tried_and_replayed() -> None:
     agrees(other, torch.mm, R(70, 90), R(90, 50), loose=10)
     with pytest.raises(PlanError, match="cannot be 17 x 3"):
         write(graph, "op_custom", CHIP, Schedule(block=(17, 3)))
+
+
+def test_places_of_a_window_are_one_depth_or_loops_by_their_cost() -> None:
+    """Merged, 9 places of 32 channels are rows that overlap; apart, each is one stretch."""
+
+    def windows(x: Tensor, w: Tensor) -> Tensor:
+        return x.unfold(0, 9, 1).transpose(1, 2).flatten(1) @ w
+
+    graph = capture(windows, R(520, 32), R(288, 64))
+    one, many = (find_contraction(read(graph), merged) for merged in (True, False))
+    assert (one.depth.captured, len(one.around)) == (288, 0)
+    assert (many.depth.captured, [run.captured for run in many.around]) == (32, [9])
+    made = plan_graph(graph)
+    agrees(made, windows, R(520, 32), R(288, 64), loose=10)
+    agrees(made, windows, R(47, 32), R(288, 33), loose=10)
+
+
+def test_a_convolution_without_groups_has_no_axis_for_them() -> None:
+    """An axis of 1 between a kernel's row and the channels kept these apart."""
+    graph = capture(nn.Conv2d(24, 40, 3, padding=1, bias=False), R(1, 24, 5, 5))
+    stored = [node.shape for node in graph.nodes if "pad" in node.op]
+    assert stored == [(1, 7, 7, 24)]

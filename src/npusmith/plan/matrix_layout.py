@@ -82,8 +82,11 @@ def products_of(meaning: Meaning) -> list[Value]:
     return [value for value in reachable(meaning.roots) if value.op == PRODUCT]
 
 
-def find_contraction(meaning: Meaning) -> Contraction:
-    """The one product that a graph is. Raises plan-cube for anything else."""
+def find_contraction(meaning: Meaning, merged: bool = True) -> Contraction:
+    """The one product that a graph is. Raises plan-cube for anything else.
+
+    `merged`: axes that are added up and lie side by side are one.
+    """
     reader = meaning.reader
     (value, *others) = products_of(meaning)
     node = reader.origin.get(value)
@@ -94,7 +97,7 @@ def find_contraction(meaning: Meaning) -> Contraction:
         )  # fmt: skip
     meaning = accessed(meaning)
     (piece,) = meaning.stored
-    found = _Finder(meaning, piece, node)
+    found = _Finder(meaning, piece, node, merged)
     return found.contraction()
 
 
@@ -112,6 +115,7 @@ class _Finder:
     meaning: Meaning
     piece: Piece
     node: Node | None
+    merged: bool
     known: dict[Atom, Expr] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)
 
@@ -233,7 +237,8 @@ class _Finder:
         sides = (self._innermost(rows, layout), self._innermost(cols, layout))
         if not order:
             return [], ()
-        for runs in (self._groups(order, layout), [(leaf,) for leaf in order]):
+        alone = [(leaf,) for leaf in order]
+        for runs in (self._groups(order, layout), alone) if self.merged else (alone,):
             legal = [
                 run
                 for run in runs

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
@@ -46,7 +47,7 @@ from npusmith.ir.walk import names_read
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
-from npusmith.plan.matrix_tiles import MatrixTiles, ranked, sizes_of
+from npusmith.plan.matrix_tiles import MatrixTiles, cycles, ranked, sizes_of
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import (
     ONE,
@@ -75,8 +76,8 @@ PART = Name("PART")
 
 def write_matrix_product(meaning: Meaning, name: str, chip: Chip, d: Decisions) -> Written:
     """The program of a graph that is one matrix product. Raises plan-cube for others."""
-    found = find_contraction(meaning)
-    blocks = {(tiles.rows, tiles.cols): tiles for tiles in ranked(sizes_of(found), chip)}
+    found, tiles_of = _quickest(meaning, chip)
+    blocks = {(tiles.rows, tiles.cols): tiles for tiles in tiles_of}
     tiles = blocks[d.block(list(blocks))]
     w = _Writer(found)
     body = w.body()
@@ -89,6 +90,24 @@ def write_matrix_product(meaning: Meaning, name: str, chip: Chip, d: Decisions) 
     if found.part is not None:
         note += f"; the depth in {found.batch[0].captured} parts"
     return program, spec, (*found.space.notes, note)
+
+
+def _quickest(meaning: Meaning, chip: Chip) -> tuple[Contraction, list[MatrixTiles]]:
+    """The product with its likeliest tiles, the best first.
+
+    Places of a window's row and channels are one depth, whose rows overlap in memory; where places
+    are gone through one after another, panels are more, and each is one stretch of memory.
+    """
+    found = find_contraction(meaning)
+    best = found, ranked(sizes_of(found), chip)
+    try:
+        other = find_contraction(meaning, merged=False)
+    except PlanError:
+        return best
+    if other.depth.captured == found.depth.captured:
+        return best
+    apart = other, ranked(sizes_of(other), chip)
+    return min(best, apart, key=lambda way: cycles(sizes_of(way[0]), way[1][0], chip))
 
 
 def _not_empty(size: Expr) -> Iterator[Expr]:

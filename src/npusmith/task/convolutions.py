@@ -175,9 +175,8 @@ def _windows(
         return made.view(x.shape[0], -1, *x.shape[2:])
     order = range(2, w.dim())
     weights = w.permute(0, *order, 1).contiguous().view(groups, w.shape[0] // groups, -1)
-    last = x.unflatten(1, (groups, channels))
-    last = last.permute(0, *range(3, last.dim()), 1, 2).contiguous()
-    last = _padded(last, around, behind=2)
+    last = x.permute(0, *range(2, x.dim()), 1).contiguous()
+    last = _padded(last, around, behind=1).unflatten(-1, (groups, channels))
     parts = _slid(last, kernel, stride, dilation, first=1)  # n, o..., g, c, k...
     sizes = parts.shape[1 : 1 + len(kernel)]
     at = 1 + len(kernel)
