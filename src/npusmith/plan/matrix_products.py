@@ -96,10 +96,12 @@ def _quickest(meaning: Meaning, chip: Chip) -> tuple[Contraction, list[MatrixTil
     """The product with its likeliest tiles, the best first.
 
     Places of a window's row and channels are one depth, whose rows overlap in memory; where places
-    are gone through one after another, panels are more, and each is one stretch of memory.
+    are gone through one after another, panels are more, and each is one stretch of memory. Rows of
+    few channels that overlap begin inside of blocks, and take longer than the estimate knows.
     """
     found = find_contraction(meaning)
-    best = found, ranked(sizes_of(found), chip)
+    sizes = sizes_of(found)
+    best = found, ranked(sizes, chip)
     try:
         other = find_contraction(meaning, merged=False)
     except PlanError:
@@ -107,6 +109,11 @@ def _quickest(meaning: Meaning, chip: Chip) -> tuple[Contraction, list[MatrixTil
     if other.depth.captured == found.depth.captured:
         return best
     apart = other, ranked(sizes_of(other), chip)
+    overlap = any(
+        deep and pitch < sizes.depth for deep, pitch in zip(sizes.deep, sizes.pitches, strict=True)
+    )
+    if overlap and other.depth.captured * sizes.dtype.bytes < chip.block_bytes:
+        return apart
     return min(best, apart, key=lambda way: cycles(sizes_of(way[0]), way[1][0], chip))
 
 
