@@ -296,3 +296,10 @@ def test_a_convolution_without_groups_has_no_axis_for_them() -> None:
     graph = capture(nn.Conv2d(24, 40, 3, padding=1, bias=False), R(1, 24, 5, 5))
     stored = [node.shape for node in graph.nodes if "pad" in node.op]
     assert stored == [(1, 7, 7, 24)]
+
+
+def test_a_product_over_no_elements_is_zero_and_serves_others() -> None:
+    w = R(33, 0)
+    made = plan(lambda x, w: F.linear(x, w) + 1, R(20, 0), w)
+    agrees(made, lambda x, w: F.linear(x, w) + 1, R(20, 0), w)
+    agrees(made, lambda x, w: F.linear(x, w) + 1, R(7, 5), R(18, 5))

@@ -13,8 +13,8 @@ SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def is_on_cube(rows: int, inner: int, columns: int) -> bool:
-    """Whether a product of these sizes is the cube unit's."""
-    return sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1
+    """Whether a product of these sizes is the cube unit's; sums of nothing are none."""
+    return inner > 0 and sorted((rows, inner, columns))[1] > SHORT and min(rows, columns) > 1
 
 
 def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
