@@ -19,7 +19,6 @@ from npusmith.plan.accesses import accessed
 from npusmith.plan.axes import Atom, Dims, leaves
 from npusmith.plan.axis_sizes import leaf_sizes, legal_sizes, size_notes, sized
 from npusmith.plan.dag import Dag, Value, reachable
-from npusmith.plan.depth_parts import depth_of_part
 from npusmith.plan.index import poly
 from npusmith.plan.names import tensor_name
 from npusmith.plan.products import PARTS, PRODUCT
@@ -27,6 +26,7 @@ from npusmith.plan.read import Meaning, Piece
 from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, ZERO, product, shares, times
 from npusmith.plan.space import Input, Output, Space
+from npusmith.plan.split_k_parts import depth_of_part
 from npusmith.plan.stores import Target
 from npusmith.plan.used_inputs import inputs_of
 from npusmith.plan.views import atoms_of

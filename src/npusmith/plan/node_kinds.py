@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.depth_parts import PARTIAL
+from npusmith.plan.split_k_parts import PARTIAL
 from npusmith.plan.views import FREE
 from npusmith.task.graph import Argument, Graph, Node, Ref
 

@@ -14,10 +14,10 @@ from itertools import accumulate
 from math import prod
 
 from npusmith.errors import PlanError
-from npusmith.plan.depth_parts import PARTIAL
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
 from npusmith.plan.node_kinds import PRODUCTS, SHORT_FLOATS, is_free, references, takes_apart
-from npusmith.plan.split_depth import with_split_products
+from npusmith.plan.split_k import with_split_products
+from npusmith.plan.split_k_parts import PARTIAL
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
 from npusmith.plan.views import CASTS

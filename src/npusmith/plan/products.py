@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from npusmith.plan.axes import Dim, Dims, fresh, leaves, pin, sizes
 from npusmith.plan.dag import Value
-from npusmith.plan.depth_parts import PARTIAL
 from npusmith.plan.node_kinds import is_on_cube
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
+from npusmith.plan.split_k_parts import PARTIAL
 
 EMPTY: Dim = ()
 PRODUCT = "matmul"  # the operation of an expression, along the axes that are added up
@@ -48,7 +48,7 @@ def matrices(r: Reader) -> Result:
 
 
 def partial(r: Reader) -> Result:
-    """Products of parts of the depth, one behind the other (depth_parts.py)."""
+    """Products of parts of the depth, one behind the other (split_k_parts.py)."""
     assert r.node is not None
     value, dims = _product(r, r.tensor(r.argument(0)), r.tensor(r.argument(1)))
     assert value.op == PRODUCT

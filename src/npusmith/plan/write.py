@@ -33,7 +33,7 @@ from npusmith.plan.partition import (
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
-from npusmith.plan.split_depth import WORTH, with_split_products
+from npusmith.plan.split_k import WORTH, with_split_products
 from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import for_other_sizes, write_kernel

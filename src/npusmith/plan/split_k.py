@@ -1,4 +1,4 @@
-"""Matrix products of few blocks and a long depth -> sums of products of parts of the depth."""
+"""Split-K: matrix products of few blocks and a long depth -> sums of products of its parts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from math import ceil, prod
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const
 from npusmith.lang.extents import evaluate
-from npusmith.plan.depth_parts import PARTIAL, depth_of_part
 from npusmith.plan.estimate import WAIT, hbm_us
 from npusmith.plan.matrix_tiles import ProductSizes, choose, cycles
 from npusmith.plan.node_kinds import product_sizes
+from npusmith.plan.split_k_parts import PARTIAL, depth_of_part
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, Node, Ref
 

@@ -1,7 +1,7 @@
-"""How the depth of a matrix product is cut into parts: the one formula of graph and program.
+"""Split-K: how deep a part is, the one formula of graph and program.
 
 A product of few blocks and a long depth keeps few cores busy. In parts, each of which is a product
-of its own, it keeps all of them; the parts are added up by vector cores (split_depth.py).
+of its own, it keeps all of them; the parts are added up by vector cores (split_k.py).
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from npusmith.ir.nodes import Const, Mmad
 from npusmith.ir.text import show
 from npusmith.ir.walk import statements
 from npusmith.lang.extents import evaluate
-from npusmith.plan import Plan, depth_parts, split_depth, write
-from npusmith.plan.depth_parts import depth_of_part
+from npusmith.plan import Plan, split_k, split_k_parts, write
 from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.search import search_plan
+from npusmith.plan.split_k_parts import depth_of_part
 from npusmith.target.chips import find_chip
 
 torch.manual_seed(8)
@@ -56,13 +56,13 @@ CASES: dict[str, Case] = {
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts whatever they cost, of 16 elements at least."""
-    monkeypatch.setattr(split_depth, "WORTH", 1e9)
+    monkeypatch.setattr(split_k, "WORTH", 1e9)
     monkeypatch.setattr(import_module("npusmith.plan.write"), "WORTH", 1e9)
-    monkeypatch.setattr(depth_parts, "_STEP", Const(16))
+    monkeypatch.setattr(split_k_parts, "_STEP", Const(16))
 
 
 def in_parts(made: Plan) -> int:
-    return sum(own.nodes[-1].op == depth_parts.PARTIAL for own, _ in made.parts)
+    return sum(own.nodes[-1].op == split_k_parts.PARTIAL for own, _ in made.parts)
 
 
 @pytest.mark.usefixtures("eager")
