@@ -115,6 +115,12 @@ class Convolved(nn.Module):
 
 CONVOLUTIONS: dict[str, tuple[nn.Module, Tensor, Tensor]] = {
     "padded": (Convolved(nn.Conv2d, 20, 24, 3, padding=1), R(2, 20, 9, 8), R(1, 20, 7, 19)),
+    "padded, more channels than a line holds": (
+        Convolved(nn.Conv2d, 36, 24, 3, padding=1), R(2, 36, 9, 8), R(1, 36, 7, 19)),
+    "stride, more channels than a line holds": (
+        Convolved(nn.Conv2d, 33, 18, (3, 5), stride=2), R(1, 33, 10, 9), R(2, 33, 7, 12)),
+    "many places of few channels": (
+        Convolved(nn.Conv2d, 2, 18, 11, padding=5), R(1, 2, 12, 9), R(2, 2, 7, 12)),
     "stride": (
         Convolved(nn.Conv2d, 3, 18, 7, stride=2, padding=3), R(1, 3, 30, 29), R(3, 3, 27, 40)),
     "stride of 4, without padding": (
@@ -124,10 +130,18 @@ CONVOLUTIONS: dict[str, tuple[nn.Module, Tensor, Tensor]] = {
         Convolved(nn.Conv2d, 40, 36, 3, padding=1, groups=2), R(2, 40, 6, 7), R(1, 40, 5, 9)),
     "depthwise": (Convolved(nn.Conv2d, 12, 24, 3, groups=12), R(2, 12, 6, 7), R(1, 12, 9, 5)),
     "of sequences": (Convolved(nn.Conv1d, 20, 24, 5, padding=2), R(2, 20, 33), R(1, 20, 50)),
+    "of sequences of more channels": (
+        Convolved(nn.Conv1d, 34, 24, 5, padding=2), R(2, 34, 33), R(1, 34, 50)),
+    "of volumes of more channels": (
+        Convolved(nn.Conv3d, 33, 20, 3), R(1, 33, 5, 4, 5), R(2, 33, 4, 5, 3)),
     "of volumes": (Convolved(nn.Conv3d, 17, 20, 3), R(1, 17, 5, 6, 7), R(2, 17, 4, 5, 6)),
     "transposed": (
         Convolved(nn.ConvTranspose2d, 20, 18, 3, stride=2, padding=1, output_padding=1),
         R(2, 20, 5, 6), R(1, 20, 4, 7),
+    ),
+    "transposed, more channels": (
+        Convolved(nn.ConvTranspose2d, 35, 18, 3, stride=2, padding=1, output_padding=1),
+        R(2, 35, 5, 6), R(1, 35, 4, 7),
     ),
     "transposed in groups": (
         Convolved(nn.ConvTranspose2d, 20, 40, (3, 5), stride=(2, 3), padding=1, groups=2),
@@ -152,14 +166,14 @@ def test_convolutions_are_taken_apart_as_torch_computes_them() -> None:
         for groups in (1, 2, 4) for transposed in (False, True)
     ]  # fmt: skip
     for stride, padding, dilation, groups, transposed in options:
-        for spatial in (1, 2):
+        for spatial, channels in ((1, 4), (1, 64), (2, 4), (2, 64)):  # few, and a line of 128 B
             ends = [stride - 1] if transposed else [0]
-            shape = (4, 8 // groups) if transposed else (8, 4 // groups)
-            x, w = R(2, 4, *(9,) * spatial), R(*shape, *(3, 2)[:spatial])
+            shape = (channels, 8 // groups) if transposed else (8, channels // groups)
+            x, w = R(2, channels, *(9,) * spatial).double(), R(*shape, *(3, 2)[:spatial]).double()
             args = ([stride], [padding], [dilation], transposed, ends, groups)
-            bias = R(8)
+            bias = R(8).double()
             wanted = torch.ops.aten.convolution(x, w, bias, *args)
-            torch.testing.assert_close(convolution(x, w, bias, *args), wanted, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(convolution(x, w, bias, *args), wanted)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -293,9 +307,9 @@ def test_places_of_a_window_are_one_depth_or_loops_by_their_cost() -> None:
 
 def test_a_convolution_without_groups_has_no_axis_for_them() -> None:
     """An axis of 1 between a kernel's row and the channels kept these apart."""
-    graph = capture(nn.Conv2d(24, 40, 3, padding=1, bias=False), R(1, 24, 5, 5))
+    graph = capture(nn.Conv2d(32, 40, 3, padding=1, bias=False), R(1, 32, 5, 5))
     stored = [node.shape for node in graph.nodes if "pad" in node.op]
-    assert stored == [(1, 7, 7, 24)]
+    assert stored == [(1, 7, 7, 32)]
 
 
 def test_a_product_over_no_elements_is_zero_and_serves_others() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Expr, ScalarFn
+from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Dim, Expr, ScalarFn, Size
 from npusmith.ir.spec import OpSpec, dims_of
-from npusmith.ir.walk import children
+from npusmith.ir.walk import children, subexpressions
 
 _ROUNDINGS = (ScalarFn.CEIL_DIV, ScalarFn.ALIGN_UP)
 
@@ -16,9 +16,13 @@ def conditions(spec: OpSpec) -> Iterator[Expr]:
 
     Before a condition, and before all of them for the dimensions of outputs, stands what it divides
     by, so that whoever asks them one after another never divides by zero. Nothing where nothing is
-    known of what the kernel serves.
+    known of what the kernel serves, and nothing of numbers: these held when it was written.
     """
-    yield from dict.fromkeys(_asked(spec))
+    yield from (expr for expr in dict.fromkeys(_asked(spec)) if _has_size(expr))
+
+
+def _has_size(expr: Expr) -> bool:
+    return any(isinstance(part, Dim | Size) for part in subexpressions(expr))
 
 
 def _asked(spec: OpSpec) -> Iterator[Expr]:

@@ -96,6 +96,12 @@ def requests(row: int, pitch: int) -> float:
     return max(row - gcd(_LINE, row, pitch), 0) / _LINE + 1
 
 
+def pieces(row: int, pitch: int) -> float:
+    """Parts of lines at the ends of a row of so many bytes: the chip serves them one by one."""
+    whole = row % SECTOR == 0 and pitch % SECTOR == 0
+    return 0.0 if whole else min(requests(row, pitch), 2.0)
+
+
 def hbm_us(count: float, chip: Chip) -> float:
     """Microseconds that this many bytes take to or from HBM."""
     return count / (chip.hbm_gbps * 1000)
@@ -134,7 +140,8 @@ class _Core:
     whole: int  # bytes of inputs and outputs
     cycles: dict[str, float] = field(default_factory=dict)
     bytes: float = 0.0
-    pieces: float = 0.0  # more bytes, of lines that rows take in parts
+    lost: float = 0.0  # more bytes, of lines that rows take in parts
+    pieces: float = 0.0  # at the ends of rows of matrices
     waits: float = 0.0
     slack: float = 0.0  # cycles in which copies of single rows wait for nothing but their turn
     scalars: Scalars = field(init=False)
@@ -172,9 +179,10 @@ class _Core:
         longest = max(self.cycles.values(), default=0.0) / self.chip.clock_mhz
         copied = self.bytes * self.launched.cores
         once = min(copied, self.whole)
-        lost = self.pieces * self.launched.cores
+        lost = self.lost * self.launched.cores
         moved = (once + lost + (copied - once) / AGAIN) / (self.chip.hbm_gbps * 1000)
-        return max(longest, moved) + self.waits * WAIT
+        served = self.pieces * self.launched.cores / self.costs["gm.pieces"] / self.chip.clock_mhz
+        return max(longest, moved, served) + self.waits * WAIT
 
     def in_turn(self) -> float:
         return sum(self.cycles.values()) / self.chip.clock_mhz
@@ -259,7 +267,7 @@ class _Core:
         self.bytes += times * total
         if pitch is not None and self._value(pitch) * dtype.bytes > one > SECTOR and one % SECTOR:
             line = self.costs["gm.piece_bytes"]
-            self.pieces += times * many * (ceil(one / line) * line - one)
+            self.lost += times * many * (ceil(one / line) * line - one)
         cycles = cost("issue") + many * (cost("row") if rows is not None else 0.0)
         self._add(pipe, times * max(cycles, total / cost("rate")))
         self._add("S", times * sum(self.costs[f"scalar.{name}"] for name in _QUEUE))
@@ -277,7 +285,10 @@ class _Core:
             cycles = max(cycles, rows * self.costs[f"path.{path}.nz_row"])
             each = self.costs.get(f"path.{path}.request", 0.0)
             apart = int(self._value(pitch)) * self.types[name].bytes if pitch is not None else 0
-            cycles += rows * requests(int(cols) * self.types[name].bytes, apart) * each
+            long = int(cols) * self.types[name].bytes
+            cycles += rows * requests(long, apart) * each
+            if path == "gm_l1":
+                self.pieces += times * rows * pieces(long, apart)
             more = rows - 1 if apart > MOST_PITCH * self.types[name].bytes else 0  # each a copy
             issue = self.costs[f"path.{path}.issue"]
             self.slack += times * max(more * issue - cycles, 0.0)

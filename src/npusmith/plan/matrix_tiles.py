@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from npusmith.ir.dtypes import DType
 from npusmith.lang.extents import extent
-from npusmith.plan.estimate import AGAIN, SECTOR, hbm_us, requests
+from npusmith.plan.estimate import AGAIN, hbm_us, pieces, requests
 from npusmith.plan.matrix_layout import Contraction
 from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
@@ -184,9 +184,8 @@ def _memory(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
     bytes_us = hbm_us(sizes.read + again / AGAIN, chip)
     blocks = sizes.count * ceil(sizes.rows / tiles.rows) * ceil(sizes.cols / tiles.cols)
     panels = blocks * sizes.around * ceil(sizes.depth / tiles.panel)
-    pieces = sum(
-        row.number * min(requests(row.bytes, row.pitch), 2.0)
+    ends = sum(
+        row.number * pieces(row.bytes, row.pitch)
         for row in _rows(sizes, tiles.rows, tiles.cols, tiles.panel)
-        if row.bytes % SECTOR or row.pitch % SECTOR
     )
-    return max(bytes_us * chip.clock_mhz, panels * pieces / cost_table(chip)["gm.pieces"])
+    return max(bytes_us * chip.clock_mhz, panels * ends / cost_table(chip)["gm.pieces"])

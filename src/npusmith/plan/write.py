@@ -99,7 +99,7 @@ def _captured(
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
-    legal = legal and tuple(expr for expr in legal if not always(expr))
+    legal = legal and tuple(fold(expr, lambda _: Kind.INT) for expr in legal if not always(expr))
     legal = legal and tuple(dict.fromkeys(legal))
     spec = replace(
         plan.spec, legal=legal, literals=graph.literals, constants=graph.constants

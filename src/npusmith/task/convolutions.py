@@ -18,6 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_LINE = 128  # bytes of L2 that are served at once
+_OFTEN = 64  # times the size of the input that windows may take in memory
+
 
 def convolution(
     x: Tensor, w: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
@@ -173,6 +176,12 @@ def _windows(
     if prod(kernel) == 1 and set(steps[: len(stride)]) == {1} and not any(steps[len(stride) :]):
         made = _multiplied(w.view(groups, -1, channels), x)
         return made.view(x.shape[0], -1, *x.shape[2:])
+    if _few(channels, x, kernel, stride):
+        parts = _slid(_padded(x, around, behind=0), kernel, stride, dilation, first=2)
+        sizes, at = parts.shape[2 : 2 + len(kernel)], 2 + len(kernel)
+        parts = parts.permute(0, 1, *range(at, parts.dim()), *range(2, at))
+        weights = w.flatten(1).unflatten(0, (groups, -1))
+        return _multiplied(weights, parts).view(x.shape[0], w.shape[0], *sizes)
     order = range(2, w.dim())
     weights = w.permute(0, *order, 1).contiguous().view(groups, w.shape[0] // groups, -1)
     last = x.permute(0, *range(2, x.dim()), 1).contiguous()
@@ -182,6 +191,15 @@ def _windows(
     at = 1 + len(kernel)
     parts = parts.permute(0, at, *range(at + 2, parts.dim()), at + 1, *range(1, at))
     return _multiplied(weights, parts).view(x.shape[0], w.shape[0], *sizes)
+
+
+def _few(channels: int, x: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether windows are quicker stored than read where they lie, a row of channels at a time.
+
+    Rows of less than a line of L2 are served no faster than whole lines. What is stored has the
+    size of the input, times the places of a window that an element is in.
+    """
+    return channels * x.element_size() < _LINE and prod(kernel) <= _OFTEN * prod(stride)
 
 
 def _multiplied(weights: Tensor, x: Tensor) -> Tensor:
