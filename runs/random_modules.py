@@ -9,7 +9,8 @@ of random_modules_ops.py. It is captured, written as a tile program and checked;
 interpreted on the captured shapes and on others that the module takes as the same graph and that
 the operator accepts. Outputs are judged as `generate` judges them (strict); what no operation has
 rounded has to be equal. A chip with 4 cores and a small buffer makes tiles short. `--twin`: a share
-of the modules, by seed and number, goes through g++ and the sanitizer too (random_modules_twin.py).
+of the modules, by seed and number, goes through g++ and the sanitizer too, on the twin of the 910B2
+(random_modules_twin.py).
 
 right     every output, at all shapes tried
 wrong     an output differs, the program is illegal, the interpreter met something undefined, or the
@@ -73,7 +74,8 @@ from npusmith.task.symbolic_sizes import find_symbolic
 from npusmith.task.tolerance import DEFAULT, compare
 from npusmith.task.user import Inputs, build_model, load_file, run_model
 
-CHIP = replace(find_chip("910B2"), ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
+TWIN = find_chip("910B2")  # what fits on the smaller chip fits there
+CHIP = replace(TWIN, ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
 SLOW = 10.0  # seconds of processor time
 PATIENCE = 60.0  # the same, when it is given up, and so is a run of the interpreter
 MOST_ELEMENTS = 20_000  # of all inputs at other shapes
@@ -231,7 +233,7 @@ def _interpreted(plan: Plan, trial: Trial) -> list[Array]:
 
 def _compiled(plan: Plan) -> OnTwin:
     try:
-        return OnTwin(plan, CHIP)
+        return OnTwin(plan, TWIN)
     except TwinError as error:
         raise Wrong(f"twin: {error.code}: {error.message}\n{error}") from error
 

@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
     ),
     "windows behind a product": (
         windows,
-        [rows((2, 12, 8, 8)), rows((3, 20, 28, 8)), rows((5, 8, 12, 8)), rows((1, 16, 8, 8))],
+        [rows((2, 12, 8, 8)), rows((3, 8, 12, 8)), rows((2, 4, 20, 8)), rows((1, 16, 8, 8))],
     ),
     "the halves of a gate": (
         lambda x: x.chunk(2, -1)[0] * torch.sigmoid(x.chunk(2, -1)[1]),

@@ -101,3 +101,12 @@ def test_steps_of_a_window_are_fitted_where_the_model_takes_no_other_set_of_size
 def test_of_a_graph_that_no_other_shape_gives_nothing_varies() -> None:
     found = find_symbolic(graph(OWN[0], 40), OWN, (), OTHERS, lambda sized: "refused")
     assert found.symbolic == () and found.classes == ()
+
+
+def test_as_much_less_at_sizes_near_each_other_is_no_part_of_them() -> None:
+    """Kernels of 9 on rows of 512, 541 and 557: n - 8, which n - n // 64 gives as well."""
+    own, others = [(6, 512)], [[(7, 541)], [(6, 557)]]
+    graphs = {shape: graph(shape, shape[1] - 8) for (shape,) in (own, *others)}
+    found = find_symbolic(graphs[own[0]], own, (), others, lambda sized: graphs[sized[0]])
+    (item,) = found.symbolic or ()
+    assert [item.value(n) for n in (512, 88, 30)] == [504, 80, 22]

@@ -137,8 +137,8 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
     if all(map(_is_whole, items)):
         whole = [int(item) for item in items]
         # a size itself before any multiple of another, and these before sums: few captures may
-        # fit n // 8 + 7 as well
-        for forms in (_equal, _scaled, _parted, _shifted, _in_proportion):
+        # fit n // 8 + 7 as well; but 512 - 8 and 541 - 8 are n - 8, and no n - n // 64
+        for forms in (_equal, _scaled, _moved, _parted, _shifted, _in_proportion):
             for chosen in products:
                 sizes = _multiplied(classes, chosen)
                 for form in forms(whole, sizes, chosen):
@@ -198,6 +198,15 @@ def _scaled(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sym
         yield _new(chosen, over=own // first, negative=negative)
 
 
+def _moved(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
+    """n + k and k - n."""
+    if len(items) < _ENOUGH:
+        return
+    for minus in (False, True):
+        form = _new(chosen, negative=minus)
+        yield form.model_copy(update={"plus": int(items[0] - form.value(sizes[0]))})
+
+
 def _parted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
     """n - n // k, and where the parts of a row end: 2 (n // k), 3 (n // k)."""
     if len(items) < _ENOUGH:
@@ -212,14 +221,14 @@ def _parted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sym
 
 
 def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
-    """Candidates that give the first number: n + k, n // k + m and k n + m, likewise.
+    """Candidates that give the first number: n // k + m and k n + m, likewise.
 
     Last (n + j) // k + m, as steps of a window are counted.
     """
     if len(items) < _ENOUGH:
         return
     for minus in (False, True):
-        shapes = [{"over": over, "up": up} for over in (1, *_DIVISORS) for up in (False, True)]
+        shapes = [{"over": over, "up": up} for over in _DIVISORS for up in (False, True)]
         shapes += [{"times": times} for times in _DIVISORS]
         shapes += [
             {"over": over, "inner": inner} for over in _STEPS for inner in range(1, over - 1)
