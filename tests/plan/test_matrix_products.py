@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Mmad, TensorRole
+from npusmith.ir.text import show_expr
 from npusmith.ir.walk import statements
+from npusmith.lower.served import restrictions, with_own_weights
 from npusmith.plan import Plan, write
 from npusmith.plan.matrix_layout import find_contraction
 from npusmith.plan.matrix_tiles import choose, cycles, sizes_of
@@ -303,6 +305,13 @@ def test_places_of_a_window_are_one_depth_or_loops_by_their_cost() -> None:
     made = plan_graph(graph)
     agrees(made, windows, R(520, 32), R(288, 64), loose=10)
     agrees(made, windows, R(47, 32), R(288, 33), loose=10)
+
+
+def test_what_a_convolution_serves_is_said_of_the_input_alone() -> None:
+    """The sizes of weights are the model's own, and a border adds nothing to what is served."""
+    graph = capture_free(nn.Conv2d(5, 24, (3, 1), padding=(1, 0)), R(2, 5, 9, 11))
+    served = restrictions(with_own_weights(plan_graph(graph).spec))
+    assert [show_expr(expr) for expr in served] == ["input.shape[1] == 5"]
 
 
 def test_a_convolution_without_groups_has_no_axis_for_them() -> None:

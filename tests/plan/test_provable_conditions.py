@@ -25,6 +25,11 @@ UPPER = half(plus(N, Const(1)))
     "condition",
     [
         Binary(BinOp.EQ, N, N),
+        Binary(  # a border that is put around and taken off again
+            BinOp.EQ,
+            Binary(BinOp.MUL, Binary(BinOp.SUB, plus(N, Const(2)), Const(2)), M),
+            Binary(BinOp.MUL, N, M),
+        ),
         Binary(BinOp.EQ, N, plus(UPPER, half(N))),
         Binary(BinOp.EQ, Call(ScalarFn.CEIL_DIV, (N, Const(2))), UPPER),
         Binary(BinOp.GE, Binary(BinOp.SUB, N, UPPER), Const(0)),

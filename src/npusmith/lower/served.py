@@ -7,11 +7,11 @@ dimensions of its outputs divide by); a Site says how the surrounding code spell
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.ir.conditions import conditions
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
-from npusmith.ir.spec import OpSpec, Port, dims_of
+from npusmith.ir.spec import OpSpec, Port, Source, dims_of
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import subexpressions
 from npusmith.lower.arithmetic import Site, shapes_dialect
@@ -77,6 +77,19 @@ def restrictions(spec: OpSpec) -> list[Expr]:
     held = [Binary(BinOp.EQ, left, right) for left, right in numbers.items()]
     open_ = [expr for expr in every if fold(known(expr), lambda _: Kind.INT) != Const(True)]
     return [every[expr] for expr in dict.fromkeys((*held, *open_))]
+
+
+def with_own_weights(spec: OpSpec) -> OpSpec:
+    """With the sizes of weights as numbers in its conditions: they are the model's own."""
+    held = {port.name: port.shape for port in spec.inputs if port.source is not Source.USER}
+
+    def number(expr: Expr) -> Expr:
+        if isinstance(expr, Dim) and expr.index < len(shape := held.get(expr.tensor, ())):
+            return Const(shape[expr.index])
+        return map_children(expr, number)
+
+    legal = (fold(number(expr), lambda _: Kind.INT) for expr in spec.legal or ())
+    return replace(spec, legal=tuple(expr for expr in legal if expr != Const(True)))
 
 
 def equal_sizes(spec: OpSpec) -> list[Expr]:

@@ -13,6 +13,7 @@ from npusmith.ir.walk import subexpressions
 from npusmith.lang.extents import extent
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
+from npusmith.plan.index import poly
 
 _LONGEST = 64  # a period; longer ones are left as conditions
 
@@ -31,7 +32,7 @@ def always(expr: Expr) -> bool:
         return True
     if not isinstance(expr, Binary) or expr.op not in _HOLDS:
         return False
-    if expr.left == expr.right:
+    if _alike(expr.left, expr.right):
         return bool(_HOLDS[expr.op](0, 0))
     difference = Binary(BinOp.SUB, expr.left, expr.right)
     sizes = {item for item in subexpressions(difference) if isinstance(item, Dim)}
@@ -44,6 +45,13 @@ def always(expr: Expr) -> bool:
     ]
     rise = apart[period] - apart[0]
     return all(_HOLDS[expr.op](item, rise) for item in apart[:period])
+
+
+def _alike(left: Expr, right: Expr) -> bool:
+    """Whether two sizes are the same sum of products."""
+    parts = (*subexpressions(left), *subexpressions(right))
+    whole = all(isinstance(item.value, int) for item in parts if isinstance(item, Const))
+    return left == right or (whole and poly(left) == poly(right))
 
 
 def _period(expr: Expr) -> int | None:

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Binary, BinOp, Choice, Const, Dim, Expr
-from npusmith.ir.spec import OpSpec, Source
+from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
+from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.extents import extent, unmet
 from npusmith.lang.source import MAX_CHARS, fits
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children
+from npusmith.lower.served import with_own_weights
 from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
@@ -99,7 +100,8 @@ def _captured(
     fixed = [e for e in fixed_sizes(graph, plan.spec.inputs) if e not in (plan.spec.legal or ())]
     notes = [f"{show_expr(expr)}: the model's arithmetic has it as a number" for expr in fixed]
     legal = (*plan.spec.legal, *fixed) if plan.spec.legal is not None else tuple(fixed) or None
-    legal = legal and tuple(fold(expr, lambda _: Kind.INT) for expr in legal if not always(expr))
+    legal = legal and tuple(fold(expr, lambda _: Kind.INT) for expr in legal)
+    legal = legal and tuple(expr for expr in legal if not always(expr))
     legal = legal and tuple(dict.fromkeys(legal))
     spec = replace(
         plan.spec, legal=legal, literals=graph.literals, constants=graph.constants
@@ -235,16 +237,7 @@ def _is_wider(other: Plan, own: Plan) -> bool:
 
 
 def _sized(plan: Plan) -> Plan:
-    """With the sizes of weights as numbers in its conditions: they are the model's own."""
-    held = {port.name: port.shape for port in plan.spec.inputs if port.source is not Source.USER}
-
-    def number(expr: Expr) -> Expr:
-        if isinstance(expr, Dim) and expr.tensor in held:
-            return Const(held[expr.tensor][expr.index])
-        return map_children(expr, number)
-
-    legal = tuple(number(expr) for expr in plan.spec.legal or ())
-    return replace(plan, spec=replace(plan.spec, legal=legal))
+    return replace(plan, spec=with_own_weights(plan.spec))
 
 
 def _as_shaped(spec: OpSpec, own: OpSpec) -> OpSpec:

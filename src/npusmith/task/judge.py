@@ -23,7 +23,7 @@ from npusmith.errors import Level, NpusmithError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show_expr
-from npusmith.lower.served import restrictions
+from npusmith.lower.served import restrictions, with_own_weights
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
@@ -95,7 +95,8 @@ def judge(
     rule = criterion or Criterion(profile)
     verdict = empty_verdict(project, prepared, chip, profile)
     if spec is not None and spec.legal:
-        verdict.provenance["serves"] = [show_expr(expr) for expr in restrictions(spec)]
+        served = restrictions(with_own_weights(spec))
+        verdict.provenance["serves"] = [show_expr(expr) for expr in served]
     clock = time.perf_counter()
     step("compile", str(project))
     try:
