@@ -310,7 +310,8 @@ def test_places_of_a_window_are_one_depth_or_loops_by_their_cost() -> None:
 def test_what_a_convolution_serves_is_said_of_the_input_alone() -> None:
     """The sizes of weights are the model's own, and a border adds nothing to what is served."""
     graph = capture_free(nn.Conv2d(5, 24, (3, 1), padding=(1, 0)), R(2, 5, 9, 11))
-    served = restrictions(with_own_weights(plan_graph(graph).spec))
+    shapes = {item.target: item.shape for item in graph.inputs}
+    served = restrictions(with_own_weights(plan_graph(graph).spec, shapes))
     assert [show_expr(expr) for expr in served] == ["input.shape[1] == 5"]
 
 

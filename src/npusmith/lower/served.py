@@ -7,6 +7,7 @@ dimensions of its outputs divide by); a Site says how the surrounding code spell
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from npusmith.ir.conditions import conditions
@@ -79,9 +80,16 @@ def restrictions(spec: OpSpec) -> list[Expr]:
     return [every[expr] for expr in dict.fromkeys((*held, *open_))]
 
 
-def with_own_weights(spec: OpSpec) -> OpSpec:
-    """With the sizes of weights as numbers in its conditions: they are the model's own."""
-    held = {port.name: port.shape for port in spec.inputs if port.source is not Source.USER}
+def with_own_weights(spec: OpSpec, shapes: Mapping[str, tuple[int, ...]]) -> OpSpec:
+    """With the sizes of weights as numbers in its conditions: they are the model's own.
+
+    shapes: those of parameters and buffers, by their names in the model.
+    """
+    held = {
+        port.name: shapes[port.target]
+        for port in spec.inputs
+        if port.source is not Source.USER and port.target in shapes
+    }
 
     def number(expr: Expr) -> Expr:
         if isinstance(expr, Dim) and expr.index < len(shape := held.get(expr.tensor, ())):

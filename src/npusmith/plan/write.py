@@ -237,7 +237,8 @@ def _is_wider(other: Plan, own: Plan) -> bool:
 
 
 def _sized(plan: Plan) -> Plan:
-    return replace(plan, spec=with_own_weights(plan.spec))
+    shapes = {port.target: port.shape for port in plan.spec.inputs}
+    return replace(plan, spec=with_own_weights(plan.spec, shapes))
 
 
 def _as_shaped(spec: OpSpec, own: OpSpec) -> OpSpec:

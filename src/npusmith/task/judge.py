@@ -64,6 +64,12 @@ _WATCH = Watch()
 _TYPES = frozenset(dtype.value for dtype in DType)
 
 
+def _weights(prepared: Prepared) -> dict[str, tuple[int, ...]]:
+    """Shapes of the model's parameters and buffers; none of a model that was not captured."""
+    graph = prepared.manifest.graph
+    return {item.target: item.shape for item in graph.inputs if item.target} if graph else {}
+
+
 def judge(
     project: Path,
     prepared: Prepared,
@@ -95,7 +101,7 @@ def judge(
     rule = criterion or Criterion(profile)
     verdict = empty_verdict(project, prepared, chip, profile)
     if spec is not None and spec.legal:
-        served = restrictions(with_own_weights(spec))
+        served = restrictions(with_own_weights(spec, _weights(prepared)))
         verdict.provenance["serves"] = [show_expr(expr) for expr in served]
     clock = time.perf_counter()
     step("compile", str(project))
