@@ -20,6 +20,7 @@ from attacks import ASKS, ATTACKS, BOXES, CHANGES, READS, SET_ID, WRITES
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.sandbox.probe import LAYERS
 from npusmith.sandbox.seccomp import ARCHES, NUMBERS
+from npusmith.sandbox.server import Module
 
 PYTHON = str(Path("/proc/self/exe").resolve())
 SECRET = "npusmith-secret-7183"
@@ -137,9 +138,12 @@ def run(box: str, mine: Path, facts: dict[str, Any]) -> tuple[dict[str, str], li
         write=(mine,), read=None if box == "w" else homes, seconds=60, memory_bytes=512 << 20,
         file_bytes=64 << 20, processes=box == "p",
     )  # fmt: skip
+    work = [PYTHON, "-I", "-S", "-B", "-c", INSIDE]
+    if box == "m":
+        (mine / "attack_inside.py").write_text(f"def main():\n    exec({INSIDE!r}, {{}})\n")
+        work = Module("attack_inside", "json", (str(mine),))
     boxed = run_boxed(
-        [PYTHON, "-I", "-S", "-B", "-c", INSIDE], policy, stdin=json.dumps(facts).encode(),
-        cwd=mine, without=WITHOUT.get(box, ()),
+        work, policy, stdin=json.dumps(facts).encode(), cwd=mine, without=WITHOUT.get(box, ()),
     )  # fmt: skip
     said = {}
     for line in boxed.stdout.decode(errors="replace").splitlines():

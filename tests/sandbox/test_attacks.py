@@ -28,8 +28,8 @@ FILE_SYSTEM = ("remove-attribute", "read-attribute", "inode-flags", "project-id"
 FACTS = probe()
 # Which layers a box is about; where this machine lacks one, there is nothing to be said.
 NEEDED = {
-    "f": LAYERS, "p": LAYERS, "w": LAYERS, "n": [x for x in LAYERS if "-" in x], "l": ["landlock"],
-    "s": ["seccomp"],
+    "f": LAYERS, "m": LAYERS, "p": LAYERS, "w": LAYERS, "n": [x for x in LAYERS if "-" in x],
+    "l": ["landlock"], "s": ["seccomp"],
 }  # fmt: skip
 
 

@@ -70,6 +70,29 @@ print(box('echo', 'and outside'))
     assert run_script(tmp_path, text).splitlines() == ["in the fork True", "and outside"]
 
 
+def test_a_process_may_borrow_the_servers_of_the_one_that_started_it(tmp_path):
+    text = """
+import subprocess
+from npusmith.sandbox import server
+box('true'); first = children(os.getpid())
+handles, words = server.lend()
+theirs = '''
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from npusmith.sandbox import server
+server.borrow(sys.argv[2])
+exec(sys.argv[3])
+print(box('echo', 'lent'), children(os.getpid()))
+'''
+command = [sys.executable, '-c', theirs, sys.path[0], words, {helpers!r}]
+print(subprocess.run(command, pass_fds=handles, capture_output=True, text=True).stdout.strip())
+print(box('echo', 'own'), children(os.getpid()) == first)
+"""
+    helpers = SERVERS.format(source=SOURCE, folder=str(tmp_path))
+    said = run_script(tmp_path, text.replace("{helpers!r}", repr(helpers)))
+    assert said.splitlines() == ["lent []", "own True"]
+
+
 def test_boxes_of_several_threads_keep_their_pipes_apart(boxed):
     with ThreadPoolExecutor(6) as pool:
         said = list(pool.map(lambda n: boxed(f"print({n})").stdout, range(18)))

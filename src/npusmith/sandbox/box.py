@@ -1,8 +1,9 @@
-"""Run a program that nobody trusts: `run_boxed(argv, policy, ...)` gives a `Boxed` record.
+"""Run what nobody trusts: `run_boxed(argv or Module, policy, ...)` gives a `Boxed` record.
 
-The program runs in namespaces of its own, under Landlock, a system-call filter and resource limits,
-with a clean environment and a private temporary folder. A layer that this kernel lacks is named in
-`Boxed.missing`; whoever shows the result shows that too.
+A program, or a module of ours that handles what strangers wrote, runs in namespaces of its own,
+under Landlock, a system-call filter and resource limits, with a clean environment and a private
+temporary folder. A layer that this kernel lacks is named in `Boxed.missing`; whoever shows the
+result shows that too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import select
 import selectors
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ from pathlib import Path
 from npusmith.errors import SandboxError
 from npusmith.sandbox import enter
 from npusmith.sandbox.folder import temporary_folder
-from npusmith.sandbox.server import start_launcher
+from npusmith.sandbox.server import Module, start_launcher
 
 OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything longer is dropped
 GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
@@ -76,7 +78,7 @@ class Boxed:
 
 
 def run_boxed(
-    argv: Sequence[str | Path],
+    work: Sequence[str | Path] | Module,
     policy: Policy,
     *,
     stdin: bytes = b"",
@@ -85,18 +87,21 @@ def run_boxed(
     without: Collection[str] = (),
     tick: Callable[[], None] | None = None,
 ) -> Boxed:
-    """Run `argv` under `policy` and wait for its end; nothing that it started outlives this call.
+    """Run `work` under `policy` and wait for its end; nothing that it started outlives this call.
 
+    work: a program with its arguments, or a module of ours whose main() is called.
     without: layers of sandbox.probe.LAYERS to leave out, as on a machine that lacks them.
     tick: called every now and then while the program runs; what it raises ends the program.
     Raises SandboxError when the program cannot be started at all.
     """
+    module = work if isinstance(work, Module) else None
+    argv = [sys.executable] if isinstance(work, Module) else work
     program = _find_program(str(argv[0]))
     with temporary_folder("npusmith-box-") as name:
         home = name.resolve()
         spec = _spec(program, argv, policy, {**_environment(home), **(env or {})}, home, cwd)
-        spec["without"] = list(without)
-        return _Run(spec, policy.seconds, stdin, tick).wait()
+        spec |= {"without": list(without), "module": module.name if module else ""}
+        return _Run(spec, policy.seconds, stdin, tick, module).wait()
 
 
 def _find_program(name: str) -> str:
@@ -175,13 +180,14 @@ class _Run:
         seconds: float,
         stdin: bytes,
         tick: Callable[[], None] | None,
+        module: Module | None,
     ) -> None:
         self.seconds, self.tick = seconds, tick
         self.stdin = memoryview(stdin)
         self.orders = memoryview(marshal.dumps(spec))
         self.out, self.err, self.status = _Tap(OUTPUT_BYTES), _Tap(OUTPUT_BYTES), _Tap(_CHUNK)
         self.started = time.monotonic()
-        self.ends = _start_launcher()
+        self.ends = _start_launcher(module)
         # The launcher reads its orders from the lifeline; its end of file means that we are gone.
         self.lifeline = self.ends[enter.ORDERS]
 
@@ -287,7 +293,7 @@ class _Run:
         return self.err.text()[-500:].decode(errors="replace").strip()
 
 
-def _start_launcher() -> dict[int, int]:
+def _start_launcher(module: Module | None) -> dict[int, int]:
     """Our ends of its pipes, by their numbers in enter.HANDLES."""
     ours: dict[int, int] = {}
     theirs: list[int] = []
@@ -297,7 +303,7 @@ def _start_launcher() -> dict[int, int]:
             we_write = name in (enter.STDIN, enter.ORDERS)
             ours[name] = writer if we_write else reader
             theirs.append(reader if we_write else writer)
-        start_launcher(theirs)
+        start_launcher(theirs, module)
     except BaseException:
         for handle in ours.values():
             os.close(handle)

@@ -3,8 +3,8 @@
 `serve` forks a launcher for each box that is asked for, and sees nothing but the handles of its
 pipes. Three processes make a box: the launcher enters new namespaces; its child is process 1 of the
 new process namespace, makes the file tree, keeps the clock and reaps; its grandchild puts on
-Landlock, limits and the system-call filter and becomes the program. When process 1 ends the kernel
-kills all that is left.
+Landlock, limits and the system-call filter and becomes the program, or calls main() of a module of
+ours. When process 1 ends the kernel kills all that is left.
 Orders come in on one pipe, whose end of file means that whoever gave them is gone; the report goes
 out on another as lines: "launcher PID", "missing LAYER", "failed TEXT", "timeout",
 "end CODE PEAK_BYTES". A third pipe is held by the launcher alone and ends with it.
@@ -13,6 +13,7 @@ out on another as lines: "launcher PID", "missing LAYER", "failed TEXT", "timeou
 from __future__ import annotations
 
 import ctypes
+import importlib
 import marshal
 import os
 import resource
@@ -28,6 +29,7 @@ _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _LIBRARY_BYTES = 4 << 30  # address space above the memory limit: mapped files and reservations
 _OPEN_FILES = 1024
 _THREADS = 512
+_NOWHERE = 0  # the address of a path that nothing can be started from
 STDIN, STDOUT, STDERR, ORDERS, REPORT, END = HANDLES = tuple(range(6))  # the pipes of a box
 _TICK_MS = 20  # how often process 1 looks for dead children where pidfd is not available
 
@@ -52,9 +54,12 @@ class Report:
 
 
 def serve() -> NoReturn:
-    """Called as `serve SRC SOCKET_FD`: a launcher for each message, until whoever asks is gone."""
+    """Called as `serve SRC SOCKET_FD [PRELOAD PATH...]`: a launcher for each message, until whoever
+    asks is gone. The module PRELOAD is imported before the first one."""
     asker = socket.socket(fileno=int(sys.argv[2]))
     asker.set_inheritable(False)
+    if sys.argv[3:]:
+        _preload(*sys.argv[3:])
     while True:
         _, handles, _, _ = socket.recv_fds(asker, 1, len(HANDLES))
         for handle in handles:
@@ -77,6 +82,19 @@ def _reap(how: int) -> None:
             pass
     except ChildProcessError:
         return
+
+
+def _preload(module: str, *paths: str) -> None:
+    """Import what the modules of all boxes need; where that fails, each says so itself."""
+    import contextlib
+    import gc
+
+    sys.path += paths
+    gc.disable()
+    with contextlib.suppress(Exception):
+        importlib.import_module(module)
+    gc.freeze()  # what is shared is not to be copied
+    gc.enable()
 
 
 def _launch(handles: list[int]) -> NoReturn:
@@ -289,7 +307,7 @@ def _status(name: str) -> dict[bytes, list[bytes]]:
 def _become(
     orders: dict[str, Any], report: Report, spaces: int, tree: bool, alone: bool
 ) -> NoReturn:
-    """Put on every layer, then turn into the program."""
+    """Put on every layer, then turn into the program, or call the module."""
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, _SIGKILL)
         os.setsid()
@@ -299,18 +317,67 @@ def _become(
         kernel.drop_capabilities()
         settings = {name: orders[name] for name in ("write", "read", "network")}
         _layer(report, "landlock", landlock.restrict, {**settings, "alone": alone}, orders)
+        rules = {name: orders[name] for name in ("processes", "network")}
+        rules |= {"pid": os.getpid(), "tree": tree}
+        if orders["module"]:
+            _layer(report, "seccomp", seccomp.load, {**rules, "path_at": _NOWHERE}, orders)
+            _call(orders["module"], orders["env"])
         path_at = kernel.put_somewhere(os.fsencode(orders["program"]))
         argv, env = _vector(orders["argv"]), _vector([f"{k}={v}" for k, v in orders["env"].items()])
         _default_signals()
-        rules = {"pid": os.getpid(), "path_at": path_at}
-        rules |= {"processes": orders["processes"], "network": orders["network"], "tree": tree}
-        _layer(report, "seccomp", seccomp.load, rules, orders)
+        _layer(report, "seccomp", seccomp.load, {**rules, "path_at": path_at}, orders)
         kernel.libc.execve(ctypes.c_void_p(path_at), argv, env)
         report.line("failed", f"{orders['program']}: {os.strerror(ctypes.get_errno())}")
     except BaseException as error:
         report.line("failed", f"{type(error).__name__}: {error}")
     finally:
         os._exit(127)
+
+
+def _call(module: str, env: dict[str, str]) -> NoReturn:
+    """As a new Python that has what the server has loaded: import the module, call its main()."""
+    code = 1
+    try:
+        os.closerange(3, _OPEN_FILES)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # as an exec does
+        os.environ.clear()
+        os.environ.update(env)
+        sys.argv[1:] = []
+        _start_anew()
+        code = _ended(module)
+    finally:
+        os._exit(code)
+
+
+def _start_anew() -> None:
+    """What a process draws or looks up once, and forks of one process would share."""
+    for name in ("random", "numpy.random"):
+        if name in sys.modules:
+            sys.modules[name].seed()
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"].__dict__["tempdir"] = None
+
+
+def _ended(module: str) -> int:
+    """The exit code of a Python whose main program is main() of that module."""
+    code: object = 0
+    try:
+        importlib.import_module(module).main()
+    except SystemExit as error:
+        code = error.code
+    except BaseException:
+        import traceback
+
+        code = traceback.format_exc().rstrip()
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # nobody listens, or the work has closed it
+            continue
+    return (code or 0) & 0xFF
 
 
 def _layer(

@@ -1,19 +1,21 @@
-"""The process that launchers are forked from: `find_server().ask(handles)`.
+"""The processes that launchers are forked from: `start_launcher(handles, module)`.
 
-Python's start would cost each box more than all its layers together. The server runs nothing of a
-box, reads no orders, and ends when whoever started it is gone.
+Python's start would cost each box more than all its layers together, and PyTorch's import far more
+than that: boxes of a `Module` are forks of a server that has imported it before. A server
+runs nothing of a box, reads no orders, and ends when whoever started it is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import json
 import os
 import socket
 import subprocess
 import sys
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _START = (
@@ -25,28 +27,50 @@ _PATIENCE = 5.0  # seconds for the server to end
 _TRIES = 2  # a server may have been killed since the last box
 
 
-class Server:
-    """One process, and the socket that it takes handles from; threads may share it."""
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of ours, whose main() a box calls; `paths`: what is added to sys.path.
 
-    def __init__(self) -> None:
+    The box is a fork of a server that has imported `preload` (once for all, before it knows of any
+    box) and starts with fresh random states, and with an environment and folders of its own.
+    """
+
+    name: str
+    preload: str
+    paths: tuple[str, ...]
+
+
+class Server:
+    """One process, and the socket that it takes handles from, which threads may share."""
+
+    def __init__(self, module: Module | None) -> None:
+        flags = ["-I", "-B"] if module else ["-I", "-S"]
+        words = [module.preload, *module.paths] if module else []
         # Messages of their own, so that those of several threads do not mix.
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _START, _ROOT, str(theirs.fileno())],
+            process = subprocess.Popen(
+                [sys.executable, *flags, "-c", _START, _ROOT, str(theirs.fileno()), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
-                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                env={
+                    "LANG": "C.UTF-8",  # a box has it
+                    **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                },
                 cwd="/",
             )
-        weakref.finalize(self, _end, self._socket, self._process, os.getpid())
+        weakref.finalize(self, _end, self.socket, process, os.getpid())
 
-    def ask(self, handles: Sequence[int]) -> None:
-        """Start a launcher with these handles; OSError when the server is gone."""
-        socket.send_fds(self._socket, [b"x"], handles)
+
+class _Lent:
+    """A server that another process has started."""
+
+    def __init__(self, handle: int) -> None:
+        self.socket = socket.socket(fileno=handle)
+        self.socket.set_inheritable(False)
 
 
 def _end(server: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:
@@ -56,19 +80,39 @@ def _end(server: socket.socket, process: subprocess.Popen[bytes], owner: int) ->
             process.wait(_PATIENCE)
 
 
-def start_launcher(handles: Sequence[int]) -> None:
-    """Have a launcher make a box; it gets copies of these handles (enter.HANDLES)."""
+def start_launcher(handles: Sequence[int], module: Module | None = None) -> None:
+    """Have a launcher make a box; it gets copies of these handles (enter.HANDLES).
+
+    OSError when no server can be started.
+    """
+    key = (os.getpid(), module and replace(module, name=""))
     for left in reversed(range(_TRIES)):
+        if (found := _SERVERS.get(key)) is None:
+            found = _SERVERS[key] = Server(key[1])
         try:
-            _server(os.getpid()).ask(handles)
-            return
+            socket.send_fds(found.socket, [b"x"], handles)
         except BrokenPipeError:
             if not left:
                 raise
-            _server.cache_clear()
+            _SERVERS.pop(key, None)
+        else:
+            return
 
 
-@functools.lru_cache(maxsize=1)
-def _server(owner: int) -> Server:
-    """Of that process: one that was forked from it starts its own."""
-    return Server()
+def lend() -> tuple[list[int], str]:
+    """For a process of ours to use our servers: the handles to pass on, and words for `borrow`."""
+    me = os.getpid()
+    lent = [(found.socket.fileno(), key[1]) for key, found in _SERVERS.items() if key[0] == me]
+    rows = [[handle, [module.preload, *module.paths] if module else []] for handle, module in lent]
+    return [handle for handle, _ in lent], json.dumps(rows)
+
+
+def borrow(words: str) -> None:
+    """Use the servers of the process that started this one."""
+    for handle, parts in json.loads(words):
+        module = Module("", parts[0], tuple(parts[1:])) if parts else None
+        _SERVERS[os.getpid(), module] = _Lent(handle)
+
+
+# By the process that has them: one that was forked from it starts its own.
+_SERVERS: dict[tuple[int, Module | None], Server | _Lent] = {}

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from npusmith.errors import CODES, Place, TaskError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
+from npusmith.sandbox.server import Module
 from npusmith.task import wire
 from npusmith.task.files import read_plain
 from npusmith.task.graph import Graph
@@ -38,12 +39,9 @@ VALUE_ELEMENTS = 8 << 20
 OnGraph = Callable[[Graph], None]
 
 _SMALL = 1 << 16  # bytes of a message
+PRELOAD = "npusmith.task.preload"
 _NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "npusmith")  # what the child imports
 _ABSENT = re.compile(r"No such file or directory: b?'([^'\0]+)'")
-_START = (
-    "import gc, sys; gc.disable(); sys.path += sys.argv[1:]; import {} as work; "
-    "gc.enable(); work.main()"
-)
 
 
 def _most_memory() -> int:
@@ -205,8 +203,8 @@ def run_python(
     paths = package_paths()
     if policy.read is not None:
         policy = replace(policy, read=(*python_places(), *policy.read))
-    argv = [sys.executable, "-I", "-B", "-c", _START.format(module), *paths]
-    return run_boxed(argv, policy, stdin=orders.encode(), cwd=folder, tick=tick)
+    work = Module(module, PRELOAD, tuple(paths))
+    return run_boxed(work, policy, stdin=orders.encode(), cwd=folder, tick=tick)
 
 
 def run_child(

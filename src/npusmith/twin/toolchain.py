@@ -21,6 +21,7 @@ from npusmith.target.absent import absent_header
 from npusmith.target.chips import Chip
 from npusmith.target.header import chip_header
 from npusmith.twin import cache
+from npusmith.twin.includes import used_text
 
 _KEPT_CHAINS = 8  # some 80 MB each: chips, compilers, versions of npusmith
 _KEPT_OBJECTS = 600  # of the runtime; a change of one source compiles that one
@@ -224,12 +225,11 @@ def _make(chain: Toolchain, folder: Path) -> None:
         (source for part in (RUNTIME, TIMER) for source in part.rglob("*.cpp")),
         key=lambda path: -path.stat().st_size,
     )
-    given = _given(chain)
     (folder / _EXPORTS).write_text(_EXPORTED)
     fenced = fence(chain.compiler)
     headers = (("kernel.h", (*_KERNEL, *fenced)), ("cube.h", (*_CUBE, *fenced)), ("host.h", _HOST))
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        made = pool.map(lambda source: _object(chain, source, given), sources)
+        made = pool.map(lambda source: _object(chain, source), sources)
         precompiled = pool.map(lambda job: _run(_precompile(chain, *job)), headers)
         objects = dict(zip(sources, made, strict=True))
         list(precompiled)
@@ -244,18 +244,12 @@ def _make(chain: Toolchain, folder: Path) -> None:
     _run([cxx, *link, "-Wl,-rpath,$ORIGIN"])
 
 
-def _given(chain: Toolchain) -> str:
-    """A digest of what every source of the runtime is compiled with."""
-    headers = [path for part in (INCLUDE, RUNTIME, TIMER) for path in sorted(part.rglob("*.h"))]
-    compiler = (chain.compiler.path, chain.compiler.version)
-    texts = (path.read_bytes() for path in headers)
-    return cache.digest([*compiler, *_machine(), *_made(chain.chip).values(), *texts])
-
-
-def _object(chain: Toolchain, source: Path, given: str) -> Path:
+def _object(chain: Toolchain, source: Path) -> Path:
     """The compiled source; kept beside the toolchains, so that only what changed is compiled."""
+    text = used_text(source, (INCLUDE, RUNTIME, TIMER), _made(chain.chip))
     flags = " ".join((*_COMMON, *_flags(source)))
-    key = cache.digest([given, flags, str(source.relative_to(HERE)), source.read_bytes()])
+    compiler = (chain.compiler.path, chain.compiler.version)
+    key = cache.digest([*compiler, *_machine(), flags, str(source.relative_to(HERE)), text])
     out = cache.cache_root() / "objects" / key / "object.o"
     cache.fetch(out.parent, lambda _: _run(_compile_one(chain, source, out)))
     return out

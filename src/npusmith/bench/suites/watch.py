@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 import npusmith
 from npusmith.bench.suites.orders import Orders
+from npusmith.sandbox import server
 from npusmith.sandbox.folder import ENDLESS, folder_bytes
 
 _POLL = 0.1
@@ -33,6 +34,7 @@ _REPLY_BYTES = 64 << 20
 _FREE_BYTES = 256 << 20  # what a candidate must leave of the disk
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from npusmith.sandbox import server; server.borrow(sys.argv[2]); "
     "from npusmith.bench.suites import {} as work; work.main()"
 )
 
@@ -58,11 +60,12 @@ def run_watched(
     temporary.mkdir()
     log = folder / "log"
     root = str(Path(npusmith.__file__).parents[1])
+    handles, servers = server.lend()
     with log.open("wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", _START.format(name), root],
+            [sys.executable, "-I", "-B", "-c", _START.format(name), root, servers],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=err, cwd=folder,
-            env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True,
+            env={**os.environ, "TMPDIR": str(temporary)}, start_new_session=True, pass_fds=handles,
         )  # fmt: skip
     assert process.stdin is not None
     try:

@@ -24,10 +24,11 @@ from pydantic import ValidationError
 
 from npusmith.errors import CODES
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
+from npusmith.sandbox.server import Module
 from npusmith.target.chips import Chip
 from npusmith.task.isolated import REPORT, WORDS, arrays
 from npusmith.task.isolated.arrays import Value
-from npusmith.task.trials import package_paths
+from npusmith.task.trials import PRELOAD, package_paths
 from npusmith.twin import frames
 from npusmith.twin.finding import Finding
 from npusmith.twin.module import ModuleBuild
@@ -35,9 +36,7 @@ from npusmith.twin.project import Project, read_project
 from npusmith.twin.remote import Launch, Launcher, findings_of
 
 Array = np.ndarray[Any, Any]
-_START = (
-    "import sys; sys.path += sys.argv[1:]; from npusmith.task.isolated import start; start.main()"
-)
+_START = "npusmith.task.isolated.start"  # it starts the two processes of each attempt
 _REPORT_BYTES = 16 << 20
 _LOG_CHARS = 2000
 _TICK_MS = 1000
@@ -137,12 +136,12 @@ class Candidate:
             file_bytes=self.limits.file_bytes,
             processes=True,  # two for each attempt; those may start no other
         )  # fmt: skip
-        argv = [sys.executable, "-I", "-B", "-c", _START, *paths]
+        work = Module(_START, PRELOAD, tuple(paths))
         # Logs of launches inside of the module's process lie where that process may write.
         env = {"NPUSMITH_LOGS": str(self.folder)} if self.logs is not None else {}
         try:
             stdin = str(self.folder / "control").encode()
-            self.boxed = run_boxed(argv, policy, stdin=stdin, env=env, cwd=self.folder)
+            self.boxed = run_boxed(work, policy, stdin=stdin, env=env, cwd=self.folder)
         except BaseException as error:
             self.failure = error
         finally:
