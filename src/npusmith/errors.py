@@ -514,6 +514,18 @@ _TASK: list[Code] = _rows(
         "name the .py file itself",
     ),
     (
+        "task-live",
+        "A module or function of the calling program cannot be handed to the sandbox.",
+        "what cloudpickle can save, at most 1 GiB with its inputs: no open files, locks or devices",
+        "make the module without what cannot be saved, or write it as a task file",
+    ),
+    (
+        "operator-wrong",
+        "The operator that was generated for a call did not pass its judge.",
+        "an operator whose verdict is pass: only such a one is called",
+        "look at report.html in its folder",
+    ),
+    (
         "task-size",
         "A task file is too large.",
         "at most 1 MiB of Python text",

@@ -102,7 +102,10 @@ def generate(
         verdict = _moved(verdict, folder, out)
         verdict.project = str(out)
         verdict.seconds = {**clock.laps, **verdict.seconds}
-        verdict.provenance |= {"writer": candidate.writer, "seed": seed, **candidate.origin}
+        verdict.provenance |= {
+            "writer": candidate.writer, "seed": seed, "task_file": str(task.absolute()),
+            **candidate.origin,
+        }  # fmt: skip
         progress.step("report", "result.json, report.html")
         _write_results(folder, verdict, program, prepared, chip)
     return verdict

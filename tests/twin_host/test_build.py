@@ -16,7 +16,7 @@ import pytest
 from npusmith.errors import TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
-from npusmith.twin import CompileError, build, cache, read_project, run
+from npusmith.twin import CompileError, build, cache, read_project, run, toolchain
 
 F32 = DType.FLOAT32
 TYPES = (F32, F32, F32)
@@ -224,3 +224,16 @@ def test_a_changed_header_of_the_host_side_compiles_it_again(edited: Edit, chip:
     header.write_text(header.read_text() + "// changed\n")
     again = build(read_project(root), chip, TYPES)
     assert (again.folder / "host.log").exists()
+
+
+def test_a_first_compile_of_the_runtime_says_that_it_takes_a_while(
+    chip: Chip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "c++").write_text("#!/bin/sh\necho 'c++ 99'\n[ $1 = --version ]\n")
+    (tmp_path / "c++").chmod(0o700)
+    monkeypatch.setenv("NPUSMITH_CXX", str(tmp_path / "c++"))
+    monkeypatch.setenv("NPUSMITH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(TwinError) as caught:
+        toolchain.find_toolchain(chip)
+    assert caught.value.code == "toolchain-failed"
+    assert f"compiling the twin for {chip.name}: once for a machine" in caplog.text

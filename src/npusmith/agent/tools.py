@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from npusmith import __version__, pipeline, profiling
+from npusmith import pipeline, profiling
 from npusmith.agent.assessment import NO_FILES, Step, assess_verdict, render
 from npusmith.agent.library import open_library
 from npusmith.agent.options import settle, split_options
@@ -37,6 +37,7 @@ from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import readable_beside
 from npusmith.task.verdict import Verdict
 from npusmith.twin.project import beside
+from npusmith.version import __version__
 
 Answer = dict[str, Any]
 _ABOUT = (

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-import npusmith
+from npusmith import version
 from npusmith.bench.model import Limits, Suite, Writer
 from npusmith.errors import NpusmithError
 from npusmith.target.chips import find_chip
@@ -107,8 +107,8 @@ def judge_of(chip: str) -> str:
 @lru_cache(maxsize=1)
 def judge_digest() -> str:
     """Of npusmith's version, and of the files that judge."""
-    root = Path(npusmith.__file__).parent
-    whole = hashlib.sha256(npusmith.__version__.encode())
+    root = Path(version.__file__).parent
+    whole = hashlib.sha256(version.__version__.encode())
     for part in _JUDGE:
         path = root / part
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
@@ -122,7 +122,7 @@ def versions() -> dict[str, str]:
     """Of the programs that judge."""
     from importlib import metadata
 
-    found = {"npusmith": npusmith.__version__, "python": platform.python_version()}
+    found = {"npusmith": version.__version__, "python": platform.python_version()}
     for name in ("torch", "numpy"):
         try:
             found[name] = metadata.version(name)

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from npusmith import __version__
 from npusmith.cann.toolkit import ROUTES, find_devices, find_toolkit
 from npusmith.cli.exits import Exit
 from npusmith.cli.reply import Reply
@@ -19,6 +18,7 @@ from npusmith.errors import NpusmithError
 from npusmith.report.text import size
 from npusmith.sandbox.folder import folder_bytes
 from npusmith.target.chips import CHIPS, DEFAULT_CHIP
+from npusmith.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.main import get_command
 
-from npusmith import __version__
 from npusmith.cli import agent, bench, cann, commands, conformance, knowledge
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.profile import profile
@@ -28,6 +27,7 @@ from npusmith.cli.reply import Job, Reply, failure
 from npusmith.cli.settings import Settings, read_settings
 from npusmith.errors import CODES, NpusmithError
 from npusmith.store.refusal import refusal
+from npusmith.version import __version__
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # typer gives it no name of its own
 _SILENT = {"-h", "--help", "--version"}  # these answer whatever stands in files

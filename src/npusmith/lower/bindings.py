@@ -1,4 +1,5 @@
-"""`bindings.json` in a project: where the operator's inputs come from when forward runs.
+"""`bindings.json` in a project: where the operator's inputs come from when forward runs, what it
+serves, and what comes out.
 
 `constants.json` beside it holds those that forward makes of its own numbers.
 """
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from npusmith.errors import LangError, NpusmithError, Place
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr, Program
-from npusmith.ir.spec import Constant, OpSpec, Port, Source
+from npusmith.ir.spec import Constant, OpSpec, Port, Source, dims_of
 from npusmith.ir.text import show_expr
 from npusmith.lang import parse_condition
 
@@ -33,12 +34,25 @@ class _Row(BaseModel):
     target: str
 
 
+class _Result(BaseModel):
+    """One output of the operator; each dimension is an expression over the inputs' sizes."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    dtype: DType
+    dims: list[str]
+
+
 class _Bindings(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     operator: str
     inputs: list[_Row]
     serves: list[str] | None = None  # OpSpec.legal, as expressions of the tile language
+    outputs: list[_Result] = []
+    single_output: bool = True
+    literals: list[int | float | bool | str | None] | None = None
 
 
 def bindings_text(spec: OpSpec) -> str:
@@ -56,6 +70,13 @@ def bindings_text(spec: OpSpec) -> str:
     said: dict[str, object] = {"operator": spec.name, "inputs": rows}
     if spec.legal is not None:
         said["serves"] = [show_expr(expr) for expr in spec.legal]
+    said["outputs"] = [
+        {"name": port.name, "dtype": port.dtype.value, "dims": [*map(show_expr, dims_of(port))]}
+        for port in spec.outputs
+    ]
+    said["single_output"] = spec.single_output
+    if spec.literals is not None:
+        said["literals"] = [*spec.literals]
     return json.dumps(said, indent=2) + "\n"
 
 
@@ -80,8 +101,14 @@ def read_bindings(project: Path) -> OpSpec | None:
     ports = (
         Port(row.name, row.dtype, (), row.source, row.position, row.target) for row in read.inputs
     )
+    results = (
+        Port(item.name, item.dtype, (), dims=_conditions(path, item.dims) or ())
+        for item in read.outputs
+    )
     return OpSpec(
-        read.operator, tuple(ports), (), legal=_conditions(path, read.serves),
+        read.operator, tuple(ports), tuple(results), legal=_conditions(path, read.serves),
+        single_output=read.single_output,
+        literals=None if read.literals is None else tuple(read.literals),
         constants=_constants(project / CONSTANTS),
     )  # fmt: skip
 

@@ -95,8 +95,12 @@ class Decisions:
         if dealt == self.captured:
             return False
         self.asked = self.asked.changed("lines", dealt)
-        self.made, self.passes, self.tests = {}, [], {}
+        self.forget()
         return True
+
+    def forget(self) -> None:
+        """Nothing is decided: what was written will not be used."""
+        self.made, self.passes, self.tests = {}, [], {}
 
     @property
     def captured(self) -> tuple[Lines, ...]:

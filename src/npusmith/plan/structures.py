@@ -109,6 +109,7 @@ def first_of(ways: Iterator[Way], decisions: Decisions) -> Plan:
             rest = () if structure in ALONE else (*before, *_names(ways))
             decisions.structure(structure, rest)
             return plan
+        decisions.forget()
         if asked not in (None, structure):
             before.append(structure)
     tried = ", ".join(dict.fromkeys(item.value for item in before)) or "none"

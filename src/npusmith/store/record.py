@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from npusmith import __version__
+from npusmith.version import __version__
 
 RESULT = "result.json"
 _MARK = "made_by"

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from npusmith import __version__
 from npusmith.errors import Level, NpusmithError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec
@@ -56,6 +55,7 @@ from npusmith.twin.launch import Input
 from npusmith.twin.opdef import OpText
 from npusmith.twin.orders import Attr, Virtual
 from npusmith.twin.watch import Watch
+from npusmith.version import __version__
 
 Array = np.ndarray[Any, Any]
 Binder = Callable[[TrialData], list[Input]]

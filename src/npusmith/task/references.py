@@ -16,7 +16,6 @@ from typing import TypedDict, Unpack
 
 from pydantic import BaseModel, ValidationError
 
-from npusmith import __version__
 from npusmith.errors import TwinError
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task
@@ -33,6 +32,7 @@ from npusmith.task.trials import (
 )
 from npusmith.task.wire import Calling
 from npusmith.twin import cache
+from npusmith.version import __version__
 
 _KEPT, _KEPT_BYTES = 64, 8 << 30  # tasks, as far as they fit into that
 _HOW = "how.json"

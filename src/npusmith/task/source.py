@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npusmith import __version__
 from npusmith.errors import CODES, Level, NpusmithError, Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
@@ -33,6 +32,7 @@ from npusmith.twin.direct import (
 from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Run
 from npusmith.twin.watch import Watch
+from npusmith.version import __version__
 
 _WATCH = Watch()
 # What a program that checks itself prints when it is not content, and the same words in praise.

@@ -7,6 +7,7 @@ header each for kernels and for host code, all in the cache.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import platform
 import shutil
@@ -25,6 +26,8 @@ from npusmith.twin.includes import used_text
 
 _KEPT_CHAINS = 8  # some 80 MB each: chips, compilers, versions of npusmith
 _KEPT_OBJECTS = 600  # of the runtime; a change of one source compiles that one
+
+_LOG = logging.getLogger(__name__)  # a warning shows on stderr unless a program says otherwise
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -215,6 +218,9 @@ def _use_header(chain: Toolchain, header: str) -> list[str]:
 
 
 def _make(chain: Toolchain, folder: Path) -> None:
+    _LOG.warning(
+        "compiling the twin for %s: once for a machine, one to three minutes", chain.chip.name
+    )
     (folder / "twin").mkdir()
     for name, text in _made(chain.chip).items():
         (folder / "twin" / name).write_text(text)

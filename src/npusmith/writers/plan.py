@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from npusmith import __version__
 from npusmith.bench.model import Brief, Candidate, Exposed
 from npusmith.errors import NpusmithError, TaskError
 from npusmith.ir.nodes import Program
@@ -27,6 +26,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.outline import outline
 from npusmith.task.trials import Limits, prepare
+from npusmith.version import __version__
 from npusmith.writers.folder import read_project_files, read_text
 
 

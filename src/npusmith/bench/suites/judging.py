@@ -17,7 +17,6 @@ from pathlib import Path
 
 import torch
 
-from npusmith import __version__
 from npusmith.bench.model import Candidate, Item, Limits, Record, unit_key
 from npusmith.bench.suites import place
 from npusmith.bench.suites.orders import Orders
@@ -34,6 +33,7 @@ from npusmith.task.verdict import NOT_RUN, Rung, Trial, Verdict, right_rung
 from npusmith.task.weak import weak_task
 from npusmith.twin.finding import Finding
 from npusmith.twin.toolchain import find_toolchain
+from npusmith.version import __version__
 
 _CHEATS = (*CHEATS, "cheat-alias")
 _OURS_ALONE = ("more", "drawn")  # kinds of trials that the suite does not have

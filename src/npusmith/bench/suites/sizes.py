@@ -16,11 +16,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from npusmith import __version__
 from npusmith.sandbox.box import Policy
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.task.trials import run_python
 from npusmith.twin.cache import cache_root, digest
+from npusmith.version import __version__
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
 _RULE = "2"  # of scale.py: what is kept in the cache is of this rule

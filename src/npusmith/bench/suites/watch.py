@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-import npusmith
+from npusmith import version
 from npusmith.bench.suites.orders import Orders
 from npusmith.sandbox import server
 from npusmith.sandbox.folder import ENDLESS, folder_bytes
@@ -59,7 +59,7 @@ def run_watched(
     temporary = folder / "tmp"
     temporary.mkdir()
     log = folder / "log"
-    root = str(Path(npusmith.__file__).parents[1])
+    root = str(Path(version.__file__).parents[1])
     handles, servers = server.lend()
     with log.open("wb") as err:
         process = subprocess.Popen(

@@ -1,0 +1,368 @@
+"""npusmith from Python: `import npusmith as ns`, then `ns.generate(...)`, `ns.judge(...)`.
+
+Everything here is a thin layer on `pipeline`: the command line says the same of the same task.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import inspect
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import numpy as np
+
+from npusmith import pipeline
+from npusmith.errors import LangError, Level, NpusmithError, TwinError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.spec import OpSpec, Port, Source
+from npusmith.ir.text import show_expr
+from npusmith.lang.extents import extent, unmet
+from npusmith.lower import read_bindings
+from npusmith.sandbox.folder import temporary_folder
+from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.task.load import open_task
+from npusmith.task.references import open_references
+from npusmith.task.trials import seeds_for
+from npusmith.task.verdict import Verdict
+from npusmith.twin import build, cache, read_project, run
+
+if TYPE_CHECKING:
+    from npusmith.bench.model import Writer
+    from npusmith.profiling import Profiled
+
+_REFUSALS = ("inputs-mismatch", "tiling-failed")
+_KEPT_TASKS = 200  # of modules and functions of programs
+Array = np.ndarray[Any, Any]
+Shapes = dict[str, tuple[int, ...]]
+
+
+class Options(TypedDict, total=False):
+    """What `generate` may be told; names and defaults are those of `npusmith generate`.
+
+    out: folder of the results, by default out/ and the task's name. chip: a name of
+    docs/chips.md, or a .toml file. search: schedules tried on the timing model (0: none).
+    schedule: a file with one to replay. writer: somebody else than the deterministic one.
+    progress: told of each step.
+    """
+
+    out: str | Path
+    chip: str
+    tolerance: str
+    seed: int
+    search: int
+    schedule: str | Path
+    timed: bool
+    writer: Writer
+    progress: pipeline.Progress
+
+
+class Quiet:
+    """A progress that says nothing."""
+
+    def step(self, name: str, detail: str = "") -> None: ...
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What `generate` left, callable: an Ascend C project with its verdict.
+
+    Called with tensors (PyTorch or NumPy), it runs on the twin and gives what forward gives. No
+    NPU is used; `npusmith build` and `npusmith device` do that.
+    """
+
+    folder: Path  # the project
+    verdict: Verdict
+    task: Path
+    source: Any = field(default=None, repr=False)  # the module or function, of the calling program
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict.verdict == "pass"
+
+    @property
+    def spec(self) -> OpSpec:
+        """Ports and conditions, from the project's bindings.json."""
+        found = read_bindings(self.folder)
+        if found is None:
+            raise NpusmithError(
+                "binding-unknown", f"{self.folder} has no bindings.json", seen=str(self.folder)
+            )
+        return found
+
+    @property
+    def program(self) -> str:
+        """The tile program; empty where the writer wrote Ascend C at once."""
+        return self.verdict.program and Path(self.verdict.program).read_text(encoding="utf-8")
+
+    @property
+    def kernel(self) -> str:
+        """The Ascend C of the kernel."""
+        files = sorted((self.folder / "op_kernel").glob("*.cpp"))
+        return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+    @property
+    def schedule(self) -> Mapping[str, Any]:
+        """As `npusmith generate --schedule FILE` takes it; empty for other writers."""
+        found = self.verdict.provenance.get("schedule")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run on the twin, and give what forward gives.
+
+        TwinError for inputs that the operator does not serve, and where a hardware rule is broken.
+        """
+        spec = self.spec
+        tensors, numbers = _take_apart(_whole(self.source, inputs))
+        if spec.literals is not None and [*spec.literals] != numbers:
+            raise _mismatch("numbers among the arguments", numbers, [*spec.literals])
+        given = {port.name: self._given(port, tensors) for port in spec.inputs}
+        outputs = _outputs(spec, {name: value.shape for name, value in given.items()})
+        kinds = [
+            *(DType.of(value.dtype) for value in given.values()),
+            *(kind for _, kind in outputs),
+        ]
+        built = build(read_project(self.folder), find_chip(self.verdict.chip), kinds)
+        done = run(built, [*given.values()], outputs)
+        for item in done.findings:
+            if item.level is Level.ERROR:
+                raise TwinError(item.code, item.message, seen=item.seen)
+        results = [_tensor(value) if _has_tensor(tensors) else value for value in done.outputs]
+        return results[0] if spec.single_output else tuple(results)
+
+    def _given(self, port: Port, tensors: Sequence[Any]) -> Array:
+        if port.source is not Source.USER:
+            return self._held[port.target]
+        if port.position >= len(tensors):
+            raise _mismatch("the number of tensors", len(tensors), f"{port.position + 1} or more")
+        return _array(tensors[port.position])
+
+    @functools.cached_property
+    def _constants(self) -> dict[str, Array]:
+        return {item.target: item.array for item in self.spec.constants}
+
+    @property
+    def _held(self) -> Mapping[str, Array]:
+        """Parameters and buffers: the module's as they are now, or those the task builds."""
+        if not hasattr(self.source, "named_buffers"):
+            return self._built | self._constants
+        from npusmith.live import PREFIX
+
+        rows = [*self.source.named_parameters(), *self.source.named_buffers()]
+        return self._built | self._constants | {PREFIX + name: _array(row) for name, row in rows}
+
+    @functools.cached_property
+    def _built(self) -> dict[str, Array]:
+        prepared = open_references(
+            open_task(self.task), self.folder, seeds=seeds_for(int(self.verdict.provenance["seed"]))
+        )
+        return {name: np.array(value) for name, value in prepared.parameters.items()}
+
+    def _repr_html_(self) -> str:
+        """The report, in a notebook."""
+        text = html.escape(self.report.read_text(encoding="utf-8"))
+        return f'<iframe srcdoc="{text}" width="100%" height="640" style="border:0"></iframe>'
+
+
+def generate(
+    what: Any, inputs: Sequence[Any] | None = None, **options: Unpack[Options]
+) -> Operator:
+    """Write an operator for a task file, a torch.nn.Module or a function, and judge it on the twin.
+
+    `inputs`: an example of each argument of a module or function; other values like them are drawn.
+    Raises TaskError and PlanError for what is not supported; a wrong candidate is an Operator whose
+    verdict says so.
+    """
+    from npusmith.writers.plan import PlanWriter, read_schedule
+
+    path = _task(what, inputs)
+    chip = find_chip(options.get("chip", DEFAULT_CHIP))
+    out = Path(options.get("out") or Path("out", path.stem)).absolute()
+    progress = options.get("progress") or Quiet()
+    schedule = options.get("schedule")
+    writer = options.get("writer") or PlanWriter(
+        chip, search=options.get("search", 16), step=progress.step,
+        schedule=None if schedule is None else read_schedule(Path(schedule)),
+    )  # fmt: skip
+    verdict = pipeline.generate(
+        path, out, chip, options.get("tolerance", "default"), progress, writer=writer,
+        seed=options.get("seed", 0), timed=options.get("timed", False),
+    )  # fmt: skip
+    live = not isinstance(what, (str, Path))
+    if live:  # model_new.py holds the task's text
+        shutil.copy(path.with_suffix(".pkl"), out)
+    return Operator(out, verdict, path, what if live else None)
+
+
+def load(folder: str | Path) -> Operator:
+    """The operator that an earlier `generate` left in that folder; parameters are the task's."""
+    place = Path(folder).absolute()
+    path = place / "result.json"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        verdict = Verdict.model_validate({name: data[name] for name in Verdict.model_fields})
+        task = Path(str(verdict.provenance["task_file"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NpusmithError(
+            "file-unusable", f"{path} is not what `generate` leaves", seen=str(error)[:200]
+        ) from error
+    return Operator(place, verdict, task)
+
+
+def judge(
+    kernel: str | Path, task: Any, inputs: Sequence[Any] | None = None, **options: Any
+) -> Verdict:
+    """Judge an existing project, source or submission on the twin, as `npusmith run` does.
+
+    `task` and `inputs` as of `generate`; `options`: those of `pipeline.run`, and chip, tolerance.
+    """
+    chip = find_chip(options.pop("chip", DEFAULT_CHIP))
+    tolerance = options.pop("tolerance", "default")
+    progress = options.pop("progress", None) or Quiet()
+    return pipeline.run(Path(kernel), _task(task, inputs), chip, tolerance, progress, **options)
+
+
+def profile(
+    kernel: str | Path, task: Any = None, inputs: Sequence[Any] | None = None, **options: Any
+) -> Profiled:
+    """Estimate the time of a project, as `npusmith profile` does; `options` as of profiling."""
+    from npusmith import profiling
+
+    project = Path(kernel)
+    chip = find_chip(options.pop("chip", DEFAULT_CHIP))
+    tolerance = options.pop("tolerance", "default")
+    progress = options.pop("progress", None) or Quiet()
+    out = Path(options.pop("out", None) or Path("out", f"{project.stem}.profile"))
+    chosen = profiling.Options(out, **options)
+    path = None if task is None else _task(task, inputs)
+    return profiling.profile(project, path, chip, tolerance, progress, chosen)
+
+
+def operator(what: Any = None, **options: Unpack[Options]) -> Any:
+    """Decorator: a function or module whose calls run as operators on the twin.
+
+    The first call generates one from its inputs. Later calls use it where it serves their types and
+    shapes, and generate another one where not. Results lie in numbered folders of `out`.
+    """
+    if what is None:
+        return functools.partial(operator, **options)
+    name = getattr(what, "__name__", type(what).__name__)
+    base = Path(options.get("out") or Path("out", name))
+    made: dict[object, list[Operator]] = {}
+
+    @functools.wraps(what, updated=())
+    def call(*inputs: Any) -> Any:
+        tensors, numbers = _take_apart(_whole(what, inputs))
+        known = made.setdefault(repr([numbers, *((t.dtype, len(t.shape)) for t in tensors)]), [])
+        for item in known:
+            try:
+                return item(*inputs)
+            except TwinError as error:
+                if error.code not in _REFUSALS:
+                    raise
+        folder = base / str(sum(map(len, made.values())))
+        chosen: Options = {**options, "out": folder}
+        found = generate(what, inputs, **chosen)
+        if not found.passed:
+            raise TwinError(
+                "operator-wrong", f"the operator for {name} did not pass; see {found.report}",
+                seen=found.verdict.rung.value,
+            )  # fmt: skip
+        known.append(found)
+        return found(*inputs)
+
+    return call
+
+
+def _task(what: Any, inputs: Sequence[Any] | None) -> Path:
+    """The task file of what was given; a module's is made anew and kept in the cache."""
+    if isinstance(what, (str, Path)):
+        return Path(what)
+    if inputs is None:
+        raise NpusmithError(
+            "usage", "a module or function needs inputs: an example of each argument"
+        )
+    from npusmith.live import save
+
+    with temporary_folder("npusmith-live-") as name:
+        made = save(what, _whole(what, inputs), name)
+        data = made.with_suffix(".pkl").read_bytes()
+
+        def keep(folder: Path) -> None:
+            for ending in (".py", ".pkl"):
+                shutil.copy(made.with_suffix(ending), folder)
+
+        place = cache.cache_root() / "live" / cache.digest([made.read_text(encoding="utf-8"), data])
+        cache.fetch(place, keep)
+        cache.keep_newest(place.parent, _KEPT_TASKS, place)
+    return place / made.name
+
+
+def _outputs(spec: OpSpec, shapes: Shapes) -> list[tuple[tuple[int, ...], DType]]:
+    try:
+        broken = unmet(spec, shapes)
+        if broken is not None:
+            raise _mismatch("sizes that the operator does not serve", shapes, show_expr(broken))
+        return [
+            (tuple(extent(dim, shapes) for dim in port.dims), port.dtype) for port in spec.outputs
+        ]
+    except LangError as error:
+        raise _mismatch("ranks that the operator does not serve", shapes, error.message) from error
+
+
+def _mismatch(what: str, seen: object, legal: object) -> TwinError:
+    message = f"the operator was written for other inputs: {what}"
+    return TwinError("inputs-mismatch", message, seen=str(seen)[:200], legal=str(legal)[:200])
+
+
+def _take_apart(inputs: Any) -> tuple[list[Any], list[Any]]:
+    """Tensors of the arguments, those in lists and dicts included, and the numbers among them."""
+    from torch.utils._pytree import tree_flatten
+
+    leaves = tree_flatten([*inputs])[0]
+    tensors = [item for item in leaves if hasattr(item, "shape") and hasattr(item, "dtype")]
+    known = {id(item) for item in tensors}
+    return tensors, [item for item in leaves if id(item) not in known]
+
+
+def _whole(what: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    """With the defaults of the parameters that were left out."""
+    call = getattr(what, "forward", what)
+    try:
+        bound = inspect.signature(call).bind(*inputs)
+    except (TypeError, ValueError):  # nothing is known of it, or it would not take these
+        return inputs
+    bound.apply_defaults()
+    return inputs if bound.kwargs else bound.args
+
+
+def _has_tensor(tensors: Sequence[Any]) -> bool:
+    return not tensors or any(not isinstance(item, (np.ndarray, np.generic)) for item in tensors)
+
+
+def _array(value: Any) -> Array:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.ascontiguousarray(value).reshape(value.shape)
+    from npusmith.device.tensors import array
+
+    found: Array = array(value.cpu())
+    return found
+
+
+def _tensor(values: Array) -> Any:
+    import torch
+
+    from npusmith.device.tensors import write
+
+    found = torch.empty(values.shape, dtype=getattr(torch, DType.of(values.dtype).value))
+    write(found, values)
+    return found
