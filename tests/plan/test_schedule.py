@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from modules import CHIP, agrees, capture
 
 from npusmith.errors import PlanError
+from npusmith.ir.nodes import Binary, BinOp, Const, Name
 from npusmith.ir.text import show
 from npusmith.lang import check, parse
 from npusmith.lang.interp import run_host
@@ -20,6 +21,7 @@ from npusmith.plan import Plan, write
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.schedule import Lines, Schedule, Structure, check_task, load, save
 from npusmith.plan.search import ORDER
+from npusmith.target.chips import find_chip
 from npusmith.task.graph import Graph
 
 Tensor = torch.Tensor
@@ -55,6 +57,7 @@ CASES: dict[str, Case] = {
     "pooling": (lambda x: F.max_pool2d(x, 3, 2, 1), ((2, 3, 20, 18),)),
     "sort": (lambda x: x.sort(-1).values, ((4, 60),)),
     "two kernels": (lambda x: x.softmax(1).sum(0), ((20, 90),)),
+    "picks": (lambda x: (x - x.mean(1, keepdim=True)).argmin(-1), ((2, 3, 5, 7),)),
 }
 
 
@@ -124,6 +127,25 @@ def test_every_alternative_computes_the_same(case: str) -> None:
         again = write(graph, "op_custom", CHIP, other.schedule)
         assert again.program == other.program
     assert len(done) > 1
+
+
+def test_tiles_that_a_schedule_asks_for_hold_whole_repeats_in_every_buffer() -> None:
+    def ranks(x: Tensor) -> tuple[Tensor, ...]:
+        var, mean = torch.var_mean(x, dim=(1, 3), keepdim=True)
+        z = (x - mean) / torch.sqrt(var + 1e-5)
+        return z.permute(5, 0, 2, 1, 4, 3), x.argmin(-1), x.amax((0, 2, 4)), z.prod(3)
+
+    graph, chip = capture(ranks, draw(2, 1, 3, 5, 1, 7)), find_chip("910B2")
+    made = write(graph, "op_custom", chip, Schedule(inner=1))
+    shares = set()
+    for schedule in others(made):
+        program = write(graph, "op_custom", chip, schedule).program
+        for buffer in (item for kernel in program.kernels for item in kernel.buffers):
+            match buffer.length:
+                case Binary(BinOp.FLOORDIV, Name(name), Const(share)) if buffer.dtype.bytes > 1:
+                    shares.add(share)
+                    assert dict(program.consts)[name] // share % 64 == 0, (schedule, buffer.name)
+    assert 16 in shares
 
 
 def test_a_schedule_is_a_value_that_prints_and_goes_through_json() -> None:

@@ -18,7 +18,7 @@ from npusmith.plan.schedule import Lines, Schedule, Structure
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 
-_STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
+STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
 _SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)  # of the writer's tile, and of the chip's cores
 _MORE = (1.25, 1.5, 1.75, 2.0)  # of the writer's tile; with less double buffering
 
@@ -125,20 +125,20 @@ class Decisions:
         ways = tuple((item,) for item in legal)
         self.made["inner"] = Decision("inner", value, value, ways)
 
-    def tile(self, own: int, least: int, most: int, powers: bool) -> int:
-        """From `least` to `most` elements; `powers`: only powers of two."""
+    def tile(self, own: int, least: int, most: int, powers: bool, step: int = STEP) -> int:
+        """From `least` to `most` elements, a multiple of `step`; `powers`: only powers of two."""
 
         def legal(value: object) -> bool:
             number = int(str(value))
-            whole = not number & (number - 1) if powers else number % _STEP == 0
+            whole = number % step == 0 and not (powers and number & (number - 1))
             return number == own or (whole and least <= number <= most)
 
         value = own if self.asked.tile is None else self.asked.tile
         if not legal(value):
-            unit = "powers of two" if powers else f"multiples of {_STEP}"
+            unit = "powers of two" if powers else f"multiples of {step}"
             others = [f"{unit} from {least} to {most}"] if least <= most else []
             _refuse("tile", value, [own, *others])
-        ways = (_longer(own, most), _shorter(own), *_even(own, self.lengths))
+        ways = (_longer(own, most, step), _shorter(own, step), *_even(own, self.lengths, step))
         kept = (tuple(item for item in way if legal(item)) for way in ways)
         self.made["tile"] = Decision("tile", value, own, tuple(way for way in kept if way))
         return value
@@ -222,21 +222,21 @@ def _refuse(name: str, value: object, legal: Sequence[object]) -> NoReturn:
 # ------------------------------------------------------------------------------------------- tiles
 
 
-def _longer(own: int, most: int) -> tuple[int, ...]:
-    found = dict.fromkeys(int(own * share) // _STEP * _STEP for share in _MORE)
+def _longer(own: int, most: int, step: int) -> tuple[int, ...]:
+    found = dict.fromkeys(int(own * share) // step * step for share in _MORE)
     return tuple(item for item in found if own < item <= most)
 
 
-def _shorter(own: int) -> tuple[int, ...]:
-    found = dict.fromkeys(int(own * share) // _STEP * _STEP for share in _SHARES)
+def _shorter(own: int, step: int) -> tuple[int, ...]:
+    found = dict.fromkeys(int(own * share) // step * step for share in _SHARES)
     return tuple(item for item in found if item)
 
 
-def _even(own: int, rows: Sequence[int]) -> Iterable[tuple[int, ...]]:
+def _even(own: int, rows: Sequence[int], step: int) -> Iterable[tuple[int, ...]]:
     """Tiles of which a row is a whole number, or one tile more; a power of two."""
     for more in (0, 1):
         found = {-(-row // (-(-row // own) + more)) for row in rows if row > own}
-        tiles = sorted({-(-length // _STEP) * _STEP for length in found}, reverse=True)
+        tiles = sorted({-(-length // step) * step for length in found}, reverse=True)
         yield tuple(item for item in tiles if item < own)
     power = 1 << (own.bit_length() - 1)
     yield (power,) if power < own else ()

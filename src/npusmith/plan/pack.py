@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,7 +33,7 @@ from npusmith.ir.walk import statements, values
 from npusmith.lang.words import why_reserved
 from npusmith.lower.double_buffer import MOST_BUFFERS, MOST_PER_POSITION
 from npusmith.plan.block import Part, Temp
-from npusmith.plan.decisions import Decisions
+from npusmith.plan.decisions import STEP, Decisions
 from npusmith.plan.fused_products import Touched, fuse_products
 from npusmith.plan.half_arithmetic import in_halves
 from npusmith.plan.host import TILE
@@ -46,8 +47,7 @@ _SMALL = 64  # elements of a buffer for one number: comparisons work on whole 25
 LARGEST = 8192  # elements of a tile
 _MASK = 32  # bytes of a small mask: at least a block
 _QUARTER = 4  # part of a tile of which any tile has whole repeats
-_STEP = 256  # elements: a mask of that many bits is one block of 32 bytes
-_SHORT = tuple(range(1024 - _STEP, 0, -_STEP))  # lengths to choose from, besides whole 1024s
+_SHORT = tuple(range(1024 - STEP, 0, -STEP))  # lengths to choose from, besides whole 1024s
 _BLOCK = 32  # bytes
 _LIBRARY_SPARE = 16 * 1024  # bytes that library functions take from what is left of UB
 _Alike = tuple[DType, Part, bool, bool, int, int, int]
@@ -58,7 +58,7 @@ _DOUBLED = (Part.LOADED, Part.STORED, Part.THROUGH)  # the lowering may double-b
 class Tiles:
     """Which tiles there are to choose from, in elements."""
 
-    least: int = _STEP  # of one that a schedule asks for
+    least: int = STEP  # of one that a schedule asks for
     largest: int = LARGEST
     doubled: bool = True  # with room for two of every buffer that is loaded or stored
 
@@ -382,13 +382,13 @@ def _tile(
 
     step = _SMALL * max((kind.share for kind in wide), default=1)  # parts are whole repeats too
     lengths = (*range(tiles.largest, 1023, -1024), *_SHORT)
-    legal = [tile for tile in lengths if tile % step == 0] if wide else [_STEP]
+    legal = [tile for tile in lengths if tile % step == 0] if wide else [STEP]
     fitting = (tile for tile in legal if size(tile) <= room)
     tile = next(fitting, 0)
     if not tile:
         raise PlanError(
             "plan-ub",
-            f"{len(wide)} tiles are alive at once: {size(_STEP)} B for {_STEP} elements each, "
+            f"{len(wide)} tiles are alive at once: {size(STEP)} B for {STEP} elements each, "
             f"{chip.name} has {max(room, 0)} B",
         )
     powers = any(item.name == "accumulate_prod" for item in ops)
@@ -396,9 +396,10 @@ def _tile(
         tile = 1 << (tile.bit_length() - 1)  # products are folded by halves
     if decisions is None or not wide:
         return tile
-    longer = range(tile + _STEP, 2 * tile + 1, _STEP)
+    whole = math.lcm(step, STEP)
+    longer = range(tile + whole, 2 * tile + 1, whole)
     most = max((item for item in longer if size(item, False) <= room), default=tile)
-    asked = decisions.tile(tile, tiles.least, most, powers)
+    asked = decisions.tile(tile, tiles.least, most, powers, whole)
     return asked if powers else max(asked, tile)
 
 

@@ -26,6 +26,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, SymbolicSize
 
 _MOST = 3  # first and last of the places where a part may end, of each kind
+_HOPELESS = 1e6  # microseconds for a kernel that other sizes would wait for without end
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
@@ -39,6 +40,7 @@ class Part:
 
 
 Make = Callable[[Graph], Plan]
+Test = Callable[[Part], bool]
 
 
 def us_of(part: Part, chip: Chip) -> float:
@@ -69,14 +71,16 @@ class Unit:
     nodes: tuple[Node, ...]
 
 
-def partition(graph: Graph, make: Make, chip: Chip) -> tuple[Part, ...]:
-    """The parts with the least time such that `make` takes each.
+def partition(
+    graph: Graph, make: Make, chip: Chip, hopeless: Test = lambda part: False
+) -> tuple[Part, ...]:
+    """The parts with the least time such that `make` takes each, none `hopeless` if that can be.
 
     Where an operation cannot be made alone because of the views around it, these are copied: they
     become operations of their own. Raises PlanError where one cannot be made even so; the error
     names all of these.
     """
-    made = _Made(make, chip)
+    made = _Made(make, chip, hopeless)
     copied: frozenset[str] = frozenset()
     while True:
         cutter = _Cutter(graph, copied, chip)
@@ -172,6 +176,7 @@ class _Made:
 
     make: Make
     chip: Chip
+    hopeless: Test
     known: dict[str, tuple[Part, float] | None] = field(default_factory=dict)
 
     def us(self, graph: Graph) -> float | None:
@@ -183,7 +188,8 @@ class _Made:
             except PlanError:
                 self.known[key] = None
             else:
-                self.known[key] = part, us_of(part, self.chip)
+                lost = _HOPELESS if self.hopeless(part) else 0.0
+                self.known[key] = part, us_of(part, self.chip) + lost
         found = self.known[key]
         return None if found is None else found[1]
 

@@ -29,13 +29,17 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput
 
 Shape = tuple[int, ...]
-_FACTOR = 256  # times as long, or as short, as it was captured an axis is at most
+_FACTOR = 256  # times as long, or as short, as it was captured an axis is at most ...
+_LONGEST = 4096  # ... but for short ones: no row is held on chip that is so long
 INSIDE = 1024  # elements of axes that go whole into a tile
 _SHORT = 256  # elements of a short row
 _LONG = 16_384  # ... and of a long one
 _LEAST = 8  # elements of 32 bytes: a row that is shortened is a whole number of them
 _WORK = 1 << 22  # elements of a tensor: all cores have several tiles
+_NEAR = 4  # times as long, or as short: axes of other tensors are taken to go with it
 _MANY = 8  # rows of each core
+_ENOUGH = times(Const(_MANY), ChipFact("vector_cores"))
+_FEW = 2  # rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,12 @@ def _shaped(item: GraphInput, shapes: Mapping[str, Shape]) -> GraphInput:
 
 
 def regimes(
-    graph: Graph, spec: OpSpec, captured: Mapping[str, Shape], chip: Chip
+    graph: Graph, spec: OpSpec, captured: Mapping[str, Shape], chip: Chip, few: bool = False
 ) -> Iterator[Regime]:
-    """Those that a program may meet besides the captured sizes, the most special first."""
+    """Those that a program may meet besides the captured sizes, the most special first.
+
+    `few`: only those of longer rows than captured, and of few of them.
+    """
     meaning = read(graph)
     values = reachable(meaning.roots)
     if any(value.op == "running" for value in values):
@@ -81,12 +88,20 @@ def regimes(
     if len({*rows}) < 2 and not any(value.axes for value in values):
         return  # one vector after another, whatever the rows
     now = _inside(row)
-    for inside in (*reversed(range(now + 1, len(row))), *range(now), now):
+    more = () if few else (*reversed(range(now + 1, len(row))),)
+    for inside in (*more, *range(now), *(() if few else (now,))):
         sizes = _sized(row, inside, now, known)
+        if few and (longer := row[len(row) - inside - 1]) in sizes:
+            sizes[longer] = max(sizes[longer], _LONG)
+        sizes |= _alike(row, rows, sizes)
+        if few:
+            sizes |= {leaf: _FEW for leaf in row[: len(row) - inside - 1] if leaf.size > _FEW}
         found = _regime(spec, meaning, names, known, sizes) if sizes else None
         if found is None:
             continue
         test = _test(row, inside, now, known)
+        if few:
+            test = all_of([test, _few(row, inside, known)])
         here = Choice(test, ONE, ZERO)
         at = [measured(here, shapes, chip.vector_cores) for shapes in (found.shapes, captured)]
         if at == [1, 0]:
@@ -109,8 +124,13 @@ def _test(row: Sequence[Atom], inside: int, now: int, known: Mapping[Atom, Expr]
     if inside < now:
         return Binary(BinOp.GT, elements(inside + 1), Const(INSIDE))
     outer = product(known[leaf] for leaf in row[: len(row) - inside])
-    many = Binary(BinOp.GE, outer, times(Const(_MANY), ChipFact("vector_cores")))
+    many = Binary(BinOp.GE, outer, _ENOUGH)
     return all_of([Binary(BinOp.LE, elements(inside), Const(INSIDE)), many])
+
+
+def _few(row: Sequence[Atom], inside: int, known: Mapping[Atom, Expr]) -> Expr:
+    outer = product(known[leaf] for leaf in row[: len(row) - inside - 1])
+    return Binary(BinOp.LT, outer, _ENOUGH)
 
 
 def _sized(
@@ -127,6 +147,24 @@ def _sized(
     else:
         _grow(sizes, row, [leaf for leaf in free if leaf in outer], _WORK)
     return {leaf: size for leaf, size in sizes.items() if size != leaf.size}
+
+
+def _alike(
+    row: Sequence[Atom], rows: Iterable[Sequence[Atom]], sizes: Mapping[Atom, int]
+) -> dict[Atom, int]:
+    """Sizes of the innermost axes of other tensors, where they are about as long as captured.
+
+    Of `x` and of a slice of it, say, which another kernel has made: both are long, or neither.
+    """
+    if not row or row[-1] not in sizes:
+        return {}
+    own, size = row[-1].size, sizes[row[-1]]
+    others = (item[-1] for item in rows if item and item[-1] not in row)
+    return {
+        leaf: size
+        for leaf in others
+        if leaf.size > 1 and own <= _NEAR * leaf.size <= _NEAR**2 * own
+    }
 
 
 def _dims(size: Expr) -> list[Dim]:
@@ -146,7 +184,7 @@ def _shrink(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom]) -
 def _grow(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom], elements: int) -> None:
     for leaf in free[:1]:
         rest = math.prod(sizes[other] for other in row if other is not leaf)
-        sizes[leaf] = min(max(leaf.size, -(-elements // rest)), leaf.size * _FACTOR)
+        sizes[leaf] = min(max(leaf.size, -(-elements // rest)), max(leaf.size * _FACTOR, _LONGEST))
 
 
 def _regime(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from npusmith.errors import PlanError
@@ -34,10 +34,11 @@ from npusmith.plan.partition import (
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
+from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
 from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
-from npusmith.plan.write_kernel import for_other_sizes, write_kernel
+from npusmith.plan.write_kernel import for_other_sizes, hopeless, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, Ref
 
@@ -149,6 +150,10 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
     if everywhere:
         return whole
     if schedule.given():
+        lost = hopeless(whole, graph, name, chip)
+        several = _instead(graph, whole, name, chip) if lost else None
+        if several is not None:
+            return _where_it_is_quick(whole, several[1], lost, graph, chip)
         return _with_long_rows(whole, graph, name, chip)
     found = _quicker(graph, whole, name, chip)
     if found is not None:
@@ -168,22 +173,15 @@ def _with_long_rows(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     except PlanError:
         return plan
     known = _equal_sizes(plan)
-    served = several.spec.legal or ()
-    tests = [test for test in plan.spec.legal if test not in served]
-    fewer = _conditions(several, known) <= _conditions(plan, known)
-    vectors = not any(kernel.is_cube for kernel in several.program.kernels)
-    if not (tests and fewer and vectors and _tensors(several) == _tensors(plan)):
+    tests = _tests(plan, several)
+    if not tests or not _conditions(several, known) <= _conditions(plan, known):
         return plan
-    given = {_TOGETHER: Choice(all_of(tests), ONE, ZERO)}
-    own = _on_cores(plan, graph, chip).program
-    program = merged(
-        [guarded(own, [*given], given, "rows that a tile holds"), Version(several.program)]
-    )
-    if not fits(show(program)):
+    quick = Choice(all_of(tests), ONE, ZERO)
+    made = _two_ways(plan, several, quick, "rows that a tile holds", graph, chip)
+    if made is None:
         return plan
-    count = len(several.program.kernels)
-    notes = (*plan.notes, f"longer rows: {count} kernels, one after another")
-    return replace(plan, program=program, spec=replace(plan.spec, legal=served), notes=notes)
+    notes = (*plan.notes, f"longer rows: {len(several.program.kernels)} kernels, one after another")
+    return replace(made, spec=replace(plan.spec, legal=several.spec.legal or ()), notes=notes)
 
 
 def _with_longer(own: Plan, graph: Graph, longer: Graph, name: str, chip: Chip) -> Plan:
@@ -270,7 +268,10 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
         return plan
 
-    return partition(graph, made, chip)
+    def lost(part: Part) -> bool:
+        return bool(hopeless(part.plan, part.graph, name, chip))
+
+    return partition(graph, made, chip, lost)
 
 
 def _sorts_among_others(graph: Graph) -> bool:
@@ -321,19 +322,71 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
     """
     least = us_of(Part(graph, whole), chip)
     splits = with_split_products(graph, chip) != graph
-    if not (splits or is_slow(least, graph, chip)):
+    lost = hopeless(whole, graph, name, chip)
+    if not (splits or lost or is_slow(least, graph, chip)):
         return None
+    several = _instead(graph, whole, name, chip)
+    if several is None:
+        return None
+    parts, plan = several
+    worth = _WORTH_ROUNDED if passes_short_floats(parts) else WORTH if splits else _WORTH
+    if time_together(parts, chip) <= worth * least:
+        return plan
+    return _where_it_is_quick(whole, plan, lost, graph, chip) if lost else None
+
+
+def _instead(
+    graph: Graph, whole: Plan, name: str, chip: Chip
+) -> tuple[tuple[Part, ...], Plan] | None:
+    """Several kernels that serve all the sizes that one does."""
     try:
         parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
+        plan = _linked(parts, graph, name, chip) if len(parts) > 1 else None
     except PlanError:
         return None
-    worth = _WORTH_ROUNDED if passes_short_floats(parts) else WORTH if splits else _WORTH
-    if len(parts) < 2 or time_together(parts, chip) > worth * least:
+    if plan is None:
         return None
-    plan = _linked(parts, graph, name, chip)
     known = _equal_sizes(whole)
     fewer = _conditions(_sized(plan), known) <= _conditions(_sized(whole), known)
-    return plan if fewer else None
+    return (parts, plan) if fewer else None
+
+
+def _where_it_is_quick(
+    whole: Plan, several: Plan, lost: Sequence[Regime], graph: Graph, chip: Chip
+) -> Plan:
+    """One kernel, and several for sizes that it does not serve or at which it takes very long.
+
+    Several for all sizes where one program has no room for both.
+    """
+    served = several.spec.legal or ()
+    tests = _tests(whole, several)
+    quick: Expr = Choice(all_of(tests), ONE, ZERO) if tests else ONE
+    for regime in lost:
+        quick = Choice(regime.test, ZERO, quick)
+    made = _two_ways(whole, several, quick, "sizes at which one kernel is quick", graph, chip)
+    if made is None:
+        return several
+    notes = (*whole.notes, f"other sizes: {len(several.program.kernels)} kernels")
+    return replace(made, spec=replace(whole.spec, legal=served), notes=notes)
+
+
+def _tests(whole: Plan, several: Plan) -> list[Expr]:
+    """Conditions of one kernel that several do not have."""
+    served = several.spec.legal or ()
+    return [test for test in whole.spec.legal or () if test not in served]
+
+
+def _two_ways(
+    whole: Plan, several: Plan, quick: Expr, note: str, graph: Graph, chip: Chip
+) -> Plan | None:
+    """One kernel where `quick` is 1, else several; None where one program cannot hold both."""
+    own = _on_cores(whole, graph, chip).program
+    kernels = (*own.kernels, *several.program.kernels)
+    if _tensors(several) != _tensors(whole) or any(item.is_cube for item in kernels):
+        return None
+    given = {_TOGETHER: quick}
+    program = merged([guarded(own, [*given], given, note), Version(several.program)])
+    return replace(whole, program=program) if fits(show(program)) else None
 
 
 def _equal_sizes(plan: Plan) -> dict[Expr, Expr]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Choice, Program
@@ -28,6 +29,7 @@ from npusmith.task.graph import Graph
 _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tried
 _WORTH = 0.8  # of its time
 _MOST = 2  # versions for other sizes that are tried, where it is slowest
+_HOPELESS = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
 
 
@@ -107,6 +109,21 @@ def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     if not fits(show(program)):
         return plan
     return replace(plan, program=program, versions=(*added, *versions))
+
+
+def hopeless(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
+    """Sizes at which it takes very long, whatever versions are added: work is repeated, or done
+    element by element, where what was held on chip at the captured sizes is not."""
+    if plan.schedule.structure in (Structure.SORT, *ALONE):
+        return []
+
+    def found(plan: Plan) -> list[Regime]:
+        versions = plan.versions or (Version(plan.program),)
+        own = shapes_of(graph, plan.spec)
+        there = (regimes(graph, plan.spec, own, chip, few) for few in (False, True))
+        return [item for item in chain(*there) if _share(versions, item, graph, chip) > _HOPELESS]
+
+    return found(plan) and found(for_other_sizes(plan, graph, name, chip))
 
 
 def _share(versions: Sequence[Version], regime: Regime, graph: Graph, chip: Chip) -> float:

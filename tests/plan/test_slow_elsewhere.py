@@ -1,0 +1,60 @@
+"""What is quick as captured is not left to take hundreds of times as long at other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from modules import agrees, capture
+
+from npusmith.plan import write
+from npusmith.plan.estimate import estimate
+from npusmith.plan.shrink import output_shapes
+from npusmith.target.chips import find_chip
+
+Tensor = torch.Tensor
+Shapes = tuple[tuple[int, ...], ...]
+CHIP = find_chip("910B2")
+
+
+def pooled(x: Tensor) -> Tensor:
+    return F.group_norm(F.max_pool2d(x, 3, 2, 1), 3)
+
+
+def trimmed(x: Tensor) -> Tensor:
+    mean = x.sort(-1).values[:, 1:-1].mean(-1, keepdim=True)
+    return (x - mean) / (((x - mean) ** 2).mean(-1, keepdim=True).sqrt() + 1e-3)
+
+
+def apart(x: Tensor, y: Tensor) -> Tensor:
+    return ((x - y.mean(-1, keepdim=True)) ** 2).mean(-1)
+
+
+# A module, captured shapes, others at which its first form was slow, and some to compute there
+CASES: dict[str, tuple[Callable[..., Any], Shapes, Shapes, Shapes]] = {
+    "pool and norm": (pooled, ((2, 6, 17, 23),), ((5, 6, 2, 4123),), ((2, 6, 2, 323),)),
+    "sort and norm": (trimmed, ((2011, 5),), ((3, 4099),), ((3, 2099),)),
+    "two axes": (apart, ((2011, 5), (2011, 3)), ((2, 66_913), (2, 66_911)), ((2, 2313), (2, 2311))),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_sizes_take_a_time_that_goes_with_their_bytes(case: str) -> None:
+    model, own, slow, small = CASES[case]
+    plan = write(capture(model, *map(torch.ones, own)), "op_custom", CHIP)
+    ports = (*plan.spec.inputs, *plan.spec.outputs)
+    shapes = (*slow, *output_shapes(plan.spec, slow))
+    us = estimate(plan.program, dict(zip((port.name for port in ports), shapes, strict=True)), CHIP)
+    assert us < 500  # 5,000 to 200,000 before; a sort alone takes 200
+    generator = torch.Generator().manual_seed(5)
+    agrees(plan, model, *(torch.randn(shape, generator=generator) for shape in small))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_captured_sizes_are_computed_as_before(case: str) -> None:
+    model, own, _, _ = CASES[case]
+    given = [torch.randn(shape) for shape in own]
+    agrees(write(capture(model, *given), "op_custom", CHIP), model, *given)
