@@ -44,6 +44,7 @@ def test_an_example_is_written_compiled_run_and_right(task: Path, tmp_path: Path
         assert (out / path).is_file(), path
     result = json.loads((out / "result.json").read_text())
     assert result["verdict"] == "pass" and result["rung"] == "race-free on the twin"
+    assert "kernels_not_judged" not in result["provenance"]
 
 
 def _why(verdict: pipeline.Verdict) -> str:

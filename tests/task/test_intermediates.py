@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from npusmith.errors import TaskError
 from npusmith.lower import lower, write_project
@@ -108,3 +109,23 @@ def test_a_value_that_the_graph_does_not_have(write_task: Write, tmp_path: Path)
     with pytest.raises(TaskError) as caught:
         prepare(task, tmp_path, seeds=(11,), edges=False, shapes=False, intermediates=["none"])
     assert caught.value.code == "task-outputs"
+
+
+def test_they_are_judged_at_other_shapes_too(write_task: Write, tmp_path: Path) -> None:
+    task = write_task(
+        forward="return torch.softmax(self.w * x, -1).sum(0), torch.zeros(x.shape) - x",
+        init="self.w = torch.nn.Parameter(torch.ones(7))",
+        inputs="[torch.randn(5, 7)]",
+    )
+    made = prepare(
+        task, tmp_path, seeds=(11, 23), edges=False, shapes=False, intermediates=["_softmax"],
+        given=[[(9, 7)], [(2, 3)]],
+    )  # fmt: skip
+    assert [item.kind for item in made.trials] == ["random", "random", "shape", "shape"]
+    assert [bool(item.skipped) for item in made.trials] == [False, False, False, True]
+    assert made.trials[3].skipped.startswith("the reference raises")
+    softmax = made.trials[2].references[-1]
+    assert softmax.shape == (9, 7) and abs(softmax.sum(-1) - 1).max() < 1e-6
+    drawn = made.drawn(made.trials[2])["w"]
+    logits = drawn * made.trials[2].inputs[0]
+    assert abs(softmax - torch.softmax(torch.from_numpy(logits), -1).numpy()).max() < 1e-6

@@ -68,11 +68,16 @@ def _shaped(item: GraphInput, shapes: Mapping[str, Shape]) -> GraphInput:
 
 
 def regimes(
-    graph: Graph, spec: OpSpec, captured: Mapping[str, Shape], chip: Chip, few: bool = False
+    graph: Graph,
+    spec: OpSpec,
+    captured: Mapping[str, Shape],
+    chip: Chip,
+    longer: bool = False,
+    few: bool = False,
 ) -> Iterator[Regime]:
     """Those that a program may meet besides the captured sizes, the most special first.
 
-    `few`: only those of longer rows than captured, and of few of them.
+    `longer`: only those of longer rows than captured; `few`: of few of them.
     """
     meaning = read(graph)
     values = reachable(meaning.roots)
@@ -88,11 +93,11 @@ def regimes(
     if len({*rows}) < 2 and not any(value.axes for value in values):
         return  # one vector after another, whatever the rows
     now = _inside(row)
-    more = () if few else (*reversed(range(now + 1, len(row))),)
-    for inside in (*more, *range(now), *(() if few else (now,))):
+    others = () if longer else (*reversed(range(now + 1, len(row))),)
+    for inside in (*others, *range(now), *(() if longer else (now,))):
         sizes = _sized(row, inside, now, known)
-        if few and (longer := row[len(row) - inside - 1]) in sizes:
-            sizes[longer] = max(sizes[longer], _LONG)
+        if few and (axis := row[len(row) - inside - 1]) in sizes:
+            sizes[axis] = max(sizes[axis], _LONG)
         sizes |= _alike(row, rows, sizes)
         if few:
             sizes |= {leaf: _FEW for leaf in row[: len(row) - inside - 1] if leaf.size > _FEW}

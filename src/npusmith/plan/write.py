@@ -356,7 +356,7 @@ def _where_it_is_quick(
 ) -> Plan:
     """One kernel, and several for sizes that it does not serve or at which it takes very long.
 
-    Several for all sizes where one program has no room for both.
+    Where one program has no room for both, several for all sizes.
     """
     served = several.spec.legal or ()
     tests = _tests(whole, several)

@@ -112,15 +112,15 @@ def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
 
 
 def hopeless(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
-    """Sizes at which it takes very long, whatever versions are added: work is repeated, or done
-    element by element, where what was held on chip at the captured sizes is not."""
+    """Longer rows at which it takes very long, whatever versions are added: work is repeated, or
+    done element by element, where what was held on chip at the captured sizes is not."""
     if plan.schedule.structure in (Structure.SORT, *ALONE):
         return []
 
     def found(plan: Plan) -> list[Regime]:
         versions = plan.versions or (Version(plan.program),)
         own = shapes_of(graph, plan.spec)
-        there = (regimes(graph, plan.spec, own, chip, few) for few in (False, True))
+        there = (regimes(graph, plan.spec, own, chip, True, few) for few in (False, True))
         return [item for item in chain(*there) if _share(versions, item, graph, chip) > _HOPELESS]
 
     return found(plan) and found(for_other_sizes(plan, graph, name, chip))

@@ -24,7 +24,6 @@ from npusmith.task.error_bounds import find_bounds
 from npusmith.task.export import export_graph
 from npusmith.task.golden import Golden
 from npusmith.task.graph import Graph
-from npusmith.task.intermediates import with_intermediates
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
@@ -105,8 +104,7 @@ class Captured(Preparation):
         self._capture()
         if self.orders.longer:
             self._lengthen()
-        if self.orders.intermediates:
-            self._add_intermediates()
+        self._extend()
         parameters = self._write_parameters()
         init, random_state = self._write_init()
         sets = self._find_sets() if self.orders.shapes else []
@@ -114,14 +112,7 @@ class Captured(Preparation):
             self._leave_graph()
             self._draw_parameters()
             self.casts = has_casts(self.captured.graph)
-            if self.orders.given:
-                self._given_trials()
-            else:
-                self._random_trials()
-                self._group_trials(groups)
-                self._edge_trials()
-                self._shape_trials(sets)
-                self._rank_trials()
+            self._try_all(groups, sets)
         return Manifest(
             graph=self.captured.graph,
             model_seed=self.orders.model_seed,
@@ -195,12 +186,18 @@ class Captured(Preparation):
         self.base = call_inputs(rows, self.path, self._seeds()[0], "get_inputs()")
         self._capture()
 
-    def _add_intermediates(self) -> None:
-        """From here on the captured program is the model, with these outputs behind its own."""
-        self.captured = with_intermediates(self.captured, self.orders.intermediates, self.path)
-        with user_code(self.path, "the captured graph", "task-export"):
-            self.model = self.captured.program.module()
-        self.base_references = self._reference(self.base)
+    def _extend(self) -> None:
+        """For outputs besides the model's own (exposing.py)."""
+
+    def _try_all(self, groups: list[Any], sets: Sequence[tuple[str, list[shapes.Shape]]]) -> None:
+        if self.orders.given:
+            self._given_trials()
+            return
+        self._random_trials()
+        self._group_trials(groups)
+        self._edge_trials()
+        self._shape_trials(sets)
+        self._rank_trials()
 
     def _reference(self, inputs: Inputs, draw: int = 0) -> list[Tensor]:
         model = self.draws.models[draw] if draw else self.model
@@ -337,7 +334,7 @@ class Captured(Preparation):
         for i, (pattern, sized) in enumerate(planned):  # which grows
             self.stage(f"shape set {pattern}")
             inputs = self._resized(sized, first + i + 1)
-            self._try(f"shape {_sizes(sized)}", "shape", first + i + 1, inputs, pattern)
+            self._try(f"shape {shapes.show(sized)}", "shape", first + i + 1, inputs, pattern)
             if not self.trials[-1].skipped:
                 self.sized.append(sized)
             elif len(planned) < 2 * shapes.MAX_SETS and self.trials[-1].skipped.startswith(RAISES):
@@ -394,7 +391,7 @@ class Captured(Preparation):
             sized = sets[i % len(sets)]
             self.stage(f"edge set {name} at another shape")
             inputs = edges.change(self._resized(sized, seed + i + 1), edge, seed)
-            self._try(f"{name} at {_sizes(sized)}", "shape", seed, inputs, edged=True)
+            self._try(f"{name} at {shapes.show(sized)}", "shape", seed, inputs, edged=True)
 
     def _given_trials(self) -> None:
         """Shapes that the parent asks for, because they take a kernel's other branches."""
@@ -403,8 +400,8 @@ class Captured(Preparation):
         graph = at_given(model, self.base.shapes, self.captured.graph, given)
         self.captured = replace(self.captured, graph=graph)
         for i, sized in enumerate(given):
-            self.stage(f"shapes {_sizes(sized)}")
-            seed, name = self.orders.seeds[0] + i + 1, f"{BRANCH} {_sizes(sized)}"
+            self.stage(f"shapes {shapes.show(sized)}")
+            seed, name = self.orders.seeds[0] + i + 1, f"{BRANCH} {shapes.show(sized)}"
             if most_elements(model, sized) > self.orders.value_elements:
                 self.skip(name, "shape", seed, "values on the way have too many elements there")
                 continue
@@ -422,7 +419,10 @@ class Captured(Preparation):
             ("an axis more", shapes.raise_rank(sized, seed)),
             ("an axis fewer", shapes.lower_rank(sized)),
         ):
-            any(self._try_rank(f"{name}: {_sizes(choice)}", inputs, choice) for choice in choices)
+            any(
+                self._try_rank(f"{name}: {shapes.show(choice)}", inputs, choice)
+                for choice in choices
+            )
 
     def _try_rank(self, name: str, inputs: Inputs, sized: list[shapes.Shape]) -> bool:
         """Does the model take the inputs with these shapes? Then that set is written down."""
@@ -555,10 +555,6 @@ class Captured(Preparation):
         if known_dtype(tensor) is None and tensor.dtype != torch.float64:
             tensor = alias.flat_bytes(tensor)
         return super().write(stem, tensor)
-
-
-def _sizes(sized: Sequence[shapes.Shape]) -> str:
-    return ", ".join("x".join(map(str, shape)) or "scalar" for shape in sized)
 
 
 def _types(tensors: Sequence[Tensor]) -> list[Any]:

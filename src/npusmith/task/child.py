@@ -52,9 +52,10 @@ def _preparation(orders: Orders, folder: Path) -> Preparation:
     if orders.calling is None:
         from npusmith.task.captured import Captured
         from npusmith.task.export import warm_up
+        from npusmith.task.exposing import Exposing
 
         warm_up()
-        return Captured(orders, folder)
+        return (Exposing if orders.intermediates else Captured)(orders, folder)
     from npusmith.task.called import Called
 
     return Called(orders, folder)

@@ -75,6 +75,11 @@ PATTERNS = (
 )
 
 
+def show(shapes: Sequence[Shape]) -> str:
+    """As the names of trials have them: `3x4, 4`."""
+    return ", ".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
+
+
 def aligned(shapes: Sequence[Shape]) -> list[Class]:
     """Classes by place from the right and size; axes of size 1 broadcast and stay."""
     groups: dict[tuple[int, int], set[Axis]] = {}
