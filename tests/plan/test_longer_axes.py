@@ -43,6 +43,12 @@ class Heads(nn.Module):
         return self.out(found.transpose(1, 2).reshape(batch, rows, width))
 
 
+def rotated(q: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    angle = (at * 9)[:, None, :, None] * torch.arange(1, 9) / 8
+    a, b = q.chunk(2, -1)
+    return q * torch.cat([angle, angle], -1).cos() + torch.cat([-b, a], -1)
+
+
 ONE = "x.shape[0] == 1"
 SERVED: dict[str, tuple[nn.Module | Callable[..., Any], list[Shape]]] = {
     "softmax": (lambda x: torch.softmax(x, -1), [(1, 100)]),
@@ -58,6 +64,7 @@ SERVED: dict[str, tuple[nn.Module | Callable[..., Any], list[Shape]]] = {
     "attention": (F.scaled_dot_product_attention, [(1, 4, 12, 8)] * 3),
     "heads of attention": (Heads(), [(1, 7, 16)]),
     "a loss": (F.mse_loss, [(1, 40), (1, 40)]),
+    "positions of another rank": (rotated, [(1, 5, 19, 16), (1, 19)]),
 }
 
 

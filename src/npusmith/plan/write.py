@@ -199,7 +199,8 @@ def _with_longer(own: Plan, graph: Graph, longer: Graph, name: str, chip: Chip) 
     if not tests or not _is_wider(other, own):
         return own
     spec, count = _as_shaped(other.spec, own.spec), len(other.program.kernels)
-    if own.parts and other.parts and _computed(graph) == _computed(longer):
+    several = all(len(plan.program.kernels) > 1 for plan in (own, other))
+    if several and _computed(graph) == _computed(longer):
         return replace(other, spec=spec, longer=True)
     kernels = (*own.program.kernels, *other.program.kernels)
     if len(own.program.kernels) > 1 or any(kernel.is_cube for kernel in kernels):

@@ -50,9 +50,14 @@ def _two_of(seen: Collection[int]) -> tuple[int, int]:
 
 
 def _candidates(shapes: Sequence[Shape]) -> Iterator[frozenset[Axis]]:
-    """Leading axes by their place from the right, all together, and each alone."""
+    """All leading axes together, those at one place from the right, and each alone.
+
+    A batch leads tensors of several ranks (states and their positions); where these do not go
+    together the model refuses it.
+    """
     leads = [(i, len(shape)) for i, shape in enumerate(shapes) if shape and shape[0] == 1]
     ranks = sorted({rank for _, rank in leads}, reverse=True)
-    groups = [[i for i, other in leads if other == rank] for rank in ranks]
-    groups += [[i for i, _ in leads], *([i] for i, _ in leads)]
+    groups = [[i for i, _ in leads]]
+    groups += [[i for i, other in leads if other == rank] for rank in ranks]
+    groups += [[i] for i, _ in leads]
     yield from dict.fromkeys(frozenset((i, 0) for i in group) for group in groups if group)
