@@ -12,7 +12,7 @@ from npusmith.ir.nodes import Const, Name, Program
 from npusmith.lang import parse
 from npusmith.report.color import colour, language
 from npusmith.report.html import pictures
-from npusmith.report.ladder import State, ladder, reached
+from npusmith.report.ladder import State, ladder, reached, served
 from npusmith.report.memory import Kind, divide
 from npusmith.report.sources import find_line, read_sources
 from npusmith.report.split import split
@@ -197,3 +197,21 @@ def test_every_memory_of_a_cube_core_is_divided_by_itself() -> None:
     assert left.rows[0].elements == 128 * 64
     assert shown.split is not None
     assert shown.split.words == "12 of 24 cube cores"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        (None, ""),
+        ([], "every size that the model takes at these ranks"),
+        (["x.shape[1] % 2 == 0"], "sizes with x.shape[1] % 2 == 0 alone"),
+        (["x.shape[1] == 1"], "an axis that is 1 in get_inputs() stays 1"),
+        ([f"x.shape[1] > {n}" for n in range(9)], "x.shape[1] > 3, and 5 more alone"),
+    ],
+)
+def test_served_sizes_are_said_in_words(
+    conditions: list[str] | None, words: str, passing: Verdict
+) -> None:
+    if conditions is not None:
+        passing.provenance["serves"] = conditions
+    assert words in served(passing) and bool(words) == bool(served(passing))

@@ -8,7 +8,7 @@ from npusmith.cli.exits import exit_for
 from npusmith.cli.reply import Reply
 from npusmith.cli.screen import Screen
 from npusmith.errors import CODES, Level
-from npusmith.report.ladder import State, Step, answer, document, ladder, reached
+from npusmith.report.ladder import State, Step, answer, document, ladder, reached, served
 from npusmith.report.text import REPORT, figure
 from npusmith.task.verdict import REFUSED, Doubt, Intermediate, Trial, Verdict, unjudged
 from npusmith.twin.finding import Finding
@@ -59,10 +59,8 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
 
 def _show_served(screen: Screen, verdict: Verdict) -> None:
     """Sizes that are all that the operator serves: a pass says nothing of others."""
-    conditions = list(map(str, verdict.provenance.get("serves", ())))
-    if conditions:
-        more = f", and {len(conditions) - _LINES} more" if len(conditions) > _LINES else ""
-        screen.pair("serves", f"sizes with {', '.join(conditions[:_LINES])}{more} alone", "yellow")
+    if verdict.provenance.get("serves"):
+        screen.pair("serves", served(verdict), "yellow")
 
 
 def _show_refused(screen: Screen, trials: list[Trial]) -> None:

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npusmith.errors import CODES
 from npusmith.ir.nodes import Program
-from npusmith.report.ladder import ladder, reached
+from npusmith.report.ladder import ladder, reached, served
 from npusmith.report.memory import Memory, versions
 from npusmith.report.sources import Source, find_line, make_source, read_sources
 from npusmith.report.split import Split, split
@@ -135,6 +135,7 @@ def make_page(
             verdict=verdict,
             steps=ladder(verdict),
             reached=reached(verdict),
+            served=served(verdict),
             memories=shown.memories,
             split=shown.split,
             sources=sources,

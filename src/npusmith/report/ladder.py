@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -43,6 +44,24 @@ def _unreached(verdict: Verdict) -> str:
     names = verdict.unreached
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f" except {', '.join(names[:_NAMED])}{more}, which never ran" if names else ""
+
+
+def served(verdict: Verdict) -> str:
+    """The sizes that the operator says it serves; empty where it says nothing."""
+    found = verdict.provenance.get("serves")
+    if not isinstance(found, list):
+        return ""
+    if not found:
+        return "every size that the model takes at these ranks"
+    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    said = f"sizes with {', '.join(map(str, found[:_NAMED]))}{more} alone"
+    if any(map(_is_unit, found)):
+        said += "; an axis that is 1 in get_inputs() stays 1: give it another size there"
+    return said
+
+
+def _is_unit(condition: object) -> bool:
+    return re.fullmatch(r"\w+\.shape\[\d+\] == 1", str(condition)) is not None
 
 
 def answer(verdict: Verdict) -> str:
