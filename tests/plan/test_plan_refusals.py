@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from modules import CHIP, agrees, capture, capture_at, plan, plan_graph
 
 from npusmith.errors import CODES, PlanError
+from npusmith.ir.text import show_expr
 from npusmith.plan import write
 from npusmith.task.graph import Graph
 
@@ -23,11 +24,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
     "a number out of a tensor": (lambda x: x * x.max().item(), (R(4, 5),), "plan-unsupported-op"),
     "dropout": (lambda x: F.dropout(x, 0.5, True), (R(4, 5),), "plan-unsupported-op"),
     "product of matrices of integers": (lambda x: x @ x.T, (I64.int(),), "plan-cube"),
-    "an input that may only be spread": (
-        lambda x, y: torch.full_like(x.mT.masked_fill(y, 1.0), 2.0),
-        (R(3, 5, 4), I64[:, :1] > 9),
-        "plan-fixed-size",
-    ),
     "most frequent": (lambda x: x.mode(1)[0], (R(4, 5),), "plan-data-movement"),
 }
 
@@ -39,6 +35,15 @@ def test_what_cannot_be_written_is_refused_by_its_code(name: str) -> None:
         plan(fn, *args)
     assert caught.value.code == code
     assert caught.value.legal and caught.value.hint
+
+
+def test_an_input_of_which_the_sizes_alone_count_decides_what_is_served() -> None:
+    def fn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(x.mT.masked_fill(y, 1.0), 2.0)
+
+    made = plan(fn, R(3, 5, 4), I64[:, :1] > 9)
+    assert "args_1.shape[0] == args_0.shape[2]" in map(show_expr, made.spec.legal or ())
+    agrees(made, fn, R(2, 6, 7), torch.ones(7, 1, dtype=torch.bool))
 
 
 def test_what_takes_complex_numbers_is_not_named_beside_what_makes_them() -> None:
