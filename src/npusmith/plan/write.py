@@ -272,7 +272,16 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     def lost(part: Part) -> bool:
         return bool(hopeless(part.plan, part.graph, name, chip))
 
-    return partition(graph, made, chip, lost)
+    parts = partition(graph, made, chip)
+    if not any(map(lost, parts)):
+        return parts
+    others = partition(graph, made, chip, lost)
+    if sum(map(lost, others)) >= sum(map(lost, parts)):
+        return parts
+    one, two = (link(found, graph, name) for found in (parts, others))
+    known = _equal_sizes(one)
+    fewer = _conditions(_sized(two), known) <= _conditions(_sized(one), known)
+    return others if fewer else parts
 
 
 def _sorts_among_others(graph: Graph) -> bool:
