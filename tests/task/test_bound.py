@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from npusmith.task import error_bounds
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.golden import Golden
 from npusmith.task.tolerance import compare
-from npusmith.task.user import check_inputs
+from npusmith.task.user import check_inputs, run_model
 
 Array = np.ndarray
 FLOAT = np.float32
@@ -297,3 +298,28 @@ def test_an_infinity_that_fused_attention_skips_is_no_evidence() -> None:
     assert case.message(composed) == ""
     composed[1, 0, 0, 0] = np.nan
     assert case.message(composed)
+
+
+def test_a_rounding_that_decides_between_three_values_may_decide_otherwise() -> None:
+    values = torch.randn(4, 40, generator=torch.Generator().manual_seed(3))
+    scores = torch.tensor([1000.0, 999.5, 999.5, 500.0]).repeat(64, 1).half()
+
+    def pick(scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return torch.softmax((scores * 64).to(values.dtype), -1) @ values
+
+    model = Call(lambda *args: pick(*args).half())
+    given = check_inputs([scores, values], "task.py", "inputs")
+    native = model(scores, values)
+    (bound,) = error_bounds._moves(model, given, [native], "task.py", run_model)
+    assert torch.equal(native[0], values[0].half())
+    far = (values[:3].mean(0) - values[0]).abs()  # of a kernel to which the three are equal
+    assert (8 * bound >= far).all()
+    assert (bound <= 2.1 * values[:3].abs().amax(0) + 1e-2).all()
+
+
+def test_what_several_steps_give_is_rounded_once_to_its_type() -> None:
+    x = torch.randn(40, 30, generator=torch.Generator().manual_seed(3)).bfloat16()
+    case = Case(lambda x: torch.log_softmax(x, -1).half().float(), x)
+    finer = torch.log_softmax(x.float(), -1).half().float()  # not by way of bfloat16
+    assert case.message(finer.numpy()) == ""
+    assert case.message((finer * 1.05).numpy()) != ""
