@@ -72,7 +72,7 @@ def results(request: pytest.FixtureRequest) -> Any:
         if not python:
             pytest.skip("no Python 3.11 that every user may start")
         (home / "npusmith").mkdir()
-        for name in ("__init__.py", "errors.py"):
+        for name in ("__init__.py", "errors.py", "version.py"):
             shutil.copy(SOURCE / name, home / "npusmith" / name)
         shutil.copytree(SOURCE / "sandbox", home / "npusmith" / "sandbox")
         for name in ("attacks.py", "attack_runner.py"):

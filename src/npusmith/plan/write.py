@@ -36,6 +36,7 @@ from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
+from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import for_other_sizes, hopeless, write_kernel
@@ -261,16 +262,26 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     users = (item for item in graph.inputs if item.kind == "user")
     counted = {item.position for item in users if item.name not in read}
 
+    written: dict[str, tuple[Graph, Plan]] = {}
+    judged: dict[str, bool] = {}
+
     def made(part: Graph) -> Plan:
+        key = structural_key(part)
+        if key in written and written[key][0] == part:
+            return written[key][1]
         if alone and _sorts_among_others(part):
             raise PlanError("plan-ub", "longer rows do not fit on chip to be sorted")
         plan = write_kernel(part, name, chip)
         ports = (port for port in plan.spec.inputs if port.position in counted)
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
+        written[key] = part, plan
         return plan
 
     def lost(part: Part) -> bool:
-        return bool(hopeless(part.plan, part.graph, name, chip))
+        key = structural_key(part.graph)
+        if key not in judged:
+            judged[key] = bool(hopeless(part.plan, part.graph, name, chip))
+        return judged[key]
 
     parts = partition(graph, made, chip)
     if not any(map(lost, parts)):

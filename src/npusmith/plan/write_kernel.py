@@ -29,6 +29,7 @@ from npusmith.task.graph import Graph
 _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tried
 _WORTH = 0.8  # of its time
 _MOST = 2  # versions for other sizes that are tried, where it is slowest
+_LONG_TEXT = 48 * 1024  # characters
 _HOPELESS = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
 
@@ -116,6 +117,8 @@ def hopeless(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
     done element by element, where what was held on chip at the captured sizes is not."""
     if plan.schedule.structure in (Structure.SORT, *ALONE):
         return []
+    if len(show(plan.program)) > _LONG_TEXT:
+        return []  # each try would take seconds, and both forms would hardly fit one program
 
     def found(plan: Plan) -> list[Regime]:
         versions = plan.versions or (Version(plan.program),)
