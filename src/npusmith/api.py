@@ -85,7 +85,7 @@ class Operator:
     def passed(self) -> bool:
         return self.verdict.verdict == "pass"
 
-    @property
+    @functools.cached_property
     def spec(self) -> OpSpec:
         """Ports and conditions, from the project's bindings.json."""
         found = read_bindings(self.folder)
@@ -141,7 +141,7 @@ class Operator:
 
     def _given(self, port: Port, tensors: Sequence[Any]) -> Array:
         if port.source is not Source.USER:
-            return self._held[port.target]
+            return self._held(port.target)
         if port.position >= len(tensors):
             raise _mismatch("the number of tensors", len(tensors), f"{port.position + 1} or more")
         return _array(tensors[port.position])
@@ -150,15 +150,15 @@ class Operator:
     def _constants(self) -> dict[str, Array]:
         return {item.target: item.array for item in self.spec.constants}
 
-    @property
-    def _held(self) -> Mapping[str, Array]:
-        """Parameters and buffers: the module's as they are now, or those the task builds."""
-        if not hasattr(self.source, "named_buffers"):
-            return self._built | self._constants
-        from npusmith.live import PREFIX
+    def _held(self, target: str) -> Array:
+        """A parameter or buffer: the module's as it is now, or the one that the task builds."""
+        if hasattr(self.source, "named_buffers"):
+            from npusmith.live import PREFIX
 
-        rows = [*self.source.named_parameters(), *self.source.named_buffers()]
-        return self._built | self._constants | {PREFIX + name: _array(row) for name, row in rows}
+            rows = dict([*self.source.named_parameters(), *self.source.named_buffers()])
+            if (name := target.removeprefix(PREFIX)) in rows:
+                return _array(rows[name])
+        return self._constants[target] if target in self._constants else self._built[target]
 
     @functools.cached_property
     def _built(self) -> dict[str, Array]:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import inspect
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +20,7 @@ import torch
 
 from npusmith.errors import TaskError
 from npusmith.task.load import identifier
+from npusmith.task.trials import python_places
 
 PREFIX = "held."  # of the module's parameters, in the task's Model
 _MOST_BYTES = 1 << 30
@@ -123,7 +123,8 @@ def _summary(what: Any, called: str) -> str:
 @contextlib.contextmanager
 def _own_modules_by_value() -> Iterator[None]:
     """What is not installed is not there in the sandbox: classes of such modules go by value."""
-    registered = [item for item in [*sys.modules.values()] if _is_own(item)]
+    places = python_places()
+    registered = [item for item in [*sys.modules.values()] if _is_own(item, places)]
     for item in registered:
         cloudpickle.register_pickle_by_value(item)
     try:
@@ -133,14 +134,15 @@ def _own_modules_by_value() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(item)
 
 
-def _is_own(module: ModuleType) -> bool:
+def _is_own(module: ModuleType, places: Sequence[Path]) -> bool:
+    """Is it a module with a file that a box does not read? `places`: what boxed Python reads."""
     file = getattr(module, "__file__", None)
     name = getattr(module, "__name__", "")
-    if not file or name == "__main__" or name not in sys.modules or name.startswith("npusmith"):
+    if (
+        not file
+        or name == "__main__"
+        or name not in sys.modules
+        or name.partition(".")[0] == "npusmith"
+    ):
         return False
-    return not any(Path(file).is_relative_to(place) for place in _installed())
-
-
-def _installed() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return (paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"])
+    return not any(Path(file).is_relative_to(place) for place in places)

@@ -483,11 +483,11 @@ def test_rows_of_a_longer_batch_of_one_differ(write_task, prepare_here, tmp_path
 
 
 def test_values_between_kernels_may_be_those_of_a_longer_batch(write_task, tmp_path):
-    from npusmith.task.exposing import Exposing
+    from npusmith.task.captured_intermediates import CapturedIntermediates
     from npusmith.task.trials import make_orders
 
     task = write_task(forward="return x.exp().sum(1)", inputs="[torch.randn(1, 20)]")
     orders = make_orders(task, tmp_path, seeds=(1, 2), intermediates=("exp",), longer=True)
-    manifest = Exposing(orders, tmp_path).run()
+    manifest = CapturedIntermediates(orders, tmp_path).run()
     assert [trial.inputs[0].shape for trial in manifest.trials] == [(2, 20)] * 2
     assert [item.shape for item in manifest.trials[0].references] == [(2,), (2, 20)]

@@ -123,7 +123,9 @@ def hopeless(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
     def found(plan: Plan) -> list[Regime]:
         versions = plan.versions or (Version(plan.program),)
         own = shapes_of(graph, plan.spec)
-        there = (regimes(graph, plan.spec, own, chip, True, few) for few in (False, True))
+        there = (
+            regimes(graph, plan.spec, own, chip, longer=True, few=few) for few in (False, True)
+        )
         return [item for item in chain(*there) if _share(versions, item, graph, chip) > _HOPELESS]
 
     return found(plan) and found(for_other_sizes(plan, graph, name, chip))

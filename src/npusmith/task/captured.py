@@ -187,7 +187,7 @@ class Captured(Preparation):
         self._capture()
 
     def _extend(self) -> None:
-        """For outputs besides the model's own (exposing.py)."""
+        """For outputs besides the model's own (captured_intermediates.py)."""
 
     def _try_all(self, groups: list[Any], sets: Sequence[tuple[str, list[shapes.Shape]]]) -> None:
         if self.orders.given:

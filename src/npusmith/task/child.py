@@ -51,11 +51,11 @@ def _write(path: Path, record: BaseModel) -> None:
 def _preparation(orders: Orders, folder: Path) -> Preparation:
     if orders.calling is None:
         from npusmith.task.captured import Captured
+        from npusmith.task.captured_intermediates import CapturedIntermediates
         from npusmith.task.export import warm_up
-        from npusmith.task.exposing import Exposing
 
         warm_up()
-        return (Exposing if orders.intermediates else Captured)(orders, folder)
+        return (CapturedIntermediates if orders.intermediates else Captured)(orders, folder)
     from npusmith.task.called import Called
 
     return Called(orders, folder)

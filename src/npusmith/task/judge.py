@@ -100,8 +100,8 @@ def judge(
     profile = check_profile(tolerance)
     rule = criterion or Criterion(profile)
     verdict = empty_verdict(project, prepared, chip, profile)
-    if spec is not None and (spec.legal is not None or spec.outputs):
-        served = restrictions(with_own_weights(spec, _weights(prepared))) if spec.legal else []
+    if spec is not None and spec.legal is not None:  # None: nobody knows what it serves
+        served = restrictions(with_own_weights(spec, _weights(prepared)))
         verdict.provenance["serves"] = [show_expr(expr) for expr in served]
     clock = time.perf_counter()
     step("compile", str(project))

@@ -8,7 +8,7 @@ import torch
 import torch._dynamo
 import torch.export._trace
 
-from npusmith.task import called, captured, child, exposing
+from npusmith.task import called, captured, captured_intermediates, child
 from npusmith.task.isolated import start
 
-__all__ = ["called", "captured", "child", "exposing", "start", "torch"]
+__all__ = ["called", "captured", "captured_intermediates", "child", "start", "torch"]

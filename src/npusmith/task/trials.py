@@ -40,14 +40,8 @@ OnGraph = Callable[[Graph], None]
 
 _SMALL = 1 << 16  # bytes of a message
 PRELOAD = "npusmith.task.preload"
-_NEEDED = (
-    "torch",
-    "numpy",
-    "pydantic",
-    "ml_dtypes",
-    "cloudpickle",
-    "npusmith",
-)  # what the child imports
+# what the child imports
+_NEEDED = ("torch", "numpy", "pydantic", "ml_dtypes", "cloudpickle", "npusmith")
 _ABSENT = re.compile(r"No such file or directory: b?'([^'\0]+)'")
 
 

@@ -22,7 +22,7 @@ from npusmith.task.user import Inputs, user_code
 from npusmith.task.wire import BRANCH, RAISES
 
 
-class Exposing(Captured):
+class CapturedIntermediates(Captured):
     """Its sets of inputs: the random ones, and one of each of the shapes that are given."""
 
     def _extend(self) -> None:
