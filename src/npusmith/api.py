@@ -153,7 +153,7 @@ class Operator:
     def _held(self, target: str) -> Array:
         """A parameter or buffer: the module's as it is now, or the one that the task builds."""
         if hasattr(self.source, "named_buffers"):
-            from npusmith.live import PREFIX
+            from npusmith.pickled import PREFIX
 
             rows = dict([*self.source.named_parameters(), *self.source.named_buffers()])
             if (name := target.removeprefix(PREFIX)) in rows:
@@ -182,7 +182,7 @@ def generate(
     Raises TaskError and PlanError for what is not supported; a wrong candidate is an Operator whose
     verdict says so.
     """
-    from npusmith.writers.plan import PlanWriter, read_schedule
+    from npusmith.writers.plan import DEFAULT_SEARCH, PlanWriter, read_schedule
 
     path = _task(what, inputs)
     chip = find_chip(options.get("chip", DEFAULT_CHIP))
@@ -190,17 +190,17 @@ def generate(
     progress = options.get("progress") or Quiet()
     schedule = options.get("schedule")
     writer = options.get("writer") or PlanWriter(
-        chip, search=options.get("search", 16), step=progress.step,
+        chip, search=options.get("search", DEFAULT_SEARCH), step=progress.step,
         schedule=None if schedule is None else read_schedule(Path(schedule)),
     )  # fmt: skip
     verdict = pipeline.generate(
         path, out, chip, options.get("tolerance", "default"), progress, writer=writer,
         seed=options.get("seed", 0), timed=options.get("timed", False),
     )  # fmt: skip
-    live = not isinstance(what, (str, Path))
-    if live:  # model_new.py holds the task's text
+    pickled = not isinstance(what, (str, Path))
+    if pickled:  # model_new.py holds the task's text
         shutil.copy(path.with_suffix(".pkl"), out)
-    return Operator(out, verdict, path, what if live else None)
+    return Operator(out, verdict, path, what if pickled else None)
 
 
 def load(folder: str | Path) -> Operator:
@@ -291,9 +291,9 @@ def _task(what: Any, inputs: Sequence[Any] | None) -> Path:
         raise NpusmithError(
             "usage", "a module or function needs inputs: an example of each argument"
         )
-    from npusmith.live import save
+    from npusmith.pickled import save
 
-    with temporary_folder("npusmith-live-") as name:
+    with temporary_folder("npusmith-pickled-") as name:
         made = save(what, _whole(what, inputs), name)
         data = made.with_suffix(".pkl").read_bytes()
 
@@ -301,7 +301,9 @@ def _task(what: Any, inputs: Sequence[Any] | None) -> Path:
             for ending in (".py", ".pkl"):
                 shutil.copy(made.with_suffix(ending), folder)
 
-        place = cache.cache_root() / "live" / cache.digest([made.read_text(encoding="utf-8"), data])
+        place = (
+            cache.cache_root() / "pickled" / cache.digest([made.read_text(encoding="utf-8"), data])
+        )
         cache.fetch(place, keep)
         cache.keep_newest(place.parent, _KEPT_TASKS, place)
     return place / made.name

@@ -514,7 +514,7 @@ _TASK: list[Code] = _rows(
         "name the .py file itself",
     ),
     (
-        "task-live",
+        "task-pickle",
         "A module or function of the calling program cannot be handed to the sandbox.",
         "what cloudpickle can save, at most 1 GiB with its inputs: no open files, locks or devices",
         "make the module without what cannot be saved, or write it as a task file",

@@ -14,7 +14,7 @@ import torch
 
 import npusmith as ns
 from npusmith.errors import NpusmithError
-from npusmith.live import save
+from npusmith.pickled import save
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "softmax.py"
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(tmp_path: Path) -> None:
 
     with pytest.raises(NpusmithError) as caught:
         ns.generate(locked, [torch.ones(4)], out=tmp_path / "out")
-    assert caught.value.code == "task-live" and "lock" in caught.value.message
+    assert caught.value.code == "task-pickle" and "lock" in caught.value.message
     with pytest.raises(AttributeError):
         ns.no_such_name  # noqa: B018
 

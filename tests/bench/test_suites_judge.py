@@ -14,6 +14,7 @@ from npusmith.bench.suites import judging, open_suite, place
 from npusmith.bench.suites.torchsuite import TorchSuite
 from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
+from npusmith.task.isolated import attempt
 from npusmith.task.verdict import NOT_RUN, Rung, Trial
 from npusmith.writers.folder import read_project_files
 
@@ -482,7 +483,8 @@ def hostile(line: str) -> Candidate:
     return six(f"import os, sys, time\n{line}\n{MODEL}")
 
 
-def test_a_fork_bomb_ends_with_its_box(judge: Judge) -> None:
+def test_a_fork_bomb_ends_with_its_box(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "_STARTS", 2.0)
     bomb = "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
     record = judge(hostile(bomb), limits=Limits(seconds=8, memory_mb=2048, trials=2))
     assert (record.compiled, record.official, record.strict) == (True, False, False)
@@ -539,7 +541,8 @@ def test_the_reference_and_its_outputs_cannot_be_read(judge: Judge, root: Path) 
     assert record.official, record.error
 
 
-def test_endless_and_greedy_candidates_fail(judge: Judge) -> None:
+def test_endless_and_greedy_candidates_fail(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "_STARTS", 2.0)
     limits = Limits(seconds=8, memory_mb=1024, trials=2)
     assert "had not ended" in judge(hostile("time.sleep(100)"), limits=limits).error
     record = judge(hostile("held = [bytes(1 << 28) for _ in range(99)]"), limits=limits)

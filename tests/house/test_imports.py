@@ -41,8 +41,8 @@ ARROWS: dict[str, set[str]] = {
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "agent", "knowledge", "cann"},
     "cann": _TASK | {"timing"},
-    "live": {"errors", "task"},
-    "api": _TASK | {"pipeline", "profiling", "writers", "live", "device", "bench"},
+    "pickled": {"errors", "task"},
+    "api": _TASK | {"pipeline", "profiling", "writers", "pickled", "device", "bench"},
     "version": set(),
     "__main__": {"cli"},
     "__init__": {"version", "api"},

@@ -9,7 +9,7 @@ from modules import CHIP, agrees, capture, plan
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
 from npusmith.plan.node_kinds import is_free
-from npusmith.plan.partition import Part, partition
+from npusmith.plan.partition import Kernels, Part, partition
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST
 from npusmith.plan.write_kernel import write_kernel
@@ -32,7 +32,7 @@ def _parts(graph: Graph, most: int) -> list[list[str]]:
             raise PlanError("plan-ub", "too much for one kernel")
         return write_kernel(part, "op", CHIP)
 
-    found = partition(graph, make, CHIP)
+    found = partition(graph, Kernels(make, CHIP))
     return [[node.op.split(".")[1] for node in part.graph.nodes] for part in found]
 
 
@@ -125,7 +125,7 @@ def test_a_permutation_behind_a_product_is_a_kernel_of_its_own_where_that_is_qui
         return (w @ x).view(2, 64, -1).permute(1, 2, 0).contiguous()
 
     graph = capture(shuffled, torch.empty(128, 256), torch.empty(256, 8000))
-    found = partition(graph, lambda part: write_kernel(part, "op", CHIP), CHIP)
+    found = partition(graph, Kernels(lambda part: write_kernel(part, "op", CHIP), CHIP))
     assert [part.graph.nodes[-1].op.split(".")[1] for part in found] == ["mm", "clone"]
 
 
@@ -170,7 +170,7 @@ def test_equal_steps_of_an_unrolled_loop_are_written_once() -> None:
                 raise PlanError("plan-ub", "too much for one kernel")
             return write_kernel(part, "op", CHIP)
 
-        found = partition(capture(fn, torch.ones(4, 6), torch.ones(4, 6)), make, CHIP)
+        found = partition(capture(fn, torch.ones(4, 6), torch.ones(4, 6)), Kernels(make, CHIP))
         return len(asked) - len(found)
 
     assert steps(12) <= steps(6)

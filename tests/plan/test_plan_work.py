@@ -17,7 +17,7 @@ from npusmith.plan import split_loops
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.index import steps
 from npusmith.plan.lane_space import Split
-from npusmith.plan.partition import partition
+from npusmith.plan.partition import Kernels, partition
 from npusmith.plan.read import read
 from npusmith.plan.write_kernel import Plan, write_kernel
 from npusmith.target.chips import find_chip
@@ -41,7 +41,7 @@ def test_a_part_is_looked_for_where_the_one_before_it_ended(longest: int) -> Non
             raise PlanError("plan-ub", "too long")
         return write_kernel(graph, "op", CHIP)
 
-    parts = partition(capture(chain, torch.ones(8, 8)), make, CHIP)
+    parts = partition(capture(chain, torch.ones(8, 8)), Kernels(make, CHIP))
     assert [len(part.graph.nodes) for part in parts[:-1]] == [longest] * (len(parts) - 1)
     assert len(made) <= 3 * len(parts) + 6
 

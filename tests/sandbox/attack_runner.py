@@ -20,7 +20,7 @@ from attacks import ASKS, ATTACKS, BOXES, CHANGES, READS, SET_ID, WRITES
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.sandbox.probe import LAYERS
 from npusmith.sandbox.seccomp import ARCHES, NUMBERS
-from npusmith.sandbox.server import Module
+from npusmith.sandbox.server import PythonModule
 
 PYTHON = str(Path("/proc/self/exe").resolve())
 SECRET = "npusmith-secret-7183"
@@ -141,7 +141,7 @@ def run(box: str, mine: Path, facts: dict[str, Any]) -> tuple[dict[str, str], li
     work = [PYTHON, "-I", "-S", "-B", "-c", INSIDE]
     if box == "m":
         (mine / "attack_inside.py").write_text(f"def main():\n    exec({INSIDE!r}, {{}})\n")
-        work = Module("attack_inside", "json", (str(mine),))
+        work = PythonModule("attack_inside", "json", (str(mine),))
     boxed = run_boxed(
         work, policy, stdin=json.dumps(facts).encode(), cwd=mine, without=WITHOUT.get(box, ()),
     )  # fmt: skip

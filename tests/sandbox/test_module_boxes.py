@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
-from npusmith.sandbox.server import Module
+from npusmith.sandbox.server import PythonModule
 from npusmith.task.trials import PRELOAD, package_paths
 
 PRELOADS = "import random, tempfile, torch; tempfile.gettempdir(); loaded = 1"
@@ -27,7 +27,7 @@ def called(tmp_path: Path) -> Any:
         number += 1
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         (tmp_path / f"called{number}.py").write_text(f"import os, sys\ndef main():\n{lines}")
-        work = Module(f"called{number}", preload, (str(tmp_path), *package_paths()))
+        work = PythonModule(f"called{number}", preload, (str(tmp_path), *package_paths()))
         policy = Policy(write=(tmp_path,), **how)
         return run_boxed(work, policy, stdin=b"orders", env={"MORE": "1"}, cwd=tmp_path)
 

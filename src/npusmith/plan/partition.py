@@ -26,7 +26,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, SymbolicSize
 
 _MOST = 3  # first and last of the places where a part may end, of each kind
-_HOPELESS = 1e6  # microseconds for a kernel that other sizes would wait for without end
+_AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
 
@@ -71,20 +71,17 @@ class Unit:
     nodes: tuple[Node, ...]
 
 
-def partition(
-    graph: Graph, make: Make, chip: Chip, hopeless: Test = lambda part: False
-) -> tuple[Part, ...]:
-    """The parts with the least time such that `make` takes each, none `hopeless` if that can be.
+def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
+    """The parts with the least time such that a kernel can be made of each.
 
     Where an operation cannot be made alone because of the views around it, these are copied: they
     become operations of their own. Raises PlanError where one cannot be made even so; the error
     names all of these.
     """
-    made = _Made(make, chip, hopeless)
     copied: frozenset[str] = frozenset()
     while True:
-        cutter = _Cutter(graph, copied, chip)
-        runs, stuck = _cheapest(cutter, made, chip)
+        cutter = _Cutter(graph, copied, made.chip)
+        runs, stuck = _cheapest(cutter, made)
         if stuck is None:
             return tuple(made.part(cutter.part(start, stop)) for start, stop in runs)
         views = cutter.views(stuck) - copied
@@ -101,7 +98,7 @@ class _Path:
     start: int = 0
 
 
-def _cheapest(cutter: _Cutter, made: _Made, chip: Chip) -> tuple[list[tuple[int, int]], int | None]:
+def _cheapest(cutter: _Cutter, made: Kernels) -> tuple[list[tuple[int, int]], int | None]:
     """Start and stop of the parts, and the first unit that cannot be made alone, if there is one.
 
     No part ends where, for as much time, another path is ahead: it would have to end behind that.
@@ -111,7 +108,7 @@ def _cheapest(cutter: _Cutter, made: _Made, chip: Chip) -> tuple[list[tuple[int,
     start = reached = length = 0
     while start < end:
         us = paths[start].us
-        ahead = max((stop for stop in paths if _is_ahead(paths, stop, us, cutter, chip)), default=0)
+        ahead = max((stop for stop in paths if _is_ahead(paths, stop, us, cutter)), default=0)
         ahead = max(ahead, start)
         likely = reached if reached > start else min(start + length, end)
         if ahead == start or (ahead < end and made.us(cutter.part(start, ahead + 1)) is not None):
@@ -119,7 +116,7 @@ def _cheapest(cutter: _Cutter, made: _Made, chip: Chip) -> tuple[list[tuple[int,
             if longest is None:
                 return [], start
             reached, length = max(reached, longest), longest - start
-            for stop in _ends(cutter, made, start, longest, chip):
+            for stop in _ends(cutter, made, start, longest):
                 if stop > ahead and (took := made.us(cutter.part(start, stop))) is not None:
                     found = _Path(us + took + WAIT, start)
                     paths[stop] = min(paths.get(stop, found), found, key=lambda path: path.us)
@@ -132,17 +129,15 @@ def _cheapest(cutter: _Cutter, made: _Made, chip: Chip) -> tuple[list[tuple[int,
     return runs[::-1], None
 
 
-def _is_ahead(
-    paths: Mapping[int, _Path], stop: int, us: float, cutter: _Cutter, chip: Chip
-) -> bool:
+def _is_ahead(paths: Mapping[int, _Path], stop: int, us: float, cutter: _Cutter) -> bool:
     """Whether a path takes no longer than one with `us` and any other kernel.
 
     What passes on there is counted: a kernel has to read it.
     """
-    return paths[stop].us + hbm_us(cutter.passing(stop), chip) <= us + LAUNCH + WAIT
+    return paths[stop].us + hbm_us(cutter.passing(stop), cutter.chip) <= us + LAUNCH + WAIT
 
 
-def _ends(cutter: _Cutter, made: _Made, start: int, stop: int, chip: Chip) -> list[int]:
+def _ends(cutter: _Cutter, made: Kernels, start: int, stop: int) -> list[int]:
     """Where a part may end: as late as it can, and before that where fewer bytes pass on.
 
     Around a matrix product, too: what moves its elements may cost less in a kernel of its own. Of
@@ -151,7 +146,7 @@ def _ends(cutter: _Cutter, made: _Made, start: int, stop: int, chip: Chip) -> li
     """
     most = cutter.part(start, stop)
     us = made.us(most)
-    slow = us is not None and is_slow(us, most, chip)
+    slow = us is not None and is_slow(us, most, cutter.chip)
     products = [at for at in range(start + 1, stop) if cutter.borders_product(at)]
     if stop == len(cutter.units) and not (slow or products):
         return [stop]
@@ -171,13 +166,19 @@ def _ends(cutter: _Cutter, made: _Made, start: int, stop: int, chip: Chip) -> li
 
 
 @dataclass(slots=True)
-class _Made:
-    """`make`, which is asked once for graphs that differ in names alone."""
+class Kernels:
+    """What `make` gives, asked once for graphs that differ in names alone.
+
+    `slow_elsewhere`: whether a kernel takes very long at other sizes. With `avoid` such kernels are
+    parts only where nothing else can be made. What is known is shared by copies (`replace`).
+    """
 
     make: Make
     chip: Chip
-    hopeless: Test
+    slow_elsewhere: Test = lambda part: False
+    avoid: bool = False
     known: dict[str, tuple[Part, float] | None] = field(default_factory=dict)
+    slow: dict[str, bool] = field(default_factory=dict)
 
     def us(self, graph: Graph) -> float | None:
         """Estimated microseconds of the kernel; None where there is none."""
@@ -188,19 +189,30 @@ class _Made:
             except PlanError:
                 self.known[key] = None
             else:
-                lost = _HOPELESS if self.hopeless(part) else 0.0
-                self.known[key] = part, us_of(part, self.chip) + lost
-        found = self.known[key]
-        return None if found is None else found[1]
+                self.known[key] = part, us_of(part, self.chip)
+        if (found := self.known[key]) is None:
+            return None
+        part, us = found
+        return us + _AVOIDED if self.avoid and self.is_slow(part) else us
 
     def part(self, graph: Graph) -> Part:
-        found = self.known.get(structural_key(graph))
+        """PlanError where there is none."""
+        found = self.known.get(key := structural_key(graph))
         if found is not None and found[0].graph == graph:
             return found[0]
-        return Part(graph, self.make(graph))
+        part = Part(graph, self.make(graph))
+        self.known[key] = part, us_of(part, self.chip) if found is None else found[1]
+        return part
+
+    def is_slow(self, part: Part) -> bool:
+        """Whether it takes very long at other sizes."""
+        key = structural_key(part.graph)
+        if key not in self.slow:
+            self.slow[key] = self.slow_elsewhere(part)
+        return self.slow[key]
 
 
-def _longest(cutter: _Cutter, made: _Made, start: int, likely: int) -> int | None:
+def _longest(cutter: _Cutter, made: Kernels, start: int, likely: int) -> int | None:
     """Where the longest run of units from `start` on that can be made ends, by bisection.
 
     `likely`: where a run from further ahead ends, since one that begins later goes on at least as
@@ -226,7 +238,7 @@ def _longest(cutter: _Cutter, made: _Made, start: int, likely: int) -> int | Non
     return None if low == start else low
 
 
-def _refusal(cutter: _Cutter, made: _Made, start: int) -> PlanError:
+def _refusal(cutter: _Cutter, made: Kernels, start: int) -> PlanError:
     """The error of the first unit that cannot be made alone, naming the others too."""
     first: PlanError | None = None
     others: list[str] = []
@@ -257,6 +269,7 @@ class _Cutter:
     """Takes runs of operations out of a graph."""
 
     def __init__(self, graph: Graph, copied: frozenset[str], chip: Chip) -> None:
+        self.chip = chip
         self.graph = graph = with_split_products(with_wide_products(graph), chip)
         self.copied = copied  # views that are stored
         self.nodes = {node.name: node for node in graph.nodes}

@@ -24,6 +24,7 @@ from npusmith.plan.link import link
 from npusmith.plan.long_sorts import has_sort, is_sort
 from npusmith.plan.node_kinds import references
 from npusmith.plan.partition import (
+    Kernels,
     Part,
     is_slow,
     partition,
@@ -36,10 +37,9 @@ from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
-from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
-from npusmith.plan.write_kernel import for_other_sizes, hopeless, write_kernel
+from npusmith.plan.write_kernel import for_other_sizes, slow_regimes, write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, Ref
 
@@ -151,10 +151,10 @@ def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: 
     if everywhere:
         return whole
     if schedule.given():
-        lost = hopeless(whole, graph, name, chip)
-        several = _instead(graph, whole, name, chip) if lost else None
+        slow = slow_regimes(whole, graph, name, chip)
+        several = _instead(graph, whole, name, chip) if slow else None
         if several is not None:
-            return _where_it_is_quick(whole, several[1], lost, graph, chip)
+            return _where_it_is_quick(whole, several[1], slow, graph, chip)
         return _with_long_rows(whole, graph, name, chip)
     found = _quicker(graph, whole, name, chip)
     if found is not None:
@@ -262,32 +262,24 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     users = (item for item in graph.inputs if item.kind == "user")
     counted = {item.position for item in users if item.name not in read}
 
-    written: dict[str, tuple[Graph, Plan]] = {}
-    judged: dict[str, bool] = {}
-
     def made(part: Graph) -> Plan:
-        key = structural_key(part)
-        if key in written and written[key][0] == part:
-            return written[key][1]
         if alone and _sorts_among_others(part):
             raise PlanError("plan-ub", "longer rows do not fit on chip to be sorted")
         plan = write_kernel(part, name, chip)
         ports = (port for port in plan.spec.inputs if port.position in counted)
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
-        written[key] = part, plan
         return plan
 
-    def lost(part: Part) -> bool:
-        key = structural_key(part.graph)
-        if key not in judged:
-            judged[key] = bool(hopeless(part.plan, part.graph, name, chip))
-        return judged[key]
+    def slow_elsewhere(part: Part) -> bool:
+        return bool(slow_regimes(part.plan, part.graph, name, chip))
 
-    parts = partition(graph, made, chip)
-    if not any(map(lost, parts)):
+    kernels = Kernels(made, chip, slow_elsewhere)
+    parts = partition(graph, kernels)
+    slow = sum(map(kernels.is_slow, parts))
+    if not slow:
         return parts
-    others = partition(graph, made, chip, lost)
-    if sum(map(lost, others)) >= sum(map(lost, parts)):
+    others = partition(graph, replace(kernels, avoid=True))
+    if sum(map(kernels.is_slow, others)) >= slow:
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
     known = _equal_sizes(one)
@@ -343,8 +335,8 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
     """
     least = us_of(Part(graph, whole), chip)
     splits = with_split_products(graph, chip) != graph
-    lost = hopeless(whole, graph, name, chip)
-    if not (splits or lost or is_slow(least, graph, chip)):
+    slow = slow_regimes(whole, graph, name, chip)
+    if not (splits or slow or is_slow(least, graph, chip)):
         return None
     several = _instead(graph, whole, name, chip)
     if several is None:
@@ -353,7 +345,7 @@ def _quicker(graph: Graph, whole: Plan, name: str, chip: Chip) -> Plan | None:
     worth = _WORTH_ROUNDED if passes_short_floats(parts) else WORTH if splits else _WORTH
     if time_together(parts, chip) <= worth * least:
         return plan
-    return _where_it_is_quick(whole, plan, lost, graph, chip) if lost else None
+    return _where_it_is_quick(whole, plan, slow, graph, chip) if slow else None
 
 
 def _instead(
@@ -373,7 +365,7 @@ def _instead(
 
 
 def _where_it_is_quick(
-    whole: Plan, several: Plan, lost: Sequence[Regime], graph: Graph, chip: Chip
+    whole: Plan, several: Plan, slow: Sequence[Regime], graph: Graph, chip: Chip
 ) -> Plan:
     """One kernel, and several for sizes that it does not serve or at which it takes very long.
 
@@ -382,7 +374,7 @@ def _where_it_is_quick(
     served = several.spec.legal or ()
     tests = _tests(whole, several)
     quick: Expr = Choice(all_of(tests), ONE, ZERO) if tests else ONE
-    for regime in lost:
+    for regime in slow:
         quick = Choice(regime.test, ZERO, quick)
     made = _two_ways(whole, several, quick, "sizes at which one kernel is quick", graph, chip)
     if made is None:

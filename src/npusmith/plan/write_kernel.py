@@ -30,7 +30,7 @@ _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tri
 _WORTH = 0.8  # of its time
 _MOST = 2  # versions for other sizes that are tried, where it is slowest
 _LONG_TEXT = 48 * 1024  # characters
-_HOPELESS = 100.0  # times the traffic: it would be taken for a kernel that hangs
+_VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
 
 
@@ -112,7 +112,7 @@ def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     return replace(plan, program=program, versions=(*added, *versions))
 
 
-def hopeless(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
+def slow_regimes(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
     """Longer rows at which it takes very long, whatever versions are added: work is repeated, or
     done element by element, where what was held on chip at the captured sizes is not."""
     if plan.schedule.structure in (Structure.SORT, *ALONE):
@@ -126,7 +126,7 @@ def hopeless(plan: Plan, graph: Graph, name: str, chip: Chip) -> list[Regime]:
         there = (
             regimes(graph, plan.spec, own, chip, longer=True, few=few) for few in (False, True)
         )
-        return [item for item in chain(*there) if _share(versions, item, graph, chip) > _HOPELESS]
+        return [item for item in chain(*there) if _share(versions, item, graph, chip) > _VERY_LONG]
 
     return found(plan) and found(for_other_sizes(plan, graph, name, chip))
 

@@ -1,4 +1,4 @@
-"""Run what nobody trusts: `run_boxed(argv or Module, policy, ...)` gives a `Boxed` record.
+"""Run what nobody trusts: `run_boxed(argv or PythonModule, policy, ...)` gives a `Boxed` record.
 
 A program, or a module of ours that handles what strangers wrote, runs in namespaces of its own,
 under Landlock, a system-call filter and resource limits, with a clean environment and a private
@@ -24,7 +24,7 @@ from pathlib import Path
 from npusmith.errors import SandboxError
 from npusmith.sandbox import enter
 from npusmith.sandbox.folder import temporary_folder
-from npusmith.sandbox.server import Module, start_launcher
+from npusmith.sandbox.server import PythonModule, start_launcher
 
 OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything longer is dropped
 GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
@@ -78,7 +78,7 @@ class Boxed:
 
 
 def run_boxed(
-    work: Sequence[str | Path] | Module,
+    work: Sequence[str | Path] | PythonModule,
     policy: Policy,
     *,
     stdin: bytes = b"",
@@ -94,8 +94,8 @@ def run_boxed(
     tick: called every now and then while the program runs; what it raises ends the program.
     Raises SandboxError when the program cannot be started at all.
     """
-    module = work if isinstance(work, Module) else None
-    argv = [sys.executable] if isinstance(work, Module) else work
+    module = work if isinstance(work, PythonModule) else None
+    argv = [sys.executable] if isinstance(work, PythonModule) else work
     program = _find_program(str(argv[0]))
     with temporary_folder("npusmith-box-") as name:
         home = name.resolve()
@@ -180,7 +180,7 @@ class _Run:
         seconds: float,
         stdin: bytes,
         tick: Callable[[], None] | None,
-        module: Module | None,
+        module: PythonModule | None,
     ) -> None:
         self.seconds, self.tick = seconds, tick
         self.stdin = memoryview(stdin)
@@ -293,7 +293,7 @@ class _Run:
         return self.err.text()[-500:].decode(errors="replace").strip()
 
 
-def _start_launcher(module: Module | None) -> dict[int, int]:
+def _start_launcher(module: PythonModule | None) -> dict[int, int]:
     """Our ends of its pipes, by their numbers in enter.HANDLES."""
     ours: dict[int, int] = {}
     theirs: list[int] = []

@@ -1,7 +1,7 @@
 """The processes that launchers are forked from: `start_launcher(handles, module)`.
 
 Python's start would cost each box more than all its layers together, and PyTorch's import far more
-than that: boxes of a `Module` are forks of a server that has imported it before. A server
+than that: boxes of a `PythonModule` are forks of a server that has imported it before. A server
 runs nothing of a box, reads no orders, and ends when whoever started it is gone.
 """
 
@@ -28,7 +28,7 @@ _TRIES = 2  # a server may have been killed since the last box
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class PythonModule:
     """A module of ours, whose main() a box calls; `paths`: what is added to sys.path.
 
     The box is a fork of a server that has imported `preload` (once for all, before it knows of any
@@ -43,7 +43,7 @@ class Module:
 class Server:
     """One process, and the socket that it takes handles from, which threads may share."""
 
-    def __init__(self, module: Module | None) -> None:
+    def __init__(self, module: PythonModule | None) -> None:
         flags = ["-I", "-B"] if module else ["-I", "-S"]
         words = [module.preload, *module.paths] if module else []
         # Messages of their own, so that those of several threads do not mix.
@@ -80,7 +80,7 @@ def _end(server: socket.socket, process: subprocess.Popen[bytes], owner: int) ->
             process.wait(_PATIENCE)
 
 
-def start_launcher(handles: Sequence[int], module: Module | None = None) -> None:
+def start_launcher(handles: Sequence[int], module: PythonModule | None = None) -> None:
     """Have a launcher make a box; it gets copies of these handles (enter.HANDLES).
 
     OSError when no server can be started.
@@ -110,9 +110,9 @@ def lend() -> tuple[list[int], str]:
 def borrow(words: str) -> None:
     """Use the servers of the process that started this one."""
     for handle, parts in json.loads(words):
-        module = Module("", parts[0], tuple(parts[1:])) if parts else None
+        module = PythonModule("", parts[0], tuple(parts[1:])) if parts else None
         _SERVERS[os.getpid(), module] = _Lent(handle)
 
 
 # By the process that has them: one that was forked from it starts its own.
-_SERVERS: dict[tuple[int, Module | None], Server | _Lent] = {}
+_SERVERS: dict[tuple[int, PythonModule | None], Server | _Lent] = {}

@@ -54,7 +54,7 @@ from npusmith.task.user import (
     settle,
     user_code,
 )
-from npusmith.task.varying_sizes import Model, at_given, find_varying, most_elements
+from npusmith.task.varying_sizes import Model, at_given, find_varying, most_elements_at
 from npusmith.task.wire import (
     BRANCH,
     EVAL_MODE,
@@ -402,7 +402,7 @@ class Captured(Preparation):
         for i, sized in enumerate(given):
             self.stage(f"shapes {shapes.show(sized)}")
             seed, name = self.orders.seeds[0] + i + 1, f"{BRANCH} {shapes.show(sized)}"
-            if most_elements(model, sized) > self.orders.value_elements:
+            if most_elements_at(model, sized) > self.orders.value_elements:
                 self.skip(name, "shape", seed, "values on the way have too many elements there")
                 continue
             self._try(name, "shape", seed, self._resized(sized, seed))
@@ -529,13 +529,16 @@ class Captured(Preparation):
         other = self._capture_at(inputs)
         if isinstance(other, str):
             return f"capture fails for these inputs: {other}"
-        graph = self.captured.graph
-        found = compare.difference(graph, other)
-        return compare.difference(graph.longer, other) if found and graph.longer else found
+        return compare.difference(self.captured.graph, other)
+
+    @staticmethod
+    def _key(inputs: Inputs) -> str:
+        """Of what a capture depends on."""
+        return str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
 
     def _capture_at(self, inputs: Inputs) -> Graph | str:
         """The graph that these inputs are captured as, or why there is none."""
-        key = str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
+        key = self._key(inputs)
         if key not in self.graphs:
             try:
                 self.graphs[key] = export_graph(self.model, inputs, self.path).graph

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from npusmith.errors import TaskError
@@ -19,6 +18,7 @@ from npusmith.task.golden import Golden
 from npusmith.task.intermediates import with_intermediates
 from npusmith.task.parameter_draws import put
 from npusmith.task.user import Inputs, user_code
+from npusmith.task.varying_sizes import most_elements
 from npusmith.task.wire import BRANCH, RAISES
 
 
@@ -51,16 +51,12 @@ class CapturedIntermediates(Captured):
         except TaskError as error:
             return f"{RAISES}: {error.message}"
         graph = captured.graph
-        if max((prod(node.shape) for node in graph.nodes), default=0) > self.orders.value_elements:
+        if most_elements(graph) > self.orders.value_elements:
             return "values on the way have too many elements there"
-        found = compare.difference(self.plain, graph)
-        if found and self.plain.longer is not None:
-            found = compare.difference(self.plain.longer, graph)
-        if found:
+        if found := compare.difference(self.plain, graph):
             return found
         extended = with_intermediates(captured, self.orders.intermediates, self.path)
-        key = str([(tensor.dtype, tensor.shape) for tensor in inputs.tensors])
-        self.graphs[key] = extended.graph
+        self.graphs[self._key(inputs)] = extended.graph
         self.model = extended.program.module()
         models = [self.model]
         for values in self.draws.values[1:]:

@@ -28,7 +28,12 @@ SIZES: dict[str, tuple[int, ...]] = {
 
 
 def difference(base: Graph, other: Graph) -> str:
-    """Why `other` is not `base` at other sizes; empty when it is."""
+    """Why `other` is not `base` at other sizes, longer axes of 1 among them; empty when it is."""
+    found = _difference(base, other)
+    return _difference(base.longer, other) if found and base.longer is not None else found
+
+
+def _difference(base: Graph, other: Graph) -> str:
     if why := program_difference(base, other):
         return why
     base = _at(base, other)

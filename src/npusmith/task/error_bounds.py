@@ -250,28 +250,32 @@ def _moves(
     run: Callable[..., list[Tensor]],
 ) -> list[Tensor]:
     largest = [torch.zeros(item.shape) for item in references]
-    before: list[Tensor] = []
-    last = MORE_RUNS
-    for seed in range(MORE_RUNS):
-        if seed == RUNS // 2:
-            before = [item.clone() for item in largest]
-        if seed == RUNS and not _jumped(before, largest, references):
-            last = 2 * RUNS if _rest(largest, references) else RUNS
-        if seed == last:
-            break
-        try:
-            with _Noise(seed):
-                moved = run(model, inputs.args(), path)
-        except TaskError:
-            if seed >= RUNS:
-                break
-            return []  # noise breaks what it checks
-        for most, one, other in zip(largest, moved, references, strict=True):
-            if one.shape != other.shape or one.dtype not in _UNIT:
-                continue
-            gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-            gap[other.isfinite() & ~one.isfinite()] = float("inf")
-            torch.maximum(most, gap, out=most)
+
+    def ran(seeds: range) -> bool:
+        """Note how far these runs move; False where noise breaks what the model checks."""
+        for seed in seeds:
+            try:
+                with _Noise(seed):
+                    moved = run(model, inputs.args(), path)
+            except TaskError:
+                return False
+            for most, one, other in zip(largest, moved, references, strict=True):
+                if one.shape != other.shape or one.dtype not in _UNIT:
+                    continue
+                gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+                gap[other.isfinite() & ~one.isfinite()] = float("inf")
+                torch.maximum(most, gap, out=most)
+        return True
+
+    if not ran(range(RUNS // 2)):
+        return []
+    before = [item.clone() for item in largest]
+    if not ran(range(RUNS // 2, RUNS)):
+        return []
+    if _jumped(before, largest, references):
+        ran(range(RUNS, MORE_RUNS))
+    elif _rest(largest, references):
+        ran(range(RUNS, 2 * RUNS))
     return largest
 
 

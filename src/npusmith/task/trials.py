@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from npusmith.errors import CODES, Place, TaskError
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
-from npusmith.sandbox.server import Module
+from npusmith.sandbox.server import PythonModule
 from npusmith.task import wire
 from npusmith.task.files import read_plain
 from npusmith.task.graph import Graph
@@ -204,7 +204,7 @@ def run_python(
     paths = package_paths()
     if policy.read is not None:
         policy = replace(policy, read=(*python_places(), *policy.read))
-    work = Module(module, PRELOAD, tuple(paths))
+    work = PythonModule(module, PRELOAD, tuple(paths))
     return run_boxed(work, policy, stdin=orders.encode(), cwd=folder, tick=tick)
 
 

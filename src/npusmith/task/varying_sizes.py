@@ -173,7 +173,8 @@ def _fitted(model: Model, sets: Named, free: Sequence[Class]) -> Named:
     found: dict[str, list[Shape]] = {}
     for name, sized in sets:
         while (
-            model.value_elements is not None and most_elements(model, sized) > model.value_elements
+            model.value_elements is not None
+            and most_elements_at(model, sized) > model.value_elements
         ):
             less = smaller(sized, free)
             if less is None:
@@ -184,9 +185,12 @@ def _fitted(model: Model, sets: Named, free: Sequence[Class]) -> Named:
     return list(found.items())
 
 
-def most_elements(model: Model, sized: list[Shape]) -> int:
+def most_elements_at(model: Model, sized: list[Shape]) -> int:
     """Of the largest value that the model has on the way."""
     graph = model.capture(sized)
-    if isinstance(graph, str):
-        return 0
+    return 0 if isinstance(graph, str) else most_elements(graph)
+
+
+def most_elements(graph: Graph) -> int:
+    """Of the largest value of a graph."""
     return max((prod(node.shape) for node in graph.nodes), default=0)

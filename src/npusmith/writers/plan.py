@@ -18,6 +18,7 @@ from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
 from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
+from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
 from npusmith.plan.search import search_plan
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
@@ -28,6 +29,8 @@ from npusmith.task.outline import outline
 from npusmith.task.trials import Limits, prepare
 from npusmith.version import __version__
 from npusmith.writers.folder import read_project_files, read_text
+
+__all__ = ["DEFAULT_SEARCH", "PlanWriter", "read_schedule"]
 
 
 class PlanWriter:

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from npusmith.errors import CODES
 from npusmith.sandbox.box import Boxed, Policy, run_boxed
-from npusmith.sandbox.server import Module
+from npusmith.sandbox.server import PythonModule
 from npusmith.target.chips import Chip
 from npusmith.task.isolated import REPORT, WORDS, arrays
 from npusmith.task.isolated.arrays import Value
@@ -40,6 +40,7 @@ _START = "npusmith.task.isolated.start"  # it starts the two processes of each a
 _REPORT_BYTES = 16 << 20
 _LOG_CHARS = 2000
 _TICK_MS = 1000
+_STARTS = 30.0  # seconds that the box may take beyond those of the candidate
 
 
 def init_value(settings: Value, state: Array | None = None) -> Value:
@@ -131,12 +132,12 @@ class Candidate:
                 *map(Path, places), self.built.root, self.built.modules,
                 self.built.toolchain.folder,
             ),
-            seconds=self.limits.seconds + 30,
+            seconds=self.limits.seconds + _STARTS,
             memory_bytes=self.limits.memory_bytes,
             file_bytes=self.limits.file_bytes,
             processes=True,  # two for each attempt; those may start no other
         )  # fmt: skip
-        work = Module(_START, PRELOAD, tuple(paths))
+        work = PythonModule(_START, PRELOAD, tuple(paths))
         # Logs of launches inside of the module's process lie where that process may write.
         env = {"NPUSMITH_LOGS": str(self.folder)} if self.logs is not None else {}
         try:

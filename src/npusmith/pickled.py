@@ -72,7 +72,7 @@ def save(what: Any, inputs: Sequence[Any], folder: Path, name: str = "") -> Path
     """Write NAME.py and NAME.pkl into `folder`; gives the path of the task.
 
     `what`: a torch.nn.Module, or a function of tensors. `inputs`: an example of each argument; the
-    judge draws others like them. Raises TaskError task-live for what cannot be saved.
+    judge draws others like them. Raises TaskError task-pickle for what cannot be saved.
     """
     called = name or getattr(what, "__name__", "") or type(what).__name__
     stem = identifier(called)
@@ -81,11 +81,13 @@ def save(what: Any, inputs: Sequence[Any], folder: Path, name: str = "") -> Path
             data = cloudpickle.dumps({"what": what, "inputs": [*map(_plain, inputs)]})
     except Exception as error:
         raise TaskError(
-            "task-live", f"{called} cannot be saved for the sandbox: {error}", seen=repr(what)[:200]
+            "task-pickle",
+            f"{called} cannot be saved for the sandbox: {error}",
+            seen=repr(what)[:200],
         ) from error
     if len(data) > _MOST_BYTES:
         raise TaskError(
-            "task-live", f"{called} and its inputs are too large", seen=f"{len(data):,}"
+            "task-pickle", f"{called} and its inputs are too large", seen=f"{len(data):,}"
         )
     arguments = ", ".join(_names(what, len(inputs)))
     text = _TEXT.format(
