@@ -43,9 +43,10 @@ ARROWS: dict[str, set[str]] = {
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
     "api": _TASK | {"pipeline", "profiling", "writers", "pickled", "device", "bench"},
+    "torch_backend": {"api", "errors", "plan", "task"},
     "version": set(),
     "__main__": {"cli"},
-    "__init__": {"version", "api"},
+    "__init__": {"version", "api", "torch_backend"},
 }
 
 
