@@ -323,3 +323,35 @@ def test_what_several_steps_give_is_rounded_once_to_its_type() -> None:
     finer = torch.log_softmax(x.float(), -1).half().float()  # not by way of bfloat16
     assert case.message(finer.numpy()) == ""
     assert case.message((finer * 1.05).numpy()) != ""
+
+
+def test_indices_and_truth_values_of_rounded_numbers_may_differ_where_they_are_near() -> None:
+    x = torch.randn(4000, 64, generator=torch.Generator().manual_seed(5)).bfloat16()
+    w = torch.randn(64, generator=torch.Generator().manual_seed(6)).bfloat16()
+    case = Case(lambda x: (x * w + x * x).argmax(-1), x)
+    wide = x.float() * w.float() + x.float() * x.float()  # rounded nowhere on the way
+    top = wide.topk(2, -1).values
+    answer = wide.argmax(-1).numpy()
+    differ = answer != case.native
+    assert differ.sum() > 10 and case.message(answer) == ""
+    terms = (x.float() * w.float()).abs() + x.float() * x.float()
+    far = ((top[:, 0] - top[:, 1]) > 0.05 * terms.amax(-1)).numpy()
+    assert case.bound is not None and not case.bound[far].any()
+    answer[np.flatnonzero(far)[0]] += 1
+    assert case.message(answer)
+    truth = Case(lambda x: x * 1.1 - 0.3 * x * x > 0.2, x)
+    wide = x.float() * 1.1 - 0.3 * x.float() * x.float()
+    assert truth.message((wide > 0.2).numpy()) == ""
+    assert truth.message((wide > 0.21).numpy())
+
+
+def test_what_is_decided_by_numbers_that_nothing_has_rounded_is_the_same_for_all() -> None:
+    x = torch.randn(50, 64, generator=torch.Generator().manual_seed(5)).half()
+    assert Case(lambda x: x.argmax(-1), x).bound is None
+    assert Case(lambda x: torch.where(x > 0.5, x, -x).sort(-1)[1], x).bound is None
+
+
+def test_subnormal_numbers_are_rounded_by_as_much_as_the_least_of_them() -> None:
+    x = (torch.randn(500, 16, generator=torch.Generator().manual_seed(5)) * 1e-39).bfloat16()
+    case = Case(lambda x: (x * 0.4).argmax(-1), x)
+    assert case.message((x.float() * 0.4).argmax(-1).numpy()) == ""

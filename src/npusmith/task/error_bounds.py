@@ -39,10 +39,20 @@ cumsum cumprod logcumsumexp var std var_mean std_mean
 native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training
 _scaled_dot_product_flash_attention_for_cpu _native_multi_head_attention
 """
+# Floating-point results that jump; what gives anything else of floating-point values does, too ...
+_JUMPING = """
+floor ceil round trunc frac floor_divide remainder fmod sign sgn heaviside hardshrink threshold
+"""
+# ... but for these, whose values do not jump, and whose indices hardly anybody uses.
+_SMOOTH = """
+max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d isnan isinf
+"""
 _POOL = 1 << 18
 _PIECE = 1 << 15  # elements at a time, which stay in the cache
 aten = torch.ops.aten
 _UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+# half of the smallest number above 0: subnormal numbers are rounded by as much
+_LEAST = {torch.float32: 2.0**-149, torch.float16: 2.0**-25, torch.bfloat16: 2.0**-134}
 # Sums of products of their arguments: applied to magnitudes they give the sum of the terms'.
 _SUMS = """
 sum mean mm bmm addmm baddbmm mv dot addmv convolution cumsum avg_pool1d avg_pool2d avg_pool3d
@@ -65,6 +75,7 @@ _WALK = 16  # what MARGIN of tolerance.py, and the largest of RUNS, are good for
 _PRODUCTS = frozenset(("prod", "cumprod"))
 _SUMMING, _ROUNDLESS = frozenset(_SUMS.split()), frozenset(_EXACT.split())
 _WIDE = frozenset(_WIDER.split())
+_STEEP, _LEVEL = frozenset(_JUMPING.split()), frozenset(_SMOOTH.split())
 # Operations of several steps, between which a kernel rounds as well.
 _STEPS = (
     aten.native_layer_norm, aten.native_group_norm, aten.native_batch_norm,
@@ -143,6 +154,8 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
             return item
         wide = item.float()
         step = wide.abs().mul_(_UNIT[item.dtype])
+        if bool((tiny := step < _LEAST[item.dtype]).any()):
+            step[tiny & (wide != 0)] = _LEAST[item.dtype]  # a zero is no rounded number
         if weights is not None and weights.shape == item.shape:
             # sums of 16-bit types are kept in float32
             step.add_(weights.float(), alpha=_UNIT[torch.float32])
@@ -168,16 +181,34 @@ def _factors(args: Any) -> int:
     return int(args[0].shape[args[1]] if along else args[0].numel())
 
 
-class _Names(TorchDispatchMode):  # type: ignore[misc]
-    """While it is on, names of operations are noted."""
+class _Looking(TorchDispatchMode):  # type: ignore[misc]
+    """While it is on, it is noted what PyTorch's nearness to the truth says nothing about.
+
+    `wider`: something is kept in a wider type than its own; `rounded`, `decided`: values are
+    rounded, and something is decided by them: which one is the largest, say.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: set[str] = set()
+        self.wider = self.rounded = self.decided = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.add(func._schema.name.partition("::")[2])
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        name = func._schema.name.partition("::")[2]
+        result = func(*args, **kwargs)
+        given, made = (
+            [*map(_is_real, pytree.tree_leaves(item))] for item in ((args, kwargs), result)
+        )
+        steep = name in _STEEP or kwargs.get("rounding_mode") or not all(made)
+        decision = any(given) and steep and name not in _LEVEL
+        self.wider |= name in _WIDE
+        self.decided |= bool(self.rounded and decision)
+        self.rounded |= any(made) and not (name in _ROUNDLESS or func.is_view)
+        return result
+
+
+def _is_real(item: Any) -> bool:
+    return isinstance(item, torch.Tensor) and item.is_floating_point()
 
 
 def _magnitude(item: Any) -> Any:
@@ -220,7 +251,7 @@ def find_bounds(
     elements = sum(item.numel() for item in references)
     if elements > MOST_ELEMENTS:
         return []
-    if all(is_near(*pair) for pair in pairs) and not _is_wider(model, inputs, path, run):
+    if all(is_near(*pair) for pair in pairs) and not _is_open(model, inputs, references, path, run):
         return []
     threads, fused = torch.get_num_threads(), torch.backends.mha.get_fastpath_enabled()
     torch.set_num_threads(1)  # many short calls: a second thread would mostly wait
@@ -232,14 +263,25 @@ def find_bounds(
         torch.backends.mha.set_fastpath_enabled(fused)
 
 
-def _is_wider(model: Any, inputs: Inputs, path: str, run: Callable[..., list[Tensor]]) -> bool:
-    """Does PyTorch keep something on the way in a wider type than its own?"""
-    with _Names() as names:
+def _is_open(
+    model: Any,
+    inputs: Inputs,
+    references: Sequence[Tensor],
+    path: str,
+    run: Callable[..., list[Tensor]],
+) -> bool:
+    """May right answers lie apart although PyTorch's is near the truth?
+
+    Its own may be nearer than others can be, and values that are rounded in another way may be on
+    the other side of a threshold.
+    """
+    with _Looking() as seen:
         try:
             run(model, inputs.args(), path)
         except TaskError:
             return False
-    return bool(names.seen & _WIDE)
+    counted = any(item.dtype not in _UNIT for item in references)
+    return seen.wider or seen.decided or (seen.rounded and counted)
 
 
 def _moves(
@@ -260,11 +302,8 @@ def _moves(
             except TaskError:
                 return False
             for most, one, other in zip(largest, moved, references, strict=True):
-                if one.shape != other.shape or one.dtype not in _UNIT:
-                    continue
-                gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
-                gap[other.isfinite() & ~one.isfinite()] = float("inf")
-                torch.maximum(most, gap, out=most)
+                if one.shape == other.shape and one.dtype == other.dtype:
+                    torch.maximum(most, _gap(one, other), out=most)
         return True
 
     if not ran(range(RUNS // 2)):
@@ -279,15 +318,28 @@ def _moves(
     return largest
 
 
+def _gap(one: Tensor, other: Tensor) -> Tensor:
+    """How far elements moved; integers and truth values, too."""
+    if one.dtype not in _UNIT:
+        if one.is_complex() or one.dtype == torch.float64:
+            return torch.zeros(one.shape)
+        return (one.double() - other.double()).abs_().float()
+    gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    gap[other.isfinite() & ~one.isfinite()] = float("inf")
+    return gap
+
+
 def _jumped(
     before: Sequence[Tensor], after: Sequence[Tensor], references: Sequence[Tensor]
 ) -> bool:
-    """Did 16-bit elements move far in the later runs that had hardly moved in the first ones?
+    """Did elements of 16 bits, or integers, move far only in the later runs?
 
     A rounding then decides between values: which of three scores of an attention is the largest,
     say. Few runs see few of the ways in which that may end.
     """
     for one, two, other in zip(before, after, references, strict=True):
+        if other.dtype not in _UNIT and bool((two > one).any()):
+            return True
         if other.dtype in _UNIT and other.dtype != torch.float32:
             far = two > _FAR * _UNIT[other.dtype] * other.float().abs()
             if bool((far & (two > _FAR * one)).any()):
