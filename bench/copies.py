@@ -35,7 +35,7 @@ from npusmith.bench.plan import Plan
 from npusmith.bench.pool import Engine, LocalPool
 from npusmith.bench.raypool import RayPool
 from npusmith.bench.runner import run
-from npusmith.cli.writers import OPEN_WRITER
+from npusmith.open_writer import OPEN_WRITER
 from npusmith.pipeline import generate
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 

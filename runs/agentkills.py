@@ -30,7 +30,7 @@ from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.plan import Plan
 from npusmith.bench.pool import LocalPool
 from npusmith.bench.runner import run
-from npusmith.cli.writers import OPEN_WRITER
+from npusmith.open_writer import OPEN_WRITER
 from npusmith.store.turns import open_journal
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from npusmith.version import __version__
 
 if TYPE_CHECKING:
-    from npusmith.api import Operator, generate, judge, load, operator, profile
+    from npusmith.api import Operator, benchmark, generate, judge, load, operator, profile
     from npusmith.torch_backend import Part, backend, coverage
 
 _BACKEND = ("Part", "backend", "coverage")  # of torch.compile
@@ -15,6 +15,7 @@ __all__ = [
     "Part",
     "__version__",
     "backend",
+    "benchmark",
     "coverage",
     "generate",
     "judge",

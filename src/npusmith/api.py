@@ -10,7 +10,7 @@ import html
 import inspect
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -33,6 +33,7 @@ from npusmith.task.verdict import Verdict
 from npusmith.twin import build, cache, read_project, run
 
 if TYPE_CHECKING:
+    from npusmith.bench.metrics import Summary
     from npusmith.bench.model import Writer
     from npusmith.profiling import Profiled
 
@@ -245,6 +246,36 @@ def profile(
     chosen = profiling.Options(out, **options)
     path = None if task is None else _task(task, inputs)
     return profiling.profile(project, path, chip, tolerance, progress, chosen)
+
+
+def benchmark(
+    suite: str, root: str | Path, writer: str = "plan", *, out: str | Path | None = None,
+    workers: int = 0, resume: bool = False, watch: Callable[[Any], None] = lambda now: None,
+    chip: str = DEFAULT_CHIP, **plan: Any,
+) -> Summary:  # fmt: skip
+    """Have a writer solve a benchmark, as `npusmith bench` does; gives the figures of the run.
+
+    `writer`: plan, plan:N, folder:PATH, answers:ROOT or agent:OPTIONS. `plan`: more of
+    bench.plan.Plan (names, categories, levels, samples, trials, options of the suite; limits is a
+    bench.model.Limits). Records stay in `out`, which `npusmith report` shows.
+    """
+    from npusmith.bench.archive import open_run
+    from npusmith.bench.model import Limits
+    from npusmith.bench.plan import Plan, folder_of
+    from npusmith.bench.pool import LocalPool
+    from npusmith.bench.runner import run as run_plan
+    from npusmith.open_writer import OPEN_WRITER
+
+    limits = plan.pop("limits", Limits(timing=True)).model_copy(
+        update={"chip": find_chip(chip).name}
+    )
+    asked = Plan(
+        suite=suite, root=Path(root), writer=writer, writers=OPEN_WRITER, limits=limits, **plan
+    )
+    folder = Path(out or folder_of(asked))
+    run_plan(asked, folder, LocalPool(workers), watch, resume=resume)
+    with open_run(folder) as done:
+        return done.finish()
 
 
 def operator(what: Any = None, **options: Unpack[Options]) -> Any:

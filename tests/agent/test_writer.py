@@ -15,8 +15,8 @@ from npusmith.agent.writer import open_writer as open_agent
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
 from npusmith.bench.plan import judge_digest
 from npusmith.bench.work import WriterAway
-from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
+from npusmith.open_writer import open_writer
 from npusmith.store.turns import open_journal
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import DATA

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import npusmith as ns
+from npusmith.bench.archive import open_run
 from npusmith.errors import NpusmithError
 from npusmith.pickled import save
 
@@ -149,6 +150,22 @@ def test_inputs_are_drawn_like_the_examples(tmp_path: Path) -> None:
     assert sorted(a.flatten().tolist()) == [*range(12)] and not torch.equal(a, examples[0])
     assert b.shape == (5,) and b.dtype == torch.float16 and len(set(b.tolist())) == 5
     assert (c, d) == (3, None)
+
+
+def test_a_benchmark_is_run_and_its_records_stay(tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
+    (tasks / "softmax.py").write_text(EXAMPLE.read_text(encoding="utf-8"))
+    seen: list[Any] = []
+    found = ns.benchmark("folder", tasks, out=tmp_path / "run", workers=1, watch=seen.append)
+    assert (found.overall.tasks, found.overall.strict) == (1, 1)
+    assert seen[-1].done == 1
+    with open_run(tmp_path / "run") as run:
+        (record,) = run.records()
+        assert record.time_us and run.document(run.summary())["writer"] == "plan"
+    with pytest.raises(NpusmithError) as caught:  # its records are kept
+        ns.benchmark("folder", tasks, out=tmp_path / "run")
+    assert caught.value.code == "run-exists"
 
 
 def test_the_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

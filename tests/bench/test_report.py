@@ -19,7 +19,7 @@ import pytest
 
 from npusmith.bench import export
 from npusmith.bench.archive import open_run
-from npusmith.bench.audit import SUMMARY, audit
+from npusmith.bench.audit import audit
 from npusmith.bench.compare import compare
 from npusmith.bench.model import Record, Span
 from npusmith.bench.plan import Plan
@@ -30,7 +30,6 @@ from npusmith.bench.report.plots import WIDTH, bars, histogram, speed_curve
 from npusmith.bench.runner import run
 from npusmith.errors import NpusmithError
 from npusmith.store.database import FILE
-from npusmith.store.record import to_json
 
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'
 
@@ -58,7 +57,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finish(folder: Path) -> None:
     """Leaves the summary, as the command does."""
     with open_run(folder) as found:
-        found.store.replace(SUMMARY, to_json(found.document(found.summary()), indent=None))
+        found.finish()
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from npusmith.bench.audit import verify
 from npusmith.bench.model import Record
 from npusmith.bench.pool import LocalPool
 from npusmith.bench.runner import Progress, run
-from npusmith.cli.writers import OPEN_WRITER
 from npusmith.errors import NpusmithError
+from npusmith.open_writer import OPEN_WRITER
 from npusmith.store.database import open_store
 
 PROGRAM = """

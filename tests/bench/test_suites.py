@@ -19,8 +19,8 @@ from npusmith.bench.suites.npukernelbench import NpuKernelBench
 from npusmith.bench.suites.options import SuiteOptions
 from npusmith.bench.suites.submit import first_block, write_tree
 from npusmith.bench.suites.texts import read_facts, strip_imports
-from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
+from npusmith.open_writer import open_writer
 from npusmith.task import rules
 
 RELU = """import torch

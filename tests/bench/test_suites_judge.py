@@ -12,8 +12,8 @@ import pytest
 from npusmith.bench.model import Candidate, Item, Limits, Record
 from npusmith.bench.suites import judging, open_suite, place
 from npusmith.bench.suites.torchsuite import TorchSuite
-from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
+from npusmith.open_writer import open_writer
 from npusmith.task.isolated import attempt
 from npusmith.task.verdict import NOT_RUN, Rung, Trial
 from npusmith.writers.folder import read_project_files

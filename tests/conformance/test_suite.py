@@ -17,8 +17,8 @@ from npusmith.bench.model import Limits, Record
 from npusmith.bench.suites import open_suite
 from npusmith.bench.suites.judging import case_records
 from npusmith.bench.suites.npucases import read_cases, read_suite
-from npusmith.cli.writers import open_writer
 from npusmith.errors import NpusmithError
+from npusmith.open_writer import open_writer
 
 ADD = "level1/Math/AddCustom"
 CHEAT = "level2/Odd/AddCustom_2"

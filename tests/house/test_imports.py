@@ -39,10 +39,12 @@ ARROWS: dict[str, set[str]] = {
     | {"bench", "writers", "knowledge"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
-    | {"bench", "writers", "agent", "knowledge", "cann"},
+    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer"},
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
-    "api": _TASK | {"pipeline", "profiling", "writers", "pickled", "device", "bench"},
+    "api": _TASK
+    | {"pipeline", "profiling", "writers", "pickled", "device", "bench", "open_writer"},
+    "open_writer": {"errors", "target", "bench", "writers", "agent"},
     "torch_backend": {"api", "errors", "plan", "task"},
     "version": set(),
     "__main__": {"cli"},

@@ -15,6 +15,9 @@ from npusmith.bench.model import Candidate, Item, Record
 from npusmith.bench.plan import Plan
 from npusmith.bench.runner import read_candidate, read_plan
 from npusmith.store.database import Kept, Store, open_store, whole
+from npusmith.store.record import to_json
+
+SUMMARY = "summary"  # the setting under which a finished run keeps its document
 
 
 class Run:
@@ -52,6 +55,12 @@ class Run:
 
     def summary(self) -> Summary:
         return summarize_tasks(self.tasks())
+
+    def finish(self) -> Summary:
+        """The figures of a run that has ended; its store keeps them for an audit."""
+        summary = self.summary()
+        self.store.replace(SUMMARY, to_json(self.document(summary), indent=None))
+        return summary
 
     def document(self, summary: Summary) -> dict[str, object]:
         """The summary with what the run was: the one form of it for JSON."""

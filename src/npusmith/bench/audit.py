@@ -18,13 +18,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from npusmith.bench.archive import Run
+from npusmith.bench.archive import SUMMARY, Run
 from npusmith.bench.metrics import CONVENTIONS, THRESHOLDS, Group, Summary
 from npusmith.bench.model import Candidate, Item, Record, Suite
 from npusmith.bench.plan import judge_of
 from npusmith.bench.work import key_of
 
-SUMMARY = "summary"  # the setting under which a finished run keeps its document
 COMPARED = ("compiled", "official", "strict", "precise", "clean", "cheating", "findings")
 _NEAR = 1e-9
 

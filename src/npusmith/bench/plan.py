@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import platform
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -80,6 +81,11 @@ class Plan(BaseModel):
         """The writer that the run asks."""
         writer: Writer = _function(self.writers)(self.writer, self.limits.chip)
         return writer
+
+
+def folder_of(plan: Plan) -> Path:
+    """Of a run whose user names none."""
+    return Path("out", re.sub(r"[^\w.-]+", "-", f"{plan.suite}-{plan.writer}").strip("-"))
 
 
 def freeze(plan: Plan) -> Plan:

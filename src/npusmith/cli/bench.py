@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from npusmith.cli.options import ChipName, Json, Seed
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
-from npusmith.target.chips import CHIPS, DEFAULT_CHIP, find_chip
+from npusmith.target.chips import DEFAULT_CHIP, find_chip, lasting_name
 
 if TYPE_CHECKING:
     from npusmith.bench.archive import Run
@@ -171,21 +170,18 @@ def bench(
     A run that was stopped or killed goes on with --resume. Two runners may share a run. Skipped
     tasks are listed, never dropped. The run ends with code 0 whatever the candidates did.
     """
-    row = find_chip(chip)
+    find_chip(chip)  # before anything is opened
     options = shaped.read()
     most = max(limit.most, limit.memory / 8) if shaped.full else limit.most
-    folder = out or Path("out", re.sub(r"[^\w.-]+", "-", f"{suite}-{writer}").strip("-"))
 
     def job(steps: Steps) -> Reply:
         from npusmith.bench.archive import open_run
-        from npusmith.bench.audit import SUMMARY
         from npusmith.bench.model import Limits
-        from npusmith.bench.plan import Plan
+        from npusmith.bench.plan import Plan, folder_of
         from npusmith.bench.pool import Engine, LocalPool
         from npusmith.bench.raypool import RayPool
         from npusmith.bench.runner import run
-        from npusmith.cli.writers import OPEN_WRITER
-        from npusmith.store.record import to_json
+        from npusmith.open_writer import OPEN_WRITER
 
         plan = Plan(
             suite=suite, root=root, options=options, writer=writer, writers=OPEN_WRITER,
@@ -194,7 +190,7 @@ def bench(
             names=_names(select.tasks),
             limits=Limits(
                 seconds=limit.seconds, memory_mb=limit.memory, input_mb=most, trials=limit.inputs,
-                seed=seed, chip=row.name if row.name in CHIPS else str(Path(chip).resolve()),
+                seed=seed, chip=lasting_name(chip),
                 timing=limit.timing, sample=limit.sample,
             ),
         )  # fmt: skip
@@ -203,14 +199,14 @@ def bench(
             if json is not None:
                 _keep(json, reply.data)
             return reply
+        folder = out or folder_of(plan)
         engine: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
         steps.step("bench", f"{suite} by {writer}, {engine.name}, {folder}")
         run(plan, folder, engine, lambda now: steps.tell(progress_line(now)), resume=resume)
         steps.step("figures", str(folder))
         with open_run(folder) as done:
-            summary = done.summary()
+            summary = done.finish()
             data = done.document(summary)
-            done.store.replace(SUMMARY, to_json(data, indent=None))
             skipped = [(item.name, item.skipped) for item in done.items() if item.skipped]
         if json is not None:
             _keep(json, data)

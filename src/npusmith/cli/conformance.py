@@ -128,7 +128,7 @@ def _job(
         from npusmith.bench.pool import LocalPool
         from npusmith.bench.runner import run
         from npusmith.cli.bench import progress_line
-        from npusmith.cli.writers import OPEN_WRITER
+        from npusmith.open_writer import OPEN_WRITER
 
         names, levels = (
             tuple(part.strip() for part in text.split(",") if part.strip()) for text in chosen

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from npusmith.errors import NpusmithError
@@ -103,6 +104,12 @@ CHIPS: dict[str, Chip] = {
 }
 
 DEFAULT_CHIP = "910B2"
+
+
+def lasting_name(chip: str) -> str:
+    """What another process finds it by: a name of the table, or the whole path of its file."""
+    name = find_chip(chip).name
+    return name if name in CHIPS else str(Path(chip).resolve())
 
 
 def find_chip(name: str) -> Chip:
