@@ -138,6 +138,12 @@ def test_a_solution_of_linear_equations_is_refused_for_the_error_that_it_raises(
         graph_of(forward="return torch.linalg.solve(x[:, :4], x)")
 
 
+def test_a_name_that_a_captured_module_has_itself_is_told(graph_of):
+    with pytest.raises(TaskError, match="an attribute code of its own") as caught:
+        graph_of(init="self.code = nn.Parameter(torch.ones(8))", forward="return x + self.code")
+    assert caught.value.seen == "code"
+
+
 def test_control_flow_on_values_is_blamed_on_its_line(graph_of):
     with pytest.raises(TaskError, match="what this line does depends on values") as caught:
         graph_of(forward="y = x + 1\nif y.sum() > 0:\n    y = -y\nreturn y")

@@ -131,7 +131,11 @@ def _base64(tensor: Tensor) -> str:
 
 
 def _plainly(error: TaskError) -> TaskError:
-    """PyTorch's words for code that looks at values say nothing to who wrote the model."""
+    """PyTorch's words for code that looks at values, or for a name, say nothing to its author."""
+    if taken := re.search(r"attribute '(\w+)' already exists", error.message):
+        text = f"torch.export has an attribute {taken[1]} of its own, and so has the module"
+        hint = f"call the module's {taken[1]} otherwise"
+        return TaskError(error.code, text, error.place, seen=taken[1], hint=hint)
     if "data-dependent expression" not in error.message:
         return error
     words = "what this line does depends on values, which a graph cannot hold"
