@@ -115,17 +115,18 @@ def test_every_alternative_computes_the_same(case: str) -> None:
     graph, made = graph_of(case), written(case)
     done = {made.program}
     for schedule in others(made):
-        other = write(graph, "op_custom", CHIP, schedule)
+        other = write(graph, "op_custom", CHIP, schedule, own=made)
         if other.program in done:
             continue
         done.add(other.program)
         check(other.program, CHIP)
         assert parse(show(other.program)) == other.program
         agrees(other, model, *(draw(*shape) for shape in shapes))
-        near = write(graph, "op_custom", CHIP, schedule, everywhere=True)
+        near = write(graph, "op_custom", CHIP, schedule, everywhere=True, own=made)
         agrees(near, model, *(draw(*shape) for shape in shapes))
-        again = write(graph, "op_custom", CHIP, other.schedule)
+        again = write(graph, "op_custom", CHIP, other.schedule, own=made)
         assert again.program == other.program
+    assert write(graph, "op_custom", CHIP, other.schedule).program == other.program
     assert len(done) > 1
 
 

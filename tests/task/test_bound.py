@@ -355,3 +355,13 @@ def test_subnormal_numbers_are_rounded_by_as_much_as_the_least_of_them() -> None
     x = (torch.randn(500, 16, generator=torch.Generator().manual_seed(5)) * 1e-39).bfloat16()
     case = Case(lambda x: (x * 0.4).argmax(-1), x)
     assert case.message((x.float() * 0.4).argmax(-1).numpy()) == ""
+
+
+def test_boundaries_near_zero_are_as_far_off_as_their_ends_are_rounded() -> None:
+    x = torch.randn(300, generator=torch.Generator().manual_seed(5)) * 1e-39
+    case = Case(lambda x: torch.bucketize(x, torch.linspace(-2, 2, 15)), x)
+    edges = torch.linspace(-2, 2, 15, dtype=torch.float64).float()
+    edges[7] = 0.0
+    found = torch.bucketize(x, edges).numpy()
+    assert len(set(found.tolist())) == 2 and case.message(found) == ""
+    assert case.message(found + 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from npusmith.task.golden import Golden
@@ -26,3 +27,15 @@ def test_a_parameter_that_is_an_output_has_no_gradient_in_the_golden() -> None:
     assert not any(item.requires_grad for item in golden)
     assert torch.equal(golden[0].float(), native[0])
     golden[0].numpy()  # of what asks for a gradient there is none
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_the_nearest_elements_are_those_that_float32_says(mode: str) -> None:
+    class Resize(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.interpolate(x, size=(3, 33606), mode=mode)
+
+    x = torch.randn(1, 2, 5, 67205)
+    native = [Resize()(x)]
+    golden, said = Golden(Resize(), "task.py").run(check_inputs([x], "task.py", "inputs"), native)
+    assert not said and torch.equal(golden[0].float(), native[0])

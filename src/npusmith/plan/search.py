@@ -91,7 +91,9 @@ def search_plan(
         found = _search_kernels(plan, name, chip, budget)
     else:
         found = _search_kernel(plan, graph, name, chip, budget)
-    better = plan if found.schedule == plan.schedule else write(graph, name, chip, found.schedule)
+    better = plan
+    if found.schedule != plan.schedule:
+        better = write(graph, name, chip, found.schedule, own=plan)
     return replace(better, notes=(*better.notes, found.note)), found
 
 

@@ -61,6 +61,7 @@ def write(
     schedule: Schedule = _AS_WRITTEN,
     *,
     everywhere: bool = False,
+    own: Plan | None = None,
 ) -> Plan:
     """The tile program for a graph, under the operator name `name`, with the schedule's decisions.
 
@@ -70,26 +71,34 @@ def write(
     The program is generic in sizes: it serves every shape of the same module, unless the model
     bakes sizes into its arithmetic: these are the only ones that it serves. Very long rows get
     another schedule than short ones. `everywhere`: the schedule's tile and cores are those of all
-    shapes, not only of shapes near the captured ones.
+    shapes, not only of shapes near the captured ones. `own`: what this gives without a schedule,
+    where that is known: of several kernels these are not looked for again.
     """
+    if schedule.kernels:
+        own = own or write(graph, name, chip)
+        of = graph.longer if own.longer and graph.longer is not None else graph
+        plan = _captured(of, name, chip, schedule, everywhere, own)
+        return replace(plan, spec=own.spec, longer=True) if own.longer else plan
     if everywhere or graph.longer is None:
         return _captured(graph, name, chip, schedule, everywhere)
-    own = _captured(graph, name, chip, _AS_WRITTEN if schedule.kernels else schedule)
-    plan = _with_longer(own, graph, graph.longer, name, chip)
-    if not schedule.kernels:
-        return plan
-    if not plan.longer:
-        return _captured(graph, name, chip, schedule)
-    scheduled = _captured(graph.longer, name, chip, schedule)
-    return replace(scheduled, spec=plan.spec, longer=True)
+    plan = _captured(graph, name, chip, schedule)
+    return _with_longer(plan, graph, graph.longer, name, chip)
 
 
 def _captured(
-    graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool = False
+    graph: Graph,
+    name: str,
+    chip: Chip,
+    schedule: Schedule,
+    everywhere: bool = False,
+    own: Plan | None = None,
 ) -> Plan:
     """For sizes that the graph describes."""
     with _deep():
-        plan = _write(graph, name, chip, schedule, everywhere)
+        if own is not None:
+            plan = _several(own.parts, graph, name, chip, schedule, everywhere)
+        else:
+            plan = _write(graph, name, chip, schedule, everywhere)
     if len(plan.program.kernels) == 1:
         plan = _on_cores(plan, graph, chip)
     if lost := unread(graph, plan.spec.inputs):
@@ -131,8 +140,6 @@ def _on_cores(plan: Plan, graph: Graph, chip: Chip) -> Plan:
 
 
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
-    if schedule.kernels:
-        return _several(graph, name, chip, schedule, everywhere)
     try:
         whole = write_kernel(graph, name, chip, schedule, everywhere)
         check_counted(whole.program, whole.spec.inputs)
@@ -440,10 +447,16 @@ def _conditions(plan: Plan, known: Mapping[Expr, Expr]) -> set[object]:
     }
 
 
-def _several(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
+def _several(
+    parts: Sequence[tuple[Graph, Plan]],
+    graph: Graph,
+    name: str,
+    chip: Chip,
+    schedule: Schedule,
+    everywhere: bool,
+) -> Plan:
     """Several kernels, each with its schedule."""
     given = [item for item in schedule.given() if item != "kernels"]
-    parts = write(graph, name, chip).parts
     if len(parts) != len(schedule.kernels):
         raise PlanError(
             "plan-schedule", f"`kernels` are {len(schedule.kernels)}",

@@ -138,6 +138,9 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
             return None
         if name in _PRODUCTS:
             return func(*args, **kwargs).abs() * _factors(args) ** 0.5
+        if name == "linspace":  # start and end meet in the middle, where they may cancel
+            ends = [abs(float(item)) for item in args[:2]]
+            return torch.full_like(func(*args, **kwargs), max(ends))
         if name not in _SUMMING:
             return None
         sizes = pytree.tree_map(_magnitude, (args, kwargs))
