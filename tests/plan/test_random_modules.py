@@ -48,7 +48,7 @@ def others(given: Module) -> list[list[tuple[int, ...]]]:
 
 
 def test_no_module_of_a_sample_is_wrong_and_none_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_modules, "PATIENCE", 20.0)  # one of them takes longer
+    monkeypatch.setattr(random_modules, "PATIENCE", 8.0)  # one of them takes longer
     found = list(run(1, SAMPLE, FAMILIES, share=SHARE))
     bad = [f"{item.id} {item.cause}" for item in found if item.outcome in random_modules.BAD]
     assert bad == []
