@@ -5,7 +5,7 @@
 #include "check.h"
 #include "record.h"
 #include "text.h"
-#include "toll.h"
+#include "inefficiency.h"
 
 namespace twin {
 
@@ -27,7 +27,7 @@ Gm At(const Gm &gm, std::int64_t index, int size) {
 void ReadElement(const Call &call, const View &view, std::int64_t index, int size, void *out) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("read");
-  CountToll(core, Toll::kScalar);
+  CountInefficiency(core, Inefficiency::kScalar);
   const View element = At(view, index, size);
   const std::uint8_t *from = Usable(core, call, {"tensor", &element, size, size, Use::kRead});
   if (from == nullptr) {
@@ -46,7 +46,7 @@ void WriteElement(const Call &call, const View &view, std::int64_t index, int si
                   const void *in) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("write");
-  CountToll(core, Toll::kScalar);
+  CountInefficiency(core, Inefficiency::kScalar);
   const View element = At(view, index, size);
   std::uint8_t *to = Usable(core, call, {"tensor", &element, size, size, Use::kWrite});
   if (to != nullptr) std::memcpy(to, in, static_cast<std::size_t>(size));
@@ -107,7 +107,8 @@ void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes) {
 void CleanCache(const Call &call, const Gm &gm, std::int64_t bytes, bool whole) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("cache_clean");
-  if (LookGm(call, "tensor", gm, bytes, false) != nullptr) OrderClean(core, whole ? nullptr : gm.base);
+  if (LookGm(call, "tensor", gm, bytes, false) != nullptr)
+    OrderClean(core, whole ? nullptr : gm.base);
 }
 
 void CopyTiling(const Call &call, void *target, const void *source, std::int64_t bytes) {

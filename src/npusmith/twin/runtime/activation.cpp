@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "record.h"
-#include "sheet.h"
+#include "ub_matrix.h"
 #include "twin/activation.h"
 
 namespace twin {
@@ -130,11 +130,11 @@ void ActivationOp(const Call &call, const ActivationHow &how, const View &dst, c
   if (Dry()) return;
   const auto n = static_cast<std::size_t>(count);
   std::vector<float> x(n), y(b != nullptr ? n : 0);
-  Sheet::LoadFloats(how.type, b != nullptr ? gate : from, x.data(), count);
-  if (b != nullptr) Sheet::LoadFloats(how.type, from, y.data(), count);
+  UbMatrix::LoadFloats(how.type, b != nullptr ? gate : from, x.data(), count);
+  if (b != nullptr) UbMatrix::LoadFloats(how.type, from, y.data(), count);
   std::vector<float> out = x;
   ActivationRow(how, out.data(), x.data(), b != nullptr ? y.data() : nullptr, count);
-  Sheet::StoreFloats(how.type, out.data(), to, count);
+  UbMatrix::StoreFloats(how.type, out.data(), to, count);
 }
 
 }  // namespace twin

@@ -101,7 +101,7 @@ TWIN_WIDE void Two(void *d, const void *a, const void *b, const void *, std::int
   const auto *y = static_cast<const T *>(b);
   TWIN_LOOP
   for (std::int64_t i = 0; i < n; ++i) {
-    to[i] = Held<T>::Store(F::Of(Held<T>::Load(x[i]), Held<T>::Load(y[i])));
+    to[i] = Widened<T>::Store(F::Of(Widened<T>::Load(x[i]), Widened<T>::Load(y[i])));
   }
 }
 
@@ -110,7 +110,7 @@ TWIN_WIDE void One(void *d, const void *a, const void *, const void *, std::int6
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
   TWIN_LOOP
-  for (std::int64_t i = 0; i < n; ++i) to[i] = Held<T>::Store(F::Of(Held<T>::Load(x[i])));
+  for (std::int64_t i = 0; i < n; ++i) to[i] = Widened<T>::Store(F::Of(Widened<T>::Load(x[i])));
 }
 
 template <typename T, typename F>
@@ -118,15 +118,15 @@ TWIN_WIDE void WithScalar(void *d, const void *a, const void *, const void *scal
                           std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
-  const auto s = Held<T>::Load(*static_cast<const T *>(scalar));
+  const auto s = Widened<T>::Load(*static_cast<const T *>(scalar));
   TWIN_LOOP
-  for (std::int64_t i = 0; i < n; ++i) to[i] = Held<T>::Store(F::Of(Held<T>::Load(x[i]), s));
+  for (std::int64_t i = 0; i < n; ++i) to[i] = Widened<T>::Store(F::Of(Widened<T>::Load(x[i]), s));
 }
 
 // The product is rounded to the element type before it is added (doc: boundary values).
 template <typename T>
-auto Product(typename Held<T>::Type a, typename Held<T>::Type b) {
-  return Held<T>::Load(Held<T>::Store(a * b));
+auto Product(typename Widened<T>::Type a, typename Widened<T>::Type b) {
+  return Widened<T>::Load(Widened<T>::Store(a * b));
 }
 
 enum class Order { kAddToDst, kTimesDst, kTimesDstRelu };
@@ -138,12 +138,13 @@ TWIN_WIDE void Three(void *d, const void *a, const void *b, const void *, std::i
   const auto *y = static_cast<const T *>(b);
   TWIN_LOOP
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto old = Held<T>::Load(to[i]), u = Held<T>::Load(x[i]), v = Held<T>::Load(y[i]);
+    const auto old = Widened<T>::Load(to[i]), u = Widened<T>::Load(x[i]),
+               v = Widened<T>::Load(y[i]);
     if constexpr (order == Order::kAddToDst) {
-      to[i] = Held<T>::Store(old + Product<T>(u, v));
+      to[i] = Widened<T>::Store(old + Product<T>(u, v));
     } else {
       const auto sum = Product<T>(u, old) + v;
-      to[i] = Held<T>::Store(order == Order::kTimesDst ? sum : Relu::Of(sum));
+      to[i] = Widened<T>::Store(order == Order::kTimesDst ? sum : Relu::Of(sum));
     }
   }
 }
@@ -152,10 +153,10 @@ template <typename T>
 TWIN_WIDE void Axpy(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<T *>(d);
   const auto *x = static_cast<const T *>(a);
-  const auto s = Held<T>::Load(*static_cast<const T *>(scalar));
+  const auto s = Widened<T>::Load(*static_cast<const T *>(scalar));
   TWIN_LOOP
   for (std::int64_t i = 0; i < n; ++i) {
-    to[i] = Held<T>::Store(Held<T>::Load(to[i]) + Product<T>(Held<T>::Load(x[i]), s));
+    to[i] = Widened<T>::Store(Widened<T>::Load(to[i]) + Product<T>(Widened<T>::Load(x[i]), s));
   }
 }
 
@@ -163,9 +164,9 @@ TWIN_WIDE void Axpy(void *d, const void *a, const void *, const void *scalar, st
 void MixedAxpy(void *d, const void *a, const void *, const void *scalar, std::int64_t n) {
   auto *to = static_cast<float *>(d);
   const auto *x = static_cast<const half *>(a);
-  const float s = Held<half>::Load(*static_cast<const half *>(scalar));
+  const float s = Widened<half>::Load(*static_cast<const half *>(scalar));
   TWIN_LOOP
-  for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + Held<half>::Load(x[i]) * s;
+  for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + Widened<half>::Load(x[i]) * s;
 }
 
 TWIN_WIDE void MixedMulAdd(void *d, const void *a, const void *b, const void *, std::int64_t n) {
@@ -174,7 +175,7 @@ TWIN_WIDE void MixedMulAdd(void *d, const void *a, const void *b, const void *, 
   const auto *y = static_cast<const half *>(b);
   TWIN_LOOP
   for (std::int64_t i = 0; i < n; ++i) {
-    to[i] = to[i] + Held<half>::Load(x[i]) * Held<half>::Load(y[i]);
+    to[i] = to[i] + Widened<half>::Load(x[i]) * Widened<half>::Load(y[i]);
   }
 }
 

@@ -268,7 +268,8 @@ void UseReserve(Core &core, const Call &call, std::int64_t bytes) {
   std::int64_t used = 0;
   for (const Buffer &buffer : core.buffers) {
     const bool here = MemoryOf(buffer.position) == Memory::kUb;
-    if (here && buffer.state != BufferState::kGone) used = std::max(used, buffer.addr + buffer.bytes);
+    if (here && buffer.state != BufferState::kGone)
+      used = std::max(used, buffer.addr + buffer.bytes);
   }
   if (used <= TWIN_UB_BYTES) return;
   Report(call, "ub-reserved",
@@ -287,7 +288,8 @@ bool HasScratch(Core &core, const Call &call, const View *scratch, std::int64_t 
   if (left >= bytes) return true;
   Report(call, "scratch-size",
          Text("%s needs scratch from what is left of UB, and %lld B are left", call.api, Ll(left)),
-         Text("InitBuffer took %lld B", Ll(core.spaces[0].top)), Text("at least %lld B left", Ll(bytes)));
+         Text("InitBuffer took %lld B", Ll(core.spaces[0].top)),
+         Text("at least %lld B left", Ll(bytes)));
   return false;
 }
 

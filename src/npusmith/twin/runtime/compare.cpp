@@ -39,8 +39,8 @@ void CompareLoop(std::uint8_t *bits, const void *a, const void *b, bool scalar, 
   for (std::int64_t i = 0; i < n; i += 8) {
     unsigned byte = 0;
     for (std::int64_t j = 0; j < 8; ++j) {
-      const auto left = Held<T>::Load(x[i + j]), right = Held<T>::Load(y[scalar ? 0 : i + j]);
-      byte |= static_cast<unsigned>(Holds<typename Held<T>::Type, mode>(left, right)) << j;
+      const auto left = Widened<T>::Load(x[i + j]), right = Widened<T>::Load(y[scalar ? 0 : i + j]);
+      byte |= static_cast<unsigned>(Holds<typename Widened<T>::Type, mode>(left, right)) << j;
     }
     bits[i / 8] = static_cast<std::uint8_t>(byte);
   }
@@ -95,26 +95,27 @@ void CompareOp(const Call &call, DType type, CMPMODE mode, const View &dst, cons
   }
   Plan plan;
   if (!WholeRepeats(call, walk, lanes, plan)) return;
-  Arm arms[] = {{"src0", a, type}, {"src1", b != nullptr ? *b : a, type}};
-  const bool good = CheckArms(core, call, plan, arms, b != nullptr ? 2 : 1);
+  Operand operands[] = {{"src0", a, type}, {"src1", b != nullptr ? *b : a, type}};
+  const bool good = CheckOperands(core, call, plan, operands, b != nullptr ? 2 : 1);
   const std::int64_t bytes = lanes / 8;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, plan.repeats * bytes});
   if (!good || to == nullptr) return;
   for (int i = 0; i < (b != nullptr ? 2 : 1); ++i) {
-    const std::int64_t source = Footprint(plan, arms[i].lane, SizeOf(type));
-    if (dst.addr != arms[i].lane.view.addr) {
-      Disjoint(call, "dst", dst, plan.repeats * bytes, arms[i].role, arms[i].lane.view, source);
+    const std::int64_t source = Footprint(plan, operands[i].lane, SizeOf(type));
+    if (dst.addr != operands[i].lane.view.addr) {
+      Disjoint(call, "dst", dst, plan.repeats * bytes, operands[i].role, operands[i].lane.view,
+               source);
     }
   }
-  const Arm out{"dst", {dst, 1, 1}, DType::kU8};  // a repeat gives less than a block of bits
-  const Arm all[] = {out, arms[0], arms[1]};
+  const Operand out{"dst", {dst, 1, 1}, DType::kU8};  // a repeat gives less than a block of bits
+  const Operand all[] = {out, operands[0], operands[1]};
   RecordVector(b != nullptr ? "compare" : "compares", plan, all, b != nullptr ? 3 : 2,
                plan.counted);
   const BitLoop loop = FindLoop(type, mode);
   alignas(64) std::uint8_t x[kRepeat], y[kRepeat];
   for (std::int64_t r = 0; !Dry() && r < plan.repeats; ++r) {
-    GatherRepeat(arms[0], r, lanes, x);
-    if (b != nullptr) GatherRepeat(arms[1], r, lanes, y);
+    GatherRepeat(operands[0], r, lanes, x);
+    if (b != nullptr) GatherRepeat(operands[1], r, lanes, y);
     loop(to + r * bytes, x, b != nullptr ? y : scalar, b == nullptr, lanes);
   }
   if (walk.kind == Walk::Kind::kCount) {
@@ -130,13 +131,13 @@ void CompareToRegister(const Call &call, DType type, CMPMODE mode, const Lane &a
   const std::int64_t lanes = kRepeat / SizeOf(type);
   Plan plan;
   if (!MakePlan(core, call, walk, lanes, plan)) return;
-  Arm arms[] = {{"src0", a, type}, {"src1", b, type}};
-  if (!CheckArms(core, call, plan, arms, 2) || plan.last < 0) return;
-  RecordVector("compare", plan, arms, 2, SetsMask(walk));
+  Operand operands[] = {{"src0", a, type}, {"src1", b, type}};
+  if (!CheckOperands(core, call, plan, operands, 2) || plan.last < 0) return;
+  RecordVector("compare", plan, operands, 2, SetsMask(walk));
   if (Dry()) return;
   alignas(64) std::uint8_t x[kRepeat] = {}, y[kRepeat] = {};
-  GatherRepeat(arms[0], 0, plan.last + 1, x);
-  GatherRepeat(arms[1], 0, plan.last + 1, y);
+  GatherRepeat(operands[0], 0, plan.last + 1, x);
+  GatherRepeat(operands[1], 0, plan.last + 1, y);
   std::uint8_t bits[16] = {};
   FindLoop(type, mode)(bits, x, y, false, lanes);
   std::uint64_t fresh[2];
@@ -175,9 +176,9 @@ void Choose(void *to, const void *a, const void *b, bool scalar, std::int64_t n,
   }
 }
 
-bool CheckSelect(Core &core, const Call &call, const Plan &plan, Arm *arms, int count,
+bool CheckSelect(Core &core, const Call &call, const Plan &plan, Operand *operands, int count,
                  const View *mask, const std::uint8_t *&bits) {
-  if (!CheckArms(core, call, plan, arms, count)) return false;
+  if (!CheckOperands(core, call, plan, operands, count)) return false;
   bits = reinterpret_cast<const std::uint8_t *>(core.compareMask);
   if (mask == nullptr) return true;
   const std::int64_t used = plan.repeats * plan.lanes + plan.tail;
@@ -193,7 +194,8 @@ void SelectOp(const Call &call, DType type, SELMODE mode, const Lane &dst, const
   const int size = SizeOf(type);
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / size, plan)) return;
-  Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b != nullptr ? *b : a, type}};
+  Operand operands[] = {
+      {"dst", dst, type}, {"src0", a, type}, {"src1", b != nullptr ? *b : a, type}};
   const int count = b != nullptr ? 3 : 2;
   const bool reuse = mode == SELMODE::VSEL_CMPMASK_SPR;  // every repeat takes the same bits
   // published: the mask's address goes into the first repeat of the reserve
@@ -201,28 +203,28 @@ void SelectOp(const Call &call, DType type, SELMODE mode, const Lane &dst, const
   const std::uint8_t *bits = nullptr;
   Plan masked = plan;
   if (reuse) masked.repeats = std::min<std::int64_t>(plan.repeats, 1);
-  if (!CheckSelect(core, call, plan, arms, count, nullptr, bits) ||
-      (mask != nullptr && !CheckSelect(core, call, masked, arms, 0, mask, bits))) {
+  if (!CheckSelect(core, call, plan, operands, count, nullptr, bits) ||
+      (mask != nullptr && !CheckSelect(core, call, masked, operands, 0, mask, bits))) {
     return;
   }
-  for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], false);
-  RecordVector(b != nullptr ? "select" : "selects", plan, arms, count, SetsMask(walk));
+  for (int i = 1; i < count; ++i) CheckOverlap(call, plan, operands[0], operands[i], false);
+  RecordVector(b != nullptr ? "select" : "selects", plan, operands, count, SetsMask(walk));
   if (Dry()) return;
   // the mask may share UB with dst
   const std::int64_t used = masked.repeats * plan.lanes + plan.tail;
   const std::vector<std::uint8_t> frozen(bits, bits + (mask == nullptr ? 16 : (used + 7) / 8));
-  ShadowSelect(core, plan, arms, count, frozen.data(), reuse);
+  ShadowSelect(core, plan, operands, count, frozen.data(), reuse);
   alignas(64) std::uint8_t to[kRepeat], x[kRepeat], y[kRepeat];
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t n = r < plan.repeats ? plan.last + 1 : plan.tail;
-    GatherRepeat(arms[1], r, n, x);
-    if (b != nullptr) GatherRepeat(arms[2], r, n, y);
+    GatherRepeat(operands[1], r, n, x);
+    if (b != nullptr) GatherRepeat(operands[2], r, n, y);
     const void *other = b != nullptr ? y : scalar;
     const std::uint8_t *own = frozen.data() + (reuse ? 0 : r * plan.lanes / 8);
     if (size == 2) Choose<std::uint16_t>(to, x, other, b == nullptr, n, own);
     else Choose<std::uint32_t>(to, x, other, b == nullptr, n, own);
-    ScatterRepeat(arms[0], r, n, r < plan.repeats && !plan.full ? plan.mask : nullptr, to);
+    ScatterRepeat(operands[0], r, n, r < plan.repeats && !plan.full ? plan.mask : nullptr, to);
   }
 }
 

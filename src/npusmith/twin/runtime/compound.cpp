@@ -36,7 +36,7 @@ struct Narrower {
 };
 template <>
 struct Narrower<half> {
-  static half Of(float x) { return Held<half>::Store(x); }
+  static half Of(float x) { return Widened<half>::Store(x); }
 };
 
 // Sums of int16_t are exact here; what the chip does with those that leave 16 bits is not told.
@@ -50,10 +50,10 @@ void SumReluCast(void *d, const void *a, const void *b, const void *, std::int64
   const auto *x = static_cast<const S *>(a);
   const auto *y = static_cast<const S *>(b);
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto u = static_cast<Summed<S>>(Held<S>::Load(x[i]));
-    const auto v = static_cast<Summed<S>>(Held<S>::Load(y[i]));
+    const auto u = static_cast<Summed<S>>(Widened<S>::Load(x[i]));
+    const auto v = static_cast<Summed<S>>(Widened<S>::Load(y[i]));
     auto sum = minus ? u - v : u + v;
-    if constexpr (std::is_same_v<S, half>) sum = Held<half>::Load(Held<half>::Store(sum));
+    if constexpr (std::is_same_v<S, half>) sum = Widened<half>::Load(Widened<half>::Store(sum));
     to[i] = Narrower<D>::Of(sum > 0 ? sum : Summed<S>(0));
   }
 }
@@ -113,18 +113,18 @@ void CompoundOp(const Call &call, Compound op, DType dstType, DType srcType, con
                 const Lane &a, const Lane &b, const Walk &walk) {
   Core &core = Enter(call);
   if (op == Compound::kAddDeqRelu) UseReserve(core, call);
-  Arm arms[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
+  Operand operands[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / SizeOf(srcType), plan)) return;
-  if (!CheckArms(core, call, plan, arms, 3) || plan.empty()) return;
-  for (int i = 1; i < 3; ++i) CheckOverlap(call, plan, arms[0], arms[i], false);
-  RecordVector(NameOf(op), plan, arms, 3, SetsMask(walk));
+  if (!CheckOperands(core, call, plan, operands, 3) || plan.empty()) return;
+  for (int i = 1; i < 3; ++i) CheckOverlap(call, plan, operands[0], operands[i], false);
+  RecordVector(NameOf(op), plan, operands, 3, SetsMask(walk));
   if (Dry()) return;
-  Execute(plan, arms, 3, FindLoop(op, dstType, srcType), &core.deqScale);
+  Execute(plan, operands, 3, FindLoop(op, dstType, srcType), &core.deqScale);
   const Loop cap = SaturatesFloat(core) ? CapLoop(dstType) : nullptr;
   if (cap == nullptr) return;
-  arms[0].updates = true;
-  Execute(plan, arms, 1, cap, nullptr);
+  operands[0].updates = true;
+  Execute(plan, operands, 1, cap, nullptr);
 }
 
 namespace {
@@ -137,11 +137,13 @@ struct Dequantiser {
 
   explicit Dequantiser(std::uint64_t word)
       : scale(BitsFloat(static_cast<std::uint32_t>(word) & 0xFFFFE000u)),
-        offset(static_cast<float>((static_cast<std::int32_t>(word >> 37 & 0x1FFu) ^ 0x100) - 0x100)),
+        offset(
+            static_cast<float>((static_cast<std::int32_t>(word >> 37 & 0x1FFu) ^ 0x100) - 0x100)),
         isSigned((word >> 46 & 1u) != 0) {}
   std::uint8_t Of(std::int16_t x) const {
     const float value = static_cast<float>(x) * scale + offset;
-    return isSigned ? static_cast<std::uint8_t>(Near<std::int8_t>(value)) : Near<std::uint8_t>(value);
+    return isSigned ? static_cast<std::uint8_t>(Near<std::int8_t>(value))
+                    : Near<std::uint8_t>(value);
   }
 };
 
@@ -183,23 +185,24 @@ void DequantOp(const Call &call, bool isSigned, bool table, bool lowerHalf, cons
            "", "signMode true for int8_t, false for uint8_t");
   }
   // in the destination a number takes the place of 16 bits, of which one byte is written
-  Arm arms[] = {{"dst", dst, DType::kI16}, {"src", src, DType::kI16}};
+  Operand operands[] = {{"dst", dst, DType::kI16}, {"src", src, DType::kI16}};
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / 2, plan)) return;
-  if (!CheckArms(core, call, plan, arms, 2) || plan.empty()) return;
-  CheckOverlap(call, plan, arms[0], arms[1], false);
-  RecordVector("cast_deq", plan, arms, 2, SetsMask(walk));
+  if (!CheckOperands(core, call, plan, operands, 2) || plan.empty()) return;
+  CheckOverlap(call, plan, operands[0], operands[1], false);
+  RecordVector("cast_deq", plan, operands, 2, SetsMask(walk));
   if (Dry()) return;
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   std::int16_t lanes[kRepeat / 2];
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t n = r < plan.repeats ? plan.last + 1 : plan.tail;
-    GatherRepeat(arms[1], r, n, lanes);
+    GatherRepeat(operands[1], r, n, lanes);
     for (std::int64_t i = 0; i < n; ++i) {
       if (r < plan.repeats && !Active(plan.mask, i)) continue;
       const std::int64_t block = i / kGroups, lane = i % kGroups;
-      const std::int64_t at = (r * arms[0].lane.repeat + block * arms[0].lane.block) * kBlock;
-      arms[0].base[at + (lowerHalf ? kBlock / 2 : 0) + lane] =
+      const std::int64_t at =
+          (r * operands[0].lane.repeat + block * operands[0].lane.block) * kBlock;
+      operands[0].base[at + (lowerHalf ? kBlock / 2 : 0) + lane] =
           how[static_cast<std::size_t>(lane)].Of(lanes[i]);
     }
   }
@@ -272,9 +275,9 @@ void CastInt4(const Call &call, bool toInt4, AscendC::RoundMode mode, const Lane
   if (!toInt4 && !Disjoint(call, "dst", wide.view, wideBytes, "src", narrow.view, narrowBytes)) {
     return;
   }
-  const Arm arms[] = {{"dst", toInt4 ? narrow : wide, toInt4 ? DType::kI4 : DType::kF16},
+  const Operand operands[] = {{"dst", toInt4 ? narrow : wide, toInt4 ? DType::kI4 : DType::kF16},
                       {"src", toInt4 ? wide : narrow, toInt4 ? DType::kF16 : DType::kI4}};
-  RecordVector("cast", plan, arms, 2, SetsMask(walk));
+  RecordVector("cast", plan, operands, 2, SetsMask(walk));
   if (Dry()) return;
   for (std::int64_t r = 0; r < repeats; ++r) {
     const std::int64_t n = r < plan.repeats ? plan.last + 1 : plan.tail;
@@ -337,8 +340,8 @@ void Interpolate(const Call &call, const View &dst, const View &src, const View 
   std::int64_t end = 0;
   for (std::int64_t i = 0; i < rounds * kBlocks; ++i) {
     if (at[i] % kBlock != 0) {
-      Report(call, "gather-offset", Text("offset %lld of %s is no multiple of 32 B", Ll(i), call.api),
-             Text("%u", at[i]));
+      Report(call, "gather-offset",
+             Text("offset %lld of %s is no multiple of 32 B", Ll(i), call.api), Text("%u", at[i]));
       return;
     }
     end = std::max<std::int64_t>(end, at[i] + kBlock);
@@ -354,7 +357,8 @@ void Interpolate(const Call &call, const View &dst, const View &src, const View 
     }
     for (std::int64_t i = 0; i <= plan.last; ++i) {
       if (!Active(plan.mask, i)) continue;
-      const std::int64_t byte = v * how.pitch * 2 + i / kHalves * how.block * kBlock + i % kHalves * 2;
+      const std::int64_t byte =
+          v * how.pitch * 2 + i / kHalves * how.block * kBlock + i % kHalves * 2;
       std::memcpy(to + byte, &sums[i], 2);
     }
   }

@@ -360,24 +360,24 @@ void CastOp(const Call &call, DType dstType, DType srcType, RoundMode mode, cons
            NameOf(mode), pair == nullptr ? "" : ModesOf(pair->modes));
     return;
   }
-  Arm arms[] = {{"dst", dst, dstType}, {"src", src, srcType}};
+  Operand operands[] = {{"dst", dst, dstType}, {"src", src, srcType}};
   Plan plan;
   const int widest = std::max(SizeOf(dstType), SizeOf(srcType));
   if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
-  if (!CheckArms(core, call, plan, arms, 2) || plan.empty()) return;
-  CheckOverlap(call, plan, arms[0], arms[1], false);
-  RecordVector("cast", plan, arms, 2, SetsMask(walk));
+  if (!CheckOperands(core, call, plan, operands, 2) || plan.empty()) return;
+  CheckOverlap(call, plan, operands[0], operands[1], false);
+  RecordVector("cast", plan, operands, 2, SetsMask(walk));
   if (Dry()) return;
   if (IsWhole(dstType) && !SaturatesCast(core)) {
     const LowBits how{dstType, srcType, mode};
-    Execute(plan, arms, 2, KeepLow, &how);
+    Execute(plan, operands, 2, KeepLow, &how);
     return;
   }
-  Execute(plan, arms, 2, pair->loop(mode), &core.deqScale);
+  Execute(plan, operands, 2, pair->loop(mode), &core.deqScale);
   const Loop cap = SaturatesFloat(core) ? CapLoop(dstType) : nullptr;
   if (cap == nullptr) return;
-  arms[0].updates = true;
-  Execute(plan, arms, 1, cap, nullptr);
+  operands[0].updates = true;
+  Execute(plan, operands, 1, cap, nullptr);
 }
 
 }  // namespace twin

@@ -244,13 +244,16 @@ void CopyOutBlocks(const Call &call, DType type, const Gm &dst, const View &src,
   }
 }
 
-void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &src, const Blocks &how) {
+void CopyOverBlocks(const Call &call, DType type, const View &dst, const View &src,
+                    const Blocks &how) {
   if (FromL1(src)) return CopyToTable(call, type, type, dst, src, &how, 0);
   Core &core = Enter(call, PIPE_V);
   Rows rows;
   if (!MakeRows(call, how, rows)) return;
-  std::uint8_t *to = Usable(core, call, {"dst", &dst, rows.ToEnd(), kBlock, Use::kByRole, rows.To()});
-  const std::uint8_t *from = Usable(core, call, {"src", &src, rows.FromEnd(), kBlock, Use::kByRole, rows.From()});
+  std::uint8_t *to =
+      Usable(core, call, {"dst", &dst, rows.ToEnd(), kBlock, Use::kByRole, rows.To()});
+  const std::uint8_t *from =
+      Usable(core, call, {"src", &src, rows.FromEnd(), kBlock, Use::kByRole, rows.From()});
   if (to == nullptr || from == nullptr) return;
   RecordCopy("ub_ub", type, rows.count, rows.bytes, nullptr, 0, dst.addr);
   if (Dry()) return;

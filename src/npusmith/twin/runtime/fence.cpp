@@ -11,7 +11,7 @@
 #include "check.h"
 #include "record.h"
 #include "text.h"
-#include "toll.h"
+#include "inefficiency.h"
 
 extern "C" {
 // Bounds of the present core's stack, read by the thunks too: [0, all) while nothing is fenced.
@@ -162,7 +162,8 @@ bool InArguments(const Touch &touch) {
 
 // Pages that fault by themselves: the crash is told with its place.
 bool Faults(const Touch &touch) {
-  return touch.at < kFirstPage || (touch.at < twin_fence_low && touch.at + kGuard >= twin_fence_low);
+  return touch.at < kFirstPage ||
+         (touch.at < twin_fence_low && touch.at + kGuard >= twin_fence_low);
 }
 
 __attribute__((noinline)) void Look(const Touch &touch) {

@@ -2,8 +2,8 @@
 // kernel's, each return and call through a pointer whether it stays in the kernel's code.
 //
 // The compiler puts the questions (-fsanitize=kernel-address with all checks as calls,
-// -mindirect-branch and -mfunction-return as thunks); the answers are here. The same calls say which
-// blocks of code ran (-fsanitize-coverage=trace-pc). Code outside of a launch is not fenced.
+// -mindirect-branch and -mfunction-return as thunks); the answers are here. The same calls say
+// which blocks of code ran (-fsanitize-coverage=trace-pc). Code outside of a launch is not fenced.
 #pragma once
 
 #include <cstdint>

@@ -90,18 +90,19 @@ DropMask MaskOf(const DropJob &job) {
 bool Keeps(const std::uint8_t *mask, const DropMask &how, std::int64_t row, std::int64_t column) {
   const std::uint8_t *line = mask + row * how.pitch;
   if (!how.bits) return line[column] != 0;
-  // Bits are taken as Select takes them, lowest first. The page's picture writes them the other way.
+  // Bits are taken as Select takes them, lowest first. The page's picture writes them the other
+  // way.
   return (line[column / 8] >> (column % 8)) & 1;
 }
 
 template <typename T>
 void DropAs(T *to, const T *from, const std::uint8_t *mask, const DropMask &how,
             const DropJob &job) {
-  const auto scale = Held<T>::Load(Held<T>::Store(1.0f / job.keep));
+  const auto scale = Widened<T>::Load(Widened<T>::Store(1.0f / job.keep));
   for (std::int64_t i = 0; i < job.rows * job.columns; ++i) {
     const bool kept = Keeps(mask, how, i / job.columns, i % job.columns);
-    const auto value = kept ? Held<T>::Load(from[i]) : 0.0f;
-    to[i] = Held<T>::Store(value * scale);
+    const auto value = kept ? Widened<T>::Load(from[i]) : 0.0f;
+    to[i] = Widened<T>::Store(value * scale);
   }
 }
 

@@ -78,7 +78,8 @@ struct Convert {
 
   void Byte(std::uint8_t *to8, float value, const Quant &quant) const {
     const float scaled = std::isnan(value) ? 0.0f : std::nearbyint(value * quant.scale);
-    const float shifted = std::clamp(scaled, -65536.0f, 65536.0f) + static_cast<float>(quant.offset);
+    const float shifted =
+        std::clamp(scaled, -65536.0f, 65536.0f) + static_cast<float>(quant.offset);
     const float low = quant.sign ? -128.0f : 0.0f, high = quant.sign ? 127.0f : 255.0f;
     *to8 = static_cast<std::uint8_t>(static_cast<int>(std::clamp(shifted, low, high)));
   }

@@ -12,14 +12,14 @@ namespace twin {
 namespace {
 
 template <typename T>
-using HeldT = typename Held<T>::Type;
+using WidenedT = typename Widened<T>::Type;
 
 template <typename T>
-HeldT<T> Joined(AxisFold fold, HeldT<T> a, HeldT<T> b) {
-  const auto rounded = [](HeldT<T> value) { return Held<T>::Load(Held<T>::Store(value)); };
+WidenedT<T> Joined(AxisFold fold, WidenedT<T> a, WidenedT<T> b) {
+  const auto rounded = [](WidenedT<T> value) { return Widened<T>::Load(Widened<T>::Store(value)); };
   switch (fold) {
-    case AxisFold::kSum: case AxisFold::kMean: return rounded(static_cast<HeldT<T>>(a + b));
-    case AxisFold::kProd: return rounded(static_cast<HeldT<T>>(a * b));
+    case AxisFold::kSum: case AxisFold::kMean: return rounded(static_cast<WidenedT<T>>(a + b));
+    case AxisFold::kProd: return rounded(static_cast<WidenedT<T>>(a * b));
     case AxisFold::kMax: case AxisFold::kAny: return a != a || a > b ? a : b;
     default: return a != a || a < b ? a : b;
   }
@@ -28,7 +28,7 @@ HeldT<T> Joined(AxisFold fold, HeldT<T> a, HeldT<T> b) {
 // Halves the list by joining each value with the one half a list further on.
 // guess: the vendor's pages do not say in which order the terms are joined
 template <typename T>
-HeldT<T> Halved(AxisFold fold, std::vector<HeldT<T>> &values) {
+WidenedT<T> Halved(AxisFold fold, std::vector<WidenedT<T>> &values) {
   std::size_t n = values.size();
   while (n > 1) {
     const std::size_t half = (n + 1) / 2;
@@ -44,15 +44,16 @@ template <typename T>
 void FoldAxisAs(T *to, const T *from, std::int64_t rows, std::int64_t columns, std::int64_t pitch,
                 const AxisJob &job) {
   const std::int64_t kept = job.rows ? columns : rows, gone = job.rows ? rows : columns;
-  std::vector<HeldT<T>> values;
+  std::vector<WidenedT<T>> values;
   for (std::int64_t i = 0; i < kept; ++i) {
     values.clear();
     for (std::int64_t j = 0; j < gone; ++j) {
-      values.push_back(Held<T>::Load(job.rows ? from[j * pitch + i] : from[i * pitch + j]));
+      values.push_back(Widened<T>::Load(job.rows ? from[j * pitch + i] : from[i * pitch + j]));
     }
-    HeldT<T> result = Halved<T>(job.fold, values);
-    if (job.fold == AxisFold::kMean) result = result * (HeldT<T>(1) / static_cast<HeldT<T>>(gone));
-    to[i] = Held<T>::Store(result);
+    WidenedT<T> result = Halved<T>(job.fold, values);
+    if (job.fold == AxisFold::kMean)
+      result = result * (WidenedT<T>(1) / static_cast<WidenedT<T>>(gone));
+    to[i] = Widened<T>::Store(result);
   }
 }
 

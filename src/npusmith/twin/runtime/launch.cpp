@@ -232,7 +232,8 @@ std::int64_t BytesOf(Memory memory) {
 }
 
 const char *NameOf(Memory memory) {
-  constexpr const char *kNames[] = {"UB", "L1", "L0A", "L0B", "L0C", "bias table", "fixpipe buffer"};
+  constexpr const char *kNames[] = {"UB",  "L1",         "L0A",           "L0B",
+                                    "L0C", "bias table", "fixpipe buffer"};
   return kNames[static_cast<std::size_t>(memory)];
 }
 

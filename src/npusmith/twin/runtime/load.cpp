@@ -74,8 +74,8 @@ void CopyFractal(std::uint8_t *to, const std::uint8_t *from, bool transpose) {
 void CopyFractals(std::uint8_t *to, const std::uint8_t *from, const Steps &steps,
                   const Fractals &how) {
   for (std::int64_t i = 0; i < how.repeats; ++i) {
-    CopyFractal(to + i * (how.gap + 1) * kFractal, from + (steps.first - steps.low) + i * steps.step,
-                how.transpose);
+    CopyFractal(to + i * (how.gap + 1) * kFractal,
+                from + (steps.first - steps.low) + i * steps.step, how.transpose);
   }
 }
 
@@ -341,7 +341,8 @@ void LoadImage(const Call &call, DType type, const View &dst, const View &src,
   const int size = SizeOf(type);
   const std::int64_t c0 = kBlock / size;
   Columns all{nullptr, state.boundary, size, c0, how.channels, how, 0, 0};
-  all.outWidth = OutSize(how.width, how.pad[0] + how.pad[1], how.filterW, how.dilationW, how.strideW);
+  all.outWidth =
+      OutSize(how.width, how.pad[0] + how.pad[1], how.filterW, how.dilationW, how.strideW);
   all.outHeight =
       OutSize(how.height, how.pad[2] + how.pad[3], how.filterH, how.dilationH, how.strideH);
   if (all.outWidth <= 0 || all.outHeight <= 0) {

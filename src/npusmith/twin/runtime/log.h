@@ -2,8 +2,8 @@
 // came to them. Written by the runtime (record.cpp), read by the timer (../timer). Little-endian.
 //
 // File: LogHead; for each core, as it ended, CoreHead, its steps, its deps and its joins; at
-// LogHead::tables the names, the places and the regions. A second launch of one run goes into a file
-// of its own, PATH.1, the next into PATH.2.
+// LogHead::tables the names, the places and the regions. A second launch of one run goes into a
+// file of its own, PATH.1, the next into PATH.2.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,27 @@ constexpr std::uint32_t kLogUnits = 7;  // S, V, M, MTE1, MTE2, MTE3, FIX: as kU
 
 enum class StepKind : std::uint8_t {
   kScalar = 0,  // work of the scalar unit alone; `what` names it: "call", "read", "enque", ...
-  kVector = 1,  // a vector instruction; `what`: "add", "cast", "reduce_sum", ... ; payload VectorStep
-  kCopy = 2,    // a transfer; `what`: the path, "gm_ub", "ub_gm", "gm_l1", ... ; payload CopyStep
-  kMmad = 3,    // `what` "mmad"; payload MmadStep
-  kLibrary = 4, // a library function on the vector unit, known only by its size; payload VectorStep
-  kJoin = 5,    // the scalar unit waits for other cores: `joins` entries; `what`: "sync_all", "cross_wait", ...
+  kVector =
+      1,      // a vector instruction; `what`: "add", "cast", "reduce_sum", ... ; payload VectorStep
+  kCopy = 2,  // a transfer; `what`: the path, "gm_ub", "ub_gm", "gm_l1", ... ; payload CopyStep
+  kMmad = 3,  // `what` "mmad"; payload MmadStep
+  kLibrary =
+      4,      // a library function on the vector unit, known only by its size; payload VectorStep
+  kJoin = 5,  // the scalar unit waits for other cores: `joins` entries; `what`: "sync_all",
+              // "cross_wait", ...
 };
 
 enum StepFlags : std::uint8_t {
-  kSetsMask = 1,    // the instruction writes the vector mask first (count forms, mask forms)
-  kBarrier = 2,     // the scalar unit waits for every pipe (PipeBarrier<PIPE_ALL>), or one pipe drains
-  kSetsFlag = 4,    // tells another core something (CrossCoreSetFlag, NotifyNextBlock, IBSet)
-  kNd2Nz = 8,       // a copy that also turns ND into Nz (a row of it is `bytes` long)
-  kAtomic = 16,     // a copy that accumulates in global memory
-  kNoL2 = 32,       // a copy that leaves nothing in L2 (SetL2CacheHint, CACHE_MODE_DISABLE)
+  kSetsMask = 1,  // the instruction writes the vector mask first (count forms, mask forms)
+  kBarrier = 2,  // the scalar unit waits for every pipe (PipeBarrier<PIPE_ALL>), or one pipe drains
+  kSetsFlag = 4,  // tells another core something (CrossCoreSetFlag, NotifyNextBlock, IBSet)
+  kNd2Nz = 8,     // a copy that also turns ND into Nz (a row of it is `bytes` long)
+  kAtomic = 16,   // a copy that accumulates in global memory
+  kNoL2 = 32,     // a copy that leaves nothing in L2 (SetL2CacheHint, CACHE_MODE_DISABLE)
 };
 
 // One operand of a vector instruction, in blocks of 32 B. `there` false: no such operand.
-struct VectorArm {
+struct VectorOperand {
   std::uint16_t addr = 0;    // first block, from the start of UB
   std::uint16_t repeat = 0;  // between repeats
   std::uint8_t block = 0;    // between the blocks of a repeat
@@ -42,7 +45,7 @@ struct VectorArm {
 struct VectorStep {
   std::uint32_t repeats = 0;   // of 256 B of the widest operand; a shorter last one counts
   std::uint32_t elements = 0;  // active ones
-  VectorArm dst, src0, src1;
+  VectorOperand dst, src0, src1;
   std::uint8_t srcType = 0;  // a twin::DType; Step::type is the destination's
   std::uint8_t pad[5] = {};
 };

@@ -23,13 +23,13 @@ namespace twin {
 
 // How an element is held while computing: half in float, everything else as itself.
 template <typename T>
-struct Held {
+struct Widened {
   using Type = T;
   static Type Load(T value) { return value; }
   static T Store(Type value) { return value; }
 };
 template <>
-struct Held<half> {
+struct Widened<half> {
   using Type = float;
   static float Load(half value) { return HalfToFloat(value.bits); }
   static half Store(float value) {
@@ -46,7 +46,7 @@ struct Capped {
   T raw;
 };
 template <>
-struct Held<Capped<half>> {
+struct Widened<Capped<half>> {
   using Type = float;
   static float Load(Capped<half> value) { return HalfToFloat(value.raw.bits); }
   static Capped<half> Store(float value) {
@@ -59,7 +59,7 @@ struct Held<Capped<half>> {
   }
 };
 template <typename T>
-struct HeldInteger {
+struct WidenedInteger {
   using Type = std::int64_t;
   static Type Load(Capped<T> value) { return value.raw; }
   static Capped<T> Store(Type value) {
@@ -68,9 +68,9 @@ struct HeldInteger {
   }
 };
 template <>
-struct Held<Capped<std::int16_t>> : HeldInteger<std::int16_t> {};
+struct Widened<Capped<std::int16_t>> : WidenedInteger<std::int16_t> {};
 template <>
-struct Held<Capped<std::int32_t>> : HeldInteger<std::int32_t> {};
+struct Widened<Capped<std::int32_t>> : WidenedInteger<std::int32_t> {};
 
 // Loops by operation; null when the operation does not take that type.
 Loop ArithmeticLoop(Op op, DType type);

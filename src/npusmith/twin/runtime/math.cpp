@@ -1,6 +1,6 @@
 // Transcendental functions: computed in double, rounded once (Sigmoid of half: step by step). Exp,
-// Ln, Tanh and Sigmoid are plain polynomials, so that they vectorise and give the same bits on every
-// machine.
+// Ln, Tanh and Sigmoid are plain polynomials, so that they vectorise and give the same bits on
+// every machine.
 #include <cmath>
 
 #include "loops.h"

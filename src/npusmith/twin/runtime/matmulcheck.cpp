@@ -123,7 +123,8 @@ bool CheckInput(const Call &call, const char *name, const MatmulInput &input,
                  "a tensor at the position that MatmulType names");
   }
   if (!input.transposed || side.trans) return true;
-  // the page asks for isTrans; the vendor's own 8192^3 example leaves it out for ND in global memory
+  // the page asks for isTrans; the vendor's own 8192^3 example leaves it out for ND in global
+  // memory
   const bool plain = side.format == CubeFormat::ND && !local;
   Report(call, "matmul-operand",
          Text("%s is set as transposed, its MatmulType has isTrans = false", name), "",

@@ -1,6 +1,6 @@
 // Matrix products: C in L0C (Nz) from A in L0A (Zz) and B in L0B (Zn). Each element of C is summed
-// in the order of k, with one rounding for each product and each addition; the chip's order inside a
-// step of K0 is not documented.
+// in the order of k, with one rounding for each product and each addition; the chip's order inside
+// a step of K0 is not documented.
 #include <algorithm>
 
 #include "check.h"
@@ -291,7 +291,8 @@ void MmadSparseOp(const Call &call, const View &dst, const View &a, const View &
       core, call,
       {"dst", &dst, tall * wide * 1024, 1024, how.zero ? Use::kWrite : Use::kUpdate}, Memory::kL0c);
   if (left == nullptr || right == nullptr || c == nullptr) return;
-  RecordMmad(DType::kI8, how.m, how.n, (how.k + 1) / 2, !how.zero, false);  // half of k is multiplied
+  RecordMmad(DType::kI8, how.m, how.n, (how.k + 1) / 2, !how.zero,
+             false);  // half of k is multiplied
   if (Dry()) return;
   auto &index = core.cube.sparse;
   index.resize(static_cast<std::size_t>(BytesOf(Memory::kL0b) / 4));
@@ -301,7 +302,8 @@ void MmadSparseOp(const Call &call, const View &dst, const View &a, const View &
       std::int32_t &sum = out[(column / 16 * tall + row / 16) * 256 + row % 16 * 16 + column % 16];
       std::int32_t total = how.zero ? 0 : sum;
       for (std::int64_t k = 0; k < (how.k + 1) / 2; ++k) {
-        const std::int64_t at = (k / 32 * wide + column / 16) * kFractal + column % 16 * 32 + k % 32;
+        const std::int64_t at =
+            (k / 32 * wide + column / 16) * kFractal + column % 16 * 32 + k % 32;
         const int bits = index[static_cast<std::size_t>((b.addr + at) / 4)] >> (at % 4 * 2) & 3;
         const std::int64_t from = k / 2 * 4 + (k % 2) + bits;  // the second counts from one on
         if (from >= how.k) continue;

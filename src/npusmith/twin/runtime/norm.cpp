@@ -1,7 +1,7 @@
 // Normalisations, in the documented order of steps: floats inside (half inputs are widened and
 // results rounded once), sums over 64 lanes and then a tree.
 #include "record.h"
-#include "sheet.h"
+#include "ub_matrix.h"
 #include "twin/norm.h"
 
 namespace twin {
@@ -40,7 +40,7 @@ Spread RealRows(const NormShape &shape, DType type) {
 
 std::vector<float> Floats(DType type, const std::uint8_t *from, std::int64_t n) {
   std::vector<float> values(Count(n));
-  if (from != nullptr) Sheet::LoadFloats(type, from, values.data(), n);
+  if (from != nullptr) UbMatrix::LoadFloats(type, from, values.data(), n);
   return values;
 }
 
@@ -84,7 +84,7 @@ void NormOp(const Call &call, const NormHold &hold, const NormTensors &all, cons
   const bool deep = all.addend != nullptr;
   if (!CheckRows(call, shape, hold.data, deep ? 2040 : kUbBytes)) return;
   if (!CheckBasic(call, how.basic, shape.rows, shape.width, 2040)) return;
-  Sheet src{nullptr, hold.data, shape.rows, shape.width}, dst = src, addend = src;
+  UbMatrix src{nullptr, hold.data, shape.rows, shape.width}, dst = src, addend = src;
   Column mean{nullptr, hold.stat, false}, second = mean, inMean = mean, inVariance = mean;
   std::uint8_t *gamma = nullptr, *beta = nullptr;
   const std::int64_t weights = shape.real * SizeOf(hold.weight), stats = mean.bytes(shape.rows);
@@ -134,7 +134,7 @@ void RmsNormOp(const Call &call, DType type, const NormTensors &all, const NormS
   Core &core = Enter(call);
   if (!CheckRows(call, shape, type)) return;
   if (!CheckBasic(call, basic, shape.rows, shape.width, 2047)) return;
-  Sheet src{nullptr, type, shape.rows, shape.width}, dst = src;
+  UbMatrix src{nullptr, type, shape.rows, shape.width}, dst = src;
   std::uint8_t *gamma = nullptr;
   Operands operands(core, call);
   operands.Add("srcLocal", all.src, src.bytes(), Use::kRead, &src.base, RealRows(shape, type));
@@ -162,9 +162,9 @@ void BatchNormOp(const Call &call, DType type, const NormTensors &all, std::int6
   Core &core = Enter(call);
   const NormShape shape{realB, columns, columns};
   if (!CheckRows(call, shape, type) || !CheckBasic(call, basic, realB, columns, 2047)) return;
-  Sheet src{nullptr, type, realB, columns}, dst = src;
+  UbMatrix src{nullptr, type, realB, columns}, dst = src;
   std::uint8_t *gamma = nullptr, *beta = nullptr;
-  Sheet mean{nullptr, type, 1, columns}, variance = mean;
+  UbMatrix mean{nullptr, type, 1, columns}, variance = mean;
   Operands operands(core, call);
   operands.Add("inputX", all.src, src.bytes(), Use::kRead, &src.base);
   operands.Add("gamm", all.gamma, realB * SizeOf(type), Use::kRead, &gamma);
@@ -216,7 +216,7 @@ void GroupNormOp(const Call &call, DType type, const NormTensors &all, const Gro
            "", "C % groupNum == 0");
     return;
   }
-  Sheet src{nullptr, type, rows, each * shape.area}, dst = src;
+  UbMatrix src{nullptr, type, rows, each * shape.area}, dst = src;
   Column mean{nullptr, type, false}, variance = mean;
   std::uint8_t *gamma = nullptr, *beta = nullptr;
   Operands operands(core, call);
@@ -279,7 +279,7 @@ void NormGradOp(const Call &call, DType type, const NormGradTensors &all, const 
                 float epsilon, bool reuse) {
   Core &core = Enter(call);
   if (!CheckRows(call, shape, type)) return;
-  Sheet x{nullptr, type, shape.rows, shape.width}, dy = x, pdX = x, forGamma = x;
+  UbMatrix x{nullptr, type, shape.rows, shape.width}, dy = x, pdX = x, forGamma = x;
   Column variance{nullptr, type, false}, mean = variance;
   std::uint8_t *gamma = nullptr;
   const std::int64_t stats = mean.bytes(shape.rows);
@@ -316,8 +316,8 @@ void NormGradBetaOp(const Call &call, DType type, const View &pdGamma, const Vie
                     const NormShape &shape) {
   Core &core = Enter(call);
   if (!CheckRows(call, shape, type)) return;
-  Sheet r{nullptr, type, shape.rows, shape.width}, d = r;
-  Sheet toGamma{nullptr, type, 1, shape.width}, toBeta = toGamma;
+  UbMatrix r{nullptr, type, shape.rows, shape.width}, d = r;
+  UbMatrix toGamma{nullptr, type, 1, shape.width}, toBeta = toGamma;
   Operands operands(core, call);
   operands.Add("resForGamma", &forGamma, r.bytes(), Use::kRead, &r.base, RealRows(shape, type));
   operands.Add("inputDy", &dy, d.bytes(), Use::kRead, &d.base, RealRows(shape, type));

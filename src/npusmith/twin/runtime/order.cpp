@@ -6,7 +6,7 @@
 #include "marks.h"
 #include "record.h"
 #include "text.h"
-#include "toll.h"
+#include "inefficiency.h"
 
 namespace twin {
 
@@ -132,7 +132,7 @@ void OrderWait(Core &core, AscendC::HardEvent event, int id) {
 void OrderBarrier(Core &core, pipe_t pipe) {
   Clocks &clocks = core.clocks;
   if (pipe == PIPE_ALL) {
-    CountToll(core, Toll::kBarrier);
+    CountInefficiency(core, Inefficiency::kBarrier);
     for (Ticks &seen : clocks.seen) seen = clocks.now;
     return;
   }

@@ -65,8 +65,8 @@ void OrderTake(Core &core, const Stamp &stamp, pipe_t to);
 // Between cores: a flag published after the work of a pipe (PIPE_ALL: of all pipes), and taken by a
 // core that waited for it with all its pipes.
 void OrderJoin(Core &core, const Stamp &stamp);
-// Something else that whoever has waited for this core knows: kept beside what it knows of cores, at
-// a number that is no core's.
+// Something else that whoever has waited for this core knows: kept beside what it knows of cores,
+// at a number that is no core's.
 void OrderLearn(Core &core, int number, const Ticks &ticks);
 // The data cache of the scalar unit is written back and emptied: the line at `base`, or all of it
 // (base null).

@@ -190,7 +190,8 @@ void AntiQuantOp(const Call &call, DType dstType, const View &dst, const View &s
   if (!CheckPlate(call, "scale", scale, job, n)) return;
   if (offset != nullptr && !CheckPlate(call, "offset", *offset, job, n)) return;
   Dial factor, addend{};
-  const auto *from = reinterpret_cast<const std::int8_t *>(Usable(core, call, {"src", &src, bytes}));
+  const auto *from =
+      reinterpret_cast<const std::int8_t *>(Usable(core, call, {"src", &src, bytes}));
   if (from == nullptr || !Open(core, call, "scale", scale, scale.rows * scale.columns, factor)) {
     return;
   }

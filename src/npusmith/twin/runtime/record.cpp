@@ -256,11 +256,11 @@ Step *Describe(StepKind kind, const char *what) {
   return &step;
 }
 
-VectorArm ArmOf(const Arm &arm) {
-  VectorArm out;
-  out.addr = Fit<std::uint16_t>(arm.lane.view.addr / kBlock);
-  out.repeat = Fit<std::uint16_t>(arm.lane.repeat);
-  out.block = Fit<std::uint8_t>(arm.lane.block);
+VectorOperand OperandOf(const Operand &operand) {
+  VectorOperand out;
+  out.addr = Fit<std::uint16_t>(operand.lane.view.addr / kBlock);
+  out.repeat = Fit<std::uint16_t>(operand.lane.repeat);
+  out.block = Fit<std::uint8_t>(operand.lane.block);
   out.there = 1;
   return out;
 }
@@ -358,17 +358,18 @@ void RecordScalar(const char *what, std::uint8_t flags) {
   step->flags = flags;
 }
 
-void RecordVector(const char *what, const Plan &plan, const Arm *arms, int count, bool setsMask) {
+void RecordVector(const char *what, const Plan &plan, const Operand *operands, int count,
+                  bool setsMask) {
   Step *step = Describe(StepKind::kVector, what);
   if (step == nullptr) return;
   VectorStep &vector = step->vector;
   vector.repeats = Fit<std::uint32_t>(plan.repeats + (plan.tail > 0));
   vector.elements = Fit<std::uint32_t>(ActiveOf(plan));
-  vector.dst = ArmOf(arms[0]);
-  if (count > 1) vector.src0 = ArmOf(arms[1]);
-  if (count > 2) vector.src1 = ArmOf(arms[2]);
-  vector.srcType = static_cast<std::uint8_t>(arms[count > 1 ? 1 : 0].type);
-  step->type = static_cast<std::uint8_t>(arms[0].type);
+  vector.dst = OperandOf(operands[0]);
+  if (count > 1) vector.src0 = OperandOf(operands[1]);
+  if (count > 2) vector.src1 = OperandOf(operands[2]);
+  vector.srcType = static_cast<std::uint8_t>(operands[count > 1 ? 1 : 0].type);
+  step->type = static_cast<std::uint8_t>(operands[0].type);
   step->flags = setsMask ? kSetsMask : 0;
 }
 
@@ -376,16 +377,16 @@ void RecordVectorRaw(const char *what, DType type, std::int64_t repeats, std::in
                      std::int64_t dst, std::int64_t src0, std::int64_t src1, bool setsMask) {
   Step *step = Describe(StepKind::kVector, what);
   if (step == nullptr) return;
-  const auto arm = [](std::int64_t addr) {
-    if (addr < 0) return VectorArm{};
-    return VectorArm{Fit<std::uint16_t>(addr / kBlock), kRepeat / kBlock, 1, 1};
+  const auto operand = [](std::int64_t addr) {
+    if (addr < 0) return VectorOperand{};
+    return VectorOperand{Fit<std::uint16_t>(addr / kBlock), kRepeat / kBlock, 1, 1};
   };
   VectorStep &vector = step->vector;
   vector.repeats = Fit<std::uint32_t>(repeats);
   vector.elements = Fit<std::uint32_t>(elements);
-  vector.dst = arm(dst);
-  vector.src0 = arm(src0);
-  vector.src1 = arm(src1);
+  vector.dst = operand(dst);
+  vector.src0 = operand(src0);
+  vector.src1 = operand(src1);
   vector.srcType = step->type = static_cast<std::uint8_t>(type);
   step->flags = setsMask ? kSetsMask : 0;
 }

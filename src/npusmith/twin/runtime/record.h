@@ -27,7 +27,8 @@ void RecordBegin(Core &core, pipe_t unit);
 // `what` is a literal, in all of these.
 void RecordScalar(const char *what, std::uint8_t flags = 0);
 inline bool SetsMask(const Walk &walk) { return walk.kind != Walk::Kind::kRegister; }
-void RecordVector(const char *what, const Plan &plan, const Arm *arms, int count, bool setsMask);
+void RecordVector(const char *what, const Plan &plan, const Operand *operands, int count,
+                  bool setsMask);
 // Vector work without a plan: `repeats` of 256 B each over contiguous operands at byte addresses
 // (-1: no such operand).
 void RecordVectorRaw(const char *what, DType type, std::int64_t repeats, std::int64_t elements,

@@ -13,7 +13,7 @@ namespace {
 using AscendC::ReduceOrder;
 
 template <typename T>
-using HeldT = typename Held<T>::Type;
+using WidenedT = typename Widened<T>::Type;
 
 // Calls f with the element type as the present mode holds it.
 template <typename F>
@@ -26,16 +26,16 @@ void ForElement(const Core &core, DType type, F f) {
 // A value and where it stood.
 template <typename T>
 struct Found {
-  HeldT<T> value;
+  WidenedT<T> value;
   std::int64_t index;
 };
 
 // The sum of n values (a power of two), destroying them.
 template <typename T>
-HeldT<T> Tree(HeldT<T> *values, std::int64_t n) {
+WidenedT<T> Tree(WidenedT<T> *values, std::int64_t n) {
   for (; n > 1; n /= 2) {
     for (std::int64_t i = 0; i < n / 2; ++i) {
-      values[i] = Held<T>::Load(Held<T>::Store(values[2 * i] + values[2 * i + 1]));
+      values[i] = Widened<T>::Load(Widened<T>::Store(values[2 * i] + values[2 * i + 1]));
     }
   }
   return values[0];
@@ -43,19 +43,19 @@ HeldT<T> Tree(HeldT<T> *values, std::int64_t n) {
 
 // Sum of up to one repeat under a mask; masked-off lanes count as zero.
 template <typename T>
-HeldT<T> SumLanes(const T *from, std::int64_t n, std::int64_t lanes, const std::uint64_t *mask) {
-  alignas(64) HeldT<T> values[128];
-  for (std::int64_t i = 0; i < n; ++i) values[i] = Held<T>::Load(from[i]);
+WidenedT<T> SumLanes(const T *from, std::int64_t n, std::int64_t lanes, const std::uint64_t *mask) {
+  alignas(64) WidenedT<T> values[128];
+  for (std::int64_t i = 0; i < n; ++i) values[i] = Widened<T>::Load(from[i]);
   if (mask != nullptr) {
-    for (std::int64_t i = 0; i < n; ++i) values[i] = Active(mask, i) ? values[i] : HeldT<T>(0);
+    for (std::int64_t i = 0; i < n; ++i) values[i] = Active(mask, i) ? values[i] : WidenedT<T>(0);
   }
-  std::fill(values + n, values + lanes, HeldT<T>(0));
+  std::fill(values + n, values + lanes, WidenedT<T>(0));
   return Tree<T>(values, lanes);
 }
 
 // NaN wins; ties keep the lowest index.
 template <typename T>
-bool Better(HeldT<T> candidate, HeldT<T> best, bool max) {
+bool Better(WidenedT<T> candidate, WidenedT<T> best, bool max) {
   if (best != best) return false;
   if (candidate != candidate) return true;
   return max ? candidate > best : candidate < best;
@@ -63,10 +63,10 @@ bool Better(HeldT<T> candidate, HeldT<T> best, bool max) {
 
 template <typename T>
 Found<T> Extreme(const T *from, std::int64_t n, const std::uint64_t *mask, bool max) {
-  Found<T> best{HeldT<T>(0), -1};
+  Found<T> best{WidenedT<T>(0), -1};
   for (std::int64_t i = 0; i < n; ++i) {
     if (mask != nullptr && !Active(mask, i)) continue;
-    const HeldT<T> value = Held<T>::Load(Held<T>::Store(Held<T>::Load(from[i])));
+    const WidenedT<T> value = Widened<T>::Load(Widened<T>::Store(Widened<T>::Load(from[i])));
     if (best.index < 0 || Better<T>(value, best.value, max)) best = {value, i};
   }
   return best;
@@ -86,7 +86,7 @@ void PutIndex(T *to, std::int64_t index) {
 // What every reduction of one plan shares.
 struct Job {
   Plan plan;
-  Arm src;
+  Operand src;
 
   std::int64_t repeats() const { return plan.repeats + (plan.tail > 0); }
   std::int64_t lanesOf(std::int64_t r) const {
@@ -101,7 +101,7 @@ bool MakeJob(Core &core, const Call &call, DType type, const Lane &src, const Wa
              Job &job) {
   if (!MakePlan(core, call, walk, kRepeat / SizeOf(type), job.plan)) return false;
   job.src = {"src", src, type};
-  return CheckArms(core, call, job.plan, &job.src, 1) && !job.plan.empty();
+  return CheckOperands(core, call, job.plan, &job.src, 1) && !job.plan.empty();
 }
 
 constexpr const char *kFoldAll[] = {"reduce_sum", "reduce_max", "reduce_min"};
@@ -115,8 +115,8 @@ const char *NameOf(const char *const *names, Fold fold) {
 // `pitch`: bytes between the results of repeats.
 void RecordFold(const char *what, const Job &job, const View &dst, std::int64_t pitch,
                 const Walk &walk) {
-  const Arm arms[] = {{"dst", {dst, 1, pitch / kBlock}, job.src.type}, job.src};
-  RecordVector(what, job.plan, arms, 2, SetsMask(walk));
+  const Operand operands[] = {{"dst", {dst, 1, pitch / kBlock}, job.src.type}, job.src};
+  RecordVector(what, job.plan, operands, 2, SetsMask(walk));
 }
 
 template <typename T>
@@ -132,12 +132,12 @@ const T *Lanes(const Job &job, std::int64_t r, T *buffer) {
 template <typename T>
 Found<T> FoldJob(const Job &job, Fold fold) {
   alignas(64) T buffer[128];
-  Found<T> total{HeldT<T>(0), -1};
+  Found<T> total{WidenedT<T>(0), -1};
   for (std::int64_t r = 0; r < job.repeats(); ++r) {
     const T *from = Lanes(job, r, buffer);
     if (fold == Fold::kSum) {
-      const HeldT<T> part = SumLanes(from, job.lanesOf(r), job.plan.lanes, job.maskOf(r));
-      total.value = r == 0 ? part : Held<T>::Load(Held<T>::Store(total.value + part));
+      const WidenedT<T> part = SumLanes(from, job.lanesOf(r), job.plan.lanes, job.maskOf(r));
+      total.value = r == 0 ? part : Widened<T>::Load(Widened<T>::Store(total.value + part));
       total.index = 0;
       continue;
     }
@@ -153,19 +153,19 @@ Found<T> FoldJob(const Job &job, Fold fold) {
 template <typename T>
 Found<T> FoldTree(const Job &job) {
   alignas(64) T buffer[128];
-  std::vector<HeldT<T>> parts;
+  std::vector<WidenedT<T>> parts;
   for (std::int64_t r = 0; r < job.repeats(); ++r) {
     parts.push_back(SumLanes(Lanes(job, r, buffer), job.lanesOf(r), job.plan.lanes, job.maskOf(r)));
   }
   std::size_t width = 1;
   while (width < parts.size()) width *= 2;
-  parts.resize(width, HeldT<T>(0));
+  parts.resize(width, WidenedT<T>(0));
   return {Tree<T>(parts.data(), static_cast<std::int64_t>(width)), 0};
 }
 
 template <typename T>
 void PutFound(Core &core, const Found<T> &found, T *to, bool index) {
-  *to = Held<T>::Store(found.value);
+  *to = Widened<T>::Store(found.value);
   std::memcpy(&core.foldSum, to, sizeof(T));
   if (!index) return;
   PutIndex(to + 1, found.index);
@@ -227,7 +227,7 @@ void FoldRepeats(const Call &call, Fold fold, DType type, const View &dst, const
   if (!MakePlan(core, call, once, kRepeat / SizeOf(type), job.plan)) return;
   if (!core.counter) job.plan.repeats = walk.repeats;
   job.src = {"src", {src, 1, repeatStride}, type};
-  if (!CheckArms(core, call, job.plan, &job.src, 1) || job.plan.empty()) return;
+  if (!CheckOperands(core, call, job.plan, &job.src, 1) || job.plan.empty()) return;
   if (!CheckFold(core, call, fold, dst, src, scratch, job, index, to)) return;
   RecordFold(NameOf(kFoldAll, fold), job, dst, 0, walk);
   if (Dry()) return;
@@ -253,14 +253,14 @@ void PutOrdered(const Found<T> &found, ReduceOrder order, std::uint8_t *raw) {
   auto *to = reinterpret_cast<T *>(raw);
   switch (order) {
     case ReduceOrder::ORDER_VALUE_INDEX:
-      to[0] = Held<T>::Store(found.value);
+      to[0] = Widened<T>::Store(found.value);
       PutIndex(to + 1, found.index);
       break;
     case ReduceOrder::ORDER_INDEX_VALUE:
       PutIndex(to, found.index);
-      to[1] = Held<T>::Store(found.value);
+      to[1] = Widened<T>::Store(found.value);
       break;
-    case ReduceOrder::ORDER_ONLY_VALUE: to[0] = Held<T>::Store(found.value); break;
+    case ReduceOrder::ORDER_ONLY_VALUE: to[0] = Widened<T>::Store(found.value); break;
     case ReduceOrder::ORDER_ONLY_INDEX: {
       const auto index = static_cast<std::uint32_t>(found.index);
       std::memcpy(raw, &index, 4);
@@ -277,7 +277,8 @@ void FoldRepeatAs(Core &core, const Job &job, Fold fold, std::uint8_t *to, std::
   for (std::int64_t r = 0; r < job.repeats(); ++r) {
     const T *from = Lanes(job, r, buffer);
     if (fold == Fold::kSum) {
-      const T sum = Held<T>::Store(SumLanes(from, job.lanesOf(r), job.plan.lanes, job.maskOf(r)));
+      const T sum =
+          Widened<T>::Store(SumLanes(from, job.lanesOf(r), job.plan.lanes, job.maskOf(r)));
       std::memcpy(to + r * pitch, &sum, sizeof sum);
       std::memcpy(&core.foldSum, &sum, sizeof sum);
       continue;
@@ -290,7 +291,7 @@ void FoldRepeatAs(Core &core, const Job &job, Fold fold, std::uint8_t *to, std::
   }
   if (fold == Fold::kSum || all.index < 0) return;
   // doc: GetReduceMaxMinCount gives what ReduceMax would, over all repeats of the instruction
-  const T value = Held<T>::Store(all.value);
+  const T value = Widened<T>::Store(all.value);
   core.foldValue = core.foldIndex = 0;
   std::memcpy(&core.foldValue, &value, sizeof value);
   core.foldIndex = static_cast<std::uint64_t>(all.index);
@@ -336,7 +337,7 @@ void FoldBlockAs(const Job &job, Fold fold, T *to, std::int64_t pitch) {
       const std::uint64_t own[2] = {bits, 0};
       T &target = to[r * pitch + b];
       const T *block = from + b * kPerBlock;
-      target = Held<T>::Store(fold == Fold::kSum
+      target = Widened<T>::Store(fold == Fold::kSum
                                   ? SumLanes(block, n, kPerBlock, own)
                                   : Extreme(block, n, own, fold == Fold::kMax).value);
     }
@@ -374,10 +375,10 @@ void FoldPairAs(const Job &job, T *to, std::int64_t pitch) {
     const std::uint64_t *mask = job.maskOf(r);
     const auto load = [&](std::int64_t i) {
       const bool on = i < job.lanesOf(r) && (mask == nullptr || Active(mask, i));
-      return on ? Held<T>::Load(from[i]) : HeldT<T>(0);
+      return on ? Widened<T>::Load(from[i]) : WidenedT<T>(0);
     };
     for (std::int64_t i = 0; 2 * i < job.lanesOf(r); ++i) {
-      to[r * pitch + i] = Held<T>::Store(load(2 * i) + load(2 * i + 1));
+      to[r * pitch + i] = Widened<T>::Store(load(2 * i) + load(2 * i + 1));
     }
   }
 }
@@ -413,7 +414,7 @@ void FoldToRegister(const Call &call, DType type, const View &src, const Walk &w
   core.foldSum = 0;
   ForElement(core, type, [&](auto kind) {
     using T = decltype(kind);
-    const T sum = Held<T>::Store(FoldJob<T>(job, Fold::kSum).value);
+    const T sum = Widened<T>::Store(FoldJob<T>(job, Fold::kSum).value);
     std::memcpy(&core.foldSum, &sum, sizeof sum);
   });
 }
@@ -427,12 +428,12 @@ void ReadFold(const Call &call, bool sum, int size, void *value, void *index) {
 namespace {
 
 template <typename T>
-HeldT<T> SumRow(const T *from, std::int64_t n) {
+WidenedT<T> SumRow(const T *from, std::int64_t n) {
   constexpr std::int64_t kLanes = kRepeat / static_cast<std::int64_t>(sizeof(T));
-  HeldT<T> total(0);
+  WidenedT<T> total(0);
   for (std::int64_t at = 0; at < n; at += kLanes) {
-    const HeldT<T> part = SumLanes(from + at, std::min(kLanes, n - at), kLanes, nullptr);
-    total = at == 0 ? part : Held<T>::Load(Held<T>::Store(total + part));
+    const WidenedT<T> part = SumLanes(from + at, std::min(kLanes, n - at), kLanes, nullptr);
+    total = at == 0 ? part : Widened<T>::Load(Widened<T>::Store(total + part));
   }
   return total;
 }
@@ -440,22 +441,22 @@ HeldT<T> SumRow(const T *from, std::int64_t n) {
 template <typename T>
 void SumRowsAs(T *to, const T *from, std::int64_t rows, std::int64_t inner, std::int64_t n) {
   for (std::int64_t row = 0; row < rows; ++row) {
-    to[row] = Held<T>::Store(SumRow(from + row * inner, n));
+    to[row] = Widened<T>::Store(SumRow(from + row * inner, n));
   }
 }
 
 // The sum times 1 / n, both in Acc. guess: the page says "divides"
 template <typename T, typename Acc>
 void MeanRowsAs(T *to, const T *from, std::int64_t rows, std::int64_t inner, std::int64_t n) {
-  const HeldT<Acc> scale =
-      Held<Acc>::Load(Held<Acc>::Store(HeldT<Acc>(1) / static_cast<HeldT<Acc>>(n)));
+  const WidenedT<Acc> scale =
+      Widened<Acc>::Load(Widened<Acc>::Store(WidenedT<Acc>(1) / static_cast<WidenedT<Acc>>(n)));
   std::vector<Acc> row(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
-      row[static_cast<std::size_t>(j)] = Held<Acc>::Store(Held<T>::Load(from[i * inner + j]));
+      row[static_cast<std::size_t>(j)] = Widened<Acc>::Store(Widened<T>::Load(from[i * inner + j]));
     }
-    const Acc mean = Held<Acc>::Store(SumRow(row.data(), n) * scale);
-    to[i] = Held<T>::Store(Held<Acc>::Load(mean));
+    const Acc mean = Widened<Acc>::Store(SumRow(row.data(), n) * scale);
+    to[i] = Widened<T>::Store(Widened<Acc>::Load(mean));
   }
 }
 

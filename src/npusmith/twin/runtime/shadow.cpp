@@ -190,9 +190,9 @@ void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_
 
 namespace {
 
-bool Clean(const Film &film, const Plan &plan, const Arm &arm) {
-  const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
-  return Clean(film, arm.lane.view.addr, arm.lane.view.addr + bytes);
+bool Clean(const Film &film, const Plan &plan, const Operand &operand) {
+  const std::int64_t bytes = Footprint(plan, operand.lane, SizeOf(operand.type));
+  return Clean(film, operand.lane.view.addr, operand.lane.view.addr + bytes);
 }
 
 // act(repeat, lane) for every active lane, in order.
@@ -207,13 +207,13 @@ void OverLanes(const Plan &plan, Act act) {
   }
 }
 
-bool Straight(const Plan &plan, const Arm &arm) {
-  const std::int64_t blocks = plan.lanes * SizeOf(arm.type) / kBlock;
-  return (plan.full || plan.repeats == 0) && arm.lane.block == 1 &&
-         (arm.lane.repeat == blocks || plan.repeats + (plan.tail > 0) <= 1);
+bool Straight(const Plan &plan, const Operand &operand) {
+  const std::int64_t blocks = plan.lanes * SizeOf(operand.type) / kBlock;
+  return (plan.full || plan.repeats == 0) && operand.lane.block == 1 &&
+         (operand.lane.repeat == blocks || plan.repeats + (plan.tail > 0) <= 1);
 }
 
-void SpreadClean(Film &film, const Plan &plan, const Arm &dst) {
+void SpreadClean(Film &film, const Plan &plan, const Operand &dst) {
   if (Clean(film, plan, dst)) return;
   const std::int64_t size = SizeOf(dst.type), addr = dst.lane.view.addr;
   if (Straight(plan, dst)) {
@@ -227,49 +227,50 @@ void SpreadClean(Film &film, const Plan &plan, const Arm &dst) {
 
 }  // namespace
 
-void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count) {
+void ShadowLanes(Core &core, const Plan &plan, const Operand *operands, int count) {
   if (Dry()) return;
   Film &film = FilmOf(core, Memory::kUb);
   ShadowDone(core);
-  const int first = arms[0].updates ? 0 : 1;
+  const int first = operands[0].updates ? 0 : 1;
   bool clean = true;
-  for (int i = first; i < count; ++i) clean = clean && Clean(film, plan, arms[i]);
-  if (clean) return SpreadClean(film, plan, arms[0]);
+  for (int i = first; i < count; ++i) clean = clean && Clean(film, plan, operands[i]);
+  if (clean) return SpreadClean(film, plan, operands[0]);
   const std::uint8_t *base = core.Ub();
-  const std::int64_t size = SizeOf(arms[0].type);
+  const std::int64_t size = SizeOf(operands[0].type);
   OverLanes(plan, [&](std::int64_t r, std::int64_t lane) {
     Known worst = Known::kData;
     for (int i = first; i < count; ++i) {
       const Known known =
-          Element(film, base, LaneAddress(arms[i], r, lane), SizeOf(arms[i].type));
+          Element(film, base, LaneAddress(operands[i], r, lane), SizeOf(operands[i].type));
       worst = std::max(worst, known);
     }
-    const std::int64_t at = LaneAddress(arms[0], r, lane);
+    const std::int64_t at = LaneAddress(operands[0], r, lane);
     Set(film, at, at + size, Result(worst));
   });
 }
 
-void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
+void ShadowSelect(Core &core, const Plan &plan, const Operand *operands, int count,
                   const std::uint8_t *bits, bool reuse) {
   if (Dry()) return;
   Film &film = FilmOf(core, Memory::kUb);
   ShadowDone(core);
   bool clean = true;
-  for (int i = 1; i < count; ++i) clean = clean && Clean(film, plan, arms[i]);
-  if (clean) return SpreadClean(film, plan, arms[0]);
+  for (int i = 1; i < count; ++i) clean = clean && Clean(film, plan, operands[i]);
+  if (clean) return SpreadClean(film, plan, operands[0]);
   const std::uint8_t *base = core.Ub();
-  const std::int64_t size = SizeOf(arms[0].type);
+  const std::int64_t size = SizeOf(operands[0].type);
   OverLanes(plan, [&](std::int64_t r, std::int64_t lane) {
     const std::int64_t bit = reuse ? lane : r * plan.lanes + lane;
     const int side = (bits[bit / 8] >> (bit % 8)) & 1 ? 1 : 2;
-    const Known known = side < count ? Element(film, base, LaneAddress(arms[side], r, lane), size)
-                                     : Known::kData;
-    const std::int64_t at = LaneAddress(arms[0], r, lane);
+    const Known known = side < count
+                            ? Element(film, base, LaneAddress(operands[side], r, lane), size)
+                            : Known::kData;
+    const std::int64_t at = LaneAddress(operands[0], r, lane);
     Set(film, at, at + size, Result(known));
   });
 }
 
-void ShadowFold(Core &core, const Call &call, const Plan &plan, const Arm &src,
+void ShadowFold(Core &core, const Call &call, const Plan &plan, const Operand &src,
                 const Folded &folded) {
   if (Dry()) return;
   Film &film = FilmOf(core, Memory::kUb);

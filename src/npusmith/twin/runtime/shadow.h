@@ -13,7 +13,7 @@ namespace twin {
 
 struct Core;
 struct Plan;
-struct Arm;
+struct Operand;
 enum class Memory : std::uint8_t;
 
 // In order of badness: what is made of two bytes is as bad as the worse one.
@@ -72,11 +72,11 @@ void ShadowGive(Core &core, const Taken &taken);
 // The present call takes these bytes as offsets: false after reporting what was never written.
 bool ShadowReadIndex(Core &core, const Call &call, const char *role, std::int64_t addr,
                      std::int64_t bytes);
-// An element-wise instruction: arms[0] is the destination.
-void ShadowLanes(Core &core, const Plan &plan, const Arm *arms, int count);
+// An element-wise instruction: operands[0] is the destination.
+void ShadowLanes(Core &core, const Plan &plan, const Operand *operands, int count);
 // Select: each lane is as the source that its bit takes, 1 the first; with one source the other
 // is a scalar. `reuse`: every repeat takes the bits of the first.
-void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
+void ShadowSelect(Core &core, const Plan &plan, const Operand *operands, int count,
                   const std::uint8_t *bits, bool reuse);
 
 // A reduction: every `group` active lanes of a repeat (0: everything) give `bytes` at
@@ -84,7 +84,7 @@ void ShadowSelect(Core &core, const Plan &plan, const Arm *arms, int count,
 struct Folded {
   std::int64_t dst, bytes, pitch, group;
 };
-void ShadowFold(Core &core, const Call &call, const Plan &plan, const Arm &src,
+void ShadowFold(Core &core, const Call &call, const Plan &plan, const Operand &src,
                 const Folded &folded);
 
 // The scalar unit reads an element: reports what must not be read.

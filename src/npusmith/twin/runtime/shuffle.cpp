@@ -57,18 +57,18 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
   const int size = SizeOf(type);
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / size, plan)) return;
-  Arm arm{"dst", dst, type};
-  if (!CheckArms(core, call, plan, &arm, 1) || plan.empty()) return;
+  Operand operand{"dst", dst, type};
+  if (!CheckOperands(core, call, plan, &operand, 1) || plan.empty()) return;
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   const std::int64_t lastLanes = plan.tail > 0 ? plan.tail : plan.last + 1;
   const std::int64_t indices = (repeats - 1) * plan.lanes + lastLanes;
   const std::uint8_t *table = Usable(core, call, {"srcOffset", &offsets, indices * 4});
   const std::uint8_t *from = Usable(core, call, {"src", &src, size});
   if (table == nullptr || from == nullptr) return;
-  const std::int64_t dstBytes = Footprint(plan, arm.lane, size);
+  const std::int64_t dstBytes = Footprint(plan, operand.lane, size);
   Disjoint(call, "dst", dst.view, dstBytes, "src", src, src.bytes);  // then as repeats go
-  const Arm arms[] = {arm, {"src", {src}, type}, {"srcOffset", {offsets}, DType::kU32}};
-  RecordVector("gather", plan, arms, 3, SetsMask(walk));
+  const Operand operands[] = {operand, {"src", {src}, type}, {"srcOffset", {offsets}, DType::kU32}};
+  RecordVector("gather", plan, operands, 3, SetsMask(walk));
   if (Dry()) return;
   alignas(64) std::uint8_t row[kRepeat];
   Taken taken;
@@ -84,9 +84,9 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
       const std::int64_t at = base + offset;
       if (!OffsetFits(call, src, at, size, r * plan.lanes + i)) return;
       std::memcpy(row + i * size, from + at, static_cast<std::size_t>(size));
-      ShadowTake(core, taken, LaneAddress(arm, r, i), src.addr + at, size);
+      ShadowTake(core, taken, LaneAddress(operand, r, i), src.addr + at, size);
     }
-    ScatterRepeat(arm, r, n, mask, row);
+    ScatterRepeat(operand, r, n, mask, row);
   }
   ShadowGive(core, taken);
 }
@@ -152,8 +152,8 @@ std::uint64_t GatherMaskOp(const Call &call, DType type, const View &dst, const 
   }
   if (from == nullptr || Usable(core, call, {"dst", &dst, size}) == nullptr) return 0;
   const Plan plan{lanes, how.repeats, {~0ull, ~0ull}, lanes - 1, 0, true, false};
-  const Arm arms[] = {{"dst", {dst}, type}, {"src0", {src, how.block, how.repeat}, type}};
-  RecordVector("gather_mask", plan, arms, 2, how.counted);
+  const Operand operands[] = {{"dst", {dst}, type}, {"src0", {src, how.block, how.repeat}, type}};
+  RecordVector("gather_mask", plan, operands, 2, how.counted);
   std::vector<std::uint8_t> kept;
   Taken taken;
   for (std::int64_t r = 0; r < how.repeats; ++r) {

@@ -1,7 +1,7 @@
 // SoftMax and its relatives, in the documented order of steps: floats inside (half inputs are
 // widened and results rounded once), sums over 64 lanes and then a tree.
 #include "record.h"
-#include "sheet.h"
+#include "ub_matrix.h"
 #include "twin/softmax.h"
 
 namespace twin {
@@ -50,7 +50,7 @@ Spread RealRows(const SoftShape &shape, DType type) {
   return {shape.realK * SizeOf(type), shape.k * SizeOf(type)};
 }
 
-Sheet SheetOf(const SoftShape &shape, DType type) {
+UbMatrix UbMatrixOf(const SoftShape &shape, DType type) {
   return {nullptr, type, shape.m, shape.k, shape.nz};
 }
 
@@ -68,7 +68,7 @@ struct Job {
   Soft soft;
   bool update;
   SoftShape shape;
-  Sheet src, dst;
+  UbMatrix src, dst;
   Column sum, max, expMax, inSum, inMax, rowMax;
 
   void Row(std::int64_t r, float *x) const;
@@ -152,7 +152,7 @@ void SoftOp(const Call &call, Soft soft, const SoftHold &hold, const SoftTensors
            "SOFTMAX_NORMAL", "SOFTMAX_OUTPUT_WITHOUT_BRC");
     return;
   }
-  Job job{soft, update, shape, SheetOf(shape, hold.type), SheetOf(shape, hold.type),
+  Job job{soft, update, shape, UbMatrixOf(shape, hold.type), UbMatrixOf(shape, hold.type),
           {}, {}, {}, {}, {}, {}};
   const Column stat{nullptr, hold.stat, !hold.alone};
   job.sum = job.max = job.inSum = job.inMax = job.rowMax = stat;
@@ -211,7 +211,7 @@ void SoftGradOp(const Call &call, DType type, const View &dst, const View &grad,
                 const View *scratch, const SoftShape &shape, bool front) {
   Core &core = Enter(call);
   if (!CheckShape(call, shape, type)) return;
-  Sheet x = SheetOf(shape, type), y = x, out = x;
+  UbMatrix x = UbMatrixOf(shape, type), y = x, out = x;
   Column sums{nullptr, type, true};
   Operands operands(core, call);
   operands.Add("gradTensor", &grad, x.bytes(), Use::kRead, &x.base, RealRows(shape, type));
@@ -253,7 +253,7 @@ bool SoftAdjustOp(const Call &call, const SoftHold &hold, const View &result, co
                   std::uint32_t from, float to, const SoftShape &shape) {
   Core &core = Enter(call);
   if (!CheckShape(call, shape, hold.type)) return false;
-  Sheet sheet = SheetOf(shape, hold.type);
+  UbMatrix sheet = UbMatrixOf(shape, hold.type);
   Column stat{nullptr, hold.stat, !hold.alone};
   Operands operands(core, call);
   operands.Add("maxTensor", &max, stat.bytes(shape.m), Use::kRead, &stat.base);
@@ -293,7 +293,7 @@ bool CheckPasa(const Call &call, const SoftPasa &pasa, const SoftShape &shape) {
 struct PasaJob {
   SoftShape shape;
   SoftPasa pasa;
-  Sheet src, dst;
+  UbMatrix src, dst;
   Column mean, sum, max, expMax, inMean, inSum, inMax;
 
   void Row(std::int64_t r, float *x, bool update) const;
@@ -336,7 +336,7 @@ void SoftPasaOp(const Call &call, const SoftTensors &all, const SoftPasa &pasa,
   Core &core = Enter(call);
   if (!CheckShape(call, shape, DType::kF16) || !CheckPasa(call, pasa, shape)) return;
   const Column stat{nullptr, DType::kF32, true};
-  PasaJob job{shape, pasa, SheetOf(shape, DType::kF16), SheetOf(shape, DType::kF16),
+  PasaJob job{shape, pasa, UbMatrixOf(shape, DType::kF16), UbMatrixOf(shape, DType::kF16),
               stat,  stat, stat, {nullptr, DType::kF16, true}, stat, stat, stat};
   const std::int64_t bytes = stat.bytes(shape.m);
   Operands operands(core, call);

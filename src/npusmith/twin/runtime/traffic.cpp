@@ -4,7 +4,7 @@
 
 #include "marks.h"
 #include "text.h"
-#include "toll.h"
+#include "inefficiency.h"
 #include "traffic.h"
 
 namespace twin {
@@ -103,8 +103,8 @@ struct Visitor {
         Text("%s on %s %s %s, which %s %s", call.api, OrderName(access.core).c_str(),
              write ? "writes" : "reads", Where(low, high).c_str(), OrderName(other.core).c_str(),
              clash == Clash::kWriteAfterRead ? "reads" : "writes");
-    const std::string seen =
-        Text("%s at %s; no SyncAll or flag between the two", first.api, PlaceOf(first.site).c_str());
+    const std::string seen = Text("%s at %s; no SyncAll or flag between the two", first.api,
+                                  PlaceOf(first.site).c_str());
     if (clash != Clash::kWriteAfterWrite) {
       if (!Again(call, "gm-race")) Report(call, "gm-race", message, seen);
       return;
@@ -132,12 +132,12 @@ void WarnCache(const Visitor &by, std::int64_t low, std::int64_t high, const Acc
                const char *what) {
   if (Again(by.call, "gm-cache")) return;
   const Call &first = PlaceAt(other.place);
-  Report(by.call, "gm-cache",
-         Text("%s reads %s, %s", by.call.api, by.Where(low, high).c_str(), what),
-         Text("%s at %s, %s", first.api, PlaceOf(first.site).c_str(),
-              OrderName(other.core).c_str()), "",
-         "DataCacheCleanAndInvalid after scalar writes and before scalar reads of what others wrote",
-         Level::kWarning);
+  Report(
+      by.call, "gm-cache", Text("%s reads %s, %s", by.call.api, by.Where(low, high).c_str(), what),
+      Text("%s at %s, %s", first.api, PlaceOf(first.site).c_str(), OrderName(other.core).c_str()),
+      "",
+      "DataCacheCleanAndInvalid after scalar writes and before scalar reads of what others wrote",
+      Level::kWarning);
 }
 
 // A scalar write stays in its core's cache until it is cleaned.
@@ -232,7 +232,8 @@ void OrderTouchGm(Core &core, const Call &call, const Region &region, const std:
                   std::int64_t bytes, std::int64_t run, std::int64_t pitch, bool write,
                   bool scalar) {
   const std::int64_t rows = run > 0 && pitch > run ? (bytes + pitch - 1) / pitch : 1;
-  CountToll(core, scalar ? Toll::kScalar : Toll::kCopy, rows > 1 ? rows * run : bytes);
+  CountInefficiency(core, scalar ? Inefficiency::kScalar : Inefficiency::kCopy,
+                    rows > 1 ? rows * run : bytes);
   Tracked *tracked = core.clocks.marks == nullptr ? nullptr : TrackedOf(region);
   const std::size_t unit = UnitOf(core.unit);
   if (tracked == nullptr || unit >= kUnits || bytes <= 0) return;
@@ -286,7 +287,7 @@ void OrderSettle() {
 
 void OrderLaunch() {
   All() = Traffic();
-  ForgetTolls();
+  ForgetInefficiencies();
   OrderPlacesReset();
 }
 
@@ -347,7 +348,7 @@ void ReportLeft(const Region &region, std::int64_t low, std::int64_t high, const
 
 void OrderFinish() {
   OrderSettle();
-  ReportTolls();
+  ReportInefficiencies();
   for (const Tracked &tracked : All().regions) {
     const Region &region = *tracked.region;
     if (region.scratch || tracked.lost || Skipped()) continue;

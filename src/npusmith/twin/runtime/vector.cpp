@@ -42,39 +42,39 @@ bool Updates(Op op) {
 
 // A function of the library takes its sources into scratch before it writes; inferred for scratch
 // that holds the whole tensor. `kept` then holds the sources that overlap dst.
-void KeepSources(const Plan &plan, Arm *arms, int count, std::vector<std::uint8_t> *kept) {
-  const std::uint8_t *low = arms[0].base;
-  const std::uint8_t *high = low + Footprint(plan, arms[0].lane, SizeOf(arms[0].type));
+void KeepSources(const Plan &plan, Operand *operands, int count, std::vector<std::uint8_t> *kept) {
+  const std::uint8_t *low = operands[0].base;
+  const std::uint8_t *high = low + Footprint(plan, operands[0].lane, SizeOf(operands[0].type));
   for (int i = 1; i < count; ++i) {
-    const std::uint8_t *from = arms[i].base;
-    const std::uint8_t *end = from + Footprint(plan, arms[i].lane, SizeOf(arms[i].type));
+    const std::uint8_t *from = operands[i].base;
+    const std::uint8_t *end = from + Footprint(plan, operands[i].lane, SizeOf(operands[i].type));
     if (from == low || end <= low || high <= from) continue;
     kept[i].assign(from, end);
-    arms[i].base = kept[i].data();
+    operands[i].base = kept[i].data();
   }
 }
 
 // `what`: the instruction's name for the log. `computes`: the result is arithmetic, which the
 // saturating mode caps; moves keep their bits. `library`: many instructions by way of scratch.
-void Run(Core &core, const Call &call, const char *what, Arm *arms, int count, const Walk &walk,
-         Loop loop, const void *scalar, bool accumulates, bool computes = true,
+void Run(Core &core, const Call &call, const char *what, Operand *operands, int count,
+         const Walk &walk, Loop loop, const void *scalar, bool accumulates, bool computes = true,
          bool library = false) {
   int widest = 1;
-  for (int i = 0; i < count; ++i) widest = std::max(widest, SizeOf(arms[i].type));
+  for (int i = 0; i < count; ++i) widest = std::max(widest, SizeOf(operands[i].type));
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / widest, plan)) return;
-  if (!CheckArms(core, call, plan, arms, count) || plan.empty()) return;
-  for (int i = 1; i < count; ++i) CheckOverlap(call, plan, arms[0], arms[i], accumulates);
-  if (library) RecordLibrary(what, arms[0].type, walk.count);
-  else RecordVector(what, plan, arms, count, SetsMask(walk));
+  if (!CheckOperands(core, call, plan, operands, count) || plan.empty()) return;
+  for (int i = 1; i < count; ++i) CheckOverlap(call, plan, operands[0], operands[i], accumulates);
+  if (library) RecordLibrary(what, operands[0].type, walk.count);
+  else RecordVector(what, plan, operands, count, SetsMask(walk));
   if (Dry()) return;
   std::vector<std::uint8_t> kept[3];
-  if (library) KeepSources(plan, arms, count, kept);
-  Execute(plan, arms, count, loop, scalar);
-  const Loop cap = computes && SaturatesFloat(core) ? CapLoop(arms[0].type) : nullptr;
+  if (library) KeepSources(plan, operands, count, kept);
+  Execute(plan, operands, count, loop, scalar);
+  const Loop cap = computes && SaturatesFloat(core) ? CapLoop(operands[0].type) : nullptr;
   if (cap == nullptr) return;
-  arms[0].updates = true;
-  Execute(plan, arms, 1, cap, nullptr);
+  operands[0].updates = true;
+  Execute(plan, operands, 1, cap, nullptr);
 }
 
 // The loop for the core's present mode.
@@ -88,17 +88,17 @@ Loop InMode(const Core &core, Op op, DType type, Loop usual) {
 void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a, const Lane &b,
               const Walk &walk) {
   Core &core = Enter(call);
-  Arm arms[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b, type}};
-  arms[0].updates = Updates(op);
+  Operand operands[] = {{"dst", dst, type}, {"src0", a, type}, {"src1", b, type}};
+  operands[0].updates = Updates(op);
   const Loop loop = InMode(core, op, type, ArithmeticLoop(op, type));
-  Run(core, call, NameOf(op), arms, 3, walk, loop, nullptr, Accumulates(op));
+  Run(core, call, NameOf(op), operands, 3, walk, loop, nullptr, Accumulates(op));
 }
 
 void VectorOp(const Call &call, Op op, DType type, const Lane &dst, const Lane &a,
               const Walk &walk) {
   Core &core = Enter(call);
-  Arm arms[] = {{"dst", dst, type}, {"src", a, type}};
-  Run(core, call, NameOf(op), arms, 2, walk, ArithmeticLoop(op, type), nullptr, false,
+  Operand operands[] = {{"dst", dst, type}, {"src", a, type}};
+  Run(core, call, NameOf(op), operands, 2, walk, ArithmeticLoop(op, type), nullptr, false,
       op != Op::kCopy);
 }
 
@@ -119,27 +119,27 @@ void ScalarOp(const Call &call, Op op, DType dstType, DType srcType, const Lane 
               const void *scalar, const Walk &walk) {
   Core &core = Enter(call);
   if (!CheckShift(call, op, dstType, scalar)) return;
-  Arm arms[] = {{"dst", dst, dstType}, {"src", a, srcType}};
-  arms[0].updates = Updates(op);
+  Operand operands[] = {{"dst", dst, dstType}, {"src", a, srcType}};
+  operands[0].updates = Updates(op);
   Loop loop = ScalarLoop(op, dstType, srcType);
   if (dstType == srcType) loop = InMode(core, op, dstType, loop);
-  Run(core, call, NameOf(op), arms, 2, walk, loop, scalar, false);
+  Run(core, call, NameOf(op), operands, 2, walk, loop, scalar, false);
 }
 
 void MixedOp(const Call &call, Op op, DType dstType, DType srcType, const Lane &dst, const Lane &a,
              const Lane &b, const Walk &walk) {
   Core &core = Enter(call);
-  Arm arms[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
-  arms[0].updates = Updates(op);
+  Operand operands[] = {{"dst", dst, dstType}, {"src0", a, srcType}, {"src1", b, srcType}};
+  operands[0].updates = Updates(op);
   const Loop loop = dstType == srcType ? InMode(core, op, dstType, ArithmeticLoop(op, dstType))
                                        : MixedLoop(op);
-  Run(core, call, NameOf(op), arms, 3, walk, loop, nullptr, false);
+  Run(core, call, NameOf(op), operands, 3, walk, loop, nullptr, false);
 }
 
 void FillOp(const Call &call, DType type, const Lane &dst, const void *scalar, const Walk &walk) {
   Core &core = Enter(call);
-  Arm arms[] = {{"dst", dst, type}};
-  Run(core, call, "duplicate", arms, 1, walk, FillLoop(SizeOf(type)), scalar, false, false);
+  Operand operands[] = {{"dst", dst, type}};
+  Run(core, call, "duplicate", operands, 1, walk, FillLoop(SizeOf(type)), scalar, false, false);
 }
 
 namespace {
@@ -166,11 +166,11 @@ void PutIndex(DType type, std::uint8_t *to, const void *first, std::int64_t i) {
 void IndexOp(const Call &call, DType type, const Lane &dst, const void *first, const Walk &walk) {
   Core &core = Enter(call);
   const int size = SizeOf(type);
-  Arm arm{"dst", dst, type};
+  Operand operand{"dst", dst, type};
   Plan plan;
   if (!MakePlan(core, call, walk, kRepeat / size, plan)) return;
-  if (!CheckArms(core, call, plan, &arm, 1) || plan.empty()) return;
-  RecordVector("create_vec_index", plan, &arm, 1, SetsMask(walk));
+  if (!CheckOperands(core, call, plan, &operand, 1) || plan.empty()) return;
+  RecordVector("create_vec_index", plan, &operand, 1, SetsMask(walk));
   if (Dry()) return;
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   for (std::int64_t r = 0; r < repeats; ++r) {
@@ -180,7 +180,7 @@ void IndexOp(const Call &call, DType type, const Lane &dst, const void *first, c
       const std::int64_t perBlock = kBlock / size;
       const std::int64_t at =
           (r * dst.repeat + i / perBlock * dst.block) * kBlock + i % perBlock * size;
-      PutIndex(type, arm.base + at, first, r * plan.lanes + i);
+      PutIndex(type, operand.base + at, first, r * plan.lanes + i);
     }
   }
 }
@@ -195,13 +195,13 @@ void LibraryOp(const Call &call, Op op, DType type, const View &dst, const View 
   // inferred: these select by a mask whose address goes into the first repeat of the reserve
   if (reserve) UseReserve(core, call, kRepeat);
   const Loop loop = scalar != nullptr ? ScalarLoop(op, type, type) : ArithmeticLoop(op, type);
-  Arm arms[] = {{"dst", {dst}, type}, {"src", {a}, type}, {"src1", {b ? *b : a}, type}};
+  Operand operands[] = {{"dst", {dst}, type}, {"src", {a}, type}, {"src1", {b ? *b : a}, type}};
   const std::int64_t bytes = count * SizeOf(type);
   if (scratch != nullptr) {
     Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "src", a, bytes);
     Disjoint(call, "sharedTmpBuffer", *scratch, kRepeat, "dst", dst, bytes);
   }
-  Run(core, call, NameOf(op), arms, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false,
+  Run(core, call, NameOf(op), operands, b != nullptr ? 3 : 2, Counted(count), loop, scalar, false,
       true, true);
 }
 

@@ -115,27 +115,28 @@ std::int64_t Footprint(const Plan &plan, const Lane &lane, int size) {
 namespace {
 
 // The bytes that a strided walk leaves out; none when blocks and repeats are both strided.
-Spread RowsOf(const Plan &plan, const Arm &arm) {
-  const std::int64_t size = SizeOf(arm.type), lanes = plan.repeats > 0 ? plan.last + 1 : plan.tail;
+Spread RowsOf(const Plan &plan, const Operand &operand) {
+  const std::int64_t size = SizeOf(operand.type),
+                     lanes = plan.repeats > 0 ? plan.last + 1 : plan.tail;
   const bool oneBlock = lanes * size <= kBlock;
-  if (arm.lane.block == 1 || oneBlock) return {lanes * size, arm.lane.repeat * kBlock};
+  if (operand.lane.block == 1 || oneBlock) return {lanes * size, operand.lane.repeat * kBlock};
   const bool oneRepeat = plan.repeats + (plan.tail > 0) <= 1;
-  return oneRepeat ? Spread{kBlock, arm.lane.block * kBlock} : Spread{};
+  return oneRepeat ? Spread{kBlock, operand.lane.block * kBlock} : Spread{};
 }
 
 }  // namespace
 
-bool CheckArms(Core &core, const Call &call, const Plan &plan, Arm *arms, int count) {
+bool CheckOperands(Core &core, const Call &call, const Plan &plan, Operand *operands, int count) {
   bool good = true;
   // sources first: the sanitizer must see them read before an instruction in place writes them
   for (int i = count - 1; i >= 0; --i) {
-    Arm &arm = arms[i];
-    if (plan.counted) arm.lane.repeat = plan.lanes * SizeOf(arm.type) / kBlock;
-    const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
-    const Use use = arm.updates ? Use::kUpdate : Use::kByRole;
-    arm.base = Usable(core, call, {arm.role, &arm.lane.view, bytes, arm.align, use,
-                                   RowsOf(plan, arm)});
-    good = good && arm.base != nullptr;
+    Operand &operand = operands[i];
+    if (plan.counted) operand.lane.repeat = plan.lanes * SizeOf(operand.type) / kBlock;
+    const std::int64_t bytes = Footprint(plan, operand.lane, SizeOf(operand.type));
+    const Use use = operand.updates ? Use::kUpdate : Use::kByRole;
+    operand.base = Usable(core, call, {operand.role, &operand.lane.view, bytes, operand.align, use,
+                                   RowsOf(plan, operand)});
+    good = good && operand.base != nullptr;
   }
   return good;
 }
@@ -151,7 +152,7 @@ std::int64_t BlockAt(const Lane &lane, std::int64_t repeat, std::int64_t block) 
   return lane.view.addr / kBlock + repeat * lane.repeat + block * lane.block;
 }
 
-bool SameWalk(const Arm &a, const Arm &b, const Plan &plan) {
+bool SameWalk(const Operand &a, const Operand &b, const Plan &plan) {
   const bool one = plan.repeats + (plan.tail > 0) <= 1;
   return a.lane.view.addr == b.lane.view.addr && a.lane.block == b.lane.block &&
          (one || a.lane.repeat == b.lane.repeat) && SizeOf(a.type) == SizeOf(b.type);
@@ -160,7 +161,7 @@ bool SameWalk(const Arm &a, const Arm &b, const Plan &plan) {
 // The upper half of a buffer is widened into the whole of it: only the last repeat writes where it
 // reads. The documentation forbids it; a repeat reads before it writes, and published operators
 // rely on that.
-bool WidensUpwards(const Plan &plan, const Arm &dst, const Arm &src) {
+bool WidensUpwards(const Plan &plan, const Operand &dst, const Operand &src) {
   const std::int64_t to = SizeOf(dst.type), from = SizeOf(src.type);
   const std::int64_t end = dst.lane.view.addr + Footprint(plan, dst.lane, SizeOf(dst.type));
   const bool dense = dst.lane.block == 1 && src.lane.block == 1 &&
@@ -170,7 +171,7 @@ bool WidensUpwards(const Plan &plan, const Arm &dst, const Arm &src) {
 }
 
 // First violation found: the repeat whose read or write clashes, or -1.
-std::int64_t FindClash(const Plan &plan, const Arm &dst, const Arm &src, bool accumulates) {
+std::int64_t FindClash(const Plan &plan, const Operand &dst, const Operand &src, bool accumulates) {
   const std::int64_t repeats = plan.repeats + (plan.tail > 0);
   std::vector<std::int32_t> writer(kUbBytes / kBlock, -1);
   const auto lastLane = [&plan](std::int64_t r) {
@@ -202,7 +203,7 @@ std::int64_t FindClash(const Plan &plan, const Arm &dst, const Arm &src, bool ac
 
 }  // namespace
 
-void CheckOverlap(const Call &call, const Plan &plan, const Arm &dst, const Arm &src,
+void CheckOverlap(const Call &call, const Plan &plan, const Operand &dst, const Operand &src,
                   bool accumulates) {
   if (Me().outside) return;
   const View &d = dst.lane.view, &s = src.lane.view;
@@ -219,22 +220,23 @@ void CheckOverlap(const Call &call, const Plan &plan, const Arm &dst, const Arm 
          "", "", WidensUpwards(plan, dst, src) ? Level::kWarning : Level::kError);
 }
 
-void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, void *out) {
+void GatherRepeat(const Operand &operand, std::int64_t repeat, std::int64_t elements, void *out) {
   auto *to = static_cast<std::uint8_t *>(out);
-  std::int64_t left = elements * SizeOf(arm.type);
+  std::int64_t left = elements * SizeOf(operand.type);
   for (std::int64_t block = 0; left > 0; ++block, left -= kBlock) {
-    const std::int64_t at = (repeat * arm.lane.repeat + block * arm.lane.block) * kBlock;
-    const std::uint8_t *from = arm.base + at;
+    const std::int64_t at = (repeat * operand.lane.repeat + block * operand.lane.block) * kBlock;
+    const std::uint8_t *from = operand.base + at;
     std::memcpy(to + block * kBlock, from, static_cast<std::size_t>(std::min(left, kBlock)));
   }
 }
 
 namespace {
 
-void ScatterBlocks(const Arm &arm, std::int64_t repeat, std::int64_t bytes,
+void ScatterBlocks(const Operand &operand, std::int64_t repeat, std::int64_t bytes,
                    const std::uint8_t *from) {
   for (std::int64_t block = 0; block * kBlock < bytes; ++block) {
-    std::uint8_t *to = arm.base + (repeat * arm.lane.repeat + block * arm.lane.block) * kBlock;
+    std::uint8_t *to =
+        operand.base + (repeat * operand.lane.repeat + block * operand.lane.block) * kBlock;
     const std::int64_t left = std::min(bytes - block * kBlock, kBlock);
     std::memcpy(to, from + block * kBlock, static_cast<std::size_t>(left));
   }
@@ -242,67 +244,68 @@ void ScatterBlocks(const Arm &arm, std::int64_t repeat, std::int64_t bytes,
 
 }  // namespace
 
-void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
+void ScatterRepeat(const Operand &operand, std::int64_t repeat, std::int64_t elements,
                    const std::uint64_t *mask, const std::uint8_t *from) {
-  const int size = SizeOf(arm.type);
+  const int size = SizeOf(operand.type);
   if (mask == nullptr) {
-    ScatterBlocks(arm, repeat, elements * size, from);
+    ScatterBlocks(operand, repeat, elements * size, from);
     return;
   }
   const std::int64_t perBlock = kBlock / size;
   for (std::int64_t i = 0; i < elements; ++i) {
     if (!Active(mask, i)) continue;
     const std::int64_t at =
-        (repeat * arm.lane.repeat + i / perBlock * arm.lane.block) * kBlock + i % perBlock * size;
-    std::memcpy(arm.base + at, from + i * size, static_cast<std::size_t>(size));
+        (repeat * operand.lane.repeat + i / perBlock * operand.lane.block) * kBlock +
+        i % perBlock * size;
+    std::memcpy(operand.base + at, from + i * size, static_cast<std::size_t>(size));
   }
 }
 
 namespace {
 
 // Do dst and a source overlap at different places? Then each repeat must read before it writes.
-bool Shifted(const Plan &plan, const Arm *arms, int count) {
-  const std::uint8_t *low = arms[0].base;
-  const std::uint8_t *high = low + Footprint(plan, arms[0].lane, SizeOf(arms[0].type));
-  return std::any_of(arms + 1, arms + count, [&](const Arm &arm) {
-    const bool same = arm.base == low && SizeOf(arm.type) == SizeOf(arms[0].type);
-    const std::int64_t bytes = Footprint(plan, arm.lane, SizeOf(arm.type));
-    return !same && arm.base < high && low < arm.base + bytes;
+bool Shifted(const Plan &plan, const Operand *operands, int count) {
+  const std::uint8_t *low = operands[0].base;
+  const std::uint8_t *high = low + Footprint(plan, operands[0].lane, SizeOf(operands[0].type));
+  return std::any_of(operands + 1, operands + count, [&](const Operand &operand) {
+    const bool same = operand.base == low && SizeOf(operand.type) == SizeOf(operands[0].type);
+    const std::int64_t bytes = Footprint(plan, operand.lane, SizeOf(operand.type));
+    return !same && operand.base < high && low < operand.base + bytes;
   });
 }
 
-bool Contiguous(const Plan &plan, const Arm &arm) {
-  const std::int64_t blocks = plan.lanes * SizeOf(arm.type) / kBlock;
+bool Contiguous(const Plan &plan, const Operand &operand) {
+  const std::int64_t blocks = plan.lanes * SizeOf(operand.type) / kBlock;
   const bool single = plan.repeats + (plan.tail > 0) <= 1;
   const bool oneBlock = blocks <= 1;
-  return (arm.lane.block == 1 || oneBlock) && (arm.lane.repeat == blocks || single);
+  return (operand.lane.block == 1 || oneBlock) && (operand.lane.repeat == blocks || single);
 }
 
-void RunRepeat(const Arm *arms, int count, std::int64_t repeat, std::int64_t elements,
+void RunRepeat(const Operand *operands, int count, std::int64_t repeat, std::int64_t elements,
                const std::uint64_t *mask, Loop loop, const void *scalar) {
   // 256 bytes hold a repeat of the widest type; narrower types need less
   alignas(64) std::uint8_t lanes[3][2 * kRepeat];
-  for (int i = 0; i < count; ++i) GatherRepeat(arms[i], repeat, elements, lanes[i]);
+  for (int i = 0; i < count; ++i) GatherRepeat(operands[i], repeat, elements, lanes[i]);
   loop(lanes[0], lanes[1], lanes[2], scalar, elements);
-  ScatterRepeat(arms[0], repeat, elements, mask, lanes[0]);
+  ScatterRepeat(operands[0], repeat, elements, mask, lanes[0]);
 }
 
 }  // namespace
 
-void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void *scalar) {
-  ShadowLanes(Me(), plan, arms, count);
-  bool straight = (plan.full || plan.repeats == 0) && !Shifted(plan, arms, count);
-  for (int i = 0; i < count; ++i) straight = straight && Contiguous(plan, arms[i]);
+void Execute(const Plan &plan, const Operand *operands, int count, Loop loop, const void *scalar) {
+  ShadowLanes(Me(), plan, operands, count);
+  bool straight = (plan.full || plan.repeats == 0) && !Shifted(plan, operands, count);
+  for (int i = 0; i < count; ++i) straight = straight && Contiguous(plan, operands[i]);
   if (straight) {
-    const std::uint8_t *a = count > 1 ? arms[1].base : nullptr;
-    const std::uint8_t *b = count > 2 ? arms[2].base : nullptr;
-    loop(arms[0].base, a, b, scalar, plan.repeats * plan.lanes + plan.tail);
+    const std::uint8_t *a = count > 1 ? operands[1].base : nullptr;
+    const std::uint8_t *b = count > 2 ? operands[2].base : nullptr;
+    loop(operands[0].base, a, b, scalar, plan.repeats * plan.lanes + plan.tail);
     return;
   }
   for (std::int64_t r = 0; r < plan.repeats && plan.last >= 0; ++r) {
-    RunRepeat(arms, count, r, plan.last + 1, plan.full ? nullptr : plan.mask, loop, scalar);
+    RunRepeat(operands, count, r, plan.last + 1, plan.full ? nullptr : plan.mask, loop, scalar);
   }
-  if (plan.tail > 0) RunRepeat(arms, count, plan.repeats, plan.tail, nullptr, loop, scalar);
+  if (plan.tail > 0) RunRepeat(operands, count, plan.repeats, plan.tail, nullptr, loop, scalar);
 }
 
 }  // namespace twin

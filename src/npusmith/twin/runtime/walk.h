@@ -8,7 +8,7 @@ namespace twin {
 // What a loop does with n contiguous elements: d = f(d, a, b, scalar).
 using Loop = void (*)(void *d, const void *a, const void *b, const void *scalar, std::int64_t n);
 
-struct Arm {
+struct Operand {
   const char *role;
   Lane lane;
   DType type;
@@ -38,25 +38,25 @@ bool MakePlan(Core &core, const Call &call, const Walk &walk, std::int64_t lanes
 std::int64_t Footprint(const Plan &plan, const Lane &lane, int size);
 
 // Checks all operands; false after reporting. Fills in their addresses.
-bool CheckArms(Core &core, const Call &call, const Plan &plan, Arm *arms, int count);
+bool CheckOperands(Core &core, const Call &call, const Plan &plan, Operand *operands, int count);
 
 // Reports a destination that overlaps a source in a way that the hardware does not define.
-void CheckOverlap(const Call &call, const Plan &plan, const Arm &dst, const Arm &src,
+void CheckOverlap(const Call &call, const Plan &plan, const Operand &dst, const Operand &src,
                   bool accumulates);
 
-// Runs the loop over every active element. arms[0] is the destination.
-void Execute(const Plan &plan, const Arm *arms, int count, Loop loop, const void *scalar);
+// Runs the loop over every active element. operands[0] is the destination.
+void Execute(const Plan &plan, const Operand *operands, int count, Loop loop, const void *scalar);
 
 // Copies one repeat of an operand into contiguous memory and back (active lanes only).
-void GatherRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements, void *out);
-void ScatterRepeat(const Arm &arm, std::int64_t repeat, std::int64_t elements,
+void GatherRepeat(const Operand &operand, std::int64_t repeat, std::int64_t elements, void *out);
+void ScatterRepeat(const Operand &operand, std::int64_t repeat, std::int64_t elements,
                    const std::uint64_t *mask, const std::uint8_t *from);
 
 // Where lane `lane` of a repeat lies.
-inline std::int64_t LaneAddress(const Arm &arm, std::int64_t repeat, std::int64_t lane) {
-  const std::int64_t size = SizeOf(arm.type), perBlock = kBlock / size;
-  return arm.lane.view.addr +
-         (repeat * arm.lane.repeat + lane / perBlock * arm.lane.block) * kBlock +
+inline std::int64_t LaneAddress(const Operand &operand, std::int64_t repeat, std::int64_t lane) {
+  const std::int64_t size = SizeOf(operand.type), perBlock = kBlock / size;
+  return operand.lane.view.addr +
+         (repeat * operand.lane.repeat + lane / perBlock * operand.lane.block) * kBlock +
          lane % perBlock * size;
 }
 

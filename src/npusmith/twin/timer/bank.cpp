@@ -40,12 +40,14 @@ struct Touched {
   }
 };
 
-void Collect(Touched &all, const VectorArm &arm, std::uint32_t repeat, std::uint32_t blocks) {
-  const std::uint32_t first = arm.addr + repeat * arm.repeat;
-  for (std::uint32_t i = 0; i < blocks; ++i) all.Add(first + i * arm.block);
+void Collect(Touched &all, const VectorOperand &operand, std::uint32_t repeat,
+             std::uint32_t blocks) {
+  const std::uint32_t first = operand.addr + repeat * operand.repeat;
+  for (std::uint32_t i = 0; i < blocks; ++i) all.Add(first + i * operand.block);
 }
 
-BankCost Walk(const VectorStep &step, std::uint32_t wide, std::uint32_t narrow, Habit habit) {
+BankCost Walk(const VectorStep &step, std::uint32_t wide, std::uint32_t narrow,
+              DestinationUse use) {
   const bool single =
       step.src0.there && step.src1.there && (step.src0.block == 0 || step.src1.block == 0);
   BankCost cost;
@@ -54,8 +56,8 @@ BankCost Walk(const VectorStep &step, std::uint32_t wide, std::uint32_t narrow, 
     Touched reads, writes;
     if (step.src0.there) Collect(reads, step.src0, repeat, narrow);
     if (step.src1.there) Collect(reads, step.src1, repeat, narrow);
-    if (step.dst.there && !habit.smallDst) Collect(writes, step.dst, repeat, wide);
-    if (habit.readsDst) Collect(reads, step.dst, repeat, wide);
+    if (step.dst.there && !use.smallDst) Collect(writes, step.dst, repeat, wide);
+    if (use.readsDst) Collect(reads, step.dst, repeat, wide);
     const std::uint32_t slots = std::max(reads.Slots(), writes.Slots());
     if (single && slots == 2)
       cost.partial += 1;
@@ -69,9 +71,9 @@ BankCost Walk(const VectorStep &step, std::uint32_t wide, std::uint32_t narrow, 
   return cost;
 }
 
-std::uint64_t Hash(const VectorStep &step, std::uint8_t type, Habit habit) {
+std::uint64_t Hash(const VectorStep &step, std::uint8_t type, DestinationUse use) {
   std::uint64_t words[4], hash = 0x9E3779B97F4A7C15ull + type;
-  hash += (habit.readsDst ? 256u : 0u) + (habit.smallDst ? 512u : 0u);
+  hash += (use.readsDst ? 256u : 0u) + (use.smallDst ? 512u : 0u);
   VectorStep key = step;
   key.elements = 0;
   std::memcpy(words, &key, sizeof(key));
@@ -89,14 +91,14 @@ double BytesOf(std::uint8_t type) {
   return type < std::size(kBytes) ? kBytes[type] : 4;
 }
 
-const BankCost &Banks::Of(const VectorStep &step, std::uint8_t type, Habit habit) {
-  const auto [at, fresh] = known_.try_emplace(Hash(step, type, habit));
+const BankCost &Banks::Of(const VectorStep &step, std::uint8_t type, DestinationUse use) {
+  const auto [at, fresh] = known_.try_emplace(Hash(step, type, use));
   if (!fresh) return at->second;
   const double dst = BytesOf(type), src = BytesOf(step.srcType), widest = std::max(dst, src);
   const auto blocks = [&](double bytes) {
     return static_cast<std::uint32_t>(std::max(1.0, kBlocksOfRepeat * bytes / widest));
   };
-  at->second = Walk(step, blocks(dst), blocks(src), habit);
+  at->second = Walk(step, blocks(dst), blocks(src), use);
   return at->second;
 }
 

@@ -19,14 +19,14 @@ struct BankCost {
 double BytesOf(std::uint8_t type);
 
 // What an instruction does with its destination.
-struct Habit {
+struct DestinationUse {
   bool readsDst = false;  // it is a source too: Axpy, MulAddDst
   bool smallDst = false;  // less than a block for each repeat: reductions, comparisons
 };
 
 class Banks {
  public:
-  const BankCost &Of(const VectorStep &step, std::uint8_t type, Habit habit);
+  const BankCost &Of(const VectorStep &step, std::uint8_t type, DestinationUse use);
 
  private:
   std::unordered_map<std::uint64_t, BankCost> known_;  // by hash of the operands

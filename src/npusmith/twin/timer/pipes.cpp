@@ -95,7 +95,7 @@ void Engine::DoVector(CoreRun &core, Unit &unit, const Step &step, const Waiting
   const VectorCosts &costs = table_.Vector(step.what);
   const std::size_t wide = std::max(BytesOf(step.type), BytesOf(vector.srcType)) > 2 ? 1 : 0;
   const double base = vector.repeats * costs_[costs.repeat[wide]];
-  const BankCost &banks = banks_.Of(vector, step.type, costs.habit);
+  const BankCost &banks = banks_.Of(vector, step.type, costs.use);
   double conflicts =
       banks.slots * costs_[costs.conflict[wide]] + banks.partial * costs_[table_.partial];
   if (costs_[costs.repeat[wide]] < 2) conflicts += banks.readWrite * costs_[table_.readWrite];

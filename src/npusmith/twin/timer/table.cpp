@@ -11,11 +11,11 @@ bool Holds(const std::string &text, const char *part) {
   return text.find(part) != std::string::npos;
 }
 
-Habit HabitOf(const std::string &name) {
-  Habit habit;
-  habit.readsDst = name == "axpy" || name == "mul_add_dst" || Starts(name, "fused_mul_add");
-  habit.smallDst = Holds(name, "reduce") || Starts(name, "compare");
-  return habit;
+DestinationUse DestinationUseOf(const std::string &name) {
+  DestinationUse use;
+  use.readsDst = name == "axpy" || name == "mul_add_dst" || Starts(name, "fused_mul_add");
+  use.smallDst = Holds(name, "reduce") || Starts(name, "compare");
+  return use;
 }
 
 Cost Pick(const Costs &costs, const std::string &kind, const std::string &name) {
@@ -33,7 +33,7 @@ VectorCosts VectorOf(const Costs &costs, const std::string &name) {
     found.conflict[i] = more != kNoCost ? more : costs.Find("conflict.other");
   }
   found.head = costs.FindAny({"head." + name});
-  found.habit = HabitOf(name);
+  found.use = DestinationUseOf(name);
   return found;
 }
 

@@ -22,7 +22,7 @@ struct VectorCosts {
   std::array<Cost, 2> repeat;    // cycles for 256 B: types of 16 bits and less, wider ones
   std::array<Cost, 2> conflict;  // for each further row that a bank group has to serve
   Cost head;                     // beyond vector.head; kNoCost: nothing
-  Habit habit;
+  DestinationUse use;
 };
 
 class Table {

@@ -1,5 +1,5 @@
 // What costs time without being wrong: counted by place, told when a launch is over.
-#include "toll.h"
+#include "inefficiency.h"
 
 #include <map>
 
@@ -18,42 +18,43 @@ struct Tally {
   std::int64_t count = 0, bytes = 0;
 };
 
-std::map<std::pair<Toll, std::uint32_t>, Tally> &All() {
-  static thread_local std::map<std::pair<Toll, std::uint32_t>, Tally> tallies;
+std::map<std::pair<Inefficiency, std::uint32_t>, Tally> &All() {
+  static thread_local std::map<std::pair<Inefficiency, std::uint32_t>, Tally> tallies;
   return tallies;
 }
 
-void ReportToll(Toll toll, const Call &call, const Tally &tally) {
+void ReportInefficiency(Inefficiency kind, const Call &call, const Tally &tally) {
   const auto note = [&](const char *code, const std::string &message) {
     Report(call, code, message, "", "", "", Level::kNote);
   };
-  if (toll == Toll::kCopy && tally.count >= kManyCopies && tally.bytes < tally.count * kSmallCopy) {
+  if (kind == Inefficiency::kCopy && tally.count >= kManyCopies &&
+      tally.bytes < tally.count * kSmallCopy) {
     note("slow-copy", Text("%s ran %lld times and moved %lld B each on average", call.api,
                            Ll(tally.count), Ll(tally.bytes / tally.count)));
   }
-  if (toll == Toll::kBarrier && tally.count >= kManyBarriers) {
+  if (kind == Inefficiency::kBarrier && tally.count >= kManyBarriers) {
     note("slow-barrier", Text("%s of all pipes ran %lld times", call.api, Ll(tally.count)));
   }
-  if (toll == Toll::kScalar && tally.count >= kManyScalars) {
+  if (kind == Inefficiency::kScalar && tally.count >= kManyScalars) {
     note("slow-scalar", Text("%s ran %lld times", call.api, Ll(tally.count)));
   }
 }
 
 }  // namespace
 
-void CountToll(const Core &core, Toll toll, std::int64_t bytes) {
+void CountInefficiency(const Core &core, Inefficiency kind, std::int64_t bytes) {
   const LaunchSpec *spec = ThisLaunch().spec;
   if (spec == nullptr || !spec->notes) return;
-  Tally &tally = All()[{toll, PlaceNumber(core.spot)}];
+  Tally &tally = All()[{kind, PlaceNumber(core.spot)}];
   tally.count += 1;
   tally.bytes += bytes;
 }
 
-void ReportTolls() {
-  for (const auto &[key, tally] : All()) ReportToll(key.first, PlaceAt(key.second), tally);
+void ReportInefficiencies() {
+  for (const auto &[key, tally] : All()) ReportInefficiency(key.first, PlaceAt(key.second), tally);
   All().clear();
 }
 
-void ForgetTolls() { All().clear(); }
+void ForgetInefficiencies() { All().clear(); }
 
 }  // namespace twin

@@ -10,7 +10,7 @@
 namespace twin {
 
 // A matrix of half or float; fractal: pieces of 16 columns, each with all its rows (NZ).
-struct Sheet {
+struct UbMatrix {
   std::uint8_t *base = nullptr;
   DType type = DType::kF32;
   std::int64_t rows = 0, columns = 0;
@@ -59,14 +59,14 @@ struct Column {
   std::int64_t bytes(std::int64_t rows) const { return rows * (spread ? kBlock : SizeOf(type)); }
   float Get(std::int64_t row) const {
     float value;
-    Sheet::LoadFloats(type, base + row * (spread ? kBlock : SizeOf(type)), &value, 1);
+    UbMatrix::LoadFloats(type, base + row * (spread ? kBlock : SizeOf(type)), &value, 1);
     return value;
   }
   void Put(std::int64_t row, float value) const {
     const std::int64_t count = spread ? kBlock / SizeOf(type) : 1;
     float values[16];
     std::fill(values, values + count, value);
-    Sheet::StoreFloats(type, values, base + row * count * SizeOf(type), count);
+    UbMatrix::StoreFloats(type, values, base + row * count * SizeOf(type), count);
   }
 };
 
