@@ -142,7 +142,7 @@ def _ends(cutter: _Cutter, made: Kernels, start: int, stop: int) -> list[int]:
 
     Around a matrix product, too: what moves its elements may cost less in a kernel of its own. Of
     a part that takes long also behind its first operation, around reductions, and where an output
-    is ready.
+    or what later parts read is ready.
     """
     most = cutter.part(start, stop)
     us = made.us(most)
@@ -160,6 +160,7 @@ def _ends(cutter: _Cutter, made: Kernels, start: int, stop: int) -> list[int]:
     reduced = [at for at in inside if cutter.reduces(at - 1) or cutter.reduces(at)]
     others = [at for at in inside if cutter.is_joint(at)]
     others += [at for at in inside if cutter.is_valley(start, at)]
+    others += [at for at in inside if cutter.passes_on(at - 1, stop)]
     firsts = (*products[:_MOST], *inside[:1], *fewer[:1], *reduced[:_MOST], *others[:_MOST])
     lasts = (*fewer[-1:], *reduced[-_MOST:], *others[-_MOST:])
     return list(dict.fromkeys((stop, *firsts, *lasts)))
@@ -295,6 +296,11 @@ class _Cutter:
     def is_joint(self, unit: int) -> bool:
         """Whether an output is ready before an operation."""
         return any(node.name in self.graph.outputs for node in self.units[unit - 1].nodes)
+
+    def passes_on(self, unit: int, stop: int) -> bool:
+        """Whether what an operation makes is read behind a part."""
+        names = (node.name for node in self.units[unit].nodes)
+        return any(max(self.readers.get(name, {0})) >= stop for name in names)
 
     def is_valley(self, start: int, unit: int) -> bool:
         """Whether less than half the bytes pass on here than behind the next operation."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import gcd, prod
 
 import torch
@@ -104,6 +105,12 @@ def _transposed(
     reaches = [max(one.reach for one in row if one.taps) for row in places]
     cuts = [(padding[i], padding[i] - ends[i]) if stride[i] == 1 else (0, 0) for i in spatial]
     often = [x.shape[2 + i] + reaches[i] - sum(cuts[i]) for i in spatial]
+    alone = all(len(row) == 1 for row in places)
+    around = [
+        (far - before, far - min(one.shift for one in row) - behind)
+        for row, far, (before, behind) in zip(places, reaches, cuts, strict=True)
+    ]
+    last = _channels_last(x, around) if not alone and not _few(x, w.shape[0] // groups) else None
 
     def at_places(chosen: Sequence[_Places]) -> Tensor:
         """n, groups, places of each dimension, channels, and how often these places come."""
@@ -111,11 +118,20 @@ def _transposed(
         if not all(one.taps for one in chosen):
             return x.new_zeros((*ahead, *often))
         weights, apart = _weights(w, chosen, steps, groups), [one.apart for one in chosen]
-        around = [
+        if last is not None:
+            rows = _rows(weights, groups)  # before the slices: a kernel is a run of operations
+            part = last
+            for i, one in enumerate(chosen):
+                reach = one.apart * (one.taps - 1)
+                part = part.narrow(1 + i, reaches[i] - one.reach, often[i] + reach)
+            kernel = [one.taps for one in chosen]
+            found = _over_channels(part, rows, kernel, (1,) * len(steps), apart)
+            return found.view(*ahead, *often)
+        own = [
             (one.reach - before, far - one.shift - behind)
             for one, far, (before, behind) in zip(chosen, reaches, cuts, strict=True)
         ]
-        found = _windows(x, weights, (1,) * len(steps), around, apart, groups)
+        found = _windows(x, weights, (1,) * len(steps), own, apart, groups)
         return found.view(*ahead, *often)
 
     def made(*chosen: _Places) -> Tensor:
@@ -126,7 +142,15 @@ def _transposed(
         rows = [made(*chosen, one) for one in places[at]]
         return torch.cat(rows, 2 + at) if len(rows) > 1 else rows[0]
 
-    result = _interleaved(made())
+    def joined() -> Tensor:
+        """All places: at once where each of them is alone."""
+        if any(one.count > 1 for row in places for one in row):
+            return made()
+        rows = [at_places(chosen).flatten(2, 1 + len(places)) for chosen in product(*places)]
+        whole = torch.cat(rows, 2) if len(rows) > 1 else rows[0]
+        return whole.unflatten(2, [len(row) for row in places])
+
+    result = _interleaved(joined())
     for i in spatial:
         if stride[i] > 1:
             end = padding[i] + lengths[i] + ends[i]
@@ -176,30 +200,47 @@ def _windows(
     if prod(kernel) == 1 and set(steps[: len(stride)]) == {1} and not any(steps[len(stride) :]):
         made = _multiplied(w.view(groups, -1, channels), x)
         return made.view(x.shape[0], -1, *x.shape[2:])
-    if _few(channels, x, kernel, stride):
+    if _few(x, channels) and prod(kernel) <= _OFTEN * prod(stride):
         parts = _slid(_padded(x, around, behind=0), kernel, stride, dilation, first=2)
         sizes, at = parts.shape[2 : 2 + len(kernel)], 2 + len(kernel)
         parts = parts.permute(0, 1, *range(at, parts.dim()), *range(2, at))
         weights = w.flatten(1).unflatten(0, (groups, -1))
         return _multiplied(weights, parts).view(x.shape[0], w.shape[0], *sizes)
-    order = range(2, w.dim())
-    weights = w.permute(0, *order, 1).contiguous().view(groups, w.shape[0] // groups, -1)
-    last = x.permute(0, *range(2, x.dim()), 1).contiguous()
-    last = _padded(last, around, behind=1).unflatten(-1, (groups, channels))
+    rows = _rows(w, groups)
+    return _over_channels(_channels_last(x, around), rows, kernel, stride, dilation)
+
+
+def _channels_last(x: Tensor, around: Sequence[tuple[int, int]]) -> Tensor:
+    return _padded(x.permute(0, *range(2, x.dim()), 1).contiguous(), around, behind=1)
+
+
+def _rows(w: Tensor, groups: int) -> Tensor:
+    """Weights as matrices of a group each, in the order of windows with channels last."""
+    rows = w.permute(0, *range(2, w.dim()), 1).contiguous()
+    return rows.view(groups, w.shape[0] // groups, -1)
+
+
+def _over_channels(
+    last: Tensor, rows: Tensor, kernel: Sequence[int], stride: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:  # fmt: skip
+    """Of an input with channels last, whose windows are rows of channels."""
+    groups, made, _ = rows.shape
+    last = last.unflatten(-1, (groups, -1))
     parts = _slid(last, kernel, stride, dilation, first=1)  # n, o..., g, c, k...
     sizes = parts.shape[1 : 1 + len(kernel)]
     at = 1 + len(kernel)
     parts = parts.permute(0, at, *range(at + 2, parts.dim()), at + 1, *range(1, at))
-    return _multiplied(weights, parts).view(x.shape[0], w.shape[0], *sizes)
+    return _multiplied(rows, parts).view(last.shape[0], groups * made, *sizes)
 
 
-def _few(channels: int, x: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> bool:
+def _few(x: Tensor, channels: int) -> bool:
     """Whether windows are quicker stored than read where they lie, a row of channels at a time.
 
     Rows of less than a line of L2 are served no faster than whole lines. What is stored has the
     size of the input, times the places of a window that an element is in.
     """
-    return channels * x.element_size() < _LINE and prod(kernel) <= _OFTEN * prod(stride)
+    return bool(channels * x.element_size() < _LINE)
 
 
 def _multiplied(weights: Tensor, x: Tensor) -> Tensor:
