@@ -21,7 +21,7 @@ from npusmith.target.chips import Chip
 from npusmith.target.costs import values as cost_table
 from npusmith.target.cube import FRACTAL_ROWS, MOST_PITCH, fractals, grid
 
-_SIDES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
+_SIDES = (*range(16, 256, 16), 256, 288, 320, 352, 384, 448, 512)
 _ACCUMULATOR = 4  # bytes of an element in L0C
 _PANEL = 8  # parts of L0 that a panel in L1 holds, at most
 

@@ -34,6 +34,7 @@ _LONGEST = 4096  # ... but for short ones: no row is held on chip that is so lon
 INSIDE = 1024  # elements of axes that go whole into a tile
 _SHORT = 256  # elements of a short row
 _LONG = 16_384  # ... and of a long one
+_FAR_LONG = 8192  # ... that is far from a row that goes into a tile
 _LEAST = 8  # elements of 32 bytes: a row that is shortened is a whole number of them
 _WORK = 1 << 22  # elements of a tensor: all cores have several tiles
 _NEAR = 4  # times as long, or as short: axes of other tensors are taken to go with it
@@ -44,13 +45,19 @@ _FEW = 2  # rows
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """Shapes of the operator's tensors, by name, and the test that sizes are like that."""
+    """Shapes of the operator's tensors, by name, and the test that sizes are like that.
+
+    `border`: others that pass it, as near to the captured ones as such sizes are, and `narrow`: a
+    test that these do not pass.
+    """
 
     shapes: Mapping[str, Shape]
     inputs: Mapping[str, Shape]  # of the graph
     outputs: tuple[Shape, ...]
     test: Expr
     note: str
+    border: Mapping[str, Shape] | None = None
+    narrow: Expr = ONE
 
     def graph(self, graph: Graph) -> Graph:
         """The graph with tensors of these shapes around it."""
@@ -104,13 +111,21 @@ def regimes(
         found = _regime(spec, meaning, names, known, sizes) if sizes else None
         if found is None:
             continue
-        test = _test(row, inside, now, known)
+        test, narrow = _tests(row, inside, now, known)
         if few:
             test = all_of([test, _few(row, inside, known)])
-        here = Choice(test, ONE, ZERO)
-        at = [measured(here, shapes, chip.vector_cores) for shapes in (found.shapes, captured)]
-        if at == [1, 0]:
-            yield replace(found, test=test, note=f"{inside} axes go whole into a tile")
+
+        def passes(test: Expr, shapes: Mapping[str, Shape]) -> bool:
+            return bool(measured(Choice(test, ONE, ZERO), shapes, chip.vector_cores))
+
+        if not passes(test, found.shapes) or passes(test, captured):
+            continue
+        border = _sized(row, inside, now, known, INSIDE, 2 * INSIDE)
+        border |= _alike(row, rows, border)
+        near = _regime(spec, meaning, names, known, border) if border and not few else None
+        shapes = near.shapes if near and passes(test, near.shapes) else None
+        note = f"{inside} axes go whole into a tile"
+        yield replace(found, test=test, note=note, border=shapes, narrow=narrow)
 
 
 def _inside(row: Sequence[Atom]) -> int:
@@ -122,15 +137,25 @@ def _inside(row: Sequence[Atom]) -> int:
     return found
 
 
-def _test(row: Sequence[Atom], inside: int, now: int, known: Mapping[Atom, Expr]) -> Expr:
+def _tests(
+    row: Sequence[Atom], inside: int, now: int, known: Mapping[Atom, Expr]
+) -> tuple[Expr, Expr]:
+    """Of sizes like that, and of those that are far from the captured ones."""
+
     def elements(axes: int) -> Expr:
         return product(known[leaf] for leaf in row[len(row) - axes :])
 
-    if inside < now:
-        return Binary(BinOp.GT, elements(inside + 1), Const(INSIDE))
-    outer = product(known[leaf] for leaf in row[: len(row) - inside])
-    many = Binary(BinOp.GE, outer, _ENOUGH)
-    return all_of([Binary(BinOp.LE, elements(inside), Const(INSIDE)), many])
+    def longer(size: int) -> Expr:
+        return Binary(BinOp.GT, elements(inside + 1), Const(size))
+
+    def shorter(size: int) -> Expr:
+        outer = product(known[leaf] for leaf in row[: len(row) - inside])
+        many = Binary(BinOp.GE, outer, _ENOUGH)
+        return all_of([Binary(BinOp.LE, elements(inside), Const(size)), many])
+
+    return (
+        (longer(INSIDE), longer(_FAR_LONG)) if inside < now else (shorter(INSIDE), shorter(_SHORT))
+    )
 
 
 def _few(row: Sequence[Atom], inside: int, known: Mapping[Atom, Expr]) -> Expr:
@@ -139,16 +164,21 @@ def _few(row: Sequence[Atom], inside: int, known: Mapping[Atom, Expr]) -> Expr:
 
 
 def _sized(
-    row: Sequence[Atom], inside: int, now: int, known: Mapping[Atom, Expr]
+    row: Sequence[Atom],
+    inside: int,
+    now: int,
+    known: Mapping[Atom, Expr],
+    short: int = _SHORT,
+    long: int = _LONG,
 ) -> dict[Atom, int]:
     """Other sizes with so many axes inside of a tile, if there are some."""
     sizes = {leaf: leaf.size for leaf in row}
     free = [leaf for leaf in row if leaf.size > 1 and _dims(known[leaf])]
     inner, outer = row[len(row) - inside :], row[: len(row) - inside]
     if inside > now:
-        _shrink(sizes, inner, [leaf for leaf in free if leaf in inner])
+        _shrink(sizes, inner, [leaf for leaf in free if leaf in inner], short)
     if inside < now:
-        _grow(sizes, row[-1 - inside :], [leaf for leaf in free if leaf is outer[-1]], _LONG)
+        _grow(sizes, row[-1 - inside :], [leaf for leaf in free if leaf is outer[-1]], long)
     else:
         _grow(sizes, row, [leaf for leaf in free if leaf in outer], _WORK)
     return {leaf: size for leaf, size in sizes.items() if size != leaf.size}
@@ -177,8 +207,8 @@ def _dims(size: Expr) -> list[Dim]:
     return [item for item in subexpressions(size) if isinstance(item, Dim)]
 
 
-def _shrink(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom]) -> None:
-    while math.prod(sizes[leaf] for leaf in row) > _SHORT:
+def _shrink(sizes: dict[Atom, int], row: Sequence[Atom], free: Sequence[Atom], most: int) -> None:
+    while math.prod(sizes[leaf] for leaf in row) > most:
         longer = [leaf for leaf in free if sizes[leaf] >= max(2 * _LEAST, 2 * leaf.size / _FACTOR)]
         if not longer:
             return

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Choice, Program
+from npusmith.ir.nodes import Choice, Expr, Program
 from npusmith.ir.text import show
 from npusmith.lang.source import fits
 from npusmith.plan.decisions import Decisions, lengths
@@ -159,7 +159,16 @@ def _version_at(plan: Plan, regime: Regime, graph: Graph, name: str, chip: Chip)
     us, own_us = (estimate(item.program, regime.shapes, chip) for item in (found, own))
     if us > _WORTH * own_us:
         return None
-    return found.where(regime.test, regime.note)
+    return found.where(_held_to(found, plan, regime, chip), regime.note)
+
+
+def _held_to(version: Version, plan: Plan, regime: Regime, chip: Chip) -> Expr:
+    """The test of the regime; a narrower one where the version is much slower at its border."""
+    if regime.border is None:
+        return regime.test
+    own = taken(plan.versions or (Version(plan.program),), regime.border, chip)
+    us, own_us = (estimate(item.program, regime.border, chip) for item in (version, own))
+    return regime.test if us <= _SLOW * own_us else regime.narrow
 
 
 def _alike(one: Plan, two: Plan) -> bool:
