@@ -224,3 +224,16 @@ def test_numbers_that_move_are_computed_with(dtype: torch.dtype) -> None:
         ),
         given,
     )  # fmt: skip
+
+
+def test_a_number_is_true_among_truth_values() -> None:
+    x = torch.arange(45).reshape(5, 9) % 3 == 0
+    index = torch.tensor([[1, 3]] * 5)
+    same(
+        lambda x: (
+            torch.full_like(x.all(-1), 2), torch.full_like(x, 0.5), F.pad(x, (1, 2), value=2),
+            x.masked_fill(x, 3),
+        ),
+        x,
+    )  # fmt: skip
+    same(lambda x, at: x.scatter(1, at, 7), x, index)

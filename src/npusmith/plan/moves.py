@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Expr
 from npusmith.plan import slices
 from npusmith.plan.axes import Dim, extent
@@ -141,7 +142,9 @@ def constant_pad(r: Reader) -> Result:
     x = r.tensor(r.argument(0))
     sizes = r.measures(r.argument(1))
     number = r.number(r.argument(2, "value", 0.0))
-    fill = r.dag.const(number if x.dtype.is_float else int(number), x.value.kind)
+    if not x.dtype.is_float:
+        number = int(bool(number) if x.dtype is DType.BOOL else number)
+    fill = r.dag.const(number, x.value.kind)
     dims, maps, guards = x.dims, {}, []
     for i in range(len(sizes) // 2):
         at = len(x.dims) - 1 - i

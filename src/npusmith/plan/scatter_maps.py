@@ -200,6 +200,7 @@ def _scatter(word: str) -> Rule:
 
     def rule(r: Reader) -> Result:
         x, index, values = (r.tensor(r.argument(i)) for i in (0, 2, 3))
+        values = Tensor(convert(r, values, x.dtype), values.dims, x.dtype)  # 7 is True
         if not x.dims:
             x, index, values = (Tensor(t.value, ((),), t.dtype) for t in (x, index, values))
         asked, own = r.argument(4, "reduce", "sum" if word == "add" else None), True

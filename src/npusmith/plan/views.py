@@ -235,6 +235,8 @@ def _filled(r: Reader, given: Argument) -> Value:
     if kept and isinstance(given, SYMBOLIC):
         return r.tensor(given).value
     number = given if isinstance(given, int) else r.number(given)
+    if r.dtype is DType.BOOL:
+        number = bool(number)
     return r.dag.const(number) if r.dtype.is_float else constant(r.dag, int(number), r.dtype)
 
 
