@@ -138,9 +138,11 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
             return None
         if name in _PRODUCTS:
             return func(*args, **kwargs).abs() * _factors(args) ** 0.5
-        if name == "linspace":  # start and end meet in the middle, where they may cancel
-            ends = [abs(float(item)) for item in args[:2]]
-            return torch.full_like(func(*args, **kwargs), max(ends))
+        if name == "linspace":  # the step is rounded, and start and end cancel in the middle
+            found = func(*args, **kwargs)
+            ends = max(abs(float(item)) for item in args[:2])
+            unit = _UNIT.get(found.dtype, 0.0)
+            return torch.full(found.shape, ends * unit / _UNIT[torch.float32])
         if name not in _SUMMING:
             return None
         sizes = pytree.tree_map(_magnitude, (args, kwargs))
