@@ -26,7 +26,15 @@ from npusmith.twin import build, read_project, run
 
 CHIP = find_chip("910B2")
 MOST = 1.5  # times as long, within a factor of 64 in every size
-Shape = tuple[int, int]
+Shape = tuple[int, ...]
+
+
+def windows(x: torch.Tensor) -> torch.Tensor:
+    """What a convolution of few channels stores: its windows, places innermost."""
+    n, c = x.shape[:2]
+    for axis in (2, 3, 4):
+        x = x.unfold(axis, 3, 1)
+    return x.permute(0, 1, 5, 6, 7, 2, 3, 4).reshape(n, c * 27, -1)
 
 
 def captured(model: Callable[..., Any], shape: Shape) -> Plan:
@@ -64,12 +72,13 @@ def us(made: Plan, at: Plan) -> float:
         (lambda x: F.layer_norm(x, x.shape[1:]), (1024, 16_384), (16_384, 64)),
         (lambda x: F.pad(x, (3, 5)) + 1, (512, 1024), (16_384, 64)),
         (lambda x: x * x.select(1, 0).unsqueeze(1), (512, 65_536), (16_384, 1024)),
+        (windows, (128, 8, 16, 64, 64), (6, 8, 16, 32, 32)),
     ],
     ids=[
         "softmax", "softmax of shorter rows", "layer norm", "sum", "sum of rows",
         "sum of longer rows", "softmax of columns", "scan", "bias", "transposition",
         "softmax of many short rows", "layer norm of short rows", "padding of short rows",
-        "rows times a number of each",
+        "rows times a number of each", "windows of fewer places",
     ],
 )  # fmt: skip
 def test_a_program_is_quick_at_other_shapes(
