@@ -231,12 +231,16 @@ def _regime(
 ) -> Regime | None:
     """None where the operator does not serve them."""
     given = {names[item.name]: [*item.shape] for item, _ in meaning.inputs if item.name in names}
+    settled: set[tuple[str, int]] = set()
     for leaf, size in sizes.items():
         for dim in _dims(known[leaf]):
-            row = given[dim.tensor]
-            row[dim.index] = max(row[dim.index] * size // leaf.size, 1)
-    at = {name: tuple(shape) for name, shape in given.items()}
+            if (dim.tensor, dim.index) not in settled:
+                row = given[dim.tensor]
+                row[dim.index] = max(row[dim.index] * size // leaf.size, 1)
+                settled.add((dim.tensor, dim.index))
     try:
+        _settle(given, spec.legal or (), settled)
+        at = {name: tuple(shape) for name, shape in given.items()}
         at = {
             names[item.name]: tuple(
                 measured(product(known[leaf] for leaf in leaves(dim)), at) for dim in dims
@@ -253,6 +257,36 @@ def _regime(
     named = {port.name: shape for port, shape in zip(spec.outputs, outputs, strict=True)}
     own = {name: at[called] for name, called in names.items()}
     return Regime({**at, **named}, own, outputs, Const(1), "")
+
+
+def _settle(
+    given: dict[str, list[int]], legal: Sequence[Expr], settled: set[tuple[str, int]]
+) -> None:
+    """Change sizes that are not settled so that those hold which have to be equal.
+
+    Of a tensor that is there for its sizes alone, say, when those of another one were changed.
+    """
+
+    def gap(pair: Binary) -> int:
+        at = {name: tuple(shape) for name, shape in given.items()}
+        return measured(pair.left, at) - measured(pair.right, at)
+
+    equal = [item for item in legal if isinstance(item, Binary) and item.op is BinOp.EQ]
+    for pair in equal * 2:  # one may follow from another that stands behind it
+        if not (off := gap(pair)):
+            continue
+        for dim in _dims(pair):
+            row, here = given[dim.tensor], (dim.tensor, dim.index)
+            if here in settled:
+                continue
+            before = row[dim.index]
+            row[dim.index] = before + 1
+            slope = gap(pair) - off
+            row[dim.index] = max(before - off // slope, 1) if slope else before
+            if not gap(pair):
+                settled.add(here)
+                break
+            row[dim.index] = before
 
 
 # ------------------------------------------------------------------------------ the graph at sizes
