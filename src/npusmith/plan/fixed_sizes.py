@@ -63,20 +63,15 @@ def unread(graph: Graph, ports: Sequence[Port]) -> str:
     return " and ".join(f"size {axis} of argument {at}" for at, axis in dict.fromkeys(lost))
 
 
-def read_by(program: Program) -> set[str]:
-    """Tensors whose elements or sizes decide more than what is served."""
-    loads = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
-    used = {stmt.src.tensor for stmt in loads if isinstance(stmt, Load)}
-    return used | {name for part in program.parts() for name in host_tensors(part)}
-
-
 def check_counted(program: Program, ports: Sequence[Port]) -> None:
     """Raises plan-fixed-size for an input that decides what is served and nothing else.
 
     `arange(x.shape[0])[:4]` asks for an x of four rows. The positions as a part of their own need
     its size.
     """
-    used = read_by(program)
+    loads = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
+    used = {stmt.src.tensor for stmt in loads if isinstance(stmt, Load)}
+    used |= {name for part in program.parts() for name in host_tensors(part)}
     for port in ports:
         if port.source is Source.USER and port.name not in used:
             message = (

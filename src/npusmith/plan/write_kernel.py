@@ -16,7 +16,7 @@ from npusmith.ir.text import show
 from npusmith.lang.source import fits
 from npusmith.plan.decisions import Decisions, lengths
 from npusmith.plan.estimate import estimate, shapes_of, time_of, traffic
-from npusmith.plan.fixed_sizes import check_counted, read_by
+from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.scalars import ONE, ZERO
 from npusmith.plan.schedule import Schedule, Structure
@@ -147,8 +147,7 @@ def _version_at(plan: Plan, regime: Regime, graph: Graph, name: str, chip: Chip)
 
     try:
         other, _ = _quickest(there, chip, _AS_WRITTEN, written)
-        used = read_by(plan.program)  # of several kernels one may have a tensor for its sizes alone
-        check_counted(other.program, [port for port in other.spec.inputs if port.name in used])
+        check_counted(other.program, other.spec.inputs)
     except PlanError:
         return None
     if not _alike(other, plan):
