@@ -149,8 +149,8 @@ def _order(node: torch.fx.Node) -> list[int]:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
         return []
-    strides = [int(getattr(step, "node", step).hint) if hasattr(step, "node") else int(step)
-               for step in value.stride()]  # fmt: skip
+    # a symbolic step counts as in the example
+    strides = [step.node.hint if hasattr(step, "node") else step for step in value.stride()]
     return sorted(range(len(strides)), key=lambda axis: -strides[axis])
 
 

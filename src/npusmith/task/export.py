@@ -134,7 +134,7 @@ def _plainly(error: TaskError) -> TaskError:
     """PyTorch's words for code that looks at values, or for a name, say nothing to its author."""
     if taken := re.search(r"attribute '(\w+)' already exists", error.message):
         text = f"torch.export has an attribute {taken[1]} of its own, and so has the module"
-        hint = f"call the module's {taken[1]} otherwise"
+        hint = f"rename the module's {taken[1]}"
         return TaskError(error.code, text, error.place, seen=taken[1], hint=hint)
     if "data-dependent expression" not in error.message:
         return error
