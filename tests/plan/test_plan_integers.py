@@ -237,3 +237,6 @@ def test_a_number_is_true_among_truth_values() -> None:
         x,
     )  # fmt: skip
     same(lambda x, at: x.scatter(1, at, 7), x, index)
+    wide = torch.tensor([[7, -(2**40), 3]])
+    same(lambda x: (F.pad(x, (2, 1), value=2**53 + 1), torch.full_like(x, 2**62 + 1)), wide)
+    same(lambda x: F.pad(x, (2, 1), value=-7), wide.to(torch.int8))

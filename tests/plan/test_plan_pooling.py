@@ -53,6 +53,7 @@ CASES: dict[str, Case] = {
     "largest, dilation": (nn.MaxPool1d(3, 2, 1, 2), LINES),
     "a window of padding alone": (nn.MaxPool1d(2, 1, 1, 5), [R(2, 3, 4), R(2, 3, 40)]),
     "largest of planes": (nn.MaxPool2d(4, 1, 1), [*PLANES, R(1, 1, 2, 2)]),
+    "largest of many planes": (nn.MaxPool2d(4, 1, 2), [R(4, 2, 1), R(66, 2, 1), R(100, 5, 3)]),
     "largest, dilations": (nn.MaxPool2d((3, 2), (2, 1), (1, 1), (2, 5)), PLANES),
     "largest of blocks": (nn.MaxPool3d(3, 2, 1), BLOCKS),
     "largest of blocks, dilation": (nn.MaxPool3d(3, 2, 1, 2), [R(1, 1, 18, 9, 10), BLOCKS[1]]),

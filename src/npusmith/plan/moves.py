@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Expr
 from npusmith.plan import slices
 from npusmith.plan.axes import Dim, extent
@@ -20,7 +19,7 @@ from npusmith.plan.reader import Joined, Reader, Result, Rule, Tensor
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, times
 from npusmith.plan.slices import edges, place_on, with_dim
 from npusmith.plan.symbolic_numbers import SYMBOLIC
-from npusmith.plan.views import convert, new_axes
+from npusmith.plan.views import convert, element, new_axes
 from npusmith.task.graph import Argument, Ref
 
 # ------------------------------------------------------------------------------------- movement
@@ -141,10 +140,7 @@ def constant_pad(r: Reader) -> Result:
     assert r.node is not None
     x = r.tensor(r.argument(0))
     sizes = r.measures(r.argument(1))
-    number = r.number(r.argument(2, "value", 0.0))
-    if not x.dtype.is_float:
-        number = int(bool(number) if x.dtype is DType.BOOL else number)
-    fill = r.dag.const(number, x.value.kind)
+    fill = element(r, r.argument(2, "value", 0.0), x.dtype)
     dims, maps, guards = x.dims, {}, []
     for i in range(len(sizes) // 2):
         at = len(x.dims) - 1 - i

@@ -229,15 +229,15 @@ def _asked(r: Reader, dtype: DType) -> bool:
     return not r.graph.eager or any(node.dtype is dtype for node in casts)
 
 
-def _filled(r: Reader, given: Argument) -> Value:
-    """The number that a tensor is made of: one that follows from sizes has its formula."""
-    kept = r.dtype.is_float or (r.dtype is not DType.BOOL and isinstance(given, int))
+def element(r: Reader, given: Argument, dtype: DType) -> Value:
+    """A number as an element of a type; one that follows from sizes has its formula."""
+    kept = dtype.is_float or (dtype is not DType.BOOL and isinstance(given, int))
     if kept and isinstance(given, SYMBOLIC):
         return r.tensor(given).value
     number = given if isinstance(given, int) else r.number(given)
-    if r.dtype is DType.BOOL:
-        number = bool(number)
-    return r.dag.const(number) if r.dtype.is_float else constant(r.dag, int(number), r.dtype)
+    if dtype.is_float:
+        return r.dag.const(number)
+    return constant(r.dag, int(bool(number) if dtype is DType.BOOL else number), dtype)
 
 
 def full(r: Reader) -> Result:
@@ -247,9 +247,9 @@ def full(r: Reader) -> Result:
     at = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0}.get(name)
     number = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}.get(name)
     if number is None and at is not None:
-        value = _filled(r, r.argument(at, "fill_value"))
+        value = element(r, r.argument(at, "fill_value"), r.dtype)
     elif number is not None:
-        value = _filled(r, number)
+        value = element(r, number, r.dtype)
     else:
         r.refuse("plan-unsupported-op", "its contents are not defined")
     shaped = r.argument(0)

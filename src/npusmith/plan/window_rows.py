@@ -199,7 +199,11 @@ def row_by_row(
 def by_rows(
     w: Lanes, path: Path, text: str, shape: Shape, held: Held, counts: dict[int, Expr]
 ) -> tuple[Held, Shape]:
-    """Windows of rows, folded by whole vectors: every row starts one."""
+    """Windows of rows, folded by whole vectors: every row starts one.
+
+    Of several planes in one sweep. Windows that run over into the next plane are of no use, but
+    what comes after may read them.
+    """
     item, above = shape.along[-2], shape.along[:-2]
     row = held.steps[-2]
     origin = held.origin
@@ -210,29 +214,22 @@ def by_rows(
     with w.among(shape.held), w.whole_tile():
         buffer = tile_buffer(w, DType.FLOAT32)
     count = times(counts[item.lane], row)
-    onto: Expr = ZERO
-    loops: list[Loop] = []
-    for other, step in zip(above, held.steps, strict=False):
-        name = w.fresh("plane_")
-        size = other.reach(counts[other.lane]) if shape.reaches else _places(w, path, other)
-        loops.append((name, ZERO, size, 1))
-        onto = plus(onto, times(Name(name), step))
-    source = plus(onto, first)
-    next_ = plus(source, times(Const(item.dilation), row))
-    views = View(buffer, onto), View(held.buffer, source), View(held.buffer, next_)
+    if above:
+        rest = times(Const((item.size - 1) * item.dilation), row)
+        count = simple(minus(held.whole, plus(first, rest)))
+    next_ = plus(first, times(Const(item.dilation), row))
+    views = View(buffer), View(held.buffer, first), View(held.buffer, next_)
     body: tuple[Stmt, ...] = (Op(JOIN[text], views, (), "", count),)
     if item.size > 2:
         tap = Name(w.fresh("tap_"))
-        there = plus(source, times(times(tap, Const(item.dilation)), row))
-        pair = View(buffer, onto), View(held.buffer, there)
+        there = plus(first, times(times(tap, Const(item.dilation)), row))
+        pair = View(buffer), View(held.buffer, there)
         more = Op(f"accumulate_{text}", pair, (), "", count)
         body = (*body, For(tap.id, Const(2), Const(item.size), ONE, (more,)))
-    path[-1].items.append(nested(loops, *body))
+    path[-1].items.append(nested((), *body))
     done = replace(item, size=1, dilation=1, start=ZERO)
     new = replace(shape, along=(*above, done, shape.along[-1]))
-    have = item.reach(counts[item.lane]) if shape.reaches else _places(w, path, item)
-    less = times(simple(minus(have, counts[item.lane])), row)
-    return Held(buffer, held.steps, origin, minus(held.whole, less), held.place), new
+    return Held(buffer, held.steps, origin, count, held.place), new
 
 
 def neutral(w: Lanes, path: Path, text: str, shape: Shape, count: Expr) -> str:
