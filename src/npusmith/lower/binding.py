@@ -9,7 +9,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.lower.arithmetic import Site, helpers_of, show_dims, write_host
-from npusmith.lower.kernel import write_kernel
+from npusmith.lower.kernel import KernelText
 from npusmith.lower.names import Scope, safe
 from npusmith.lower.render import render
 from npusmith.lower.served import Condition, input_conditions
@@ -102,7 +102,7 @@ def direct_binding(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -
     )
 
 
-def direct_kernel(program: Program, spec: OpSpec, tiling: Tiling) -> str:
+def direct_kernel(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
     """direct/<op>.asc: an entry that takes the tiling by value, and what launches it."""
     inputs, outputs = _arguments(spec)
     return render(
@@ -111,7 +111,7 @@ def direct_kernel(program: Program, spec: OpSpec, tiling: Tiling) -> str:
         tensors=[*inputs, *outputs],
         tiling=tiling,
         launcher=_launcher(spec, tiling),
-        kernel=write_kernel(program, spec, tiling),
+        kernel=kernel,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeGuard
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple, TypeGuard
 
 from npusmith.ir.nodes import (
     Alloc,
@@ -35,6 +36,7 @@ _NONE: frozenset[str] = frozenset()
 _NOWHERE: frozenset[Place] = frozenset()
 _BARRIER = Barrier("V")
 _SEEN, _ARRIVED = Event("V", "S"), Event("MTE2", "S")
+_NO_WAITS: Counter[Stmt] = Counter()
 
 
 def insert_sync(program: Program, chip: Chip) -> Program:
@@ -61,8 +63,7 @@ def insert_sync(program: Program, chip: Chip) -> Program:
     return with_body(program, sync.run(body, _State())[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """What has been issued since the last event or barrier that orders it."""
 
     vector_writes: frozenset[Place] = _NOWHERE  # since the last V barrier
@@ -152,13 +153,14 @@ class _Sync:
         self.walked: dict[tuple[int, _State], tuple[Stmt, _State]] = {}
         self.known: dict[int, _Touches] = {}
         self.scalars: dict[int, frozenset[str]] = {}  # the same for all inside of a loop
+        self.ordering: dict[int, tuple[Stmt, Counter[Stmt]]] = {}  # by id(), which stays taken
 
     def run(self, block: Block, state: _State) -> tuple[Block, _State]:
         result: list[Stmt] = []
         for stmt in block:
             before, state = self._before(stmt, state)
             if not (scalar := self._touches(stmt).scalar_reads) <= state.scalar_reads:
-                state = replace(state, scalar_reads=state.scalar_reads | scalar)
+                state = state._replace(scalar_reads=state.scalar_reads | scalar)
             if isinstance(stmt, For) and self._seen_before(stmt, state):
                 event, state = _scalar_waits(self._by_scalar(stmt), _NONE, state)
                 before.append(event)
@@ -225,9 +227,8 @@ class _Sync:
 
     def _better_before(self, stmt: For, barrier: Barrier, state: _State, through: _State) -> bool:
         """Does one barrier before the loop save one in every turn?"""
-        return _count(self._loop(stmt, through)[0], barrier) < _count(
-            self._loop(stmt, state)[0], barrier
-        )
+        now = self._count(self._loop(stmt, state)[0])[barrier]
+        return now > 0 and self._count(self._loop(stmt, through)[0])[barrier] < now
 
     def _seen_before(self, stmt: For, state: _State) -> bool:
         """Does one wait of the scalar unit before the loop save one in every turn?"""
@@ -235,7 +236,29 @@ class _Sync:
         if not touched & (state.unseen | state.in_use):
             return False
         after = _scalar_waits(touched, _NONE, state)[1]
-        return _waits(self._loop(stmt, after)[0]) < _waits(self._loop(stmt, state)[0])
+        now = self._waits(stmt, state)
+        return now > 0 and self._waits(stmt, after) < now
+
+    def _waits(self, stmt: For, state: _State) -> int:
+        """How often the scalar unit waits in a loop that is entered so."""
+        found = self._count(self._loop(stmt, state)[0])
+        return found[_SEEN] + found[_ARRIVED]
+
+    def _count(self, stmt: Stmt) -> Counter[Stmt]:
+        """Events and barriers in a statement, without regard to how often loops turn."""
+        if isinstance(stmt, Event | Barrier):
+            return Counter((stmt,))
+        inner = bodies(stmt)
+        if not inner:
+            return _NO_WAITS
+        known = self.ordering.get(id(stmt))
+        if known is None:
+            total: Counter[Stmt] = Counter()
+            for body in inner:
+                for item in body:
+                    total.update(self._count(item))
+            known = self.ordering[id(stmt)] = (stmt, total)
+        return known[1]
 
     def _before(self, stmt: Stmt, state: _State) -> tuple[list[Stmt], _State]:
         """The events and barriers that `stmt` needs, and the state once they are through."""
@@ -247,17 +270,17 @@ class _Sync:
             needed.append(event)
         if its.vector_written & state.scalar_reads or its.vector_used & state.scalar_writes:
             needed.append(Event("S", "V"))
-            state = replace(state, scalar_reads=_NONE, scalar_writes=_NONE)
+            state = state._replace(scalar_reads=_NONE, scalar_writes=_NONE)
         if its.is_vector and _depends(its, state):
             needed.append(_BARRIER)
             state = _through(_BARRIER, state)
         if isinstance(stmt, Load) and stmt.src.tensor in state.stored:
             needed.append(Event(self.out, "MTE2"))
-            state = replace(state, stored=_NONE)
+            state = state._replace(stored=_NONE)
         if isinstance(stmt, Store):
             if stmt.dst.tensor in state.loaded:
                 needed.append(Event("MTE2", self.out))
-                state = replace(state, loaded=_NONE)
+                state = state._replace(loaded=_NONE)
             if any(self._overlaps(stmt, key) for key in state.stores):
                 needed.append(self.stored)
                 state = _through(self.stored, state)
@@ -271,10 +294,9 @@ class _Sync:
         its = self._touches(stmt)
         match stmt:
             case Op() if not its.is_vector:
-                return replace(state, scalar_writes=state.scalar_writes | its.scalar_writes)
+                return state._replace(scalar_writes=state.scalar_writes | its.scalar_writes)
             case Op():
-                return replace(
-                    state,
+                return state._replace(
                     vector_writes=state.vector_writes | its.writes,
                     vector_reads=state.vector_reads | its.reads,
                     unseen=state.unseen | its.clobbered,
@@ -284,19 +306,17 @@ class _Sync:
             case Alloc(buffer) | Deque(buffer):
                 # the queue's own events order what the vector unit did to it in its last life
                 fresh = frozenset((buffer,))
-                return replace(
-                    _drop(state, fresh),
+                return _drop(state, fresh)._replace(
                     unseen=state.unseen | fresh,
                     copied=state.copied | (fresh & self.loaded),
                 )
             case Assign(target):
                 return _moved(state, {target})
             case Load():
-                return replace(state, loaded=state.loaded | (self.shared & {stmt.src.tensor}))
+                return state._replace(loaded=state.loaded | (self.shared & {stmt.src.tensor}))
             case Store():
                 self.store[id(stmt)] = stmt
-                return replace(
-                    state,
+                return state._replace(
                     stored=state.stored | (self.shared & {stmt.dst.tensor}),
                     stores=state.stores | {id(stmt)},
                 )
@@ -319,13 +339,12 @@ class _Sync:
 def _through(barrier: Barrier, state: _State) -> _State:
     """What is outstanding behind a barrier."""
     if barrier == _BARRIER:
-        return replace(state, vector_writes=_NOWHERE, vector_reads=_NOWHERE)
-    return replace(state, stores=frozenset())
+        return state._replace(vector_writes=_NOWHERE, vector_reads=_NOWHERE)
+    return state._replace(stores=frozenset())
 
 
 def _drop(state: _State, buffers: frozenset[str]) -> _State:
-    return replace(
-        state,
+    return state._replace(
         vector_writes=frozenset(item for item in state.vector_writes if item.buffer not in buffers),
         vector_reads=frozenset(item for item in state.vector_reads if item.buffer not in buffers),
     )
@@ -339,8 +358,8 @@ def _moved(state: _State, changed: set[str]) -> _State:
             return all_of
         return frozenset(Place(item.buffer) if item.moves(changed) else item for item in all_of)
 
-    return replace(
-        state, vector_writes=known(state.vector_writes), vector_reads=known(state.vector_reads)
+    return state._replace(
+        vector_writes=known(state.vector_writes), vector_reads=known(state.vector_reads)
     )
 
 
@@ -352,29 +371,19 @@ def _scalar_waits(
     The copy alone where nothing else has filled them: the vector unit may still be busy.
     """
     if not touched & state.unseen - state.copied and not changed & state.in_use:
-        return _ARRIVED, replace(state, unseen=state.unseen - state.copied, copied=_NONE)
+        return _ARRIVED, state._replace(unseen=state.unseen - state.copied, copied=_NONE)
     return _SEEN, _seen(state)
 
 
 def _seen(state: _State) -> _State:
     """After V->S the vector unit is idle: what it wrote is written."""
-    return replace(
-        state,
+    return state._replace(
         unseen=_NONE,
         copied=_NONE,
         in_use=_NONE,
         vector_writes=_NOWHERE,
         vector_reads=_NOWHERE,
     )
-
-
-def _waits(stmt: Stmt) -> int:
-    """How often the scalar unit waits in a statement, without regard to loops."""
-    return _count(stmt, _SEEN) + _count(stmt, _ARRIVED)
-
-
-def _count(stmt: Stmt, what: Stmt) -> int:
-    return sum(item == what for item in statements((stmt,)))
 
 
 def _depends(its: _Touches, state: _State) -> bool:

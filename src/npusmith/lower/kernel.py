@@ -106,14 +106,13 @@ class KernelText:
     title: list[str]
 
 
-def kernel_file(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> str:
-    """The text of op_kernel/<op>.cpp for a lowered program; `marks`: see lower/origins.py."""
-    kernel = write_kernel(program, spec, tiling, marks)
+def kernel_file(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
+    """The text of op_kernel/<op>.cpp."""
     return render("kernel.cpp.j2", op=spec, tiling=tiling, kernel=kernel)
 
 
 def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> KernelText:
-    """The pieces of the kernel file."""
+    """The pieces of the kernel file for a lowered program; `marks`: see lower/origins.py."""
     given = _parameters(program)
     classes = [_class(part, spec, tiling, marks, given) for part in program.parts()]
     if len(classes) == 1:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec
 from npusmith.lower.emit import MARK
-from npusmith.lower.kernel import kernel_file
+from npusmith.lower.kernel import kernel_file, write_kernel
 from npusmith.lower.tiling import plan_tiling
 
 
@@ -21,7 +21,9 @@ def origins(program: Program, spec: OpSpec) -> dict[int, int]:
     What passes have put in (queues, barriers) is of the statement beside it in the same function;
     a stage that is printed once for several is of the first of them.
     """
-    texts = kernel_file(program, spec, plan_tiling(program, spec), marks=True).split("\n")
+    tiling = plan_tiling(program, spec)
+    kernel = write_kernel(program, spec, tiling, marks=True)
+    texts = kernel_file(spec, tiling, kernel).split("\n")
     own = [int(text.partition(MARK)[2] or 0) for text in texts]
     near = {at: _beside(texts, own, at) for at in range(len(texts))}
     return {at + 1: line for at, line in near.items() if line}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from npusmith.errors import LowerError, Place
-from npusmith.ir.nodes import Buffer, Memory, Op, Program, Role, Split, Stmt
+from npusmith.ir.nodes import Buffer, Load, Memory, Mmad, Op, Program, Role, Split, Store
 from npusmith.ir.walk import Block, statements, values
-from npusmith.lower.usage import loads, stores, writes
+from npusmith.lower.usage import written
 from npusmith.target.chips import Chip
 
 
@@ -25,11 +25,9 @@ def place_buffers(program: Program, chip: Chip) -> Program:
         for item in statements(kernel.body)
         if isinstance(item, Split)
     }
+    uses = _Uses.of(kernel.body)
     placed = tuple(
-        replace(
-            item,
-            role=goes.get(item.name) or _PLACES.get(item.memory) or _role(item, kernel.body),
-        )
+        replace(item, role=goes.get(item.name) or _PLACES.get(item.memory) or _role(item, uses))
         for item in kernel.buffers
     )
     return replace(program, kernels=(replace(kernel, buffers=placed),))
@@ -45,26 +43,41 @@ _PLACES = {
 _SOURCES = {Memory.L0A: Role.A1, Memory.L0B: Role.B1, Memory.BIAS_TABLE: Role.C1}
 
 
-def _role(buffer: Buffer, body: Block) -> Role:
-    loaded = any(loads(stmt, buffer.name) for stmt in body)
-    stored = any(stores(stmt, buffer.name) for stmt in body)
-    written = any(writes(stmt, buffer.name) for stmt in body)
-    if loaded and written:
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Buffers by what happens to them in a kernel."""
+
+    loaded: frozenset[str]
+    stored: frozenset[str]
+    written: frozenset[str]  # by operations
+    computes: frozenset[str]  # operands, and what a scalar is read from
+
+    @classmethod
+    def of(cls, body: Block) -> _Uses:
+        inside = tuple(statements(body))
+        operations = [item for item in inside if isinstance(item, Op)]
+        products = {item.dst.buffer for item in inside if isinstance(item, Mmad)}
+        views = [view for item in operations for view in item.views]
+        views += [view for item in inside for view in values(item)]
+        return cls(
+            frozenset(item.dst.buffer for item in inside if isinstance(item, Load | Split)),
+            frozenset(item.src.buffer for item in inside if isinstance(item, Store)),
+            frozenset(view.buffer for item in operations for view in written(item)) | products,
+            frozenset(view.buffer for view in views),
+        )
+
+
+def _role(buffer: Buffer, uses: _Uses) -> Role:
+    name = buffer.name
+    if name in uses.loaded and name in uses.written:
         raise _mixed(buffer, "is loaded, and written by a vector operation")
-    if loaded and stored:
-        if any(_computes(stmt, buffer.name) for stmt in statements(body)):
+    if name in uses.loaded and name in uses.stored:
+        if name in uses.computes:
             raise _mixed(buffer, "is loaded and stored, and read by a vector operation")
         return Role.THROUGH
-    if loaded:
+    if name in uses.loaded:
         return Role.VECIN
-    if stored:
-        return Role.VECOUT
-    return Role.VECCALC
-
-
-def _computes(stmt: Stmt, buffer: str) -> bool:
-    used = isinstance(stmt, Op) and any(view.buffer == buffer for view in stmt.views)
-    return used or any(view.buffer == buffer for view in values(stmt))
+    return Role.VECOUT if name in uses.stored else Role.VECCALC
 
 
 def _mixed(buffer: Buffer, what: str) -> LowerError:

@@ -11,7 +11,7 @@ from npusmith.ir.text import show_expr
 from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
 from npusmith.lower.bindings import BINDINGS, CONSTANTS, bindings_text, constants_text
 from npusmith.lower.host import check_ports, host_file
-from npusmith.lower.kernel import kernel_file
+from npusmith.lower.kernel import kernel_file, write_kernel
 from npusmith.lower.model import model_file
 from npusmith.lower.render import render
 from npusmith.lower.served import equal_sizes, restrictions
@@ -52,13 +52,13 @@ def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
     """The same as texts by relative path, in the order in which a reader would open them."""
     check_ports(program, spec)
     tiling = plan_tiling(program, spec)
-    syncs = waits(program)
+    syncs, kernel = waits(program), write_kernel(program, spec, tiling)
     files = {
-        f"op_kernel/{spec.name}.cpp": kernel_file(program, spec, tiling),
+        f"op_kernel/{spec.name}.cpp": kernel_file(spec, tiling, kernel),
         f"op_kernel/{tiling.header}": tiling_file(spec, tiling),
         f"op_host/{spec.name}.cpp": host_file(program, spec, tiling, chip),
         f"{spec.name}.json": operator_json(spec),
-        f"direct/{spec.name}.asc": direct_kernel(program, spec, tiling),
+        f"direct/{spec.name}.asc": direct_kernel(spec, tiling, kernel),
         "direct/pybind.cpp": direct_binding(program, spec, tiling, chip),
         "pybind.cpp": binding_file(spec),
         "model_new.py": model_file(spec),
