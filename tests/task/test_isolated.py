@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_module import BINDING, MODEL, PROJECT
 
+from npusmith.errors import TaskError
 from npusmith.target.chips import find_chip
-from npusmith.task.isolated import arrays, origin
+from npusmith.task.isolated import arrays, attempt, origin
 from npusmith.task.isolated.attempt import Candidate, Limits, Value
 from npusmith.twin.formats import read_submission
 from npusmith.twin.module import build_module
@@ -317,3 +319,17 @@ def test_an_attempt_does_not_pass(candidate: Candidate, name: str) -> None:
 
 def test_a_fair_candidate_passes_after_all_attempts(candidate: Candidate) -> None:
     assert judged(candidate, FAIR["the call"]) == []
+
+
+def test_what_keeps_the_box_from_starting_is_told(
+    candidate: Candidate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> list[str]:
+        raise TaskError("torch-missing", "the package torch is not installed")
+
+    monkeypatch.setattr(attempt, "package_paths", missing)
+    with (
+        pytest.raises(TaskError, match="torch-missing"),
+        Candidate(candidate.built, CHIP, tmp_path, Limits(30)) as other,
+    ):
+        assert judged(other, FAIR["the call"]) != []

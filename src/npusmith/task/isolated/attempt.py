@@ -124,6 +124,15 @@ class Candidate:
             raise self.failure
 
     def _box(self) -> None:
+        """Runs the box to its end; whatever happens, who waits for it is told."""
+        try:
+            self.boxed = self._run()
+        except BaseException as error:
+            self.failure = error
+        finally:
+            os.write(self._tell_over, b"x")
+
+    def _run(self) -> Boxed:
         paths = package_paths()
         places = (sys.prefix, sys.base_prefix, *paths)
         policy = Policy(
@@ -140,13 +149,8 @@ class Candidate:
         work = PythonModule(_START, PRELOAD, tuple(paths))
         # Logs of launches inside of the module's process lie where that process may write.
         env = {"NPUSMITH_LOGS": str(self.folder)} if self.logs is not None else {}
-        try:
-            stdin = str(self.folder / "control").encode()
-            self.boxed = run_boxed(work, policy, stdin=stdin, env=env, cwd=self.folder)
-        except BaseException as error:
-            self.failure = error
-        finally:
-            os.write(self._tell_over, b"x")
+        stdin = str(self.folder / "control").encode()
+        return run_boxed(work, policy, stdin=stdin, env=env, cwd=self.folder)
 
     def ready(self, fd: int, write: bool, also: int = -1) -> bool:
         """Until `fd` is ready: True; or, before that, `also` has words: False. _Gone at the end."""
