@@ -170,8 +170,9 @@ def _ends(cutter: _Cutter, made: Kernels, start: int, stop: int) -> list[int]:
 class Kernels:
     """What `make` gives, asked once for graphs that differ in names alone.
 
-    `slow_elsewhere`: whether a kernel takes very long at other sizes. With `avoid` such kernels are
-    parts only where nothing else can be made. What is known is shared by copies (`replace`).
+    `slow_elsewhere`: whether a kernel takes very long at other sizes. With `avoid` those that are
+    known to are parts only where nothing else can be made. What is known is shared by copies
+    (`replace`).
     """
 
     make: Make
@@ -193,8 +194,7 @@ class Kernels:
                 self.known[key] = part, us_of(part, self.chip)
         if (found := self.known[key]) is None:
             return None
-        part, us = found
-        return us + _AVOIDED if self.avoid and self.is_slow(part) else us
+        return found[1] + _AVOIDED if self.avoid and self.slow.get(key) else found[1]
 
     def part(self, graph: Graph) -> Part:
         """PlanError where there is none."""

@@ -285,8 +285,11 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     slow = sum(map(kernels.is_slow, parts))
     if not slow:
         return parts
-    others = partition(graph, replace(kernels, avoid=True))
-    if sum(map(kernels.is_slow, others)) >= slow:
+    avoiding, seen, still, others = replace(kernels, avoid=True), 0, slow, parts
+    while (count := sum(kernels.slow.values())) > seen:  # it is asked of those that are chosen
+        seen, others = count, partition(graph, avoiding)
+        still = sum(map(kernels.is_slow, others))
+    if still >= slow:
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
     known = _equal_sizes(one)

@@ -40,7 +40,7 @@ _START = "npusmith.task.isolated.start"  # it starts the two processes of each a
 _REPORT_BYTES = 16 << 20
 _LOG_CHARS = 2000
 _TICK_MS = 1000
-_STARTS = 30.0  # seconds that the box may take beyond those of the candidate
+_STARTS = 10.0  # seconds that the box may take beyond those of the candidate
 
 
 def init_value(settings: Value, state: Array | None = None) -> Value:
