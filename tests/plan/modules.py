@@ -68,7 +68,8 @@ def capture_free(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
     """The graph as `generate` captures it: at all sizes that the model takes, too."""
 
     def drawn(shapes: list[tuple[int, ...]]) -> list[Tensor]:
-        return [torch.randn(shape).to(arg.dtype) for shape, arg in zip(shapes, args, strict=True)]
+        pairs = zip(shapes, args, strict=True)
+        return [torch.randn(shape, device=arg.device).to(arg.dtype) for shape, arg in pairs]
 
     def refusal(shapes: list[tuple[int, ...]]) -> str:
         try:
