@@ -258,6 +258,15 @@ def test_sizes_that_must_be_equal_shrink_together() -> None:
     assert changes == ["rows 8192 -> 1024", "wide 8192 -> 1024"]
 
 
+@pytest.mark.parametrize(("bound", "left"), [(8192, 4096), (1000, 1000)])
+def test_bounds_of_indices_shrink_with_what_they_index_and_only_so(bound: int, left: int) -> None:
+    """Tensors without values do not say that an index is too large."""
+    drawn = "import random as torch\ntorch.randint = lambda low, high, size=(): 0"
+    text = task(drawn, f"8192 + torch.randint(0, {bound} - 1, (4000,)), 10")
+    fresh, _, _ = shrunk(text, 200_000)
+    assert f"4096 + torch.randint(0, {left} - 1, (4000,)), 10" in fresh
+
+
 def test_what_cannot_be_kept_is_given_up_at_the_end() -> None:
     _, changes, size = shrunk(task("a = 100\nb = 100", "a, b"), 400)
     assert size <= 400 and len(changes) == 2

@@ -4,7 +4,9 @@ Sizes that may change are the whole numbers of a task's file, at least 8, that g
 and get_init_inputs() does not: module-level names (numbers, or products and tuples of them), and
 numbers written in get_inputs() itself. The largest of them is made smaller until the inputs fit;
 where the reference does not take the new shapes, numbers that are equal shrink together, and what
-it still does not take stays as it is. Of a task with groups of inputs the smallest groups are kept.
+it still does not take stays as it is. Bounds of drawn indices (randint) shrink with the numbers
+that they are equal to, and only so: no shape says that an index is too large. Of a task with groups
+of inputs the smallest groups are kept.
 
 A kernel takes other ways for rows that fit on chip than for longer ones, and other copies for rows
 that end on a block of 32 bytes. So a number keeps its rest modulo 64, and what lies behind a
@@ -23,6 +25,7 @@ _SMALLEST = 8  # numbers below this are no sizes
 _STEPS = 400
 _INPUTS, _INIT = "get_inputs", "get_init_inputs"
 _ANY_ERROR = (Exception,)
+_DRAWN = ("randint", "randint_like", "random_", "randperm")  # numbers below their arguments
 _TILE, _UB = 8192, 49152  # float32 elements of a tile, and of UB (192 KB)
 _CUTS = ((1, 2), (3, 4), (7, 8))  # what is left of a number, the least first
 
@@ -66,6 +69,7 @@ class _Size:
     end: int
     value: int
     first: int
+    is_bound: bool = False  # of values that are drawn
 
 
 def reduce_sizes(
@@ -106,8 +110,11 @@ class _Search:
                 return
             largest = max(open_ones, key=lambda item: item.value)
             equal = [item for item in self.sizes if item.value == largest.value]
-            if not any(self._cut([largest], stage, cut) or self._cut(equal, stage, cut)
-                       for cut in _CUTS):  # fmt: skip
+            bounds = [item for item in equal if item.is_bound]
+            groups = [equal] if bounds else [[largest], equal]
+            if len(bounds) == len(equal) or not any(
+                self._cut(group, stage, cut) for cut in _CUTS for group in groups
+            ):
                 fixed.add(id(largest))
 
     def _cut(self, chosen: Sequence[_Size], stage: Stage, cut: tuple[int, int]) -> bool:
@@ -209,13 +216,23 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def _bounds(node: ast.AST) -> Iterator[ast.AST]:
+    """What says below which number others are drawn; sizes stand in a tuple of their own."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in _DRAWN:
+            for item in (*call.args, *(word.value for word in call.keywords)):
+                if not isinstance(item, ast.Tuple | ast.List):
+                    yield from ast.walk(item)
+
+
 def _numbers(node: ast.AST, name: str) -> Iterator[_Size]:
+    drawn = {id(item) for item in _bounds(node)}
     for inner in ast.walk(node):
         value = inner.value if isinstance(inner, ast.Constant) else None
         if type(value) is int and value >= _SMALLEST:
             assert isinstance(inner, ast.Constant)
             line, start, end = inner.lineno, inner.col_offset, inner.end_col_offset or 0
-            yield _Size(name, line, start, end, value, value)
+            yield _Size(name, line, start, end, value, value, id(inner) in drawn)
 
 
 def _write(text: str, sizes: Sequence[_Size]) -> str:
