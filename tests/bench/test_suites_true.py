@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,7 +12,7 @@ from npusmith.bench.model import Candidate, Limits, Record
 from npusmith.bench.suites import trueshape
 from npusmith.bench.suites.ends import Sections
 from npusmith.bench.suites.sliced import Ends
-from npusmith.bench.suites.trials import Order
+from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.errors import TaskError
 from npusmith.task import rules
 from npusmith.task.trials import make_orders
@@ -78,6 +79,15 @@ def test_the_way_in_which_slices_stand_alone_is_found(
 def test_what_cannot_be_looked_at_says_so(tmp_path: Path, forward: str, why: str) -> None:
     with pytest.raises(TaskError, match=why):
         look(tmp_path, forward)
+
+
+def test_of_two_values_for_one_place_the_last_stays() -> None:
+    forward = "x.index_copy(0, torch.arange(2048) % 2, torch.arange(4096.0 * 64).view(2048, 128))"
+    text = TASK.replace("FORWARD", f"{forward} + 0 * y").replace("SHAPE", "4096, 128")
+    order = Order(path="task.py", text=text, seed=3, seeds=(), training=True)
+    folder, found = make_ends(order, seconds=60, memory_mb=4096)
+    first = np.fromfile(folder / found.outputs[0].pieces[0].file.file, np.float32)
+    assert (found.way, first[::128].tolist()) == ("zeros", [2046 * 128.0, 2047 * 128.0])
 
 
 def test_halves_have_their_float64_results_beside_them(tmp_path: Path) -> None:

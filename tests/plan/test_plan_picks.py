@@ -94,6 +94,14 @@ CASES: dict[str, Case] = {
             (places(70, 2, 2, 11, least=-70), rows(2, 2, 70)),
         ],
     ),
+    "take_along_dim, beyond the row": (  # PyTorch takes the remainder
+        lambda i, x: torch.take_along_dim(x, i, dim=1),
+        [
+            (places(9000, 3, 40, least=-9000), rows(3, 70)),
+            (places(90, 128, 1), rows(128, 1)),
+            (places(900_000, 2, 50, least=-900_000), rows(2, 5000)),
+        ],
+    ),
     "take_along_dim of one row": (
         lambda i, x: torch.take_along_dim(x, i, dim=1),
         [(places(70, 5, 40, least=-70), rows(1, 70)), (places(9, 3, 50, least=-9), rows(1, 9))],
@@ -117,6 +125,14 @@ def test_what_indices_name_is_pytorchs_at_every_size(name: str) -> None:
         assert len(made.program.kernels) == 1
         for given in cases:
             agrees(made, model, *given)
+
+
+def test_the_remainder_of_an_index_may_be_of_a_row_that_stands_alone() -> None:
+    def turned(i: Tensor, x: Tensor) -> Tensor:
+        return x.gather(1, i % 70)
+
+    given = places(900, 1, 40, least=-900), rows(1, 70)
+    agrees(plan(turned, *given), turned, *given)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -243,6 +243,8 @@ class Resolver:
         whole = tuple(atom for dim in dims for atom in dim)
         indices = [self.index(atom, env) for atom in parts]
         for place in _under(indices[-1] if indices else ZERO):
+            if _under(indices[0]) and any(name.startswith(ELEMENT) for name in names(place)):
+                continue  # a remainder of all elements: what is named may lie beyond them
             for row in (parts, whole):
                 expected = self.bound({}, row, place)
                 if all(expected.get(a) == i for a, i in zip(parts, indices, strict=True)):

@@ -395,7 +395,7 @@ def gather(r: Reader) -> Result:
 
 
 def take_along_dim(r: Reader) -> Result:
-    """Elements of rows that indices name, from the end where they are negative."""
+    """Elements of rows that indices name; beyond a row they begin again at its other end."""
     x, index = r.apart([r.tensor(r.argument(0)), r.tensor(r.argument(1))])
     if r.argument(2, "dim") is None:
         x, index = (replace(t, dims=(tuple(a for dim in t.dims for a in dim),)) for t in (x, index))
@@ -403,7 +403,10 @@ def take_along_dim(r: Reader) -> Result:
     _whole(r, x, at, index)
     rest = (replace(t, dims=with_dim(t.dims, at, ())) for t in (x, index))
     dims = with_dim(r.broadcast(*rest), at, index.dims[at])
-    return r.placed(x, dims, {at: _wrapped(r, index, r.size(x.dims[at]))})
+    place = index_expr(r, index)
+    if r.reads_element(place):
+        place = modulo(place, r.size(x.dims[at]))
+    return r.placed(x, dims, {at: place})
 
 
 RULES: dict[str, Rule] = {

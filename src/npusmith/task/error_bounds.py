@@ -29,6 +29,7 @@ RUNS = 8
 MORE_RUNS = 32  # where elements of 16-bit types jump
 _FAR = 8  # times: more than roundings that add up
 MOST_ELEMENTS = 16 << 20  # of outputs; beyond this a bound costs more than it tells
+MOST_MOVED = 1 << 28  # of all operations of a run, the same: some five seconds
 FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
 NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed ...
 # ... but for what it adds up or multiplies in a wider type (acc_type of ATen's CPU kernels): how
@@ -105,7 +106,7 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         sign = torch.rand(_POOL, generator=generator) < 0.5
         self._pool = (size if seed < 2 else torch.where(sign, -size, size)).repeat(2)
         self._turns = seed == 1
-        self._at = 0
+        self._at = self._moved = 0
         self._table = _steps()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -169,6 +170,9 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
 
     def _signs(self, like: Tensor) -> Tensor:
         """Numbers of both signs and of about one, other ones each time."""
+        self._moved += like.numel()
+        if self._moved > MOST_MOVED:
+            raise RuntimeError("more elements than a bound is worth")
         self._at = (self._at * 5 + 7919) % (_POOL - 1)
         if self._turns:
             self._pool.neg_()
@@ -299,7 +303,10 @@ def _moves(
     largest = [torch.zeros(item.shape) for item in references]
 
     def ran(seeds: range) -> bool:
-        """Note how far these runs move; False where noise breaks what the model checks."""
+        """Note how far these runs move; False where noise breaks what the model checks.
+
+        And where it takes too long.
+        """
         for seed in seeds:
             try:
                 with _Noise(seed):

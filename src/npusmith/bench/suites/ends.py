@@ -21,7 +21,6 @@ from torch.utils import _pytree as pytree
 
 from npusmith.bench.suites.sliced import ENDS, Ends, Piece, Sliced, write_whole
 from npusmith.errors import TaskError
-from npusmith.task import stubs
 from npusmith.task.called import Called
 from npusmith.task.error_bounds import find_bounds
 from npusmith.task.golden import Golden
@@ -46,10 +45,11 @@ def main() -> None:
     torch.set_num_threads(2)
     with torch.device("meta"):
         torch.empty(0)  # PyTorch notes now which functions obey it: stubs do not
-    stubs.install()
     folder = Path(orders.folder)
     try:
-        found = Sections(orders, folder).find()
+        sections = Sections(orders, folder)
+        sections.start()
+        found = sections.find()
     except TaskError as error:
         found = Ends(error=f"{error.code}: {error.message}")
     except _ANY_ERROR as error:

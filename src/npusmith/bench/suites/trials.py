@@ -74,11 +74,12 @@ def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, 
     Raises TaskError as make_trials does; what the reference itself does not allow is in the record.
     """
     task = order.task
-    parts = [code_digest(), order.path, order.text, str(order.seed), repr(order.calling)]
+    own = Path(__file__).with_name(f"{_REFERENCE_ENDS.rpartition('.')[2]}.py").read_bytes()
+    asked = order.path, order.text, str(order.seed), repr(order.calling)
 
     def make(fresh: Path) -> None:
         orders = make_orders(task, fresh, model_seed=order.seed, calling=order.calling)
         run_child(task, fresh, orders, limits_of(seconds, memory_mb), _REFERENCE_ENDS, ENDS)
 
-    folder = keep_folder("ends", parts, make)
+    folder = keep_folder("ends", [code_digest(), own, *asked], make)
     return folder, Ends.model_validate_json(bytes(read_plain(folder / ENDS, _RECORD_BYTES)))
