@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from npusmith.task import error_bounds
 from npusmith.task.error_bounds import find_bounds
@@ -137,7 +138,7 @@ def test_a_product_of_matrices_may_be_added_up_in_pieces() -> None:
 
 
 def norm(x: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.layer_norm(x, (x.shape[-1],), eps=1e-5)
+    return F.layer_norm(x, (x.shape[-1],), eps=1e-5)
 
 
 def by_moments(x: Array, count: int, eps: float) -> Array:
@@ -158,7 +159,7 @@ def test_a_norm_by_lanes_passes_and_one_with_another_count_or_eps_does_not() -> 
 
 
 def longer(x: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.interpolate(x, scale_factor=3, mode="linear")
+    return F.interpolate(x, scale_factor=3, mode="linear")
 
 
 def by_places(x: Array, away: float, dtype: type[np.floating]) -> Array:
@@ -249,12 +250,12 @@ def test_two_roundings_that_undo_each_other_leave_a_bound() -> None:
     """A kernel that rounds once is one unit off where PyTorch rounds twice."""
 
     def pooled(x: torch.Tensor) -> torch.Tensor:
-        rounded = torch.nn.functional.avg_pool1d(x, 2, 1)
-        return torch.nn.functional.selu(rounded).float()
+        rounded = F.avg_pool1d(x, 2, 1)
+        return F.selu(rounded).float()
 
     x = torch.randn(513, 260, generator=torch.Generator().manual_seed(2)).bfloat16()
     case = Case(pooled, x)
-    wide = torch.nn.functional.selu(torch.nn.functional.avg_pool1d(x.float(), 2, 1))
+    wide = F.selu(F.avg_pool1d(x.float(), 2, 1))
     assert case.message(wide.bfloat16().float().numpy()) == ""
     assert case.message((wide * 1.05).bfloat16().float().numpy())
 
@@ -291,7 +292,7 @@ def test_attention_as_one_call_has_the_bounds_of_its_products() -> None:
 def test_an_infinity_that_fused_attention_skips_is_no_evidence() -> None:
     q, k, v = (torch.randn(2, 4, 40, 16).half() for _ in range(3))
     k[0, 0, 3, 2] = torch.inf
-    case = Case(torch.nn.functional.scaled_dot_product_attention, q, k, v)
+    case = Case(F.scaled_dot_product_attention, q, k, v)
     composed = torch.ops.aten._scaled_dot_product_attention_math(q, k, v)[0].numpy()
     odd = np.isnan(composed) & ~np.isnan(case.native)
     assert odd.any() and case.bound is not None and np.isinf(case.bound[odd]).all()
@@ -365,3 +366,26 @@ def test_boundaries_near_zero_are_as_far_off_as_their_ends_are_rounded() -> None
     found = torch.bucketize(x, edges).numpy()
     assert len(set(found.tolist())) == 2 and case.message(found) == ""
     assert case.message(found + 3)
+
+
+def test_places_of_a_sampler_are_rounded_and_what_lies_beside_them_is_named_exactly() -> None:
+    random = torch.Generator().manual_seed(5)
+    x, size = torch.rand(1, 2, 200, 200, generator=random), 200
+    grid = torch.rand(1, 200, 200, 2, generator=random) * 1.8 - 0.9
+    case = Case(lambda x, g: F.grid_sample(x, g, align_corners=False), x, grid)
+    at = (grid * (size / 2) + (size - 1) / 2)[0].numpy()  # PyTorch: ((grid + 1) * size - 1) / 2
+    low = np.floor(at)
+    (rx, ry), (cx, cy) = np.moveaxis(at - low, -1, 0), np.moveaxis(low.astype(int), -1, 0)
+    v = x[0].numpy()
+    answer = (v[:, cy, cx] * (1 - ry) + v[:, cy + 1, cx] * ry) * (1 - rx)
+    answer += (v[:, cy, cx + 1] * (1 - ry) + v[:, cy + 1, cx + 1] * ry) * rx
+    assert case.message(answer) == ""
+    assert case.bound is not None and 1e-6 < case.bound.max() < 1e-3
+    assert case.message(answer + 5e-3 * (v.max() - v[:, cy, cx]))
+
+
+def test_a_run_that_moves_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = large(3, 40, 600)
+    assert Case(rows_sum, x).bound is not None
+    monkeypatch.setattr(error_bounds, "MOST_MOVED", 30)
+    assert Case(rows_sum, x).bound is None

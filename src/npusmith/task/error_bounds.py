@@ -72,6 +72,8 @@ zeros ones zeros_like ones_like full full_like arange eye empty empty_like new_z
 new_full new_empty scalar_tensor heaviside sgn cummax cummin fmax fmin median kthvalue
 """
 _WALK = 16  # what MARGIN of tolerance.py, and the largest of RUNS, are good for
+# Of whole numbers these are exact: places beside a place, which then name elements.
+_WHOLE = frozenset(("add", "sub", "rsub"))
 # Products of their elements: every factor is one rounding.
 _PRODUCTS = frozenset(("prod", "cumprod"))
 _SUMMING, _ROUNDLESS = frozenset(_SUMS.split()), frozenset(_EXACT.split())
@@ -86,7 +88,7 @@ _STEPS = (
     aten.var, aten.std, aten.var_mean, aten.logsumexp,
     # places among the inputs are float32: the 4,096th is known to 2**-12 of the way to the next
     aten.upsample_linear1d, aten.upsample_bilinear2d, aten.upsample_trilinear3d,
-    aten.upsample_bicubic2d,
+    aten.upsample_bicubic2d, aten.grid_sampler_2d,
 )  # fmt: skip
 
 
@@ -118,7 +120,7 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         name = func._schema.name.partition("::")[2]
         weights = self._weights(func, name, args, kwargs)
         result = func(*args, **kwargs)
-        if name in _ROUNDLESS or func.is_view:
+        if name in _ROUNDLESS or func.is_view or (name in _WHOLE and _whole(args, result)):
             return result
         moved = pytree.tree_map(lambda item: self._move(item, weights), result)
         if func._schema.is_mutable and isinstance(result, torch.Tensor):
@@ -214,6 +216,20 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
         self.decided |= bool(self.rounded and decision)
         self.rounded |= any(made) and not (name in _ROUNDLESS or func.is_view)
         return result
+
+
+def _whole(args: Any, result: Any) -> bool:
+    """Are all of these whole numbers, and small enough to be exact?"""
+    if not isinstance(result, torch.Tensor) or result.dtype not in _UNIT or not result.numel():
+        return False
+    for item in args:
+        if isinstance(item, torch.Tensor) and item.is_floating_point() and item.numel():
+            few = item.reshape(-1)[:8]
+            if not bool((few == few.trunc()).all()) or not bool((item == item.trunc()).all()):
+                return False
+        elif isinstance(item, float) and not item.is_integer():
+            return False
+    return float(result.abs().max()) < 1 / _UNIT[result.dtype]
 
 
 def _is_real(item: Any) -> bool:
