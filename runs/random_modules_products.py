@@ -141,6 +141,16 @@ def transposed(g: State) -> str:
     )
 
 
+def whole(g: State) -> str:
+    """int8 by int8 in int32: a variable, or what a row of small numbers is rounded to."""
+    v = g.pick(lambda x: x.dim() == 2 and x.dtype in (torch.int8, torch.float32))
+    left = v if g.values[v].dtype == torch.int8 else f"{v}.clamp(-100, 100).to(torch.int8)"
+    shape = (g.size(v, 1), _side(g))
+    turned = g.of(True, False)
+    other = g.input(shape[::-1] if turned else shape, g.draw_of(torch.int8))
+    return f"torch._int_mm({left}, {other}{'.t()' if turned else ''})"
+
+
 def attention(g: State) -> str:
     """One query for each row: masks, causal rows, other lengths, grouped heads."""
     v = g.float(3)
@@ -170,4 +180,7 @@ WRITERS: tuple[Write, ...] = (
     linear, linear, matmul, matmul, matmul, with_itself, summed, summed, added, batched, lone,
     convolved, convolved, transposed, attention, scores,
 )  # fmt: skip
-PRODUCTS = [Op("products", Rule.ROUNDS, write) for write in WRITERS]
+PRODUCTS = [
+    *(Op("products", Rule.ROUNDS, write) for write in WRITERS),
+    Op("products", Rule.SHARP, whole),
+]

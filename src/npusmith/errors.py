@@ -671,8 +671,8 @@ _PLAN: list[Code] = _rows(
     (
         "plan-cube",
         "A matrix product is of a form that the compiler does not support on the cube unit.",
-        "products of float16, bfloat16 or float32 tensors of one type, of which one of the two "
-        "axes of each operand lies side by side in memory",
+        "products of float16, bfloat16, float32 or int8 (`torch._int_mm`) tensors of one type, of "
+        "which one of the two axes of each operand lies side by side in memory",
         "make the operand contiguous, or convert it; leave this operation to PyTorch and generate "
         "the parts before and after it, or --writer agent",
     ),

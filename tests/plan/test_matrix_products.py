@@ -49,6 +49,15 @@ def scaled(c: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return torch.addmm(c, a, b, beta=0.5, alpha=2.0)
 
 
+def int8(*shape: int) -> Tensor:
+    return torch.randint(-128, 128, shape, dtype=torch.int8)
+
+
+def quantised(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    own = (x * 20).round().clamp(-128, 127).to(torch.int8)
+    return torch._int_mm(own, weight.t()).float() * scale + bias
+
+
 CASES: dict[str, Case] = {
     "product": (torch.mm, (R(70, 90), R(90, 50)), (R(19, 33), R(33, 161))),
     "of halves": (
@@ -56,6 +65,15 @@ CASES: dict[str, Case] = {
     "of bfloat16, both transposed": (
         lambda a, b: a.t() @ b.t(), (R(90, 70).bfloat16(), R(50, 90).bfloat16()),
         (R(33, 40).bfloat16(), R(19, 33).bfloat16()),
+    ),
+    "of int8": (torch._int_mm, (int8(70, 90), int8(90, 50)), (int8(1, 5), int8(5, 1))),
+    "of int8, both transposed": (
+        lambda a, b: torch._int_mm(a.t(), b.t()), (int8(64, 32), int8(33, 64)),
+        (int8(40, 20), int8(1, 40)),
+    ),
+    "quantised": (
+        quantised, (R(33, 64), int8(48, 64), torch.rand(48), R(48)),
+        (R(3, 65), int8(47, 65), torch.rand(47), R(47)),
     ),
     "result transposed": (
         lambda a, b: (a @ b).t(), (R(90, 70), R(70, 50)), (R(33, 40), R(40, 20))),

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from npusmith.errors import PlanError
-from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
     Binary,
@@ -64,6 +63,7 @@ from npusmith.plan.scalars import (
 )
 from npusmith.plan.stores import ports
 from npusmith.target.chips import Chip
+from npusmith.target.cube import PRODUCTS
 
 _GROUP = 8  # rows of blocks that are taken together
 
@@ -337,10 +337,11 @@ class _Writer:
 def _buffers(found: Contraction) -> tuple[Buffer, ...]:
     """Matrices as they lie in global memory in L1, as the cube unit takes them in L0."""
     kind = found.left.dtype
+    sums = PRODUCTS[kind, found.right.dtype]
 
     def matrix(name: str, memory: Memory, rows: Expr, cols: Expr, turned: bool = False) -> Buffer:
         sides = (cols, rows) if turned else (rows, cols)
-        dtype = DType.FLOAT32 if memory is Memory.L0C else kind
+        dtype = sums if memory is Memory.L0C else kind
         copies = 0 if memory is Memory.L0C else 2
         return Buffer(name, dtype, sides[0], memory=memory, cols=sides[1], copies=copies)
 

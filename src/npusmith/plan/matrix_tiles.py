@@ -97,9 +97,9 @@ def _order(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> tuple[float, 
 
 def _legal(sizes: ProductSizes, chip: Chip) -> Iterator[MatrixTiles]:
     size = sizes.dtype.bytes
-    deep = grid(sizes.dtype)  # where a part of a panel may begin
-    for rows in _sides(sizes.rows):
-        for cols in _sides(sizes.cols):
+    deep = grid(sizes.dtype)  # where a part of a panel may begin; sides are as many
+    for rows in _sides(sizes.rows, deep):
+        for cols in _sides(sizes.cols, deep):
             if rows * cols * _ACCUMULATOR > chip.l0c_bytes:
                 continue
             room = min(chip.l0a_bytes // rows, chip.l0b_bytes // cols) // (2 * size)
@@ -112,10 +112,10 @@ def _legal(sizes: ProductSizes, chip: Chip) -> Iterator[MatrixTiles]:
                 yield MatrixTiles(rows, cols, panels * part, part)
 
 
-def _sides(size: int) -> list[int]:
+def _sides(size: int, unit: int) -> list[int]:
     """Sides of a block that do not reach further beyond a small matrix than they have to."""
-    most = _whole(size, FRACTAL_ROWS)
-    return [side for side in _SIDES if side <= most] or [FRACTAL_ROWS]
+    most = _whole(size, unit)
+    return [side for side in _SIDES if side <= most and side % unit == 0]
 
 
 def _whole(size: int, unit: int) -> int:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from npusmith.ir.dtypes import DType
 from npusmith.plan.axes import Dim, Dims, fresh, leaves, pin, sizes
-from npusmith.plan.dag import Value
+from npusmith.plan.dag import Kind, Value
 from npusmith.plan.node_kinds import is_on_cube
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.split_k_parts import PARTIAL
@@ -26,13 +27,11 @@ def _product(r: Reader, left: Tensor, right: Tensor) -> tuple[Value, Dims]:
     rows, inner = sizes(left.dims)[-2:]
     columns = sizes(right.dims)[-1]
     if not r.dtype.is_float:
-        r.refuse("plan-cube", f"products of {r.dtype.value} are not supported")
+        hint = "torch._int_mm multiplies matrices of int8 into int32"
+        r.refuse("plan-cube", f"products of {r.dtype.value} are not supported", hint=hint)
     if columns == 1 < rows:  # a vector: the sum goes along the matrix's rows, as in mv
         pin(right.dims[-1])
-    spread = (
-        Tensor(r.floating(left), (*left.dims, EMPTY), left.dtype),
-        Tensor(r.floating(right), (*right.dims[:-2], EMPTY, *right.dims[-2:]), right.dtype),
-    )
+    spread = _spread(left, right, r.floating(left), r.floating(right))
     (one, two), dims = r.aligned(*spread)
     if is_on_cube(rows, inner, columns):
         axes = leaves(dims[-2])
@@ -45,6 +44,28 @@ def matrices(r: Reader) -> Result:
     """mm and bmm."""
     value, dims = _product(r, r.tensor(r.argument(0)), r.tensor(r.argument(1)))
     return Tensor(value, dims, r.dtype)
+
+
+def whole(r: Reader) -> Result:
+    """_int_mm: of int8, added up in int32, which the cube unit does whatever the sizes are."""
+    left, right = (r.tensor(r.argument(at)) for at in (0, 1))
+    if {left.dtype, right.dtype} != {DType.INT8}:
+        other = left.dtype if left.dtype is not DType.INT8 else right.dtype
+        r.refuse("plan-cube", f"whole numbers of {other.value} are multiplied", legal="int8")
+    if sizes(left.dims)[-1] == 0:
+        r.refuse("plan-cube", "a product of whole numbers over nothing")
+    (one, two), dims = r.aligned(*_spread(left, right, left.value, right.value))
+    axes = leaves(dims[-2])
+    value = r.dag.make(PRODUCT, one.value, two.value, axes=axes, kind=Kind.INT)
+    return Tensor(value, (*dims[:-2], dims[-1]), r.dtype)
+
+
+def _spread(left: Tensor, right: Tensor, one: Value, two: Value) -> tuple[Tensor, Tensor]:
+    """Both with axes for rows, depth and columns."""
+    return (
+        Tensor(one, (*left.dims, EMPTY), left.dtype),
+        Tensor(two, (*right.dims[:-2], EMPTY, *right.dims[-2:]), right.dtype),
+    )
 
 
 def partial(r: Reader) -> Result:
@@ -98,6 +119,7 @@ def dot(r: Reader) -> Result:
 
 _ROWS: Sequence[tuple[Rule, tuple[str, ...]]] = (
     (matrices, ("mm", "bmm")),
+    (whole, ("_int_mm",)),
     (added, ("addmm", "baddbmm")),
     (vector, ("mv",)),
     (added_vector, ("addmv",)),

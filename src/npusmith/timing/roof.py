@@ -55,7 +55,7 @@ _SUMS = _names(
     """sum mean amax amin max min prod argmax argmin any all var var_mean linalg_vector_norm
     _softmax _log_softmax cumsum cumprod native_layer_norm native_group_norm"""
 )
-_MATMUL = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "dot"})
+_MATMUL = frozenset({"mm", "bmm", "_int_mm", "addmm", "baddbmm", "mv", "dot"})
 _CUBE_KINDS = {"float16": 1.0, "bfloat16": 1.0, "int8": 2.0, "float32": 0.25}
 
 
