@@ -103,11 +103,10 @@ _FREE = _names(
     """
 )
 # The cube reads either order of the last two axes, so these take a transposed operand as it is.
-_TAKE_STRIDED = frozenset(
-    {"matmul", "mm", "bmm", "_int_mm", "addmm", "baddbmm", "linear", "einsum"}
-)
+_TAKE_STRIDED = _names("matmul mm bmm _int_mm addmm baddbmm linear einsum")
 _SAME = {
-    "absolute": "abs", "clamp_min": "clamp", "clamp_max": "clamp", "mm": "matmul", "bmm": "matmul", "_int_mm": "matmul",
+    "absolute": "abs", "clamp_min": "clamp", "clamp_max": "clamp", "mm": "matmul", "bmm": "matmul",
+    "_int_mm": "matmul",
     "_softmax": "softmax", "_log_softmax": "log_softmax", "true_divide": "div", "divide": "div",
     "multiply": "mul", "subtract": "sub", "_to_copy": "to", "clone": "copy",
     "contiguous": "copy", "negative": "neg", "cudnn_batch_norm":
