@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from modules import capture
 
 from npusmith.errors import PlanError
@@ -156,3 +157,37 @@ def test_a_search_on_the_timing_model_keeps_what_is_not_slower() -> None:
     assert found.us <= found.first_us
     assert better.schedule == found.schedule
     assert write(graph, "op", CHIP, better.schedule).program == better.program
+
+
+def _framed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    sharp = x - 0.97 * F.pad(x, (1, 0))[:, :-1]
+    power = (sharp.unfold(-1, 18, 7) @ weight) ** 2
+    logarithm = torch.log(power + 1e-6)
+    return logarithm - logarithm.mean(1, keepdim=True)
+
+
+def _two_layers(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return (x @ w).relu() @ v
+
+
+def test_kernels_that_know_an_input_by_its_sizes_alone_are_searched() -> None:
+    graph = capture(_framed, torch.empty(3, 97), torch.empty(18, 20))
+    plan, found = search_plan(write(graph, "op_custom", CHIP), graph, "op_custom", CHIP, 6)
+    assert len(plan.program.kernels) > 1 and len(found.trials) > len(plan.program.kernels)
+
+
+def test_a_search_asks_for_one_kernel_and_gets_no_others() -> None:
+    graph = capture(_two_layers, torch.empty(33, 40), torch.empty(40, 50), torch.empty(50, 33))
+    with pytest.raises(PlanError, match="kernel of its own"):
+        write(graph, "op_custom", CHIP, everywhere=True)
+
+
+def test_schedules_whose_kernels_do_not_fit_one_program_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = capture(_two_layers, torch.empty(33, 40), torch.empty(40, 50), torch.empty(50, 33))
+    plan = write(graph, "op_custom", CHIP)
+    monkeypatch.setattr("npusmith.plan.search.MAX_CHARS", len(show(plan.program)) - 1)
+    kept, found = search_plan(plan, graph, "op_custom", CHIP, 6)
+    assert kept.program == plan.program and found.schedule == plan.schedule
+    assert "longer than a program may be" in kept.notes[-1]

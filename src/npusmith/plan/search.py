@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from npusmith.errors import LowerError, NpusmithError, PlanError
 from npusmith.ir.nodes import Program
+from npusmith.ir.text import show
 from npusmith.lang import check_all
+from npusmith.lang.source import MAX_CHARS
 from npusmith.lower import lower
 from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.schedule import Schedule
@@ -94,7 +96,11 @@ def search_plan(
     better = plan
     if found.schedule != plan.schedule:
         better = write(graph, name, chip, found.schedule, own=plan)
-    return replace(better, notes=(*better.notes, found.note)), found
+    notes: tuple[str, ...] = (found.note,)
+    if len(show(better.program)) > MAX_CHARS:
+        better, found = plan, replace(found, schedule=plan.schedule, us=found.first_us)
+        notes = (found.note, "the quicker schedules together are longer than a program may be")
+    return replace(better, notes=(*better.notes, *notes)), found
 
 
 def _search_kernel(plan: Plan, graph: Graph, name: str, chip: Chip, budget: int) -> Found:

@@ -101,7 +101,7 @@ def _captured(
             plan = _write(graph, name, chip, schedule, everywhere)
     if len(plan.program.kernels) == 1:
         plan = _on_cores(plan, graph, chip)
-    if lost := unread(graph, plan.spec.inputs):
+    if not everywhere and (lost := unread(graph, plan.spec.inputs)):
         verb = "are numbers" if " and " in lost else "is a number"
         message = (
             f"{lost} {verb} in the model's arithmetic, and no element of it is read: "
@@ -142,9 +142,11 @@ def _on_cores(plan: Plan, graph: Graph, chip: Chip) -> Plan:
 def _write(graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool) -> Plan:
     try:
         whole = write_kernel(graph, name, chip, schedule, everywhere)
-        check_counted(whole.program, whole.spec.inputs)
+        if not everywhere:  # a search asks for what was written and checked before
+            check_counted(whole.program, whole.spec.inputs)
     except PlanError as error:
-        if error.code == "plan-schedule" or not graph.outputs or not graph.nodes:
+        alone = everywhere or error.code == "plan-schedule"  # a search asks for one kernel
+        if alone or not graph.outputs or not graph.nodes:
             raise
         try:
             parts = _with_any_rows(_parts(graph, name, chip), graph, name, chip)
@@ -467,11 +469,17 @@ def _several(
         )  # fmt: skip
     if given:
         raise _not_one(given[0], len(parts))
-    changed = [
-        Part(own, write_kernel(own, name, chip, each, everywhere))
-        for (own, _), each in zip(parts, schedule.kernels, strict=True)
-    ]
-    return link(changed, graph, name)
+
+    def linked(everywhere: bool) -> Plan:
+        changed = [
+            Part(own, write_kernel(own, name, chip, each, everywhere))
+            for (own, _), each in zip(parts, schedule.kernels, strict=True)
+        ]
+        return link(changed, graph, name)
+
+    plan = linked(everywhere)
+    # as in _short_enough: one of each where the versions have no room
+    return plan if everywhere or len(show(plan.program)) <= MAX_CHARS else linked(True)
 
 
 def _not_one(decision: str, kernels: int) -> PlanError:
