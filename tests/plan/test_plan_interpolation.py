@@ -158,6 +158,17 @@ def test_samples_are_pytorchs_in_every_way(mode: str, padding: str, align: bool)
         agrees(made, model, *given, loose=20)
 
 
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_no_weight_of_nothing_beside_an_infinity_at_the_border(padding: str) -> None:
+    def model(x: Tensor, g: Tensor) -> Tensor:
+        return F.grid_sample(x, g, padding_mode=padding, align_corners=True)
+
+    made = plan(model, rows(2, 1, 5, 6), grid(2, 3, 4, 2))
+    for shape in ((2, 1, 5, 6), (2, 1, 1, 6)):
+        x = torch.where(rows(*shape) > 0.5, -torch.inf, rows(*shape))
+        agrees(made, model, x, 2 * grid(2, 3, 4, 2), loose=20)
+
+
 def warped(x: Tensor, g: Tensor) -> Tensor:
     return F.grid_sample(x, g, align_corners=False)
 

@@ -93,10 +93,19 @@ class Line:
         return Tap(place, weight, dag.compare("ge", room, dag.const(0.0)))
 
     def next(self, whole: Value, first: Expr, shift: int, weight: Value) -> Tap:
-        """The element so many behind a whole number, whose index is `first`."""
-        found = self.tap(self.r.dag.shifted(whole, float(shift)), weight)
+        """The element so many behind a whole number, whose index is `first`.
+
+        Behind the last element there is none, even where places were moved inside: its weight is 0
+        there, but PyTorch does not multiply it by an infinity.
+        """
+        dag = self.r.dag
+        number = dag.shifted(whole, float(shift))
+        inside = self.tap(number, weight).inside
+        if shift > 0 and inside is None:
+            rest = dag.sub(dag.shifted(self.size, -1.0), number)
+            inside = dag.compare("ge", rest, dag.const(0.0))
         place = clamp(plus(first, Const(shift)), ZERO, minus(self.whole, ONE))
-        return Tap(place, weight, found.inside)
+        return Tap(place, weight, inside)
 
 
 def _taps(line: Line, place: Value, mode: int) -> list[Tap]:

@@ -150,7 +150,7 @@ def cycles(sizes: ProductSizes, tiles: MatrixTiles, chip: Chip) -> float:
     start = panels / max(ceil(depth / tiles.panel), 1)
     # what L2 does not hold yet comes more slowly, for each core, if it does not wait anyway
     late = 1 / costs["path.gm_l1.miss"] - 1 / costs["path.gm_l1.rate"]
-    fetched = sizes.read / min(count, chip.cube_cores) * late
+    fetched = sizes.read / max(min(count, chip.cube_cores), 1) * late
     goes = turns * sizes.around
     panels = goes * panels + max(fetched - goes * slack, 0.0)
     core = max(goes * product, panels, goes * (left + right)) + turns * out + start
