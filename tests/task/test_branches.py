@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 
 from npusmith.report.ladder import reached
 from npusmith.target.chips import find_chip
-from npusmith.task.branches import Sizes, find_sizes
+from npusmith.task.branches import Dry, Shape, Sizes, find_shapes, find_sizes
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
 from npusmith.task.verdict import Verdict
@@ -20,6 +20,24 @@ from npusmith.task.wire import FreeAxes
 CHIP = find_chip("910B2")
 PROJECTS = Path(__file__).parents[1] / "projects"
 FREE = (FreeAxes(size=8, axes=((0, 0),)), FreeAxes(size=70, axes=((0, 1),)))
+
+
+def looked_at(instructions: int) -> int:
+    """Dry runs of a search without success, each of so many instructions."""
+    sizes = Sizes(((8, 70),), FREE, ((((8, 70),), ((8,),)), (((9, 71),), ((9,),))))
+    runs: list[Sequence[Shape]] = []
+
+    def taken(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Dry:
+        runs.append(inputs)
+        return Dry(frozenset(), instructions)
+
+    assert find_shapes(sizes, range(1, 100), frozenset(), taken, 1 << 20) == []
+    return len(runs)
+
+
+def test_a_search_ends_by_what_it_ran_not_by_a_clock() -> None:
+    assert looked_at(1000) == 98  # 96, and the known shapes
+    assert looked_at(1_000_000_000) == 10  # the first eight
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,24 @@ from npusmith.twin import scan
 
 Shape = tuple[int, ...]
 Blocks = frozenset[tuple[str, int]]
-# What a dry run on inputs and outputs of these shapes takes; None where it is refused.
-Taken = Callable[[Sequence[Shape], Sequence[Shape]], Blocks | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dry:
+    """What a dry run took, and how many instructions it was."""
+
+    blocks: Blocks
+    instructions: int = 0
+
+
+# A dry run on inputs and outputs of these shapes; None where it is refused.
+Taken = Callable[[Sequence[Shape], Sequence[Shape]], Dry | None]
 
 MOST = 4  # shapes that get a reference
-_RUNS = 96  # of the search; no clock ends it, or the verdict would depend on the machine
+# No clock ends the search, or the verdict would depend on the machine.
+_RUNS = 96
+_INSTRUCTIONS = 20_000_000  # of all its runs; loops over single elements are as many as these
+_TOGETHER = 8  # runs after which they are counted
 _LARGEST = 1 << 20  # size of one axis
 _ABOVE, _ABOVE_ELSE = 3, 12  # lines above a branch in which its condition stands
 _DEEP = 3  # definitions that a condition's names are followed through
@@ -236,19 +249,21 @@ def find_shapes(
     found: list[list[Shape]] = []
     plans = itertools.islice(sizes.combinations(wanted, limit), _RUNS)
     pairs = ((sizes.inputs(plan), sizes.outputs(plan)) for plan in plans)
+    spent = 0
     with ThreadPoolExecutor(2) as pool:
-        for blocks in pool.map(lambda pair: taken(*pair), sizes.known):
-            seen |= blocks or frozenset()
-        while len(found) < MOST:
-            part = list(itertools.islice(pairs, 8))
+        for dry in pool.map(lambda pair: taken(*pair), sizes.known):
+            seen |= dry.blocks if dry else frozenset()
+        while len(found) < MOST and spent < _INSTRUCTIONS:
+            part = list(itertools.islice(pairs, _TOGETHER))
             if not part:
                 break
             runs = [(inputs, outputs) for inputs, outputs in part if outputs is not None]
-            for (inputs, _), blocks in zip(
+            for (inputs, _), dry in zip(
                 runs, pool.map(lambda pair: taken(*pair), runs), strict=True
             ):
-                if blocks and not blocks <= seen:
-                    seen |= blocks
+                spent += dry.instructions if dry else 0
+                if dry and not dry.blocks <= seen:
+                    seen |= dry.blocks
                     found.append(inputs)
     return found[:MOST]
 

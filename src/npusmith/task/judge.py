@@ -27,7 +27,7 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.branches import (
-    Blocks,
+    Dry,
     find_equal_shapes,
     find_equals,
     find_shapes,
@@ -199,7 +199,7 @@ def _dry(
     operator: Operator,
     inputs: Sequence[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
-) -> Blocks | None:
+) -> Dry | None:
     """What of the user's code inputs of these shapes take; None where they are refused."""
     sample = _sample(prepared)
     op = operator.project.op
@@ -217,7 +217,9 @@ def _dry(
         seconds=operator.seconds, watch=operator.watch, dry=True, ends=1,
     )  # fmt: skip
     refused = any(item.code == TILING_FAILED for item in result.findings)
-    return None if refused else user_blocks(operator.built, result.ran)
+    if refused:
+        return None
+    return Dry(user_blocks(operator.built, result.ran), result.instructions)
 
 
 def _try_ranks(verdict: Verdict, prepared: Prepared, plan: Plan) -> None:

@@ -73,6 +73,7 @@ class Run:
     logs: tuple[Path, ...] = ()  # of the launches in their order, where the caller asked for them
     # Blocks of code that ran, as offsets in kernel.so, cube.so and host.so: coverage.py reads them
     ran: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    instructions: int = 0  # that cores began which came to their end
 
 
 class _Report(BaseModel):
@@ -86,6 +87,7 @@ class _Report(BaseModel):
     tiling: str = Field(pattern=r"^([0-9a-f]{2})*$")
     host_seconds: float
     kernel_seconds: float
+    instructions: int = Field(default=0, ge=0)
     findings: list[Finding]
     apis: list[str] = []
     ran: dict[str, list[int]] = {}
@@ -228,6 +230,7 @@ def call(
         kept,
         logs,
         {part: frozenset(blocks) for part, blocks in report.ran.items()},
+        report.instructions,
     )
 
 

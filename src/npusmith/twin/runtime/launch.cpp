@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <new>
+#include <utility>
 
 #include "core.h"
 #include "divide.h"
@@ -77,13 +78,18 @@ void Start(Fibre &fibre) {
   starting = &fibre;
 }
 
+std::uint64_t instructions = 0;  // of cores that ended
+
 void Resume(Fibre &fibre) {
   running = fibre.core.get();
   RecordResume(*running);
   FenceRaise(fibre.stack.bottom(), fibre.stack.top());
   swapcontext(&scheduler, &fibre.context);
   FenceLower();
-  if (running->done) RecordCoreEnd(*running, !running->stopped);
+  if (running->done) {
+    RecordCoreEnd(*running, !running->stopped);
+    for (const std::uint32_t begun : running->clocks.now) instructions += begun;
+  }
   running = nullptr;
 }
 
@@ -396,6 +402,8 @@ void EndCore() {
   setcontext(&scheduler);
   __builtin_unreachable();
 }
+
+std::uint64_t TakeInstructions() { return std::exchange(instructions, 0); }
 
 bool Launch(const LaunchSpec &spec) {
   Session &session = ThisLaunch();

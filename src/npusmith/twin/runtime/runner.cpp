@@ -273,6 +273,7 @@ bool CountFits(Job &job, std::size_t given, const char *what) {
 
 void TakeReached(Report &report) {
   report.apis = TakeApis();
+  report.instructions = TakeInstructions();
   report.ran[kVectorCode] = TakeBlocks(false);
   report.ran[kCubeCode] = TakeBlocks(true);
 }

@@ -65,6 +65,9 @@ std::vector<FindingRecord> TakeFindings();
 // Names of the APIs that all launches so far have called, sorted; the list is emptied.
 std::vector<std::string> TakeApis();
 
+// Instructions that the cores of all launches so far began, of those that ended; starts again at 0.
+std::uint64_t TakeInstructions();
+
 // The spot that runs right now, for the crash handler ("" when no kernel runs).
 struct Spot {
   const char *file;

@@ -75,7 +75,8 @@ std::string Text(const Report &report) {
       << ",\"workspace_bytes\":" << report.workspaceBytes
       << ",\"tiling\":" << Quote(Hex(report.tiling))
       << ",\"host_seconds\":" << report.hostSeconds
-      << ",\"kernel_seconds\":" << report.kernelSeconds << ",\"findings\":[";
+      << ",\"kernel_seconds\":" << report.kernelSeconds
+      << ",\"instructions\":" << report.instructions << ",\"findings\":[";
   for (std::size_t at = 0; at < report.findings.size(); ++at) {
     if (at > 0) out << ",";
     Write(out, report.findings[at]);

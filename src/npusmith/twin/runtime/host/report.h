@@ -22,6 +22,7 @@ struct Report {
   std::vector<std::uint8_t> tiling;
   double hostSeconds = 0;
   double kernelSeconds = 0;
+  std::uint64_t instructions = 0;  // that all cores began
   std::vector<FindingRecord> findings;
   std::vector<std::string> apis;  // that the kernel called
   std::array<std::vector<std::uint32_t>, kCodeParts> ran;  // offsets of blocks of code (fence.h)
