@@ -58,3 +58,24 @@ def test_captured_sizes_are_computed_as_before(case: str) -> None:
     model, own, _, _ = CASES[case]
     given = [torch.randn(shape) for shape in own]
     agrees(write(capture(model, *given), "op_custom", CHIP), model, *given)
+
+
+def weighted(x: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    loss = F.cross_entropy(x, target, weight=weight, label_smoothing=0.1)
+    chance = x.softmax(-1).gather(-1, target[:, None]).squeeze(-1)
+    return loss + ((1 - chance) ** 2 * -torch.log(chance + 1e-9)).mean()
+
+
+def losses(rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(rows)
+    target = torch.randint(0, 19, (rows,), generator=generator)
+    return torch.randn(rows, 19, generator=generator), target, torch.linspace(0.5, 2, 19)
+
+
+def test_many_rows_are_not_gone_through_as_few_were() -> None:
+    plan = write(capture(weighted, *losses(127)), "op_custom", CHIP)
+    shapes = ((32_768, 19), (32_768,), (19,), ())
+    names = (port.name for port in (*plan.spec.inputs, *plan.spec.outputs))
+    assert estimate(plan.program, dict(zip(names, shapes, strict=True)), CHIP) < 500  # 390,000
+    for rows in (127, 800):
+        agrees(plan, weighted, *losses(rows))

@@ -84,7 +84,7 @@ def regimes(
 ) -> Iterator[Regime]:
     """Those that a program may meet besides the captured sizes, the most special first.
 
-    `longer`: only those of longer rows than captured; `few`: of few of them.
+    `longer`: none of shorter rows than captured; `few`: of few of them.
     """
     meaning = read(graph)
     values = reachable(meaning.roots)
@@ -101,7 +101,7 @@ def regimes(
         return  # one vector after another, whatever the rows
     now = _inside(row)
     others = () if longer else (*reversed(range(now + 1, len(row))),)
-    for inside in (*others, *range(now), *(() if longer else (now,))):
+    for inside in (*others, *range(now), *(() if longer and few else (now,))):
         sizes = _sized(row, inside, now, known)
         if few and (axis := row[len(row) - inside - 1]) in sizes:
             sizes[axis] = max(sizes[axis], _LONG)
