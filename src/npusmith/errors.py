@@ -60,7 +60,7 @@ _LANG: list[Code] = _rows(
     (
         "lang-too-large",
         "The text, or one statement of it, is too long.",
-        "at most 262144 characters, 4000 of them in one statement",
+        "at most 524288 characters, 4000 of them in one statement",
         "use loops, and split long expressions over several assignments",
     ),
     (
@@ -723,6 +723,12 @@ _PLAN: list[Code] = _rows(
         "Too many operations follow one another for one kernel.",
         "400 in one kernel; a longer chain becomes several where its operations can be separated",
         "split the module, or loop over fewer steps in it",
+    ),
+    (
+        "plan-length",
+        "The tile program of a module would be longer than the language takes.",
+        "at most 524288 characters for all kernels together",
+        "generate the module in parts: a layer, a step of a loop",
     ),
     (
         "plan-queues",

@@ -100,7 +100,7 @@ CASES: tuple[Bad, ...] = (
     bad("lang-syntax", "TILE = 64", "TILE = 0x_ # !"),
     bad("lang-too-large", "TILE = 64", "TILE = " + "9" * 5000 + "  # !"),
     bad("lang-syntax", "TILE = 64", "TILE = 64  # \ud800"),
-    bad("lang-too-large", "TILE = 64", "# " + "x" * 300_000),
+    bad("lang-too-large", "TILE = 64", "# " + "x" * 600_000),
     bad("lang-too-large", RELU, line("a = 1" + " + 1" * 1500 + "  # !")),
     bad("lang-too-deep", RELU, line("a = " + "(" * 40 + "1" + ")" * 40 + "  # !")),
     bad("lang-too-deep", RELU, line("a = " + "-" * 150 + "1  # !")),

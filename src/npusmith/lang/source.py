@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from npusmith.errors import LangError, Place
 
-MAX_CHARS = 256 * 1024
+MAX_CHARS = 512 * 1024
 MAX_BRACKETS = 30  # nesting of ( [ {
 MAX_STATEMENT = 4000  # characters of one statement, strings and comments not counted
 MAX_DEPTH = 100  # levels of the syntax tree
@@ -46,11 +46,6 @@ class Source:
         """A line of the text, shortened to what fits in a message."""
         text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
         return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def fits(text: str) -> bool:
-    """Whether a text whose statements are a line each is within the limits of length."""
-    return len(text) <= MAX_CHARS and max(map(len, text.split("\n"))) <= MAX_STATEMENT
 
 
 def short(name: str) -> str:

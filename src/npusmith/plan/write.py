@@ -12,7 +12,7 @@ from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.extents import extent, unmet
-from npusmith.lang.source import MAX_CHARS, fits
+from npusmith.lang.source import MAX_CHARS
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import map_children
@@ -39,7 +39,13 @@ from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
 from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
-from npusmith.plan.write_kernel import for_other_sizes, slow_regimes, write_kernel
+from npusmith.plan.write_kernel import (
+    ROOM,
+    for_other_sizes,
+    has_room,
+    slow_regimes,
+    write_kernel,
+)
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Argument, Graph, Ref
 
@@ -217,7 +223,7 @@ def _with_longer(own: Plan, graph: Graph, longer: Graph, name: str, chip: Chip) 
         return own
     given = {_AS_CAPTURED: Choice(all_of(tests), ONE, ZERO)}
     program = merged([guarded(own.program, [*given], given, "axes of 1"), Version(other.program)])
-    if not fits(show(program)):
+    if not has_room(program):
         return own
     notes = (*own.notes, f"longer axes than of 1: {count} kernels, one after another")
     return replace(own, program=program, spec=spec, notes=notes)
@@ -319,6 +325,12 @@ def _with_any_rows(
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
     plan = _short_enough(parts, graph, name, chip)
     check_counted(plan.program, plan.spec.inputs)
+    if (length := len(show(plan.program))) > MAX_CHARS:
+        count = len(plan.program.kernels)
+        raise PlanError(
+            "plan-length", f"the program of {count} kernels has {length:,} characters",
+            legal=f"at most {MAX_CHARS:,}", hint="generate the module in parts",
+        )  # fmt: skip
     return plan
 
 
@@ -328,10 +340,10 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) 
         Part(item.graph, for_other_sizes(item.plan, item.graph, name, chip)) for item in parts
     ]
     plan = link(served, graph, name)
-    if fits(show(plan.program)):
+    if has_room(plan.program):
         return plan
     plan = link(parts, graph, name)
-    if len(show(plan.program)) <= MAX_CHARS:
+    if len(show(plan.program)) <= ROOM:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     alone = [
@@ -411,7 +423,7 @@ def _two_ways(
         return None
     given = {_TOGETHER: quick}
     program = merged([guarded(own, [*given], given, note), Version(several.program)])
-    return replace(whole, program=program) if fits(show(program)) else None
+    return replace(whole, program=program) if has_room(program) else None
 
 
 def _equal_sizes(plan: Plan) -> dict[Expr, Expr]:
@@ -479,7 +491,7 @@ def _several(
 
     plan = linked(everywhere)
     # as in _short_enough: one of each where the versions have no room
-    return plan if everywhere or len(show(plan.program)) <= MAX_CHARS else linked(True)
+    return plan if everywhere or len(show(plan.program)) <= ROOM else linked(True)
 
 
 def _not_one(decision: str, kernels: int) -> PlanError:

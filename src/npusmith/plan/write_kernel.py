@@ -13,7 +13,7 @@ from itertools import chain
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Choice, Expr, Program
 from npusmith.ir.text import show
-from npusmith.lang.source import fits
+from npusmith.lang.source import MAX_STATEMENT
 from npusmith.plan.decisions import Decisions, lengths
 from npusmith.plan.estimate import estimate, shapes_of, time_of, traffic
 from npusmith.plan.fixed_sizes import check_counted
@@ -29,7 +29,8 @@ from npusmith.task.graph import Graph
 _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tried
 _WORTH = 0.8  # of its time
 _MOST = 2  # versions for other sizes that are tried, where it is slowest
-_LONG_TEXT = 48 * 1024  # characters
+ROOM = 256 * 1024  # characters of a program up to which it gets versions for other sizes
+_LONG_TEXT = 48 * 1024
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
 _AS_WRITTEN = Schedule()
 
@@ -87,6 +88,12 @@ def _quickest(
     return best
 
 
+def has_room(program: Program) -> bool:
+    """Whether a program with a version more is still short enough."""
+    text = show(program)
+    return len(text) <= ROOM and max(map(len, text.split("\n"))) <= MAX_STATEMENT
+
+
 def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     """With versions for sizes at which the program is slow, and one captured there is not."""
     if plan.schedule.structure in (Structure.SORT, *ALONE):
@@ -107,7 +114,7 @@ def for_other_sizes(plan: Plan, graph: Graph, name: str, chip: Chip) -> Plan:
     if not added:
         return plan
     program = merged((*added, *versions))
-    if not fits(show(program)):
+    if not has_room(program):
         return plan
     return replace(plan, program=program, versions=(*added, *versions))
 

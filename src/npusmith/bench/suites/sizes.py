@@ -23,7 +23,8 @@ from npusmith.twin.cache import cache_root, digest
 from npusmith.version import __version__
 
 BATCH = 16  # tasks in one process: what a reader holds at a time
-_RULE = "2"  # of scale.py: what is kept in the cache is of this rule
+# what is kept in the cache is of these rules
+_RULES = [Path(__file__).with_name(name).read_bytes() for name in ("scale.py", "probe.py")]
 _SECONDS_EACH = 30.0
 
 
@@ -68,7 +69,7 @@ def measure(tasks: Sequence[Sized], scale_mb: float) -> list[Size]:
 
 
 def _key(task: Sized, most: int) -> Path:
-    name = digest([__version__, _RULE, str(most), task.text, task.beside])
+    name = digest([__version__, *_RULES, str(most), task.text, task.beside])
     return cache_root() / "suites" / "sizes" / f"{name}.json"
 
 
