@@ -11,7 +11,7 @@ import pytest
 
 from npusmith.report.ladder import reached
 from npusmith.target.chips import find_chip
-from npusmith.task.branches import Dry, Shape, Sizes, find_shapes, find_sizes
+from npusmith.task.branches import Dry, Shape, Sizes, find_ranges, find_shapes, find_sizes
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
 from npusmith.task.verdict import Verdict
@@ -147,6 +147,19 @@ def test_what_no_shape_reaches_is_named_with_its_line(rooted: Prepared, tmp_path
 )
 def test_sizes_come_from_the_condition(text: str, line: int, size: int) -> None:
     assert size in find_sizes({Path("a.cpp"): text}, [("a.cpp", line)])
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("if (cols > 3000 && cols < 4000) {", [3001]),
+        ("y = tiling->cols <= 900 && tiling->cols >= 777 ? 2.0f : 1.0f;", [778]),
+        ("if (rows > 8 && cols < 4000) {  // cols > 5", []),
+        ("x = n > 7 && n < 8 ? a > 2.5f : n;", []),
+    ],
+)
+def test_a_size_inside_of_each_range_is_tried(text: str, sizes: list[int]) -> None:
+    assert find_ranges({Path("op_kernel/a.cpp"): text}) == sizes
 
 
 def test_ranks_comments_and_plain_conditions_give_no_sizes() -> None:

@@ -51,6 +51,8 @@ _EQUAL = re.compile(r"[!=]=\s*([1-9]\d*)\b(?!\.)|(?<![\w.])([1-9]\d*)\s*[!=]=")
 _ORDINARY = 128  # other sets have sizes up to this
 # `size > 140000 ? 2 : 1`: the compiler makes no branch of it
 _CHOICE = re.compile(r"[<>]=?\s*([1-9]\d*)\b(?!\.)|(?<![\w.])([1-9]\d*)\s*[<>]")
+# `cols > 3000 && cols < 4000`, in either order: one name between two numbers
+_BOUND = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\s*([<>])=?\s*([1-9]\d*)\b(?![.\w])")
 _SETTER = re.compile(r"\bset_(\w+)\((.*)")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
@@ -86,6 +88,21 @@ def find_equals(texts: Mapping[Path, str]) -> list[int]:
             if "?" in line and "op_host" not in file.parts:
                 above += [int(a or b, 0) + 1 for a, b in _CHOICE.findall(line)]
     found += [size for size in above if size > _ORDINARY]
+    doubled = (factor * size for size in found for factor in (1, 2))
+    return [size for size in dict.fromkeys(doubled) if 1 < size <= _LARGEST]
+
+
+def find_ranges(texts: Mapping[Path, str]) -> list[int]:
+    """A size inside of each range of one name, whether a branch hangs on it or a value."""
+    found: list[int] = []
+    for text in texts.values():
+        for line in scan.blank(text).replace("->", ".").splitlines():
+            lower: dict[str, int] = {}
+            upper: dict[str, int] = {}
+            for name, sign, number in _BOUND.findall(line):
+                (lower if sign == ">" else upper).setdefault(name, int(number))
+            inside = ((lower[name], upper[name]) for name in lower if name in upper)
+            found += [low + 1 for low, high in inside if low + 1 < high]
     return [size for size in dict.fromkeys(found) if 1 < size <= _LARGEST]
 
 
@@ -169,8 +186,8 @@ class Sizes:
         return [shapes[item.axes[0][0]][item.axes[0][1]] for item in self.free]
 
     def at(self, wanted: Sequence[int], limit: int) -> Iterator[list[int]]:
-        """One axis after the other at a size and its double, the others as they are if it fits."""
-        for size in (factor * size for size in wanted for factor in (1, 2)):
+        """One axis after the other at a size, the others as they are if it fits."""
+        for size in wanted:
             for at, item in enumerate(self.free):
                 for rest in zip(*((other.size, other.step) for other in self.free), strict=True):
                     sizes = list(rest)
@@ -269,7 +286,7 @@ def find_shapes(
 
 
 def find_equal_shapes(
-    sizes: Sizes, wanted: Sequence[int], taken: Taken, limit: int
+    sizes: Sizes, wanted: Sequence[int], taken: Taken, limit: int, most: int = MOST
 ) -> list[list[Shape]]:
     """Input shapes with these sizes that are not refused."""
     pairs = ((sizes.inputs(plan), sizes.outputs(plan)) for plan in sizes.at(wanted, limit))
@@ -278,4 +295,4 @@ def find_equal_shapes(
         for inputs, outputs in pairs
         if outputs is not None and taken(inputs, outputs) is not None
     )
-    return list(itertools.islice(served, MOST))
+    return list(itertools.islice(served, most))

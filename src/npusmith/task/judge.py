@@ -27,9 +27,11 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.branches import (
+    MOST,
     Dry,
     find_equal_shapes,
     find_equals,
+    find_ranges,
     find_shapes,
     find_sizes,
     task_sizes,
@@ -178,8 +180,10 @@ def _try_branches(
         step("look for branches", f"{len(wanted)} sizes out of conditions")
         found += find_shapes(sizes, wanted, reached, taken, SHAPE_ELEMENTS)
     if sizes is not None:
-        equal = find_equal_shapes(sizes, find_equals(texts), taken, SHAPE_ELEMENTS)
-        found += [item for item in equal if item not in found]
+        inside, equal = find_ranges(texts), find_equals(texts)
+        for numbers, most in ((inside, 2 * MOST), (equal, MOST)):
+            served = find_equal_shapes(sizes, numbers, taken, SHAPE_ELEMENTS, most)
+            found += [item for item in served if item not in found]
     if not found:
         return []
     step("reference", f"{len(found)} more shapes: other branches, or instead of refused ones")
