@@ -53,6 +53,18 @@ def windows(x: torch.Tensor) -> torch.Tensor:
     return y.roll((2, 2), (1, 2)) + x
 
 
+def spectra(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Frames of 18 samples, one every 11: how many there are follows from no short formula."""
+    frames = x.unfold(-1, 18, 11) * torch.hann_window(18)
+    return ((frames @ w) ** 2 @ v).log1p().transpose(1, 2)
+
+
+def patches(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Places of a convolution with stride, in one row, and a linear layer over them."""
+    flat = F.conv2d(x, w, stride=2, padding=1).flatten(2).transpose(1, 2)
+    return F.linear(flat, v).softmax(1)
+
+
 def rows(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(*shape) for shape in shapes)
 
@@ -69,6 +81,23 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
     "windows behind a product": (
         windows,
         [rows((2, 12, 8, 8)), rows((3, 8, 12, 8)), rows((2, 4, 20, 8)), rows((1, 16, 8, 8))],
+    ),
+    "frames of a signal": (
+        spectra,
+        [
+            (*rows((2, 97)), *rows((18, 20), (20, 5))), (*rows((3, 64)), *rows((18, 20), (20, 5))),
+            (*rows((4, 150)), *rows((18, 20), (20, 5))), (*rows((1, 40)), *rows((18, 20), (20, 5))),
+        ],
+    ),
+    "places of a convolution": (
+        patches,
+        [
+            (*rows((2, 3, 9, 12)), *rows((20, 3, 3, 3), (24, 20))),
+            (*rows((3, 3, 14, 7)), *rows((20, 3, 3, 3), (24, 20))),
+            (*rows((4, 3, 5, 20)), *rows((20, 3, 3, 3), (24, 20))),
+            (*rows((5, 3, 11, 9)), *rows((20, 3, 3, 3), (24, 20))),
+            (*rows((1, 3, 6, 11)), *rows((20, 3, 3, 3), (24, 20))),
+        ],
     ),
     "the halves of a gate": (
         lambda x: x.chunk(2, -1)[0] * torch.sigmoid(x.chunk(2, -1)[1]),

@@ -404,7 +404,10 @@ class _Cutter:
         included = self._with_views(names, [*outputs, *crossing])
         inside = {node.name for node in included}
         read = {ref for node in included for ref in references(node)} | set(outputs)
-        symbolic = [item for item in self.graph.symbolic or () if item.node in inside]
+        symbolic = [
+            item for item in self.graph.symbolic or ()
+            if item.node in inside and self._follows(item, read, inside)
+        ]  # fmt: skip
         read |= self._sizes(symbolic, read - inside)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
@@ -416,11 +419,28 @@ class _Cutter:
             symbolic=None if self.graph.symbolic is None else tuple(symbolic),
         )  # fmt: skip
 
+    def _follows(self, item: SymbolicSize, read: set[str], inside: set[str]) -> bool:
+        """Whether each size that a number follows from is an input's, or that of a value there."""
+        stop = self._position[item.node]
+        before = {name for name in inside if self._position[name] < stop}
+        given = self.inputs.keys() | (read - inside) | before
+
+        def follows(item: SymbolicSize) -> bool:
+            rows = (self.graph.classes[at] for at in item.classes)
+            return all(
+                any(name in given for name, _ in row.axes)
+                or (row.form is not None and follows(row.form))
+                for row in rows
+            )
+
+        return follows(item)
+
     def _sizes(self, symbolic: Iterable[SymbolicSize], read: set[str]) -> set[str]:
         """Inputs of the graph that give sizes to numbers of a part, and that it does not read."""
-        needed = {at for item in symbolic for at in item.classes}
+        needed = self.graph.classes_of(symbolic)
         axes = [self.graph.classes[at].axes for at in needed]
-        return {row[0][0] for row in axes if not any(name in read for name, _ in row)}
+        given = (row for row in axes if row[0][0] in self.inputs)
+        return {row[0][0] for row in given if not any(name in read for name, _ in row)}
 
     def _home(self, output: str) -> int:
         """The unit in whose part an output is stored: the last that it is a view of."""

@@ -11,8 +11,9 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
+from npusmith.plan.class_sizes import ClassSizes
 from npusmith.plan.dag import Dag, Kind, Value, held
-from npusmith.plan.index import bounds, floor_div, poly, simple
+from npusmith.plan.index import bounds, poly, simple
 from npusmith.plan.integers import constant
 from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, product, times
@@ -183,9 +184,9 @@ class Reader:
             self.known[node.name] = replace(found, dtype=node.dtype)  # a product in more bits
         for slot, item in self.symbolic.get(node.name, {}).items():
             if slot not in self.followed and item.argument not in SIZES.get(node.op, ()):
-                for at in item.classes:
-                    self.fix(self._axis(at), now=True)
-                    self.held |= set(leaves(self._axis(at)))
+                for axis in self._sizes().axes(item):
+                    self.fix(axis, now=True)
+                    self.held |= set(leaves(axis))
 
     # ----------------------------------------------------------------------------------- refusal
 
@@ -205,9 +206,7 @@ class Reader:
     def _symbols(self, at: int | str, arg: Argument) -> Argument:
         """The argument with a formula for each number that follows from sizes."""
         assert self.node is not None
-        found = self.symbolic.get(self.node.name)
-        if not found:
-            return arg
+        found = self.symbolic.get(self.node.name, {})
         return replaced(at, arg, lambda slot, item: symbolic(found.get(slot), item))
 
     def tensor(self, arg: Argument) -> Tensor:
@@ -260,12 +259,7 @@ class Reader:
 
     def formula(self, symbol: SymbolicInt | SymbolicFloat) -> Expr:
         """A whole number of the graph as an expression over sizes."""
-        item = self._follow(symbol)
-        scaled = times(product(self.size(self._axis(at)) for at in item.classes), Const(item.times))
-        scaled = plus(scaled, Const(item.inner + (item.over - 1 if item.up else 0)))
-        part = floor_div(simple(scaled), Const(item.over))
-        count = -item.parts if item.negative else item.parts
-        return simple(plus(times(Const(count), part), Const(item.plus)))
+        return self._sizes().formula(self._follow(symbol))
 
     def _scalar(self, symbol: SymbolicInt | SymbolicFloat) -> Tensor:
         """Likewise as a tensor without dimensions."""
@@ -296,6 +290,12 @@ class Reader:
         for other in found[1:]:
             self.sized.append((other, self.size(found[0])))
         return found[0]
+
+    def _sizes(self) -> ClassSizes:
+        return ClassSizes(self.graph, self.inputs, self._dims, self._axis, self.size)
+
+    def _dims(self, name: str) -> Dims | None:
+        return item.dims if isinstance(item := self.known.get(name), Tensor) else None
 
     def dim(self, arg: Argument, rank: int) -> int:
         index = self.integers(arg)[0]
@@ -457,8 +457,7 @@ class Reader:
         Of a graph that was captured once, nothing is known.
         """
         numbers = any(isinstance(place, Const) and place != ZERO for place in places)
-        known = self.graph.symbolic is not None
-        if known and numbers:
+        if numbers and self.graph.symbolic is not None:
             self.fix(tuple(leaf for leaf in leaves(dim) if not leaf.varied), now=True)
 
     def require(self, more: Expr, less: Expr) -> None:

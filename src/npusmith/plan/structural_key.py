@@ -25,7 +25,7 @@ def structural_key(graph: Graph) -> str:
         (at, item.sizes, [(names(name), axis) for name, axis in item.axes if name in names.known])
         for at, item in enumerate(graph.classes)
     ]
-    named = {at for item in graph.symbolic or () for at in item.classes}
+    named = graph.classes_of(graph.symbolic or ())
     kept = [(at, sizes, axes) for at, sizes, axes in classes if axes or at in named]
     turn = {at: i for i, (at, _, _) in enumerate(kept)}
     symbolic = graph.symbolic and [
@@ -34,8 +34,13 @@ def structural_key(graph: Graph) -> str:
         )
         for item in graph.symbolic
     ]
+    forms = [
+        (turn[at], form.model_copy(update={"classes": tuple(turn[i] for i in form.classes)}))
+        for at in sorted(named)
+        if (form := graph.classes[at].form) is not None
+    ]
     eager = [_node(node, names) for node in graph.eager]
-    return repr((inputs, nodes, outputs, [item[1:] for item in kept], symbolic, eager))
+    return repr((inputs, nodes, outputs, [item[1:] for item in kept], forms, symbolic, eager))
 
 
 class _Numbers:

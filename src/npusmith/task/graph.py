@@ -7,7 +7,7 @@ it is executed by the parent; it is validated by these records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -70,15 +70,6 @@ def replaced(
     return new((slot, None), argument)
 
 
-class SizeClass(BaseModel):
-    """Axes that have one size in all captures of a model: (input or node, axis), inputs first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    sizes: tuple[int, ...]  # as captured
-    axes: tuple[tuple[str, int], ...]
-
-
 class SymbolicSize(BaseModel):
     """A number of a node that follows from sizes of inputs (symbolic_sizes.py).
 
@@ -115,6 +106,19 @@ class SymbolicSize(BaseModel):
         scaled = product * self.times + self.inner
         part = (-(-scaled // self.over) if self.up else scaled // self.over) * self.parts
         return (-part if self.negative else part) + self.plus
+
+
+class SizeClass(BaseModel):
+    """Axes that have one size in all captures of a model: (input or node, axis), inputs first.
+
+    form: of a class that no input has, how its size follows from classes before it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sizes: tuple[int, ...]  # as captured
+    axes: tuple[tuple[str, int], ...]
+    form: SymbolicSize | None = None
 
 
 class GraphInput(TensorSpec):
@@ -163,6 +167,17 @@ class Graph(BaseModel):
     def varied(self) -> set[tuple[str, int]]:
         """Axes (input or node, axis) that had other sizes in other captures."""
         return {axis for item in self.classes for axis in item.axes}
+
+    def classes_of(self, items: Iterable[SymbolicSize]) -> set[int]:
+        """Classes that numbers follow from, and those that these follow from."""
+        found: set[int] = set()
+        queue = [at for item in items for at in item.classes]
+        while queue:
+            if (at := queue.pop()) not in found:
+                found.add(at)
+                form = self.classes[at].form
+                queue += form.classes if form is not None else ()
+        return found
 
     def symbolic_slots(self) -> dict[str, dict[Slot, SymbolicSize]]:
         """Symbolic sizes by node and slot."""

@@ -8,7 +8,8 @@ another one there is fitted by a short formula over axes, which has to give all 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice, product
 
 from npusmith.task.compare import ROUNDING, program_difference
@@ -22,10 +23,12 @@ _DIVISORS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)
 _MOST_PARTS = 8
 _STEPS = (3, 4, 5, 6, 7, 8)  # of windows; of 2, both places are n // 2 rounded down and up
 _POWERS = (0.5, -0.5, -1.0)
+_MOST_FACTORS = 3  # axes that are one behind a view
 _ENOUGH = 3  # captures that tell rounding from a sum
 _RATIOS = [(n, m) for m in (2, 3, 4) for n in range(2, 4 * m) if math.gcd(n, m) == 1]
 _LONG = 29  # a size at which no two of the ratios give the same number
 Number = int | float
+Windows = Sequence[tuple[int, int]]
 Capture = Callable[[list[Shape]], Graph | str]
 
 
@@ -54,7 +57,11 @@ def find_symbolic(
     if len(captures) == 1:
         return graph.model_copy(update={"symbolic": (), "classes": ()})
     classes, others = _classes(captures)
-    found = tuple(_symbolic(captures, classes)) if classes else ()
+    found: tuple[SymbolicSize, ...] = ()
+    if classes:
+        windows = tuple(_windows(graph))
+        others = [*_formed(classes, others, windows)]
+        found = tuple(_symbolic(captures, classes, others, windows))
     return graph.model_copy(update={"symbolic": found, "classes": (*classes, *others)})
 
 
@@ -99,7 +106,8 @@ def _differ(row: Sequence[Node]) -> bool:
 def _classes(captures: Sequence[Graph]) -> tuple[list[SizeClass], list[SizeClass]]:
     """Axes by their sizes in all captures, if these vary: sizes that inputs have, and others.
 
-    Numbers have no formula over the others, but a part of the graph may begin with them.
+    Numbers that no short formula over the first gives may be products that take in the others, as
+    the rows of all windows are; and a part of the graph may begin with them.
     """
     found: dict[tuple[int, ...], list[tuple[str, int]]] = {}
     users = [tuple(i for i in g.inputs if i.kind == "user") for g in captures]
@@ -114,14 +122,48 @@ def _classes(captures: Sequence[Graph]) -> tuple[list[SizeClass], list[SizeClass
     return given, [item for item in classes if item.axes[0][0] not in inputs]
 
 
-def _symbolic(captures: Sequence[Graph], classes: Sequence[SizeClass]) -> Iterator[SymbolicSize]:
+def _windows(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Sizes and steps of windows, which a model may have of any length."""
+    for node in graph.nodes:
+        if node.op == "aten.unfold.default" and len(node.args) == 4:
+            size, step = node.args[2:]
+            if isinstance(size, int) and isinstance(step, int) and step > 1:
+                yield size, step
+
+
+def _formed(
+    classes: Sequence[SizeClass], others: Sequence[SizeClass], windows: Windows
+) -> Iterator[SizeClass]:
+    """The others with their formulas, where short ones give all of their sizes."""
+    places = {item.sizes: at for at, item in enumerate(classes)}
+    for at, item in enumerate(others, len(classes)):
+        form = _of_any(item.sizes, classes, windows, places)
+        places[item.sizes] = at
+        yield item.model_copy(update={"form": form})
+
+
+def _symbolic(
+    captures: Sequence[Graph],
+    classes: Sequence[SizeClass],
+    others: Sequence[SizeClass],
+    windows: Windows,
+) -> Iterator[SymbolicSize]:
     known: dict[tuple[Number, ...], SymbolicSize | None] = {}
+    places = {item.sizes: at for at, item in enumerate(classes)}
+    later: dict[str, dict[tuple[int, ...], int]] = {}
+    for number, other in enumerate(others, len(classes)):
+        later.setdefault(other.axes[0][0], {})[other.sizes] = number
     for row in zip(*(item.nodes for item in captures), strict=True):
         for (at, item), numbers in _rows([_numbers(node) for node in row]):
             if numbers not in known:
-                known[numbers] = _form(numbers, classes) if len(set(numbers)) > 1 else None
-            if (form := known[numbers]) is not None:
+                varies = len(set(numbers)) > 1
+                known[numbers] = _form(numbers, classes, windows, plain=True) if varies else None
+            form = known[numbers]
+            if form is None and len(set(numbers)) > 1:
+                form = _of_any(numbers, classes, windows, places)
+            if form is not None:
                 yield form.model_copy(update={"node": row[0].name, "argument": at, "item": item})
+        places.update(later.get(row[0].name, {}))  # of values that are there from now on
 
 
 def _rows(numbers: Sequence[dict[Slot, Number]]) -> Iterator[tuple[Slot, tuple[Number, ...]]]:
@@ -131,21 +173,31 @@ def _rows(numbers: Sequence[dict[Slot, Number]]) -> Iterator[tuple[Slot, tuple[N
             yield slot, tuple(other[slot] for other in numbers)
 
 
-def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize | None:
-    """The first formula that gives all these numbers, the shortest ones first."""
+def _form(
+    items: Sequence[Number],
+    classes: Sequence[SizeClass],
+    windows: Windows = (),
+    plain: bool = False,
+) -> SymbolicSize | None:
+    """The first formula that gives all these numbers, the shortest ones first.
+
+    `plain`: products of several classes have no parts.
+    """
     products = list(_products(len(classes)))
     if all(map(_is_whole, items)):
         whole = [int(item) for item in items]
         # a size itself before any multiple of another, and these before sums: few captures may
         # fit n // 8 + 7 as well; but 512 - 8 and 541 - 8 are n - 8, and no n - n // 64
-        for forms in (_equal, _scaled, _moved, _parted, _shifted, _in_proportion):
-            for chosen in products:
+        counted = partial(_counted, windows=windows)
+        for forms in (_equal, _scaled, _moved, _parted, counted, _shifted, _in_proportion):
+            simple = plain and forms not in (_equal, _scaled, _moved)
+            for chosen in products[: len(classes)] if simple else products:
                 sizes = _multiplied(classes, chosen)
                 for form in forms(whole, sizes, chosen):
                     if all(form.value(row) == item
                            for row, item in zip(sizes, whole, strict=True)):  # fmt: skip
                         return form
-    if not all(isinstance(item, float) and math.isfinite(item) for item in items):
+    if plain or not all(isinstance(item, float) and math.isfinite(item) for item in items):
         return None
     for less in (0, 1) if len(items) >= _ENOUGH else (0,):
         for chosen in products:
@@ -157,6 +209,38 @@ def _form(items: Sequence[Number], classes: Sequence[SizeClass]) -> SymbolicSize
                        for row, item in zip(sizes, items, strict=True)):  # fmt: skip
                     return form
     return None
+
+
+def _of_any(
+    items: Sequence[Number],
+    classes: Sequence[SizeClass],
+    windows: Windows,
+    places: Mapping[tuple[int, ...], int],
+) -> SymbolicSize | None:
+    """Sizes of values that were there come before formulas that few captures fit by chance."""
+    plain = _form(items, classes, windows, plain=True)
+    return plain or _as_product(items, places) or _form(items, classes, windows)
+
+
+def _as_product(
+    items: Sequence[Number], places: Mapping[tuple[int, ...], int]
+) -> SymbolicSize | None:
+    """The number as the size of an axis of some value, or as the product of two or three."""
+    if not all(isinstance(item, int) and item > 0 for item in items):
+        return None
+
+    def factors(wanted: tuple[int, ...], most: int) -> tuple[int, ...] | None:
+        if wanted in places:
+            return (places[wanted],)
+        for sizes, at in places.items() if most > 1 else ():
+            if all(size and number % size == 0 for size, number in zip(sizes, wanted, strict=True)):
+                rest = tuple(n // size for size, n in zip(sizes, wanted, strict=True))
+                if (found := factors(rest, most - 1)) is not None:
+                    return (at, *found)
+        return None
+
+    found = factors(tuple(int(item) for item in items), _MOST_FACTORS)
+    return None if found is None else _new(tuple(sorted(found)))
 
 
 def _is_whole(item: Number) -> bool:
@@ -218,6 +302,14 @@ def _parted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[Sym
             for parts in range(2, min(over, _MOST_PARTS) + 1):
                 for negative in (False, True):
                     yield _new(chosen, over=over, up=up, parts=parts, negative=negative)
+
+
+def _counted(
+    items: Sizes, sizes: Sizes, chosen: tuple[int, ...], windows: Windows
+) -> Iterator[SymbolicSize]:
+    """How many windows there are: (n - size) // step + 1."""
+    for size, step in windows if len(chosen) == 1 else ():
+        yield _new(chosen, over=step, inner=-size % step, plus=1 + size // -step)
 
 
 def _shifted(items: Sizes, sizes: Sizes, chosen: tuple[int, ...]) -> Iterator[SymbolicSize]:
