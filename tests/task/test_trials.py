@@ -294,6 +294,18 @@ def test_a_size_is_no_step_of_itself(size):
     assert notes == [f"size {size} is fixed: shapes cannot be multiplied"]
 
 
+def test_a_batch_goes_together_whatever_else_has_its_size():
+    """Two in a batch, and two heads in a group, whose number a parameter holds."""
+
+    def accepts(sized):
+        (batch, *_, heads, _), (other, *_) = sized
+        return "" if batch == other and heads == 2 else "no such heads"
+
+    free, _ = shapes.find_classes([(2, 31, 3, 2, 20), (2, 43, 3, 20)], accepts)
+    assert frozenset({(0, 0), (1, 0)}) in [item.axes for item in free]
+    assert not any((0, 3) in item.axes for item in free)
+
+
 def test_sizes_of_a_matrix_product_change_together():
     def accepts(sized):
         return "" if sized[0][1] == sized[1][0] else "inner sizes differ"

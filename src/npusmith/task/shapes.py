@@ -97,6 +97,13 @@ def by_size(shapes: Sequence[Shape], size: int) -> Class:
     return Class(size, frozenset(axes))
 
 
+def from_left(shapes: Sequence[Shape], item: Class) -> Class:
+    """All axes of that size that stand where one of the class does, from the left: a batch."""
+    places = {axis for _, axis in item.axes}
+    found = {axes for axes in by_size(shapes, item.size).axes if axes[1] in places}
+    return Class(item.size, frozenset(found))
+
+
 def find_classes(
     shapes: Sequence[Shape], accepts: Callable[[list[Shape]], str]
 ) -> tuple[list[Class], list[str]]:
@@ -128,8 +135,10 @@ def _free(
     reason = accepts(resize(shapes, {item: next(_others(item))}))
     if not reason and _takes_all(item, shapes, accepts):
         return item, ""
-    together = by_size(shapes, item.size)
-    both = [item, together] if together.axes != item.axes else [item]
+    both = [item]
+    for together in (from_left(shapes, item), by_size(shapes, item.size)):
+        if together.axes != both[-1].axes:
+            both.append(together)
     # larger sizes before steps: those that are tried are multiples of none
     larger = [replace(one, least=item.size) for one in both if reason]
     steps = [Class(item.size, item.axes, step) for step in STEPS if item.size % step == 0]
