@@ -22,7 +22,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.task.user import build_model, load_file
 
-SAMPLE = 25
+SAMPLE = 20
 SHARE = 0.2  # of it on the twin as well: two modules, some five seconds each
 
 
