@@ -127,6 +127,9 @@ class Operator:
         if spec.literals is not None and [*spec.literals] != numbers:
             raise _mismatch("numbers among the arguments", numbers, [*spec.literals])
         given = {port.name: self._given(port, tensors) for port in spec.inputs}
+        for port in spec.inputs:
+            if (seen := DType.of(given[port.name].dtype)) is not port.dtype:
+                raise _mismatch(f"elements of {port.name}", seen.value, port.dtype.value)
         outputs = _outputs(spec, {name: value.shape for name, value in given.items()})
         kinds = [
             *(DType.of(value.dtype) for value in given.values()),
@@ -212,6 +215,11 @@ def load(folder: str | Path) -> Operator:
         data = json.loads(path.read_text(encoding="utf-8"))
         verdict = Verdict.model_validate({name: data[name] for name in Verdict.model_fields})
         task = Path(str(verdict.provenance["task_file"]))
+    except FileNotFoundError as error:
+        raise NpusmithError(
+            "file-missing", f"{path} does not exist", seen=str(path),
+            hint="give the folder that `generate` made",
+        ) from error  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise NpusmithError(
             "file-unusable", f"{path} is not what `generate` leaves", seen=str(error)[:200]
@@ -354,7 +362,10 @@ def _outputs(spec: OpSpec, shapes: Shapes) -> list[tuple[tuple[int, ...], DType]
 
 def _mismatch(what: str, seen: object, legal: object) -> TwinError:
     message = f"the operator was written for other inputs: {what}"
-    return TwinError("inputs-mismatch", message, seen=str(seen)[:200], legal=str(legal)[:200])
+    return TwinError(
+        "inputs-mismatch", message, seen=str(seen)[:200], legal=str(legal)[:200],
+        hint="generate an operator for these inputs",
+    )  # fmt: skip
 
 
 def _take_apart(inputs: Any) -> tuple[list[Any], list[Any]]:

@@ -69,7 +69,7 @@ def test_what_was_written_can_be_looked_at(gate: Any) -> None:
         ((torch.ones(3, 4, 40),), "(3, 4, 40)"),
         ((torch.ones(40),), "(40,)"),
         ((torch.ones(33, 40, dtype=torch.float64),), "float64"),
-        ((torch.ones(33, 40, dtype=torch.float16),), "FLOAT16"),
+        ((torch.ones(33, 40, dtype=torch.float16),), "elements of x float16"),
         ((), ""),
     ],
 )
@@ -87,6 +87,9 @@ def test_an_operator_is_loaded_again_and_judged_again(gate: Any) -> None:
     assert isinstance(found, np.ndarray) and np.array_equal(found, x.max(-1))
     verdict = ns.judge(operator.folder, module, [torch.randn(33, 40)])
     assert verdict.verdict == "pass"
+    with pytest.raises(NpusmithError, match="does not exist"):
+        ns.load(operator.folder.parent)
+    (operator.folder.parent / "result.json").write_text("{}")
     with pytest.raises(NpusmithError, match="not what `generate` leaves"):
         ns.load(operator.folder.parent)
 
