@@ -99,6 +99,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[Case]]] = {
             (*rows((1, 3, 6, 11)), *rows((20, 3, 3, 3), (24, 20))),
         ],
     ),
+    "unfolded images": (
+        lambda x: F.unfold(x, 3, padding=1).relu().sum(1),
+        [rows((2, 5, 7, 9)), rows((3, 4, 10, 11)), rows((4, 3, 29, 13)), rows((1, 2, 5, 1))],
+    ),
     "the halves of a gate": (
         lambda x: x.chunk(2, -1)[0] * torch.sigmoid(x.chunk(2, -1)[1]),
         [rows((6, 12)), rows((5, 14)), rows((3, 202))],
@@ -234,6 +238,15 @@ def test_groups_of_one_channel_each_are_as_many_as_the_model_says() -> None:
     )
     assert serves(made.spec, {"args_0": (4, 3, 7)})
     assert not serves(made.spec, {"args_0": (4, 6, 7)})
+
+
+def test_places_that_the_model_names_are_inside_of_what_is_served() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x[:, torch.arange(3) + 4]
+
+    made = plan_graph(capture_at(fn, rows((2, 7)), rows((3, 10)), rows((4, 29))))
+    assert not serves(made.spec, {"args_0": (2, 6)})
+    agrees(made, fn, *rows((5, 8)))
 
 
 def test_a_roll_asks_for_more_rows_than_it_moves() -> None:

@@ -324,15 +324,21 @@ def _wrapped(r: Reader, x: Tensor, size: Expr) -> Expr:
 
 
 def _whole(r: Reader, x: Tensor, at: int, index: Tensor) -> None:
-    """Indices made of the model's numbers are right for its sizes only; others are float32."""
+    """Indices from values are float32. Those made of the model's numbers have to be inside of every
+    row that is served: where that does not show, or nothing tells how the numbers follow from
+    sizes, the captured ones alone are."""
     place = index_expr(r, index)
     if r.reads_element(place):
         r.limit(x.dims[at], EXACT)
         return
-    high = r.most(place)
-    if high is not None:
-        r.require(minus(r.size(x.dims[at]), ONE), high)
-    r.fix(x.dims[at])
+    reach = r.reach(place)
+    if reach is not None:
+        r.require(minus(r.size(x.dims[at]), ONE), reach[1])
+    low = simple(reach[0]) if reach is not None else None
+    if r.graph.symbolic is not None and isinstance(low, Const) and low.value >= 0:
+        r.hold(x.dims[at], ONE)
+    else:
+        r.fix(x.dims[at])
 
 
 def index_select(r: Reader) -> Result:

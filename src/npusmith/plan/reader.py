@@ -332,8 +332,8 @@ class Reader:
         rows = (self.atoms[int(name.removeprefix(SIZE))] for name in names(expr))
         return {leaf for atom in rows for leaf in leaves((atom,))}
 
-    def most(self, expr: Expr) -> Expr | None:
-        """The largest value of an index expression, where it is a polynomial of sizes."""
+    def reach(self, expr: Expr) -> tuple[Expr, Expr] | None:
+        """The least and largest value of an index expression, that one a polynomial of sizes."""
         ranges = {
             name: (ZERO, minus(self.size((self.atoms[int(name.removeprefix(INDEX))],)), ONE))
             for name in names(expr)
@@ -343,7 +343,7 @@ class Reader:
         if found is None:
             return None
         factors = [item for row, _ in poly(found[1]).terms for item in row]
-        return found[1] if all(isinstance(item, Name) for item in factors) else None
+        return found if all(isinstance(item, Name) for item in factors) else None
 
     def position(self, expr: Expr) -> Value:
         """An index expression as a number."""
