@@ -38,11 +38,10 @@ def held_sizes(graph: Graph, called: Mapping[str, str]) -> Iterator[Expr]:
     that the program is not given.
     """
     shapes = {item.name: item.shape for item in graph.inputs}
-    made = {node.name for node in graph.nodes}
-    for at in sorted({at for item in graph.symbolic or () for at in item.classes}):
+    for at in sorted(graph.classes_of(graph.symbolic or ())):
         axes = [(name, axis) for name, axis in graph.classes[at].axes if name in called]
-        if not axes and graph.classes[at].axes[0][0] in made:
-            continue  # it follows from others
+        if not axes and graph.classes[at].form is not None:
+            continue  # it follows from classes that are held, too
         if not axes:
             message = "a size that the model computes with is no size of what is sorted"
             raise PlanError("plan-fixed-size", message)

@@ -404,10 +404,7 @@ class _Cutter:
         included = self._with_views(names, [*outputs, *crossing])
         inside = {node.name for node in included}
         read = {ref for node in included for ref in references(node)} | set(outputs)
-        symbolic = [
-            item for item in self.graph.symbolic or ()
-            if item.node in inside and self._follows(item, read, inside)
-        ]  # fmt: skip
+        symbolic = [item for item in self.graph.symbolic or () if item.node in inside]
         read |= self._sizes(symbolic, read - inside)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
@@ -418,22 +415,6 @@ class _Cutter:
             eager=self._eager(own), classes=self.graph.classes,
             symbolic=None if self.graph.symbolic is None else tuple(symbolic),
         )  # fmt: skip
-
-    def _follows(self, item: SymbolicSize, read: set[str], inside: set[str]) -> bool:
-        """Whether each size that a number follows from is an input's, or that of a value there."""
-        stop = self._position[item.node]
-        before = {name for name in inside if self._position[name] < stop}
-        given = self.inputs.keys() | (read - inside) | before
-
-        def follows(item: SymbolicSize) -> bool:
-            rows = (self.graph.classes[at] for at in item.classes)
-            return all(
-                any(name in given for name, _ in row.axes)
-                or (row.form is not None and follows(row.form))
-                for row in rows
-            )
-
-        return follows(item)
 
     def _sizes(self, symbolic: Iterable[SymbolicSize], read: set[str]) -> set[str]:
         """Inputs of the graph that give sizes to numbers of a part, and that it does not read."""

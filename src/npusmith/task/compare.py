@@ -57,17 +57,14 @@ def program_difference(base: Graph, other: Graph) -> str:
 
 def _at(graph: Graph, other: Graph) -> Graph:
     """The graph with the numbers that follow from sizes as they are for the inputs of another."""
-    shapes = {node.name: node.shape for node in other.nodes}
-    shapes |= {item.name: item.shape for item in other.inputs}
+    shapes = {item.name: item.shape for item in other.inputs}
     slots = graph.symbolic_slots()
 
     def size(at: int) -> int:
+        if (form := graph.classes[at].form) is not None:
+            return int(form.value(math.prod(map(size, form.classes))))
         name, axis = graph.classes[at].axes[0]
         return shapes[name][axis]
-
-    def is_there(at: int) -> bool:  # another program has other values
-        name, axis = graph.classes[at].axes[0]
-        return axis < len(shapes.get(name, ()))
 
     def moved(node: Node) -> Node:
         found = slots.get(node.name)
@@ -75,7 +72,7 @@ def _at(graph: Graph, other: Graph) -> Graph:
             return node
 
         def number(slot: Slot, old: Ref | Literals) -> Ref | Literals:
-            if (item := found.get(slot)) is None or not all(map(is_there, item.classes)):
+            if (item := found.get(slot)) is None:
                 return old
             value = item.value(math.prod(map(size, item.classes)))
             return float(value) if isinstance(old, float) else value

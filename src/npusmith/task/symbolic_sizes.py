@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, product
 
@@ -135,10 +136,12 @@ def _formed(
     classes: Sequence[SizeClass], others: Sequence[SizeClass], windows: Windows
 ) -> Iterator[SizeClass]:
     """The others with their formulas, where short ones give all of their sizes."""
+    fit = _Fit(classes, windows)
     places = {item.sizes: at for at, item in enumerate(classes)}
     for at, item in enumerate(others, len(classes)):
-        form = _of_any(item.sizes, classes, windows, places)
-        places[item.sizes] = at
+        form = fit.best(item.sizes, places)
+        if form is not None:  # every part of the graph can work it out from inputs
+            places[item.sizes] = at
         yield item.model_copy(update={"form": form})
 
 
@@ -148,19 +151,15 @@ def _symbolic(
     others: Sequence[SizeClass],
     windows: Windows,
 ) -> Iterator[SymbolicSize]:
-    known: dict[tuple[Number, ...], SymbolicSize | None] = {}
+    fit = _Fit(classes, windows)
     places = {item.sizes: at for at, item in enumerate(classes)}
     later: dict[str, dict[tuple[int, ...], int]] = {}
     for number, other in enumerate(others, len(classes)):
-        later.setdefault(other.axes[0][0], {})[other.sizes] = number
+        if other.form is not None:
+            later.setdefault(other.axes[0][0], {})[other.sizes] = number
     for row in zip(*(item.nodes for item in captures), strict=True):
         for (at, item), numbers in _rows([_numbers(node) for node in row]):
-            if numbers not in known:
-                varies = len(set(numbers)) > 1
-                known[numbers] = _form(numbers, classes, windows, plain=True) if varies else None
-            form = known[numbers]
-            if form is None and len(set(numbers)) > 1:
-                form = _of_any(numbers, classes, windows, places)
+            form = fit.best(numbers, places) if len(set(numbers)) > 1 else None
             if form is not None:
                 yield form.model_copy(update={"node": row[0].name, "argument": at, "item": item})
         places.update(later.get(row[0].name, {}))  # of values that are there from now on
@@ -211,15 +210,26 @@ def _form(
     return None
 
 
-def _of_any(
-    items: Sequence[Number],
-    classes: Sequence[SizeClass],
-    windows: Windows,
-    places: Mapping[tuple[int, ...], int],
-) -> SymbolicSize | None:
-    """Sizes of values that were there come before formulas that few captures fit by chance."""
-    plain = _form(items, classes, windows, plain=True)
-    return plain or _as_product(items, places) or _form(items, classes, windows)
+@dataclass(slots=True)
+class _Fit:
+    """Formulas over classes that inputs have, each looked for once."""
+
+    classes: Sequence[SizeClass]
+    windows: Windows
+    plain: dict[tuple[Number, ...], SymbolicSize | None] = field(default_factory=dict)
+    other: dict[tuple[Number, ...], SymbolicSize | None] = field(default_factory=dict)
+
+    def best(
+        self, items: tuple[Number, ...], places: Mapping[tuple[int, ...], int]
+    ) -> SymbolicSize | None:
+        """Sizes of values that were there come before formulas that few captures fit by chance."""
+        if items not in self.plain:
+            self.plain[items] = _form(items, self.classes, self.windows, plain=True)
+        if (found := self.plain[items] or _as_product(items, places)) is not None:
+            return found
+        if items not in self.other:
+            self.other[items] = _form(items, self.classes, self.windows)
+        return self.other[items]
 
 
 def _as_product(
