@@ -11,7 +11,7 @@ import pytest
 
 from npusmith.report.ladder import reached
 from npusmith.target.chips import find_chip
-from npusmith.task.branches import Dry, Shape, Sizes, find_ranges, find_shapes, find_sizes
+from npusmith.task.branches import DryRun, Shape, Sizes, find_ranges, find_shapes, find_sizes
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
 from npusmith.task.verdict import Verdict
@@ -23,13 +23,13 @@ FREE = (FreeAxes(size=8, axes=((0, 0),)), FreeAxes(size=70, axes=((0, 1),)))
 
 
 def looked_at(instructions: int) -> int:
-    """Dry runs of a search without success, each of so many instructions."""
+    """DryRun runs of a search without success, each of so many instructions."""
     sizes = Sizes(((8, 70),), FREE, ((((8, 70),), ((8,),)), (((9, 71),), ((9,),))))
     runs: list[Sequence[Shape]] = []
 
-    def taken(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Dry:
+    def taken(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> DryRun:
         runs.append(inputs)
-        return Dry(frozenset(), instructions)
+        return DryRun(frozenset(), instructions)
 
     assert find_shapes(sizes, range(1, 100), frozenset(), taken, 1 << 20) == []
     return len(runs)

@@ -331,7 +331,7 @@ def _whole(r: Reader, x: Tensor, at: int, index: Tensor) -> None:
     if r.reads_element(place):
         r.limit(x.dims[at], EXACT)
         return
-    reach = r.reach(place)
+    reach = r.value_range(place)
     if reach is not None:
         r.require(minus(r.size(x.dims[at]), ONE), reach[1])
     low = simple(reach[0]) if reach is not None else None

@@ -8,8 +8,8 @@ from npusmith.plan.views import FREE
 from npusmith.task.graph import Argument, Graph, Node, Ref
 
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
-WHOLE_PRODUCT = "aten._int_mm.default"  # of int8, added up in int32
-PRODUCTS = ("aten.mm.default", "aten.bmm.default", WHOLE_PRODUCT)
+INT8_PRODUCT = "aten._int_mm.default"  # of int8, added up in int32
+PRODUCTS = ("aten.mm.default", "aten.bmm.default", INT8_PRODUCT)
 SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 
 
@@ -24,7 +24,7 @@ def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
         return None
     left, right = (graph.spec(arg.ref).shape for arg in node.args[:2] if isinstance(arg, Ref))
     sizes = left[-2], left[-1], right[-1]
-    if node.op == WHOLE_PRODUCT:
+    if node.op == INT8_PRODUCT:
         return sizes
     return sizes if is_on_cube(*sizes) else None
 

@@ -46,7 +46,7 @@ def matrices(r: Reader) -> Result:
     return Tensor(value, dims, r.dtype)
 
 
-def whole(r: Reader) -> Result:
+def int8_product(r: Reader) -> Result:
     """_int_mm: of int8, added up in int32, which the cube unit does whatever the sizes are."""
     left, right = (r.tensor(r.argument(at)) for at in (0, 1))
     if {left.dtype, right.dtype} != {DType.INT8}:
@@ -119,7 +119,7 @@ def dot(r: Reader) -> Result:
 
 _ROWS: Sequence[tuple[Rule, tuple[str, ...]]] = (
     (matrices, ("mm", "bmm")),
-    (whole, ("_int_mm",)),
+    (int8_product, ("_int_mm",)),
     (added, ("addmm", "baddbmm")),
     (vector, ("mv",)),
     (added_vector, ("addmv",)),

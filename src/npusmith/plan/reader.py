@@ -11,13 +11,13 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
 from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, AxisError, Dim, Dims, align, extent, leaves
-from npusmith.plan.class_sizes import ClassSizes
 from npusmith.plan.dag import Dag, Kind, Value, held
 from npusmith.plan.index import bounds, poly, simple
 from npusmith.plan.integers import constant
 from npusmith.plan.refusals import refusal
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, product, times
 from npusmith.plan.symbolic_numbers import SYMBOLIC, SymbolicFloat, SymbolicInt, symbolic
+from npusmith.plan.symbolic_sizes import SizeExpressions
 from npusmith.plan.window_axes import Windowed
 from npusmith.task.compare import SIZES
 from npusmith.task.graph import (
@@ -259,7 +259,7 @@ class Reader:
 
     def formula(self, symbol: SymbolicInt | SymbolicFloat) -> Expr:
         """A whole number of the graph as an expression over sizes."""
-        return self._sizes().formula(self._follow(symbol))
+        return self._sizes().expression(self._follow(symbol))
 
     def _scalar(self, symbol: SymbolicInt | SymbolicFloat) -> Tensor:
         """Likewise as a tensor without dimensions."""
@@ -291,8 +291,8 @@ class Reader:
             self.sized.append((other, self.size(found[0])))
         return found[0]
 
-    def _sizes(self) -> ClassSizes:
-        return ClassSizes(self.graph, self.inputs, self._dims, self._axis, self.size)
+    def _sizes(self) -> SizeExpressions:
+        return SizeExpressions(self.graph, self.inputs, self._dims, self._axis, self.size)
 
     def _dims(self, name: str) -> Dims | None:
         return item.dims if isinstance(item := self.known.get(name), Tensor) else None
@@ -332,7 +332,7 @@ class Reader:
         rows = (self.atoms[int(name.removeprefix(SIZE))] for name in names(expr))
         return {leaf for atom in rows for leaf in leaves((atom,))}
 
-    def reach(self, expr: Expr) -> tuple[Expr, Expr] | None:
+    def value_range(self, expr: Expr) -> tuple[Expr, Expr] | None:
         """The least and largest value of an index expression, that one a polynomial of sizes."""
         ranges = {
             name: (ZERO, minus(self.size((self.atoms[int(name.removeprefix(INDEX))],)), ONE))

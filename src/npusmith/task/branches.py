@@ -25,7 +25,7 @@ Blocks = frozenset[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Dry:
+class DryRun:
     """What a dry run took, and how many instructions it was."""
 
     blocks: Blocks
@@ -33,7 +33,7 @@ class Dry:
 
 
 # A dry run on inputs and outputs of these shapes; None where it is refused.
-Taken = Callable[[Sequence[Shape], Sequence[Shape]], Dry | None]
+Taken = Callable[[Sequence[Shape], Sequence[Shape]], DryRun | None]
 
 MOST = 4  # shapes that get a reference
 # No clock ends the search, or the verdict would depend on the machine.

@@ -28,7 +28,7 @@ from npusmith.target.apis import Known, find_api
 from npusmith.target.chips import Chip
 from npusmith.task.branches import (
     MOST,
-    Dry,
+    DryRun,
     find_equal_shapes,
     find_equals,
     find_ranges,
@@ -203,7 +203,7 @@ def _dry(
     operator: Operator,
     inputs: Sequence[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
-) -> Dry | None:
+) -> DryRun | None:
     """What of the user's code inputs of these shapes take; None where they are refused."""
     sample = _sample(prepared)
     op = operator.project.op
@@ -223,7 +223,7 @@ def _dry(
     refused = any(item.code == TILING_FAILED for item in result.findings)
     if refused:
         return None
-    return Dry(user_blocks(operator.built, result.ran), result.instructions)
+    return DryRun(user_blocks(operator.built, result.ran), result.instructions)
 
 
 def _try_ranks(verdict: Verdict, prepared: Prepared, plan: Plan) -> None:

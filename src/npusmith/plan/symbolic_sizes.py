@@ -17,7 +17,7 @@ from npusmith.task.graph import Graph, SymbolicSize
 
 
 @dataclass(frozen=True, slots=True)
-class ClassSizes:
+class SizeExpressions:
     """`inputs`: dimensions of the graph's; `made`: of a value that was read; `axis`: of a class
     that an input has, or a refusal; `size`: of a dimension."""
 
@@ -27,7 +27,7 @@ class ClassSizes:
     axis: Callable[[int], Dim]
     size: Callable[[Dim], Expr]
 
-    def formula(self, item: SymbolicSize) -> Expr:
+    def expression(self, item: SymbolicSize) -> Expr:
         """A whole number."""
         scaled = times(product(map(self._class, item.classes)), Const(item.times))
         scaled = plus(scaled, Const(item.inner + (item.over - 1 if item.up else 0)))
@@ -46,7 +46,7 @@ class ClassSizes:
 
     def _class(self, at: int) -> Expr:
         found = self._found(at)
-        return self.formula(found) if isinstance(found, SymbolicSize) else self.size(found)
+        return self.expression(found) if isinstance(found, SymbolicSize) else self.size(found)
 
     def _found(self, at: int) -> Dim | SymbolicSize:
         row = self.graph.classes[at]
