@@ -32,6 +32,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -77,6 +78,7 @@ from npusmith.task.user import Inputs, build_model, load_file, run_model
 TWIN = find_chip("910B2")
 CHIP = replace(TWIN, ub_total_bytes=40 * 1024, vector_cores=4, cube_cores=2)
 SLOW = 10.0  # seconds of processor time
+WORKER_BYTES = 9 << 30  # address space of each process of a run with several
 PATIENCE = 60.0  # the same, when it is given up, and so is a run of the interpreter
 MOST_ELEMENTS = 20_000  # of all inputs at other shapes
 MORE_SETS = 4  # other shapes that are tried until one can be judged
@@ -414,6 +416,8 @@ def run(
 
 
 def _alone() -> None:
+    # A module that wants more than its worker may have is a crash of its own, not of the whole run.
+    resource.setrlimit(resource.RLIMIT_AS, (WORKER_BYTES, WORKER_BYTES))
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # of PyTorch, of rows that are too short for a variance
     warm_up()
