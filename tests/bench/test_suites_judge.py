@@ -484,7 +484,7 @@ def hostile(line: str) -> Candidate:
 
 def test_a_fork_bomb_ends_with_its_box(judge: Judge) -> None:
     bomb = "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
-    record = judge(hostile(bomb), limits=Limits(seconds=5, memory_mb=2048, trials=2))
+    record = judge(hostile(bomb), limits=Limits(seconds=2, memory_mb=2048, trials=2))
     assert (record.compiled, record.official, record.strict) == (True, False, False)
     assert "had not ended" in record.error
 
@@ -540,7 +540,7 @@ def test_the_reference_and_its_outputs_cannot_be_read(judge: Judge, root: Path) 
 
 
 def test_endless_and_greedy_candidates_fail(judge: Judge) -> None:
-    limits = Limits(seconds=5, memory_mb=1024, trials=2)
+    limits = Limits(seconds=2, memory_mb=1024, trials=2)
     assert "had not ended" in judge(hostile("time.sleep(100)"), limits=limits).error
     record = judge(hostile("held = [bytes(1 << 28) for _ in range(99)]"), limits=limits)
     assert not record.official and "memory" in record.error.lower()
