@@ -80,7 +80,7 @@ def test_a_reduced_dimension_shrinks_with_l2() -> None:
 def test_what_the_operator_refuses_does_not_shrink() -> None:
     """A depthwise convolution holds its channels, and another number is refused by its tiling."""
     with torch.device("meta"):
-        graph = capture_free(nn.Conv2d(8, 8, 3, groups=8), torch.empty(16, 8, 900, 900))
+        graph = capture_free(nn.Conv2d(64, 64, 3, groups=64), torch.empty(16, 64, 300, 300))
     spec = plan_of(graph).spec
     found = shrink(graph, spec, CHIP)
     assert not found.whole
