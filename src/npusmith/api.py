@@ -26,7 +26,7 @@ from npusmith.lang.extents import extent, unmet
 from npusmith.lower import read_bindings
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
-from npusmith.task.load import open_task
+from npusmith.task.load import open_task, stem_of
 from npusmith.task.references import open_references
 from npusmith.task.trials import seeds_for
 from npusmith.task.verdict import Verdict
@@ -190,7 +190,7 @@ def generate(
 
     path = _task(what, inputs)
     chip = find_chip(options.get("chip", DEFAULT_CHIP))
-    out = Path(options.get("out") or Path("out", path.stem)).absolute()
+    out = Path(options.get("out") or Path("out", stem_of(path))).absolute()
     progress = options.get("progress") or Quiet()
     schedule = options.get("schedule")
     writer = options.get("writer") or PlanWriter(

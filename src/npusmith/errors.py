@@ -546,7 +546,8 @@ _TASK: list[Code] = _rows(
     (
         "task-parts",
         "A task file lacks a part of the format.",
-        "a class Model(nn.Module), get_inputs() and get_init_inputs() at module level",
+        "a class Model(nn.Module), get_inputs() and get_init_inputs() at module level; a class of "
+        "another name is asked for as in nets.py:Block",
         "add the part that is named; docs/tasks.md has an example",
     ),
     (

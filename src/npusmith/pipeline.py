@@ -118,7 +118,7 @@ def _brief(task: Task, graph: Graph) -> Brief:
     item = Item(
         suite="task", name=task.name, category="", source=str(task.path), digest=task.digest
     )
-    return Brief(item=item, reference=task.text, path=task.path, graph=graph, intermediates=True)
+    return Brief(item=item, reference=task.text, path=task.given, graph=graph, intermediates=True)
 
 
 def _judge_intermediates(

@@ -42,6 +42,28 @@ def test_a_good_file_gives_its_facts_and_is_not_run(tmp_path):
     assert len(task.digest) == 64 and task.path.is_absolute()
 
 
+def test_a_class_of_any_name_is_asked_for_behind_a_colon(tmp_path):
+    text = GOOD.replace("class Model", "class Block").replace("def get_init_inputs", "def others")
+    path = put(tmp_path, text, "nets.py")
+    task = open_task(Path(f"{path}:Block"))
+    assert task.path == path and task.given == Path(f"{path}:Block")
+    assert task.name == "nets_block"
+    assert task.text.startswith(text)  # places in errors stay true
+    space: dict[str, object] = {}
+    exec(task.text.removeprefix(text), {"Block": 7}, space)
+    assert space["Model"] == 7 and space["get_init_inputs"]() == []
+    assert task.digest != open_task(Path(f"{put(tmp_path, GOOD)}:Model")).digest
+    assert open_task(task.given) == task
+
+
+def test_a_class_that_is_not_there_and_a_file_with_a_colon_in_its_name(tmp_path):
+    path = put(tmp_path, GOOD, "nets.py")
+    error = refusal(Path(f"{path}:Block"))
+    assert error.code == "task-parts" and "no class Block" in str(error)
+    assert refusal(Path(f"{tmp_path}/none.py:Block")).code == "file-missing"
+    assert open_task(put(tmp_path, GOOD, "a.py:b")).model == ""
+
+
 @pytest.mark.parametrize(
     ("stem", "name"),
     [("softmax", "softmax"), ("A b.c", "a_b_c"), ("1_x", "op_1_x"), ("_", "op"), ("größe", "gr_e")],

@@ -33,6 +33,7 @@ from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
 from npusmith.errors import CODES
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.task.load import stem_of
 
 
 @expand_groups
@@ -66,7 +67,7 @@ def generate(
     With --writer agent a model writes, in rounds; the options of that stand apart.
     """
     row = find_chip(chip)
-    folder = out or Path("out", task.stem)
+    folder = out or Path("out", stem_of(task))
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline

@@ -47,7 +47,11 @@ Json = Annotated[
 ]
 TaskFile = Annotated[
     Path,
-    typer.Argument(metavar="TASK", help="A task file: Model, get_inputs and get_init_inputs."),
+    typer.Argument(
+        metavar="TASK",
+        help="A task file: Model, get_inputs and get_init_inputs; FILE:CLASS where the model's "
+        "class has another name.",
+    ),
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="A warning fails the verdict like an error.")

@@ -2,6 +2,8 @@
 
 A task is one Python file in KernelBench's format: `Model(nn.Module)`, `get_inputs()`,
 `get_init_inputs()`, and optionally `get_input_groups()`. Nothing in it is executed here.
+
+A model class of any other name is named behind a colon, as in `nets.py:Block`.
 """
 
 from __future__ import annotations
@@ -25,29 +27,61 @@ class Task:
 
     path: Path
     name: str
-    text: str
-    digest: str  # sha256 of the file's bytes
+    text: str  # of the file; a class of another name is called Model at its end
+    digest: str  # sha256 of the file's bytes and of what stands behind them
     summary: str  # first line of the file's docstring
     has_inputs: bool
     has_groups: bool
+    model: str = ""  # the class, where it was named behind a colon
+
+    @property
+    def given(self) -> Path:
+        """What `open_task` opens as this task again."""
+        return self.path.with_name(f"{self.path.name}:{self.model}") if self.model else self.path
 
 
 def open_task(path: Path) -> Task:
     """Read and check a task file; TaskError says what is wrong, and in which line."""
+    stem = stem_of(path)
+    path, model = split_class(path)
     data = _read_bytes(path)
     text = _decode(path, data)
     tree = _parse(path, text)
     names = set(_names(tree.body))
-    _require(path, names)
+    _require(path, names, model)
+    behind = _behind(model, names)
     return Task(
         path=path.absolute(),
-        name=identifier(path.stem),
-        text=text,
-        digest=hashlib.sha256(data).hexdigest(),
+        name=identifier(stem),
+        text=text + behind,
+        digest=hashlib.sha256(data + behind.encode()).hexdigest(),
         summary=(ast.get_docstring(tree) or "").partition("\n")[0],
         has_inputs=INPUTS in names,
         has_groups=GROUPS in names,
+        model=model,
     )
+
+
+def split_class(path: Path) -> tuple[Path, str]:
+    """`nets.py:Block` -> `nets.py` and `Block`; without a class, the path and an empty name."""
+    name, colon, model = path.name.rpartition(":")
+    if not colon or not name or not model.isidentifier() or path.exists():
+        return path, ""
+    return path.with_name(name), model
+
+
+def stem_of(path: Path) -> str:
+    """What files and folders of a task are called by: `nets_Block` for `nets.py:Block`."""
+    file, model = split_class(path)
+    return f"{file.stem}_{model}" if model else file.stem
+
+
+def _behind(model: str, names: set[str]) -> str:
+    """The lines that make a task of a file with a class of another name; lines before them stay."""
+    if not model:
+        return ""
+    init = "" if INIT in names else f"\n\ndef {INIT}():\n    return []\n"
+    return f"\n\n{MODEL} = {model}\n{init}"
 
 
 def identifier(stem: str) -> str:
@@ -94,11 +128,11 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise TaskError("task-syntax", message, Place(str(path))) from error
 
 
-def _require(path: Path, names: set[str]) -> None:
+def _require(path: Path, names: set[str], model: str) -> None:
     place = Place(str(path))
-    if MODEL not in names:
-        raise TaskError("task-parts", f"{path.name} defines no class {MODEL}", place)
-    if INIT not in names:
+    if (model or MODEL) not in names:
+        raise TaskError("task-parts", f"{path.name} defines no class {model or MODEL}", place)
+    if INIT not in names and not model:
         raise TaskError("task-parts", f"{path.name} defines no {INIT}()", place)
     if INPUTS not in names and GROUPS not in names:
         raise TaskError("task-parts", f"{path.name} defines no {INPUTS}()", place)
