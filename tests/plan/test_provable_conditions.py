@@ -1,11 +1,12 @@
-"""Conditions over sizes that hold whatever the sizes are."""
+"""Conditions over sizes that hold whatever the sizes are, and branches that no size takes."""
 
 from __future__ import annotations
 
 import pytest
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, Expr, ScalarFn
-from npusmith.plan.provable_conditions import always
+from npusmith.ir.nodes import Assign, Binary, BinOp, Call, Const, Dim, Expr, If, Name, ScalarFn
+from npusmith.plan.provable_conditions import always, live
+from npusmith.plan.scalars import all_of
 
 N, M = Dim("x", 1), Dim("x", 0)
 
@@ -55,3 +56,35 @@ def test_what_holds_at_every_size_is_no_condition(condition: Expr) -> None:
 )
 def test_what_may_not_hold_stays_a_condition(condition: Expr) -> None:
     assert not always(condition)
+
+
+ROWS, TILE = Name("rows"), Name("TILE")
+FILLED = Binary(BinOp.GT, ROWS, Const(0))
+BLOCKS = Call(ScalarFn.ALIGN_UP, (ROWS, Const(8)))
+
+
+def at_most(left: Expr, right: Expr) -> Expr:
+    return Binary(BinOp.LE, left, right)
+
+
+@pytest.mark.parametrize(
+    ("parts", "taken"),
+    [
+        # 34 rows of a whole block each are 272 elements
+        ([FILLED, at_most(Binary(BinOp.MUL, Const(34), BLOCKS), TILE)], False),
+        ([FILLED, at_most(Binary(BinOp.MUL, Const(32), BLOCKS), TILE)], True),
+        # without rows there are none of them
+        ([at_most(Binary(BinOp.MUL, Const(34), BLOCKS), TILE)], True),
+        ([FILLED, at_most(Const(65), Binary(BinOp.FLOORDIV, TILE, Const(4)))], False),
+        # of what is not known to be there, nothing is said
+        ([FILLED, at_most(Binary(BinOp.MUL, Name("x"), Const(999)), TILE)], True),
+    ],
+)
+def test_a_branch_that_asks_for_more_than_a_tile_is_left_out(
+    parts: list[Expr], taken: bool
+) -> None:
+    short, long = Assign("a", Const(1)), Assign("a", Const(2))
+    choice = If(all_of(parts), (short,), (long,))
+    assert live((choice,), 256) == ((choice,) if taken else (long,))
+    inner = If(Binary(BinOp.LT, ROWS, Const(9)), (choice,))
+    assert live((inner,), 256)[0].then == ((choice,) if taken else (long,))

@@ -4,24 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from npusmith.ir.nodes import Kernel, Program, Scalar, Tensor, TensorRole
-from npusmith.ir.walk import names, names_read
+from npusmith.ir.nodes import (
+    Combine,
+    Kernel,
+    Load,
+    Program,
+    Scalar,
+    Stmt,
+    Store,
+    Tensor,
+    TensorRole,
+)
+from npusmith.ir.walk import mentioned, names, names_read, statements
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.pack import Packed
+from npusmith.plan.provable_conditions import live
 from npusmith.plan.stores import Target
 
 
 def program_of(w: Lanes, name: str, targets: Sequence[Target], packed: Packed) -> Program:
+    body = live(packed.body, packed.tile)
+    used = set(mentioned(body))
+    passed = _tensors(body)
+    w.sizes.scratch = {name: size for name, size in w.sizes.scratch.items() if name in passed}
     tensors = tensors_of(w, targets)
-    read = names_read(packed.body)
+    buffers = tuple(item for item in packed.buffers if item.name in used)
+    read = names_read(body)
     given = [item for item in (*w.sizes.defined, "cores") if item in read]
     outside = tuple(t.name for t in tensors if t.role is not TensorRole.SCRATCH)
     host = w.sizes.write(name, outside, given, "")
     scalars = tuple(Scalar(item) for item in given)
-    kernel = Kernel(name, tensors, scalars, packed.buffers, packed.body)
+    kernel = Kernel(name, tensors, scalars, buffers, body)
     everywhere = read | names_read(host.body)
     consts = (("TILE", packed.tile),) if "TILE" in everywhere | _lengths(kernel) else ()
     return Program(consts, host, (kernel,), _doc(w, name, targets))
+
+
+def _tensors(body: tuple[Stmt, ...]) -> set[str]:
+    """Names of the tensors that are loaded, stored or combined."""
+    found = set()
+    for stmt in statements(body):
+        match stmt:
+            case Load():
+                found.add(stmt.src.tensor)
+            case Store():
+                found.add(stmt.dst.tensor)
+            case Combine():
+                found.add(stmt.scratch)
+    return found
 
 
 def _doc(w: Lanes, name: str, targets: Sequence[Target]) -> str:

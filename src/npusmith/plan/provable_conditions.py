@@ -1,4 +1,4 @@
-"""Conditions over sizes that hold whatever the sizes are: `always(condition)`.
+"""Conditions over sizes that hold whatever the sizes are: `always(condition)`; or that never do.
 
 Sums, multiples and quotients of one size go on after a period as they did before, but for a step
 that stays the same: `n == (n + 1) // 2 + n // 2` holds for ever if it holds for two sizes in a row.
@@ -6,13 +6,15 @@ that stays the same: `n == (n + 1) // 2 + n // 2` holds for ever if it holds for
 
 from __future__ import annotations
 
-from math import lcm
+from math import lcm, prod
 
-from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, Expr, ScalarFn
-from npusmith.ir.walk import subexpressions
+from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, Expr, If, ScalarFn, Stmt
+from npusmith.ir.walk import bodies, subexpressions
+from npusmith.lang.bounds import const_int
 from npusmith.lang.extents import extent
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
+from npusmith.lower.rebuild import with_bodies
 from npusmith.plan.index import poly
 
 _LONGEST = 64  # a period; longer ones are left as conditions
@@ -69,5 +71,58 @@ def _period(expr: Expr) -> int | None:
         ) if unit > 0:
             period = _period(inner)
             return None if period is None else period * unit
+        case _:
+            return None
+
+
+def live(block: tuple[Stmt, ...], tile: int) -> tuple[Stmt, ...]:
+    """The same without branches that no size takes, now that TILE is known.
+
+    What stands in them may be illegal: 34 rows of whole blocks, behind a test that they fit into
+    128 elements.
+    """
+    kept: list[Stmt] = []
+    for stmt in block:
+        if isinstance(stmt, If) and stmt.orelse and _never(stmt.cond, tile):
+            kept += live(stmt.orelse, tile)
+        else:
+            kept.append(with_bodies(stmt, tuple(live(body, tile) for body in bodies(stmt))))
+    return tuple(kept)
+
+
+def _never(condition: Expr, tile: int) -> bool:
+    """Whether one of its parts asks for more elements than there can be."""
+    parts = _conjuncts(condition)
+    filled = {part.left for part in parts if part.op is BinOp.GT and part.right == Const(0)}
+    return any(
+        least is not None and most is not None and least > most
+        for part in parts
+        if part.op is BinOp.LE
+        for least, most in [(_least(part.left, filled), const_int(part.right, {"TILE": tile}))]
+    )
+
+
+def _conjuncts(condition: Expr) -> list[Binary]:
+    if not isinstance(condition, Binary):
+        return []
+    if condition.op is BinOp.AND:
+        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
+    return [condition]
+
+
+def _least(expr: Expr, filled: set[Expr]) -> int | None:
+    """The smallest value where all of `filled` are at least 1; None where it is not known."""
+    if expr in filled:
+        return 1
+    match expr:
+        case Const(int(value)):
+            return value
+        case Binary(BinOp.MUL, left, right):
+            factors = [_least(item, filled) for item in (left, right)]
+            known = [item for item in factors if item is not None and item > 0]
+            return prod(known) if len(known) == len(factors) else None
+        case Call(ScalarFn.ALIGN_UP, (inner, Const(int(step)))) if step > 0:
+            least = _least(inner, filled)
+            return None if least is None else -(-least // step) * step
         case _:
             return None
