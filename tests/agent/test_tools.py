@@ -66,6 +66,9 @@ def test_links_that_lead_out_are_refused(root: Path) -> None:
     assert refused(root, "run", project="far") == "file-denied"
     assert refused(root, "profile", project="task.py", task="far/x.py") == "file-denied"
     assert refused(root, "generate", task="task.py", out="far/o") == "file-denied"
+    (root / "bare").symlink_to(root.parent / "secret.h")  # nothing is called bare.*
+    for task in ("out.py:Block", "bare:Block", "far/x.py:Block"):
+        assert refused(root, "generate", task=task, out="o") == "file-denied"
 
 
 def test_data_beside_a_task_is_no_way_out(root: Path) -> None:

@@ -31,7 +31,7 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import write_result
 from npusmith.target.chips import find_chip
-from npusmith.task.load import open_task
+from npusmith.task.load import open_task, split_class
 from npusmith.task.references import open_references
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import readable_beside
@@ -103,7 +103,8 @@ class Tools:
     def _task(self, path: str) -> Path:
         """The place of a task; what its code may read beside it lies in the root as well."""
         place = self._place(path)
-        for file in readable_beside(place) if self._root else ():
+        named, _ = split_class(place)
+        for file in (named, *readable_beside(named)) if self._root else ():
             self._place(file)
         return place
 
