@@ -16,6 +16,7 @@ from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.rebuild import with_bodies
 from npusmith.plan.index import poly
+from npusmith.plan.scalars import parts_of
 
 _LONGEST = 64  # a period; longer ones are left as conditions
 
@@ -92,7 +93,7 @@ def live(block: tuple[Stmt, ...], tile: int) -> tuple[Stmt, ...]:
 
 def _never(condition: Expr, tile: int) -> bool:
     """Whether one of its parts asks for more elements than there can be."""
-    parts = _conjuncts(condition)
+    parts = [part for part in parts_of(condition) if isinstance(part, Binary)]
     filled = {part.left for part in parts if part.op is BinOp.GT and part.right == Const(0)}
     return any(
         least is not None and most is not None and least > most
@@ -100,14 +101,6 @@ def _never(condition: Expr, tile: int) -> bool:
         if part.op is BinOp.LE
         for least, most in [(_least(part.left, filled), const_int(part.right, {"TILE": tile}))]
     )
-
-
-def _conjuncts(condition: Expr) -> list[Binary]:
-    if not isinstance(condition, Binary):
-        return []
-    if condition.op is BinOp.AND:
-        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
-    return [condition]
 
 
 def _least(expr: Expr, filled: set[Expr]) -> int | None:

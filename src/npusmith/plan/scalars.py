@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, ScalarFn
@@ -48,6 +48,16 @@ def remainder(a: Expr, b: Expr) -> Expr:
 def all_of(tests: Iterable[Expr]) -> Expr:
     """Whether all of them hold; there is at least one."""
     return reduce(lambda a, b: Binary(BinOp.AND, a, b), dict.fromkeys(tests))
+
+
+def parts_of(test: Expr) -> Iterator[Expr]:
+    """The tests that have to hold together."""
+    match test:
+        case Binary(BinOp.AND, left, right):
+            yield from parts_of(left)
+            yield from parts_of(right)
+        case _:
+            yield test
 
 
 def same(a: Expr, b: Expr) -> Expr:

@@ -16,8 +16,9 @@ from npusmith.ir.nodes import Choice, Expr, Load, Program, Store
 from npusmith.ir.walk import names, statements
 from npusmith.lang.budget import bytes_of
 from npusmith.plan.read import Meaning
+from npusmith.plan.scalars import parts_of
 from npusmith.plan.short_axes import write_interleaved, write_resident, write_short
-from npusmith.plan.versions import Version, parts_of
+from npusmith.plan.versions import Version
 from npusmith.plan.views import atoms_of
 from npusmith.target.chips import Chip
 

@@ -30,9 +30,8 @@ from npusmith.plan.index_vectors import tile_buffer
 from npusmith.plan.lane_reads import captured
 from npusmith.plan.lane_space import WHOLE, Domain, Lanes, RowForm, dependencies
 from npusmith.plan.read import Meaning
-from npusmith.plan.scalars import ONE, ZERO, largest, product, quotient, times
+from npusmith.plan.scalars import ONE, ZERO, largest, parts_of, product, quotient, times
 from npusmith.plan.sorts import LONGEST
-from npusmith.plan.versions import parts_of
 from npusmith.plan.writer import op
 from npusmith.target.intrinsics import SORT_STEP
 

@@ -108,16 +108,6 @@ def guarded(
     return Version(program, all_of(hold), host, note) if hold else Version(program)
 
 
-def parts_of(test: Expr) -> Iterator[Expr]:
-    """The tests that have to hold together."""
-    match test:
-        case Binary(BinOp.AND, left, right):
-            yield from parts_of(left)
-            yield from parts_of(right)
-        case _:
-            yield test
-
-
 def merged(versions: Sequence[Version]) -> Program:
     """All in one, as if each were alone where it runs."""
     if len(versions) == 1:
