@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Mapping
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Choice, Const, Expr, Name, Negate, ScalarFn
+from npusmith.ir.rebuild import map_children
 from npusmith.lower.kinds import Kind
-from npusmith.lower.rebuild import map_children
 
 KindOf = Callable[[Expr], Kind]
 

@@ -8,8 +8,8 @@ from functools import partial
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.nodes import Alloc, Buffer, Deque, Enque, Free, Program, Role, Stage, Stmt
+from npusmith.ir.rebuild import with_bodies, with_body
 from npusmith.ir.walk import Block, bodies
-from npusmith.lower.rebuild import with_bodies, with_body
 from npusmith.lower.usage import block_leaves, leaves_written, loads, reads_filled, stores, writes
 from npusmith.target.chips import Chip
 

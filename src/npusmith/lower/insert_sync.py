@@ -24,9 +24,9 @@ from npusmith.ir.nodes import (
     Store,
     SyncCores,
 )
+from npusmith.ir.rebuild import with_bodies, with_body
 from npusmith.ir.walk import Block, bodies, names, statements, values
 from npusmith.lower.flow import assigned
-from npusmith.lower.rebuild import with_bodies, with_body
 from npusmith.lower.rows import Place, places, rowwise
 from npusmith.lower.usage import hidden, read, written
 from npusmith.target.chips import Chip

@@ -21,10 +21,10 @@ from npusmith.ir.nodes import (
     Store,
     View,
 )
+from npusmith.ir.rebuild import map_blocks, with_body
 from npusmith.ir.walk import Block
 from npusmith.lower.facts import Facts, kernel_facts, prove
 from npusmith.lower.flow import assigned
-from npusmith.lower.rebuild import map_blocks, with_body
 from npusmith.target.chips import Chip
 
 _MOST_ROWS = 4095  # DataCopyExtParams.blockCount (doc: DataCopyPad)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from npusmith.ir.conditions import conditions
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Size
+from npusmith.ir.rebuild import map_children
 from npusmith.ir.spec import OpSpec, Port, Source, dims_of
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import subexpressions
@@ -20,7 +21,6 @@ from npusmith.lower.cpp import show
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.names import camel, safe
-from npusmith.lower.rebuild import map_children
 
 
 @dataclass(frozen=True, slots=True)

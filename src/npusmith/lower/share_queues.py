@@ -23,9 +23,9 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
+from npusmith.ir.rebuild import map_children, map_operands, map_statements
 from npusmith.ir.walk import Block, statements, values
 from npusmith.lower.double_buffer import MOST_PER_POSITION, buffer_bytes, loop_depths
-from npusmith.lower.rebuild import map_children, map_operands, map_statements
 from npusmith.lower.usage import read
 from npusmith.target.chips import Chip
 

@@ -34,11 +34,11 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
+from npusmith.ir.rebuild import map_blocks
 from npusmith.ir.walk import Block, bodies, statements
 from npusmith.lower.flow import assigned
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
-from npusmith.lower.rebuild import map_blocks
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import COMBINES
 

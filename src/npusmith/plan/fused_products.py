@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Combine, Const, Expr, Load, Op, Stmt, Store, Value
+from npusmith.ir.rebuild import with_bodies
 from npusmith.ir.walk import Block, bodies, names, statements, subexpressions, values
-from npusmith.lower.rebuild import with_bodies
 from npusmith.lower.usage import written
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.scalars import ZERO

@@ -15,8 +15,8 @@ import numpy as np
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Assign, Const, Expr, Load, Name, Op, Stage, Stmt, Value
+from npusmith.ir.rebuild import map_blocks
 from npusmith.ir.walk import Block, statements
-from npusmith.lower.rebuild import map_blocks
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.fused_products import Touched, is_plain
 from npusmith.plan.renaming import renamed

@@ -3,25 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 
-from npusmith.ir.nodes import (
-    Assign,
-    Combine,
-    Expr,
-    For,
-    Load,
-    Name,
-    Op,
-    Span,
-    Stmt,
-    Store,
-    Value,
-    View,
-)
 from npusmith.lang.words import why_reserved
-from npusmith.lower.rebuild import map_children, map_operands
 
 # Names that the host function and the loops use for themselves.
 _OURS = re.compile(
@@ -48,44 +31,3 @@ def tensor_name(name: str, used: set[str]) -> str:
         clean += "_x"
     used.add(clean)
     return clean
-
-
-def renamed(expr: Expr, new: Mapping[str, str]) -> Expr:
-    """The same expression over other names of variables and buffers."""
-    match expr:
-        case Name(name):
-            return Name(new.get(name, name))
-        case Value(View(buffer, offset)):
-            return Value(View(new.get(buffer, buffer), renamed(offset, new)))
-        case _:
-            return map_children(expr, lambda item: renamed(item, new))
-
-
-def with_names(stmt: Stmt, new: Mapping[str, str]) -> Stmt:
-    """The same statement over other names of variables, buffers and tensors."""
-
-    def called(name: str) -> str:
-        return new.get(name, name)
-
-    def view(item: View) -> View:
-        return replace(item, buffer=called(item.buffer))
-
-    def span(item: Span) -> Span:
-        return replace(item, tensor=called(item.tensor))
-
-    stmt = map_operands(stmt, lambda expr: renamed(expr, new))
-    match stmt:
-        case Assign(target):
-            return replace(stmt, target=called(target))
-        case For(var):
-            return replace(stmt, var=called(var))
-        case Load(dst, src):
-            return replace(stmt, dst=view(dst), src=span(src))
-        case Store(dst, src):
-            return replace(stmt, dst=span(dst), src=view(src))
-        case Combine(_, dst, src, scratch):
-            return replace(stmt, dst=view(dst), src=view(src), scratch=called(scratch))
-        case Op(_, views):
-            return replace(stmt, views=tuple(view(item) for item in views))
-        case _:
-            return stmt

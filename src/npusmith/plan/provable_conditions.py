@@ -9,12 +9,12 @@ from __future__ import annotations
 from math import lcm, prod
 
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, Expr, If, ScalarFn, Stmt
+from npusmith.ir.rebuild import with_bodies
 from npusmith.ir.walk import bodies, subexpressions
 from npusmith.lang.bounds import const_int
 from npusmith.lang.extents import extent
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
-from npusmith.lower.rebuild import with_bodies
 from npusmith.plan.index import poly
 from npusmith.plan.scalars import parts_of
 

@@ -23,8 +23,8 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
+from npusmith.ir.rebuild import with_bodies
 from npusmith.ir.walk import Block, bodies, elements
-from npusmith.lower.rebuild import with_bodies
 
 Rename = Callable[[str], str]
 

@@ -28,8 +28,8 @@ from npusmith.ir.nodes import (
     Value,
     View,
 )
+from npusmith.ir.rebuild import map_blocks, map_children, map_operands, map_statements, with_body
 from npusmith.ir.walk import Block, names, statements
-from npusmith.lower.rebuild import map_blocks, map_children, map_operands, map_statements, with_body
 from npusmith.plan.index import poly, replaced, steps
 from npusmith.plan.scalars import ONE, ZERO, largest, least, minus, plus, quotient, shares, times
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from npusmith.ir.nodes import Const, Op, Stage, Stmt, Store
+from npusmith.ir.rebuild import map_blocks
 from npusmith.ir.walk import Block, bodies, statements
-from npusmith.lower.rebuild import map_blocks
 from npusmith.plan.block import Part, Temp
 from npusmith.plan.fused_products import Touched
 from npusmith.plan.scalars import ZERO

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import (
     Assign,
     Binary,
@@ -34,14 +35,13 @@ from npusmith.ir.nodes import (
     Tensor,
     TensorRole,
 )
+from npusmith.ir.rebuild import map_statements, renamed, with_names
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import names, statements
 from npusmith.lang.extents import extent
 from npusmith.lower.kinds import Kind, kernel_kinds
-from npusmith.lower.rebuild import map_statements
 from npusmith.plan.host import in_order
 from npusmith.plan.index import replaced
-from npusmith.plan.names import renamed, with_names
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.target.chips import Chip
 
@@ -196,7 +196,7 @@ def _apart(first: Version, other: Program) -> Version:
 
 
 def _meanings(program: Program, more: Mapping[str, Expr]) -> Iterator[tuple[str, Meaning]]:
-    part = program.parts()[0]  # later kernels have variables of their own
+    part = each_launch(program)[0]  # later kernels have variables of their own
     kernel = part.kernel
     kinds = kernel_kinds(part)
     for stmt in statements(kernel.body):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import is_
 
@@ -17,6 +17,7 @@ from npusmith.ir.nodes import (
     If,
     Load,
     Mmad,
+    Name,
     Negate,
     Op,
     Program,
@@ -139,6 +140,54 @@ def map_blocks(block: Block, fn: Callable[[Block], Block]) -> Block:
 def map_statements(block: Block, fn: Callable[[Stmt], Stmt]) -> Block:
     """`fn` over every statement, nested ones first."""
     return map_blocks(block, lambda items: tuple(fn(item) for item in items))
+
+
+def renamed(expr: Expr, new: Mapping[str, str]) -> Expr:
+    """The same expression over other names of variables and buffers."""
+    match expr:
+        case Name(name):
+            return Name(new.get(name, name))
+        case Value(View(buffer)):
+            inner = map_children(expr, lambda item: renamed(item, new))
+            assert isinstance(inner, Value)
+            return Value(replace(inner.source, buffer=new.get(buffer, buffer)))
+        case _:
+            return map_children(expr, lambda item: renamed(item, new))
+
+
+def with_names(stmt: Stmt, new: Mapping[str, str]) -> Stmt:
+    """The same statement over other names of variables, buffers and tensors."""
+
+    def called(name: str) -> str:
+        return new.get(name, name)
+
+    def view(item: View) -> View:
+        return replace(item, buffer=called(item.buffer))
+
+    def span(item: Span) -> Span:
+        return replace(item, tensor=called(item.tensor))
+
+    stmt = map_operands(stmt, lambda expr: renamed(expr, new))
+    match stmt:
+        case Assign(target):
+            return replace(stmt, target=called(target))
+        case For(var):
+            return replace(stmt, var=called(var))
+        case Load(dst, src):
+            return replace(stmt, dst=view(dst), src=span(src))
+        case Store(dst, src):
+            return replace(stmt, dst=span(dst), src=view(src))
+        case Combine(_, dst, src, scratch):
+            return replace(stmt, dst=view(dst), src=view(src), scratch=called(scratch))
+        case Op(_, views):
+            return replace(stmt, views=tuple(view(item) for item in views))
+        case Split(dst, src):
+            return replace(stmt, dst=view(dst), src=view(src))
+        case Mmad(dst, left, right, bias=bias):
+            bias = None if bias is None else view(bias)
+            return replace(stmt, dst=view(dst), left=view(left), right=view(right), bias=bias)
+        case _:
+            return stmt
 
 
 def with_body(program: Program, body: Block) -> Program:
