@@ -11,6 +11,7 @@ from tile_cases import names, read
 
 from npusmith.errors import LangError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import Program
 from npusmith.lang import check_all, interpret, parse, run_host
 from npusmith.lang.lifetimes import Part, find_parts
@@ -149,7 +150,7 @@ def test_a_host_may_use_an_output_that_the_kernel_only_stores() -> None:
 
 
 def test_parts_follow_from_use() -> None:
-    found = {name: find_parts(read(name).parts()[0]) for name in names()}
+    found = {name: find_parts(each_launch(read(name))[0]) for name in names()}
     assert found["copy"] == {"xt": Part.THROUGH}
     assert found["add"] == {"xt": Part.LOADED, "yt": Part.LOADED, "zt": Part.STORED}
     assert found["mean_all"]["total"] is Part.SCRATCH

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from npusmith.errors import LangError
+from npusmith.ir.dtypes import DType
+from npusmith.ir.launches import each_kernel, each_launch
+from npusmith.ir.nodes import TensorRole
 from npusmith.ir.text import show
 from npusmith.lang import legal, parse
+from npusmith.lang.interp import interpret
+from npusmith.lower.facts import kernel_facts
+from npusmith.lower.pipeline import lower
 from npusmith.target.chips import find_chip
 
 CHIP = find_chip("910B2")
@@ -66,11 +73,81 @@ def test_a_shared_tensor_has_one_element_type() -> None:
     assert error.code == "lang-tensor" and "'t'" in error.message
 
 
-def test_every_kernel_is_launched_once() -> None:
+def test_every_kernel_is_launched() -> None:
     missing = refused("    launch(second, cores, n=n, t=64)\n", "")
     assert missing.code == "lang-launch" and "not launched" in missing.message
-    twice = refused("launch(second,", "launch(first,")
-    assert twice.code == "lang-launch" and "twice" in twice.message
+    other = refused("launch(second,", "launch(first,")
+    assert other.code == "lang-launch" and "not launched" in other.message
+
+
+SHARED = """
+@host
+def host(x, y):
+    n = min(64, x.size)
+    launch(doubled, 1, b=t, n=n, t=64)
+    launch(doubled, 1, x=t, b=u, n=n, t=64, u=n)
+    launch(doubled, 1, x=u, b=y, n=n // 2, u=n)
+
+@kernel
+def doubled(x: input(float32), b: output(float32), n: int):
+    xt = ub(64, float32)
+    bt = ub(64, float32)
+    with copy_in:
+        load(xt, x[0], n)
+    with compute:
+        add(bt, xt, xt, n)
+    with copy_out:
+        store(b[0], bt, n)
+"""
+
+
+def test_a_kernel_is_launched_with_other_tensors_and_numbers() -> None:
+    program = legal(SHARED, "shared.tile.py", CHIP)
+    assert parse(show(program)) == program
+    roles = {item.name: item.role for item in program.tensors}
+    assert roles == {
+        "x": TensorRole.INPUT, "y": TensorRole.OUTPUT,
+        "t": TensorRole.SCRATCH, "u": TensorRole.SCRATCH,
+    }  # fmt: skip
+    x = np.arange(64, dtype=np.float32)
+    (y,) = interpret(program, CHIP, [x], [((32,), DType.FLOAT32)])
+    assert (y == 8 * x[:32]).all()
+    assert [part.kernel.tensors[1].name for part in each_launch(program)] == ["t", "u", "y"]
+    assert [len(part.host.launches) for part in each_kernel(program)] == [3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("x=t, b=u", "x=q, b=u", "'q' is no variable"),
+        ("x=t, b=u", "x=t, b=t", "two tensors"),
+        ("x=t, b=u", "x=t, x=u, b=u", "given twice"),
+        ("x=t, b=u, n=n, t=64, u=n", "x=t, b=bt, n=n, t=64, bt=n", "is called 'bt'"),
+        ("n=n, t=64, u=n", "n=n, t=64, u=9", "two lengths"),
+        ("x=u, b=y, n=n // 2, u=n", "x=u, b=y, u=n", "'n' has no value"),
+    ],
+)
+def test_what_a_launch_binds_is_checked(old: str, new: str, said: str) -> None:
+    assert SHARED.count(old) >= 1
+    with pytest.raises(LangError) as caught:
+        legal(SHARED.replace(old, new, 1), "shared.tile.py", CHIP)
+    assert caught.value.code == "lang-launch" and said in caught.value.message
+
+
+def test_what_is_loaded_before_a_launch_stores_it_is_refused() -> None:
+    with pytest.raises(LangError) as caught:
+        legal(SHARED.replace("x=t, b=u", "x=y, b=u"), "shared.tile.py", CHIP)
+    assert caught.value.code == "lang-unwritten" or "y" in caught.value.message
+
+
+def test_what_is_known_of_a_number_holds_for_every_launch() -> None:
+    text = SHARED.replace("n=n, t=64)", "n=64, t=64)", 1).replace(
+        "n=n, t=64, u=n", "n=8, t=64, u=n"
+    )
+    program = parse(text)
+    assert kernel_facts(each_kernel(program)[0])["n"].step == 1
+    assert [kernel_facts(part)["n"].step for part in each_launch(program)] == [64, 8, 1]
+    assert len(lower(program, CHIP).kernels) == 1
 
 
 def test_two_kernels_of_one_name_are_refused() -> None:

@@ -554,12 +554,17 @@ Stmt = (
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`launch(kernel, cores, name=expr, ...)`: a value per Scalar, a length per SCRATCH."""
+    """`launch(kernel, cores, name=expr, ...)`: a value per Scalar, a length per SCRATCH.
+
+    `tensors`: `x=other` for each tensor of the kernel that has another name outside of it. A kernel
+    that is launched several times has each time its own values and its own tensors.
+    """
 
     kernel: str
     cores: Expr
     args: tuple[tuple[str, Expr], ...]
     line: int = field(default=0, compare=False)
+    tensors: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -589,7 +594,7 @@ class Kernel:
     """`@kernel def name(x: input(float32), y: output(float32), n: int):`
 
     Tensors come in the order inputs, outputs, scratch. `block_cores`: of a program of both kinds of
-    kernels, how many of the cores that this one runs on each block has (see Program.parts).
+    kernels, how many of the cores that this one runs on each block has (see ir/launches.py).
     """
 
     name: str
@@ -636,32 +641,47 @@ class Program:
         """Are there kernels of both kinds? A block is then one cube core and two vector cores."""
         return len({kernel.is_cube for kernel in self.kernels}) > 1
 
-    def parts(self) -> tuple[Program, ...]:
-        """A program of one kernel for each launch, in their order."""
-        if len(self.kernels) == 1:
-            return (self,)
-        named = {kernel.name: kernel for kernel in self.kernels}
-        if self.is_mixed:
-            named |= {
-                kernel.name: replace(kernel, block_cores=2)
-                for kernel in self.kernels
-                if not kernel.is_cube
-            }
-        return tuple(
-            replace(
-                self, host=replace(self.host, launches=(launch,)), kernels=(named[launch.kernel],)
-            )
-            for launch in self.host.launches
-        )
-
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Of all kernels, each once: inputs and outputs in the host's order, then scratch."""
-        found = {item.name: item for kernel in self.kernels for item in kernel.tensors}
-        if len(self.kernels) == 1:
+        """What kernels are launched with, each once: inputs and outputs in the host's order, then
+        scratch."""
+        launched = {launch.kernel for launch in self.host.launches}
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        found = {
+            item.name: item
+            for launch in self.host.launches
+            if launch.kernel in kernels
+            for item in self.bound(kernels[launch.kernel], launch)
+        }
+        found |= {
+            item.name: item
+            for kernel in self.kernels
+            if kernel.name not in launched
+            for item in kernel.tensors
+        }
+        if len(self.kernels) == 1 and len(self.host.launches) == 1:
             return tuple(found.values())
         order = {name: at for at, name in enumerate(self.host.tensors)}
         return tuple(sorted(found.values(), key=lambda item: order.get(item.name, len(order))))
+
+    def bound(self, kernel: Kernel, launch: Launch) -> tuple[Tensor, ...]:
+        """The tensors of a kernel as that launch binds them.
+
+        What a parameter of another name is bound to is scratch where the host does not take it,
+        and an output where the kernel stores it.
+        """
+        names = dict(launch.tensors)
+        return tuple(
+            replace(item, name=names[item.name], role=self._role(item, names[item.name]))
+            if item.name in names
+            else item
+            for item in kernel.tensors
+        )
+
+    def _role(self, item: Tensor, name: str) -> TensorRole:
+        if name not in self.host.tensors:
+            return TensorRole.SCRATCH
+        return TensorRole.INPUT if item.role is TensorRole.INPUT else TensorRole.OUTPUT
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -305,7 +305,8 @@ def _host(host: Host) -> list[str]:
 
 
 def _launch(launch: Launch) -> str:
-    args = [f"{name}={show_expr(value)}" for name, value in launch.args]
+    args = [f"{name}={other}" for name, other in launch.tensors]
+    args += [f"{name}={show_expr(value)}" for name, value in launch.args]
     return f"launch({', '.join([launch.kernel, show_expr(launch.cores), *args])})"
 
 

@@ -20,6 +20,7 @@ from npusmith.ir.nodes import (
     Expr,
     For,
     If,
+    Kernel,
     Load,
     Mmad,
     Name,
@@ -137,6 +138,34 @@ def statements(block: Block) -> Iterator[Stmt]:
                 break
         else:
             ahead.pop()
+
+
+def target(stmt: Stmt) -> str:
+    """The variable that `stmt` gives a value; empty for others."""
+    match stmt:
+        case Assign(name) | For(name):
+            return name
+        case _:
+            return ""
+
+
+def inner_names(kernel: Kernel) -> set[str]:
+    """Names of a kernel's parameters but tensors, of its buffers and of its variables."""
+    found = {item.name for item in kernel.scalars} | {item.name for item in kernel.buffers}
+    return found | {name for stmt in statements(kernel.body) if (name := target(stmt))}
+
+
+def tensors(stmt: Stmt) -> tuple[str, ...]:
+    """The tensors that `stmt` itself loads from or stores to."""
+    match stmt:
+        case Load():
+            return (stmt.src.tensor,)
+        case Store():
+            return (stmt.dst.tensor,)
+        case Combine():
+            return (stmt.scratch,)
+        case _:
+            return ()
 
 
 def mentioned(block: Block) -> Iterator[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from npusmith.errors import LangError
+from npusmith.ir.launches import each_kernel
 from npusmith.ir.nodes import Program
 from npusmith.lang.budget import check_budget, check_lengths
 from npusmith.lang.cube_rules import check_matrices
 from npusmith.lang.kinds import check_kinds
+from npusmith.lang.launches import check_bindings, check_host
 from npusmith.lang.lifetimes import check_lifetimes
 from npusmith.lang.log import Log
 from npusmith.lang.naming import check_names
@@ -41,8 +43,13 @@ def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
     is reported once.
     """
     groups: tuple[Callable[[], list[Log]], ...] = (
+        lambda: [check_bindings(program, file)],
         lambda: [check_names(program, file)],
-        lambda: [check_kinds(program, file), *_each(program, check_lengths, file)],
+        lambda: [
+            check_kinds(program, file),
+            check_host(program, file),
+            *_each(program, check_lengths, file),
+        ],
         lambda: _each(program, check_matrices, file),
         lambda: [*_each(program, check_operands, file), *_each(program, check_stages, file)],
         lambda: _buffers(program, chip, file),
@@ -56,7 +63,7 @@ def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
 
 def _each(program: Program, check: Callable[[Program, str], Log], file: str) -> list[Log]:
     """A check of every kernel by itself."""
-    return [check(part, file) for part in program.parts()]
+    return [check(part, file) for part in each_kernel(program)]
 
 
 def _buffers(program: Program, chip: Chip, file: str) -> list[Log]:
@@ -64,5 +71,5 @@ def _buffers(program: Program, chip: Chip, file: str) -> list[Log]:
         *_each(program, check_ranges, file),
         *_each(program, check_lifetimes, file),
         check_usage(program, file),
-        *(check_budget(part, chip, file) for part in program.parts()),
+        *(check_budget(part, chip, file) for part in each_kernel(program)),
     ]

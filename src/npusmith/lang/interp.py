@@ -17,6 +17,7 @@ import numpy as np
 
 from npusmith.errors import LangError, Place
 from npusmith.ir.dtypes import DType
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import (
     Assign,
     ChipFact,
@@ -74,7 +75,7 @@ def interpret(
         }
         tensors = _given(program, inputs, shapes)
         clock = Clock()
-        for part in program.parts():
+        for part in each_launch(program):
             launched = run_host(part, chip, shapes)
             _add_scratch(part, launched, tensors)
             _run_cores(part, launched, tensors, clock)

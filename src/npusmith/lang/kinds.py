@@ -21,15 +21,12 @@ from npusmith.ir.nodes import (
     Dim,
     Expr,
     For,
-    Host,
     If,
     Kernel,
-    Launch,
     Load,
     Mmad,
     Name,
     Negate,
-    Note,
     Op,
     Program,
     ScalarFn,
@@ -38,7 +35,6 @@ from npusmith.ir.nodes import (
     Stage,
     Stmt,
     Store,
-    TensorRole,
     Value,
     View,
 )
@@ -404,16 +400,19 @@ def _convert(expr: Expr, want: Kind, found: Kind) -> str:
 
 
 def check_kinds(program: Program, file: str) -> Log:
-    """Names and types of both functions."""
+    """Names and types of the kernels; see launches.py for the host function."""
     log = Log(file, program.kernels[0].name)
     for kernel in program.kernels:
         own = Log(file, kernel.name)
         _kernel_typist(program, kernel, own).block(kernel.body, {})
         log.errors += own.errors
-    host = Log(file, program.host.name)
-    _check_host(program, host)
-    log.errors += host.errors
     return log
+
+
+def host_typist(program: Program, log: Log) -> Typist:
+    """For the host function, which knows the sizes of inputs and outputs."""
+    own = {item.name: item.dtype for item in program.tensors if item.name in program.host.tensors}
+    return Typist(log, False, _const_kinds(program), {}, own, {})
 
 
 def _const_kinds(program: Program) -> dict[str, Kind]:
@@ -425,74 +424,3 @@ def _kernel_typist(program: Program, kernel: Kernel, log: Log) -> Typist:
     tensors = {item.name: item.dtype for item in kernel.tensors}
     buffers = {item.name: item.dtype for item in kernel.buffers}
     return Typist(log, True, _const_kinds(program), params, tensors, buffers)
-
-
-def _check_host(program: Program, log: Log) -> None:
-    host = program.host
-    own = {item.name: item.dtype for item in program.tensors if item.name in host.tensors}
-    typist = Typist(log, False, _const_kinds(program), {}, own, {})
-    visible: Visible = {}
-    for stmt in host.body:
-        if not isinstance(stmt, Assign | Note):
-            log.add("lang-host", "a host function is a straight line of assignments", stmt)
-        typist.stmt(stmt, visible)
-    kernels = {kernel.name: kernel for kernel in program.kernels}
-    once = "one launch() for each kernel"
-    launched: set[str] = set()
-    for launch in host.launches:
-        if launch.kernel in launched:
-            message = f"{launch.kernel!r} is launched twice"
-            log.add("lang-launch", message, launch.line, legal=once)
-        launched.add(launch.kernel)
-        if launch.kernel not in kernels:
-            message = f"launch() starts {launch.kernel!r}, and no kernel is called that"
-            hint = mean(launch.kernel, list(kernels))
-            log.add("lang-launch", message, launch.line, hint=hint)
-        else:
-            _check_launch(launch, kernels[launch.kernel], typist, visible)
-    for name, kernel in kernels.items():
-        if name not in launched:
-            hint = f"launch({name}, ...)"
-            log.add("lang-launch", f"{name!r} is not launched", kernel.line, legal=once, hint=hint)
-    _check_alike(host, program, log)
-
-
-def _check_alike(host: Host, program: Program, log: Log) -> None:
-    """What launches have in common is the same: the cores, and the length of a scratch tensor."""
-    scratch = {item.name for item in program.tensors if item.role is TensorRole.SCRATCH}
-    first, lengths = host.launches[0], dict[str, Expr]()
-    for launch in host.launches:
-        if launch.cores != first.cores:
-            log.add(
-                "lang-launch",
-                f"{launch.kernel!r} starts on {show_expr(launch.cores)} cores, {first.kernel!r} on "
-                f"{show_expr(first.cores)}", launch.line, legal="as many cores for each launch",
-                hint="cores without work have nothing to do: guard with core_id()",
-            )  # fmt: skip
-        for name, value in launch.args:
-            if name in scratch and lengths.setdefault(name, value) != value:
-                log.add(
-                    "lang-launch", f"scratch tensor {name!r} has two lengths", launch.line,
-                    legal=show_expr(lengths[name]),
-                )  # fmt: skip
-
-
-def _check_launch(launch: Launch, kernel: Kernel, typist: Typist, visible: Visible) -> None:
-    log = typist.log
-    typist.expect(launch.cores, Kind.INT, visible, launch.line, "the number of cores")
-    want = {item.name: Kind.FLOAT if item.is_float else Kind.INT for item in kernel.scalars}
-    scratch = [item.name for item in kernel.tensors if item.role is TensorRole.SCRATCH]
-    want |= dict.fromkeys(scratch, Kind.INT)
-    given = [name for name, _ in launch.args]
-    for name, value in launch.args:
-        if name not in want:
-            hint = mean(name, list(want))
-            message = f"the kernel has no int, float or scratch parameter {name!r}"
-            log.add("lang-launch", message, launch.line, hint=hint)
-        else:
-            typist.expect(value, want[name], visible, launch.line, f"{name!r}")
-    for name in want:
-        if given.count(name) != 1:
-            problem = "has no value" if name not in given else "is given twice"
-            what = "scratch length " if name in scratch else ""
-            log.add("lang-launch", f"{what}{name!r} {problem}", launch.line, hint=f"{name}=...")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import (
     Alloc,
-    Assign,
     Barrier,
     Deque,
     Enque,
     Event,
-    For,
     Free,
     Kernel,
     Program,
@@ -18,7 +17,7 @@ from npusmith.ir.nodes import (
     Tensor,
     TensorRole,
 )
-from npusmith.ir.walk import statements
+from npusmith.ir.walk import statements, target
 from npusmith.lang.log import At, Log
 from npusmith.lang.source import short
 from npusmith.lang.words import why_reserved
@@ -84,8 +83,7 @@ def _check_reserved(name: str, at: At, log: Log, *, function: bool = False) -> N
 def _check_variables(body: tuple[Stmt, ...], log: Log) -> None:
     seen: set[str] = set()
     for stmt in body:
-        name = stmt.target if isinstance(stmt, Assign) else ""
-        name = stmt.var if isinstance(stmt, For) else name
+        name = target(stmt)
         if name and name not in seen:
             seen.add(name)
             _check_reserved(name, stmt, log)
@@ -94,7 +92,7 @@ def _check_variables(body: tuple[Stmt, ...], log: Log) -> None:
 def _check_tensors(program: Program, log: Log) -> None:
     host, first = program.host, program.kernels[0]
     known: dict[str, Tensor] = {}
-    for kernel in program.kernels:
+    for kernel in (part.kernel for part in each_launch(program)):
         for item in kernel.tensors:
             if known.setdefault(item.name, item) != item:
                 other = known[item.name]

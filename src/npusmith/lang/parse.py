@@ -14,6 +14,7 @@ from npusmith.ir.nodes import (
     Kernel,
     Launch,
     Memory,
+    Name,
     Note,
     Program,
     Scalar,
@@ -21,6 +22,7 @@ from npusmith.ir.nodes import (
     Tensor,
     TensorRole,
 )
+from npusmith.ir.walk import target
 from npusmith.lang import habits
 from npusmith.lang.bounds import fold_const
 from npusmith.lang.expr import read_expr
@@ -54,7 +56,10 @@ def parse(text: str, file: str = "") -> Program:
     kernels = [_kernel(node, replace(source, function=node.name)) for node in functions["kernel"]]
     (first,) = functions["host"]
     host = _host(first, replace(source, function=first.name))
-    return Program(tuple(consts.items()), host, tuple(kernels), doc)
+    bound = {kernel.name: {item.name for item in kernel.tensors} for kernel in kernels}
+    numbers = {*consts, *map(target, host.body)}
+    launches = tuple(_bound(item, bound.get(item.kernel, set()), numbers) for item in host.launches)
+    return Program(tuple(consts.items()), replace(host, launches=launches), tuple(kernels), doc)
 
 
 def parse_condition(text: str, file: str = "") -> Expr:
@@ -186,6 +191,19 @@ def _launch(node: ast.stmt, source: Source) -> Launch:
             raise source.error("lang-launch", "arguments of launch() are given by name", node)
         args.append((item.arg, read_expr(item.value, source)))
     return Launch(call.args[0].id, read_expr(call.args[1], source), tuple(args), node.lineno)
+
+
+def _bound(launch: Launch, tensors: set[str], numbers: set[str]) -> Launch:
+    """`x=other` binds a tensor of the kernel where `other` is not a number of the host."""
+    found: list[tuple[str, str]] = []
+    args: list[tuple[str, Expr]] = []
+    for name, value in launch.args:
+        match value:
+            case Name(other) if name in tensors and other not in numbers:
+                found += [(name, other)] if name != other else []
+            case _:
+                args.append((name, value))
+    return replace(launch, args=tuple(args), tensors=tuple(found))
 
 
 def _kernel(node: ast.FunctionDef, source: Source) -> Kernel:

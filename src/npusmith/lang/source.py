@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from npusmith.errors import LangError, Place
 
-MAX_CHARS = 512 * 1024
+MAX_CHARS = 1024 * 1024
 MAX_BRACKETS = 30  # nesting of ( [ {
 MAX_STATEMENT = 4000  # characters of one statement, strings and comments not counted
 MAX_DEPTH = 100  # levels of the syntax tree

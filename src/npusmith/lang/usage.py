@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from npusmith.ir.launches import each_kernel, each_launch
 from npusmith.ir.nodes import Assign, Combine, Dim, Load, Program, Size, Store, TensorRole
 from npusmith.ir.walk import names, operands, statements, subexpressions
 from npusmith.lang.lifetimes import Part, drains, fills, find_parts, own_reads, own_writes
@@ -11,18 +12,20 @@ from npusmith.lang.log import Log
 def check_usage(program: Program, file: str) -> Log:
     """Unused declarations, unwritten outputs, buffers that are read and never written."""
     log = Log(file, program.host.name)
-    stored: set[str] = set()
-    for part in program.parts():
+    for part in each_kernel(program):
         own = Log(file, part.kernel.name)
-        stored |= _check_kernel(part, stored, own)
+        _check_buffers(part, own)
+        _check_parameters(part, own)
+        log.errors += own.errors
+    stored: set[str] = set()
+    for part in each_launch(program):
+        own = Log(file, part.kernel.name)
+        stored |= _check_tensors(part, stored, own)
         log.errors += own.errors
     return log
 
 
-def _check_kernel(program: Program, before: set[str], log: Log) -> set[str]:
-    """`before`: tensors that earlier kernels have stored; returns those that this one stores."""
-    _check_buffers(program, log)
-    stored = _check_tensors(program, before, log)
+def _check_parameters(program: Program, log: Log) -> None:
     used = {
         name
         for stmt in statements(program.kernel.body)
@@ -33,7 +36,6 @@ def _check_kernel(program: Program, before: set[str], log: Log) -> set[str]:
         if item.name not in used:
             message = f"the parameter {item.name!r} is never used"
             log.add("lang-unused", message, program.kernel.line)
-    return stored
 
 
 def _check_buffers(program: Program, log: Log) -> None:
@@ -68,6 +70,7 @@ def host_tensors(program: Program) -> set[str]:
 
 
 def _check_tensors(program: Program, before: set[str], log: Log) -> set[str]:
+    """`before`: tensors that earlier kernels have stored; returns those that this one stores."""
     kernel = program.kernel
     everything = list(statements(kernel.body))
     combined = {stmt.scratch for stmt in everything if isinstance(stmt, Combine)}

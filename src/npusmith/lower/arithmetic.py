@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.conditions import divisors
+from npusmith.ir.launches import each_kernel
 from npusmith.ir.nodes import (
     Assign,
     Binary,
@@ -17,6 +18,8 @@ from npusmith.ir.nodes import (
     Const,
     Dim,
     Expr,
+    Kernel,
+    Launch,
     Name,
     Note,
     Program,
@@ -177,8 +180,9 @@ class _Writer:
 
     def fill(self) -> list[str]:
         lines: list[str] = []
-        for part in self.program.parts():
-            lines += self._scalars(part)
+        for part in each_kernel(self.program):
+            for number, launch in enumerate(part.host.launches):
+                lines += self._scalars(part.kernel, launch, number)
         for tensor in self.program.tensors:
             if tensor.role is not TensorRole.SCRATCH:
                 lines += self._member(
@@ -188,16 +192,16 @@ class _Writer:
             lines += code(f"{self.site.tiling}padding = 0.0f;", 1)
         return lines
 
-    def _scalars(self, part: Program) -> list[str]:
-        """The parameters of one kernel."""
+    def _scalars(self, kernel: Kernel, launch: Launch, number: int) -> list[str]:
+        """The parameters of one launch of a kernel."""
         lines: list[str] = []
-        given = dict(part.host.launch.args)
-        for scalar in part.kernel.scalars:
+        given = dict(launch.args)
+        for scalar in kernel.scalars:
             if scalar.name not in given:
                 raise LowerError("lower-name", f"launch gives no value for {scalar.name!r}")
             kind = Kind.FLOAT if scalar.is_float else Kind.INT
             value = show_as(given[scalar.name], kind, self.dialect)
-            lines += self._member(f"{part.kernel.name}:{scalar.name}", value)
+            lines += self._set(self.tiling.scalar(kernel.name, scalar.name, number), value)
         return lines
 
     def scratch(self, given: dict[str, Expr]) -> list[str]:
@@ -215,7 +219,10 @@ class _Writer:
         return lines
 
     def _member(self, key: str, value: str) -> list[str]:
-        return code(f"{self.site.tiling}{self.tiling.field(key)} = {value};", 1)
+        return self._set(self.tiling.field(key), value)
+
+    def _set(self, member: str, value: str) -> list[str]:
+        return code(f"{self.site.tiling}{member} = {value};", 1)
 
     def constants(self) -> list[str]:
         """Module constants that the host function reads."""

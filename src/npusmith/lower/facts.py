@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from math import gcd
 
 from npusmith.ir.nodes import (
@@ -133,10 +134,11 @@ def kernel_facts(program: Program) -> dict[str, Fact]:
     """Facts about the names of the kernel; its parameters get theirs from launch()."""
     host = host_facts(program)
     known = _constants(program)
-    given = dict(program.host.launch.args)
+    given = [dict(launch.args) for launch in program.host.launches]
     for scalar in program.kernel.scalars:
-        has_value = not scalar.is_float and scalar.name in given
-        known[scalar.name] = prove(given[scalar.name], host) if has_value else NOTHING
+        has_value = not scalar.is_float and all(scalar.name in args for args in given)
+        proved = [prove(args[scalar.name], host) for args in given] if has_value else [NOTHING]
+        known[scalar.name] = reduce(Fact.join, proved)
     return _settle(program.kernel.body, known)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isinf
 
 from npusmith.ir.branches import Branches, branches
-from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, TensorRole
+from npusmith.ir.launches import each_kernel, each_launch
+from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, Tensor, TensorRole
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import Block, bodies, mentioned, names, names_read, values
 from npusmith.lower.cpp import real
@@ -18,7 +20,7 @@ from npusmith.lower.names import Scope, pascal
 from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
 from npusmith.lower.tiling import Tiling
-from npusmith.lower.usage import waits
+from npusmith.lower.usage import is_shared, waits
 from npusmith.target.cube import ROLES
 
 _POSITION = {
@@ -79,7 +81,6 @@ class ClassText:
     name: str
     constants: list[str]
     helpers: list[str]
-    arguments: list[str]
     init_head: list[str]
     init: list[str]
     process: list[str]
@@ -88,7 +89,20 @@ class ClassText:
     uses_sync: bool  # Sync<event>()
     uses_workspace: bool
     is_cube: bool
+    is_shared: bool  # launched several times
     about: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunText:
+    """One launch of a kernel, with what its Init takes: "{workspace}" and "{tiling}" in it."""
+
+    kernel: ClassText
+    arguments: list[str]
+
+    def init(self, workspace: str, tiling: str) -> str:
+        given = ", ".join(self.arguments).format(workspace=workspace, tiling=tiling)
+        return f"op.Init({given});"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,7 @@ class KernelText:
     parameters: list[str]  # of the entry, without workspace and tiling
     entry_head: list[str]
     classes: list[ClassText]
+    runs: list[RunText]  # in their order
     uses_cores: bool  # SyncAll()
     type: str  # the kernel type: on which cores it runs
     is_mixed: bool  # kernels of cube cores, and of vector cores
@@ -114,13 +129,14 @@ def kernel_file(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
 def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> KernelText:
     """The pieces of the kernel file for a lowered program; `marks`: see lower/origins.py."""
     given = _parameters(program)
-    classes = [_class(part, spec, tiling, marks, given) for part in program.parts()]
+    classes = [_class(part, spec, tiling, marks) for part in each_kernel(program)]
     if len(classes) == 1:
         classes = [replace(classes[0], name=f"{spec.op_type}Kernel")]
+    runs = _runs(program, classes, tiling, given)
     parameters = [f"GM_ADDR {name}" for name in given.values()]
     summary = spec.summary or program.doc
     helpers = {name for item in classes for name in item.helpers}
-    if len(classes) > 1 and all(item.is_cube for item in classes):
+    if len(runs) > 1 and all(item.is_cube for item in classes):
         helpers.add("SyncCubes")
     return KernelText(
         constants=list(dict.fromkeys(line for item in classes for line in item.constants)),
@@ -128,6 +144,7 @@ def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = F
         parameters=parameters,
         entry_head=code(f"{_ENTRY} {spec.name}({', '.join([*parameters, *_TAIL])})"),
         classes=classes,
+        runs=runs,
         uses_cores=waits(program),
         type=_type(program),
         is_mixed=program.is_mixed,
@@ -151,9 +168,35 @@ def _parameters(program: Program) -> dict[str, str]:
     return {item.name: scope.add(item.name) for item in program.tensors if item.role in _POINTERS}
 
 
-def _class(
-    program: Program, spec: OpSpec, tiling: Tiling, marks: bool, given: Mapping[str, str]
-) -> ClassText:
+def _runs(
+    program: Program, classes: Sequence[ClassText], tiling: Tiling, given: Mapping[str, str]
+) -> list[RunText]:
+    """A kernel that is launched several times takes its tensors one by one, with their sizes."""
+    made = {kernel.name: item for kernel, item in zip(program.kernels, classes, strict=True)}
+    number: Counter[str] = Counter()
+    runs: list[RunText] = []
+    for part, launch in zip(each_launch(program), program.host.launches, strict=True):
+        own, tensors = made[launch.kernel], part.kernel.tensors
+        if own.is_shared:
+            arguments = [text for item in tensors for text in _argument(item, tiling, given)]
+            arguments += ["{tiling}", str(number[launch.kernel])]
+        else:
+            arguments = [given[item.name] for item in tensors if item.role in _POINTERS]
+            arguments += [*(["{workspace}"] if own.uses_workspace else []), "{tiling}"]
+        number[launch.kernel] += 1
+        runs.append(RunText(own, [*arguments, "&pipe"]))
+    return runs
+
+
+def _argument(tensor: Tensor, tiling: Tiling, given: Mapping[str, str]) -> tuple[str, str]:
+    """Where a tensor begins, and how many elements it has."""
+    size = f"{{tiling}}.{tiling.field(tensor.name + ':size')}"
+    if tensor.role is TensorRole.SCRATCH:
+        return f"{{workspace}} + {{tiling}}.{tiling.field(tensor.name + ':offset')}", size
+    return given[tensor.name], size
+
+
+def _class(program: Program, spec: OpSpec, tiling: Tiling, marks: bool) -> ClassText:
     check_loops(program.kernel)
     spell = Spelling(program)
     calls = stage_calls(program.kernel)
@@ -161,16 +204,21 @@ def _class(
     process = _process(program, spell, calls, marks)
     init = _init(program, spell, tiling, marks)
     body = "\n".join([*init, *process, *(line for stage in stages for line in stage)])
-    tensors = [t.name for t in program.kernel.tensors if t.role in _POINTERS]
+    shared = is_shared(program)
     workspace = any(t.role is TensorRole.SCRATCH for t in program.kernel.tensors)
-    parameters = [f"GM_ADDR {spell.name(name)}" for name in tensors]
-    parameters += [*(["GM_ADDR workspace"] if workspace else [])]
-    parameters += [f"const {tiling.struct} &tiling", "TPipe *pipe"]
+    parameters: list[str] = []
+    for tensor in program.kernel.tensors:
+        if shared or tensor.role in _POINTERS:
+            parameters.append(f"GM_ADDR {spell.name(tensor.name)}")
+        if shared:
+            parameters.append(f"int64_t {spell.size(tensor.name)}")
+    parameters += ["GM_ADDR workspace"] if workspace and not shared else []
+    parameters += [f"const {tiling.struct} &tiling", *(["int64_t launch"] if shared else [])]
+    parameters += ["TPipe *pipe"]
     return ClassText(
         name=f"{spec.op_type}{pascal(program.kernel.name)}",
         constants=_constants(program, spell, body),
         helpers=_helpers(body),
-        arguments=[given[name] for name in tensors],
         init_head=code(f"__aicore__ inline void Init({', '.join(parameters)})", 1),
         init=init,
         process=process,
@@ -179,6 +227,7 @@ def _class(
         uses_sync="Sync<" in body,
         uses_workspace=workspace,
         is_cube=program.kernel.is_cube,
+        is_shared=shared,
         about=comment(program.kernel.doc) if program.kernel.doc else [],
     )
 
@@ -211,16 +260,20 @@ def _helpers(body: str) -> list[str]:
 
 def _init(program: Program, spell: Spelling, tiling: Tiling, marks: bool) -> list[str]:
     lines: list[str] = []
+    shared = is_shared(program)
     for scalar in program.kernel.scalars:
-        member = tiling.scalar(program.kernel.name, scalar.name)
+        member = tiling.scalar(program.kernel.name, scalar.name, "launch")
         lines += code(f"{spell.name(scalar.name)} = tiling.{member};", 2)
     for tensor in program.kernel.tensors:
         pointer = spell.name(tensor.name)
-        if tensor.role is TensorRole.SCRATCH:
-            pointer = f"(workspace + tiling.{tiling.field(tensor.name + ':offset')})"
-        size = tiling.field(tensor.name + ":size")
+        if shared:
+            size = spell.size(tensor.name)
+        else:
+            size = f"tiling.{tiling.field(tensor.name + ':size')}"
+            if tensor.role is TensorRole.SCRATCH:
+                pointer = f"(workspace + tiling.{tiling.field(tensor.name + ':offset')})"
         cast = f"(__gm__ {tensor.dtype.cpp} *){pointer}"
-        lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, tiling.{size});", 2)
+        lines += code(f"{spell.tensor(tensor.name)}.SetGlobalBuffer({cast}, {size});", 2)
     lines = marked(lines, program.kernel.line) if marks else lines
     return [*lines, *_init_buffers(branches(program), spell, marks, 2)]
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.nodes import Buffer, Const, Expr, Program, Stmt
+from npusmith.ir.rebuild import Rewrite, map_operands, map_statements
 from npusmith.ir.walk import names, operands, statements
 from npusmith.lower.flow import assigned
 from npusmith.lower.fold import evaluate, fold
 from npusmith.lower.kinds import Kinds, float_buffers, host_kinds, infer, kernel_kinds
-from npusmith.lower.rebuild import Rewrite, map_operands, map_statements
 from npusmith.target.chips import Chip
 
 
@@ -27,15 +27,18 @@ def normalize(program: Program, chip: Chip) -> Program:
     host, kernel = program.host, program.kernel
     in_host = _folder(host_kinds(program), frozenset())
     in_kernel = _folder(kernel_kinds(program), float_buffers(program))
-    launch = replace(
-        host.launch,
-        cores=in_host(host.launch.cores),
-        args=tuple((name, in_host(value)) for name, value in host.launch.args),
+    launches = tuple(
+        replace(
+            launch,
+            cores=in_host(launch.cores),
+            args=tuple((name, in_host(value)) for name, value in launch.args),
+        )
+        for launch in host.launches
     )
     consts = dict(program.consts)
     return replace(
         program,
-        host=replace(host, body=_map(host.body, in_host), launches=(launch,)),
+        host=replace(host, body=_map(host.body, in_host), launches=launches),
         kernels=(
             replace(
                 kernel,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
+from npusmith.ir.launches import each_kernel, joined
 from npusmith.ir.nodes import Program
 from npusmith.lower.double_buffer import double_buffer
 from npusmith.lower.insert_queues import insert_queues
@@ -37,14 +37,7 @@ PIPELINE: tuple[Pass, ...] = (
 def lower(program: Program, chip: Chip, watch: Watch | None = None) -> Program:
     """All passes, one after another; `watch` sees the name of each and what it returned."""
     for step in PIPELINE:
-        program = joined([step(part, chip) for part in program.parts()])
+        program = joined([step(part, chip) for part in each_kernel(program)], program)
         if watch is not None:
             watch(step.__name__, program)
     return program
-
-
-def joined(parts: Sequence[Program]) -> Program:
-    """The program that has these parts: what `Program.parts` took apart."""
-    launches = tuple(launch for part in parts for launch in part.host.launches)
-    kernels = tuple(kernel for part in parts for kernel in part.kernels)
-    return replace(parts[0], host=replace(parts[0].host, launches=launches), kernels=kernels)

@@ -28,6 +28,7 @@ from npusmith.lower.flow import assigned
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind, float_buffers, infer, kernel_kinds
 from npusmith.lower.names import Scope
+from npusmith.lower.usage import is_shared
 from npusmith.target.cube import split_path
 
 
@@ -64,6 +65,8 @@ class Spelling:
         for tensor in kernel.tensors:
             scope.add(tensor.name)
             scope.add(f"{tensor.name}:gm", f"{scope[tensor.name]}Gm")
+            if is_shared(self.program):
+                scope.add(f"{tensor.name}:size", f"{scope[tensor.name]}Size")
         for scalar in kernel.scalars:
             scope.add(scalar.name)
         for name in sorted(assigned(kernel.body)):
@@ -85,6 +88,10 @@ class Spelling:
     def name(self, name: str) -> str:
         """A constant, tiling parameter, variable or tensor parameter."""
         return self._scope[name]
+
+    def size(self, tensor: str) -> str:
+        """The parameter with the elements of a tensor; see is_shared."""
+        return self._scope[f"{tensor}:size"]
 
     def queue(self, buffer: str) -> str:
         """The TQue, TQueBind or TBuf member."""

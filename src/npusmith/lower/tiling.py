@@ -13,12 +13,21 @@ from npusmith.lower.render import render
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One member: `key` is `<kernel>:<parameter>`, `<tensor>:size` or `<scratch>:offset`."""
+    """One member: `key` is `<kernel>:<parameter>`, `<tensor>:size` or `<scratch>:offset`.
+
+    `count`: of a kernel that is launched several times, a value for each launch; else 0.
+    """
 
     key: str
     type: str
     name: str
     about: str
+    count: int = 0
+
+    @property
+    def declared(self) -> str:
+        """As the struct has it."""
+        return f"{self.type} {self.name}{f'[{self.count}]' if self.count else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +41,16 @@ class Tiling:
     def field(self, key: str) -> str:
         return next(item.name for item in self.fields if item.key == key)
 
-    def scalar(self, kernel: str, name: str) -> str:
-        """The member that holds a parameter of a kernel."""
-        return self.field(f"{kernel}:{name}")
+    def scalar(self, kernel: str, name: str, launch: int | str) -> str:
+        """The member that holds a parameter of a kernel, for one of its launches."""
+        key = f"{kernel}:{name}"
+        several = next(item.count for item in self.fields if item.key == key)
+        return f"{self.field(key)}[{launch}]" if several else self.field(key)
 
     @property
     def padding(self) -> bool:
         """Does a float need a partner to fill 8 bytes?"""
-        return sum(item.type == "float" for item in self.fields) % 2 == 1
+        return sum(item.count or 1 for item in self.fields if item.type == "float") % 2 == 1
 
 
 def plan_tiling(program: Program, spec: OpSpec) -> Tiling:
@@ -47,12 +58,14 @@ def plan_tiling(program: Program, spec: OpSpec) -> Tiling:
     scope = Scope()
     fields = []
     named = Counter(item.name for kernel in program.kernels for item in kernel.scalars)
+    launches = Counter(item.kernel for item in program.host.launches)
     for kernel in program.kernels:
+        count = launches[kernel.name] if launches[kernel.name] > 1 else 0
         for item in kernel.scalars:
             key = f"{kernel.name}:{item.name}"
             name = item.name if named[item.name] == 1 else f"{kernel.name}_{item.name}"
             type_ = "float" if item.is_float else "int64_t"
-            fields.append(Field(key, type_, scope.add(key, camel(name)), ""))
+            fields.append(Field(key, type_, scope.add(key, camel(name)), "", count))
     for tensor in program.tensors:
         key = f"{tensor.name}:size"
         about = f"elements of {tensor.name}"

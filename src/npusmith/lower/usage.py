@@ -111,7 +111,12 @@ def block_leaves(block: Block, buffer: str) -> bool:
     return False
 
 
+def is_shared(program: Program) -> bool:
+    """Is its one kernel launched several times?"""
+    return len(program.host.launches) > 1
+
+
 def waits(program: Program) -> bool:
     """Do cores wait for each other: between kernels, or inside of one?"""
-    several = len(program.kernels) > 1
+    several = len(program.host.launches) > 1
     return several or any(isinstance(item, SyncCores) for item in statements(program.kernel.body))

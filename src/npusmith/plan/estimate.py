@@ -16,6 +16,7 @@ import numpy as np
 
 from npusmith.errors import LangError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import (
     Assign,
     Combine,
@@ -59,7 +60,7 @@ AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
 def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
     """Microseconds of all kernels, one after another, for tensors of these shapes."""
-    return LAUNCH + sum(_kernel(part, shapes, chip) for part in program.parts())
+    return LAUNCH + sum(_kernel(part, shapes, chip) for part in each_launch(program))
 
 
 def time_of(program: Program, spec: OpSpec, graph: Graph, chip: Chip) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from npusmith.errors import PlanError
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import Binary, BinOp, Const, Dim, Expr, Load, Program
 from npusmith.ir.spec import Port, Source
 from npusmith.ir.walk import statements
@@ -71,9 +72,9 @@ def check_counted(program: Program, ports: Sequence[Port]) -> None:
     `arange(x.shape[0])[:4]` asks for an x of four rows. The positions as a part of their own need
     its size.
     """
-    loads = (stmt for kernel in program.kernels for stmt in statements(kernel.body))
-    used = {stmt.src.tensor for stmt in loads if isinstance(stmt, Load)}
-    used |= {name for part in program.parts() for name in host_tensors(part)}
+    parts = each_launch(program)
+    loads = (stmt for part in parts for stmt in statements(part.kernel.body))
+    used = {stmt.src.tensor for stmt in loads if isinstance(stmt, Load)} | host_tensors(program)
     for port in ports:
         if port.source is Source.USER and port.name not in used:
             message = (

@@ -21,16 +21,15 @@ from npusmith.ir.nodes import (
     Dim,
     Expr,
     Host,
-    Launch,
     Name,
     Program,
     Scalar,
     ScalarFn,
     Stmt,
 )
+from npusmith.ir.rebuild import map_children, map_operands, map_statements
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read
-from npusmith.lower.rebuild import map_children, map_operands, map_statements
 from npusmith.plan.decisions import Decision
 from npusmith.plan.host import TILE
 from npusmith.plan.scalars import ONE, ZERO
@@ -133,10 +132,11 @@ def replaced_in_host(host: Host, old: Expr, new: Expr) -> Host:
 
     body = tuple(map_operands(stmt, changed) for stmt in host.body)
     launches = tuple(
-        Launch(
-            item.kernel, changed(item.cores),
-            tuple((name, changed(value)) for name, value in item.args), item.line,
+        replace(
+            item,
+            cores=changed(item.cores),
+            args=tuple((name, changed(value)) for name, value in item.args),
         )
         for item in host.launches
-    )  # fmt: skip
+    )
     return replace(host, body=body, launches=launches)

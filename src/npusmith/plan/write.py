@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
+from npusmith.ir.rebuild import map_children
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.extents import extent, unmet
 from npusmith.lang.source import MAX_CHARS
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
-from npusmith.lower.rebuild import map_children
 from npusmith.lower.served import with_own_weights
 from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import shapes_of
@@ -35,6 +35,7 @@ from npusmith.plan.partition import (
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import ONE, ZERO, all_of
 from npusmith.plan.schedule import Schedule
+from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
 from npusmith.plan.structures import DEEPEST, Plan
@@ -80,8 +81,16 @@ def write(
     shapes, not only of shapes near the captured ones. `own`: what this gives without a schedule,
     where that is known: of several kernels these are not looked for again.
     """
+    plan = _as_asked(graph, name, chip, schedule, everywhere, own)
+    return replace(plan, program=share_kernels(plan.program))
+
+
+def _as_asked(
+    graph: Graph, name: str, chip: Chip, schedule: Schedule, everywhere: bool, own: Plan | None
+) -> Plan:
+    """A kernel for each part."""
     if schedule.kernels:
-        own = own or write(graph, name, chip)
+        own = own or _as_asked(graph, name, chip, _AS_WRITTEN, False, None)
         of = graph.longer if own.longer and graph.longer is not None else graph
         plan = _captured(of, name, chip, schedule, everywhere, own)
         return replace(plan, spec=own.spec, longer=True) if own.longer else plan
@@ -325,7 +334,7 @@ def _with_any_rows(
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
     plan = _short_enough(parts, graph, name, chip)
     check_counted(plan.program, plan.spec.inputs)
-    if (length := len(show(plan.program))) > MAX_CHARS:
+    if (length := len(show(share_kernels(plan.program)))) > MAX_CHARS:
         count = len(plan.program.kernels)
         raise PlanError(
             "plan-length", f"the program of {count} kernels has {length:,} characters",
@@ -343,7 +352,7 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) 
     if has_room(plan.program):
         return plan
     plan = link(parts, graph, name)
-    if len(show(plan.program)) <= ROOM:
+    if len(show(share_kernels(plan.program))) <= ROOM:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     alone = [
@@ -491,7 +500,7 @@ def _several(
 
     plan = linked(everywhere)
     # as in _short_enough: one of each where the versions have no room
-    return plan if everywhere or len(show(plan.program)) <= ROOM else linked(True)
+    return plan if everywhere or len(show(share_kernels(plan.program))) <= ROOM else linked(True)
 
 
 def _not_one(decision: str, kernels: int) -> PlanError:

@@ -20,6 +20,7 @@ from npusmith.plan.fixed_sizes import check_counted
 from npusmith.plan.near_shapes import NEAR, near, tuned
 from npusmith.plan.scalars import ONE, ZERO
 from npusmith.plan.schedule import Schedule, Structure
+from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.size_regimes import Regime, read_at, regimes
 from npusmith.plan.structures import ALONE, Plan, first_of, structures, structures_of
 from npusmith.plan.versions import Version, guarded, merged, taken
@@ -90,7 +91,7 @@ def _quickest(
 
 def has_room(program: Program) -> bool:
     """Whether a program with a version more is still short enough."""
-    text = show(program)
+    text = show(share_kernels(program))
     return len(text) <= ROOM and max(map(len, text.split("\n"))) <= MAX_STATEMENT
 
 

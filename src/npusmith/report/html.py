@@ -17,6 +17,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npusmith.errors import CODES
+from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import Program
 from npusmith.report.ladder import ladder, reached, served
 from npusmith.report.memory import Memory, versions
@@ -91,7 +92,7 @@ def pictures(
         return Pictures()
     from npusmith.lower import lower
 
-    parts = lower(program, chip).parts()
+    parts = each_launch(lower(program, chip))
     memories = tuple(
         replace(item, kernel=item.kernel or (part.kernel.name if len(parts) > 1 else ""))
         for part in parts
@@ -103,7 +104,7 @@ def pictures(
 def _split(program: Program, chip: Chip, shapes: Mapping[str, tuple[int, ...]]) -> Split:
     from npusmith.lang import run_host
 
-    parts = program.parts()
+    parts = each_launch(program)
     launched = [run_host(part, chip, dict(shapes)) for part in parts]
     values = {
         name: float(value) if isinstance(value, np.floating) else int(value)
