@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -153,3 +154,16 @@ def test_a_sum_in_front_of_one_element_has_lanes() -> None:
     made = plan(lambda m: (m > 0).sum(1), _drawn(64, 512, 1))
     assert any("is 1 in every shape" in note for note in made.notes)
     agrees(made, lambda m: (m > 0).sum(1), _drawn(64, 512, 1))
+
+
+def test_what_lies_outside_of_an_image_is_not_split_along_its_rows() -> None:
+    """Above, left, inside, right, below: not nine parts."""
+
+    def image(x: Tensor) -> Tensor:
+        return F.pad(x, (0, 0, 1, 1, 1, 1))
+
+    x = torch.randn(2, 14, 14, 64)
+    made = plan(image, x)
+    agrees(made, image, x)
+    loops = {int(n) for n in re.findall(r"\bpieces(\d+)\b", show(made.program))}
+    assert loops == {1, 2, 3, 4, 5}

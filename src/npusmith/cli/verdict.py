@@ -91,7 +91,10 @@ def _show_schedule(screen: Screen, verdict: Verdict) -> None:
     if (found := verdict.provenance.get("schedule")) is not None:
         from npusmith.plan.schedule import SavedSchedule
 
-        screen.pair("schedule", str(SavedSchedule.model_validate(found).schedule))
+        schedule = SavedSchedule.model_validate(found).schedule
+        rest = len(schedule.kernels) - _LINES
+        first = schedule.model_copy(update={"kernels": schedule.kernels[:_LINES]})
+        screen.pair("schedule", f"{first}; {rest} more in result.json" if rest > 0 else str(first))
 
 
 def _show_device(screen: Screen, verdict: Verdict) -> None:

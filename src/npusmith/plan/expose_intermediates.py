@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from npusmith.plan.link import link
 from npusmith.plan.partition import Part, crossing_name
+from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.structures import Plan
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import Chip
@@ -45,7 +46,8 @@ def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None
     )
     linked = link([*parts, *added], whole, name)
     spec = replace(linked.spec, literals=plan.spec.literals, constants=plan.spec.constants)
-    return Exposed(replace(linked, spec=spec), tuple(values))
+    program = share_kernels(linked.program)
+    return Exposed(replace(linked, spec=spec, program=program), tuple(values))
 
 
 def _copy(graph: Graph, item: GraphInput) -> Graph:

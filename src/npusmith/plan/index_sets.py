@@ -8,10 +8,9 @@ inside a tile are rows that are stored apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from itertools import product as combinations
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Call, Const, Expr, Name, ScalarFn
@@ -49,13 +48,34 @@ def compares_positions(roots: Sequence[Value]) -> bool:
     )
 
 
+Part = tuple[AxisRange, ...]
+
+
 def parts_of(
-    w: Lanes, values: Sequence[Value], row: Sequence[Atom], tiling: Tiling
-) -> list[tuple[AxisRange, ...]]:
+    w: Lanes, row: Sequence[Atom], tiling: Tiling, resolve: Callable[[Tiling], list[Value]]
+) -> list[Part]:
     """The parts that the loop over an output's tiles is split into; one: it is not split.
 
-    `values`: what is stored, over the indices of a tile.
+    `resolve`: what is stored, over the indices of these tiles. Where one part needs no split along
+    a later axis, it has none: the rows above an image that is padded are one part, whole.
     """
+    found = _edges(w, resolve(tiling), tiling)
+    whole: list[Part] = [()]
+    for at, edges in sorted(found.items()):
+        finer: list[Part] = []
+        for part in whole:
+            own = edges
+            if part:
+                own = _edges(w, resolve(restricted(tiling, part)), tiling).get(at, {})
+            ways = _cut(w, row, at, list(own.values())) if own else []
+            finer += [(*part, way) for way in ways] if len(ways) > 1 else [part]
+        if len(finer) <= _MOST:
+            whole = finer
+    return whole
+
+
+def _edges(w: Lanes, values: Sequence[Value], tiling: Tiling) -> dict[int, dict[Poly, Expr]]:
+    """By axis, the indices at which what is stored becomes something else."""
     held = w.elements
     found: dict[int, dict[Poly, Expr]] = {}
     for value in dependencies(values, held):
@@ -67,12 +87,7 @@ def parts_of(
             (w.splits.inside if inside else w.splits.outside).add(w.most)
             if not inside or w.splits.where is Split.ANYWHERE:
                 found.setdefault(at, {})[poly(edge)] = edge
-    ways = [_cut(w, row, at, list(edges.values())) for at, edges in sorted(found.items())]
-    whole: list[tuple[AxisRange, ...]] = [()]
-    for way in ways:
-        if len(whole) * len(way) <= _MOST:
-            whole = [(*before, part) for before, part in combinations(whole, way)]
-    return whole
+    return found
 
 
 def _edge(w: Lanes, value: Value, tiling: Tiling) -> tuple[int, Expr] | None:

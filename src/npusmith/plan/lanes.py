@@ -309,8 +309,8 @@ def _parts(
     if w.splits.where is Split.NOWHERE:
         return []
     tiling = cut(w, row, w.most, apart)
-    values = resolved(w, [target.output.value for target in targets], row, tiling)
-    parts = parts_of(w, values, row, tiling)
+    stored = [target.output.value for target in targets]
+    parts = parts_of(w, row, tiling, lambda tiles: resolved(w, stored, row, tiles))
     return parts if len(parts) > 1 else []
 
 

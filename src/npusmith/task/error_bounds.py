@@ -28,7 +28,7 @@ from npusmith.task.user import Inputs, Tensor, run_model
 RUNS = 8
 MORE_RUNS = 32  # where elements of 16-bit types jump
 _FAR = 8  # times: more than roundings that add up
-MOST_ELEMENTS = 16 << 20  # of outputs; beyond this a bound costs more than it tells
+MOST_ELEMENTS = 64 << 20  # of outputs; beyond this a bound costs more than it tells
 MOST_MOVED = 1 << 28  # of all operations of a run, the same: some five seconds
 FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
 NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed ...

@@ -73,12 +73,17 @@ def _weigh(
 
 
 def put_intermediates(verdict: Verdict, rows: Sequence[Intermediate]) -> None:
-    """The rows in the verdict; where the outputs are right and a value is not, a warning."""
+    """The rows in the verdict; where the outputs are right and a value is not, a warning.
+
+    Of the first kernel that stores one: what later ones store differs for that reason already.
+    """
     verdict.intermediates = list(rows)
     if not verdict.correct:
         return
-    for row in rows:
-        if not row.passed:
-            message = f"kernel {row.kernel} stores {row.value} wrongly: {row.message}"
-            finding = Finding(code="kernel-differs", message=message, level=Level.WARNING)
-            verdict.findings.append(finding)
+    wrong = [row for row in rows if not row.passed]
+    if wrong:
+        first = min(wrong, key=lambda row: row.kernel)
+        message = f"kernel {first.kernel} stores {first.value} wrongly: {first.message}"
+        message += f"; {len(wrong) - 1} more values differ" if len(wrong) > 1 else ""
+        finding = Finding(code="kernel-differs", message=message, level=Level.WARNING)
+        verdict.findings.append(finding)
