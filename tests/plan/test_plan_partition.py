@@ -56,7 +56,7 @@ def stacked_sums(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("shape", [(4, 6), (4, 600)])
 def test_more_tensors_are_joined_than_a_kernel_loads(dim: int, shape: tuple[int, ...]) -> None:
     """The chip has eight queues for what is loaded."""
-    tensors = tuple(torch.randn(*shape) for _ in range(12))
+    tensors = tuple(torch.randn(*shape) for _ in range(9))
     for fn in (
         lambda *given: torch.cat([item.relu() for item in given], dim),
         lambda *given: torch.stack(given, dim),

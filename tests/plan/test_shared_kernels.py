@@ -33,7 +33,7 @@ def launched(program) -> list[str]:
     return [launch.kernel for launch in program.host.launches]
 
 
-@pytest.mark.parametrize("widths", [(64, 64, 64), (48, 48, 48, 48), (64, 64, 32)])
+@pytest.mark.parametrize("widths", [(64, 64, 64), (48, 48, 48, 48), (64, 64, 64, 32)])
 def test_equal_layers_are_one_kernel_with_other_weights(widths: tuple[int, ...]) -> None:
     x = torch.randn(20, widths[0])
     model = Layers(widths)

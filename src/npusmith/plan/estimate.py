@@ -218,8 +218,9 @@ class _Core:
                 sides = (stmt.rows, stmt.count)
                 self._matrix("gm_l1", "MTE2", src.tensor, sides, times, stmt.pitch)
             case Split(dst, _, rows, cols):
-                memory = self.matrices[dst.buffer].value
-                self._matrix(f"l1_{memory}", "MTE1", dst.buffer, (rows, cols), times)
+                memory = self.matrices[dst.buffer]
+                short = "bt" if memory is Memory.BIAS_TABLE else memory.value
+                self._matrix(f"l1_{short}", "MTE1", dst.buffer, (rows, cols), times)
             case Mmad():
                 self._product(stmt, times)
             case Store(dst, src) if src.buffer in self.matrices:

@@ -30,6 +30,7 @@ from npusmith.plan.split_k_parts import depth_of_part
 from npusmith.plan.stores import Target
 from npusmith.plan.used_inputs import inputs_of
 from npusmith.plan.views import atoms_of
+from npusmith.target.cube import PRODUCTS
 from npusmith.task.graph import Node
 
 
@@ -73,6 +74,8 @@ class Contraction:
     around: tuple[Run, ...]  # what else is added up, outermost first: rows of a window
     batch: tuple[Run, ...]  # outermost first; first of all the parts of a depth that is cut
     part: Run | None  # what is added up in one part, along the depth and all that is around it
+    bias: Operand | None  # a row that is added to each row of the result
+    relu: bool  # ... and then nothing is below 0
     space: Space  # inputs, sizes that are served, notes
     target: Target
 
@@ -90,9 +93,10 @@ def find_contraction(meaning: Meaning, merged: bool = True) -> Contraction:
     reader = meaning.reader
     (value, *others) = products_of(meaning)
     node = reader.origin.get(value)
-    if others or len(meaning.outputs) != 1 or meaning.outputs[0].value is not value:
+    if others or len(meaning.outputs) != 1 or _epilogue(meaning.outputs[0].value) is None:
         raise refusal(
-            reader.graph, node, "plan-cube", "a matrix product is a kernel of its own",
+            reader.graph, node, "plan-cube",
+            "a matrix product is a kernel of its own, with a bias and a relu behind it at most",
             hint="the compiler cuts the graph around it",
         )  # fmt: skip
     meaning = accessed(meaning)
@@ -105,6 +109,21 @@ def is_forward(step: Expr) -> bool:
     """Whether a step goes to a later element, as its terms show: no pitch may be 0 or less."""
     terms = dict(poly(step).terms)
     return bool(terms) and all(number > 0 for number in terms.values())
+
+
+def _epilogue(value: Value) -> tuple[Value, Value | None, bool] | None:
+    """A product, what is added to it, and whether a relu follows; None for anything else."""
+    relu = False
+    match value:
+        case Value(op="max", args=(inner, Value(op="const", number=number))) if number == 0:
+            value, relu = inner, True
+    if value.op == PRODUCT:
+        return value, None, relu
+    if value.op == "add":
+        for one, other in (value.args, value.args[::-1]):
+            if one.op == PRODUCT and one.mode != PARTS and other.op == "load":
+                return one, other, relu
+    return None
 
 
 Steps = Mapping[Atom, Expr]  # elements of a tensor for a step along each of its axes
@@ -123,9 +142,13 @@ class _Finder:
         return refusal(self.meaning.reader.graph, self.node, "plan-cube", why)
 
     def contraction(self) -> Contraction:
-        meaning, value = self.meaning, self.piece.tensor.value
+        meaning, stored = self.meaning, self.piece.tensor.value
         out = meaning.outputs[0]
-        used = inputs_of(meaning, {v.text for v in reachable([value]) if v.op == "load"})
+        found = _epilogue(stored)
+        if found is None or (found[2] and found[0].mode == PARTS):
+            raise self.refuse("something stands between it and what is stored")
+        value, added, relu = found
+        used = inputs_of(meaning, {v.text for v in reachable([stored]) if v.op == "load"})
         taken: set[str] = set()
         self.called = {item.name: tensor_name(item.name, taken) for item, _ in used}
         row = atoms_of(self.piece.tensor.dims)
@@ -159,6 +182,7 @@ class _Finder:
         right = self._operand(value.args[1], steps[1][0], size[1].right, size[2].right)
         if inner_cols and size[1].out != ONE:
             raise self.refuse("neither rows nor columns of the result lie together")
+        bias = None if added is None else self._bias(added, inner_cols, left.dtype)
         part = None
         if parts is not None:
             part, cut = self._cut(parts, out.dims[1:], order)
@@ -168,7 +192,7 @@ class _Finder:
         measures = tuple(product(self.known[leaf] for leaf in leaves(dim)) for dim in out.dims)
         name = tensor_name("y", taken)
         graph = meaning.reader.graph
-        stored = Output(value, (), measures, graph.spec(graph.outputs[0]).shape, out.dtype, None)
+        shape = graph.spec(graph.outputs[0]).shape
         inputs = tuple(Input(item, self.called[item.name], ()) for item, _ in used)
         space = Space((), inputs, (), -1, Dag(), graph)
         space.legal = tuple(legal_sizes(meaning, used, self.called, self.known))
@@ -176,9 +200,22 @@ class _Finder:
         result = Operand(name, out.dtype, ZERO)
         return Contraction(
             left, right, result, size[0], size[1], size[2],
-            tuple(self._run(row, layout) for row in around), batch, part, space,
-            Target(stored, name),
+            tuple(self._run(row, layout) for row in around), batch, part, bias, relu, space,
+            Target(Output(stored, (), measures, shape, out.dtype, None), name),
         )  # fmt: skip
+
+    def _bias(self, value: Value, cols: Sequence[Atom], dtype: DType) -> Operand:
+        """What is added: the bias table has one row for all rows, of the type of the sums."""
+        start, steps = self._steps(value)
+        wanted = self._dense(cols)
+        moving = {leaf: step for leaf, step in steps.items() if step != ZERO}
+        if set(moving) != set(wanted) or any(
+            poly(step) != poly(moving[leaf]) for leaf, step in wanted.items()
+        ):
+            raise self.refuse("what is added to it is not one row for all of its rows")
+        if value.dtype is not PRODUCTS[dtype, dtype]:
+            raise self.refuse("what is added to it has another type than its sums")
+        return Operand(self.called[value.text], value.dtype, start)
 
     def _cut(self, parts: Atom, dims: Dims, order: Sequence[Atom]) -> tuple[Run, Run]:
         """A part of what is added up, and all parts: one result each."""

@@ -177,7 +177,7 @@ class _Writer:
         panels = self._around(depth, stretch, starts) if self.found.around else (
             self._panels(stretch, starts)
         )  # fmt: skip
-        found += [panels, self._out(starts[2])]
+        found += [*self._bias(), panels, self._out(starts[2])]
         return tuple(found)
 
     def _part(self, index: Expr, depth: Expr, found: list[Stmt]) -> Stretch:
@@ -317,7 +317,8 @@ class _Writer:
             before = times(Name("tap"), self.size("depth", c.depth.size)) if c.part else Name("tap")
             done = plus(before, done)
         more = Binary(BinOp.GT, plus(done, at), Name("first") if c.part else ZERO)
-        mmad = Mmad(block, left_part, right_part, Name("m"), Name("n"), kk, more)
+        bias = View("bias_row", ZERO, ZERO) if c.bias else None
+        mmad = Mmad(block, left_part, right_part, Name("m"), Name("n"), kk, more, bias)
         body = (
             Assign("part", least(PART, minus(Name("deep"), at))),
             Stage(StageKind.SPLIT, split),
@@ -325,12 +326,24 @@ class _Writer:
         )
         return For("part_at", ZERO, Name("deep"), PART, body)
 
+    def _bias(self) -> list[Stmt]:
+        """The bias of the block's columns, in the table from which products begin."""
+        bias = self.found.bias
+        if bias is None:
+            return []
+        at = plus(self.size("bias_start", bias.start), Name("col_at"))
+        row, table = View("bias_l1", ZERO, ZERO), View("bias_row", ZERO, ZERO)
+        return [
+            Stage(StageKind.COPY_IN, (Load(row, Span(bias.tensor, at), Name("n")),)),
+            Stage(StageKind.SPLIT, (Split(table, row, ONE, Name("n")),)),
+        ]
+
     def _out(self, start: Expr) -> Stmt:
         c = self.found
         pitch = self._step("out", c.rows)
         pitch = Name("n") if pitch == ZERO else pitch
         block = View("c_l0", ZERO, ZERO)
-        store = Store(Span(c.out.tensor, start), block, Name("n"), Name("m"), pitch)
+        store = Store(Span(c.out.tensor, start), block, Name("n"), Name("m"), pitch, relu=c.relu)
         return Stage(StageKind.COPY_OUT, (store,))
 
 
@@ -345,12 +358,16 @@ def _buffers(found: Contraction) -> tuple[Buffer, ...]:
         copies = 0 if memory is Memory.L0C else 2
         return Buffer(name, dtype, sides[0], memory=memory, cols=sides[1], copies=copies)
 
+    def row(name: str, memory: Memory) -> Buffer:
+        return Buffer(name, sums, ONE, memory=memory, cols=COLS, copies=1)
+
     return (
         matrix("a_l1", Memory.L1, ROWS, DEPTH, found.left.transposed),
         matrix("b_l1", Memory.L1, DEPTH, COLS, found.right.transposed),
         matrix("a_l0", Memory.L0A, ROWS, PART),
         matrix("b_l0", Memory.L0B, PART, COLS),
         matrix("c_l0", Memory.L0C, ROWS, COLS),
+        *((row("bias_l1", Memory.L1), row("bias_row", Memory.BIAS_TABLE)) if found.bias else ()),
     )
 
 
@@ -374,4 +391,6 @@ def _program(w: _Writer, name: str, body: tuple[Stmt, ...], tiles: MatrixTiles) 
         ("PANEL", tiles.panel), ("PART", tiles.part),
     )  # fmt: skip
     doc = f"{name}: {c.out.tensor}, the product of {c.left.tensor} and {c.right.tensor}"
+    doc += f" plus {c.bias.tensor}" if c.bias else ""
+    doc += ", or 0 where that is less" if c.relu else ""
     return Program(consts, host, (kernel,), doc)

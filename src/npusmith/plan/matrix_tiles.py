@@ -53,6 +53,7 @@ class ProductSizes:
     out: DType
     deep: tuple[bool, bool]
     pitches: tuple[int, int]
+    bias: bool
 
     @property
     def read(self) -> int:
@@ -77,7 +78,7 @@ def sizes_of(found: Contraction) -> ProductSizes:
     shapes = {item.name: item.item.shape for item in found.space.inputs}
     return ProductSizes(
         count, rows, cols, depth, around, found.left.dtype, found.out.dtype, deep,
-        (extent(steps[0], shapes), extent(steps[1], shapes)),
+        (extent(steps[0], shapes), extent(steps[1], shapes)), found.bias is not None,
     )  # fmt: skip
 
 
@@ -106,7 +107,12 @@ def _legal(sizes: ProductSizes, chip: Chip) -> Iterator[MatrixTiles]:
             part = min(room // deep * deep, _whole(sizes.depth, deep))
             if part < deep:
                 continue
-            panels = chip.l1_bytes // (2 * (rows + cols) * size) // part
+            room = chip.l1_bytes
+            if sizes.bias:
+                if cols * _ACCUMULATOR > chip.bias_table_bytes:
+                    continue
+                room -= cols * _ACCUMULATOR
+            panels = room // (2 * (rows + cols) * size) // part
             panels = min(panels, _PANEL, ceil(sizes.depth / part))
             if panels >= 1:
                 yield MatrixTiles(rows, cols, panels * part, part)

@@ -54,7 +54,7 @@ def _parts(graph: Graph, node: Node, chip: Chip) -> int:
     count = prod(node.shape[:-2])
     deep = not _is_turned(graph, node.args[0]), _is_turned(graph, node.args[1])
     pitches = depth if deep[0] else rows, depth if deep[1] else cols
-    whole = ProductSizes(count, rows, cols, depth, 1, operand, node.dtype, deep, pitches)
+    whole = ProductSizes(count, rows, cols, depth, 1, operand, node.dtype, deep, pitches, False)
     split = replace(whole, count=count * parts, depth=each, out=DType.FLOAT32)
     once, cut = (cycles(it, choose(it, chip), chip) / chip.clock_mhz for it in (whole, split))
     added = hbm_us(2 * parts * prod(node.shape) * DType.FLOAT32.bytes, chip) + WAIT

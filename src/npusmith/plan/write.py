@@ -58,6 +58,7 @@ _LAYOUTS = (
 _AS_CAPTURED = "own_sizes"  # ... where axes of 1 are as captured
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.7  # of a kernel's time: several that take more are not worth it
+_ROUNDS = 4  # of looking for kernels that are slow at no size
 _WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
 
 
@@ -302,10 +303,13 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     slow = sum(map(kernels.is_slow, parts))
     if not slow:
         return parts
-    avoiding, seen, still, others = replace(kernels, avoid=True), 0, slow, parts
-    while (count := sum(kernels.slow.values())) > seen:  # it is asked of those that are chosen
-        seen, others = count, partition(graph, avoiding)
+    avoiding, still, others = replace(kernels, avoid=True), slow, parts
+    for _ in range(_ROUNDS):  # whether one is slow is asked of those that are chosen
+        seen = sum(kernels.slow.values())
+        others = partition(graph, avoiding)
         still = sum(map(kernels.is_slow, others))
+        if sum(kernels.slow.values()) == seen:
+            break
     if still >= slow:
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
