@@ -354,3 +354,40 @@ def test_a_size_that_no_capture_varied_is_the_only_one() -> None:
     x, t = (port.name for port in spec.inputs)
     assert serves(spec, {x: (9, 50), t: (9,)})
     assert not serves(spec, {x: (9, 90), t: (9,)})
+
+
+class Shuffled(nn.Module):
+    """Two products of groups of channels, shuffled between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Conv2d(12, 24, 1, groups=3, bias=False)
+        self.two = nn.Conv2d(24, 24, 1, groups=3, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, _, height, width = x.shape
+        x = self.one(x).view(n, 3, 8, height, width).transpose(1, 2)
+        return self.two(x.reshape(n, -1, height, width))
+
+
+def test_channels_that_are_split_in_another_way_fix_no_other_axis() -> None:
+    model = Shuffled()
+    shapes = (2, 12, 5, 7), (3, 12, 5, 7), (2, 12, 9, 7), (2, 12, 5, 4)
+    made = plan_graph(capture_at(model, *((torch.rand(shape),) for shape in shapes)))
+    for shape in (*shapes, (7, 12, 3, 11)):
+        agrees(made, model, torch.rand(shape), loose=20)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [((8, 6), (3, 16)), ((4, 9, 5), (6, 6, 5)), ((6, 10), (4, 15)), ((5, 6, 4), (5, 4, 3, 2))],
+)
+def test_a_shape_that_splits_no_axis_evenly(
+    shape: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    x = torch.randn(shape)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).view(wanted) + 1
+
+    agrees(plan_graph(capture_at(model, (x,))), model, x)

@@ -6,6 +6,9 @@ gathers are index maps (moves.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Const, Expr
 from npusmith.plan import integers
@@ -46,12 +49,15 @@ def view(r: Reader) -> Result:
     varied = {leaf for leaf in leaves(atom for dim in x.dims for atom in dim) if leaf.varied}
     try:
         dims = regroup(x.dims, r.node.shape)
-        _tie(r, dims, varied)
-        return Tensor(x.value, dims, x.dtype)
     except AxisError as problem:
         if 0 in r.node.shape:
             r.refuse(problem.code, problem.message)
-        return _reread(r, x, r.node.shape)
+        found = _resplit(r, x, r.node.shape)
+        if found is None:
+            return _reread(r, x, r.node.shape)
+        x, dims = found
+    _tie(r, dims, varied)
+    return Tensor(x.value, dims, x.dtype)
 
 
 def _tie(r: Reader, dims: Dims, varied: set[Atom]) -> None:
@@ -69,6 +75,74 @@ def _tie(r: Reader, dims: Dims, varied: set[Atom]) -> None:
             row[0].model = number and not rest
         if not rest:
             r.sized.append((dim, size))
+
+
+def _resplit(r: Reader, x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Dims] | None:
+    """The same elements where a few axes of fixed sizes are split in another way, and its axes.
+
+    before: batch x (8 x 3) x places as (3 batch) x 8 x places: channels that were shuffled
+    after:  batch x 3 x 8 x places, of which the channels alone are read by their place
+    None where that is not all.
+    """
+    row = [leaf for dim in x.dims for leaf in leaves(dim) if leaf.size != 1 or leaf.varied]
+    found = _uneven([leaf.size for leaf in row], [size for size in shape if size != 1])
+    if found is None or any(leaf.varied for leaf in row[found.start : found.stop]):
+        return None
+    for leaf in row[found.start : found.stop]:
+        r.fix((leaf,))
+    before = [(leaf,) for leaf in row[: found.start]]
+    behind = [(leaf,) for leaf in row[found.stop :]]
+    new = [r.axis(size) for size in found.sizes]
+    place: Expr = ZERO
+    for dim in new:
+        place = plus(times(place, r.size(dim)), r.index(dim))
+    line = Tensor(x.value, (*before, tuple(row[found.start : found.stop]), *behind), x.dtype)
+    moved = r.placed(line, (*before, *new, *behind), {len(before): place})
+    try:
+        return moved, regroup(moved.dims, shape)
+    except AxisError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Uneven:
+    """Axes that are split in another way, and the sizes that are wanted instead."""
+
+    start: int
+    stop: int
+    sizes: tuple[int, ...]
+
+
+def _uneven(have: Sequence[int], wanted: Sequence[int]) -> _Uneven | None:
+    """The first axes that neither divide what is wanted nor are divided by it."""
+    at = to = 0
+    size = want = 1  # what is left of both
+    fresh = True  # ... of an axis, all
+    while True:
+        if size == 1:
+            if at == len(have):
+                return None
+            size, at, fresh = have[at], at + 1, True
+        if want == 1:
+            if to == len(wanted):
+                return None
+            want, to = wanted[to], to + 1
+        if want % size and size % want:
+            break
+        shared = min(size, want)
+        size, want, fresh = size // shared, want // shared, False
+    if not fresh:
+        return None
+    start, sizes = at - 1, [want]
+    while size != want:
+        if size < want and at < len(have):
+            size, at = size * have[at], at + 1
+        elif size > want and to < len(wanted):
+            sizes.append(wanted[to])
+            want, to = want * wanted[to], to + 1
+        else:
+            return None
+    return _Uneven(start, at, tuple(sizes))
 
 
 def _reread(r: Reader, x: Tensor, shape: tuple[int, ...]) -> Tensor:

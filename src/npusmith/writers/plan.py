@@ -14,8 +14,10 @@ from npusmith.ir.opname import entry_name, operator_name
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show
 from npusmith.lang import legal
+from npusmith.lang.extents import serves
 from npusmith.lower import lower, write_project
 from npusmith.plan import Plan, write
+from npusmith.plan.estimate import shapes_of
 from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
 from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
@@ -66,13 +68,16 @@ class PlanWriter:
         if brief.path is None or "project" not in brief.formats:
             raise NpusmithError("usage", "the item has no task file that could be captured")
         task = open_task(brief.path)
-        graph = brief.graph or self._whole(brief, self._graph(task, brief.training))
+        judged = brief.graph or self._graph(task, brief.training)
+        graph = judged if brief.graph else self._whole(brief, judged)
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
         origin: dict[str, object] = {}
         if self.schedule is not None:
             plan = write(graph, entry, self.chip, check_task(self.schedule, graph, self.chip))
         else:
             plan = write(graph, entry, self.chip)
+            if graph is not judged and not serves(plan.spec, shapes_of(judged, plan.spec)):
+                graph, plan = judged, write(judged, entry, self.chip)
         if self.schedule is None and self.search:
             self._step("search", f"at most {self.search} schedules on the timing model")
             plan, found = search_plan(plan, graph, entry, self.chip, self.search)
