@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from modules import CHIP, agrees, capture, plan
 
 from npusmith.errors import PlanError
@@ -12,7 +13,9 @@ from npusmith.plan.node_kinds import is_free
 from npusmith.plan.partition import Kernels, Part, partition
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST
+from npusmith.plan.write import write
 from npusmith.plan.write_kernel import write_kernel
+from npusmith.target.chips import find_chip
 from npusmith.task.graph import Graph
 
 
@@ -185,3 +188,20 @@ def test_a_structural_key_tells_numbers_types_and_operands_apart() -> None:
         lambda x, y: y + x * 2, lambda x, y: x + x * 2, lambda x, y: (x + y * 2, x),
     ]  # fmt: skip
     assert len({of(fn) for fn in given}) == len(given)
+
+
+NORMS = {
+    "stored": (lambda x: F.layer_norm(x, (128,)).permute(1, 2, 0), (64, 2, 128), (1024, 2, 128)),
+    "read": (lambda x: F.layer_norm(x.permute(2, 0, 1), (128,)) * 2, (2, 128, 64), (2, 128, 1024)),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_rows_of_a_norm_that_lie_as_columns_are_copied_in_a_kernel_of_their_own(name: str) -> None:
+    """Stored or read so by the norm itself, every element would be worked out from its row."""
+    model, few, many = NORMS[name]
+    x = torch.randn(few)
+    agrees(plan(model, x), model, x)
+    graph, chip = capture(model, torch.empty(many)), find_chip("910B2")
+    made = write(graph, "op", chip)
+    assert time_of(made.program, made.spec, graph, chip) < 20

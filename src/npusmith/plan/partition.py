@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import prod
+from math import inf, prod
 
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
@@ -26,6 +26,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, SymbolicSize
 
 _MOST = 3  # first and last of the places where a part may end, of each kind
+_WORTH_COPIES = 0.7  # of the time: views are copied for less
 _AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 CROSSING = "@"  # marks the target of a part's input that an earlier part stores
@@ -75,19 +76,42 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     """The parts with the least time such that a kernel can be made of each.
 
     Where an operation cannot be made alone because of the views around it, these are copied: they
-    become operations of their own. Raises PlanError where one cannot be made even so; the error
-    names all of these.
+    become operations of their own. The same where a kernel takes long and is far quicker with
+    copies: a norm whose rows are stored as columns. Raises PlanError where one cannot be made even
+    so; the error names all of these.
     """
     copied: frozenset[str] = frozenset()
+    best: tuple[float, _Cutter, list[tuple[int, int]]] | None = None
     while True:
         cutter = _Cutter(graph, copied, made.chip)
         runs, stuck = _cheapest(cutter, made)
-        if stuck is None:
-            return tuple(made.part(cutter.part(start, stop)) for start, stop in runs)
-        views = cutter.views(stuck) - copied
-        if not views:
-            raise _refusal(cutter, made, stuck)
+        if stuck is not None and best is None:
+            views = cutter.views(stuck) - copied
+            if not views:
+                raise _refusal(cutter, made, stuck)
+            copied |= views
+            continue
+        us = inf if stuck is not None else sum(_us(cutter, made, run) + WAIT for run in runs)
+        if best is not None and us > _WORTH_COPIES * best[0]:
+            break
+        best = us, cutter, runs
+        slow = [
+            run for run in runs if is_slow(_us(cutter, made, run), cutter.part(*run), made.chip)
+        ]
+        views = frozenset(
+            name for run in slow for unit in range(*run) for name in cutter.views(unit)
+        )
+        if views <= copied:
+            break
         copied |= views
+    _, cutter, runs = best
+    return tuple(made.part(cutter.part(start, stop)) for start, stop in runs)
+
+
+def _us(cutter: _Cutter, made: Kernels, run: tuple[int, int]) -> float:
+    us = made.us(cutter.part(*run))
+    assert us is not None
+    return us
 
 
 @dataclass(frozen=True, slots=True)
