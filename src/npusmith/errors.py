@@ -728,7 +728,7 @@ _PLAN: list[Code] = _rows(
     (
         "plan-length",
         "The tile program of a module would be longer than the language takes.",
-        "at most 1048576 characters for all kernels together",
+        "at most 1048576 characters for all kernels together, 4000 in one statement",
         "generate the module in parts: a layer, a step of a loop",
     ),
     (

@@ -13,7 +13,6 @@ from npusmith.ir.rebuild import map_children
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show, show_expr
 from npusmith.lang.extents import extent, unmet
-from npusmith.lang.source import MAX_CHARS
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
 from npusmith.lower.served import with_own_weights
@@ -42,6 +41,7 @@ from npusmith.plan.structures import DEEPEST, Plan
 from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import (
     ROOM,
+    check_length,
     for_other_sizes,
     has_room,
     slow_regimes,
@@ -338,12 +338,7 @@ def _with_any_rows(
 def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
     plan = _short_enough(parts, graph, name, chip)
     check_counted(plan.program, plan.spec.inputs)
-    if (length := len(show(share_kernels(plan.program)))) > MAX_CHARS:
-        count = len(plan.program.kernels)
-        raise PlanError(
-            "plan-length", f"the program of {count} kernels has {length:,} characters",
-            legal=f"at most {MAX_CHARS:,}", hint="generate the module in parts",
-        )  # fmt: skip
+    check_length(plan.program)
     return plan
 
 

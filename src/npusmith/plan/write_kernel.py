@@ -13,7 +13,7 @@ from itertools import chain
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Choice, Expr, Program
 from npusmith.ir.text import show
-from npusmith.lang.source import MAX_STATEMENT
+from npusmith.lang.source import MAX_CHARS, MAX_STATEMENT
 from npusmith.plan.decisions import Decisions, lengths
 from npusmith.plan.estimate import estimate, shapes_of, time_of, traffic
 from npusmith.plan.fixed_sizes import check_counted
@@ -87,6 +87,21 @@ def _quickest(
         if (time := us(tried[0])) < _WORTH * least:
             best, least = tried, time
     return best
+
+
+def check_length(program: Program) -> None:
+    """Raises plan-length for a program that the language would not take."""
+    text = show(share_kernels(program))
+    count, longest = len(program.kernels), max(map(len, text.split("\n")))
+    for what, length, most in (
+        (f"the program of {count} kernels", len(text), MAX_CHARS),
+        (f"a statement of the program of {count} kernels", longest, MAX_STATEMENT),
+    ):
+        if length > most:
+            raise PlanError(
+                "plan-length", f"{what} has {length:,} characters", legal=f"at most {most:,}",
+                hint="generate the module in parts",
+            )  # fmt: skip
 
 
 def has_room(program: Program) -> bool:
