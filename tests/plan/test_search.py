@@ -191,3 +191,22 @@ def test_schedules_whose_kernels_do_not_fit_one_program_are_left(
     kept, found = search_plan(plan, graph, "op_custom", CHIP, 6)
     assert kept.program == plan.program and found.schedule == plan.schedule
     assert "longer than a program may be" in kept.notes[-1]
+
+
+class Layers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(96, 96) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+
+def test_equal_kernels_are_searched_once_and_stay_one() -> None:
+    graph = capture(Layers(), torch.empty(70, 96))
+    plan, found = search_plan(write(graph, "op_custom", CHIP), graph, "op_custom", CHIP, 8)
+    assert len(plan.parts) == 4 and len(plan.program.kernels) == 1
+    assert len({str(item) for item in found.schedule.kernels[1:]}) == 1
+    assert {trial.kernel for trial in found.trials} < {1, 2, 3, 4}

@@ -19,6 +19,7 @@ from npusmith.lower import lower
 from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.shrink import goes_in_step, shrink
+from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
 from npusmith.plan.write import write
 from npusmith.target.chips import Chip
@@ -126,22 +127,36 @@ def _times(plan: Plan, graph: Graph, chip: Chip) -> Times:
 
 
 def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
-    """The longest first; each gets what is left of the budget, but one for each of the others."""
-    firsts = [search(own, _never, chip, _times(own, part, chip), 1) for part, own in plan.parts]
-    order = sorted(range(len(firsts)), key=lambda at: -firsts[at].us)
-    left = budget - len(firsts)
-    for at in order:
+    """The longest first; each gets what is left of the budget, but one for each of the others.
+
+    Kernels that differ in names alone are one: they stay one with the schedule that is found.
+    """
+    keys = [_key(part) for part, _ in plan.parts]
+    alike = {key: keys.index(key) for key in keys}  # the first of them
+    best: dict[str, Found] = {}
+    for key, at in alike.items():
         part, own = plan.parts[at]
+        best[key] = search(own, _never, chip, _times(own, part, chip), 1)
+    left = budget - len(best)
+    for key in sorted(best, key=lambda key: -keys.count(key) * best[key].us):
+        part, own = plan.parts[alike[key]]
         if left > 0:
-            firsts[at] = _search_kernel(own, part, name, chip, 1 + left)
-            left -= len(firsts[at].trials) - 1
+            best[key] = _search_kernel(own, part, name, chip, 1 + left)
+            left -= len(best[key].trials) - 1
     trials = tuple(
-        replace(trial, kernel=at) for at, found in enumerate(firsts, 1) for trial in found.trials
+        replace(trial, kernel=at + 1) for key, at in alike.items() for trial in best[key].trials
     )
+    firsts = [best[key] for key in keys]
     return Found(
         Schedule(kernels=tuple(found.schedule for found in firsts)),
         sum(found.us for found in firsts), sum(found.first_us for found in firsts), trials,
     )  # fmt: skip
+
+
+def _key(part: Graph) -> str:
+    """The same for parts that do the same, wherever their inputs come from."""
+    inputs = tuple(item.model_copy(update={"kind": "user", "position": 0}) for item in part.inputs)
+    return structural_key(part.model_copy(update={"inputs": inputs}))
 
 
 def _never(schedule: Schedule) -> Plan:
