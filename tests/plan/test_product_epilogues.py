@@ -66,6 +66,9 @@ APART: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         lambda x, y: F.relu6(x @ y), (whole(20, 70), whole(70, 33))),
     "sums as the bias": (
         lambda x, y: x @ y + y.sum(0), (whole(20, 70), whole(70, 33))),
+    "a relu of integers": (
+        lambda x, y: F.relu(torch._int_mm(x, y)),
+        (whole(32, 64).to(torch.int8), whole(64, 32).to(torch.int8))),
     "one number": (
         lambda x, y, b: x @ y + b, (whole(20, 70), whole(70, 33), whole(1))),
 }  # fmt: skip

@@ -189,6 +189,8 @@ class _Finder:
             batch = (cut, *batch)
         if left.dtype is not right.dtype:
             raise self.refuse(f"it multiplies {left.dtype.value} by {right.dtype.value}")
+        if relu and not PRODUCTS[left.dtype, left.dtype].is_float:
+            raise self.refuse("a relu of integers on the way out is not documented")
         measures = tuple(product(self.known[leaf] for leaf in leaves(dim)) for dim in out.dims)
         name = tensor_name("y", taken)
         graph = meaning.reader.graph
