@@ -137,6 +137,21 @@ def test_a_product_of_matrices_may_be_added_up_in_pieces() -> None:
     assert case.message(short)
 
 
+@pytest.mark.parametrize("size", [1.0, 100.0])  # magnitudes of 2.5 million are none of 16 bits
+def test_a_long_product_of_16_bits_may_be_added_up_one_by_one(size: float) -> None:
+    """PyTorch adds up in blocks, and its own nearness to the truth says nothing of that."""
+    generator = torch.Generator().manual_seed(3)
+    a, b = ((torch.rand(200, 200, generator=generator) * 2 - 1) * size for _ in range(2))
+    a, b = a.repeat(1, 10).half(), b.repeat(10, 1).half()
+    case = Case(torch.mm, a, b)
+    assert case.bound is not None and np.isfinite(case.bound).any() and case.bound.any()
+    sums = np.zeros((200, 200), FLOAT)
+    for k in range(a.shape[1]):
+        sums += a.float().numpy()[:, k : k + 1] * b.float().numpy()[k : k + 1]
+    assert case.message(sums) == ""
+    assert case.message(sums + 0.01 * np.abs(sums).mean())
+
+
 def norm(x: torch.Tensor) -> torch.Tensor:
     return F.layer_norm(x, (x.shape[-1],), eps=1e-5)
 

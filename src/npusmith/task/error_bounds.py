@@ -31,6 +31,7 @@ _FAR = 8  # times: more than roundings that add up
 MOST_ELEMENTS = 64 << 20  # of outputs; beyond this a bound costs more than it tells
 MOST_MOVED = 1 << 28  # of all operations of a run, the same: some five seconds
 FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
+DEEP = 512  # terms of a sum, which PyTorch adds up in blocks: another order loses 16 times as much
 NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed ...
 # ... but for what it adds up or multiplies in a wider type (acc_type of ATen's CPU kernels): how
 # near that is says nothing of kernels in float32.
@@ -192,6 +193,17 @@ def _factors(args: Any) -> int:
     return int(args[0].shape[args[1]] if along else args[0].numel())
 
 
+def _terms(name: str, args: Any) -> int:
+    """Of each sum of a product or convolution."""
+    if name in ("mm", "bmm", "matmul", "linear"):
+        return int(args[0].shape[-1])
+    if name in ("addmm", "baddbmm"):
+        return int(args[1].shape[-1])
+    if name in ("convolution", "mkldnn_convolution"):
+        return int(args[1][0].numel())
+    return 0
+
+
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
     """While it is on, it is noted what PyTorch's nearness to the truth says nothing about.
 
@@ -212,7 +224,7 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
         )
         steep = name in _STEEP or kwargs.get("rounding_mode") or not all(made)
         decision = any(given) and steep and name not in _LEVEL
-        self.wider |= name in _WIDE
+        self.wider |= name in _WIDE or _terms(name, args) >= DEEP
         self.decided |= bool(self.rounded and decision)
         self.rounded |= any(made) and not (name in _ROUNDLESS or func.is_view)
         return result
@@ -237,8 +249,11 @@ def _is_real(item: Any) -> bool:
 
 
 def _magnitude(item: Any) -> Any:
-    real = isinstance(item, torch.Tensor) and item.is_floating_point()
-    return item.abs() if real else item
+    """In float32 for 16 bits: where terms cancel, their magnitudes may add up to more than these
+    hold."""
+    if not _is_real(item):
+        return item
+    return item.abs() if item.dtype == torch.float64 else item.abs().float()
 
 
 def is_near(native: Tensor, golden: Tensor) -> bool:
