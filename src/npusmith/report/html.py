@@ -17,7 +17,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from npusmith.errors import CODES
-from npusmith.ir.launches import each_launch
+from npusmith.ir.launches import each_kernel, each_launch
 from npusmith.ir.nodes import Program
 from npusmith.report.ladder import ladder, reached, served
 from npusmith.report.memory import Memory, versions
@@ -92,7 +92,7 @@ def pictures(
         return Pictures()
     from npusmith.lower import lower
 
-    parts = each_launch(lower(program, chip))
+    parts = each_kernel(lower(program, chip))
     memories = tuple(
         replace(item, kernel=item.kernel or (part.kernel.name if len(parts) > 1 else ""))
         for part in parts
