@@ -201,7 +201,8 @@ def _with_formals(form: _Form, formals: Mapping[str, Tensor]) -> Kernel:
     new = {name: item.name for name, item in formals.items()}
     inside = inner_names(kernel)
     for buffer in kernel.buffers:
-        owner = max((name for name in formals if buffer.name.startswith(f"{name}_")), default="")
+        owners = (name for name in formals if buffer.name.startswith(f"{name}_"))
+        owner = max(owners, key=len, default="")
         called = f"{new[owner]}{buffer.name[len(owner) :]}" if owner else buffer.name
         if called not in inside:
             inside.add(called)
