@@ -256,6 +256,7 @@ CASES: tuple[Case, ...] = (
         Case("two_kernels", str(n), _floats((n,)), _turned, _same, F32, rtol=1e-6)
         for n in (0, 1, 1024, 4096)
     ),
+    *_flat("launched_thrice", lambda x: x * np.float32(3), 1, F32),
     *_flat("copy", lambda x: x, 1, F32),
     *_flat("add", lambda x, y: x + y, 2, F32),
     *_flat("scaled_relu_fp16", _scaled, 1, F16),
