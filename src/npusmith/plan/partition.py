@@ -26,6 +26,7 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, SymbolicSize
 
 _MOST = 3  # first and last of the places where a part may end, of each kind
+_FAR = 4.0  # times as long as a slow kernel: views around it may be copied
 _WORTH_COPIES = 0.7  # of the time: views are copied for less
 _AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
@@ -60,9 +61,12 @@ def passes_short_floats(parts: Sequence[Part]) -> bool:
     return any(crossing_name(item) and item.dtype in SHORT_FLOATS for item in inputs)
 
 
-def is_slow(us: float, graph: Graph, chip: Chip) -> bool:
-    """Whether kernels take so long that they may repeat work, or have no lanes for it."""
-    return us > _SLOW * traffic(graph, chip) + _SHORT
+def is_slow(us: float, graph: Graph, chip: Chip, times: float = 1.0) -> bool:
+    """Whether kernels take so long that they may repeat work, or have no lanes for it.
+
+    `times`: so often as long.
+    """
+    return us > times * (_SLOW * traffic(graph, chip) + _SHORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     copies: a norm whose rows are stored as columns. Raises PlanError where one cannot be made even
     so; the error names all of these.
     """
-    copied: frozenset[str] = frozenset()
+    copied: frozenset[str] = made.copied[-1] if made.copied else frozenset()
     best: tuple[float, _Cutter, list[tuple[int, int]]] | None = None
     while True:
         cutter = _Cutter(graph, copied, made.chip)
@@ -95,8 +99,12 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
         if best is not None and us > _WORTH_COPIES * best[0]:
             break
         best = us, cutter, runs
+        if made.copied:
+            break
         slow = [
-            run for run in runs if is_slow(_us(cutter, made, run), cutter.part(*run), made.chip)
+            run
+            for run in runs
+            if is_slow(_us(cutter, made, run), cutter.part(*run), made.chip, _FAR)
         ]
         views = frozenset(
             name for run in slow for unit in range(*run) for name in cutter.views(unit)
@@ -105,6 +113,7 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
             break
         copied |= views
     _, cutter, runs = best
+    made.copied.append(cutter.copied)
     return tuple(made.part(cutter.part(start, stop)) for start, stop in runs)
 
 
@@ -204,6 +213,7 @@ class Kernels:
     slow_elsewhere: Test = lambda part: False
     avoid: bool = False
     known: dict[str, tuple[Part, float] | None] = field(default_factory=dict)
+    copied: list[frozenset[str]] = field(default_factory=list)  # views, by earlier partitions
     slow: dict[str, bool] = field(default_factory=dict)
 
     def us(self, graph: Graph) -> float | None:
