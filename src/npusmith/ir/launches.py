@@ -8,7 +8,7 @@ from dataclasses import replace
 from npusmith.ir.nodes import Kernel, Launch, Program
 from npusmith.ir.rebuild import map_statements, with_names
 
-_VECTOR_CORES = 2  # of a block
+BLOCK_VECTOR_CORES = 2  # beside the one cube core of a block
 
 
 def each_launch(program: Program) -> tuple[Program, ...]:
@@ -61,9 +61,10 @@ def _is_single(program: Program) -> bool:
 
 def _kernels(program: Program) -> dict[str, Kernel]:
     """By name, each with how many cores of a block it runs on."""
+    mixed = program.is_mixed
     return {
-        kernel.name: replace(kernel, block_cores=_VECTOR_CORES)
-        if program.is_mixed and not kernel.is_cube
+        kernel.name: replace(kernel, block_cores=BLOCK_VECTOR_CORES)
+        if mixed and not kernel.is_cube
         else kernel
         for kernel in program.kernels
     }

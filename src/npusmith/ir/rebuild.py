@@ -14,6 +14,7 @@ from npusmith.ir.nodes import (
     Combine,
     Expr,
     For,
+    Host,
     If,
     Load,
     Mmad,
@@ -140,6 +141,19 @@ def map_blocks(block: Block, fn: Callable[[Block], Block]) -> Block:
 def map_statements(block: Block, fn: Callable[[Stmt], Stmt]) -> Block:
     """`fn` over every statement, nested ones first."""
     return map_blocks(block, lambda items: tuple(fn(item) for item in items))
+
+
+def map_host(host: Host, fn: Rewrite) -> Host:
+    """`fn` over the expressions of the host function: assignments, cores, what is launched with."""
+    launches = tuple(
+        replace(
+            item, cores=fn(item.cores), args=tuple((name, fn(value)) for name, value in item.args)
+        )
+        for item in host.launches
+    )
+    return replace(
+        host, body=tuple(map_operands(stmt, fn) for stmt in host.body), launches=launches
+    )
 
 
 def renamed(expr: Expr, new: Mapping[str, str]) -> Expr:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.nodes import Buffer, Const, Expr, Program, Stmt
-from npusmith.ir.rebuild import Rewrite, map_operands, map_statements
+from npusmith.ir.rebuild import Rewrite, map_host, map_operands, map_statements
 from npusmith.ir.walk import names, operands, statements
 from npusmith.lower.flow import assigned
 from npusmith.lower.fold import evaluate, fold
@@ -27,18 +27,10 @@ def normalize(program: Program, chip: Chip) -> Program:
     host, kernel = program.host, program.kernel
     in_host = _folder(host_kinds(program), frozenset())
     in_kernel = _folder(kernel_kinds(program), float_buffers(program))
-    launches = tuple(
-        replace(
-            launch,
-            cores=in_host(launch.cores),
-            args=tuple((name, in_host(value)) for name, value in launch.args),
-        )
-        for launch in host.launches
-    )
     consts = dict(program.consts)
     return replace(
         program,
-        host=replace(host, body=_map(host.body, in_host), launches=launches),
+        host=map_host(host, in_host),
         kernels=(
             replace(
                 kernel,

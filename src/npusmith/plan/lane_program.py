@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npusmith.ir.nodes import (
-    Combine,
     Kernel,
-    Load,
     Program,
     Scalar,
-    Stmt,
-    Store,
     Tensor,
     TensorRole,
 )
 from npusmith.ir.walk import mentioned, names, names_read, statements
+from npusmith.ir.walk import tensors as stored_or_loaded
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.pack import Packed
 from npusmith.plan.provable_conditions import live
@@ -25,7 +22,7 @@ from npusmith.plan.stores import Target
 def program_of(w: Lanes, name: str, targets: Sequence[Target], packed: Packed) -> Program:
     body = live(packed.body, packed.tile)
     used = set(mentioned(body))
-    passed = _tensors(body)
+    passed = {name for stmt in statements(body) for name in stored_or_loaded(stmt)}
     w.sizes.scratch = {name: size for name, size in w.sizes.scratch.items() if name in passed}
     tensors = tensors_of(w, targets)
     buffers = tuple(item for item in packed.buffers if item.name in used)
@@ -38,20 +35,6 @@ def program_of(w: Lanes, name: str, targets: Sequence[Target], packed: Packed) -
     everywhere = read | names_read(host.body)
     consts = (("TILE", packed.tile),) if "TILE" in everywhere | _lengths(kernel) else ()
     return Program(consts, host, (kernel,), _doc(w, name, targets))
-
-
-def _tensors(body: tuple[Stmt, ...]) -> set[str]:
-    """Names of the tensors that are loaded, stored or combined."""
-    found = set()
-    for stmt in statements(body):
-        match stmt:
-            case Load():
-                found.add(stmt.src.tensor)
-            case Store():
-                found.add(stmt.dst.tensor)
-            case Combine():
-                found.add(stmt.scratch)
-    return found
 
 
 def _doc(w: Lanes, name: str, targets: Sequence[Target]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from npusmith.ir.launches import BLOCK_VECTOR_CORES
 from npusmith.ir.nodes import (
     Assign,
     Buffer,
@@ -41,7 +42,6 @@ from npusmith.task.graph import Graph, GraphInput
 
 _CORES = "cores"
 _BLOCKS = "core_blocks"  # a cube core and its vector cores
-_VECTOR_CORES = 2  # of a block
 
 
 def link(parts: Sequence[Part], graph: Graph, name: str) -> Plan:
@@ -202,7 +202,7 @@ class _Linker:
         for number, (item, kernel) in enumerate(zip(self.cores, self.kernels, strict=True), 1):
             blocks: Expr = Name(item)
             if mixed and kernel.name not in cubes:  # a block has two vector cores
-                blocks = shares(blocks, Const(_VECTOR_CORES))
+                blocks = shares(blocks, Const(BLOCK_VECTOR_CORES))
             if number == 1:
                 most = blocks
                 continue
@@ -210,7 +210,7 @@ class _Linker:
             most = Name(f"{_CORES}_to_{number}")
         if mixed:
             values[_BLOCKS] = most
-            most = product((Name(_BLOCKS), Const(_VECTOR_CORES)))
+            most = product((Name(_BLOCKS), Const(BLOCK_VECTOR_CORES)))
         values[_CORES] = most
         count = Name(_BLOCKS if mixed else _CORES)
         launches = tuple(Launch(kernel, count, args) for kernel, args in self.launches)

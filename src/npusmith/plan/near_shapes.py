@@ -27,7 +27,7 @@ from npusmith.ir.nodes import (
     ScalarFn,
     Stmt,
 )
-from npusmith.ir.rebuild import map_children, map_operands, map_statements
+from npusmith.ir.rebuild import map_children, map_host, map_operands, map_statements
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read
 from npusmith.plan.decisions import Decision
@@ -130,13 +130,4 @@ def replaced_in_host(host: Host, old: Expr, new: Expr) -> Host:
     def changed(expr: Expr) -> Expr:
         return new if expr == old else map_children(expr, changed)
 
-    body = tuple(map_operands(stmt, changed) for stmt in host.body)
-    launches = tuple(
-        replace(
-            item,
-            cores=changed(item.cores),
-            args=tuple((name, changed(value)) for name, value in item.args),
-        )
-        for item in host.launches
-    )
-    return replace(host, body=body, launches=launches)
+    return map_host(host, changed)

@@ -11,7 +11,7 @@ from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Choice, Dim, Expr
 from npusmith.ir.rebuild import map_children
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.text import show, show_expr
+from npusmith.ir.text import show_expr
 from npusmith.lang.extents import extent, unmet
 from npusmith.lower.fold import fold
 from npusmith.lower.kinds import Kind
@@ -45,6 +45,7 @@ from npusmith.plan.write_kernel import (
     for_other_sizes,
     has_room,
     slow_regimes,
+    text_of,
     write_kernel,
 )
 from npusmith.target.chips import Chip
@@ -351,7 +352,7 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) 
     if has_room(plan.program):
         return plan
     plan = link(parts, graph, name)
-    if len(show(share_kernels(plan.program))) <= ROOM:
+    if len(text_of(plan.program)) <= ROOM:
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     alone = [
@@ -499,7 +500,7 @@ def _several(
 
     plan = linked(everywhere)
     # as in _short_enough: one of each where the versions have no room
-    return plan if everywhere or len(show(share_kernels(plan.program))) <= ROOM else linked(True)
+    return plan if everywhere or len(text_of(plan.program)) <= ROOM else linked(True)
 
 
 def _not_one(decision: str, kernels: int) -> PlanError:

@@ -89,9 +89,14 @@ def _quickest(
     return best
 
 
+def text_of(program: Program) -> str:
+    """What the language takes or refuses for its length: equal kernels written once."""
+    return show(share_kernels(program))
+
+
 def check_length(program: Program) -> None:
     """Raises plan-length for a program that the language would not take."""
-    text = show(share_kernels(program))
+    text = text_of(program)
     count, longest = len(program.kernels), max(map(len, text.split("\n")))
     for what, length, most in (
         (f"the program of {count} kernels", len(text), MAX_CHARS),
@@ -106,7 +111,7 @@ def check_length(program: Program) -> None:
 
 def has_room(program: Program) -> bool:
     """Whether a program with a version more is still short enough."""
-    text = show(share_kernels(program))
+    text = text_of(program)
     return len(text) <= ROOM and max(map(len, text.split("\n"))) <= MAX_STATEMENT
 
 
