@@ -9,14 +9,13 @@ from modules import CHIP, agrees, capture, plan
 
 from npusmith.errors import PlanError
 from npusmith.plan.estimate import time_of
-from npusmith.plan.node_kinds import is_free
 from npusmith.plan.partition import Kernels, Part, partition
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import DEEPEST
 from npusmith.plan.write import write
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import find_chip
-from npusmith.task.graph import Graph
+from npusmith.task.graph import Graph, is_free
 
 
 def expanded(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,8 @@ from npusmith.device import arguments, columns, tensors
 from npusmith.device.adapters import ADAPTERS, Finish
 from npusmith.errors import Level, TwinError
 from npusmith.target.chips import DEFAULT_CHIP, Chip, of_record
-from npusmith.twin import Finding, Project, Run, build, read_project, run
+from npusmith.twin import Finding, Project, Run, build, run
+from npusmith.twin.project import read_projects
 from npusmith.twin.remote import Request, ask, remote
 
 _RECORD = "NPUSMITH_FINDINGS"
@@ -121,9 +122,9 @@ def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[ob
         if adapter.op == op and len(values) == len(adapter.order):
             values = adapter.sort(values)
             if adapter.steps is not None:
-                return read_project(root), values, adapter.steps(values)
+                return read_projects(root)[op], values, adapter.steps(values)
             break
-    return read_project(root), values, lambda: None
+    return read_projects(root)[op], values, lambda: None
 
 
 def _initial(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from npusmith.ir.dtypes import DType
@@ -72,6 +72,8 @@ class _Binding:
     """What both bindings say of an operator."""
 
     name: str
+    type: str
+    scope: str  # the namespace of its functions, with ::, where there are several operators
     about: str
     schema: str
     returned: str
@@ -81,9 +83,11 @@ class _Binding:
     helpers: list[str]
 
 
-def binding_file(spec: OpSpec) -> str:
-    """pybind.cpp: the registered operator through its aclnn function."""
-    return render("pybind.cpp.j2", op=spec, b=_binding(spec))
+def binding_file(specs: Sequence[OpSpec]) -> str:
+    """pybind.cpp: each registered operator through its aclnn function."""
+    bindings = [_binding(spec, scoped=len(specs) > 1) for spec in specs]
+    helpers = list(dict.fromkeys(name for item in bindings for name in item.helpers))
+    return render("pybind.cpp.j2", bindings=bindings, helpers=helpers)
 
 
 def direct_binding(program: Program, spec: OpSpec, tiling: Tiling, chip: Chip) -> str:
@@ -123,7 +127,7 @@ def _launcher(spec: OpSpec, tiling: Tiling) -> str:
     return f'extern "C" void {spec.name}_do(uint32_t blockDim, void *stream, {", ".join(rest)})'
 
 
-def _binding(spec: OpSpec, helpers: Iterable[str] = ()) -> _Binding:
+def _binding(spec: OpSpec, helpers: Iterable[str] = (), *, scoped: bool = False) -> _Binding:
     inputs, outputs = _arguments(spec)
     served = input_conditions(spec, BINDING)
     text = "\n".join([*(item.dims for item in outputs), *(item.holds for item in served)])
@@ -132,6 +136,8 @@ def _binding(spec: OpSpec, helpers: Iterable[str] = ()) -> _Binding:
     made = ", ".join(["Tensor"] * len(outputs))
     return _Binding(
         name=spec.name,
+        type=spec.op_type,
+        scope=f"{spec.name}::" if scoped else "",
         about=spec.summary or spec.op_type,
         schema=f"{spec.name}({given}) -> {f'({made})' if several else made}",
         returned=f"std::tuple<{results}>" if several else results,

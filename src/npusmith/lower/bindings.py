@@ -19,7 +19,7 @@ from npusmith.ir.text import show_expr
 from npusmith.lang import parse_condition
 
 BINDINGS, CONSTANTS = "bindings.json", "constants.json"
-_MOST_BYTES = {BINDINGS: 1 << 20, CONSTANTS: 16 << 20}
+_MOST_BYTES = {CONSTANTS: 16 << 20}  # else a megabyte
 
 
 class _Row(BaseModel):
@@ -80,18 +80,24 @@ def bindings_text(spec: OpSpec) -> str:
     return json.dumps(said, indent=2) + "\n"
 
 
-def constants_text(spec: OpSpec) -> str:
+def constants_text(constants: tuple[Constant, ...]) -> str:
     """What constants.json says."""
-    rows = TypeAdapter(tuple[Constant, ...]).dump_python(spec.constants, mode="json")
+    rows = TypeAdapter(tuple[Constant, ...]).dump_python(constants, mode="json")
     return json.dumps(rows, indent=2) + "\n"
 
 
-def read_bindings(project: Path) -> OpSpec | None:
+def bindings_of(name: str) -> str:
+    """The file of one among several operators."""
+    return f"{name}.{BINDINGS}"
+
+
+def read_bindings(project: Path, file: str = BINDINGS) -> OpSpec | None:
     """The operator's inputs as the project's file names them; None when it has none.
 
+    `file`: that of one among several operators.
     Raises file-unusable and binding-unknown: the file may have come with the project from anywhere.
     """
-    path = project / BINDINGS
+    path = project / file
     if not path.is_file():
         return None
     try:
@@ -153,7 +159,7 @@ def plain_spec(program: Program) -> OpSpec:
 
 def _text(path: Path) -> str:
     size = path.stat().st_size
-    if size > _MOST_BYTES[path.name]:
+    if size > _MOST_BYTES.get(path.name, 1 << 20):
         raise NpusmithError(
             "file-unusable", f"{path} is too large", Place(str(path)), seen=f"{size:,} bytes"
         )

@@ -7,34 +7,68 @@ import keyword
 import math
 from collections.abc import Sequence
 
-from npusmith.ir.spec import Constant, OpSpec, Port, Source
+from npusmith.ir.spec import Constant, OpSpec, Source
 from npusmith.lower.bindings import CONSTANTS
-from npusmith.lower.render import render
+from npusmith.lower.render import python_literal, render
 
+LIBRARY = "custom_ops_lib"  # the binding's module
 _WRITTEN_OUT = 16  # elements of a constant whose values stand in model_new.py itself
 
 
 def model_file(spec: OpSpec) -> str:
-    """The text of model_new.py."""
-    parameters = _forward_parameters(spec.task_source)
+    """The text of model_new.py around one operator."""
     positions = [port.position for port in spec.inputs if port.source is Source.USER]
-    # forward's tensors are its parameters when nothing else can be among them
-    plain = parameters is not None and len(parameters) == max([-1, *positions]) + 1
-    names = parameters if plain and parameters is not None else []
-    call = ", ".join(_argument(port, names) for port in spec.inputs)
+    names = tensor_names(spec.task_source, positions)
+    arguments = (argument(port.source, port.target, port.position, names) for port in spec.inputs)
+    call = f"{LIBRARY}.{spec.name}({', '.join(arguments)})"
+    if len(spec.outputs) > 1:
+        call = f"tuple({call})"
+    elif not spec.single_output:
+        call = f"({call},)"
+    about = f"replaced by the operator {spec.op_type}"
+    return module_file(
+        spec.task_source, spec.op_type, about, [f"return {call}"], names, positions,
+        spec.literals, spec.constants,
+    )  # fmt: skip
+
+
+def module_file(
+    source: str,
+    name: str,
+    about: str,
+    body: Sequence[str],
+    names: Sequence[str],
+    positions: Sequence[int],
+    literals: Sequence[object] | None,
+    constants: Sequence[Constant],
+    *,
+    check: str = "",
+) -> str:
+    """ModelNew whose forward consists of these lines; `check`: a function that they use.
+
+    names: of forward's tensors, as of `tensor_names`; positions: of those that the lines use.
+    """
     return render(
         "model_new.py.j2",
-        op=spec,
+        source=source,
+        name=name,
+        about=about,
+        body=body,
+        check=check,
         parameters=names,
-        call=f"custom_ops_lib.{spec.name}({call})",
-        gathers=not plain and bool(positions),
-        literals=None if spec.literals is None else _list(spec.literals),
-        wraps=len(spec.outputs) == 1 and not spec.single_output,
-        several=len(spec.outputs) > 1,
-        constants=[(*_attribute(item.target), _value(item)) for item in spec.constants],
-        stored=any(not _is_small(item) for item in spec.constants),
+        gathers=not names and bool(positions),
+        literals=None if literals is None else python_literal([*literals]),
+        constants=[(*_attribute(item.target), _value(item)) for item in constants],
+        stored=any(not _is_small(item) for item in constants),
         file=CONSTANTS,
     )
+
+
+def tensor_names(source: str, positions: Sequence[int]) -> Sequence[str]:
+    """Names of forward's tensors: those of its parameters when nothing else can be among them."""
+    parameters = _forward_parameters(source)
+    plain = parameters is not None and len(parameters) == max([-1, *positions]) + 1
+    return parameters if plain and parameters is not None else []
 
 
 def _is_small(constant: Constant) -> bool:
@@ -47,7 +81,7 @@ def _value(constant: Constant) -> str:
         return f"_stored({constant.target!r})"
     array, dtype = constant.array, constant.dtype
     values = array if array.dtype.kind in "biu" else array.astype("float64")
-    return f"torch.tensor({_literal(values.tolist())}, dtype=torch.{dtype.value})"
+    return f"torch.tensor({python_literal(values.tolist())}, dtype=torch.{dtype.value})"
 
 
 def _attribute(target: str) -> tuple[str, str]:
@@ -59,22 +93,11 @@ def _attribute(target: str) -> tuple[str, str]:
     return f"self.get_submodule({path!r})", name  # children of nn.Sequential have numbers
 
 
-def _list(values: Sequence[object]) -> str:
-    """As Python text; infinities and NaN have no literal there."""
-    return f"[{', '.join(map(_literal, values))}]"
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, list):
-        return _list(value)
-    whole = not isinstance(value, float) or math.isfinite(value)
-    return repr(value) if whole else f'float("{value}")'
-
-
-def _argument(port: Port, names: list[str]) -> str:
-    if port.source is not Source.USER:
-        return ".".join(_attribute(port.target))
-    return names[port.position] if names else f"tensors[{port.position}]"
+def argument(source: Source, target: str, position: int, names: Sequence[str]) -> str:
+    """The expression of what an operator takes, in the body of ModelNew."""
+    if source is not Source.USER:
+        return ".".join(_attribute(target))
+    return names[position] if names else f"tensors[{position}]"
 
 
 def _forward_parameters(source: str) -> list[str] | None:

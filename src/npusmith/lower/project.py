@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.text import show_expr
 from npusmith.lower.binding import binding_file, direct_binding, direct_kernel
-from npusmith.lower.bindings import BINDINGS, CONSTANTS, bindings_text, constants_text
+from npusmith.lower.bindings import BINDINGS, CONSTANTS, bindings_of, bindings_text, constants_text
 from npusmith.lower.host import check_ports, host_file
-from npusmith.lower.kernel import kernel_file, write_kernel
+from npusmith.lower.kernel import KernelText, kernel_file, write_kernel
 from npusmith.lower.model import model_file
 from npusmith.lower.render import render
 from npusmith.lower.served import equal_sizes, restrictions
-from npusmith.lower.tiling import plan_tiling, tiling_file
+from npusmith.lower.tiling import Tiling, plan_tiling, tiling_file
 from npusmith.lower.usage import waits
 from npusmith.target import cann
 from npusmith.target.chips import Chip
@@ -24,10 +25,8 @@ _BUILD = (
     ("CMakeLists.txt", "cmake.j2"),
     ("op_host/CMakeLists.txt", "cmake_host.j2"),
     ("op_kernel/CMakeLists.txt", "cmake_kernel.j2"),
-    ("direct/CMakeLists.txt", "cmake_direct.j2"),
     ("build.sh", "build.sh.j2"),
     ("setup.py", "setup.py.j2"),
-    ("README.md", "readme.md.j2"),
 )
 
 
@@ -50,28 +49,60 @@ def write_project(program: Program, chip: Chip, out: Path, spec: OpSpec) -> list
 
 def project_files(program: Program, chip: Chip, spec: OpSpec) -> dict[str, str]:
     """The same as texts by relative path, in the order in which a reader would open them."""
-    check_ports(program, spec)
     tiling = plan_tiling(program, spec)
-    syncs, kernel = waits(program), write_kernel(program, spec, tiling)
-    files = {
-        f"op_kernel/{spec.name}.cpp": kernel_file(spec, tiling, kernel),
-        f"op_kernel/{tiling.header}": tiling_file(spec, tiling),
-        f"op_host/{spec.name}.cpp": host_file(program, spec, tiling, chip),
-        f"{spec.name}.json": operator_json(spec),
+    kernel = write_kernel(program, spec, tiling)
+    files = _operator_files(program, chip, spec, tiling, kernel) | {
         f"direct/{spec.name}.asc": direct_kernel(spec, tiling, kernel),
         "direct/pybind.cpp": direct_binding(program, spec, tiling, chip),
-        "pybind.cpp": binding_file(spec),
+        "direct/CMakeLists.txt": render("cmake_direct.j2", op=spec, chip=chip),
+        "pybind.cpp": binding_file([spec]),
         "model_new.py": model_file(spec),
         BINDINGS: bindings_text(spec),
     }
     if spec.constants:
-        files[CONSTANTS] = constants_text(spec)
-    for name, template in _BUILD:
-        files[name] = render(
-            template, op=spec, chip=chip, syncs=syncs, served=_served(spec),
-            variables=cann.VARIABLES, places=cann.PLACES,
-        )  # fmt: skip
+        files[CONSTANTS] = constants_text(spec.constants)
+    files |= _build_files([spec], spec.name, chip)
+    files["README.md"] = render(
+        "readme.md.j2", op=spec, syncs=waits(program), served=_served(spec)
+    )  # fmt: skip
     return files
+
+
+def package_files(
+    operators: Sequence[tuple[Program, OpSpec]], package: str, chip: Chip
+) -> dict[str, str]:
+    """Several operators as one package with one binding; the module that calls them is not here."""
+    files: dict[str, str] = {}
+    for program, spec in operators:
+        tiling = plan_tiling(program, spec)
+        files |= _operator_files(program, chip, spec, tiling, write_kernel(program, spec, tiling))
+        files[bindings_of(spec.name)] = bindings_text(spec)
+    specs = [spec for _, spec in operators]
+    files |= {"pybind.cpp": binding_file(specs)} | _build_files(specs, package, chip)
+    about = [(spec, _served(spec), waits(program)) for program, spec in operators]
+    return files | {"README.md": render("readme_package.md.j2", package=package, operators=about)}
+
+
+def _operator_files(
+    program: Program, chip: Chip, spec: OpSpec, tiling: Tiling, kernel: KernelText
+) -> dict[str, str]:
+    check_ports(program, spec)
+    return {
+        f"op_kernel/{spec.name}.cpp": kernel_file(spec, tiling, kernel),
+        f"op_kernel/{tiling.header}": tiling_file(spec, tiling),
+        f"op_host/{spec.name}.cpp": host_file(program, spec, tiling, chip),
+        f"{spec.name}.json": operator_json(spec),
+    }
+
+
+def _build_files(specs: Sequence[OpSpec], package: str, chip: Chip) -> dict[str, str]:
+    return {
+        name: render(
+            template, ops=specs, package=package, chip=chip,
+            variables=cann.VARIABLES, places=cann.PLACES,
+        )
+        for name, template in _BUILD
+    }  # fmt: skip
 
 
 def _served(spec: OpSpec) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,14 @@ from npusmith.lower.lines import code, quoted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+def python_literal(value: object) -> str:
+    """As Python text; infinities and NaN have no literal there."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(python_literal, value))}]"
+    whole = not isinstance(value, float) or math.isfinite(value)
+    return repr(value) if whole else f'float("{value}")'
 
 
 def _wrapped(text: str, indent: int = 0) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from npusmith.plan.cutter import crossing_name
 from npusmith.plan.link import link
-from npusmith.plan.partition import Part, crossing_name
+from npusmith.plan.partition import Part
 from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.structures import Plan
 from npusmith.plan.write_kernel import write_kernel

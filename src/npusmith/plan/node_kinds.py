@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
 from npusmith.plan.split_k_parts import PARTIAL
-from npusmith.plan.views import FREE
-from npusmith.task.graph import Argument, Graph, Node, Ref
+from npusmith.task.graph import Graph, Node, Ref
 
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 INT8_PRODUCT = "aten._int_mm.default"  # of int8, added up in int32
@@ -29,30 +28,5 @@ def product_sizes(graph: Graph, node: Node) -> tuple[int, int, int] | None:
     return sizes if is_on_cube(*sizes) else None
 
 
-def is_free(node: Node) -> bool:
-    """Whether the node is a view, or a constant, that costs nothing to make again.
-
-    A view of the same bits as another type is none: it is refused as an operation of its own.
-    """
-    words = node.op.split(".")
-    return words[0] == "aten" and words[1] in FREE and words[2:] != ["dtype"]
-
-
 def takes_apart(node: Node) -> bool:
     return node.op.split(".")[-1] == "getitem" or node.op.endswith(".getitem")
-
-
-def references(node: Node) -> list[str]:
-    """Names of values that a node reads."""
-    found: list[str] = []
-
-    def visit(arg: Argument) -> None:
-        if isinstance(arg, Ref):
-            found.append(arg.ref)
-        elif isinstance(arg, tuple):
-            for item in arg:
-                visit(item)
-
-    for arg in (*node.args, *node.kwargs.values()):
-        visit(arg)
-    return found

@@ -372,17 +372,6 @@ _REFUSED: dict[tuple[str, str], tuple[str, ...]] = {
 }
 REFUSED = frozenset(name for names in _REFUSED.values() for name in names) | {"_local_scalar_dense"}
 
-# Views and constants: they move nothing, and cost nothing to make again.
-FREE = frozenset(
-    {
-        "view", "reshape", "_unsafe_view", "flatten", "unflatten", "alias", "detach", "contiguous",
-        "lift_fresh_copy", "lift_fresh", "positive", "expand", "broadcast_to", "expand_as",
-        "transpose", "t", "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like",
-        "ones", "ones_like", "unsqueeze", "squeeze", "permute", "arange", "empty",
-        "empty_permuted",
-    }
-)  # fmt: skip
-
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "unflatten"), view),
     **dict.fromkeys(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
-from npusmith.plan.node_kinds import PRODUCTS, SHORT_FLOATS, is_free, references
-from npusmith.task.graph import Graph, Node
+from npusmith.plan.node_kinds import PRODUCTS, SHORT_FLOATS
+from npusmith.task.graph import Graph, Node, is_free, references
 
 _PICKING = (
     ["sort"], ["argsort"], ["topk"], ["kthvalue"], ["median"], ["mode"], ["argmax"], ["argmin"],

@@ -21,7 +21,6 @@ from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import link
 from npusmith.plan.long_sorts import has_sort, is_sort
-from npusmith.plan.node_kinds import references
 from npusmith.plan.partition import (
     Kernels,
     Part,
@@ -49,7 +48,7 @@ from npusmith.plan.write_kernel import (
     write_kernel,
 )
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Argument, Graph, Ref
+from npusmith.task.graph import Argument, Graph, Ref, references
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down

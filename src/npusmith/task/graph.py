@@ -15,6 +15,17 @@ from pydantic import BaseModel, ConfigDict
 from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import Constant
 
+# Views and constants: they move nothing, and cost nothing to make again.
+FREE = frozenset(
+    {
+        "view", "reshape", "_unsafe_view", "flatten", "unflatten", "alias", "detach", "contiguous",
+        "lift_fresh_copy", "lift_fresh", "positive", "expand", "broadcast_to", "expand_as",
+        "transpose", "t", "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like",
+        "ones", "ones_like", "unsqueeze", "squeeze", "permute", "arange", "empty",
+        "empty_permuted",
+    }
+)  # fmt: skip
+
 Literals = int | float | bool | str | None
 
 
@@ -59,6 +70,31 @@ class Node(BaseModel):
     shape: tuple[int, ...]
     dtype: DType | None  # None: not a tensor type that the chip has, or a tuple result
     source: str = ""  # where in the user's model, "file.py:12 forward" when known
+
+
+def references(node: Node) -> list[str]:
+    """Names of values that a node reads."""
+    found: list[str] = []
+
+    def visit(arg: Argument) -> None:
+        if isinstance(arg, Ref):
+            found.append(arg.ref)
+        elif isinstance(arg, tuple):
+            for item in arg:
+                visit(item)
+
+    for arg in (*node.args, *node.kwargs.values()):
+        visit(arg)
+    return found
+
+
+def is_free(node: Node) -> bool:
+    """Whether the node is a view, or a constant, that costs nothing to make again.
+
+    A view of the same bits as another type is none: it is refused as an operation of its own.
+    """
+    words = node.op.split(".")
+    return words[0] == "aten" and words[1] in FREE and words[2:] != ["dtype"]
 
 
 def replaced(

@@ -19,7 +19,7 @@ from npusmith.twin.bind import BIND, build_binding, compile_binding
 from npusmith.twin.check import type_columns
 from npusmith.twin.formats import Kind, Submission, unpack
 from npusmith.twin.kind import file_kinds
-from npusmith.twin.project import read_project, read_text
+from npusmith.twin.project import read_projects, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 
 MEMORY = "npusmith_memory"  # the module that makes tensors device memory
@@ -60,11 +60,14 @@ def build_module(
 def _build_operator(
     submission: Submission, chip: Chip, root: Path, modules: Path, ahead: bool
 ) -> ModuleBuild:
-    project = read_project(root)
-    columns = type_columns(project) if ahead else ()
-    built = [compile.build(project, chip, dtypes) for dtypes in columns]
+    projects = read_projects(root)
+    built = [
+        compile.build(project, chip, dtypes)
+        for project in (projects.values() if ahead else ())
+        for dtypes in type_columns(project)
+    ]
     sources = [root / name for name in submission.bindings]
-    build_binding(sources, {project.op.type: project}, modules, submission.module, chip=chip)
+    build_binding(sources, projects, modules, submission.module, chip=chip)
     builds = tuple(item.folder for item in built)
     return ModuleBuild(submission, root, modules, (), builds, find_toolchain(chip))
 

@@ -18,6 +18,7 @@ from npusmith.twin import opdef, scan, template, tiling
 from npusmith.twin.finding import Finding
 
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
+_KERNELS = (".cpp", ".cc", ".asc")
 _MOST_BYTES = 16 << 20  # of one source file
 _KERNEL_FILE = re.compile(r"\bKERNEL_FILE\s+([\w./-]+)")
 _HEADERS = (".h", ".hpp", ".hh", ".hxx", ".inc", ".inl", ".ipp", ".tpp", ".def")
@@ -68,35 +69,108 @@ def read_project(root: Path, *, kernel_only: bool = False) -> Project:
     `kernel_only`: an answer of NPUKernelBench's mode of that name, whose one kernel source was
     written without the tiling argument; like there, each `GM_ADDR workspace` gets one behind it.
     """
-    root = Path(root).resolve()
-    if not root.is_dir():
-        raise TwinError("project-missing", f"{root} is not a folder", Place(str(root)))
-    base = _base(root)
-    host_texts = read_texts(_files(base / "op_host"))
-    kernel_texts = read_texts(_files(base / "op_kernel"))
+    read = _Files.of(Path(root).resolve())
     if kernel_only:
-        kernel_texts = {file: _with_tiling(text) for file, text in kernel_texts.items()}
-    hosts = tuple(file for file, text in host_texts.items() if _is_host(file, text))
-    if not hosts:
-        raise _missing("project-no-host", base / "op_host", "no host source (*.cpp)")
-    op = _read_op(base, hosts, host_texts)
-    kernel, entry = _find_entry(base, op, kernel_texts)
-    host_code = "\n".join(scan.blank(text) for text in host_texts.values())
-    kernel_code = "\n".join(scan.blank(text) for text in kernel_texts.values())
+        read.kernels = {file: _with_tiling(text) for file, text in read.kernels.items()}
+    added = _added(read)
+    if len(added) > 1:
+        raise TwinError(
+            "project-two-ops",
+            f"the host sources register {len(added)} operators",
+            Place(str(read.base / "op_host")),
+            seen=", ".join(sorted(added)),
+        )
+    ((name, file),) = added.items()
+    return _project(read, name, file)
+
+
+def read_projects(root: Path) -> dict[str, Project]:
+    """The operators of a package by their types, each without the others' sources.
+
+    TwinError project-... as of `read_project`.
+    """
+    read = _Files.of(Path(root).resolve())
+    added = _added(read)
+    ops = {name: opdef.read_op(read.hosts[file], name) for name, file in added.items()}
+    entries = {
+        file: {entry.name for entry in scan.find_entries(scan.blank(text))}
+        for file, text in read.kernels.items()
+        if file.suffix in _KERNELS
+    }
+    found = {}
+    for name, file in added.items():
+        foreign = {item for other, item in added.items() if other != name} - {file}
+        taken = {entry for other, op in ops.items() if other != name for entry in op.entries}
+        own = _Files(
+            read.root, read.base,
+            {item: text for item, text in read.hosts.items() if item not in foreign},
+            {
+                item: text for item, text in read.kernels.items()
+                if not entries.get(item) or entries[item] - taken
+            },
+        )  # fmt: skip
+        found[name] = _project(own, name, file)
+    return found
+
+
+@dataclass(slots=True)
+class _Files:
+    """The sources of a project, host and kernel side; `base` holds op_host and op_kernel."""
+
+    root: Path
+    base: Path
+    hosts: dict[Path, str]
+    kernels: dict[Path, str]
+
+    @classmethod
+    def of(cls, root: Path) -> _Files:
+        if not root.is_dir():
+            raise TwinError("project-missing", f"{root} is not a folder", Place(str(root)))
+        base = _base(root)
+        hosts, kernels = (
+            read_texts(_files(base / "op_host")),
+            read_texts(_files(base / "op_kernel")),
+        )
+        return cls(root, base, hosts, kernels)
+
+    def host_sources(self) -> tuple[Path, ...]:
+        found = tuple(file for file, text in self.hosts.items() if _is_host(file, text))
+        if not found:
+            raise _missing("project-no-host", self.base / "op_host", "no host source (*.cpp)")
+        return found
+
+
+def _added(read: _Files) -> dict[str, Path]:
+    """The types of operators that the host sources register, and where."""
+    sources = read.host_sources()
+    codes = {file: scan.blank(text) for file, text in read.hosts.items()}
+    added = {name: file for file, code in codes.items() for name in opdef.find_ops(code)}
+    if not added:
+        raise _missing("project-no-op", sources[0], "no OP_ADD in the host sources")
+    return added
+
+
+def _project(read: _Files, name: str, file: Path) -> Project:
+    """That operator, which `file` registers."""
+    _check_json(read.base, name)
+    op = opdef.read_op(read.hosts[file], name)
+    kernel, entry = _find_entry(read.base, op, read.kernels)
+    host_code = "\n".join(scan.blank(text) for text in read.hosts.values())
+    kernel_code = "\n".join(scan.blank(text) for text in read.kernels.values())
     host_struct = tiling.default_class(host_code, op.type) or tiling.host_type(host_code)
     return Project(
-        root,
+        read.root,
         op,
         kernel,
         entry,
-        hosts,
-        {**host_texts, **kernel_texts},
+        read.host_sources(),
+        {**read.hosts, **read.kernels},
         host_struct,
         tiling.kernel_type(kernel_code) or host_struct,
-        tiling.find_structs(host_texts),
-        tiling.find_structs(kernel_texts),
-        _is_split(base),
-        _check_names(base, op, kernel, entry, kernel_texts[kernel]),
+        tiling.find_structs(read.hosts),
+        tiling.find_structs(read.kernels),
+        _is_split(read.base),
+        _check_names(read.base, op, kernel, entry, read.kernels[kernel]),
     )
 
 
@@ -213,25 +287,9 @@ def _missing(code: str, where: Path, what: str) -> TwinError:
     return TwinError(code, what, Place(str(where)))
 
 
-def _read_op(base: Path, hosts: tuple[Path, ...], texts: dict[Path, str]) -> opdef.OpText:
-    codes = {file: scan.blank(texts[file]) for file in texts}
-    added = {name: file for file, code in codes.items() for name in opdef.find_ops(code)}
-    if not added:
-        raise _missing("project-no-op", hosts[0], "no OP_ADD in the host sources")
-    if len(added) > 1:
-        raise TwinError(
-            "project-two-ops",
-            f"the host sources register {len(added)} operators",
-            Place(str(base / "op_host")),
-            seen=", ".join(sorted(added)),
-        )
-    ((name, file),) = added.items()
-    _check_json(base, name)
-    return opdef.read_op(texts[file], name)
-
-
 def _check_json(base: Path, op: str) -> None:
-    """A msopgen JSON, where there is one, must describe the operator that the host registers."""
+    """msopgen's JSON files, where there are any, must describe what the host registers."""
+    described: dict[str, Path] = {}
     for file in sorted(base.glob("*.json")):
         text = read_text(file)
         if '"input_desc"' not in text and '"output_desc"' not in text:
@@ -242,18 +300,19 @@ def _check_json(base: Path, op: str) -> None:
             raise TwinError(
                 "project-json", "the operator JSON is not JSON", Place(str(file)), seen=str(error)
             ) from error
-        names = [row.get("op") for row in (rows if isinstance(rows, list) else [rows])]
-        if op not in names:
-            raise TwinError(
-                "project-json",
-                f"the operator JSON does not describe {op}",
-                Place(str(file)),
-                seen=", ".join(map(str, names)),
-            )
+        rows = rows if isinstance(rows, list) else [rows]
+        described |= {str(row.get("op")): file for row in rows if isinstance(row, dict)}
+    if described and op not in described:
+        raise TwinError(
+            "project-json",
+            f"the operator JSON does not describe {op}",
+            Place(str(next(iter(described.values())))),
+            seen=", ".join(described),
+        )
 
 
 def _find_entry(base: Path, op: opdef.OpText, texts: dict[Path, str]) -> tuple[Path, scan.Entry]:
-    sources = {file: text for file, text in texts.items() if file.suffix in (".cpp", ".cc", ".asc")}
+    sources = {file: text for file, text in texts.items() if file.suffix in _KERNELS}
     if not sources:
         raise _missing("project-no-kernel", base / "op_kernel", "no kernel source (*.cpp)")
     templates = any(template.is_template(scan.blank(text)) for text in texts.values())

@@ -32,7 +32,7 @@ from npusmith.task.trials import PRELOAD, package_paths
 from npusmith.twin import frames
 from npusmith.twin.finding import Finding
 from npusmith.twin.module import ModuleBuild
-from npusmith.twin.project import Project, read_project
+from npusmith.twin.project import Project, read_projects
 from npusmith.twin.remote import Launch, Launcher, findings_of
 
 Array = np.ndarray[Any, Any]
@@ -344,8 +344,7 @@ def _order(value: Value, drawn: Mapping[str, Array]) -> tuple[frames.Head, list[
 
 
 def _projects(built: ModuleBuild) -> dict[str, Project]:
-    project = read_project(built.root)
-    return {project.op.type: project}
+    return read_projects(built.root)
 
 
 def _make_pair(base: Path) -> tuple[int, int]:
