@@ -23,14 +23,18 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.ir.text import show_expr
 from npusmith.lang.extents import extent, unmet
-from npusmith.lower import read_bindings
+from npusmith.lower import bindings_of, read_bindings
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
+from npusmith.task.composition import read_composition
+from npusmith.task.forward import read_forward
+from npusmith.task.graph import Graph
 from npusmith.task.load import open_task, stem_of
 from npusmith.task.references import open_references
 from npusmith.task.trials import seeds_for
 from npusmith.task.verdict import Verdict
-from npusmith.twin import build, cache, read_project, run
+from npusmith.twin import Project, build, cache, read_project, run
+from npusmith.twin.project import read_projects
 
 if TYPE_CHECKING:
     from npusmith.bench.metrics import Summary
@@ -48,7 +52,8 @@ class Options(TypedDict, total=False):
 
     out: folder of the results, by default out/ and the task's name. chip: a name of
     docs/chips.md, or a .toml file. search: schedules tried on the timing model (0: none).
-    schedule: a file with one to replay. writer: somebody else than the deterministic one.
+    schedule: a file with one to replay. whole: refuse a module of which a part cannot be written,
+    instead of leaving that part to PyTorch. writer: somebody else than the deterministic one.
     progress: told of each step.
     """
 
@@ -58,6 +63,7 @@ class Options(TypedDict, total=False):
     seed: int
     search: int
     schedule: str | Path
+    whole: bool
     timed: bool
     writer: Writer
     progress: pipeline.Progress
@@ -122,26 +128,44 @@ class Operator:
 
         TwinError for inputs that the operator does not serve, and where a hardware rule is broken.
         """
-        spec = self.spec
         tensors, numbers = _take_apart(_whole(self.source, inputs))
+        if self.composition is not None:
+            return self._composed(self.composition, tensors, numbers)
+        spec = self.spec
         if spec.literals is not None and [*spec.literals] != numbers:
             raise _mismatch("numbers among the arguments", numbers, [*spec.literals])
         given = {port.name: self._given(port, tensors) for port in spec.inputs}
-        for port in spec.inputs:
-            if (seen := DType.of(given[port.name].dtype)) is not port.dtype:
-                raise _mismatch(f"elements of {port.name}", seen.value, port.dtype.value)
-        outputs = _outputs(spec, {name: value.shape for name, value in given.items()})
-        kinds = [
-            *(DType.of(value.dtype) for value in given.values()),
-            *(kind for _, kind in outputs),
-        ]
-        built = build(read_project(self.folder), find_chip(self.verdict.chip), kinds)
-        done = run(built, [*given.values()], outputs)
-        for item in done.findings:
-            if item.level is Level.ERROR:
-                raise TwinError(item.code, item.message, seen=item.seen)
-        results = [_tensor(value) if _has_tensor(tensors) else value for value in done.outputs]
+        done = _launch(read_project(self.folder), spec, given, self.verdict.chip)
+        results = [_tensor(value) if _has_tensor(tensors) else value for value in done]
         return results[0] if spec.single_output else tuple(results)
+
+    @functools.cached_property
+    def composition(self) -> Graph | None:
+        """How operators and PyTorch make up the module; None where it is one operator."""
+        return read_composition(self.folder)
+
+    def _composed(self, graph: Graph, tensors: Sequence[Any], numbers: list[Any]) -> Any:
+        """Operators on the twin, and PyTorch's part by PyTorch."""
+        import torch
+
+        if graph.literals is not None and [*graph.literals] != numbers:
+            raise _mismatch("numbers among the arguments", numbers, [*graph.literals])
+        held = {
+            item.target: _tensor(self._held(item.target))
+            for item in graph.inputs
+            if item.kind != "user"
+        }
+        given = [
+            item if isinstance(item, torch.Tensor) else _tensor(_array(item)) for item in tensors
+        ]
+        library = _Library(self.folder, self.verdict.chip)
+        forward = read_forward(graph, {"torch": torch, "custom_ops_lib": library})
+        try:
+            with torch.no_grad():
+                results = forward(given, held)
+        except ValueError as error:
+            raise _mismatch("arguments", error, "what it was written for") from error
+        return results if _has_tensor(tensors) else torch.utils._pytree.tree_map(_array, results)
 
     def _given(self, port: Port, tensors: Sequence[Any]) -> Array:
         if port.source is not Source.USER:
@@ -152,7 +176,9 @@ class Operator:
 
     @functools.cached_property
     def _constants(self) -> dict[str, Array]:
-        return {item.target: item.array for item in self.spec.constants}
+        graph = self.composition
+        found = self.spec.constants if graph is None else graph.constants
+        return {item.target: item.array for item in found}
 
     def _held(self, target: str) -> Array:
         """A parameter or buffer: the module's as it is now, or the one that the task builds."""
@@ -196,6 +222,7 @@ def generate(
     writer = options.get("writer") or PlanWriter(
         chip, search=options.get("search", DEFAULT_SEARCH), step=progress.step,
         schedule=None if schedule is None else read_schedule(Path(schedule)),
+        whole=options.get("whole", False),
     )  # fmt: skip
     verdict = pipeline.generate(
         path, out, chip, options.get("tolerance", "default"), progress, writer=writer,
@@ -346,6 +373,46 @@ def _task(what: Any, inputs: Sequence[Any] | None) -> Path:
         cache.fetch(place, keep)
         cache.keep_newest(place.parent, _KEPT_TASKS, place)
     return place / made.name
+
+
+class _Library:
+    """Stands for the binding of a module's operators: their calls run on the twin."""
+
+    def __init__(self, folder: Path, chip: str) -> None:
+        self._folder, self._chip = folder, chip
+        self._projects = {item.name: item for item in read_projects(folder).values()}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        project = self._projects.get(name)
+        spec = read_bindings(self._folder, bindings_of(name))
+        if project is None or spec is None:
+            raise NpusmithError("binding-unknown", f"{self._folder} has no operator {name}")
+
+        def call(*tensors: Any) -> Any:
+            pairs = zip(spec.inputs, tensors, strict=True)
+            given = {port.name: _array(tensor) for port, tensor in pairs}
+            found = tuple(map(_tensor, _launch(project, spec, given, self._chip)))
+            return found if len(found) > 1 else found[0]
+
+        return call
+
+
+def _launch(
+    project: Project, spec: OpSpec, given: Mapping[str, Array], chip: str
+) -> Sequence[Array]:
+    """One operator on the twin. TwinError where it does not serve these, or breaks a rule."""
+    for port in spec.inputs:
+        if (seen := DType.of(given[port.name].dtype)) is not port.dtype:
+            raise _mismatch(f"elements of {port.name}", seen.value, port.dtype.value)
+    outputs = _outputs(spec, {name: value.shape for name, value in given.items()})
+    kinds = [
+        *(DType.of(value.dtype) for value in given.values()), *(kind for _, kind in outputs),
+    ]  # fmt: skip
+    done = run(build(project, find_chip(chip), kinds), [*given.values()], outputs)
+    for item in done.findings:
+        if item.level is Level.ERROR:
+            raise TwinError(item.code, item.message, seen=item.seen)
+    return done.outputs
 
 
 def _outputs(spec: OpSpec, shapes: Shapes) -> list[tuple[tuple[int, ...], DType]]:

@@ -1602,6 +1602,12 @@ _TWIN_HOST: list[Code] = [
             "look for work that is skipped, or done where the timing model does not see it",
         ),
         (
+            "left-to-pytorch",
+            "A part of the module is no kernel: PyTorch computes it, between the operators.",
+            "a module that the compiler can write as a whole (docs/operations.md)",
+            "look at the notes for the reason; --whole refuses such a module",
+        ),
+        (
             "parameters-fixed",
             "A class has other parameters than the reference, so it was judged on its own alone.",
             "parameters and buffers under the names and in the shapes of the task's Model",

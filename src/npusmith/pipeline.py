@@ -21,8 +21,10 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
+from npusmith.task.composition import COMPOSITION, read_composition
 from npusmith.task.graph import Graph
 from npusmith.task.judge import empty_verdict, judge
+from npusmith.task.judge_composition import judge_composition
 from npusmith.task.judge_intermediates import judge_intermediates, put_intermediates
 from npusmith.task.load import Task, open_task
 from npusmith.task.module import judge_module
@@ -167,10 +169,13 @@ def _judge_candidate(
 
     lay_out(candidate.files, folder)
     verdict = empty_verdict(folder, prepared, chip, profile)
-    program = None
+    programs = []
     for file in sorted(folder.glob("*.tile.py")):
         verdict.program = str(file)
-        program = _read_program(file, chip, verdict)
+        programs.append(_read_program(file, chip, verdict))
+    program = programs[0] if len(programs) == 1 else None
+    if len(programs) > 1:  # a module of several operators
+        verdict.program = ""
     if verdict.error is not None:
         return verdict, None
     if candidate.format == "program" and program is not None:
@@ -182,7 +187,7 @@ def _judge_candidate(
         candidate.dynamic, _WATCH, None, recording,
     )  # fmt: skip
     judged.program = verdict.program
-    _time(judged, recording, chip, progress)
+    _time(judged, project, recording, chip, progress)
     return judged, program
 
 
@@ -234,10 +239,10 @@ def run(
             prepared = _prepare(task, Path(work), progress, clock, seed)
             verdict = _judge_any(
                 project, submission, spec, prepared, chip, profile, progress,
-                spec is not None if dynamic is None else dynamic, watch, attrs, recording,
+                _is_dynamic(project, spec) if dynamic is None else dynamic, watch, attrs, recording,
             )  # fmt: skip
             verdict.provenance["seed"] = seed
-        _time(verdict, recording, chip, progress)
+        _time(verdict, project, recording, chip, progress)
         verdict.seconds = {**clock.laps, **verdict.seconds}
     return verdict
 
@@ -271,6 +276,11 @@ def _run_alone(
     return run_source(source, chip, watch=watch, recording=recording)
 
 
+def _is_dynamic(project: Path, spec: OpSpec | None) -> bool:
+    """Whether the project says what it serves: ours do."""
+    return spec is not None or (project / COMPOSITION).is_file()
+
+
 def _read_file(project: Path) -> Submission | None:
     """What a submission's file holds; None for folders and direct-launch sources."""
     if project.is_dir() or project.suffix in SOURCES:
@@ -298,6 +308,11 @@ def _judge_any(
             submission, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
             recording=recording,
         )  # fmt: skip
+    if (composition := read_composition(project)) is not None:
+        return judge_composition(
+            project, composition, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
+            recording=recording,
+        )  # fmt: skip
     if project.is_file():
         return judge_source(
             project, prepared, chip, profile, stop=True, step=step, watch=watch,
@@ -309,14 +324,17 @@ def _judge_any(
     )  # fmt: skip
 
 
-def _time(verdict: Verdict, recording: Recording | None, chip: Chip, progress: Progress) -> None:
+def _time(
+    verdict: Verdict, project: Path, recording: Recording | None, chip: Chip, progress: Progress
+) -> None:
     """Times the first run, when that was asked for and it left a log."""
     logs = recording.logs() if recording is not None else []
     if logs:
+        from npusmith.timing.left import left_us
         from npusmith.timing.rung import give_rung, time_logs
 
         progress.step("time", "the first set of inputs, on the timing model")
-        give_rung(verdict, time_logs(logs, chip))
+        give_rung(verdict, time_logs(logs, chip), left_us(project, chip))
 
 
 def judge_once(

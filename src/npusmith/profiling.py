@@ -26,6 +26,7 @@ from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.verdict import Verdict
 from npusmith.timing.eager import Eager, estimate
+from npusmith.timing.left import left_us
 from npusmith.timing.model import Timing
 from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.roof import Roof, beaten, roof
@@ -86,8 +87,9 @@ def profile(
         progress.step("time", f"{len(logs)} launch{'es' if len(logs) > 1 else ''}")
         events = work / "events"
         timings = time_logs(logs, chip, events, _DRAWN)
-        made = _weigh(timings, prepared, chip, verdict)
-        give_rung(verdict, timings)
+        left = left_us(project, chip)
+        made = _weigh(timings, prepared, chip, verdict, left)
+        give_rung(verdict, timings, left)
         main = max(timings, key=lambda timing: timing.cycles)
         progress.step("report", f"{TRACE}, {TIMELINE}, {ROOFLINE}, report.html")
         with new_folder(options.out) as folder:
@@ -95,7 +97,11 @@ def profile(
 
 
 def _weigh(
-    timings: list[Timing], prepared: Prepared | None, chip: Chip, verdict: Verdict
+    timings: list[Timing],
+    prepared: Prepared | None,
+    chip: Chip,
+    verdict: Verdict,
+    left: float,
 ) -> Profile:
     limits: Roof | None = None
     eager: Eager | None = None
@@ -109,7 +115,7 @@ def _weigh(
             )
     return make_profile(
         timings, chip, roof=limits, eager=eager, findings=verdict.findings,
-        model_error=model_error(_FITTED),
+        model_error=model_error(_FITTED), left_us=left,
     )  # fmt: skip
 
 

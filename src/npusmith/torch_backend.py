@@ -63,7 +63,7 @@ def backend(
     graph: torch.fx.GraphModule, inputs: Sequence[Any], options: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
     """The backend. `options`: those of npusmith.generate; `out` is the folder of all parts."""
-    chosen: api.Options = {"search": 0, **(options or {})}  # type: ignore[typeddict-item]
+    chosen: api.Options = {"search": 0, "whole": True, **(options or {})}  # type: ignore[typeddict-item]
 
     def forward(found: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         return boxed(_on_twin(found, chosen).forward)

@@ -25,6 +25,7 @@ from npusmith.cli.options import (
     TaskFile,
     Timed,
     ToleranceName,
+    Whole,
     Writer,
     WriterName,
     read_attrs,
@@ -56,6 +57,7 @@ def generate(
     search: Search = 16,
     no_search: NoSearch = False,
     schedule: ScheduleFile = None,
+    whole: Whole = False,
     model: agent.ModelOptions,
     options: agent.AgentOptions,
     json: Json = False,
@@ -78,7 +80,7 @@ def generate(
             author = agent.open_agent(row, tolerance, model, options, time, folder, steps)
         else:
             author = PlanWriter(
-                row, search=0 if no_search else search, step=steps.step,
+                row, search=0 if no_search else search, step=steps.step, whole=whole,
                 schedule=None if schedule is None else read_schedule(schedule),
             )  # fmt: skip
         verdict = pipeline.generate(

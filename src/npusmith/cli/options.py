@@ -94,6 +94,14 @@ Search = Annotated[
 NoSearch = Annotated[
     bool, typer.Option("--no-search", help="Keep the schedule that the writer chose at once.")
 ]
+Whole = Annotated[
+    bool,
+    typer.Option(
+        "--whole",
+        help="Refuse a module of which a part cannot be written; else PyTorch computes that part, "
+        "between operators (writer plan).",
+    ),
+]
 ScheduleFile = Annotated[
     Path | None,
     typer.Option(

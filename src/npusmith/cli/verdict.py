@@ -37,6 +37,7 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     if verdict.task_us is not None:
         times = f"{verdict.task_us:.2f} us (kernel {verdict.kernel_us:.2f} us)"
         screen.pair("time", f"{times}, an estimate of the timing model, first set of inputs")
+    _show_composition(screen, verdict)
     _show_served(screen, verdict)
     _show_refused(screen, verdict.trials)
     said = unjudged(verdict.trials)
@@ -55,6 +56,19 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     _show_doubts(screen, verdict.doubts)
     _show_findings(screen, verdict.findings)
     _show_paths(screen, verdict)
+
+
+def _show_composition(screen: Screen, verdict: Verdict) -> None:
+    """What of a module is a kernel, and what PyTorch computes."""
+    if (found := verdict.provenance.get("composition")) is None:
+        return
+    operators, left = found["operators"], found["left"]
+    screen.pair("operators", f"{operators}, called by model_new.py")
+    if left:
+        calls = ", ".join(f"{op} x {count}" if count > 1 else op for op, count in left.items())
+        screen.pair(
+            "PyTorch", f"computes {sum(left.values())} calls between them: {calls}", "yellow"
+        )
 
 
 def _show_served(screen: Screen, verdict: Verdict) -> None:

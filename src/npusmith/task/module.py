@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,7 +30,7 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.running import UNFINISHED, UNSTEADY, Outcome, leave_out, start_trial
 from npusmith.task.tolerance import check_profile, compare
-from npusmith.task.verdict import Rung, Verdict
+from npusmith.task.verdict import REFUSED, Rung, Verdict
 from npusmith.task.weak import note_task
 from npusmith.task.weighing import Criterion, Pair, form, reject, weigh
 from npusmith.twin import cheating
@@ -60,14 +61,19 @@ def judge_module(
     recording: Recording | None = None,
     criterion: Criterion | None = None,
     given: bool = False,
+    served: Callable[[str], str] = lambda message: "",
+    beside: Sequence[Path] = (),
     work: Path | None = None,
     folder: Path | None = None,
 ) -> Verdict:
     """Judge a submission; `limits` are of the run of all sets of inputs together.
 
     `stop`: where the first set is wrong, no other is called.
-    `given`: the class is the suite's own, and calls the candidate's operator. `work`: an empty
-    folder to build in, `folder`: one to be made for the processes, where these matter.
+    `given`: the class is the suite's own, or ours, and calls the candidate's operators.
+    `served`: of an error's words, what the candidate says that it serves instead: sets of other
+    shapes that it refuses so do not count against it. `beside`: data files that the class reads.
+    `work`: an empty folder to build in, `folder`: one to be made for the processes, where these
+    matter.
     `provenance["official"]` says whether MultiKernelBench's own rule is met on the random sets,
     where no other rule is in force.
     """
@@ -85,6 +91,8 @@ def judge_module(
             verdict.error, verdict.verdict = error.record(), "fail"
             verdict.findings = find_module_cheats(submission, own=not given)
             return _renamed(verdict, place / "candidate")
+        for path in beside:
+            shutil.copyfile(path, built.model.with_name(path.name))
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
@@ -96,7 +104,7 @@ def judge_module(
             None if recording is None else place / "logs", given,
             partial(_is_wrong, live[0], rule) if stop and live else None,
         )  # fmt: skip
-        _judge(verdict, calls, chosen, rule, step)
+        _judge(verdict, calls, chosen, rule, step, served)
         if recording is not None:
             keep_logs(calls.logs or place, calls.folder, recording, alone=len(live) == 1)
     verdict = _renamed(verdict, built.root)
@@ -110,6 +118,7 @@ def _judge(
     chosen: Sequence[TrialData],
     rule: Criterion,
     step: Callable[[str, str], None],
+    served: Callable[[str], str],
 ) -> None:
     clock = time.perf_counter()
     answers = calls.all()
@@ -118,7 +127,7 @@ def _judge(
     clock = time.perf_counter()
     called = [*zip(calls.trials, answers, strict=False)]  # the first alone where that was enough
     answered = {trial.name: answer for trial, answer in called}
-    outcomes = [_outcome(item, answered.get(item.name)) for item in chosen]
+    outcomes = [_outcome(item, answered.get(item.name), served) for item in chosen]
     for item in outcomes:
         if item.trial.name not in answered:
             leave_out(item.trial, calls.trials[0].name)
@@ -194,7 +203,9 @@ def _handed_back(called: Called) -> list[Finding]:
 # ------------------------------------------------------------------------------------------ values
 
 
-def _outcome(trial: TrialData, answer: Answer | None) -> Outcome:
+def _outcome(
+    trial: TrialData, answer: Answer | None, served: Callable[[str], str] = lambda message: ""
+) -> Outcome:
     """What the processes gave for one set, before its values are looked at."""
     record = start_trial(trial)
     if answer is not None and answer.fixed and trial.draw:
@@ -203,6 +214,10 @@ def _outcome(trial: TrialData, answer: Answer | None) -> Outcome:
         return Outcome(record)
     record.findings = list(answer.findings)
     error = answer.error or _odd(trial, answer)
+    if error is not None and trial.kind == "shape" and (said := served(error.message)):
+        record.skipped = f"{REFUSED}: the module serves {said}"
+        record.findings = []
+        return Outcome(record)
     if error is not None:
         record.message = f"{error.code}: {error.message}"
         record.compiled = not error.code.startswith(_NOT_BUILT)

@@ -148,11 +148,15 @@ def make_profile(
     findings: Sequence[Finding] = (),
     model_error: str = "",
     notes: Sequence[str] = (),
+    left_us: float = 0.0,
 ) -> Profile:
-    """The profile of one run; `timings` are its launches in order, at least one."""
+    """The profile of one run; `timings` are its launches in order, at least one.
+
+    `left_us`: what PyTorch takes between them, which counts as the task's time.
+    """
     main = max(timings, key=lambda timing: timing.cycles)
     kernel = sum(timing.kernel_us for timing in timings)
-    task = sum(timing.task_us for timing in timings)
+    task = sum(timing.task_us for timing in timings) + left_us
     one = roof if len(timings) == 1 else None  # a part of the graph has no roof of its own here
     return Profile(
         chip=main.chip,
@@ -182,8 +186,12 @@ def make_profile(
         hinges=main.hinges[:5],
         vector=vector(main, one),
         model_error=model_error,
-        notes=[*notes, *_notes(timings)],
+        notes=[*notes, *_notes(timings), *_left(left_us)],
     )  # fmt: skip
+
+
+def _left(us: float) -> list[str]:
+    return [f"PyTorch's part is {us:.2f} us of the task, by the estimate of eager"] if us else []
 
 
 def pipes_of(timing: Timing) -> list[PipeShare]:

@@ -29,11 +29,14 @@ def time_logs(
     return timings
 
 
-def give_rung(verdict: Verdict, timings: Sequence[Timing]) -> None:
-    """Notes the times. They count for a kernel that is right and came to its end on every core."""
+def give_rung(verdict: Verdict, timings: Sequence[Timing], left_us: float = 0.0) -> None:
+    """Notes the times. They count for a kernel that is right and came to its end on every core.
+
+    `left_us`: what PyTorch takes between the launches.
+    """
     if not timings:
         return
-    verdict.task_us = round(sum(item.task_us for item in timings), 3)
+    verdict.task_us = round(sum(item.task_us for item in timings) + left_us, 3)
     verdict.kernel_us = round(sum(item.kernel_us for item in timings), 3)
     if verdict.rung is Rung.RACE_FREE and all(item.finished for item in timings):
         verdict.rung = Rung.TIMED

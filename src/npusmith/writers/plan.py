@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Exposed
-from npusmith.errors import NpusmithError, TaskError
+from npusmith.errors import NpusmithError, PlanError, TaskError
 from npusmith.ir.nodes import Program
 from npusmith.ir.opname import entry_name, operator_name
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.text import show
 from npusmith.lang import legal
 from npusmith.lang.extents import serves
-from npusmith.lower import lower, write_project
+from npusmith.lower import CONSTANTS, constants_text, lower, package_files, write_project
 from npusmith.plan import Plan, write
+from npusmith.plan.compose import compose
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
@@ -25,6 +26,8 @@ from npusmith.plan.search import search_plan
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.compare import difference
+from npusmith.task.composition import COMPOSITION, composition_text
+from npusmith.task.forward import composed_file
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.outline import outline
@@ -40,6 +43,8 @@ class PlanWriter:
 
     An item of reduced shapes gets the kernel of the task's own, which is the one that is timed.
     `search`: schedules of it that are tried on the timing model. `schedule`: replayed instead.
+    `whole`: a module of which a part cannot be written is refused; otherwise that part is left to
+    PyTorch.
     """
 
     version = __version__
@@ -50,11 +55,12 @@ class PlanWriter:
         *,
         search: int = 0,
         schedule: SavedSchedule | None = None,
+        whole: bool = True,
         seconds: float = 300,
         step: Callable[[str, str], None] = lambda name, detail: None,
     ) -> None:
         self.chip, self.search, self._step = chip, search, step
-        self.schedule = schedule
+        self.schedule, self.whole = schedule, whole
         self.limits = Limits(seconds=seconds)
         self.name = f"plan:{search}" if search else "plan"
 
@@ -71,6 +77,30 @@ class PlanWriter:
         judged = brief.graph or self._graph(task, brief.training)
         graph = judged if brief.graph else self._whole(brief, judged)
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
+        try:
+            plan, origin, graph = self._plan(judged, graph, entry)
+        except PlanError as error:
+            if self.whole or self.schedule is not None:
+                raise
+            files, origin = self._composed(task, judged, error)
+            exposed = None
+        else:
+            self._step("lower", "tile program to Ascend C")
+            spec = replace(plan.spec, task_source=task.text, type=brief.operator)
+            files = self._files(plan.program, spec)
+            exposed = self._exposed(plan, graph) if brief.intermediates else None
+        return Candidate(
+            format="project", files=files, writer=self.name, sample=sample, seed=seed,
+            seconds=round(time.monotonic() - start, 3), origin=origin, exposed=exposed,
+        )  # fmt: skip
+
+    def _plan(
+        self, judged: Graph, graph: Graph, entry: str
+    ) -> tuple[Plan, dict[str, object], Graph]:
+        """One operator, what is said of it, and the graph that it was written for.
+
+        judged: the graph at the sizes that are judged, which may be reduced ones.
+        """
         origin: dict[str, object] = {}
         if self.schedule is not None:
             plan = write(graph, entry, self.chip, check_task(self.schedule, graph, self.chip))
@@ -84,14 +114,34 @@ class PlanWriter:
             origin["search"] = [trial.record() for trial in found.trials]
         origin["notes"] = [f"schedule: {plan.schedule}", *plan.notes]
         origin["schedule"] = save(plan.schedule, graph, self.chip)
-        spec = replace(plan.spec, task_source=task.text, type=brief.operator)
-        self._step("lower", "tile program to Ascend C")
-        files = self._files(plan.program, spec)
-        return Candidate(
-            format="project", files=files, writer=self.name, sample=sample, seed=seed,
-            seconds=round(time.monotonic() - start, 3), origin=origin,
-            exposed=self._exposed(plan, graph) if brief.intermediates else None,
-        )  # fmt: skip
+        return plan, origin, graph
+
+    def _composed(
+        self, task: Task, graph: Graph, error: PlanError
+    ) -> tuple[dict[str, str], dict[str, object]]:
+        """Several operators, and PyTorch for the rest."""
+        self._step("compose", f"not one operator ({error.code}): several, and PyTorch for the rest")
+        made = compose(graph, operator_name(task.name), self.chip, error)
+        self._step("lower", f"{len(made.plans)} tile programs to Ascend C")
+        files: dict[str, str] = {}
+        operators = []
+        for plan in made.plans:
+            name, (files[name], read) = f"{plan.spec.name}.tile.py", self._read_back(plan)
+            operators.append((lower(read, self.chip), plan.spec))
+        files |= package_files(operators, entry_name(operator_name(task.name)), self.chip)
+        files["model_new.py"] = composed_file(made.graph, task.text)
+        files[COMPOSITION] = composition_text(made.graph)
+        if graph.constants:
+            files[CONSTANTS] = constants_text(graph.constants)
+        left = [f"left to PyTorch: {item.node.op}: {item.why}" for item in made.left]
+        notes = [note for plan in made.plans for note in plan.notes]
+        why = f"not one operator: {error.code}: {error.message}"
+        return files, {"notes": [why, *left, *dict.fromkeys(notes)]}
+
+    def _read_back(self, plan: Plan) -> tuple[str, Program]:
+        """The text of a tile program, and the program that it says."""
+        text = show(plan.program)
+        return text, legal(text, f"{plan.spec.name}.tile.py", self.chip)
 
     def _files(self, program: Program, spec: OpSpec) -> dict[str, str]:
         """The project's, with the tile program as it is read back from its text."""

@@ -1,0 +1,91 @@
+"""The judge for modules of several operators and PyTorch: `judge_composition(project, ...)`.
+
+The class is written anew from composition.json, which is data, and from the task's own text: it is
+ours, and it runs as a candidate's class does. What PyTorch computes in it is a warning of the
+verdict for each kind of operation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from npusmith.errors import CODES, NpusmithError, Place
+from npusmith.target.chips import Chip
+from npusmith.task.composition import is_operator, left_nodes
+from npusmith.task.forward import composed_file
+from npusmith.task.graph import Graph, Node
+from npusmith.task.module import judge_module
+from npusmith.task.prepared import Prepared
+from npusmith.task.trials import readable_beside
+from npusmith.task.verdict import Verdict
+from npusmith.twin.finding import Finding
+from npusmith.twin.formats import Kind, Submission
+from npusmith.twin.project import read_text
+
+_MODEL, _BINDING, _MODULE = "model_new.py", "pybind.cpp", "custom_ops_lib"
+_CODE = "left-to-pytorch"
+_SERVES = re.compile(r"serves (.*)|(\w+: \w+ has shape .*; legal: .*)", re.DOTALL)
+
+
+def judge_composition(
+    project: Path,
+    composition: Graph,
+    prepared: Prepared,
+    chip: Chip,
+    tolerance: str,
+    **options: Any,
+) -> Verdict:
+    """Judge the project in that folder; `options` are those of judge_module."""
+    files = {
+        str(path.relative_to(project)): read_text(path)
+        for folder in ("op_host", "op_kernel")
+        for path in sorted((project / folder).glob("*.*"))
+        if path.suffix in (".cpp", ".h")
+    }
+    if not (project / _BINDING).is_file():
+        raise NpusmithError(
+            "file-missing", f"{project} has no {_BINDING}", Place(str(project)), seen=str(project)
+        )
+    files[_BINDING] = read_text(project / _BINDING)
+    files[_MODEL] = composed_file(composition, prepared.task.text)
+    submission = Submission(
+        Kind.MSOPGEN, project, files, _MODEL, "ModelNew", (_BINDING,), (), (), _MODULE
+    )
+    verdict = judge_module(
+        submission,
+        prepared,
+        chip,
+        tolerance,
+        given=True,
+        served=_served,
+        beside=[item for item in readable_beside(prepared.task.path) if item.suffix != ".py"],
+        **options,
+    )
+    left = left_nodes(composition)
+    calls = [node for node in composition.nodes if is_operator(node)]
+    verdict.provenance["composition"] = {
+        "operators": len(calls), "left": dict(Counter(node.op for node in left)),
+    }  # fmt: skip
+    verdict.findings += _findings(left)
+    return verdict
+
+
+def _served(message: str) -> str:
+    """What a refusal of ours says that is served."""
+    found = _SERVES.search(message)
+    return found[1] or found[2] if found else ""
+
+
+def _findings(left: Sequence[Node]) -> list[Finding]:
+    row = CODES[_CODE]
+    return [
+        Finding(
+            code=row.name, level=row.level, count=count,
+            message=f"{op} is computed by PyTorch, not by a kernel of this project",
+        )
+        for op, count in Counter(node.op for node in left).items()
+    ]  # fmt: skip
