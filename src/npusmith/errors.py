@@ -60,7 +60,7 @@ _LANG: list[Code] = _rows(
     (
         "lang-too-large",
         "The text, or one statement of it, is too long.",
-        "at most 1048576 characters, 4000 of them in one statement",
+        "at most 1048576 characters, 16000 of them in one statement",
         "use loops, and split long expressions over several assignments",
     ),
     (
@@ -728,7 +728,7 @@ _PLAN: list[Code] = _rows(
     (
         "plan-length",
         "The tile program of a module would be longer than the language takes.",
-        "at most 1048576 characters for all kernels together, 4000 in one statement",
+        "at most 1048576 characters for all kernels together, 16000 in one statement",
         "generate the module in parts: a layer, a step of a loop",
     ),
     (

@@ -245,3 +245,15 @@ def test_each_version_is_right_on_the_twin(tmp_path: Path) -> None:
         done = run(built, [x.numpy()], [(shape, DType.FLOAT32)], seconds=60.0)
         assert done.completed and not done.findings
         np.testing.assert_allclose(done.outputs[0], x.softmax(1).numpy(), rtol=2e-5)
+
+
+def test_lines_that_all_cores_share_as_captured_are_dealt_where_they_are_shorter() -> None:
+    """Beyond L2 all cores work on one line after the other, which many short lines do not need."""
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return F.group_norm(x, 8)
+
+    made = captured(norm, (112, 64, 512, 512))
+    for to in ((112, 64, 64, 64), (6, 64, 26, 26)):
+        at = captured(norm, to)
+        assert us(made, at) <= MOST * us(at, at)

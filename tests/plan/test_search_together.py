@@ -26,16 +26,21 @@ def draw(*shape: int) -> torch.Tensor:
     return torch.rand(shape, generator=generator()) * 3 - 1
 
 
-def plan_for(model: Callable[..., Any], *shapes: tuple[int, ...]) -> Plan:
-    """The plan for tensors of these shapes, which take no memory."""
+def plan_for(
+    model: Callable[..., Any], *shapes: tuple[int, ...], everywhere: bool = False
+) -> Plan:
+    """The plan for tensors of these shapes, which take no memory.
+
+    `everywhere`: with the captured schedule for all sizes, not with versions for other ones.
+    """
     graph = capture(model, *(torch.empty(shape, device="meta") for shape in shapes))
-    made = write(graph, "op_custom", CHIP)
+    made = write(graph, "op_custom", CHIP, everywhere=everywhere)
     check(made.program, CHIP)
     return made
 
 
 def in_loops(made: Plan) -> int:
-    loops = [stmt for stmt in made.program.kernel.body if isinstance(stmt, For)]
+    loops = [stmt for stmt in statements(made.program.kernel.body) if isinstance(stmt, For)]
     waits = (Combine, SyncCores)
     return sum(isinstance(item, waits) for loop in loops for item in statements(loop.body))
 
@@ -46,9 +51,10 @@ def deviation(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 5), (3, 4099), (6, 700), (9, 1)])
 def test_few_long_rows_are_done_by_all_cores_and_right_for_every_size(rows: int, cols: int) -> None:
-    made = plan_for(deviation, (6, LONG))
-    assert in_loops(made) == 1  # mean and variance together
-    agrees(made, deviation, draw(rows, cols))
+    for everywhere in (True, False):
+        made = plan_for(deviation, (6, LONG), everywhere=everywhere)
+        assert in_loops(made) == 1  # mean and variance together
+        agrees(made, deviation, draw(rows, cols))
 
 
 def test_short_rows_are_dealt_to_cores() -> None:

@@ -15,7 +15,7 @@ from npusmith.errors import LangError, Place
 
 MAX_CHARS = 1024 * 1024
 MAX_BRACKETS = 30  # nesting of ( [ {
-MAX_STATEMENT = 4000  # characters of one statement, strings and comments not counted
+MAX_STATEMENT = 16000  # characters of one statement, strings and comments not counted
 MAX_DEPTH = 100  # levels of the syntax tree
 _SHOWN = 100  # characters of a line that a message quotes
 

@@ -15,9 +15,9 @@ from npusmith.plan.dag import Value
 from npusmith.plan.dependent_reductions import find_dependent
 from npusmith.plan.loops import Body, close, over
 from npusmith.plan.passes import Work
+from npusmith.plan.size_regimes import FAR_APART
 from npusmith.plan.writer import Writer
 
-_LONG = 1 << 21  # elements of a row that is worth one wait of all cores; twice as many, several
 _ELEMENT = 4  # bytes
 _IDLE = 1.25  # times longer than with all cores busy
 
@@ -34,7 +34,7 @@ def can_be_together(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
 
 def are_long(w: Writer, inner: Sequence[Value]) -> bool:
     """Whether captured rows are long enough that waits of all cores could be worth it."""
-    return w.extent(_reduced(inner)[1]) >= _LONG // 8
+    return w.extent(_reduced(inner)[1]) >= FAR_APART // 8
 
 
 def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
@@ -46,7 +46,7 @@ def far_apart(w: Writer, work: Work, inner: Sequence[Value]) -> bool:
     count, length = w.extent(work.dealt), w.extent(along)
     cores = w.chip.vector_cores
     waits = sum(find_dependent(w.space, value) is None for value in reductions)
-    if length < _LONG * min(waits, 2) or not count:
+    if length < FAR_APART * min(waits, 2) or not count:
         return False
     flight = 2 * min(count, cores) * length * _ELEMENT  # a row in and a row out of each core
     return flight > w.chip.l2_bytes or -(-count // cores) * cores > _IDLE * count

@@ -19,7 +19,7 @@ from npusmith.lang.extents import extent as measured
 from npusmith.lang.extents import unmet
 from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.axis_sizes import leaf_sizes
-from npusmith.plan.dag import reachable
+from npusmith.plan.dag import Value, reachable
 from npusmith.plan.estimate import origin
 from npusmith.plan.read import Meaning, read
 from npusmith.plan.scalars import ONE, ZERO, all_of, product, times
@@ -41,6 +41,8 @@ _NEAR = 4  # times as long, or as short: axes of other tensors are taken to go w
 _MANY = 8  # rows of each core
 _ENOUGH = times(Const(_MANY), ChipFact("vector_cores"))
 _FEW = 2  # rows
+_MEDIUM = 1 << 15  # elements of a line that no tile holds
+FAR_APART = 1 << 21  # elements of a line that all cores may work on: it is worth their waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,42 @@ def regimes(
         shapes = near.shapes if near and passes(test, near.shapes) else None
         note = f"{inside} axes go whole into a tile"
         yield replace(found, test=test, note=note, border=shapes, narrow=narrow)
+    if not longer and (line := _line(values)):
+        yield from _shorter_lines(line, spec, meaning, names, known)
+
+
+def _line(values: Iterable[Value]) -> tuple[Atom, ...]:
+    """The axes of the longest reduction, where it is so long that all cores may work on it."""
+    lines = [leaves(value.axes) for value in values if value.op == "reduce"]
+    line = max(lines, key=lambda line: math.prod(leaf.size for leaf in line), default=())
+    return line if math.prod(leaf.size for leaf in line) >= FAR_APART else ()
+
+
+def _shorter_lines(
+    line: Sequence[Atom],
+    spec: OpSpec,
+    meaning: Meaning,
+    names: Mapping[str, str],
+    known: Mapping[Atom, Expr],
+) -> Iterator[Regime]:
+    """Lines of the same rank that one core may go through by itself."""
+    free = [leaf for leaf in line if leaf.size > 1 and _dims(known[leaf])]
+
+    def sized(most: int) -> Regime | None:
+        sizes = {leaf: leaf.size for leaf in line}
+        _shrink(sizes, line, free, most)
+        sizes = {leaf: size for leaf, size in sizes.items() if size != leaf.size}
+        return _regime(spec, meaning, names, known, sizes) if sizes else None
+
+    def below(size: int) -> Expr:
+        return Binary(BinOp.LT, product(known[leaf] for leaf in line), Const(size))
+
+    found, near = sized(_MEDIUM), sized(FAR_APART // 2)
+    if found is not None and measured(Choice(below(FAR_APART), ONE, ZERO), found.shapes):
+        yield replace(
+            found, test=below(FAR_APART), note="lines for one core each",
+            border=near and near.shapes, narrow=below(2 * _MEDIUM),
+        )  # fmt: skip
 
 
 def _inside(row: Sequence[Atom]) -> int:

@@ -29,7 +29,7 @@ from npusmith.task.graph import Graph
 
 _SLOW = 1.5  # times the traffic: where a structure takes longer, others are tried
 _WORTH = 0.8  # of its time
-_MOST = 2  # versions for other sizes that are tried, where it is slowest
+_MOST = 3  # versions for other sizes that are tried, where it is slowest
 ROOM = 256 * 1024  # characters of a program up to which it gets versions for other sizes
 _LONG_TEXT = 48 * 1024  # characters
 _VERY_LONG = 100.0  # times the traffic: it would be taken for a kernel that hangs
