@@ -20,10 +20,13 @@ from npusmith.ir.text import show_expr
 from npusmith.ir.walk import statements
 from npusmith.lower.served import restrictions, with_own_weights
 from npusmith.plan import Plan, write
+from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.matrix_layout import find_contraction
 from npusmith.plan.matrix_tiles import choose, cycles, sizes_of
 from npusmith.plan.read import read
 from npusmith.plan.schedule import Schedule, Structure
+from npusmith.plan.shrink import Shrunk
+from npusmith.target.chips import find_chip
 from npusmith.task.convolutions import convolution
 
 torch.manual_seed(5)
@@ -345,3 +348,25 @@ def test_a_product_over_no_elements_is_zero_and_serves_others() -> None:
     made = plan(lambda x, w: F.linear(x, w) + 1, R(20, 0), w)
     agrees(made, lambda x, w: F.linear(x, w) + 1, R(20, 0), w)
     agrees(made, lambda x, w: F.linear(x, w) + 1, R(7, 5), R(18, 5))
+
+
+@pytest.mark.parametrize(("captured", "to"), [((2048, 2048), (304, 304)), ((64, 512), (2048, 512))])
+def test_blocks_follow_the_sizes_that_are_run(
+    captured: tuple[int, int], to: tuple[int, int]
+) -> None:
+    """Smaller matrices are cut into parts of blocks, so that all cores have one."""
+
+    chip = find_chip("910B2")
+
+    def made(shape: tuple[int, int]) -> Plan:
+        rows, side = shape
+        left, right = torch.empty(rows, side, device="meta"), torch.empty(side, side, device="meta")
+        return write(capture(torch.matmul, left, right), "op_custom", chip)
+
+    def us(made: Plan, at: Plan) -> float:
+        ports = at.spec.inputs, at.spec.outputs
+        inputs, outputs = (tuple(port.shape for port in row) for row in ports)
+        return Evaluator(made.spec, chip, Shrunk(inputs, outputs)).time(made.program).kernel_us
+
+    there = made(to)
+    assert us(made(captured), there) <= 1.1 * us(there, there)

@@ -26,9 +26,7 @@ def draw(*shape: int) -> torch.Tensor:
     return torch.rand(shape, generator=generator()) * 3 - 1
 
 
-def plan_for(
-    model: Callable[..., Any], *shapes: tuple[int, ...], everywhere: bool = False
-) -> Plan:
+def plan_for(model: Callable[..., Any], *shapes: tuple[int, ...], everywhere: bool = False) -> Plan:
     """The plan for tensors of these shapes, which take no memory.
 
     `everywhere`: with the captured schedule for all sizes, not with versions for other ones.

@@ -172,12 +172,16 @@ class _Work:
         part = run.cutter.part(run.start, run.stop)
         taken = {item.position for item in part.inputs if item.kind == "user"}
         count = len([item for item in self.graph.inputs if item.kind == "user"])
+        read = {name for node in part.nodes for name in references(node)}
         inputs = []
         for item in part.inputs:
-            if crossing_name(item):
-                count += 1
-                told = {"kind": "user", "target": "", "position": count - 1}
+            if item.name not in read:  # for its sizes, which nobody else can have chosen
+                told = {"kind": "constant", "target": item.name}
                 inputs.append(item.model_copy(update=told))
+            elif crossing_name(item):
+                count += 1
+                taken_as = {"kind": "user", "target": "", "position": count - 1}
+                inputs.append(item.model_copy(update=taken_as))
             else:
                 inputs.append(item)
         return part.model_copy(update={

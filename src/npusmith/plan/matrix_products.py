@@ -8,7 +8,9 @@ same time share panels in L2: they are taken in groups of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from math import ceil, prod
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import (
@@ -17,9 +19,11 @@ from npusmith.ir.nodes import (
     BinOp,
     Buffer,
     ChipFact,
+    Choice,
     Const,
     CoreCount,
     CoreId,
+    Dim,
     Expr,
     For,
     Host,
@@ -42,7 +46,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names_read
+from npusmith.ir.walk import names_read, subexpressions
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
@@ -63,9 +67,13 @@ from npusmith.plan.scalars import (
 )
 from npusmith.plan.stores import ports
 from npusmith.target.chips import Chip
-from npusmith.target.cube import PRODUCTS
+from npusmith.target.cube import PRODUCTS, grid
 
 _GROUP = 8  # rows of blocks that are taken together
+_LARGE = 4096  # rows or columns
+_AS_LONG, _AS_GOOD = 1.02, 1.1  # times as long as with the best blocks: as captured, and larger
+# Parts of a block's sides that there are for smaller matrices.
+_SMALLER = ((2, 1), (2, 2), (4, 2), (4, 4), (8, 4))
 
 Written = tuple[Program, OpSpec, tuple[str, ...]]
 Stretch = tuple[Expr, Expr]  # where it begins, and where it ends
@@ -79,13 +87,15 @@ def write_matrix_product(meaning: Meaning, name: str, chip: Chip, d: Decisions) 
     found, tiles_of = _quickest(meaning, chip)
     blocks = {(tiles.rows, tiles.cols): tiles for tiles in tiles_of}
     tiles = blocks[d.block(list(blocks))]
-    w = _Writer(found)
+    large = _for_larger(found, tiles, chip) if tiles is tiles_of[0] else None
+    w = _Writer(found, large or tiles, _count(found, tiles) if large is None else chip.cube_cores)
     body = w.body()
-    program = _program(w, name, body, tiles)
+    program = _program(w, name, body)
     inputs, outputs = ports(found.space, [found.target])
     deep = (test for run in (found.depth, *found.around) for test in _not_empty(run.size))
     legal = tuple(dict.fromkeys((*found.space.legal, *deep)))
     spec = OpSpec(name, inputs, outputs, single_output=True, legal=legal)
+    tiles = w.tiles
     note = f"blocks of {tiles.rows} x {tiles.cols}, {tiles.part} deep in L0, {tiles.panel} in L1"
     if found.part is not None:
         note += f"; the depth in {found.batch[0].captured} parts"
@@ -117,6 +127,57 @@ def _quickest(meaning: Meaning, chip: Chip) -> tuple[Contraction, list[MatrixTil
     return min(best, apart, key=lambda way: cycles(sizes_of(way[0]), way[1][0], chip))
 
 
+def _count(found: Contraction, tiles: MatrixTiles) -> int:
+    """Blocks of the result at the captured sizes."""
+    count = prod(run.captured for run in found.batch)
+    rows, cols = found.rows.captured, found.cols.captured
+    return count * ceil(rows / tiles.rows) * ceil(cols / tiles.cols)
+
+
+def _for_larger(found: Contraction, tiles: MatrixTiles, chip: Chip) -> MatrixTiles | None:
+    """What is best for larger matrices, where its parts take about as long at the captured sizes.
+
+    None where sizes are the model's, or where captured matrices are large.
+    """
+    sizes = sizes_of(found)
+    users = {item.name for item in found.space.inputs if item.item.kind == "user"}
+    rows, cols = (
+        max(run.captured, _LARGE) if _names_of(run.size) & users else run.captured
+        for run in (found.rows, found.cols)
+    )
+    if (rows, cols) == (sizes.rows, sizes.cols):
+        return None
+    scaled = replace(sizes, rows=rows, cols=cols)
+    likely = ranked(scaled, chip)
+    most, own = _AS_GOOD * cycles(scaled, likely[0], chip), cycles(sizes, tiles, chip)
+    for large in takewhile(lambda way: cycles(scaled, way, chip) <= most, likely):
+        if large.rows * large.cols <= tiles.rows * tiles.cols:
+            continue
+        if cycles(sizes, _part_of(large, found, chip), chip) <= _AS_LONG * own:
+            return large
+    return None
+
+
+def _part_of(tiles: MatrixTiles, found: Contraction, chip: Chip) -> MatrixTiles:
+    """With the part of a block that a kernel takes at the captured sizes."""
+    unit = grid(found.left.dtype)
+    for by in ((1, 1), *_SMALLER):
+        rows, cols = _cut(tiles.rows, by[0], unit), _cut(tiles.cols, by[1], unit)
+        part = replace(tiles, rows=rows, cols=cols)
+        if _count(found, part) >= chip.cube_cores:
+            break
+    return part
+
+
+def _names_of(size: Expr) -> set[str]:
+    return {item.tensor for item in subexpressions(size) if isinstance(item, Dim)}
+
+
+def _cut(side: int, by: int, unit: int) -> int:
+    """A part of a block's side, in whole units."""
+    return max(-(-side // by // unit) * unit, unit) if side > unit else side
+
+
 def _not_empty(size: Expr) -> Iterator[Expr]:
     """Tests for a size to be 1 or more: each of its factors is."""
     match size:
@@ -131,6 +192,9 @@ def _not_empty(size: Expr) -> Iterator[Expr]:
 @dataclass(slots=True)
 class _Writer:
     found: Contraction
+    tiles: MatrixTiles
+    enough: int  # blocks, for the largest that there are
+    sides: tuple[Expr, Expr] = (ROWS, COLS)  # of a block
     defined: dict[str, Expr] = field(default_factory=dict)
 
     def size(self, name: str, value: Expr) -> Expr:
@@ -143,14 +207,37 @@ class _Writer:
     def body(self) -> tuple[Stmt, ...]:
         found = self.found
         rows, cols = self.size("rows", found.rows.size), self.size("cols", found.cols.size)
-        row_blocks = self.size("row_blocks", shares(rows, ROWS))
-        col_blocks = self.size("col_blocks", shares(cols, COLS))
-        blocks = self.size("blocks", product((row_blocks, col_blocks)))
         batch = [self.size(f"batch{i}", run.size) for i, run in enumerate(found.batch)]
+        self.sides = self._sides(rows, cols, batch)
+        row_blocks = self.size("row_blocks", shares(rows, self.sides[0]))
+        col_blocks = self.size("col_blocks", shares(cols, self.sides[1]))
+        blocks = self.size("blocks", product((row_blocks, col_blocks)))
         units = self.size("units", product((*batch, blocks)))
         self.defined["cores"] = largest(least(units, ChipFact("cube_cores")), ONE)
         block = self._block(batch, blocks, row_blocks, col_blocks, rows, cols)
         return (For("unit", CoreId(), units, CoreCount(), block),)
+
+    def _sides(self, rows: Expr, cols: Expr, batch: list[Expr]) -> tuple[Expr, Expr]:
+        """Of a block: smaller ones than captured where there are too few for all cores.
+
+        At the captured sizes, and wherever there are as many blocks, they are as chosen.
+        """
+        tiles, unit = self.tiles, grid(self.found.left.dtype)
+        enough = least(Const(self.enough), ChipFact("cube_cores"))
+        if isinstance(rows, Const) and isinstance(cols, Const) and not batch:
+            return ROWS, COLS
+        ways: list[tuple[Expr, Expr]] = [(ROWS, COLS)]
+        ways += [
+            (Const(_cut(tiles.rows, by[0], unit)), Const(_cut(tiles.cols, by[1], unit)))
+            for by in _SMALLER
+        ]
+        high, wide = ways[-1]
+        for way in reversed(ways[:-1]):
+            units = product((*batch, shares(rows, way[0]), shares(cols, way[1])))
+            fits = Binary(BinOp.GE, units, enough)
+            high = way[0] if way[0] == high else Choice(fits, way[0], high)
+            wide = way[1] if way[1] == wide else Choice(fits, way[1], wide)
+        return self.size("block_rows", high), self.size("block_cols", wide)
 
     def _block(
         self, batch: list[Expr], blocks: Expr, row_blocks: Expr, col_blocks: Expr, rows: Expr,
@@ -165,10 +252,10 @@ class _Writer:
             Assign("group", times(quotient(at, together), Const(_GROUP))),
             Assign("height", largest(least(Const(_GROUP), minus(row_blocks, group)), ONE)),
             Assign("inside", remainder(at, together)),
-            Assign("row_at", times(plus(group, remainder(inside, height)), ROWS)),
-            Assign("col_at", times(quotient(inside, height), COLS)),
-            Assign("m", least(ROWS, minus(rows, Name("row_at")))),
-            Assign("n", least(COLS, minus(cols, Name("col_at")))),
+            Assign("row_at", times(plus(group, remainder(inside, height)), self.sides[0])),
+            Assign("col_at", times(quotient(inside, height), self.sides[1])),
+            Assign("m", least(self.sides[0], minus(rows, Name("row_at")))),
+            Assign("n", least(self.sides[1], minus(cols, Name("col_at")))),
         ]
         indices = self._indices(batch, blocks, found)
         starts = self._starts(indices, found)
@@ -371,8 +458,8 @@ def _buffers(found: Contraction) -> tuple[Buffer, ...]:
     )
 
 
-def _program(w: _Writer, name: str, body: tuple[Stmt, ...], tiles: MatrixTiles) -> Program:
-    c = w.found
+def _program(w: _Writer, name: str, body: tuple[Stmt, ...]) -> Program:
+    c, tiles = w.found, w.tiles
     read = names_read(body)
     given = [item for item in w.defined if item in read]
     needed = closure([*given, "cores"], w.defined)

@@ -162,7 +162,7 @@ def _shorter_lines(
     if found is not None and measured(Choice(below(FAR_APART), ONE, ZERO), found.shapes):
         yield replace(
             found, test=below(FAR_APART), note="lines for one core each",
-            border=near and near.shapes, narrow=below(2 * _MEDIUM),
+            border=None if near is None else near.shapes, narrow=below(2 * _MEDIUM),
         )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
+from npusmith.task.recurrences import MOST_STEPS, steps_in_time
 from npusmith.task.resized import joined, rerank, resize
 from npusmith.task.sort_ties import (
     TIES,
@@ -333,8 +334,11 @@ class Captured(Preparation):
         classes = [item.axes for item in self.free]
         for i, (pattern, sized) in enumerate(planned):  # which grows
             self.stage(f"shape set {pattern}")
-            inputs = self._resized(sized, first + i + 1)
-            self._try(f"shape {shapes.show(sized)}", "shape", first + i + 1, inputs, pattern)
+            inputs, name = self._resized(sized, first + i + 1), f"shape {shapes.show(sized)}"
+            if self._is_long(inputs):
+                self.skip(name, "shape", first + i + 1, f"more than {MOST_STEPS:,} steps in time")
+                continue
+            self._try(name, "shape", first + i + 1, inputs, pattern)
             if not self.trials[-1].skipped:
                 self.sized.append(sized)
             elif len(planned) < 2 * shapes.MAX_SETS and self.trials[-1].skipped.startswith(RAISES):
@@ -344,6 +348,13 @@ class Captured(Preparation):
         edged = [item for pattern, item in planned if pattern in shapes.EDGED]
         if sets and self.orders.edges and edges.applies(self.base):
             self._edges_at([item for item in edged if item in self.sized] or edged)
+
+    def _is_long(self, inputs: Inputs) -> bool:
+        """Whether loops in time have more steps than references are computed for."""
+        if not steps_in_time(self.captured.graph):
+            return False
+        found = self._capture_at(inputs)
+        return not isinstance(found, str) and steps_in_time(found) > MOST_STEPS
 
     def _find_sets(self) -> list[tuple[str, list[shapes.Shape]]]:
         """Sets of shapes that vary every size that may change and is no number in the graph."""
@@ -541,7 +552,8 @@ class Captured(Preparation):
         key = self._key(inputs)
         if key not in self.graphs:
             try:
-                self.graphs[key] = export_graph(self.model, inputs, self.path).graph
+                own = self.captured.graph
+                self.graphs[key] = export_graph(self.model, inputs, self.path, own).graph
             except TaskError as error:
                 self.graphs[key] = error.message
         return self.graphs[key]

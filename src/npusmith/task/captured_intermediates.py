@@ -47,7 +47,7 @@ class CapturedIntermediates(Captured):
     def _move_to(self, inputs: Inputs) -> str:
         """Make the program captured at these shapes the model; or say why it is none of these."""
         try:
-            captured = export_graph(self.own, inputs, self.path)
+            captured = export_graph(self.own, inputs, self.path, self.plain)
         except TaskError as error:
             return f"{RAISES}: {error.message}"
         graph = captured.graph

@@ -25,6 +25,7 @@ from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 from npusmith.task.meta_constants import values_of
+from npusmith.task.recurrences import named, whole_loops
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -70,12 +71,15 @@ def warm_up() -> None:
     gc.enable()
 
 
-def export_graph(model: Any, inputs: Inputs, path: str) -> Captured:
-    """Capture `model` on these inputs in core ATen; TaskError names what cannot be captured."""
+def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = None) -> Captured:
+    """Capture `model` on these inputs in core ATen; TaskError names what cannot be captured.
+
+    `as_in`: the graph at the task's own sizes, of a capture at others.
+    """
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with user_code(path, "torch.export", "task-export"):
+            with user_code(path, "torch.export", "task-export"), whole_loops(as_in):
                 exported = torch.export.export(model, inputs.args(), strict=False)
                 eager = eager_nodes(exported, path)
                 program = decompose(exported, table())
@@ -234,7 +238,7 @@ def _value_of(program: Any, spec: Any) -> Tensor:
 def _op_name(node: Any) -> str:
     if node.target is operator.getitem:
         return "aten.getitem"
-    return str(node.target)
+    return named(str(node.target))
 
 
 def _read_node(node: Any, path: str) -> Node:

@@ -147,12 +147,18 @@ class _Text:
 
     def _size(self, item: SymbolicSize) -> str:
         """As SymbolicSize.value, of the sizes that there are."""
-        product = " * ".join(map(self._class, item.classes)) or "1"
+        found = " * ".join(map(self._class, item.classes)) or "1"
         if item.factor is not None:
-            return f"{item.factor!r} * ({product} + {item.plus}) ** {item.power!r}"
-        scaled = f"({product}) * {item.times} + {item.inner}"
-        part = f"-(-({scaled}) // {item.over})" if item.up else f"({scaled}) // {item.over}"
-        return f"{-item.parts if item.negative else item.parts} * ({part}) + {item.plus}"
+            return f"{item.factor!r} * ({found} + {item.plus}) ** {item.power!r}"
+        if item.times != 1:
+            found = f"{found} * {item.times}"
+        if item.inner:
+            found = f"{found} + {item.inner}"
+        if item.over != 1:
+            found = f"-(-({found}) // {item.over})" if item.up else f"({found}) // {item.over}"
+        if item.parts != 1 or item.negative:
+            found = f"{-item.parts if item.negative else item.parts} * ({found})"
+        return f"{found} + {item.plus}" if item.plus else found
 
     def _class(self, at: int) -> str:
         row = self.graph.classes[at]

@@ -114,7 +114,7 @@ def _graph(orders: wire.Orders) -> Graph:
         key = str(sized)
         if key not in seen:
             try:
-                seen[key] = export_graph(model, resized(sized), path).graph
+                seen[key] = export_graph(model, resized(sized), path, graph).graph
             except TaskError as error:
                 seen[key] = error.message
         return seen[key]
