@@ -151,7 +151,7 @@ class Operator:
         if graph.literals is not None and [*graph.literals] != numbers:
             raise _mismatch("numbers among the arguments", numbers, [*graph.literals])
         held = {
-            item.target: _tensor(self._held(item.target))
+            item.target: _tensor(self._held(item.target).copy())
             for item in graph.inputs
             if item.kind != "user"
         }
