@@ -64,6 +64,9 @@ def test_the_whole_is_judged_and_says_what_pytorch_computes(made: Any) -> None:
     assert codes(verdict) == ["left-to-pytorch"] * 3
     assert verdict.provenance["composition"] == {"operators": 2, "left": dict.fromkeys(LEFT, 1)}
     assert any(item.kind == "shape" and item.passed for item in verdict.trials)
+    report = made.report.read_text(encoding="utf-8")
+    assert "PyTorch computes 3 calls between them" in report
+    assert "has no rule" in report or "no rule for this operation" in report
     # PyTorch's part counts as time of the whole
     left = left_us(made.folder, find_chip("910B2"))
     assert left > 1
