@@ -21,7 +21,7 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
-from npusmith.task.composition import COMPOSITION, read_composition
+from npusmith.task.composition import read_composition
 from npusmith.task.graph import Graph
 from npusmith.task.judge import empty_verdict, judge
 from npusmith.task.judge_composition import judge_composition
@@ -97,7 +97,7 @@ def generate(
         candidate = written[-1]
         recording = Recording(Path(work, "log")) if timed else None
         verdict, program = _judge_candidate(
-            candidate, folder, prepared, chip, profile, progress, recording
+            candidate, folder, prepared, chip, profile, progress, recording, composed=early
         )
         if candidate.exposed is not None and verdict.compiled:
             _judge_intermediates(candidate.exposed, verdict, prepared, chip, Path(work), progress)
@@ -163,8 +163,13 @@ def _judge_candidate(
     profile: str,
     progress: Progress,
     recording: Recording | None,
+    *,
+    composed: bool,
 ) -> tuple[Verdict, Program | None]:
-    """Lay the candidate out in the folder and judge it; also its tile program, where it has one."""
+    """Lay the candidate out in the folder and judge it; also its tile program, where it has one.
+
+    composed: its writer may leave a part to PyTorch. A model might leave it everything.
+    """
     from npusmith.bench.suites.submit import lay_out
 
     lay_out(candidate.files, folder)
@@ -184,7 +189,7 @@ def _judge_candidate(
     project = alone[0] if len(candidate.files) == 1 and alone else folder
     judged = _judge_any(
         project, None, read_bindings(folder), prepared, chip, profile, progress,
-        candidate.dynamic, _WATCH, None, recording,
+        candidate.dynamic, _WATCH, None, recording, read_composition(folder) if composed else None,
     )  # fmt: skip
     judged.program = verdict.program
     _time(judged, project, recording, chip, progress)
@@ -237,9 +242,11 @@ def run(
             verdict = _run_alone(project, chip, progress, watch, recording)
         else:
             prepared = _prepare(task, Path(work), progress, clock, seed)
+            composition = read_composition(project)
+            served = spec is not None or composition is not None  # ours say what they serve
             verdict = _judge_any(
                 project, submission, spec, prepared, chip, profile, progress,
-                _is_dynamic(project, spec) if dynamic is None else dynamic, watch, attrs, recording,
+                served if dynamic is None else dynamic, watch, attrs, recording, composition,
             )  # fmt: skip
             verdict.provenance["seed"] = seed
         _time(verdict, project, recording, chip, progress)
@@ -276,11 +283,6 @@ def _run_alone(
     return run_source(source, chip, watch=watch, recording=recording)
 
 
-def _is_dynamic(project: Path, spec: OpSpec | None) -> bool:
-    """Whether the project says what it serves: ours do."""
-    return spec is not None or (project / COMPOSITION).is_file()
-
-
 def _read_file(project: Path) -> Submission | None:
     """What a submission's file holds; None for folders and direct-launch sources."""
     if project.is_dir() or project.suffix in SOURCES:
@@ -300,6 +302,7 @@ def _judge_any(
     watch: Watch,
     attrs: Mapping[str, Attr] | None,
     recording: Recording | None,
+    composition: Graph | None = None,
 ) -> Verdict:
     """By the judge that the project's form needs."""
     step = progress.step
@@ -308,7 +311,7 @@ def _judge_any(
             submission, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
             recording=recording,
         )  # fmt: skip
-    if (composition := read_composition(project)) is not None:
+    if composition is not None:
         return judge_composition(
             project, composition, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
             recording=recording,
@@ -364,7 +367,7 @@ def judge_once(
     prepared = _prepare(task, work, progress, clock, seed, once=True)
     verdict = _judge_any(
         project, submission, spec, prepared, chip, profile, progress, False, watch, attrs,
-        recording,
+        recording, read_composition(project),
     )  # fmt: skip
     verdict.seconds = {**clock.laps, **verdict.seconds}
     verdict.provenance |= {"seed": seed, "sets of inputs": "the first random one alone"}

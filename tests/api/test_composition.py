@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import npusmith as ns
+from npusmith.bench.model import Brief, Candidate
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.target.chips import find_chip
 from npusmith.task.composition import COMPOSITION
 from npusmith.task.verdict import Verdict
 from npusmith.timing.left import left_us
+from npusmith.writers.folder import read_project_files
 
 LEFT = ("aten._fft_r2c.default", "aten.abs.default", "aten._fft_c2r.default")
 TASK = """
@@ -109,3 +111,19 @@ def test_a_wrong_composition_fails(made: Any, task: Path) -> None:
 def test_whole_refuses(task: Path) -> None:
     with pytest.raises(NpusmithError, match="_fft_r2c"):
         ns.generate(task, out=task.parent / "whole", search=0, whole=True)
+
+
+def test_only_the_compiler_may_leave_something_to_pytorch(made: Any, task: Path) -> None:
+    """A model that hands in such a project is judged by its operators, of which there is one."""
+
+    class Copied:
+        name, version = "model", "1"
+
+        def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
+            files = read_project_files(made.folder)
+            return Candidate(format="project", files=files, writer="model")
+
+    found = ns.generate(task, out=task.parent / "copied", writer=Copied())
+    assert not found.passed
+    assert found.verdict.error is not None
+    assert found.verdict.error["code"] == "project-two-ops"
