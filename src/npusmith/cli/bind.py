@@ -47,15 +47,14 @@ def bind(
         raise typer.BadParameter("--module takes a Python name")
 
     def job(steps: Steps) -> Reply:
-        from npusmith.twin import read_project
         from npusmith.twin.bind import build_binding
         from npusmith.twin.cheating import find_cheats
-        from npusmith.twin.project import read_text
+        from npusmith.twin.project import read_projects, read_text
 
-        found = read_project(project)
+        found = read_projects(project)
         cheats = find_cheats(read_text(source), source)
         steps.step("compile", str(source))
-        library = build_binding([source], {found.op.type: found}, out, module, chip=row)
+        library = build_binding([source], found, out, module, chip=row)
 
         def show(screen: Screen) -> None:
             screen.line(str(library))
@@ -64,8 +63,8 @@ def bind(
 
         data = {
             "module": str(library),
-            "operator": found.op.type,
-            "project": str(found.root),
+            "operator": ", ".join(found),
+            "project": str(project.resolve()),
             "findings": [finding.model_dump(mode="json") for finding in cheats],
         }
         return Reply(Exit.FAILED if cheats else Exit.PASS, data, show)
