@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from npusmith.errors import PlanError
 from npusmith.ir.opname import entry_name
@@ -92,19 +93,26 @@ class _Work:
     def runs(self) -> tuple[Graph, list[tuple[int, int, bool]]]:
         """The graph with its operations in order, and the runs of its units."""
         cutter = Cutter(self.graph)
-        waiting = {at: self._before(cutter, unit, at) for at, unit in enumerate(cutter.units)}
+        before = [self._before(cutter, unit, at) for at, unit in enumerate(cutter.units)]
+        after: dict[int, list[int]] = {}
+        for at, earlier in enumerate(before):
+            for one in earlier:
+                after.setdefault(one, []).append(at)
+        # by whether they are left: what can be next, the first of the graph first
+        ready: tuple[list[int], list[int]] = ([], [])
+        for at in (at for at, earlier in enumerate(before) if not earlier):
+            heappush(ready[self._is_left(cutter.units[at])], at)
         done: list[int] = []
         left = False  # whose turn it is
-        while waiting:
-            ready = [
-                at for at, before in waiting.items()
-                if self._is_left(cutter.units[at]) == left and before <= {*done}
-            ]  # fmt: skip
-            if not ready:
+        while any(ready):
+            if not ready[left]:
                 left = not left
-                continue
-            done.append(ready[0])
-            del waiting[ready[0]]
+            at = heappop(ready[left])
+            done.append(at)
+            for later in after.get(at, ()):
+                before[later].discard(at)
+                if not before[later]:
+                    heappush(ready[self._is_left(cutter.units[later])], later)
         ordered = [cutter.units[at] for at in done]
         order = self.graph.model_copy(update={"nodes": tuple(_in_order(cutter, ordered))})
         runs: list[tuple[int, int, bool]] = []
@@ -287,4 +295,4 @@ def _views(cutter: Cutter, names: Sequence[str], known: set[str]) -> list[Node]:
             continue
         found[name] = cutter.nodes[name]
         queue += references(cutter.nodes[name])
-    return [node for node in cutter.graph.nodes if node.name in found]
+    return sorted(found.values(), key=lambda node: cutter.position[node.name])

@@ -33,7 +33,7 @@ class Cutter:
         self.graph = graph
         self.copied = copied  # views that are stored
         self.nodes = {node.name: node for node in graph.nodes}
-        self._position = {name: at for at, name in enumerate(self.nodes)}
+        self.position = {name: at for at, name in enumerate(self.nodes)}
         self.inputs = {item.name: item for item in graph.inputs}
         self.units = self._units()
         self.unit_of = {node.name: i for i, unit in enumerate(self.units) for node in unit.nodes}
@@ -167,7 +167,7 @@ class Cutter:
         read |= self._sizes(symbolic, read - inside)
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
-        earlier.sort(key=self._position.__getitem__)
+        earlier.sort(key=self.position.__getitem__)
         inputs += [crossing_input(self.nodes[name]) for name in earlier]
         return Graph(
             inputs=tuple(inputs), nodes=tuple(included), outputs=(*outputs, *crossing),
