@@ -20,7 +20,7 @@ from npusmith.ir.nodes import Binary, BinOp, Call, Const, Dim, For, ScalarFn, Si
 from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.lang import parse
 from npusmith.lower import lower, project_files, write_project
-from npusmith.lower.names import Scope
+from npusmith.lower.binding import binding_file
 from npusmith.target import cann
 from npusmith.target.chips import Chip
 from npusmith.twin import read_project
@@ -365,5 +365,6 @@ def test_what_an_output_divides_by_is_checked_before_it_is_divided_by(chip: Chip
 
 def test_tensors_do_not_take_the_names_of_namespaces() -> None:
     """A tensor called torch makes a division of every `#include <torch/extension.h>`."""
-    for name in ("torch_", "at", "c10"):
-        assert Scope().add(name) not in ("torch", "at", "c10")
+    port = Port("torch_", DType.FLOAT32, (4,))
+    spec = OpSpec("op_custom", (port,), (Port("y", DType.FLOAT32, (4,)),))
+    assert "const at::Tensor &torch_)" in binding_file([spec])

@@ -16,6 +16,8 @@ from npusmith.lower.served import Condition, input_conditions
 from npusmith.lower.tiling import Tiling
 from npusmith.target.chips import Chip
 
+# A tensor of that name would make a division of every `#include <torch/extension.h>`.
+_SPACES = ("torch", "at", "c10")
 _SCALAR_TYPES = {
     DType.FLOAT32: "at::kFloat",
     DType.FLOAT16: "at::kHalf",
@@ -150,6 +152,8 @@ def _binding(spec: OpSpec, helpers: Iterable[str] = (), *, scoped: bool = False)
 
 def _arguments(spec: OpSpec) -> tuple[list[_Argument], list[_Argument]]:
     scope = Scope()
+    for space in _SPACES:
+        scope.add(f"{space}::", space)
     for port in (*spec.inputs, *spec.outputs):
         scope.add(port.name)
     return (

@@ -23,7 +23,7 @@ _TAKEN_LIST = """
     LoadMatrix LoadFractals LoadImage LoadSquares LoadBias Multiply StoreMatrix SyncCubes
     op blockDim stream
     NULL EOF INFINITY NAN M_PI M_E TRUE FALSE main
-    made executor guard workspaceBytes torch at c10
+    made executor guard workspaceBytes
     userBytes workspaces ubTotal vectorCores cubeCores ubBytes block_idx block_num
 """
 _RESERVED = frozenset(_KEYWORD_LIST.split()) | frozenset(_TAKEN_LIST.split())

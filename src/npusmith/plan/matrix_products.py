@@ -47,6 +47,7 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read, subexpressions
+from npusmith.plan.cutter import crossing_name
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
@@ -140,7 +141,11 @@ def _for_larger(found: Contraction, tiles: MatrixTiles, chip: Chip) -> MatrixTil
     None where sizes are the model's, or where captured matrices are large.
     """
     sizes = sizes_of(found)
-    users = {item.name for item in found.space.inputs if item.item.kind == "user"}
+    users = {
+        item.name
+        for item in found.space.inputs
+        if item.item.kind == "user" or crossing_name(item.item)
+    }
     rows, cols = (
         max(run.captured, _LARGE) if _names_of(run.size) & users else run.captured
         for run in (found.rows, found.cols)
