@@ -27,9 +27,9 @@ from npusmith.lower import bindings_of, read_bindings
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.composition import read_composition
-from npusmith.task.forward import read_forward
 from npusmith.task.graph import Graph
 from npusmith.task.load import open_task, stem_of
+from npusmith.task.module_forward import read_forward
 from npusmith.task.references import open_references
 from npusmith.task.trials import seeds_for
 from npusmith.task.verdict import Verdict

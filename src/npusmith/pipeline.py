@@ -187,12 +187,13 @@ def _judge_candidate(
         write_project(lower(program, chip), chip, folder, plain_spec(program))
     alone = [folder / name for name in candidate.files if name.endswith(SOURCES)]
     project = alone[0] if len(candidate.files) == 1 and alone else folder
+    composition = read_composition(folder) if composed else None
     judged = _judge_any(
         project, None, read_bindings(folder), prepared, chip, profile, progress,
-        candidate.dynamic, _WATCH, None, recording, read_composition(folder) if composed else None,
+        candidate.dynamic, _WATCH, None, recording, composition,
     )  # fmt: skip
     judged.program = verdict.program
-    _time(judged, project, recording, chip, progress)
+    _time(judged, recording, chip, progress, composition)
     return judged, program
 
 
@@ -239,6 +240,7 @@ def run(
     with temporary_folder("npusmith-") as work:
         recording = Recording(Path(work, "log")) if timed else None
         if task is None:
+            composition = None
             verdict = _run_alone(project, chip, progress, watch, recording)
         else:
             prepared = _prepare(task, Path(work), progress, clock, seed)
@@ -249,7 +251,7 @@ def run(
                 served if dynamic is None else dynamic, watch, attrs, recording, composition,
             )  # fmt: skip
             verdict.provenance["seed"] = seed
-        _time(verdict, project, recording, chip, progress)
+        _time(verdict, recording, chip, progress, composition)
         verdict.seconds = {**clock.laps, **verdict.seconds}
     return verdict
 
@@ -328,16 +330,20 @@ def _judge_any(
 
 
 def _time(
-    verdict: Verdict, project: Path, recording: Recording | None, chip: Chip, progress: Progress
+    verdict: Verdict,
+    recording: Recording | None,
+    chip: Chip,
+    progress: Progress,
+    composition: Graph | None = None,
 ) -> None:
     """Times the first run, when that was asked for and it left a log."""
     logs = recording.logs() if recording is not None else []
     if logs:
-        from npusmith.timing.left import left_us
+        from npusmith.timing.eager import pytorch_us
         from npusmith.timing.rung import give_rung, time_logs
 
         progress.step("time", "the first set of inputs, on the timing model")
-        give_rung(verdict, time_logs(logs, chip), left_us(project, chip))
+        give_rung(verdict, time_logs(logs, chip), pytorch_us(composition, chip))
 
 
 def judge_once(

@@ -22,11 +22,11 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.folder import new_folder, refuse_foreign
 from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
+from npusmith.task.composition import read_composition
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.verdict import Verdict
-from npusmith.timing.eager import Eager, estimate
-from npusmith.timing.left import left_us
+from npusmith.timing.eager import Eager, estimate, pytorch_us
 from npusmith.timing.model import Timing
 from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.roof import Roof, beaten, roof
@@ -87,7 +87,7 @@ def profile(
         progress.step("time", f"{len(logs)} launch{'es' if len(logs) > 1 else ''}")
         events = work / "events"
         timings = time_logs(logs, chip, events, _DRAWN)
-        left = left_us(project, chip)
+        left = pytorch_us(read_composition(project), chip)
         made = _weigh(timings, prepared, chip, verdict, left)
         give_rung(verdict, timings, left)
         main = max(timings, key=lambda timing: timing.cycles)

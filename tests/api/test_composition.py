@@ -15,7 +15,7 @@ from npusmith.errors import NpusmithError, TwinError
 from npusmith.target.chips import find_chip
 from npusmith.task.composition import COMPOSITION
 from npusmith.task.verdict import Verdict
-from npusmith.timing.left import left_us
+from npusmith.timing.eager import pytorch_us
 from npusmith.writers.folder import read_project_files
 
 LEFT = ("aten._fft_r2c.default", "aten.abs.default", "aten._fft_c2r.default")
@@ -70,7 +70,7 @@ def test_the_whole_is_judged_and_says_what_pytorch_computes(made: Any) -> None:
     assert "PyTorch computes 3 calls between them" in report
     assert "has no rule" in report or "no rule for this operation" in report
     # PyTorch's part counts as time of the whole
-    left = left_us(made.folder, find_chip("910B2"))
+    left = pytorch_us(made.composition, find_chip("910B2"))
     assert left > 1
     assert verdict.task_us > verdict.kernel_us + left
 

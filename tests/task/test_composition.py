@@ -10,8 +10,8 @@ import pytest
 from npusmith.errors import NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.task.composition import COMPOSITION, composition_text, read_composition
-from npusmith.task.forward import write_forward
 from npusmith.task.graph import Graph, GraphInput, Node, Ref
+from npusmith.task.module_forward import write_forward
 
 
 def _graph(*nodes: Node, outputs: tuple[str, ...] = ("y",)) -> Graph:

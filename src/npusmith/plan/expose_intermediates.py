@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from npusmith.plan.cutter import crossing_name
 from npusmith.plan.link import link
 from npusmith.plan.partition import Part
 from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.structures import Plan
+from npusmith.plan.subgraphs import crossing_name
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph, GraphInput, Node, Ref

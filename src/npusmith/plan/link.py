@@ -30,7 +30,6 @@ from npusmith.ir.nodes import (
 from npusmith.ir.rebuild import map_children, map_statements, renamed, with_names
 from npusmith.ir.spec import OpSpec, Port
 from npusmith.ir.walk import statements
-from npusmith.plan.cutter import crossing_name
 from npusmith.plan.estimate import origin
 from npusmith.plan.host import in_order
 from npusmith.plan.names import tensor_name
@@ -38,6 +37,7 @@ from npusmith.plan.partition import Part
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import largest, product, shares
 from npusmith.plan.structures import Plan
+from npusmith.plan.subgraphs import crossing_name
 from npusmith.plan.versions import ROLES
 from npusmith.task.graph import Graph, GraphInput
 

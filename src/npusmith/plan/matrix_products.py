@@ -47,7 +47,6 @@ from npusmith.ir.nodes import (
 )
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names_read, subexpressions
-from npusmith.plan.cutter import crossing_name
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
@@ -67,6 +66,7 @@ from npusmith.plan.scalars import (
     times,
 )
 from npusmith.plan.stores import ports
+from npusmith.plan.subgraphs import crossing_name
 from npusmith.target.chips import Chip
 from npusmith.target.cube import PRODUCTS, grid
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from math import inf
 
 from npusmith.errors import PlanError
-from npusmith.plan.cutter import Cutter, crossing_name
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
 from npusmith.plan.node_kinds import SHORT_FLOATS
 from npusmith.plan.split_k import with_split_products
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
+from npusmith.plan.subgraphs import Cutter, crossing_name
 from npusmith.plan.wide_products import with_wide_products
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph

@@ -27,7 +27,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
-from npusmith.task.recurrences import MOST_STEPS, steps_in_time
+from npusmith.task.recurrent_layers import MOST_STEPS, steps_in_time
 from npusmith.task.resized import joined, rerank, resize
 from npusmith.task.sort_ties import (
     TIES,

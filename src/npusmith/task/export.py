@@ -25,7 +25,7 @@ from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 from npusmith.task.meta_constants import values_of
-from npusmith.task.recurrences import named, whole_loops
+from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.user import (
     Inputs,
     Literals,

@@ -16,9 +16,9 @@ from typing import Any
 from npusmith.errors import CODES, NpusmithError, Place
 from npusmith.target.chips import Chip
 from npusmith.task.composition import is_operator, left_nodes
-from npusmith.task.forward import composed_file
 from npusmith.task.graph import Graph, Node
 from npusmith.task.module import judge_module
+from npusmith.task.module_forward import composed_file
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import readable_beside
 from npusmith.task.verdict import Verdict

@@ -16,6 +16,7 @@ from functools import cache
 from pydantic import BaseModel, ConfigDict
 
 from npusmith.target.chips import Chip, find_chip
+from npusmith.task.composition import left_graph
 from npusmith.task.graph import Graph
 from npusmith.timing.calls import Call, graph_calls
 from npusmith.timing.measured import FOLDER, Measured, measured_rows
@@ -132,6 +133,11 @@ def chip_rates(chip: Chip, rates: dict[str, float]) -> Rates:
         window=rates["window"] * chip.l2_bytes / base.l2_bytes,
         peak=chip.cube_cores * chip.clock_mhz * 4096 / 1e6,  # 16 x 16 x 16 a cycle
     )
+
+
+def pytorch_us(composition: Graph | None, chip: Chip) -> float:
+    """Microseconds of what PyTorch computes between operators; 0 where it computes nothing."""
+    return 0.0 if composition is None else estimate(left_graph(composition), chip).us
 
 
 def estimate(graph: Graph, chip: Chip) -> Eager:

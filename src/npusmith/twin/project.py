@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +80,7 @@ def read_project(root: Path, *, kernel_only: bool = False) -> Project:
             Place(str(read.base / "op_host")),
             seen=", ".join(sorted(added)),
         )
+    _check_json(read.base, added)
     ((name, file),) = added.items()
     return _project(read, name, file)
 
@@ -91,6 +92,7 @@ def read_projects(root: Path) -> dict[str, Project]:
     """
     read = _Files.of(Path(root).resolve())
     added = _added(read)
+    _check_json(read.base, added)
     ops = {name: opdef.read_op(read.hosts[file], name) for name, file in added.items()}
     entries = {
         file: {entry.name for entry in scan.find_entries(scan.blank(text))}
@@ -152,7 +154,6 @@ def _added(read: _Files) -> dict[str, Path]:
 
 def _project(read: _Files, name: str, file: Path) -> Project:
     """That operator, which `file` registers."""
-    _check_json(read.base, name)
     op = opdef.read_op(read.hosts[file], name)
     kernel, entry = _find_entry(read.base, op, read.kernels)
     host_code = "\n".join(scan.blank(text) for text in read.hosts.values())
@@ -287,9 +288,9 @@ def _missing(code: str, where: Path, what: str) -> TwinError:
     return TwinError(code, what, Place(str(where)))
 
 
-def _check_json(base: Path, op: str) -> None:
+def _check_json(base: Path, ops: Collection[str]) -> None:
     """msopgen's JSON files, where there are any, must describe what the host registers."""
-    described: dict[str, Path] = {}
+    described: set[str] = set()
     for file in sorted(base.glob("*.json")):
         text = read_text(file)
         if '"input_desc"' not in text and '"output_desc"' not in text:
@@ -301,14 +302,17 @@ def _check_json(base: Path, op: str) -> None:
                 "project-json", "the operator JSON is not JSON", Place(str(file)), seen=str(error)
             ) from error
         rows = rows if isinstance(rows, list) else [rows]
-        described |= {str(row.get("op")): file for row in rows if isinstance(row, dict)}
-    if described and op not in described:
-        raise TwinError(
-            "project-json",
-            f"the operator JSON does not describe {op}",
-            Place(str(next(iter(described.values())))),
-            seen=", ".join(described),
-        )
+        names = [str(row.get("op")) for row in rows if isinstance(row, dict)]
+        if not set(ops) & set(names):
+            raise _undescribed(ops, file, names)
+        described.update(names)
+    if described and (missing := set(ops) - described):
+        raise _undescribed(missing, base, sorted(described))
+
+
+def _undescribed(ops: Collection[str], place: Path, seen: Sequence[str]) -> TwinError:
+    message = f"the operator JSON does not describe {', '.join(sorted(ops))}"
+    return TwinError("project-json", message, Place(str(place)), seen=", ".join(seen))
 
 
 def _find_entry(base: Path, op: opdef.OpText, texts: dict[Path, str]) -> tuple[Path, scan.Entry]:

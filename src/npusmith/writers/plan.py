@@ -17,9 +17,9 @@ from npusmith.lang import legal
 from npusmith.lang.extents import serves
 from npusmith.lower import CONSTANTS, constants_text, lower, package_files, write_project
 from npusmith.plan import Plan, write
-from npusmith.plan.compose import compose
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.expose_intermediates import expose_intermediates
+from npusmith.plan.pytorch_fallback import with_fallback
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
 from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
 from npusmith.plan.search import search_plan
@@ -27,9 +27,9 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.compare import difference
 from npusmith.task.composition import COMPOSITION, composition_text
-from npusmith.task.forward import composed_file
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
+from npusmith.task.module_forward import composed_file
 from npusmith.task.outline import outline
 from npusmith.task.trials import Limits, prepare
 from npusmith.version import __version__
@@ -121,7 +121,7 @@ class PlanWriter:
     ) -> tuple[dict[str, str], dict[str, object]]:
         """Several operators, and PyTorch for the rest."""
         self._step("compose", f"not one operator ({error.code}): several, and PyTorch for the rest")
-        made = compose(graph, operator_name(task.name), self.chip, error)
+        made = with_fallback(graph, operator_name(task.name), self.chip, error)
         self._step("lower", f"{len(made.plans)} tile programs to Ascend C")
         files: dict[str, str] = {}
         operators = []

@@ -1,4 +1,4 @@
-"""What the compiler cannot write stays with PyTorch: `compose(graph, name, chip) -> Composition`.
+"""What the compiler cannot write stays with PyTorch: `with_fallback(graph, ...)`.
 
 The operations of a graph are put in an order in which those that can be written stand together.
 Each run of them becomes an operator; what is left is called as it stands in the graph. The result
@@ -7,15 +7,17 @@ is a graph again, in which each operator is one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 
 from npusmith.errors import PlanError
 from npusmith.ir.opname import entry_name
-from npusmith.ir.spec import Port, Source
-from npusmith.plan.cutter import Cutter, Unit, crossing_name
+from npusmith.plan.estimate import origin
+from npusmith.plan.partition import Part
 from npusmith.plan.structures import Plan
+from npusmith.plan.subgraphs import Cutter, Unit, crossing_name
 from npusmith.plan.write import write
 from npusmith.target.chips import Chip
 from npusmith.task.composition import OPERATOR
@@ -36,32 +38,30 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """`graph`: calls of operators among those that are left. `written`: nodes inside of them."""
+    """`graph`: calls of operators among those that are left to PyTorch."""
 
     graph: Graph
     plans: tuple[Plan, ...]
     left: tuple[Left, ...]
-    written: int
 
 
-def compose(graph: Graph, name: str, chip: Chip, refused: PlanError) -> Composition:
+def with_fallback(graph: Graph, name: str, chip: Chip, refused: PlanError) -> Composition:
     """Operators for all that can be written. `refused`: why the whole is not one.
 
     Raises the first refusal where nothing can be, and plan-length for far too many operators.
     """
     work = _Work(graph, name, chip, refused)
     while True:
-        order, runs = work.runs()
-        parts = [_Run(Cutter(order), *run) for run in runs]
-        operators = [item for item in parts if not item.left]
+        runs = work.runs()
+        operators = [item for item in runs if not item.left]
         if not operators:
             raise next(iter(work.left.values()))
         if len(operators) > _MOST:
             message = f"{len(operators)} operators between what is left to PyTorch"
             raise PlanError("plan-length", message, legal=f"at most {_MOST} operators")
-        plans = [work.plan(item) for item in operators]
-        if None not in plans:
-            return work.composed(parts, [plan for plan in plans if plan is not None])
+        parts = [part for part in map(work.part, operators) if part is not None]
+        if len(parts) == len(operators):
+            return work.composed(runs, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,43 +86,39 @@ class _Work:
     refused: PlanError  # of all together
     left: dict[str, PlanError] = field(default_factory=dict)  # by the first node of a unit
     ends: set[str] = field(default_factory=set)  # first nodes of units behind which a run ends
-    known: dict[_Key, Plan | PlanError] = field(default_factory=dict)
+    known: dict[_Key, Part | PlanError] = field(default_factory=dict)
 
     # --- order
 
-    def runs(self) -> tuple[Graph, list[tuple[int, int, bool]]]:
-        """The graph with its operations in order, and the runs of its units."""
+    def runs(self) -> list[_Run]:
+        """The operations in order, as runs of those that may become an operator and of others."""
         cutter = Cutter(self.graph)
-        before = [self._before(cutter, unit, at) for at, unit in enumerate(cutter.units)]
-        after: dict[int, list[int]] = {}
-        for at, earlier in enumerate(before):
-            for one in earlier:
-                after.setdefault(one, []).append(at)
-        # by whether they are left: what can be next, the first of the graph first
+        sorter = TopologicalSorter(
+            {at: self._before(cutter, unit, at) for at, unit in enumerate(cutter.units)}
+        )
+        sorter.prepare()
+        # what can be next, by whether it is left: the first of the graph first
         ready: tuple[list[int], list[int]] = ([], [])
-        for at in (at for at, earlier in enumerate(before) if not earlier):
-            heappush(ready[self._is_left(cutter.units[at])], at)
-        done: list[int] = []
+        ordered: list[Unit] = []
         left = False  # whose turn it is
-        while any(ready):
+        while sorter.is_active():
+            for at in sorter.get_ready():
+                heappush(ready[self._is_left(cutter.units[at])], at)
             if not ready[left]:
                 left = not left
             at = heappop(ready[left])
-            done.append(at)
-            for later in after.get(at, ()):
-                before[later].discard(at)
-                if not before[later]:
-                    heappush(ready[self._is_left(cutter.units[later])], later)
-        ordered = [cutter.units[at] for at in done]
+            ordered.append(cutter.units[at])
+            sorter.done(at)
         order = self.graph.model_copy(update={"nodes": tuple(_in_order(cutter, ordered))})
-        runs: list[tuple[int, int, bool]] = []
+        cutter = Cutter(order)
+        runs: list[_Run] = []
         for at, unit in enumerate(ordered):
             left, ends = self._is_left(unit), at and _first(ordered[at - 1]) in self.ends
-            if runs and runs[-1][2] == left and not ends:
-                runs[-1] = runs[-1][0], at + 1, left
+            if runs and runs[-1].left == left and not ends:
+                runs[-1] = replace(runs[-1], stop=at + 1)
             else:
-                runs.append((at, at + 1, left))
-        return order, runs
+                runs.append(_Run(cutter, at, at + 1, left))
+        return runs
 
     def _before(self, cutter: Cutter, unit: Unit, at: int) -> set[int]:
         """Units that have to come before this one."""
@@ -136,7 +132,7 @@ class _Work:
 
     # --- operators
 
-    def plan(self, run: _Run) -> Plan | None:
+    def part(self, run: _Run) -> Part | None:
         """The operator of a run; None where another order has to be found, with less in it."""
         found = self._written(run)
         if not isinstance(found, PlanError):
@@ -153,18 +149,18 @@ class _Work:
             self.ends.add(_first(run.cutter.units[middle]))
         return None
 
-    def _written(self, run: _Run) -> Plan | PlanError:
+    def _written(self, run: _Run) -> Part | PlanError:
         if len(run.units) == len([unit for unit in run.cutter.units if unit.nodes]):
             return self.refused
         try:
-            part = self._part(run)
+            graph = self._module(run)
         except PlanError as error:  # it reads a type that the chip does not have
             return error
-        names = [item.name for item in part.inputs] + [node.name for node in part.nodes]
-        key = tuple(names), part.outputs
+        names = [item.name for item in graph.inputs] + [node.name for node in graph.nodes]
+        key = tuple(names), graph.outputs
         if key not in self.known:
             try:
-                self.known[key] = write(part, self._operator(run), self.chip)
+                self.known[key] = Part(graph, write(graph, self._operator(run), self.chip))
             except PlanError as error:
                 self.known[key] = error
         return self.known[key]
@@ -175,7 +171,7 @@ class _Work:
         at = next(at for at, node in enumerate(self.graph.nodes) if node.name == first)
         return entry_name(f"{self.name.removesuffix('_custom')}_{at}_custom")
 
-    def _part(self, run: _Run) -> Graph:
+    def _module(self, run: _Run) -> Graph:
         """The run as the graph of a module: what comes from elsewhere are its arguments."""
         part = run.cutter.part(run.start, run.stop)
         taken = {item.position for item in part.inputs if item.kind == "user"}
@@ -201,20 +197,19 @@ class _Work:
 
     # --- the result
 
-    def composed(self, parts: Sequence[_Run], plans: Sequence[Plan]) -> Composition:
+    def composed(self, runs: Sequence[_Run], parts: Sequence[Part]) -> Composition:
+        cutter = runs[0].cutter
         nodes: list[Node] = []
         made = {item.name for item in self.graph.inputs}
-        rest = iter(plans)
-        for item in parts:
-            found = (
-                _views_and(item.cutter, item.units, made) if item.left
-                else self._call(item, next(rest))
-            )  # fmt: skip
-            for node in found:
-                if node.name not in made:
-                    nodes.append(node)
-                    made.add(node.name)
-        nodes += _views(parts[0].cutter, self.graph.outputs, made)
+        rest = iter(parts)
+        for run in runs:
+            if run.left:
+                nodes += _views_and(cutter, run.units, made)
+            else:
+                called = [node for node in _call(next(rest)) if node.name not in made]
+                made.update(node.name for node in called)
+                nodes += called
+        nodes += _views(cutter, self.graph.outputs, made)
         names = {node.name for node in nodes}
         symbolic = self.graph.symbolic
         graph = self.graph.model_copy(update={
@@ -223,32 +218,27 @@ class _Work:
         })  # fmt: skip
         left = tuple(
             Left(unit.nodes[0], self.left[_first(unit)].message)
-            for item in parts if item.left for unit in item.units if unit.nodes
+            for run in runs if run.left for unit in run.units if unit.nodes
         )  # fmt: skip
-        inside = [unit for item in parts if not item.left for unit in item.units]
-        return Composition(graph, tuple(plans), left, len(inside))
+        return Composition(graph, tuple(part.plan for part in parts), left)
 
-    def _call(self, run: _Run, plan: Plan) -> Iterator[Node]:
-        """The operator as a node, and its results."""
-        part = self._part(run)
-        by_position = {item.position: item.name for item in part.inputs if item.kind == "user"}
-        by_target = {item.target: item.name for item in part.inputs if item.kind != "user"}
-        args = tuple(Ref(ref=_name_of(port, by_position, by_target)) for port in plan.spec.inputs)
-        op = f"{OPERATOR}.{plan.spec.name}.default"
-        specs = {name: part.spec(name) for name in part.outputs}
-        if len(part.outputs) == 1:
-            (name,) = part.outputs
-            yield Node(
-                name=name, op=op, args=args, shape=specs[name].shape, dtype=specs[name].dtype
-            )
-            return
-        call = f"{plan.spec.name}_results"
-        yield Node(name=call, op=op, args=args, shape=(), dtype=None)
-        for at, name in enumerate(part.outputs):
-            yield Node(
-                name=name, op="aten.getitem", args=(Ref(ref=call), at), shape=specs[name].shape,
-                dtype=specs[name].dtype,
-            )  # fmt: skip
+
+def _call(part: Part) -> Iterator[Node]:
+    """The operator as a node, and its results."""
+    graph, spec = part.graph, part.plan.spec
+    args = tuple(Ref(ref=origin(graph, port).name) for port in spec.inputs)
+    op = f"{OPERATOR}.{spec.name}.default"
+    made = [graph.spec(name) for name in graph.outputs]
+    if len(made) == 1:
+        yield Node(name=made[0].name, op=op, args=args, shape=made[0].shape, dtype=made[0].dtype)
+        return
+    call = f"{spec.name}_results"
+    yield Node(name=call, op=op, args=args, shape=(), dtype=None)
+    for at, item in enumerate(made):
+        taken = Ref(ref=call), at
+        yield Node(
+            name=item.name, op="aten.getitem", args=taken, shape=item.shape, dtype=item.dtype
+        )
 
 
 def _first(unit: Unit) -> str:
@@ -256,33 +246,19 @@ def _first(unit: Unit) -> str:
     return unit.nodes[0].name if unit.nodes else ""
 
 
-def _name_of(port: Port, by_position: Mapping[int, str], by_target: Mapping[str, str]) -> str:
-    return by_position[port.position] if port.source is Source.USER else by_target[port.target]
-
-
 def _in_order(cutter: Cutter, units: Sequence[Unit]) -> Iterator[Node]:
     """The nodes of the units in this order, views before what reads them, and the others last."""
     placed = {item.name for item in cutter.graph.inputs}
-    for unit in units:
-        for node in _views_and(cutter, [unit], placed):
-            placed.add(node.name)
-            yield node
-    for node in cutter.graph.nodes:
-        if node.name not in placed:
-            placed.add(node.name)
-            yield node
+    yield from _views_and(cutter, units, placed)
+    yield from (node for node in cutter.graph.nodes if node.name not in placed)
 
 
 def _views_and(cutter: Cutter, units: Sequence[Unit], known: set[str]) -> Iterator[Node]:
-    """The units' nodes, and the views before them that are not known."""
-    mine = {*known}
-    for unit in units:
-        for node in unit.nodes:
-            for view in _views(cutter, references(node), mine):
-                mine.add(view.name)
-                yield view
-            mine.add(node.name)
-            yield node
+    """The units' nodes, and the views before them that are not known; all of them are then."""
+    for node in (node for unit in units for node in unit.nodes):
+        for item in (*_views(cutter, references(node), known), node):
+            known.add(item.name)
+            yield item
 
 
 def _views(cutter: Cutter, names: Sequence[str], known: set[str]) -> list[Node]:

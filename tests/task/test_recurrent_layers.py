@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten
 
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Graph
-from npusmith.task.recurrences import UNROLLED, steps_in_time
+from npusmith.task.recurrent_layers import UNROLLED, steps_in_time
 from npusmith.task.user import Inputs
 
 

@@ -10,18 +10,18 @@ import torch
 from modules import CHIP, capture
 
 from npusmith.errors import PlanError
-from npusmith.plan import compose as module
-from npusmith.plan.compose import Composition, compose
+from npusmith.plan import pytorch_fallback as module
+from npusmith.plan.pytorch_fallback import Composition, with_fallback
 from npusmith.task.composition import check_composition, is_operator, left_nodes
-from npusmith.task.forward import read_forward
 from npusmith.task.graph import Graph
+from npusmith.task.module_forward import read_forward
 
 
 def composed(call: Callable[..., Any], *inputs: torch.Tensor) -> Composition:
     graph = capture(call, *inputs)
     with pytest.raises(PlanError) as refused:
         module.write(graph, "op_custom", CHIP)
-    found = compose(graph, "op_custom", CHIP, refused.value)
+    found = with_fallback(graph, "op_custom", CHIP, refused.value)
     check_composition(found.graph)
     return found
 
