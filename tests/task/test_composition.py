@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from npusmith.errors import NpusmithError
 from npusmith.ir.dtypes import DType
 from npusmith.task.composition import COMPOSITION, composition_text, read_composition
-from npusmith.task.graph import Graph, GraphInput, Node, Ref
-from npusmith.task.module_forward import write_forward
+from npusmith.task.graph import Graph, GraphInput, Node, Ref, SizeClass, SymbolicSize
+from npusmith.task.module_forward import composed_file, write_forward
 
 
 def _graph(*nodes: Node, outputs: tuple[str, ...] = ("y",)) -> Graph:
@@ -78,3 +79,46 @@ def test_words_are_written_as_words() -> None:
         f"y = torch.ops.aten.sum.dim_IntList(tensors[0], [0], {said!r}, dtype=torch.float16, "
         "device=tensors[0].device)  # left to PyTorch"
     )
+
+
+@pytest.mark.parametrize("target", ["w if x else exec('')", "net.0.w; import os", "params.0", ""])
+def test_an_attribute_stays_one(target: str) -> None:
+    """It stands in the text of the class, where more than a name would compute without a word."""
+    held = GraphInput(name="w", shape=(4,), dtype=DType.FLOAT32, kind="parameter", target=target)
+    graph = _graph(_node(ref="w"))
+    graph = graph.model_copy(update={"inputs": (*graph.inputs, held)})
+    source = "class Model:\n    def forward(self, x):\n        pass\n"
+    tree = ast.parse(composed_file(graph, source))
+    (call,) = (
+        node for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.ops.aten.relu.default"
+    )  # fmt: skip
+    assert ast.unparse(call.args[0]).startswith("getattr(self")
+
+
+def test_a_parameter_of_forward_does_not_hide_torch() -> None:
+    source = "class Model:\n    def forward(self, torch):\n        pass\n"
+    text = composed_file(_graph(_node()), source)
+    assert "torch.ops.aten.relu.default(tensors[0])" in text
+
+
+def test_a_call_that_opens_a_file_is_refused(tmp_path: Path) -> None:
+    node = Node(
+        name="y", op="aten.from_file.default", args=("kept", True, 4), shape=(4,),
+        dtype=DType.FLOAT32,
+    )  # fmt: skip
+    with pytest.raises(NpusmithError):
+        _read(tmp_path, _graph(node))
+
+
+def test_sizes_do_not_follow_from_themselves(tmp_path: Path) -> None:
+    form = SymbolicSize(node="", argument=0, classes=(0,))
+    classes = (SizeClass(sizes=(4,), axes=(), form=form),)
+    with pytest.raises(NpusmithError):
+        _read(tmp_path, _graph(_node()).model_copy(update={"classes": classes}))
+
+
+def test_a_result_is_taken_out_by_a_number(tmp_path: Path) -> None:
+    node = Node(name="y", op="aten.getitem", args=(Ref(ref="x"),), shape=(4,), dtype=None)
+    with pytest.raises(NpusmithError):
+        _read(tmp_path, _graph(node))

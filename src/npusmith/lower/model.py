@@ -67,8 +67,10 @@ def module_file(
 def tensor_names(source: str, positions: Sequence[int]) -> Sequence[str]:
     """Names of forward's tensors: those of its parameters when nothing else can be among them."""
     parameters = _forward_parameters(source)
-    plain = parameters is not None and len(parameters) == max([-1, *positions]) + 1
-    return parameters if plain and parameters is not None else []
+    if parameters is None or len(parameters) != max([-1, *positions]) + 1:
+        return []
+    # what the body calls would be hidden by a parameter of that name
+    return parameters if {"torch", LIBRARY}.isdisjoint(parameters) else []
 
 
 def _is_small(constant: Constant) -> bool:
@@ -88,15 +90,21 @@ def _attribute(target: str) -> tuple[str, str]:
     """The module that an attribute path leads to, as an expression, and the attribute's name."""
     path, _, name = target.rpartition(".")
     parts = path.split(".") if path else []
-    if all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
+    if all(map(_is_plain, parts)):
         return ".".join(["self", *parts]), name
     return f"self.get_submodule({path!r})", name  # children of nn.Sequential have numbers
+
+
+def _is_plain(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
 
 
 def argument(source: Source, target: str, position: int, names: Sequence[str]) -> str:
     """The expression of what an operator takes, in the body of ModelNew."""
     if source is not Source.USER:
-        return ".".join(_attribute(target))
+        module, name = _attribute(target)
+        # children of nn.ParameterList have numbers
+        return f"{module}.{name}" if _is_plain(name) else f"getattr({module}, {name!r})"
     return names[position] if names else f"tensors[{position}]"
 
 

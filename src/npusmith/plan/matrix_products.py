@@ -165,22 +165,24 @@ def _for_larger(found: Contraction, tiles: MatrixTiles, chip: Chip) -> MatrixTil
 
 def _part_of(tiles: MatrixTiles, found: Contraction, chip: Chip) -> MatrixTiles:
     """With the part of a block that a kernel takes at the captured sizes."""
+    parts = [replace(tiles, rows=high, cols=wide) for high, wide in _sides_of(tiles, found)]
+    enough = (part for part in parts if _count(found, part) >= chip.cube_cores)
+    return next(enough, parts[-1])
+
+
+def _sides_of(tiles: MatrixTiles, found: Contraction) -> list[tuple[int, int]]:
+    """Of a block, and of its parts for smaller matrices, which are whole units."""
     unit = grid(found.left.dtype)
-    for by in ((1, 1), *_SMALLER):
-        rows, cols = _cut(tiles.rows, by[0], unit), _cut(tiles.cols, by[1], unit)
-        part = replace(tiles, rows=rows, cols=cols)
-        if _count(found, part) >= chip.cube_cores:
-            break
-    return part
+
+    def cut(side: int, by: int) -> int:
+        return max(ceil(side / by / unit) * unit, unit) if side > unit else side
+
+    parts = [(cut(tiles.rows, rows), cut(tiles.cols, cols)) for rows, cols in _SMALLER]
+    return [(tiles.rows, tiles.cols), *parts]
 
 
 def _names_of(size: Expr) -> set[str]:
     return {item.tensor for item in subexpressions(size) if isinstance(item, Dim)}
-
-
-def _cut(side: int, by: int, unit: int) -> int:
-    """A part of a block's side, in whole units."""
-    return max(-(-side // by // unit) * unit, unit) if side > unit else side
 
 
 def _not_empty(size: Expr) -> Iterator[Expr]:
@@ -227,15 +229,12 @@ class _Writer:
 
         At the captured sizes, and wherever there are as many blocks, they are as chosen.
         """
-        tiles, unit = self.tiles, grid(self.found.left.dtype)
         enough = least(Const(self.enough), ChipFact("cube_cores"))
         if isinstance(rows, Const) and isinstance(cols, Const) and not batch:
             return ROWS, COLS
+        smaller = _sides_of(self.tiles, self.found)[1:]
         ways: list[tuple[Expr, Expr]] = [(ROWS, COLS)]
-        ways += [
-            (Const(_cut(tiles.rows, by[0], unit)), Const(_cut(tiles.cols, by[1], unit)))
-            for by in _SMALLER
-        ]
+        ways += [(Const(high), Const(wide)) for high, wide in smaller]
         high, wide = ways[-1]
         for way in reversed(ways[:-1]):
             units = product((*batch, shares(rows, way[0]), shares(cols, way[1])))

@@ -74,23 +74,43 @@ def read_composition(project: Path) -> Graph | None:
 
 
 def check_composition(graph: Graph) -> None:
-    """ValueError for names that are no Python names, operations of no known kind, and values that
-    are used before they are there."""
+    """ValueError for what would be other code than calls of operators and of ATen.
+
+    Names that are no Python names, operations of no known kind, values that are used before they
+    are there, sizes that follow from themselves, and calls that read no tensor but a word, such as
+    the name of a file.
+    """
     known: set[str] = set()
     for item in graph.inputs:
         _check_name(item.name)
+        if item.position < 0:
+            raise ValueError(f"{item.name} is argument {item.position}")
         known.add(item.name)
     for node in graph.nodes:
-        _check_name(node.name)
-        if node.op != _TAKEN and not _OP.fullmatch(node.op):
-            raise ValueError(f"{node.op!r} is no operation")
-        for name in node.kwargs:
-            _check_name(name)
+        _check_call(node)
         if missing := [name for name in references(node) if name not in known]:
             raise ValueError(f"{node.name} reads {missing[0]}, which is not there")
         known.add(node.name)
     if missing := [name for name in graph.outputs if name not in known]:
         raise ValueError(f"the output {missing[0]} is not there")
+    forms = [(at, item.form) for at, item in enumerate(graph.classes) if item.form is not None]
+    for most, size in (*forms, *((len(graph.classes), item) for item in graph.symbolic or ())):
+        if not all(0 <= at < most for at in size.classes):
+            raise ValueError(f"a size follows from {size.classes}")
+
+
+def _check_call(node: Node) -> None:
+    _check_name(node.name)
+    for name in node.kwargs:
+        _check_name(name)
+    if node.op == _TAKEN:
+        if len(node.args) != 2 or not isinstance(node.args[1], int):
+            raise ValueError(f"{node.name} takes nothing out of a result")
+        return
+    if not _OP.fullmatch(node.op):
+        raise ValueError(f"{node.op!r} is no operation")
+    if not references(node) and any(isinstance(item, str) for item in node.args):
+        raise ValueError(f"{node.op} reads no tensor")
 
 
 def _check_name(name: str) -> None:
