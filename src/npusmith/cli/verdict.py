@@ -65,10 +65,10 @@ def _show_composition(screen: Screen, verdict: Verdict) -> None:
     operators, left = found["operators"], found["left"]
     screen.pair("operators", f"{operators}, called by model_new.py")
     if left:
-        calls = ", ".join(f"{op} x {count}" if count > 1 else op for op, count in left.items())
-        screen.pair(
-            "PyTorch", f"computes {sum(left.values())} calls between them: {calls}", "yellow"
-        )
+        count = sum(left.values())
+        calls = ", ".join(f"{op} x {many}" if many > 1 else op for op, many in left.items())
+        said = f"computes {count} call{'s' if count > 1 else ''} between them: {calls}"
+        screen.pair("PyTorch", said, "yellow")
 
 
 def _show_served(screen: Screen, verdict: Verdict) -> None:
