@@ -14,6 +14,7 @@ from npusmith.lang import legal, parse
 from npusmith.lang.interp import interpret
 from npusmith.lower.facts import kernel_facts
 from npusmith.lower.pipeline import lower
+from npusmith.plan.estimate import WAIT, estimate
 from npusmith.target.chips import find_chip
 
 CHIP = find_chip("910B2")
@@ -160,3 +161,84 @@ def test_what_no_kernel_has_stored_before_is_not_loaded() -> None:
         "    launch(second, cores, n=n, t=64)\n    launch(first, cores, n=n, t=64)",
     )
     assert swapped.code == "lang-unwritten"
+
+
+LOOP = """
+@host
+def host(x, y):
+    steps = x.shape[0]
+    n = x.shape[1]
+    launch(doubled, 1, a=part(x, 0, n), b=part(t, 0, n), n=n, t=steps * n)
+    for i in range(1, steps):
+        launch(summed, 1, a=part(x, i * n, n), s=part(t, (i - 1) * n, n), b=part(t, n * i, n),
+               n=n, t=steps * n)
+    launch(doubled, 1, a=part(t, (steps - 1) * n, n), b=y, n=n, t=steps * n)
+
+@kernel
+def doubled(a: input(float32), b: output(float32), n: int):
+    at = ub(64, float32)
+    bt = ub(64, float32)
+    with copy_in:
+        load(at, a[0], n)
+    with compute:
+        add(bt, at, at, n)
+    with copy_out:
+        store(b[0], bt, n)
+
+@kernel
+def summed(a: input(float32), s: input(float32), b: output(float32), n: int):
+    at = ub(64, float32)
+    st = ub(64, float32)
+    bt = ub(64, float32)
+    with copy_in:
+        load(at, a[0], n)
+        load(st, s[0], n)
+    with compute:
+        add(bt, at, st, n)
+    with copy_out:
+        store(b[0], bt, n)
+"""
+
+
+def test_launches_in_a_loop_run_on_parts_of_tensors() -> None:
+    program = legal(LOOP, "loop.tile.py", CHIP)
+    assert parse(show(program)) == program
+    assert [item.name for item in program.tensors] == ["x", "y", "t"]
+    x = np.arange(70, dtype=np.float32).reshape(7, 10)
+    (y,) = interpret(program, CHIP, [x], [((10,), DType.FLOAT32)])
+    assert (y == 2 * (2 * x[0] + x[1:].sum(0))).all()
+    (once,) = interpret(program, CHIP, [x[:1]], [((10,), DType.FLOAT32)])  # the loop never runs
+    assert (once == 4 * x[0]).all()
+    shapes = {"x": x.shape, "y": (10,)}
+    longer = estimate(program, {**shapes, "x": (13, 10)}, CHIP) - estimate(program, shapes, CHIP)
+    assert longer > 6 * WAIT
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        ("part(x, i * n, n)", "part(x, i * i, n)", "lang-launch", "where 'a' begins"),
+        ("part(x, i * n, n)", "part(x, i * n)", "lang-launch", "part() takes"),
+        ("part(x, i * n, n)", "part(q, i * n, n)", "lang-launch", "'q' is no variable"),
+        ("a=part(x, i * n, n)", "c=part(x, i * n, n)", "lang-launch", "no tensor 'c'"),
+        ("part(x, i * n, n)", "part(x, i * n, 0.5)", "lang-type", "the length of 'a'"),
+        ("for i in range(1, steps):", "for n in range(1, steps):", "lang-name", "'n' is a loop's"),
+        ("for i in range(1, steps):", "for i in range(1, steps, 2):", "lang-launch", "head"),
+        ("               n=n, t=steps * n)", "               n=i, t=steps * n)",
+         "lang-unknown-name", "'i'"),
+        ("    for i", "    for j in range(2):\n        k = 1\n    for i", "lang-launch",
+         "nothing but launch()"),
+    ],
+)  # fmt: skip
+def test_what_a_loop_of_launches_may_not_hold(old: str, new: str, code: str, said: str) -> None:
+    assert LOOP.count(old) == 1
+    with pytest.raises(LangError) as caught:
+        legal(LOOP.replace(old, new, 1), "loop.tile.py", CHIP)
+    assert caught.value.code == code and said in caught.value.message
+
+
+def test_a_part_outside_of_its_tensor_is_an_error_when_it_runs() -> None:
+    program = legal(LOOP.replace("part(x, i * n, n)", "part(x, (i + 1) * n, n)"), "l", CHIP)
+    with pytest.raises(LangError) as caught:
+        interpret(program, CHIP, [np.zeros((3, 8), np.float32)], [((8,), DType.FLOAT32)])
+    assert caught.value.code == "lang-gm-range" and "'x'" in caught.value.message

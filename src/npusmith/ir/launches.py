@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from npusmith.ir.nodes import Kernel, Launch, Program
+from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Kernel, Launch, Name, Part, Program
 from npusmith.ir.rebuild import map_statements, with_names
+from npusmith.ir.walk import names
 
 BLOCK_VECTOR_CORES = 2  # beside the one cube core of a block
 
 
 def each_launch(program: Program) -> tuple[Program, ...]:
-    """A program of one kernel for each launch, in their order, over the tensors that it binds."""
+    """A program of one kernel for each launch, in their order, over the tensors that it binds.
+
+    A tensor that is bound to a part of another one keeps its name. The launches of a loop come
+    once, with their loop.
+    """
     if _is_single(program):
         return (program,)
     kernels = _kernels(program)
@@ -56,7 +61,11 @@ def joined(parts: Sequence[Program], whole: Program) -> Program:
 
 def _is_single(program: Program) -> bool:
     host = program.host
-    return len(program.kernels) == 1 and len(host.launches) == 1 and not host.launch.tensors
+    return (
+        len(program.kernels) == 1
+        and len(host.launches) == 1
+        and not (host.launch.tensors or host.launch.parts)
+    )
 
 
 def _kernels(program: Program) -> dict[str, Kernel]:
@@ -75,4 +84,69 @@ def _bound(program: Program, kernel: Kernel, launch: Launch) -> Kernel:
         return kernel
     new = dict(launch.tensors)
     body = map_statements(kernel.body, lambda stmt: with_names(stmt, new))
-    return replace(kernel, tensors=program.bound(kernel, launch), body=body)
+    tensors = program.bound(kernel, replace(launch, parts=()))
+    return replace(kernel, tensors=tensors, body=body)
+
+
+def bound_numbers(program: Program) -> list[tuple[str, Expr]]:
+    """What launches need besides arguments, each once, with a name for it: of parts and loops."""
+    found: dict[Expr, str] = {}
+    for launch in program.host.launches:
+        if launch.loop is not None:
+            found.setdefault(launch.loop.start, f"{launch.loop.var}_start")
+            found.setdefault(launch.loop.stop, f"{launch.loop.var}_stop")
+        for own, part in launch.parts:
+            first, step = place(launch, part)
+            found.setdefault(first, f"{own}_first")
+            found.setdefault(step, f"{own}_step")
+            found.setdefault(part.length, f"{own}_length")
+    return [(name, expr) for expr, name in found.items() if not isinstance(expr, Const)]
+
+
+def place(launch: Launch, part: Part) -> tuple[Expr, Expr]:
+    """Where a part begins, and how much further on it does where the loop's variable is 1 more."""
+    if launch.loop is None:
+        return part.start, Const(0)
+    found = linear(part.start, launch.loop.var)
+    assert found is not None  # lang/launches.py has checked it
+    return found
+
+
+def linear(expr: Expr, var: str) -> tuple[Expr, Expr] | None:
+    """`expr` as a number and another one, by which `var` is multiplied; None where it is not so."""
+    if var not in names(expr):
+        return expr, Const(0)
+    match expr:
+        case Name():
+            return Const(0), Const(1)
+        case Binary(BinOp.ADD | BinOp.SUB as op, left, right):
+            one, two = linear(left, var), linear(right, var)
+            if one is None or two is None:
+                return None
+            return _sum(op, one[0], two[0]), _sum(op, one[1], two[1])
+        case Binary(BinOp.MUL, left, right) if var not in names(right):
+            found = linear(left, var)
+            return found and (_times(found[0], right), _times(found[1], right))
+        case Binary(BinOp.MUL, left, right) if var not in names(left):
+            found = linear(right, var)
+            return found and (_times(left, found[0]), _times(left, found[1]))
+        case _:
+            return None
+
+
+def _sum(op: BinOp, left: Expr, right: Expr) -> Expr:
+    if right == Const(0):
+        return left
+    if left == Const(0):
+        return right if op is BinOp.ADD else _times(Const(-1), right)
+    return Binary(op, left, right)
+
+
+def _times(left: Expr, right: Expr) -> Expr:
+    if Const(0) in (left, right):
+        return Const(0)
+    if left == Const(1):
+        return right
+    if isinstance(left, Const) and isinstance(right, Const):
+        return Const(int(left.value) * int(right.value))
+    return left if right == Const(1) else Binary(BinOp.MUL, left, right)

@@ -553,11 +553,34 @@ Stmt = (
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """`part(states, start, length)`: elements of a tensor that a kernel takes as one of its own.
+
+    `start` counts elements; in a loop it is a number plus another one times the loop's variable.
+    """
+
+    tensor: str
+    start: Expr
+    length: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for t in range(start, stop):` around launches, which then run again and again, in order."""
+
+    var: str
+    start: Expr
+    stop: Expr
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """`launch(kernel, cores, name=expr, ...)`: a value per Scalar, a length per SCRATCH.
 
-    `tensors`: `x=other` for each tensor of the kernel that has another name outside of it. A kernel
-    that is launched several times has each time its own values and its own tensors.
+    `tensors`: `x=other` for each tensor of the kernel that has another name outside of it; `parts`:
+    `x=part(...)`. A kernel that is launched several times has each time its own values and its own
+    tensors. `loop`: the loop around it; launches of one loop follow each other.
     """
 
     kernel: str
@@ -565,6 +588,15 @@ class Launch:
     args: tuple[tuple[str, Expr], ...]
     line: int = field(default=0, compare=False)
     tensors: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, Part], ...] = ()
+    loop: Loop | None = None
+
+    @property
+    def numbers(self) -> tuple[Expr, ...]:
+        """What the host function computes for it: all but where parts begin in a loop."""
+        lengths = (part.length for _, part in self.parts)
+        ends = () if self.loop is None else (self.loop.start, self.loop.stop)
+        return (self.cores, *(value for _, value in self.args), *lengths, *ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,7 +702,7 @@ class Program:
         What a parameter of another name is bound to is scratch where the host does not take it,
         and an output where the kernel stores it.
         """
-        names = dict(launch.tensors)
+        names = dict(launch.tensors) | {own: part.tensor for own, part in launch.parts}
         return tuple(
             replace(item, name=names[item.name], role=self._role(item, names[item.name]))
             if item.name in names

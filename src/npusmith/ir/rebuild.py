@@ -16,6 +16,7 @@ from npusmith.ir.nodes import (
     For,
     Host,
     If,
+    Launch,
     Load,
     Mmad,
     Name,
@@ -145,14 +146,24 @@ def map_statements(block: Block, fn: Callable[[Stmt], Stmt]) -> Block:
 
 def map_host(host: Host, fn: Rewrite) -> Host:
     """`fn` over the expressions of the host function: assignments, cores, what is launched with."""
-    launches = tuple(
-        replace(
-            item, cores=fn(item.cores), args=tuple((name, fn(value)) for name, value in item.args)
-        )
-        for item in host.launches
-    )
+    launches = tuple(map_launch(item, fn) for item in host.launches)
     return replace(
         host, body=tuple(map_operands(stmt, fn) for stmt in host.body), launches=launches
+    )
+
+
+def map_launch(launch: Launch, fn: Rewrite) -> Launch:
+    """`fn` over the expressions of a launch."""
+    loop = launch.loop
+    return replace(
+        launch,
+        cores=fn(launch.cores),
+        args=tuple((name, fn(value)) for name, value in launch.args),
+        parts=tuple(
+            (name, replace(part, start=fn(part.start), length=fn(part.length)))
+            for name, part in launch.parts
+        ),
+        loop=loop and replace(loop, start=fn(loop.start), stop=fn(loop.stop)),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from npusmith.errors import LangError
 from npusmith.ir.nodes import (
@@ -300,12 +301,27 @@ def _host(host: Host) -> list[str]:
     head = ["@host", f"def {host.name}({', '.join(host.tensors)}):"]
     first = host.body[0] if host.body else None
     body = _block(host.body) if host.body else []
-    launches = ["    " + _launch(launch) for launch in host.launches]
-    return [*head, *_doc(host.doc, first), *body, *launches]
+    return [*head, *_doc(host.doc, first), *body, *_launches(host.launches)]
+
+
+def _launches(launches: tuple[Launch, ...]) -> list[str]:
+    lines: list[str] = []
+    for loop, group in groupby(launches, key=lambda item: item.loop):
+        indent = "    "
+        if loop is not None:
+            start = "" if loop.start == Const(0) else f"{show_expr(loop.start)}, "
+            lines.append(f"{indent}for {loop.var} in range({start}{show_expr(loop.stop)}):")
+            indent *= 2
+        lines += [indent + _launch(launch) for launch in group]
+    return lines
 
 
 def _launch(launch: Launch) -> str:
     args = [f"{name}={other}" for name, other in launch.tensors]
+    args += [
+        f"{name}=part({part.tensor}, {show_expr(part.start)}, {show_expr(part.length)})"
+        for name, part in launch.parts
+    ]
     args += [f"{name}={show_expr(value)}" for name, value in launch.args]
     return f"launch({', '.join([launch.kernel, show_expr(launch.cores), *args])})"
 

@@ -10,7 +10,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Combine, Load, Span, Store
 from npusmith.lang.access import BLOCK_BYTES, Accesses
 from npusmith.lang.core import Core, Step
-from npusmith.lang.memory import GlobalTensor, Index
+from npusmith.lang.memory import Index, InMemory
 from npusmith.lang.operands import row_pitch
 
 Array = np.ndarray[Any, Any]
@@ -75,7 +75,7 @@ class Copy:
 
     def span(
         self, core: Core, count: int, rows: int, *, overlaps: bool = False
-    ) -> tuple[GlobalTensor, Index]:
+    ) -> tuple[InMemory, Index]:
         """The tensor and the elements of it that a copy touches.
 
         `overlaps`: a row may begin before the one in front of it ends.

@@ -9,7 +9,7 @@ from npusmith.errors import LangError, Place
 from npusmith.ir.nodes import Kernel, Stmt
 from npusmith.ir.text import show_stmt
 from npusmith.ir.walk import line_of
-from npusmith.lang.memory import GlobalTensor, LocalBuffer
+from npusmith.lang.memory import InMemory, LocalBuffer
 from npusmith.lang.scalars import Scalar
 
 
@@ -27,7 +27,7 @@ class Core:
         self,
         kernel: Kernel,
         buffers: Mapping[str, LocalBuffer],
-        tensors: Mapping[str, GlobalTensor],
+        tensors: Mapping[str, InMemory],
         names: Mapping[str, Scalar],
         place: tuple[int, int],
         clock: Clock,

@@ -10,17 +10,19 @@ Lowered programs have a meaning too: queues hold their buffers, barriers and eve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from npusmith.errors import LangError, Place
 from npusmith.ir.dtypes import DType
-from npusmith.ir.launches import each_launch
+from npusmith.ir.launches import each_launch, place
 from npusmith.ir.nodes import (
     Assign,
     ChipFact,
+    Const,
     Dim,
     Expr,
     Program,
@@ -37,7 +39,7 @@ from npusmith.lang.budget import length_of
 from npusmith.lang.copies import Exchange
 from npusmith.lang.core import Clock, Core
 from npusmith.lang.cube import sides_of_matrices
-from npusmith.lang.memory import GlobalTensor
+from npusmith.lang.memory import GlobalTensor, InMemory, Window
 from npusmith.lang.operands import on_chip, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
 from npusmith.lang.steps import Steps
@@ -49,11 +51,23 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Elements:
+    """Of a tensor, those that a kernel takes as one of its own."""
+
+    tensor: str
+    start: int
+    step: int  # how much further on they begin where the loop's variable is 1 more
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Launched:
     """What the host function decides: how many cores, and a value for each parameter."""
 
     cores: int
     args: Mapping[str, Scalar]
+    times: range = range(1)  # values of the loop's variable
+    parts: Mapping[str, Elements] = field(default_factory=dict)
 
 
 def interpret(
@@ -75,11 +89,17 @@ def interpret(
         }
         tensors = _given(program, inputs, shapes)
         clock = Clock()
+        runs: list[_Run] = []
         for part in each_launch(program):
             launched = run_host(part, chip, shapes)
             _add_scratch(part, launched, tensors)
-            _run_cores(part, launched, tensors, clock)
-            clock.epoch += 1  # the next kernel sees what this one has stored
+            runs.append(_Run(part, launched))
+        for _, group in groupby(runs, key=lambda run: run.program.host.launch.loop):
+            together = list(group)
+            for value in together[0].launched.times:
+                for run in together:
+                    _run_cores(run, run.at(value, tensors), clock)
+                    clock.epoch += 1  # the next kernel sees what this one has stored
         return [
             _result(program, tensors[item.name], item, shapes[item.name])
             for item in program.outputs
@@ -128,9 +148,16 @@ def run_host(program: Program, chip: Chip, shapes: Mapping[str, Shape]) -> Launc
     what, most = ("cube", chip.cube_cores) if blocks else ("vector", chip.vector_cores)
     if cores > most:
         raise fail("lang-cores", f"{cores} cores, and {chip.name} has {most} {what} cores")
-    return Launched(
-        cores * kernel.block_cores, {name: scalars.value(value) for name, value in host.launch.args}
-    )
+    args = {name: scalars.value(value) for name, value in host.launch.args}
+    loop = host.launch.loop
+    ends = (Const(0), Const(1)) if loop is None else (loop.start, loop.stop)
+    parts: dict[str, Elements] = {}
+    for own, part in host.launch.parts:
+        numbers = (*place(host.launch, part), part.length)
+        start, step, length = map(scalars.integer, numbers)
+        parts[own] = Elements(part.tensor, start, step, length)
+    times = range(*map(scalars.integer, ends))
+    return Launched(cores * kernel.block_cores, args, times, parts)
 
 
 def _const_values(program: Program) -> dict[str, Scalar]:
@@ -178,7 +205,7 @@ def _undefined(item: Tensor, size: int) -> GlobalTensor:
 
 def _add_scratch(program: Program, launched: Launched, tensors: dict[str, GlobalTensor]) -> None:
     """Scratch tensors that no earlier kernel had."""
-    for item in program.kernel.tensors:
+    for item in program.tensors:
         if item.role is not TensorRole.SCRATCH or item.name in tensors:
             continue
         length = int(launched.args[item.name])
@@ -207,24 +234,45 @@ def _result(program: Program, tensor: GlobalTensor, item: Tensor, shape: Shape) 
 # ------------------------------------------------------------------------------------------ cores
 
 
-def _run_cores(
-    program: Program, launched: Launched, tensors: Mapping[str, GlobalTensor], clock: Clock
-) -> None:
-    consts = dict(program.consts)
-    kernel = program.kernel
-    lengths = {item.name: length_of(item, consts) or 0 for item in kernel.buffers}
-    scalars = {item.name for item in kernel.scalars}
-    names = _const_values(program)
-    names |= {name: value for name, value in launched.args.items() if name in scalars}
-    steps = Steps(kernel, Accesses(kernel, lengths, names), sides_of_matrices(program))
+class _Run:
+    """One launch, and what its kernel is to a core; in a loop it runs with other tensors."""
+
+    def __init__(self, program: Program, launched: Launched) -> None:
+        self.program, self.launched = program, launched
+        consts, kernel = dict(program.consts), program.kernel
+        lengths = {item.name: length_of(item, consts) or 0 for item in kernel.buffers}
+        scalars = {item.name for item in kernel.scalars}
+        self.names = _const_values(program)
+        self.names |= {name: value for name, value in launched.args.items() if name in scalars}
+        accesses = Accesses(kernel, lengths, self.names)
+        self.steps = Steps(kernel, accesses, sides_of_matrices(program))
+
+    def at(self, value: int, tensors: Mapping[str, GlobalTensor]) -> Mapping[str, InMemory]:
+        """The tensors, and the parts of them that stand under names of the kernel."""
+        found: dict[str, InMemory] = dict(tensors)
+        for own, part in self.launched.parts.items():
+            whole, start = tensors[part.tensor], part.start + part.step * value
+            if start < 0 or part.length < 0 or start + part.length > whole.size:
+                message = (
+                    f"{own!r} is elements {start} to {start + part.length - 1} of "
+                    f"{part.tensor!r}, which has {whole.size}"
+                )
+                host = self.program.host
+                raise LangError("lang-gm-range", message, Place("", host.launch.line, host.name))
+            found[own] = Window(own, whole, start, part.length)
+        return found
+
+
+def _run_cores(run: _Run, tensors: Mapping[str, InMemory], clock: Clock) -> None:
+    kernel, launched, names, steps = run.program.kernel, run.launched, run.names, run.steps
     cores = [
         Core(kernel, steps.new_buffers(), tensors, names, (number, launched.cores), clock)
         for number in range(launched.cores)
     ]
-    run = steps.whole()
-    runs = [run(core) for core in cores]
+    whole = steps.whole()
+    runs = [whole(core) for core in cores]
     while True:
-        waits = [next(run, None) for run in runs]
+        waits = [next(each, None) for each in runs]
         first = waits[0]
         for core, wait in zip(cores, waits, strict=True):
             if wait is not first:
@@ -238,7 +286,7 @@ def _run_cores(
             clock.epoch += 1
 
 
-def _combine(exchange: Exchange, cores: Sequence[Core], scratch: GlobalTensor) -> None:
+def _combine(exchange: Exchange, cores: Sequence[Core], scratch: InMemory) -> None:
     parts = [exchange.give(core) for core in cores]
     count, dtype = parts[0].size, DType.of(parts[0].dtype)
     if any(part.size != count for part in parts):

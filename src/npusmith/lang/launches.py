@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from npusmith.ir.launches import linear
 from npusmith.ir.nodes import Assign, Expr, Host, Kernel, Launch, Note, Program, TensorRole
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import inner_names, target
-from npusmith.lang.kinds import Kind, Visible, host_typist
+from npusmith.lang.kinds import Kind, Typist, Visible, host_typist
 from npusmith.lang.log import Log
 from npusmith.lang.words import mean
 
@@ -31,6 +32,7 @@ def check_host(program: Program, file: str) -> Log:
         kernel = kernels[launch.kernel]
         want = _wanted(launch, kernel, program)
         _check_given(launch, want, {item.name for item in kernel.scalars}, log)
+        _check_parts(launch, typist, visible, log)
         for name, value in launch.args:
             if name in want:
                 typist.expect(value, want[name], visible, launch.line, f"{name!r}")
@@ -43,6 +45,25 @@ def check_host(program: Program, file: str) -> Log:
             )  # fmt: skip
     _check_alike(host, program, log)
     return log
+
+
+def _check_parts(launch: Launch, typist: Typist, visible: Visible, log: Log) -> None:
+    """Where parts begin, how long they are, and how often a loop runs."""
+    loop = launch.loop
+    if loop is not None:
+        typist.expect(loop.start, Kind.INT, visible, loop.line, "where the loop begins")
+        typist.expect(loop.stop, Kind.INT, visible, loop.line, "where the loop ends")
+    for own, part in launch.parts:
+        typist.expect(part.length, Kind.INT, visible, launch.line, f"the length of {own!r}")
+        ends = (part.start,) if loop is None else linear(part.start, loop.var)
+        if ends is None:
+            log.add(
+                "lang-launch", f"where {own!r} begins is no number plus a number times the loop's",
+                launch.line, legal="part(states, t * n, n), part(states, (steps - 1 - t) * n, n)",
+            )  # fmt: skip
+            continue
+        for expr in ends:
+            typist.expect(expr, Kind.INT, visible, launch.line, f"where {own!r} begins")
 
 
 def _check_alike(host: Host, program: Program, log: Log) -> None:
@@ -79,7 +100,13 @@ def _check_tensors(launch: Launch, kernel: Kernel, program: Program, log: Log) -
     """Are its tensors bound to one tensor each?"""
     given = {name for name, _ in launch.args}
     names = [item.name for item in program.bound(kernel, launch)]
-    for own, other in launch.tensors:
+    parts = {part.tensor for _, part in launch.parts}
+    for own in dict(launch.parts):
+        if own not in {item.name for item in kernel.tensors}:
+            message = f"{own}=part(...): {kernel.name!r} has no tensor {own!r}"
+            log.add("lang-launch", message, launch.line)
+    whole = [(own, part.tensor) for own, part in launch.parts] + [*launch.tensors]
+    for own, other in whole:
         if other not in program.host.tensors and other not in given:
             known = [*map(target, program.host.body), *program.host.tensors]
             known += [item.name for item in program.tensors if item.name in given]
@@ -90,17 +117,17 @@ def _check_tensors(launch: Launch, kernel: Kernel, program: Program, log: Log) -
                 legal=f"{own}={other}, {other}=<length> for a scratch tensor",
                 hint=mean(other, known),
             )  # fmt: skip
-        elif other in inner_names(kernel):
+        elif other in inner_names(kernel) and own in dict(launch.tensors):
             log.add(
                 "lang-launch", f"{own}={other}: something in {kernel.name!r} is called {other!r}",
                 launch.line, hint="another name for it in the kernel",
             )  # fmt: skip
-    owns = [own for own, _ in launch.tensors]
+    owns = [own for own, _ in whole]
     for own in dict.fromkeys(owns):
         if owns.count(own) > 1:
             log.add("lang-launch", f"{own!r} is given twice", launch.line, hint=f"{own}=...")
     for name in dict.fromkeys(names):
-        if len(owns) == len(set(owns)) and names.count(name) > 1:
+        if len(owns) == len(set(owns)) and names.count(name) > 1 and name not in parts:
             message = f"two tensors of {kernel.name!r} are {name!r} in one launch"
             log.add("lang-launch", message, launch.line, legal="each tensor under one name")
 

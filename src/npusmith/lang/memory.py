@@ -130,11 +130,40 @@ class GlobalTensor:
         message = f"this core {what} {self.name}[{place}], which {other} without sync_cores()"
         return fail("lang-race", message)
 
+    def forget(self, count: int, start: int = 0) -> None:
+        """`count` elements from `start` on lose their contents (a combine used them)."""
+        stop = start + count
+        self.defined[start:stop] = False
+        self.written[start:stop] = -1
+        self.loaded[start:stop] = -1
+
+
+class Window:
+    """Elements of a tensor in global memory as a tensor of their own."""
+
+    def __init__(self, name: str, whole: GlobalTensor, start: int, size: int) -> None:
+        self.name, self.size = name, size
+        self.data = whole.data[start : start + size]
+        self._whole, self._start = whole, start
+
+    def read(self, index: Index, core: int, epoch: int, fail: Fail) -> Array:
+        return self._whole.read(self._moved(index), core, epoch, fail)
+
+    def write(
+        self, index: Index, values: Array, atomic: Atomic | None, core: int, epoch: int, fail: Fail
+    ) -> None:
+        self._whole.write(self._moved(index), values, atomic, core, epoch, fail)
+
     def forget(self, count: int) -> None:
-        """The first `count` elements lose their contents (a combine used them)."""
-        self.defined[:count] = False
-        self.written[:count] = -1
-        self.loaded[:count] = -1
+        self._whole.forget(count, self._start)
+
+    def _moved(self, index: Index) -> Index:
+        if isinstance(index, slice):
+            return slice(index.start + self._start, index.stop + self._start)
+        return index + self._start
+
+
+InMemory = GlobalTensor | Window
 
 
 def _ends(index: Index) -> tuple[int, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from npusmith.ir.dtypes import DType
-from npusmith.ir.launches import each_launch
 from npusmith.ir.nodes import (
     Alloc,
     Barrier,
@@ -29,6 +30,7 @@ def check_names(program: Program, file: str) -> Log:
     """Everything that is declared has a name of its own, and the two functions agree."""
     log = Log(file, program.host.name)
     _check_variables(program.host.body, log)
+    _check_loops(program, log)
     _check_tensors(program, log)
     for kernel in program.kernels:
         own = Log(file, kernel.name)
@@ -89,11 +91,26 @@ def _check_variables(body: tuple[Stmt, ...], log: Log) -> None:
             _check_reserved(name, stmt, log)
 
 
+def _check_loops(program: Program, log: Log) -> None:
+    """Each loop of the host has a variable that nothing else is called."""
+    loops = [loop for loop, _ in groupby(item.loop for item in program.host.launches) if loop]
+    taken = {*dict(program.consts), *map(target, program.host.body), *program.host.tensors}
+    for loop in loops:
+        _check_reserved(loop.var, loop.line, log)
+        if loop.var in taken:
+            message = f"{loop.var!r} is a loop's variable, and something else of the host's"
+            log.add("lang-name", message, loop.line, hint="a name of its own for each loop")
+        taken.add(loop.var)
+
+
 def _check_tensors(program: Program, log: Log) -> None:
     host, first = program.host, program.kernels[0]
     known: dict[str, Tensor] = {}
-    for kernel in (part.kernel for part in each_launch(program)):
-        for item in kernel.tensors:
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    for launch in program.host.launches:
+        if (kernel := kernels.get(launch.kernel)) is None:
+            continue
+        for item in program.bound(kernel, launch):
             if known.setdefault(item.name, item) != item:
                 other = known[item.name]
                 log.add(

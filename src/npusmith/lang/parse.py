@@ -9,13 +9,16 @@ from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Assign,
     Buffer,
+    Const,
     Expr,
     Host,
     Kernel,
     Launch,
+    Loop,
     Memory,
     Name,
     Note,
+    Part,
     Program,
     Scalar,
     Stmt,
@@ -150,23 +153,26 @@ def _host(node: ast.FunctionDef, source: Source) -> Host:
             legal="@host def host(x, y): the kernel's inputs and outputs, as plain names",
         )  # fmt: skip
     doc, nodes = _docstring(node.body, source)
-    if not nodes or not _is_launch(nodes[-1]):
+    if not nodes or not _launches(nodes[-1]):
         raise source.error("lang-launch", "the host function does not end with launch()", node)
-    count = next((i for i, item in enumerate(reversed(nodes)) if not _is_launch(item)), len(nodes))
+    count = next((i for i, item in enumerate(reversed(nodes)) if not _launches(item)), len(nodes))
     head, tail = nodes[: len(nodes) - count], nodes[len(nodes) - count :]
     body = tuple(_host_stmt(item, source) for item in head if not isinstance(item, ast.Pass))
-    launches = tuple(_launch(item, source) for item in tail)
-    return Host(node.name, tensors, body, launches, doc, node.lineno)
+    launches: list[Launch] = []
+    for item in tail:
+        launches += _loop(item, source) if isinstance(item, ast.For) else [_launch(item, source)]
+    return Host(node.name, tensors, body, tuple(launches), doc, node.lineno)
 
 
 def _host_stmt(node: ast.stmt, source: Source) -> Stmt:
-    if _is_launch(node):
+    if _launches(node):
         raise source.error("lang-launch", "nothing but launch() stands after a launch()", node)
     stmt = read_stmt(node, source)
     if not isinstance(stmt, Assign | Note):
         raise source.error(
             "lang-host", "a host function is a straight line of assignments", node,
-            hint="`a if cond else b` chooses a value; loops and stages belong to the kernel",
+            hint="`a if cond else b` chooses a value; loops but those around launches, and stages, "
+            "belong to the kernel",
         )  # fmt: skip
     return stmt
 
@@ -180,17 +186,56 @@ def _is_launch(node: ast.stmt) -> bool:
     )
 
 
+def _launches(node: ast.stmt) -> bool:
+    """A launch, or a loop of some."""
+    return _is_launch(node) or (
+        isinstance(node, ast.For) and any(_launches(item) for item in node.body)
+    )
+
+
+def _loop(node: ast.For, source: Source) -> list[Launch]:
+    """The launches of a loop over steps of 1."""
+    match node.target, node.iter:
+        case ast.Name(var), ast.Call(ast.Name("range"), [*ends], []) if 1 <= len(ends) <= 2:
+            *first, stop = ends
+        case _:
+            raise source.error(
+                "lang-launch", "a loop around launches has another head", node,
+                legal="for t in range(steps): or for t in range(start, stop):",
+            )  # fmt: skip
+    if node.orelse or not all(map(_is_launch, node.body)):
+        raise source.error("lang-launch", "a loop of the host holds launches alone", node)
+    start = read_expr(first[0], source) if first else Const(0)
+    loop = Loop(var, start, read_expr(stop, source), node.lineno)
+    return [replace(_launch(item, source), loop=loop) for item in node.body]
+
+
 def _launch(node: ast.stmt, source: Source) -> Launch:
     assert isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     call = node.value
     if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
         raise source.error("lang-launch", "launch() takes the kernel and the number of cores", node)
     args: list[tuple[str, Expr]] = []
+    parts: list[tuple[str, Part]] = []
     for item in call.keywords:
         if item.arg is None:
             raise source.error("lang-launch", "arguments of launch() are given by name", node)
-        args.append((item.arg, read_expr(item.value, source)))
-    return Launch(call.args[0].id, read_expr(call.args[1], source), tuple(args), node.lineno)
+        match item.value:
+            case ast.Call(ast.Name("part"), given, []):
+                parts.append((item.arg, _part(given, node, source)))
+            case value:
+                args.append((item.arg, read_expr(value, source)))
+    cores = read_expr(call.args[1], source)
+    return Launch(call.args[0].id, cores, tuple(args), node.lineno, parts=tuple(parts))
+
+
+def _part(given: list[ast.expr], node: ast.stmt, source: Source) -> Part:
+    if len(given) != 3 or not isinstance(given[0], ast.Name):
+        raise source.error(
+            "lang-launch", "part() takes a tensor, where the part begins and its length", node,
+            legal="x=part(states, t * n, n), in elements",
+        )  # fmt: skip
+    return Part(given[0].id, read_expr(given[1], source), read_expr(given[2], source))
 
 
 def _bound(launch: Launch, tensors: set[str], numbers: set[str]) -> Launch:

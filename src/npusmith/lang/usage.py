@@ -60,7 +60,7 @@ def host_tensors(program: Program) -> set[str]:
     host = program.host
     exprs = [stmt.value for stmt in host.body if isinstance(stmt, Assign)]
     for launch in host.launches:
-        exprs += [launch.cores, *(value for _, value in launch.args)]
+        exprs += [*launch.numbers, *(part.start for _, part in launch.parts)]
     return {
         item.tensor
         for expr in exprs

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from npusmith.errors import LowerError, Place
 from npusmith.ir.conditions import divisors
-from npusmith.ir.launches import each_kernel
+from npusmith.ir.launches import bound_numbers, each_kernel
 from npusmith.ir.nodes import (
     Assign,
     Binary,
@@ -28,6 +28,7 @@ from npusmith.ir.nodes import (
     TensorRole,
 )
 from npusmith.ir.spec import OpSpec, Port, dims_of
+from npusmith.ir.text import show_expr
 from npusmith.ir.walk import names, operands
 from npusmith.lower.cpp import Dialect, real, show, show_as
 from npusmith.lower.facts import Fact, host_facts, prove
@@ -84,6 +85,7 @@ def write_host(program: Program, tiling: Tiling, chip: Chip, site: Site) -> Host
     launches = program.host.launches
     syncs = waits(program)
     values = [value for launch in launches for _, value in launch.args]
+    values += [expr for _, expr in bound_numbers(program)]
     fill = writer.fill()
     scratch = writer.scratch({name: value for launch in launches for name, value in launch.args})
     guards = writer.guards((launches[0].cores, *values))
@@ -188,6 +190,8 @@ class _Writer:
                 lines += self._member(
                     f"{tensor.name}:size", self.site.size(self.scope[tensor.name])
                 )
+        for _, expr in bound_numbers(self.program):
+            lines += self._member(show_expr(expr), show_as(expr, Kind.INT, self.dialect))
         if self.tiling.padding:
             lines += code(f"{self.site.tiling}padding = 0.0f;", 1)
         return lines
@@ -229,6 +233,7 @@ class _Writer:
         host = self.program.host
         exprs = [host.launches[0].cores]
         exprs += [value for launch in host.launches for _, value in launch.args]
+        exprs += [expr for _, expr in bound_numbers(self.program)]
         exprs += [expr for stmt in host.body for expr in operands(stmt)]
         read = {name for expr in exprs for name in names(expr)}
         return [

@@ -5,22 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import isinf
 
 from npusmith.ir.branches import Branches, branches
-from npusmith.ir.launches import each_kernel, each_launch
-from npusmith.ir.nodes import Buffer, Const, Program, Role, Stage, StageKind, Tensor, TensorRole
+from npusmith.ir.launches import each_kernel, each_launch, place
+from npusmith.ir.nodes import (
+    Buffer,
+    Const,
+    Launch,
+    Loop,
+    Part,
+    Program,
+    Role,
+    Stage,
+    StageKind,
+    Tensor,
+    TensorRole,
+)
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import Block, bodies, mentioned, names, names_read, values
 from npusmith.lower.cpp import real
 from npusmith.lower.emit import Printer, marked
 from npusmith.lower.flow import StageCall, check_loops, stage_calls, variables
 from npusmith.lower.lines import STEP, code, comment
-from npusmith.lower.names import Scope, pascal
+from npusmith.lower.names import Scope, camel, pascal, safe
 from npusmith.lower.render import render
 from npusmith.lower.spell import Spelling
 from npusmith.lower.tiling import Tiling
-from npusmith.lower.usage import is_shared, waits
+from npusmith.lower.usage import is_repeated, is_shared, waits
 from npusmith.target.cube import ROLES
 
 _POSITION = {
@@ -106,6 +119,27 @@ class RunText:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopText:
+    """The head of a loop around launches: "{tiling}" in its ends."""
+
+    var: str
+    start: str
+    stop: str
+
+    def head(self, tiling: str) -> str:
+        start, stop = (text.format(tiling=tiling) for text in (self.start, self.stop))
+        return f"int64_t {self.var} = {start}; {self.var} < {stop}; ++{self.var}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupText:
+    """Launches of one loop, or those before, between and behind loops."""
+
+    loop: LoopText | None
+    runs: list[RunText]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelText:
     """Pieces of the kernel file that the template puts together."""
 
@@ -114,11 +148,16 @@ class KernelText:
     parameters: list[str]  # of the entry, without workspace and tiling
     entry_head: list[str]
     classes: list[ClassText]
-    runs: list[RunText]  # in their order
+    groups: list[GroupText]  # of launches, in their order
     uses_cores: bool  # SyncAll()
     type: str  # the kernel type: on which cores it runs
     is_mixed: bool  # kernels of cube cores, and of vector cores
     title: list[str]
+
+    @property
+    def is_single(self) -> bool:
+        """One launch, once."""
+        return len(self.groups) == 1 and len(self.groups[0].runs) == 1 and not self.groups[0].loop
 
 
 def kernel_file(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
@@ -136,7 +175,7 @@ def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = F
     parameters = [f"GM_ADDR {name}" for name in given.values()]
     summary = spec.summary or program.doc
     helpers = {name for item in classes for name in item.helpers}
-    if len(runs) > 1 and all(item.is_cube for item in classes):
+    if is_repeated(program) and all(item.is_cube for item in classes):
         helpers.add("SyncCubes")
     return KernelText(
         constants=list(dict.fromkeys(line for item in classes for line in item.constants)),
@@ -144,7 +183,7 @@ def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = F
         parameters=parameters,
         entry_head=code(f"{_ENTRY} {spec.name}({', '.join([*parameters, *_TAIL])})"),
         classes=classes,
-        runs=runs,
+        groups=_groups(program, runs, tiling),
         uses_cores=waits(program),
         type=_type(program),
         is_mixed=program.is_mixed,
@@ -174,11 +213,21 @@ def _runs(
     """A kernel that is launched several times takes its tensors one by one, with their sizes."""
     made = {kernel.name: item for kernel, item in zip(program.kernels, classes, strict=True)}
     number: Counter[str] = Counter()
+    whole = {item.name: item for item in program.tensors}
     runs: list[RunText] = []
     for part, launch in zip(each_launch(program), program.host.launches, strict=True):
         own, tensors = made[launch.kernel], part.kernel.tensors
+        parts = dict(launch.parts)
         if own.is_shared:
-            arguments = [text for item in tensors for text in _argument(item, tiling, given)]
+            arguments = [
+                text
+                for item in tensors
+                for text in (
+                    _part(launch, parts[item.name], item, whole, tiling, given)
+                    if item.name in parts
+                    else _argument(item, tiling, given)
+                )
+            ]
             arguments += ["{tiling}", str(number[launch.kernel])]
         else:
             arguments = [given[item.name] for item in tensors if item.role in _POINTERS]
@@ -186,6 +235,38 @@ def _runs(
         number[launch.kernel] += 1
         runs.append(RunText(own, [*arguments, "&pipe"]))
     return runs
+
+
+def _groups(program: Program, runs: Sequence[RunText], tiling: Tiling) -> list[GroupText]:
+    pairs = zip(program.host.launches, runs, strict=True)
+    return [
+        GroupText(loop and _loop(loop, tiling), [run for _, run in group])
+        for loop, group in groupby(pairs, key=lambda pair: pair[0].loop)
+    ]
+
+
+def _loop(loop: Loop, tiling: Tiling) -> LoopText:
+    return LoopText(safe(camel(loop.var)), tiling.number(loop.start), tiling.number(loop.stop))
+
+
+def _part(
+    launch: Launch,
+    part: Part,
+    tensor: Tensor,
+    whole: Mapping[str, Tensor],
+    tiling: Tiling,
+    given: Mapping[str, str],
+) -> tuple[str, str]:
+    """Where a part of a tensor begins, and how many elements it has."""
+    first, step = place(launch, part)
+    begin = _argument(whole[part.tensor], tiling, given)[0]
+    terms = [] if first == Const(0) else [tiling.number(first)]
+    if step != Const(0):
+        assert launch.loop is not None
+        var = safe(camel(launch.loop.var))
+        terms.append(var if step == Const(1) else f"{var} * {tiling.number(step)}")
+    offset = f" + ({' + '.join(terms)}) * {tensor.dtype.bytes}" if terms else ""
+    return begin + offset, tiling.number(part.length)
 
 
 def _argument(tensor: Tensor, tiling: Tiling, given: Mapping[str, str]) -> tuple[str, str]:

@@ -85,7 +85,9 @@ def _wider(*kinds: Kind) -> Kind:
 
 def host_kinds(program: Program) -> dict[str, Kind]:
     """The kind of every name that the host function may read."""
-    return _grow(program.host.body, _constants(program), frozenset())
+    loops = (item.loop for item in program.host.launches if item.loop is not None)
+    known = _constants(program) | {loop.var: Kind.INT for loop in loops}
+    return _grow(program.host.body, known, frozenset())
 
 
 def kernel_kinds(program: Program) -> dict[str, Kind]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from npusmith.ir.nodes import Program, TensorRole
+from npusmith.ir.launches import bound_numbers
+from npusmith.ir.nodes import Const, Expr, Name, Program, TensorRole
 from npusmith.ir.spec import OpSpec
+from npusmith.ir.text import show_expr
 from npusmith.lower.names import Scope, camel
 from npusmith.lower.render import render
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One member: `key` is `<kernel>:<parameter>`, `<tensor>:size` or `<scratch>:offset`.
+    """One member: `key` is `<kernel>:<parameter>`, `<tensor>:size`, `<scratch>:offset`, or the text
+    of a number that loops and parts of tensors need.
 
     `count`: of a kernel that is launched several times, a value for each launch; else 0.
     """
@@ -47,6 +50,14 @@ class Tiling:
         several = next(item.count for item in self.fields if item.key == key)
         return f"{self.field(key)}[{launch}]" if several else self.field(key)
 
+    def number(self, expr: Expr) -> str:
+        """One that loops or parts of tensors need, behind what stands before a member."""
+        return (
+            str(expr.value)
+            if isinstance(expr, Const)
+            else f"{{tiling}}.{self.field(show_expr(expr))}"
+        )
+
     @property
     def padding(self) -> bool:
         """Does a float need a partner to fill 8 bytes?"""
@@ -76,6 +87,10 @@ def plan_tiling(program: Program, spec: OpSpec) -> Tiling:
             about = f"bytes from the start of the workspace to {tensor.name}"
             name = scope.add(key, f"{camel(tensor.name)}Offset")
             fields.append(Field(key, "int64_t", name, about))
+    for name, expr in bound_numbers(program):
+        key = show_expr(expr)
+        text = scope.add(key, camel(key if isinstance(expr, Name) else name))
+        fields.append(Field(key, "int64_t", text, "" if isinstance(expr, Name) else key))
     fields.sort(key=lambda item: item.type == "float")
     return Tiling(f"{spec.op_type}TilingData", f"{spec.name}_tiling.h", tuple(fields))
 

@@ -112,11 +112,19 @@ def block_leaves(block: Block, buffer: str) -> bool:
 
 
 def is_shared(program: Program) -> bool:
-    """Is its one kernel launched several times?"""
-    return len(program.host.launches) > 1
+    """Does its one kernel run several times, or on parts of tensors?"""
+    launches = program.host.launches
+    return len(launches) > 1 or any(item.loop or item.parts for item in launches)
+
+
+def is_repeated(program: Program) -> bool:
+    """Do kernels run one after another, or one again and again?"""
+    launches = program.host.launches
+    return len(launches) > 1 or any(item.loop for item in launches)
 
 
 def waits(program: Program) -> bool:
     """Do cores wait for each other: between kernels, or inside of one?"""
-    several = len(program.host.launches) > 1
-    return several or any(isinstance(item, SyncCores) for item in statements(program.kernel.body))
+    return is_repeated(program) or any(
+        isinstance(item, SyncCores) for item in statements(program.kernel.body)
+    )

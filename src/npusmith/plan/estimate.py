@@ -60,7 +60,11 @@ AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
 def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
     """Microseconds of all kernels, one after another, for tensors of these shapes."""
-    return LAUNCH + sum(_kernel(part, shapes, chip) for part in each_launch(program))
+    us = LAUNCH - WAIT
+    for part in each_launch(program):
+        core = _walked(part, shapes, chip)
+        us += len(core.launched.times) * (core.time() + WAIT)
+    return us
 
 
 def time_of(program: Program, spec: OpSpec, graph: Graph, chip: Chip) -> float:
@@ -117,10 +121,6 @@ def origin(graph: Graph, port: Port) -> GraphInput:
         if item.kind == port.source.value
         and (item.position == port.position if user else item.target == port.target)
     )
-
-
-def _kernel(part: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
-    return _walked(part, shapes, chip).time()
 
 
 def _walked(part: Program, shapes: Mapping[str, Shape], chip: Chip) -> _Core:
