@@ -22,8 +22,8 @@ from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.task.user import build_model, load_file
 
-SAMPLE = 20
-SHARE = 0.2  # of it on the twin as well: two modules, some five seconds each
+SAMPLE = 12
+SHARE = 0.16  # of it on the twin as well: two modules, some five seconds each
 
 
 def module(*lines: str, make: str = "torch.randn({shape})", exact: bool = False) -> Module:

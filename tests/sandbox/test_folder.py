@@ -20,7 +20,7 @@ from npusmith.sandbox.folder import (
 )  # fmt: skip
 
 NAME = "d" * 8
-DEEP = 20_000  # levels: far beyond recursion, handles and the length of a path
+DEEP = 6_000  # levels: far beyond recursion, handles and the length of a path
 
 
 def mode(path: Path) -> int:

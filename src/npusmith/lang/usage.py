@@ -18,9 +18,13 @@ def check_usage(program: Program, file: str) -> Log:
         _check_parameters(part, own)
         log.errors += own.errors
     stored: set[str] = set()
-    for part in each_launch(program):
+    parts = each_launch(program)
+    ever = {name for part in parts for name in _stored(part)}
+    for part in parts:
         own = Log(file, part.kernel.name)
-        stored |= _check_tensors(part, stored, own)
+        # in a loop, a part of a tensor may be one that a later launch has stored in the last round
+        _check_tensors(part, ever if part.host.launch.parts else stored, own)
+        stored |= _stored(part)
         log.errors += own.errors
     return log
 
@@ -69,24 +73,39 @@ def host_tensors(program: Program) -> set[str]:
     }
 
 
-def _check_tensors(program: Program, before: set[str], log: Log) -> set[str]:
-    """`before`: tensors that earlier kernels have stored; returns those that this one stores."""
+def _stored(program: Program) -> set[str]:
+    """Tensors that a kernel stores to, as the host calls them."""
+    outer = {own: part.tensor for own, part in program.host.launch.parts}
+    found = set()
+    for stmt in statements(program.kernel.body):
+        match stmt:
+            case Store(dst=to):
+                found.add(outer.get(to.tensor, to.tensor))
+            case Combine(scratch=name):
+                found.add(outer.get(name, name))
+    return found
+
+
+def _check_tensors(program: Program, before: set[str], log: Log) -> None:
+    """`before`: tensors that earlier kernels have stored."""
     kernel = program.kernel
     everything = list(statements(kernel.body))
+    outer = {own: part.tensor for own, part in program.host.launch.parts}
     combined = {stmt.scratch for stmt in everything if isinstance(stmt, Combine)}
     loaded = {stmt.src.tensor for stmt in everything if isinstance(stmt, Load)} | combined
     stored = {stmt.dst.tensor for stmt in everything if isinstance(stmt, Store)} | combined
     used = loaded | stored | host_tensors(program)
+    known = before | stored | {*program.host.tensors}
     for item in kernel.tensors:
+        name = outer.get(item.name, item.name)
         if item.role is TensorRole.OUTPUT and item.name not in stored:
             log.add("lang-unwritten", f"nothing is stored to {item.name!r}", kernel.line)
         elif (
-            item.role is TensorRole.SCRATCH
+            (item.role is TensorRole.SCRATCH or item.name in outer)
             and item.name in loaded
-            and item.name not in stored | before
+            and name not in known
         ):
-            message = f"{item.name!r} is loaded, and nothing is stored to it"
+            message = f"{name!r} is loaded, and nothing is stored to it"
             log.add("lang-unwritten", message, kernel.line)
         elif item.name not in used:
             log.add("lang-unused", f"the tensor {item.name!r} is never used", kernel.line)
-    return stored

@@ -75,6 +75,7 @@ def check_counted(program: Program, ports: Sequence[Port]) -> None:
     parts = each_launch(program)
     loads = (stmt for part in parts for stmt in statements(part.kernel.body))
     used = {stmt.src.tensor for stmt in loads if isinstance(stmt, Load)} | host_tensors(program)
+    used |= {part.tensor for launch in program.host.launches for _, part in launch.parts}
     for port in ports:
         if port.source is Source.USER and port.name not in used:
             message = (

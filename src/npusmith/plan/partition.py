@@ -19,6 +19,7 @@ from npusmith.plan.split_k import with_split_products
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
 from npusmith.plan.subgraphs import Cutter, crossing_name
+from npusmith.plan.time_loops import beside_scans
 from npusmith.plan.wide_products import with_wide_products
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
@@ -74,7 +75,7 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     copies: a norm whose rows are stored as columns. Raises PlanError where one cannot be made even
     so; the error names all of these.
     """
-    copied: frozenset[str] = made.copied[-1] if made.copied else frozenset()
+    copied: frozenset[str] = made.copied[-1] if made.copied else beside_scans(graph)
     best: tuple[float, Cutter, list[tuple[int, int]]] | None = None
     cut = with_split_products(with_wide_products(graph), made.chip)
     while True:

@@ -140,7 +140,7 @@ def _search_kernels(plan: Plan, name: str, chip: Chip, budget: int) -> Found:
     left = budget - len(best)
     for key in sorted(best, key=lambda key: -keys.count(key) * best[key].us):
         part, own = plan.parts[alike[key]]
-        if left > 0:
+        if left > 0 and own.steps is None:
             best[key] = _search_kernel(own, part, name, chip, 1 + left)
             left -= len(best[key].trials) - 1
     trials = tuple(

@@ -233,5 +233,10 @@ def _launch(launch: Launch, form: _Form, first: _Form, formals: Mapping[str, Ten
         launch,
         kernel=first.kernel.name,
         args=tuple((called.get(name, name), value) for name, value in launch.args),
-        tensors=tuple((item.name, name) for name, item in own.items() if item.name != name),
+        tensors=tuple(
+            (item.name, name)
+            for name, item in own.items()
+            if item.name != name and name not in dict(launch.parts)
+        ),
+        parts=tuple((own[name].name if name in own else name, part) for name, part in launch.parts),
     )

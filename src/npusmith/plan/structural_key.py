@@ -62,4 +62,5 @@ def _node(node: Node, names: _Numbers) -> tuple[object, ...]:
 
     args = [argument(item) for item in node.args]
     kwargs = [(key, argument(item)) for key, item in sorted(node.kwargs.items())]
-    return names(node.name), node.op, args, kwargs, node.shape, node.dtype
+    body = node.body and structural_key(node.body)
+    return names(node.name), node.op, args, kwargs, node.shape, node.dtype, body

@@ -51,6 +51,7 @@ from npusmith.plan.split_loops import write_lanes
 from npusmith.plan.stores import Target, ports, store_all
 from npusmith.plan.tile_folds import LONGEST, is_foldable
 from npusmith.plan.tile_sorts import FORMS, has_order
+from npusmith.plan.time_loops import Scan
 from npusmith.plan.versions import Version, guarded
 from npusmith.plan.writer import Writer
 from npusmith.target.chips import Chip
@@ -69,11 +70,22 @@ _BLOCK = 8  # elements of 32 bytes: rows that are shorter are not laid out one b
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """A scan, and the kernels of its graphs, each with the graph that it was made of."""
+
+    scan: Scan
+    before: tuple[tuple[Graph, Plan], ...]
+    step: tuple[tuple[Graph, Plan], ...]
+    after: tuple[tuple[Graph, Plan], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A tile program, the operator around it, and what was decided on the way.
 
     `parts`: the graphs of several kernels, and the plan of each. `versions`: what the kernel is
     merged of, where sizes decide. `longer`: the parts are of the graph with longer axes of 1.
+    `steps`: of a scan, whose kernels run in a loop.
     """
 
     program: Program
@@ -83,6 +95,7 @@ class Plan:
     parts: tuple[tuple[Graph, Plan], ...] = ()
     versions: tuple[Version, ...] = ()
     longer: bool = False
+    steps: Steps | None = None
 
     @property
     def schedule(self) -> Schedule:

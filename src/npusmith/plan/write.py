@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from npusmith.errors import PlanError
@@ -19,7 +19,7 @@ from npusmith.lower.served import with_own_weights
 from npusmith.plan.core_count import on_worthwhile_cores
 from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
-from npusmith.plan.link import link
+from npusmith.plan.link import link, link_steps
 from npusmith.plan.long_sorts import has_sort, is_sort
 from npusmith.plan.partition import (
     Kernels,
@@ -36,7 +36,8 @@ from npusmith.plan.schedule import Schedule
 from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
-from npusmith.plan.structures import DEEPEST, Plan
+from npusmith.plan.structures import DEEPEST, Plan, Steps
+from npusmith.plan.time_loops import scan_of, taken_apart
 from npusmith.plan.versions import Version, guarded, merged
 from npusmith.plan.write_kernel import (
     ROOM,
@@ -48,7 +49,7 @@ from npusmith.plan.write_kernel import (
     write_kernel,
 )
 from npusmith.target.chips import Chip
-from npusmith.task.graph import Argument, Graph, Ref, references
+from npusmith.task.graph import Argument, Graph, Node, Ref, references
 
 _AS_WRITTEN = Schedule()
 _FRAMES = 20  # of Python, at most, for one step down
@@ -290,13 +291,16 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     def made(part: Graph) -> Plan:
         if alone and _sorts_among_others(part):
             raise PlanError("plan-ub", "longer rows do not fit on chip to be sorted")
+        scan = scan_of(part)
+        if scan is not None:
+            return _scanned(part, scan, name, chip)
         plan = write_kernel(part, name, chip)
         ports = (port for port in plan.spec.inputs if port.position in counted)
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
         return plan
 
     def slow_elsewhere(part: Part) -> bool:
-        return bool(slow_regimes(part.plan, part.graph, name, chip))
+        return part.plan.steps is None and bool(slow_regimes(part.plan, part.graph, name, chip))
 
     kernels = Kernels(made, chip, slow_elsewhere)
     parts = partition(graph, kernels)
@@ -316,6 +320,30 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     known = _equal_sizes(one)
     fewer = _conditions(_sized(two), known) <= _conditions(_sized(one), known)
     return others if fewer else parts
+
+
+def _scanned(graph: Graph, scan: Node, name: str, chip: Chip) -> Plan:
+    """The kernels of a scan: those of its states, and those of a step."""
+    found = taken_apart(graph, scan)
+
+    def made(graphs: Sequence[Graph]) -> tuple[tuple[Graph, Plan], ...]:
+        parts = (part for own in graphs for part in _parts(own, name, chip))
+        return tuple((part.graph, part.plan) for part in parts)
+
+    steps = Steps(found, made(found.before), made((found.step,)), made(found.after))
+    return link_steps(graph, steps, name)
+
+
+def _with_each(part: Part, written: Callable[[Graph, Plan], Plan], name: str) -> Part:
+    """A part with its kernel, or all kernels of its scan, as `written` has them."""
+    if (steps := part.plan.steps) is None:
+        return Part(part.graph, written(part.graph, part.plan))
+
+    def each(pairs: tuple[tuple[Graph, Plan], ...]) -> tuple[tuple[Graph, Plan], ...]:
+        return tuple((graph, written(graph, plan)) for graph, plan in pairs)
+
+    new = replace(steps, before=each(steps.before), step=each(steps.step), after=each(steps.after))
+    return Part(part.graph, link_steps(part.graph, new, name))
 
 
 def _sorts_among_others(graph: Graph) -> bool:
@@ -345,7 +373,8 @@ def _linked(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Pla
 def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) -> Plan:
     """As many versions for other sizes as the longest text of a program has room for."""
     served = [
-        Part(item.graph, for_other_sizes(item.plan, item.graph, name, chip)) for item in parts
+        _with_each(item, lambda own, plan: for_other_sizes(plan, own, name, chip), name)
+        for item in parts
     ]
     plan = link(served, graph, name)
     if has_room(plan.program):
@@ -355,7 +384,8 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) 
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     alone = [
-        Part(item.graph, write_kernel(item.graph, name, chip, everywhere=True)) for item in parts
+        _with_each(item, lambda own, _: write_kernel(own, name, chip, everywhere=True), name)
+        for item in parts
     ]
     return link(alone, graph, name)
 
@@ -492,8 +522,8 @@ def _several(
 
     def linked(everywhere: bool) -> Plan:
         changed = [
-            Part(own, write_kernel(own, name, chip, each, everywhere))
-            for (own, _), each in zip(parts, schedule.kernels, strict=True)
+            Part(own, plan if plan.steps else write_kernel(own, name, chip, each, everywhere))
+            for (own, plan), each in zip(parts, schedule.kernels, strict=True)
         ]
         return link(changed, graph, name)
 

@@ -27,7 +27,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.isolated.values import take_apart
 from npusmith.task.parameter_draws import Draws, drawn_names, put, tensors_of
 from npusmith.task.preparing import Preparation, stay_finite
-from npusmith.task.recurrent_layers import MOST_STEPS, steps_in_time
+from npusmith.task.recurrent_layers import MOST_STEPS, as_loops, steps_in_time
 from npusmith.task.resized import joined, rerank, resize
 from npusmith.task.sort_ties import (
     TIES,
@@ -248,7 +248,7 @@ class Captured(Preparation):
 
     def _check_capture(self, references: list[Tensor]) -> None:
         with user_code(self.path, "the captured graph", "task-export"):
-            module = self.captured.program.module()
+            module = as_loops(self.captured.program.module())
         with self._in_order():
             found = run_model(module, self.base.args(), self.path)
         if not _all_close(references, found, exact=False):
@@ -277,7 +277,7 @@ class Captured(Preparation):
         given = tensors_of(model)
         try:
             with user_code(self.path, "the captured graph", "task-export"), quiet():
-                graph = copy.deepcopy(self.captured.program.module())
+                graph = copy.deepcopy(as_loops(self.captured.program.module()))
             put(graph, {name: given[name] for name in names})
             found = run_model(graph, self.base.args(), self.path)
             wanted = run_model(model, self.base.args(), self.path)

@@ -17,6 +17,7 @@ from npusmith.task.export import export_graph
 from npusmith.task.golden import Golden
 from npusmith.task.intermediates import with_intermediates
 from npusmith.task.parameter_draws import put
+from npusmith.task.recurrent_layers import as_loops
 from npusmith.task.user import Inputs, user_code
 from npusmith.task.varying_sizes import most_elements
 from npusmith.task.wire import BRANCH, RAISES
@@ -29,7 +30,7 @@ class CapturedIntermediates(Captured):
         self.own, self.plain = self.model, self.captured.graph
         self.captured = with_intermediates(self.captured, self.orders.intermediates, self.path)
         with user_code(self.path, "the captured graph", "task-export"):
-            self.model = self.captured.program.module()
+            self.model = as_loops(self.captured.program.module())
         self.base_references = self._reference(self.base)
 
     def _try_all(self, groups: list[Any], sets: Sequence[tuple[str, list[shapes.Shape]]]) -> None:
@@ -57,7 +58,7 @@ class CapturedIntermediates(Captured):
             return found
         extended = with_intermediates(captured, self.orders.intermediates, self.path)
         self.graphs[self._key(inputs)] = extended.graph
-        self.model = extended.program.module()
+        self.model = as_loops(extended.program.module())
         models = [self.model]
         for values in self.draws.values[1:]:
             models.append(copy.deepcopy(self.model))

@@ -90,6 +90,8 @@ def _node_difference(base: Node, other: Node) -> str:
         return f"{other.op} stands where {base.op} stood{where}"
     if len(base.shape) != len(other.shape) or base.dtype != other.dtype:
         return f"{base.op} gives another rank or element type{where}"
+    if base.body is not None and other.body is not None:
+        return program_difference(base.body, other.body)
     return ""
 
 
@@ -101,6 +103,8 @@ def _number_difference(base: Node, other: Node) -> str:
         if not _same(old, new):
             seen = f"has {_text(old)} at first and {_text(new)} here"
             return f"{base.op}{where} {seen}: a size was baked in as a number"
+    if base.body is not None and other.body is not None:
+        return _difference(base.body, other.body)
     return ""
 
 

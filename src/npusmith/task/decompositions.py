@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from npusmith.task import recurrent_layers
 from npusmith.task.convolutions import convolution
 from npusmith.task.special_functions import (
     atan2,
@@ -35,6 +36,7 @@ def table() -> Any:
     """The decompositions for `ExportedProgram.run_decompositions`."""
     known = torch.export.default_decompositions()
     known.update(_OURS)
+    known.update(recurrent_layers.decompositions())
     for name in _WHOLE:
         packet = getattr(_ATEN, name)
         for overload in packet.overloads():

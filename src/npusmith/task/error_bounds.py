@@ -10,6 +10,7 @@ what some order of summation may lose. The largest move of an element is its bou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -32,13 +33,14 @@ MOST_ELEMENTS = 64 << 20  # of outputs; beyond this a bound costs more than it t
 MOST_MOVED = 1 << 28  # of all operations of a run, the same: some five seconds
 FEW_ELEMENTS = 512  # of so few, that PyTorch is near says nothing about how near others are
 DEEP = 512  # terms of a sum, which PyTorch adds up in blocks: another order loses 16 times as much
+MANY = 256  # operations that round, as in loops over time: that PyTorch's walk ends near is luck
 NEAR = 1 / 16  # of a rule: where PyTorch is nearer everywhere, no bound is needed ...
 # ... but for what it adds up or multiplies in a wider type (acc_type of ATen's CPU kernels): how
 # near that is says nothing of kernels in float32.
 # Likewise of fused attention: it adds up tile by tile, and skips what infinities would spoil.
 _WIDER = """
 cumsum cumprod logcumsumexp var std var_mean std_mean
-native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training
+native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training mkldnn_rnn_layer
 _scaled_dot_product_flash_attention_for_cpu _native_multi_head_attention
 """
 # Floating-point results that jump; what gives anything else of floating-point values does, too ...
@@ -208,12 +210,13 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
     """While it is on, it is noted what PyTorch's nearness to the truth says nothing about.
 
     `wider`: something is kept in a wider type than its own; `rounded`, `decided`: values are
-    rounded, and something is decided by them: which one is the largest, say.
+    rounded so often, and something is decided by them: which one is the largest, say.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.wider = self.rounded = self.decided = False
+        self.wider = self.decided = False
+        self.rounded = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -226,7 +229,7 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
         decision = any(given) and steep and name not in _LEVEL
         self.wider |= name in _WIDE or _terms(name, args) >= DEEP
         self.decided |= bool(self.rounded and decision)
-        self.rounded |= any(made) and not (name in _ROUNDLESS or func.is_view)
+        self.rounded += any(made) and not (name in _ROUNDLESS or func.is_view)
         return result
 
 
@@ -296,8 +299,13 @@ def find_bounds(
     threads, fused = torch.get_num_threads(), torch.backends.mha.get_fastpath_enabled()
     torch.set_num_threads(1)  # many short calls: a second thread would mostly wait
     torch.backends.mha.set_fastpath_enabled(False)  # one call for all of nn.MultiheadAttention
+    whole = isinstance(model, torch.nn.Module) and any(
+        isinstance(item, torch.nn.LSTM) for item in model.modules()
+    )
+    one_by_one = torch.backends.mkldnn.flags(enabled=False) if whole else nullcontext()
     try:
-        return _moves(model, inputs, references, path, run)
+        with one_by_one:  # ... and one call for all steps of nn.LSTM
+            return _moves(model, inputs, references, path, run)
     finally:
         torch.set_num_threads(threads)
         torch.backends.mha.set_fastpath_enabled(fused)
@@ -321,7 +329,7 @@ def _is_open(
         except TaskError:
             return False
     counted = any(item.dtype not in _UNIT for item in references)
-    return seen.wider or seen.decided or (seen.rounded and counted)
+    return seen.wider or seen.decided or seen.rounded > MANY or bool(seen.rounded and counted)
 
 
 def _moves(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch._higher_order_ops.scan import scan_op
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
@@ -23,7 +24,7 @@ from npusmith.ir.spec import Constant
 from npusmith.task.alias import flat_bytes
 from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
-from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
+from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, step_input
 from npusmith.task.meta_constants import values_of
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.user import (
@@ -42,6 +43,7 @@ _KINDS = {
     InputKind.CONSTANT_TENSOR: "constant",
     InputKind.USER_INPUT: "user",
 }
+_ENDS = ("placeholder", "output")
 _CHANGES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 # Checks that export leaves behind: they compute nothing.
 _CHECKS = ("aten._assert_tensor_metadata", "aten._assert_async", "aten._assert_scalar")
@@ -155,7 +157,7 @@ def eager_nodes(program: Any, path: str) -> tuple[Node, ...]:
     calls = [
         node
         for node in program.graph_module.graph.nodes
-        if node.op not in ("placeholder", "output") and not _op_name(node).startswith(_CHECKS)
+        if node.op not in _ENDS and not _op_name(node).startswith(_CHECKS)
     ]
     try:
         return tuple(_read_node(node, path) for node in calls)
@@ -180,7 +182,7 @@ def _read_program(
         graph_inputs.append(_graph_input(node, kind, spec.target or "", index))
         if kind != "user":
             values[spec.target] = _value_of(program, spec)
-    calls = [node for node in nodes.values() if node.op not in ("placeholder", "output")]
+    calls = [node for node in nodes.values() if node.op not in (*_ENDS, "get_attr")]
     graph = Graph(
         inputs=tuple(graph_inputs),
         nodes=tuple(_read_node(node, path) for node in calls),
@@ -247,14 +249,38 @@ def _read_node(node: Any, path: str) -> Node:
     source = _source(node, path)
     if node.op != "call_function" or _op_name(node).startswith("<"):
         raise _refused(node, path, f"{_op_name(node)} ({node.op}) has no form in core ATen")
+    args, body = node.args, None
+    if node.target is scan_op:
+        step, *args = args
+        body = _read_body(getattr(node.graph.owning_module, step.target), path)
     return Node(
         name=node.name,
-        op=_op_name(node),
-        args=tuple(_read_argument(item, node, path) for item in node.args),
+        op=SCAN if body is not None else _op_name(node),
+        args=tuple(_read_argument(item, node, path) for item in args),
+        body=body,
         kwargs={name: _read_argument(item, node, path) for name, item in node.kwargs.items()},
         shape=_shape(node, path) if is_tensor else (),
         dtype=known_dtype(value) if is_tensor else None,
         source=source,
+    )
+
+
+def _read_body(module: Any, path: str) -> Graph:
+    """What a scan does in a step."""
+    nodes = list(module.graph.nodes)
+    (end,) = (node for node in nodes if node.op == "output")
+    given = [node for node in nodes if node.op == "placeholder"]
+    for node in given:
+        if known_dtype(node.meta["val"]) is None:
+            kind = dtype_name(node.meta["val"])
+            raise _refused(node, path, f"a step takes {kind}, which the chip does not have")
+    return Graph(
+        inputs=tuple(
+            step_input(node.name, _shape(node, path), DType(dtype_name(node.meta["val"])))
+            for node in given
+        ),
+        nodes=tuple(_read_node(node, path) for node in nodes if node.op == "call_function"),
+        outputs=tuple(node.name for node in end.args[0]),
     )
 
 

@@ -26,6 +26,10 @@ FREE = frozenset(
     }
 )  # fmt: skip
 
+# torch's scan: (states, rows, held) -> the last states, and what every step gives, as rows. Its
+# body takes states, one row of each and what is held, and gives new states, and a row of each.
+SCAN = "higher_order.scan"
+
 Literals = int | float | bool | str | None
 
 
@@ -70,6 +74,7 @@ class Node(BaseModel):
     shape: tuple[int, ...]
     dtype: DType | None  # None: not a tensor type that the chip has, or a tuple result
     source: str = ""  # where in the user's model, "file.py:12 forward" when known
+    body: Graph | None = None  # of a scan: a step
 
 
 def references(node: Node) -> list[str]:
@@ -104,6 +109,11 @@ def replaced(
     if isinstance(argument, tuple):
         return tuple(new((slot, i), item) for i, item in enumerate(argument))
     return new((slot, None), argument)
+
+
+def step_input(name: str, shape: tuple[int, ...], dtype: DType) -> GraphInput:
+    """What the body of a scan takes: neither the user gives it, nor does the model hold it."""
+    return GraphInput(name=name, shape=shape, dtype=dtype, kind="constant", target=f"@{name}")
 
 
 class SymbolicSize(BaseModel):

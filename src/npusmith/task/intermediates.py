@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from npusmith.errors import Place, TaskError
 from npusmith.task.export import Captured
+from npusmith.task.recurrent_layers import as_loops
 
 
 def with_intermediates(captured: Captured, names: Sequence[str], path: str) -> Captured:
@@ -39,7 +40,7 @@ class _Extended:
     names: tuple[str, ...]
 
     def module(self) -> Any:
-        model = self.program.module()
+        model = as_loops(self.program.module())
         nodes = {node.name: node for node in model.graph.nodes}
         end = nodes["output"]
         own, _ = pytree.tree_flatten(end.args[0])

@@ -1,25 +1,28 @@
-"""Loops in time at the capture: short ones are unrolled, long ones stay one node.
+"""Loops in time at the capture: short ones are unrolled, long ones are scans.
 
 torch.export unrolls them all, in the result or on the way to it: 512 steps of six layers are tens
 of thousands of operations on tensors without values, which take minutes, and no program can hold
-them. Meanwhile long ones are calls of operations of our own, which are named as PyTorch's again in
-the graph.
+them. Meanwhile long ones are calls of operations of our own. For what eager PyTorch would call they
+are named as PyTorch's again; in the graph each layer is products over all steps at once, and a scan
+of what is left of a step.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch import _VF
+from torch import _VF, Tensor
+from torch._higher_order_ops.scan import scan_op
+from torch.nn.functional import linear
 
-from npusmith.task.graph import Graph, Ref
+from npusmith.task.graph import SCAN, Graph, Ref
 
-UNROLLED = 64  # steps of all layers and directions together
+UNROLLED = 8  # steps of all layers and directions together
 MOST_STEPS = 1000  # that other shapes are tried with: in float64, one operation after the other
 _SPACE = "npusmith_capture"
 _KINDS = {"lstm": 3, "gru": 2, "rnn_tanh": 2, "rnn_relu": 2}  # results
@@ -32,14 +35,18 @@ def named(op: str) -> str:
 
 
 def steps_in_time(graph: Graph) -> int:
-    """Steps of the longest loop that stayed whole, all layers and directions together; 0: none."""
+    """Steps of all loops that stayed whole, of layers and directions one by one."""
     found = 0
     for node in graph.nodes:
-        if node.op in _ATEN.values():
+        if node.op == SCAN:
+            _, rows, _ = node.args
+            assert isinstance(rows, tuple) and isinstance(rows[0], Ref)
+            found += graph.spec(rows[0].ref).shape[0]
+        elif node.op in _ATEN.values():
             x, _, _, _, layers, _, _, both, batch_first = node.args
             assert isinstance(x, Ref)
             length = graph.spec(x.ref).shape[1 if batch_first else 0]
-            found = max(found, length * int(str(layers)) * (2 if both else 1))
+            found += length * int(str(layers)) * (2 if both else 1)
     return found
 
 
@@ -49,12 +56,18 @@ def whole_loops(as_in: Graph | None) -> Iterator[None]:
 
     `as_in`: the graph of the same model at its own sizes, which decides for all sizes.
     """
-    always = None if as_in is None else any(node.op in _ATEN.values() for node in as_in.nodes)
+    always = None if as_in is None else steps_in_time(as_in) > 0
     with contextlib.ExitStack() as stack:
         for kind in _KINDS:
             own = functools.partial(_call, kind, getattr(_VF, kind), always)
             stack.enter_context(patch.object(_VF, kind, own))
         yield
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """How the operations of our own are taken apart."""
+    space = getattr(torch.ops, _SPACE)
+    return {getattr(space, kind).default: functools.partial(_taken_apart, kind) for kind in _KINDS}
 
 
 def _call(kind: str, real: Callable[..., Any], always: bool | None, *args: Any) -> Any:
@@ -68,7 +81,116 @@ def _call(kind: str, real: Callable[..., Any], always: bool | None, *args: Any) 
     return tuple(op(x, hx, params, biases, layers, dropout, train, both, batch_first))
 
 
-def _results(kind: str, *args: Any) -> tuple[torch.Tensor, ...]:
+# ----------------------------------------------------------------------------- layers and steps
+
+
+def _taken_apart(
+    kind: str,
+    x: Tensor,
+    hx: Any,
+    params: Sequence[Tensor],
+    biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    both: bool,
+    batch_first: bool,
+) -> Any:
+    """Layer by layer; NotImplemented where states are projected, or dropout is drawn."""
+    ways, each = (2 if both else 1), (4 if biases else 2)
+    if len(params) != layers * ways * each or (train and dropout):
+        return NotImplemented
+    states = list(hx) if kind == "lstm" else [hx]
+    ends: list[list[Tensor]] = [[] for _ in states]
+    x = x.transpose(0, 1).contiguous() if batch_first else x  # one product for all steps
+    for layer in range(layers):
+        found = []
+        for way in range(ways):
+            at = layer * ways + way
+            own = params[at * each : (at + 1) * each]
+            rows, last = _layer(kind, x, [item[at] for item in states], own, reverse=way == 1)
+            found.append(rows)
+            for end, item in zip(ends, last, strict=True):
+                end.append(item)
+        x = torch.cat(found, -1) if both else found[0]
+    return (x.transpose(0, 1) if batch_first else x, *map(torch.stack, ends))
+
+
+def _layer(
+    kind: str, x: Tensor, states: Sequence[Tensor], params: Sequence[Tensor], reverse: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """One layer in one direction: the hidden state after every step, and the last states."""
+    w_ih, w_hh, *bias = params
+    b_ih, b_hh = bias or (None, None)
+    given = linear(x, w_ih, b_ih)
+    given = given.flip(0) if reverse else given
+    held = [w_hh] if b_hh is None else [w_hh, b_hh]
+    step = _STEPS[kind]
+    *last, rows = scan_op(step, list(states), [given], tuple(held))
+    return rows.flip(0) if reverse else rows, last
+
+
+def _lstm_step(*args: Tensor) -> list[Tensor]:
+    h, c, given, *held = args
+    i, f, g, o = (given + linear(h, *held)).chunk(4, -1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    h = torch.sigmoid(o) * torch.tanh(c)
+    return [h, c, h.clone()]
+
+
+def _gru_step(*args: Tensor) -> list[Tensor]:
+    h, given, *held = args
+    (r, z, n), (r_h, z_h, n_h) = (item.chunk(3, -1) for item in (given, linear(h, *held)))
+    r, z = torch.sigmoid(r + r_h), torch.sigmoid(z + z_h)
+    n = torch.tanh(n + r * n_h)
+    h = n + z * (h - n)
+    return [h, h.clone()]
+
+
+def _rnn_step(function: Callable[[Tensor], Tensor], *args: Tensor) -> list[Tensor]:
+    h, given, *held = args
+    h = function(given + linear(h, *held))
+    return [h, h.clone()]
+
+
+_STEPS: dict[str, Callable[..., list[Tensor]]] = {
+    "lstm": _lstm_step,
+    "gru": _gru_step,
+    "rnn_tanh": functools.partial(_rnn_step, torch.tanh),
+    "rnn_relu": functools.partial(_rnn_step, torch.relu),
+}
+
+
+def as_loops(module: Any) -> Any:
+    """The module of a captured program with its scans as loops of Python.
+
+    PyTorch's own run under no dispatch mode but those that it knows.
+    """
+    for node in module.graph.nodes:
+        if node.target is scan_op:
+            node.target = _run
+    module.recompile()
+    return module
+
+
+def _run(
+    step: Callable[..., Sequence[Tensor]],
+    states: Sequence[Tensor],
+    rows: Sequence[Tensor],
+    held: Sequence[Tensor],
+) -> list[Tensor]:
+    made: list[Sequence[Tensor]] = []
+    for given in zip(*rows, strict=True):
+        found = step(*states, *given, *held)
+        states = found[: len(states)]
+        made.append(found[len(states) :])
+    return [*states, *map(torch.stack, zip(*made, strict=True))]
+
+
+# ------------------------------------------------------------------------------------ operations
+
+
+def _results(kind: str, *args: Any) -> tuple[Tensor, ...]:
     """Tensors of the shapes that come out."""
     x, hx, _, _, _, _, _, both, _ = args
     state = hx if kind == "lstm" else [hx]
@@ -76,7 +198,7 @@ def _results(kind: str, *args: Any) -> tuple[torch.Tensor, ...]:
     return (x.new_empty((*x.shape[:-1], width)), *map(torch.empty_like, state))
 
 
-def _compute(kind: str, *args: Any) -> tuple[torch.Tensor, ...]:
+def _compute(kind: str, *args: Any) -> tuple[Tensor, ...]:
     return tuple(getattr(torch, kind)(*args))
 
 

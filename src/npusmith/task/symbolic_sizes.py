@@ -55,15 +55,32 @@ def find_symbolic(
     for item in free[:_MOST_CLASSES]:
         if asked or not _varied(item, captures):  # a prime that was drawn may be the own size
             captures += islice(alike(resize(own, {item: size}) for size in probes(item)), _POINTS)
+    return _told(captures)
+
+
+def _told(captures: Sequence[Graph], users: str = "user") -> Graph:
+    """The first with what the others tell about its sizes, and about those of its bodies.
+
+    `users`: the kind of the inputs whose sizes may vary.
+    """
+    graph = captures[0]
+    if any(node.body is not None for node in graph.nodes):
+        rows = zip(*(item.nodes for item in captures), strict=True)
+        graph = graph.model_copy(update={"nodes": tuple(map(_with_body, rows))})
     if len(captures) == 1:
         return graph.model_copy(update={"symbolic": (), "classes": ()})
-    classes, others = _classes(captures)
+    classes, others = _classes(captures, users)
     found: tuple[SymbolicSize, ...] = ()
     if classes:
         windows = tuple(_windows(graph))
         others = [*_formed(classes, others, windows)]
         found = tuple(_symbolic(captures, classes, others, windows))
     return graph.model_copy(update={"symbolic": found, "classes": (*classes, *others)})
+
+
+def _with_body(row: Sequence[Node]) -> Node:
+    bodies = [node.body for node in row if node.body is not None]
+    return row[0].model_copy(update={"body": _told(bodies, "constant")}) if bodies else row[0]
 
 
 def probe(item: Class) -> int:
@@ -104,14 +121,14 @@ def _differ(row: Sequence[Node]) -> bool:
     return any(other != first for other in others)
 
 
-def _classes(captures: Sequence[Graph]) -> tuple[list[SizeClass], list[SizeClass]]:
+def _classes(captures: Sequence[Graph], kind: str) -> tuple[list[SizeClass], list[SizeClass]]:
     """Axes by their sizes in all captures, if these vary: sizes that inputs have, and others.
 
     Numbers that no short formula over the first gives may be products that take in the others, as
     the rows of all windows are; and a part of the graph may begin with them.
     """
     found: dict[tuple[int, ...], list[tuple[str, int]]] = {}
-    users = [tuple(i for i in g.inputs if i.kind == "user") for g in captures]
+    users = [tuple(i for i in g.inputs if i.kind == kind) for g in captures]
     for row in (*zip(*users, strict=True), *zip(*(g.nodes for g in captures), strict=True)):
         for axis in range(len(row[0].shape)):
             sizes = tuple(item.shape[axis] for item in row)
