@@ -52,9 +52,11 @@ def module(model: nn.Module | Callable[..., Any]) -> nn.Module:
     return (model if isinstance(model, nn.Module) else Call(model)).eval()
 
 
-def capture(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
+def capture(
+    model: nn.Module | Callable[..., Any], *args: Tensor, as_in: Graph | None = None
+) -> Graph:
     leaves, tree = pytree.tree_flatten(args)
-    return export_graph(module(model), Inputs(tuple(leaves), tree), "task.py").graph
+    return export_graph(module(model), Inputs(tuple(leaves), tree), "task.py", as_in).graph
 
 
 def capture_at(model: nn.Module | Callable[..., Any], *cases: tuple[Tensor, ...]) -> Graph:
@@ -79,10 +81,11 @@ def capture_free(model: nn.Module | Callable[..., Any], *args: Tensor) -> Graph:
         return ""
 
     def graph_at(shapes: list[tuple[int, ...]]) -> Graph | str:
-        return refusal(shapes) or capture(model, *drawn(shapes))
+        return refusal(shapes) or capture(model, *drawn(shapes), as_in=own)
 
+    own = capture(model, *args)
     at_sizes = Model(graph_at, refusal, 1, 20_000, patterns=("primes",))
-    return find_varying(at_sizes, _shapes(args), capture(model, *args)).graph
+    return find_varying(at_sizes, _shapes(args), own).graph
 
 
 def _shapes(case: tuple[Tensor, ...]) -> list[tuple[int, ...]]:

@@ -23,7 +23,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.user import build_model, load_file
 
 SAMPLE = 12
-SHARE = 0.16  # of it on the twin as well: two modules, some five seconds each
+SHARE = 0.28  # of it on the twin as well: two modules, some five seconds each
 
 
 def module(*lines: str, make: str = "torch.randn({shape})", exact: bool = False) -> Module:
