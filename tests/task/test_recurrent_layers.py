@@ -46,7 +46,7 @@ def test_long_loops_become_scans_and_short_ones_are_unrolled(make: Any, states: 
     assert not scans(short) and steps_in_time(short) == 0
 
 
-@pytest.mark.parametrize(("make", "states"), KINDS)
+@pytest.mark.parametrize(("make", "states"), [*KINDS, (partial(nn.LSTM, proj_size=2), 2)])
 @pytest.mark.parametrize("how", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True},
                                  {"batch_first": True, "num_layers": 2}])  # fmt: skip
 def test_a_scan_gives_what_the_layer_gives(make: Any, states: int, how: dict[str, Any]) -> None:
@@ -59,12 +59,6 @@ def test_a_scan_gives_what_the_layer_gives(make: Any, states: int, how: dict[str
         given = tree_flatten(as_loops(found.program.module())(x))[0]
     for one, two in zip(given, wanted, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
-
-
-def test_projected_states_stay_as_they_are() -> None:
-    graph = captured(nn.LSTM(3, 8, proj_size=4), torch.rand(20, 2, 3))
-    assert not scans(graph) and "aten.lstm.input" in {node.op for node in graph.nodes}
-    assert steps_in_time(graph) == 20
 
 
 def test_a_scan_of_torch_is_one_and_what_a_step_takes_from_sizes_is_known() -> None:

@@ -15,7 +15,7 @@ from npusmith.target.chips import find_chip
 from npusmith.task.export import export_graph
 from npusmith.task.graph import Argument, Graph, GraphInput, Node, Ref
 from npusmith.task.user import build_model, call_inputs, load_file
-from npusmith.timing.calls import graph_calls, op_name, parse_call
+from npusmith.timing.calls import graph_calls, op_name, parse_call, step_calls
 from npusmith.timing.eager import Eager, Ratio, call_us, estimate, geometric_mean, read_fit
 from npusmith.timing.measured import measured_rows
 from npusmith.timing.work import FAMILY, PARAMETERS, work_of
@@ -278,3 +278,17 @@ def test_layer_norm_and_softmax_are_one_call() -> None:
 def test_a_graph_without_its_own_calls_says_so() -> None:
     graph = unary("aten.exp.default", 64, 64).model_copy(update={"eager": ()})
     assert any("decomposed" in note for note in estimate(graph, CHIP).notes)
+
+
+def test_a_recurrent_layer_takes_the_products_of_its_steps() -> None:
+    """As one call of its bytes it would be far quicker than its steps can be."""
+    text = "gru(float32[{0},4,32], float32[2,4,64], float32[192,32], float32[192,64], " \
+        "float32[192,64], float32[192,64]) -> float32[{0},4,64], float32[2,4,64]"  # fmt: skip
+    few, many = (parse_call(text.format(steps)) for steps in (10, 200))
+    assert [times for _, times in step_calls(few)] == [1, 10, 1, 10]
+    assert step_calls(few)[0][0].text() == (
+        "linear(float32[40,32], float32[192,32]) -> float32[40,192]"
+    )
+    step = call_us(step_calls(few)[1][0], CHIP)
+    assert call_us(many, CHIP) - call_us(few, CHIP) >= 190 * 2 * step
+    assert step_calls(parse_call("linear(float32[4,8], float32[6,8]) -> float32[4,6]")) == []

@@ -218,7 +218,7 @@ class _Linker:
         scan = steps.scan
         rows = [self._operand(graph, name) for name in scan.rows]
         count = rows[0][1][0]
-        var = tensor_name("t", self.taken | set(self.host))
+        var = tensor_name("time", self.taken | set(self.host))
         self.taken.add(var)
         loop, at = Loop(var, ZERO, count), Name(var)
         firsts: list[_Slice] = []

@@ -96,10 +96,11 @@ def _taken_apart(
     both: bool,
     batch_first: bool,
 ) -> Any:
-    """Layer by layer; NotImplemented where states are projected, or dropout is drawn."""
-    ways, each = (2 if both else 1), (4 if biases else 2)
-    if len(params) != layers * ways * each or (train and dropout):
+    """Layer by layer; NotImplemented where dropout is drawn."""
+    if train and dropout:
         return NotImplemented
+    ways = 2 if both else 1
+    each = len(params) // (layers * ways)
     states = list(hx) if kind == "lstm" else [hx]
     ends: list[list[Tensor]] = [[] for _ in states]
     x = x.transpose(0, 1).contiguous() if batch_first else x  # one product for all steps
@@ -120,13 +121,13 @@ def _layer(
     kind: str, x: Tensor, states: Sequence[Tensor], params: Sequence[Tensor], reverse: bool
 ) -> tuple[Tensor, list[Tensor]]:
     """One layer in one direction: the hidden state after every step, and the last states."""
-    w_ih, w_hh, *bias = params
-    b_ih, b_hh = bias or (None, None)
-    given = linear(x, w_ih, b_ih)
+    w_ih, w_hh, *rest = params
+    projection = [rest.pop()] if len(rest) % 2 else []
+    given = linear(x, w_ih, *rest[:1])
     given = given.flip(0) if reverse else given
-    held = [w_hh] if b_hh is None else [w_hh, b_hh]
-    step = _STEPS[kind]
-    *last, rows = scan_op(step, list(states), [given], tuple(held))
+    step = _projected_step if projection else _STEPS[kind]
+    held = (w_hh, *rest[1:], *projection)
+    *last, rows = scan_op(step, list(states), [given], held)
     return rows.flip(0) if reverse else rows, last
 
 
@@ -135,6 +136,13 @@ def _lstm_step(*args: Tensor) -> list[Tensor]:
     i, f, g, o = (given + linear(h, *held)).chunk(4, -1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     h = torch.sigmoid(o) * torch.tanh(c)
+    return [h, c, h.clone()]
+
+
+def _projected_step(*args: Tensor) -> list[Tensor]:
+    *own, projection = args
+    h, c, _ = _lstm_step(*own)
+    h = linear(h, projection)
     return [h, c, h.clone()]
 
 

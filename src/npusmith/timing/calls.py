@@ -61,6 +61,29 @@ class Call:
         return " ".join([head, "->", tail, *(f"{k}={v}" for k, v in self.attrs)])
 
 
+_RECURRENT = _names("lstm gru rnn_tanh rnn_relu")
+
+
+def step_calls(call: Call) -> list[tuple[Call, int]]:
+    """The products of a recurrent layer, and how often each is computed; none of anything else.
+
+    One for all steps of a layer with its input, and one for each step with its state.
+    """
+    if call.op not in _RECURRENT:
+        return []
+    x, state = call.inputs[:2]
+    weights = [item for item in call.inputs if len(item.shape) == 2]
+    layers, batch = state.shape[0], max(1, state.shape[1])
+    steps, each = max(1, x.size // max(1, batch * x.shape[-1])), len(weights) // max(1, layers)
+    found: list[tuple[Call, int]] = []
+    for at, item in enumerate(weights):
+        once = at % max(1, each) == 0
+        rows = Operand(x.dtype, (steps * batch if once else batch, item.shape[1]))
+        result = Operand(x.dtype, (rows.shape[0], item.shape[0]))
+        found.append((Call("linear", (rows, item), (result,)), 1 if once else steps))
+    return found
+
+
 _CALL = re.compile(r"(\w+)\((.*?)\) -> ((?:\w+\[[\d,]*\](?:, )?)*)((?: ?\w+=\S+)*)$")
 _OPERAND = re.compile(r"(\w+)\[([\d,]*)\]")
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from npusmith.target.chips import Chip, find_chip
 from npusmith.task.composition import left_graph
 from npusmith.task.graph import Graph
-from npusmith.timing.calls import Call, graph_calls
+from npusmith.timing.calls import Call, graph_calls, step_calls
 from npusmith.timing.measured import FOLDER, Measured, measured_rows
 from npusmith.timing.support import FITTED_ON, SURE_ROWS, nearest, widened
 from npusmith.timing.work import OTHER, Constants, Rates, Work, time_us, work_of
@@ -28,6 +28,7 @@ SHARE = 0.1  # of an estimate: calls that take less do not decide what it rests 
 _FAR = 2.0  # times the work of the nearest row: from there on it is said
 # Published repeats of stable kernels agree within 2-5 %.
 REPEAT = 0.05
+_NOTHING = "nothing was published of this operation"
 
 
 class OpTime(BaseModel):
@@ -177,6 +178,8 @@ def _counted(ops: list[OpTime]) -> list[OpTime]:
 
 def call_us(call: Call, chip: Chip) -> float:
     """The model alone, without a look at the measurements."""
+    if steps := step_calls(call):
+        return math.fsum(times * call_us(item, chip) for item, times in steps)
     work = work_of(call)
     return time_us(work, _constants(work), chip_rates(chip, read_fit().rates))
 
@@ -246,19 +249,20 @@ def _modelled(call: Call, chip: Chip) -> OpTime:
         low_us=round(us * low, 3),
         high_us=round(us * high, 3),
         basis="model",
-        source=_model_source(work, rows, reached, chip),
+        source=_model_source(call, work, rows, reached, chip),
         rows=rows,
         reach=round(min(reached, 1e9), 2),
     )
 
 
-def _model_source(work: Work, rows: int, reached: float, chip: Chip) -> str:
+def _model_source(call: Call, work: Work, rows: int, reached: float, chip: Chip) -> str:
     if rows:
         text = f"fit of {work.key} on {rows} row{'s' * (rows > 1)} of {FITTED_ON}"
         if reached > _FAR:
             text += f", the nearest with {reached:.0f} times more or less work"
     elif work.family == OTHER:
-        text = "generic: nothing was published of this operation"
+        kind = "the products of its steps" if step_calls(call) else "generic"
+        text = f"{kind}: {_NOTHING}"
     else:
         text = f"fit of the family {work.family!r}: this operation was not measured"
     if chip.name != FITTED_ON:
@@ -279,7 +283,7 @@ def _notes(graph: Graph, chip: Chip, ops: list[OpTime]) -> list[str]:
     notes = ["an estimate of the time of eager's device kernels; the host's time is left out"]
     if not graph.eager:
         notes.append("the module's own calls are not known: its decomposed operations were taken")
-    generic = sorted({item.op for item in ops if item.source.startswith("generic")})
+    generic = sorted({item.op for item in ops if item.source.endswith(_NOTHING)})
     if generic:
         notes.append(f"nothing was published of {', '.join(generic)}: a wide guess")
     weak = sorted({f"{item.op} on {item.rows}" for item in ops if is_weak(item)})
