@@ -29,7 +29,8 @@ class Exposed:
 def expose_intermediates(plan: Plan, graph: Graph, chip: Chip) -> Exposed | None:
     """The operator that also gives the values between its kernels; None where nothing passes."""
     parts = [Part(own, made) for own, made in plan.parts]
-    known = {node.name for node in graph.nodes}  # parts of a product are none of the model's
+    # parts of a product are none of the model's
+    known = {node.name for node in graph.nodes if not node.added}
     read = {crossing_name(item): item for part in parts for item in part.graph.inputs}
     values = [
         (name, number)

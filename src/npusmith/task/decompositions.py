@@ -138,6 +138,11 @@ def _nanmedian_of_all(x: Tensor) -> Any:
     return _middle(x.flatten(), 0, False, True)[0]
 
 
+def _copied(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """Of what was there its shape and type are left."""
+    return source.to(x.dtype).expand(x.shape).clone()
+
+
 def _stack(tensors: list[Tensor], dim: int = 0) -> Tensor:
     """Not a join that is taken apart again, whose pieces may be as many as they are long."""
     return torch.cat([item.unsqueeze(dim) for item in tensors], dim)
@@ -308,6 +313,7 @@ _OURS = {
     _ATEN.addmm.default: _added_product("mm"),
     _ATEN.baddbmm.default: _added_product("bmm"),
     _ATEN.convolution.default: convolution,
+    _ATEN.copy.default: _copied,
     _ATEN.cummax.default: _running_extreme("amax"),
     _ATEN.cummin.default: _running_extreme("amin"),
     _ATEN.fmod.Tensor: wide(fmod),

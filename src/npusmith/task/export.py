@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import functools
 import gc
 import importlib
 import inspect
@@ -10,6 +12,7 @@ import linecache
 import operator
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +30,7 @@ from npusmith.task.decompositions import table
 from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, step_input
 from npusmith.task.meta_constants import values_of
 from npusmith.task.recurrent_layers import named, whole_loops
+from npusmith.task.rolled_loops import roll_loops
 from npusmith.task.user import (
     Inputs,
     Literals,
@@ -81,8 +85,8 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with user_code(path, "torch.export", "task-export"), whole_loops(as_in):
-                exported = torch.export.export(model, inputs.args(), strict=False)
+            exported = _exported(model, inputs, path, as_in)
+            with user_code(path, "torch.export", "task-export"):
                 eager = eager_nodes(exported, path)
                 program = decompose(exported, table())
         except TaskError as error:
@@ -95,6 +99,39 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
     captured = _read_program(program, inputs, path, eager)
     told = {"literals": _literals(model, inputs), "constants": _constants(model, captured, path)}
     return replace(captured, graph=captured.graph.model_copy(update=told))
+
+
+def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any:
+    """Tensors that forward changes have to be buffers, whatever attributes they are."""
+    call = functools.partial(torch.export.export, model, inputs.args(), strict=False)
+    try:
+        with user_code(path, "torch.export", "task-export"), whole_loops(as_in):
+            return call()
+    except TaskError as error:
+        if "register it as buffer" not in error.message:
+            raise
+    with user_code(path, "torch.export", "task-export"), whole_loops(as_in), _as_buffers(model):
+        return call()
+
+
+@contextlib.contextmanager
+def _as_buffers(model: Any) -> Iterator[None]:
+    """Tensors that modules hold as plain attributes are buffers for a while."""
+    held = [
+        (module, name, value)
+        for module in model.modules()
+        for name, value in vars(module).items()
+        if isinstance(value, torch.Tensor)
+    ]
+    try:
+        for module, name, value in held:
+            delattr(module, name)
+            module.register_buffer(name, value, persistent=False)
+        yield
+    finally:
+        for module, name, value in held:
+            delattr(module, name)
+            setattr(module, name, value)
 
 
 def _literals(model: Any, inputs: Inputs) -> tuple[Any, ...] | None:
@@ -189,7 +226,7 @@ def _read_program(
         outputs=_read_outputs(program, nodes, path, notes),
         eager=eager,
     )
-    return Captured(graph, values, program, tuple(notes))
+    return Captured(roll_loops(graph), values, program, tuple(notes))
 
 
 def _foreign(nodes: dict[str, Any], node: Any, spec: Any, path: str) -> TaskError:

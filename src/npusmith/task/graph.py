@@ -75,6 +75,7 @@ class Node(BaseModel):
     dtype: DType | None  # None: not a tensor type that the chip has, or a tuple result
     source: str = ""  # where in the user's model, "file.py:12 forward" when known
     body: Graph | None = None  # of a scan: a step
+    added: bool = False  # no value of the captured program
 
 
 def references(node: Node) -> list[str]:

@@ -1,0 +1,423 @@
+"""Loops in time that a model runs itself: equal steps of a captured graph become one scan.
+
+before: select(x, 0, 0), cat, mm, tanh, select(x, 0, 1), cat, mm, tanh, ..., cat(unsqueeze(y0), ...)
+after:  scan((h,), (x,), (w,)), whose body is one of the steps, and the rows that it gives
+
+A step begins where the model takes the next row of a tensor, and is the same operations on the same
+values each time, but for that row and for what the step before it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from npusmith.task.graph import (
+    SCAN,
+    Argument,
+    Graph,
+    GraphInput,
+    Literals,
+    Node,
+    Ref,
+    TensorSpec,
+    references,
+    replaced,
+    step_input,
+)
+
+FEWEST = 4  # steps: fewer are as well unrolled
+_JOIN, _RAISED = "aten.cat.default", "aten.unsqueeze.default"
+
+
+def roll_loops(graph: Graph) -> Graph:
+    """The graph with each of its loops as a scan; as it is where there is none."""
+    while (found := _first(graph)) is not None:
+        graph = found
+    return graph
+
+
+def _first(graph: Graph) -> Graph | None:
+    loop = _Loop(graph)
+    for rows in loop.groups():
+        steps = _Steps.of(loop, rows)
+        if steps is not None and (rolled := steps.rolled()) is not None:
+            return rolled
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """`kept`: its axis is there, with a size of 1."""
+
+    tensor: str
+    dim: int
+    index: int
+    kept: bool = False
+
+
+class _Loop:
+    """A graph whose rows of tensors are operands, no nodes: a model may take them all at first."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        made = {node.name: node for node in graph.nodes}
+        found = {node.name: _row(node, made) for node in graph.nodes}
+        self.rows = {name: row for name, row in found.items() if row is not None}
+        self.nodes = [node for node in graph.nodes if node.name not in self.rows]
+
+    def groups(self) -> Iterator[list[int]]:
+        """Places of nodes that are the first to read the rows of a tensor, one after the other."""
+        places: dict[tuple[str, int], dict[int, int]] = {}
+        for place, node in enumerate(self.nodes):
+            for row in map(self.rows.get, references(node)):
+                if row is not None:
+                    places.setdefault((row.tensor, row.dim), {}).setdefault(row.index, place)
+        for (tensor, dim), readers in places.items():
+            count = self.graph.spec(tensor).shape[dim]
+            if count >= FEWEST and list(readers) == list(range(count)):
+                yield list(readers.values())
+
+
+def _row(node: Node, made: Mapping[str, Node]) -> _Row | None:
+    """The row of a tensor that a node is: by an index, or a slice, with its axis or without."""
+    match node.op, node.args:
+        case "aten.select.int", (Ref(ref=name), int(dim), int(index)) if index >= 0:
+            return _Row(name, dim % (len(node.shape) + 1), index)
+        case "aten.slice.Tensor", (Ref(ref=name), int(dim), int(index), int(stop), *step):
+            if index >= 0 and stop == index + 1 and step in ([], [1]):
+                return _Row(name, dim % len(node.shape), index, kept=True)
+        case "aten.squeeze.dims", (Ref(ref=name), (int(dim),)) if name in made:
+            row = _row(made[name], made)
+            if row is not None and row.kept and row.dim == dim % (len(node.shape) + 1):
+                return replace(row, kept=False)
+    return None
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Equal steps: `steps[k][i]` is node i of step k."""
+
+    loop: _Loop
+    steps: list[list[Node]]
+    start: int  # the first node's place
+    rows: dict[str, _Row] = field(default_factory=dict)  # of the first step, by name
+    states: dict[int, str] = field(default_factory=dict)  # node of a step -> before the first step
+    held: dict[str, None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(loop: _Loop, places: Sequence[int]) -> _Steps | None:
+        """Steps that read these rows, whatever they do in front of that."""
+        length = places[1] - places[0]
+        if length < 1 or any(two - one != length for one, two in pairwise(places)):
+            return None
+        for lead in range(min(length, places[0] + 1)):
+            if places[-1] - lead + length > len(loop.nodes):
+                continue
+            steps = [loop.nodes[at - lead : at - lead + length] for at in places]
+            made = _Steps(loop, steps, places[0] - lead)
+            if made._are_equal():
+                return made
+        return None
+
+    @property
+    def graph(self) -> Graph:
+        return self.loop.graph
+
+    def _are_equal(self) -> bool:
+        """Are all steps the first one, with the next rows and what the step before has given?"""
+        first = self.steps[0]
+        own = {node.name: i for i, node in enumerate(first)}
+        for k, step in enumerate(self.steps[1:], 1):
+            here = {node.name: i for i, node in enumerate(step)}
+            before = {node.name: i for i, node in enumerate(self.steps[k - 1])}
+            for one, node in zip(first, step, strict=True):
+                if (one.op, one.shape, one.dtype) != (node.op, node.shape, node.dtype):
+                    return False
+                if one.body is not None or (pairs := _paired(one, node)) is None:
+                    return False
+                for old, new in pairs:
+                    if not self._same(k, old, new, own, here, before):
+                        return False
+        return True
+
+    def _is_row(self, k: int, old: str, new: str) -> bool:
+        """Is one the first row of a tensor that has one for each step, and the other row k?"""
+        first, row = self.loop.rows.get(old), self.loop.rows.get(new)
+        if first is None or row != replace(first, index=k) or first.index:
+            return False
+        if self.graph.spec(first.tensor).shape[first.dim] != len(self.steps):
+            return False
+        self.rows[old] = first
+        return True
+
+    def _same(
+        self,
+        k: int,
+        old: Ref | Literals,
+        new: Ref | Literals,
+        own: Mapping[str, int],
+        here: Mapping[str, int],
+        before: Mapping[str, int],
+    ) -> bool:
+        if not isinstance(old, Ref) or not isinstance(new, Ref):
+            return type(old) is type(new) and (old == new or old != old)
+        if old.ref in own:  # of the same step
+            return here.get(new.ref) == own[old.ref]
+        if new.ref in before:  # a state
+            return self.states.setdefault(before[new.ref], old.ref) == old.ref
+        if self._is_row(k, old.ref, new.ref):
+            return True
+        self.held[old.ref] = None
+        rows = self.loop.rows
+        return old.ref == new.ref or (old.ref in rows and rows[old.ref] == rows.get(new.ref))
+
+    # ------------------------------------------------------------------------------------ the scan
+
+    def rolled(self) -> Graph | None:
+        """None where what stands behind the loop needs more of it than last states and rows."""
+        last, nodes = self.steps[-1], self.loop.nodes
+        outside = {item.name for item in self.graph.inputs} | set(self.loop.rows)
+        outside |= {node.name for node in nodes[: self.start]}
+        if not {*self.states.values(), *self.held} <= outside:
+            return None
+        if any(self.loop.rows[name].tensor not in outside for name in self._rows_read()):
+            return None
+        if not all(self._fits(at, name) for at, name in self.states.items()):
+            return None
+        inside = {
+            node.name: (k, i) for k, step in enumerate(self.steps) for i, node in enumerate(step)
+        }
+        tail = nodes[self.start + len(self.steps) * len(last) :]
+        joined = dict(self._joined(tail, inside))
+        taken = {name for names in joined.values() for name in names}
+        others = (node for node in tail if node.name not in taken and node.name not in joined)
+        read = dict.fromkeys(name for node in others for name in references(node))
+        read |= dict.fromkeys(self.graph.outputs)
+        lasts: dict[str, int] = {}
+        for name in read:
+            if name in taken:
+                return None
+            if name not in inside:
+                continue
+            k, at = inside[name]
+            if k != len(self.steps) - 1 or at not in self.states:
+                return None
+            lasts[name] = at
+        return self._written(tail, joined, taken, inside, lasts, last)
+
+    def _rows_read(self) -> list[str]:
+        """Rows that are operands of the scan, by name: read, before it, or as what is held."""
+        names = (*self.states.values(), *self.held, *self.rows)
+        return [name for name in names if name in self.loop.rows]
+
+    def _fits(self, at: int, name: str) -> bool:
+        """Has the state behind a step the shape and type of that before the first one?"""
+        node = self.steps[0][at]
+        if node.dtype is None:
+            return False
+        spec = self.graph.spec(name)
+        return (spec.shape, spec.dtype) == (node.shape, node.dtype)
+
+    def _joined(
+        self, tail: Sequence[Node], inside: Mapping[str, tuple[int, int]]
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Joins of what every step gives, as rows: their names, and the nodes that raise rows."""
+        raised = {node.name: node for node in self.graph.nodes if node.op == _RAISED}
+        for node in tail:
+            if node.op != _JOIN or not isinstance(node.args[0], tuple):
+                continue
+            names = [item.ref for item in node.args[0] if isinstance(item, Ref)]
+            dim = node.args[1] if len(node.args) > 1 else 0
+            if len(names) != len(self.steps) or not isinstance(dim, int):
+                continue
+            parts = [raised.get(name) for name in names]
+            if any(part is None or _raised_at(part) != dim % len(node.shape) for part in parts):
+                continue
+            given = [inside.get(references(part)[0]) for part in parts if part is not None]
+            at = given[0][1] if given[0] is not None else -1
+            if given == [(k, at) for k in range(len(self.steps))]:
+                yield node.name, [name for name in names if name not in inside]
+
+    def _written(
+        self,
+        tail: Sequence[Node],
+        joined: Mapping[str, list[str]],
+        taken: set[str],
+        inside: Mapping[str, tuple[int, int]],
+        lasts: Mapping[str, int],
+        last: Sequence[Node],
+    ) -> Graph:
+        name = f"scan_{self.steps[0][0].name}"
+        states = list(self.states)
+        nodes = self._before()
+        rows: dict[tuple[str, int], str] = {}
+        for tensor, dim in dict.fromkeys((row.tensor, row.dim) for row in self.rows.values()):
+            rows[tensor, dim] = tensor
+            if dim:
+                spec = self.graph.spec(tensor)
+                order = (dim, *(i for i in range(len(spec.shape)) if i != dim))
+                turned = Node(
+                    name=f"{name}_{tensor}_rows", op="aten.permute.default",
+                    args=(Ref(ref=tensor), order), shape=tuple(spec.shape[i] for i in order),
+                    dtype=spec.dtype, added=True,
+                )  # fmt: skip
+                nodes.append(turned)
+                rows[tensor, dim] = turned.name
+        made = {node.name: node for node in tail if node.name in joined}
+        raised = {node.name: node for node in self.graph.nodes}
+        gives: dict[str, int] = {}  # joins -> node of a step
+        for join, node in made.items():
+            assert isinstance(node.args[0], tuple) and isinstance(node.args[0][0], Ref)
+            gives[join] = inside[references(raised[node.args[0][0].ref])[0]][1]
+        body = self._body(states, list(rows), list(gives.values()))
+        nodes.append(
+            Node(
+                name=name, op=SCAN, body=body, shape=(), dtype=None, source=self.steps[0][0].source,
+                args=(_refs(self.states.values()), _refs(rows.values()), _refs(self.held)),
+            )
+        )  # fmt: skip
+        for result, at in lasts.items():
+            nodes.append(_taken(result, name, states.index(at), last[at]))
+        for number, (join, node) in enumerate(made.items(), len(states)):
+            nodes += _rows(join, name, number, node, len(self.steps))
+        gone = {*joined, *taken, *(node.name for step in self.steps for node in step)}
+        gone |= {node.name for node in nodes}
+        nodes += [node for node in self.graph.nodes if node.name not in gone]
+        return self.graph.model_copy(update={"nodes": _needed(nodes, self.graph.outputs)})
+
+    def _before(self) -> list[Node]:
+        """The nodes in front of the first step, and rows of what is there."""
+        front = {node.name for node in self.loop.nodes[: self.start]}
+        known = {*front, *(item.name for item in self.graph.inputs)}
+        others = {node.name for node in self.loop.nodes} - front
+        found: list[Node] = []
+        for node in self.graph.nodes:
+            if node.name not in others and set(references(node)) <= known:
+                known.add(node.name)
+                found.append(node)
+        return found
+
+    def _body(
+        self, states: Sequence[int], rows: Sequence[tuple[str, int]], gives: Sequence[int]
+    ) -> Graph:
+        """The second step, of which all that it takes from the first one is a state."""
+        before, step = self.steps[0], self.steps[1]
+        new = {before[at].name: f"state{i}" for i, at in enumerate(states)}
+        held = {name: f"held{i}" for i, name in enumerate(self.held)}
+        given = [_input(f"state{i}", before[at]) for i, at in enumerate(states)]
+        for i, (tensor, dim) in enumerate(rows):
+            spec = self.graph.spec(tensor)
+            shape = tuple(size for axis, size in enumerate(spec.shape) if axis != dim)
+            given.append(step_input(f"row{i}", shape, spec.dtype))
+        given += [_input(called, self.graph.spec(name)) for name, called in held.items()]
+        nodes: list[Node] = []
+        for one, node in zip(before, step, strict=True):
+            called = dict(new)
+            for old, ref in _paired(one, node) or ():
+                if not isinstance(old, Ref) or not isinstance(ref, Ref) or ref.ref in called:
+                    continue
+                if old.ref in self.rows and ref.ref != old.ref:
+                    row = self.rows[old.ref]
+                    called[ref.ref] = f"row{list(rows).index((row.tensor, row.dim))}"
+                    if row.kept:
+                        kept = _raised(called[ref.ref], row.dim, self.graph.spec(old.ref))
+                        nodes += [kept] if kept not in nodes else []
+                        called[ref.ref] = kept.name
+                elif old.ref in held:
+                    called[ref.ref] = held[old.ref]
+            nodes.append(_renamed(node, called))
+        outputs = [step[at].name for at in (*states, *gives)]
+        return Graph(inputs=tuple(given), nodes=tuple(nodes), outputs=tuple(outputs))
+
+
+def _paired(one: Node, two: Node) -> list[tuple[Ref | Literals, Ref | Literals]] | None:
+    """What stands in the same slots of two nodes; None where they have other slots."""
+    if len(one.args) != len(two.args) or list(one.kwargs) != list(two.kwargs):
+        return None
+    found: list[tuple[Ref | Literals, Ref | Literals]] = []
+    for old, new in zip(_arguments(one), _arguments(two), strict=True):
+        if isinstance(old, tuple) != isinstance(new, tuple):
+            return None
+        if isinstance(old, tuple) and isinstance(new, tuple):
+            if len(old) != len(new):
+                return None
+            found += zip(old, new, strict=True)
+        elif not isinstance(old, tuple) and not isinstance(new, tuple):
+            found.append((old, new))
+    return found
+
+
+def _arguments(node: Node) -> tuple[Argument, ...]:
+    return (*node.args, *node.kwargs.values())
+
+
+def _raised(row: str, dim: int, like: TensorSpec) -> Node:
+    return Node(
+        name=f"{row}_kept", op=_RAISED, args=(Ref(ref=row), dim), shape=like.shape,
+        dtype=like.dtype,
+    )  # fmt: skip
+
+
+def _raised_at(node: Node | None) -> int | None:
+    """The axis of size 1 that an unsqueeze adds."""
+    if node is None or not isinstance(node.args[1], int):
+        return None
+    return node.args[1] % len(node.shape)
+
+
+def _needed(nodes: Sequence[Node], outputs: Iterable[str]) -> tuple[Node, ...]:
+    """Those that outputs follow from: of rows that a loop has taken nothing is left."""
+    needed = set(outputs)
+    found: list[Node] = []
+    for node in reversed(nodes):
+        if node.name in needed:
+            needed |= set(references(node))
+            found.append(node)
+    return tuple(reversed(found))
+
+
+def _refs(names: Iterable[str]) -> Argument:
+    return tuple(Ref(ref=name) for name in names)
+
+
+def _input(name: str, spec: TensorSpec | Node) -> GraphInput:
+    assert spec.dtype is not None
+    return step_input(name, spec.shape, spec.dtype)
+
+
+def _taken(name: str, scan: str, number: int, like: Node) -> Node:
+    return Node(
+        name=name, op="aten.getitem", args=(Ref(ref=scan), number), shape=like.shape,
+        dtype=like.dtype,
+    )  # fmt: skip
+
+
+def _rows(name: str, scan: str, number: int, join: Node, count: int) -> list[Node]:
+    """What every step gives, along the axis that the join puts it on."""
+    dim = join.args[1] if len(join.args) > 1 else 0
+    assert isinstance(dim, int)
+    dim %= len(join.shape)
+    if not dim:
+        return [_taken(name, scan, number, join)]
+    order = (*range(1, dim + 1), 0, *range(dim + 1, len(join.shape)))
+    rest = tuple(size for axis, size in enumerate(join.shape) if axis != dim)
+    taken = Node(
+        name=f"{name}_by_step", op="aten.getitem", args=(Ref(ref=scan), number),
+        shape=(count, *rest), dtype=join.dtype, added=True,
+    )  # fmt: skip
+    turned = Node(
+        name=name, op="aten.permute.default", args=(Ref(ref=taken.name), order), shape=join.shape,
+        dtype=join.dtype, source=join.source,
+    )  # fmt: skip
+    return [taken, turned]
+
+
+def _renamed(node: Node, new: Mapping[str, str]) -> Node:
+    def ref(slot: object, item: Ref | Literals) -> Ref | Literals:
+        return Ref(ref=new.get(item.ref, item.ref)) if isinstance(item, Ref) else item
+
+    args = tuple(replaced(i, old, ref) for i, old in enumerate(node.args))
+    kwargs = {key: replaced(key, old, ref) for key, old in node.kwargs.items()}
+    return node.model_copy(update={"args": args, "kwargs": kwargs})

@@ -1,0 +1,136 @@
+"""Loops that a model runs itself: equal steps are a scan, and others stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten
+
+from npusmith.task.export import export_graph
+from npusmith.task.graph import SCAN, Graph
+from npusmith.task.rolled_loops import FEWEST
+from npusmith.task.user import Inputs
+
+R = torch.randn
+
+
+class Call(torch.nn.Module):
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *args: Tensor) -> Any:
+        return self.fn(*args)
+
+
+def captured(fn: Callable[..., Any], *args: Tensor) -> Graph:
+    leaves, tree = tree_flatten(args)
+    return export_graph(Call(fn).eval(), Inputs(tuple(leaves), tree), "task.py").graph
+
+
+def scans(graph: Graph) -> list[Graph]:
+    return [node.body for node in graph.nodes if node.op == SCAN and node.body is not None]
+
+
+def sums(x: Tensor, h: Tensor) -> Tensor:
+    outs = []
+    for row in x:
+        h = torch.sigmoid(h) + row
+        outs.append(h)
+    return torch.stack(outs)
+
+
+def test_equal_steps_are_a_scan_of_one() -> None:
+    graph = captured(sums, R(9, 3), R(3))
+    (body,) = scans(graph)
+    assert [node.op for node in body.nodes] == ["aten.sigmoid.default", "aten.add.Tensor"]
+    assert [item.shape for item in body.inputs] == [(3,), (3,)]
+    assert len(graph.nodes) == 2  # with the rows that it gives
+    longer = captured(sums, R(31, 3), R(3))
+    assert [node.op for node in longer.nodes] == [node.op for node in graph.nodes]
+    assert not scans(captured(sums, R(FEWEST - 1, 3), R(3)))
+
+
+def test_two_loops_behind_each_other_are_two_scans() -> None:
+    graph = captured(lambda x, h: sums(sums(x, h), h), R(9, 3), R(3))
+    assert len(scans(graph)) == 2
+
+
+def with_their_axis(x: Tensor, h: Tensor) -> Tensor:
+    outs = []
+    for t in range(len(x)):
+        h = torch.sigmoid(h) + x[t : t + 1]
+        outs.append(h)
+    return torch.stack(outs)
+
+
+def test_rows_may_keep_their_axis() -> None:
+    (body,) = scans(captured(with_their_axis, R(9, 3), R(1, 3)))
+    assert [node.op.split(".")[1] for node in body.nodes] == ["sigmoid", "unsqueeze", "add"]
+
+
+def backwards(x: Tensor, h: Tensor) -> Tensor:
+    for t in reversed(range(len(x))):
+        h = torch.sigmoid(h) + x[t]
+    return h
+
+
+def with_the_step_before_last(x: Tensor, h: Tensor) -> Tensor:
+    before = h
+    for row in x:
+        h, before = torch.sigmoid(h) * before + row, h
+    return h + before
+
+
+def all_but_one(x: Tensor, h: Tensor) -> Tensor:
+    for row in x[1:]:
+        h = torch.sigmoid(h) + row
+    return h + x[0]
+
+
+def growing(x: Tensor, h: Tensor) -> Tensor:
+    for t, row in enumerate(x):
+        h = torch.sigmoid(h) * t + row
+    return h
+
+
+def one_is_another(x: Tensor, h: Tensor) -> Tensor:
+    for t, row in enumerate(x):
+        h = (torch.tanh if t == 5 else torch.sigmoid)(h) + row
+    return h
+
+
+def a_middle_one_is_asked_for(x: Tensor, h: Tensor) -> Tensor:
+    outs = []
+    for row in x:
+        h = torch.sigmoid(h) + row
+        outs.append(h)
+    return outs[4] * h
+
+
+def rows_twice(x: Tensor, h: Tensor) -> Tensor:
+    for t in range(len(x)):
+        h = torch.sigmoid(h) + x[t] * x[0]
+    return h
+
+
+@pytest.mark.parametrize(
+    ("fn", "count"),
+    [
+        (backwards, 0), (with_the_step_before_last, 0), (all_but_one, 1), (growing, 0),
+        (one_is_another, 0), (a_middle_one_is_asked_for, 0), (rows_twice, 1),
+    ],
+)  # fmt: skip
+def test_what_is_no_equal_step_stays(fn: Callable[..., Any], count: int) -> None:
+    graph = captured(fn, R(9, 3), R(3))
+    assert len(scans(graph)) == count
+    known = {item.name for item in graph.inputs}
+    for node in graph.nodes:  # whatever it is, it can be read from the first to the last
+        refs = [arg for arg in node.args if hasattr(arg, "ref")]
+        assert {item.ref for item in refs} <= known
+        known.add(node.name)
+    assert set(graph.outputs) <= known
