@@ -76,7 +76,7 @@ def test_a_batch_of_one_is_served_at_any_size(name: str) -> None:
     users = [port for port in made.spec.inputs if port.source is Source.USER]
     assert [port.shape for port in users] == shapes  # what is tuned is tuned for the task's own
     assert not any("shape[0] == 1" in show_expr(item) for item in made.spec.legal or ())
-    for batch in (1, 2, 5):
+    for batch in (1, 3):
         agrees(made, model, *(torch.randn(batch, *shape[1:]) for shape in shapes))
 
 
