@@ -73,6 +73,23 @@ def test_rows_may_keep_their_axis() -> None:
     assert [node.op.split(".")[1] for node in body.nodes] == ["sigmoid", "unsqueeze", "add"]
 
 
+def with_products(x: Tensor, h: Tensor, w: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    for t in range(x.shape[1]):
+        h = torch.tanh(torch.nn.functional.linear(x[:, t], w, b) + h @ v)
+    return h
+
+
+def test_products_of_rows_are_one_for_all_steps() -> None:
+    graph = captured(with_products, R(3, 9, 4), R(3, 5), R(5, 4), R(5), R(5, 5))
+    (body,) = scans(graph)
+    assert [node.op for node in body.nodes].count("aten.mm.default") == 1
+    products = [node for node in graph.nodes if node.op == "aten.mm.default"]
+    assert [node.shape for node in products] == [(27, 5)]
+    (scan,) = (node for node in graph.nodes if node.op == SCAN)
+    assert [len(part) for part in scan.args if isinstance(part, tuple)] == [1, 1, 1]
+    assert [item.shape for item in body.inputs] == [(3, 5), (3, 5), (5, 5)]
+
+
 def backwards(x: Tensor, h: Tensor) -> Tensor:
     for t in reversed(range(len(x))):
         h = torch.sigmoid(h) + x[t]

@@ -21,14 +21,12 @@ from npusmith.task.graph import (
     Argument,
     Graph,
     GraphInput,
-    Literals,
     Node,
     Ref,
     SizeClass,
-    Slot,
     is_free,
     references,
-    replaced,
+    with_references,
 )
 
 
@@ -146,16 +144,7 @@ def _called(
     new = {**{node.name: f"{prefix}_{node.name}" for node in body.nodes}, **called}
 
     def moved(node: Node) -> Node:
-        def ref(slot: Slot, item: Ref | Literals) -> Ref | Literals:
-            return Ref(ref=new[item.ref]) if isinstance(item, Ref) else item
-
-        return node.model_copy(
-            update={
-                "name": new[node.name],
-                "args": tuple(replaced(i, old, ref) for i, old in enumerate(node.args)),
-                "kwargs": {key: replaced(key, old, ref) for key, old in node.kwargs.items()},
-            }
-        )
+        return with_references(node, new).model_copy(update={"name": new[node.name]})
 
     inputs = {
         called[item.name]: held.get(called[item.name])

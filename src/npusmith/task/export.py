@@ -29,6 +29,7 @@ from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
 from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, step_input
 from npusmith.task.meta_constants import values_of
+from npusmith.task.products_of_rows import with_products_of_rows
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.rolled_loops import roll_loops
 from npusmith.task.user import (
@@ -226,7 +227,7 @@ def _read_program(
         outputs=_read_outputs(program, nodes, path, notes),
         eager=eager,
     )
-    return Captured(roll_loops(graph), values, program, tuple(notes))
+    return Captured(with_products_of_rows(roll_loops(graph)), values, program, tuple(notes))
 
 
 def _foreign(nodes: dict[str, Any], node: Any, spec: Any, path: str) -> TaskError:

@@ -7,7 +7,7 @@ it is executed by the parent; it is validated by these records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -153,6 +153,28 @@ class SymbolicSize(BaseModel):
         scaled = product * self.times + self.inner
         part = (-(-scaled // self.over) if self.up else scaled // self.over) * self.parts
         return (-part if self.negative else part) + self.plus
+
+
+def with_references(node: Node, new: Mapping[str, str]) -> Node:
+    """The node over other names of what it reads."""
+
+    def ref(slot: Slot, item: Ref | Literals) -> Ref | Literals:
+        return Ref(ref=new.get(item.ref, item.ref)) if isinstance(item, Ref) else item
+
+    args = tuple(replaced(i, old, ref) for i, old in enumerate(node.args))
+    kwargs = {key: replaced(key, old, ref) for key, old in node.kwargs.items()}
+    return node.model_copy(update={"args": args, "kwargs": kwargs})
+
+
+def needed(nodes: Sequence[Node], outputs: Iterable[str]) -> tuple[Node, ...]:
+    """Those that outputs follow from."""
+    wanted = set(outputs)
+    found: list[Node] = []
+    for node in reversed(nodes):
+        if node.name in wanted:
+            wanted |= set(references(node))
+            found.append(node)
+    return tuple(reversed(found))
 
 
 class SizeClass(BaseModel):

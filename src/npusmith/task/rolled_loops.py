@@ -22,9 +22,10 @@ from npusmith.task.graph import (
     Node,
     Ref,
     TensorSpec,
+    needed,
     references,
-    replaced,
     step_input,
+    with_references,
 )
 
 FEWEST = 4  # steps: fewer are as well unrolled
@@ -285,7 +286,7 @@ class _Steps:
         gone = {*joined, *taken, *(node.name for step in self.steps for node in step)}
         gone |= {node.name for node in nodes}
         nodes += [node for node in self.graph.nodes if node.name not in gone]
-        return self.graph.model_copy(update={"nodes": _needed(nodes, self.graph.outputs)})
+        return self.graph.model_copy(update={"nodes": needed(nodes, self.graph.outputs)})
 
     def _before(self) -> list[Node]:
         """The nodes in front of the first step, and rows of what is there."""
@@ -327,7 +328,7 @@ class _Steps:
                         called[ref.ref] = kept.name
                 elif old.ref in held:
                     called[ref.ref] = held[old.ref]
-            nodes.append(_renamed(node, called))
+            nodes.append(with_references(node, called))
         outputs = [step[at].name for at in (*states, *gives)]
         return Graph(inputs=tuple(given), nodes=tuple(nodes), outputs=tuple(outputs))
 
@@ -367,17 +368,6 @@ def _raised_at(node: Node | None) -> int | None:
     return node.args[1] % len(node.shape)
 
 
-def _needed(nodes: Sequence[Node], outputs: Iterable[str]) -> tuple[Node, ...]:
-    """Those that outputs follow from: of rows that a loop has taken nothing is left."""
-    needed = set(outputs)
-    found: list[Node] = []
-    for node in reversed(nodes):
-        if node.name in needed:
-            needed |= set(references(node))
-            found.append(node)
-    return tuple(reversed(found))
-
-
 def _refs(names: Iterable[str]) -> Argument:
     return tuple(Ref(ref=name) for name in names)
 
@@ -412,12 +402,3 @@ def _rows(name: str, scan: str, number: int, join: Node, count: int) -> list[Nod
         dtype=join.dtype, source=join.source,
     )  # fmt: skip
     return [taken, turned]
-
-
-def _renamed(node: Node, new: Mapping[str, str]) -> Node:
-    def ref(slot: object, item: Ref | Literals) -> Ref | Literals:
-        return Ref(ref=new.get(item.ref, item.ref)) if isinstance(item, Ref) else item
-
-    args = tuple(replaced(i, old, ref) for i, old in enumerate(node.args))
-    kwargs = {key: replaced(key, old, ref) for key, old in node.kwargs.items()}
-    return node.model_copy(update={"args": args, "kwargs": kwargs})
