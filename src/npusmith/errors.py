@@ -1581,6 +1581,30 @@ _TWIN_HOST: list[Code] = [
             "name a task with --task, or add a main function that checks itself",
         ),
         (
+            "program-folder",
+            "The folder of a program is too large to be copied for its run.",
+            "at most 20000 entries and 2 GB beside the source, hidden ones not counted",
+            "put the source and what it reads into a folder of their own",
+        ),
+        (
+            "prepare-failed",
+            "A command of --prepare failed, so the program was not run.",
+            "commands that end with status 0, in the folder of the source",
+            "try it in that folder; in the sandbox there is no network, and nothing outside",
+        ),
+        (
+            "verify-failed",
+            "A command of --verify is not content with what the program left.",
+            "commands that end with status 0 and print of no failure",
+            "read what it printed",
+        ),
+        (
+            "verify-nothing",
+            "A program wrote no file, so a command of --verify would judge old ones.",
+            "a program that writes its results into files of its folder",
+            "let the program write what the check reads",
+        ),
+        (
             "program-failed",
             "A direct-launch program ended with a failure of its own.",
             "main returns 0",
@@ -1590,7 +1614,7 @@ _TWIN_HOST: list[Code] = [
             "program-complains",
             "A direct-launch program ended well and printed that something failed.",
             "a program that returns another status than 0 when its own check fails",
-            "read the line; data files are looked for in the folder of the source",
+            "read the line; --prepare makes data files, which belong into the folder of the source",
         ),
     ),
     *_warn(

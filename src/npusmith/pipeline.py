@@ -29,9 +29,10 @@ from npusmith.task.judge_intermediates import judge_intermediates, put_intermedi
 from npusmith.task.load import Task, open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
+from npusmith.task.program import Around, judge_program
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
-from npusmith.task.source import judge_source, run_source
+from npusmith.task.source import judge_source
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import OnGraph, seeds_for
 from npusmith.task.verdict import Rung, Verdict
@@ -225,15 +226,19 @@ def run(
     watch: Watch = _WATCH,
     attrs: Mapping[str, Attr] | None = None,
     timed: bool = False,
+    around: Around | None = None,
 ) -> Verdict:
     """Judge an existing project; other shapes count when the project says that it serves them.
 
     A project is a folder, a MultiKernelBench submission (.json or .py), or a direct-launch source
     (.asc, .cpp); only the last can do without a task, when it has a main function. `attrs` are
     values of an operator's attributes, for a folder. `timed`: also estimate the time on the chip.
+    `around`: commands before and after such a program.
     """
     profile = check_profile(tolerance)
     _check_run(project, task, attrs)
+    if around and task is not None:
+        raise NpusmithError("usage", "--prepare and --verify go with a program, not with --task")
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
@@ -241,7 +246,7 @@ def run(
         recording = Recording(Path(work, "log")) if timed else None
         if task is None:
             composition = None
-            verdict = _run_alone(project, chip, progress, watch, recording)
+            verdict = _run_alone(project, chip, progress, watch, recording, around)
         else:
             prepared = _prepare(task, Path(work), progress, clock, seed)
             composition = read_composition(project)
@@ -278,11 +283,11 @@ def _run_alone(
     progress: Progress,
     watch: Watch,
     recording: Recording | None = None,
+    around: Around | None = None,
 ) -> Verdict:
     if source.suffix not in SOURCES or not source.is_file():
         raise NpusmithError("usage", f"{source} needs a task to be judged by: --task TASK")
-    progress.step("run", f"main of {source}")
-    return run_source(source, chip, watch=watch, recording=recording)
+    return judge_program(source, chip, around, step=progress.step, watch=watch, recording=recording)
 
 
 def _read_file(project: Path) -> Submission | None:

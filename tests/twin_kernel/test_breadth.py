@@ -173,9 +173,9 @@ def test_trap_ends_the_core(kernels: Kernels) -> None:
     assert _launch(kernels, "trapped", np.zeros(64, np.float32)).codes == ["kernel-assert"]
 
 
-def test_printing_and_dumps_come_out(kernels: Kernels, capfd: pytest.CaptureFixture[str]) -> None:
+def test_printing_and_dumps_come_out(kernels: Kernels) -> None:
     _answers(kernels, "prints", 1, np.arange(8, dtype=np.int32))
-    text = capfd.readouterr().err
+    text = kernels.printed()
     assert "[core 0] one 1 and 2.500000" in text
     assert "two words" in text
     assert "DumpTensor desc=11, 4 elements of half" in text

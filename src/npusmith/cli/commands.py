@@ -17,6 +17,7 @@ from npusmith.cli.options import (
     Json,
     NoSearch,
     Notes,
+    Prepare,
     ScheduleFile,
     Search,
     Seed,
@@ -25,6 +26,7 @@ from npusmith.cli.options import (
     TaskFile,
     Timed,
     ToleranceName,
+    Verify,
     Whole,
     Writer,
     WriterName,
@@ -127,6 +129,8 @@ def run(
         ),
     ] = None,
     attr: Attrs = None,
+    prepare: Prepare = None,
+    verify: Verify = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -141,12 +145,13 @@ def run(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.task.program import Around
         from npusmith.twin.watch import Watch
 
         watch = Watch(auto_sync, notes, shuffle)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
-            attrs=attrs, timed=time,
+            attrs=attrs, timed=time, around=Around(tuple(prepare or ()), tuple(verify or ())),
         )  # fmt: skip
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 

@@ -118,6 +118,23 @@ Attrs = Annotated[
     ),
 ]  # fmt: skip
 
+Prepare = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prepare", metavar="COMMAND",
+        help="Run this before a program, in the copy of its folder and in the sandbox, e.g. "
+        "'python3 scripts/gen_data.py'; may be repeated.",
+    ),
+]  # fmt: skip
+Verify = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--verify", metavar="COMMAND",
+        help="Run this after a program, likewise; its values count as right when this ends with 0 "
+        "and prints of no failure. Without it the verdict is \"ran\"; may be repeated.",
+    ),
+]  # fmt: skip
+
 
 def read_attrs(texts: Sequence[str]) -> dict[str, bool | int | float | str | list[float]]:
     """The values of --attr: `alpha=0.5`, `axes=[0,1]`, `keep=true`, `mode=plain`."""

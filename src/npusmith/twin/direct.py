@@ -103,6 +103,7 @@ def build_program(path: Path, chip: Chip) -> DirectBuild:
 def run_program(
     build: DirectBuild,
     *,
+    work: Path | None = None,
     seconds: float = 60,
     watch: Watch = _WATCH,
     record: Path | None = None,
@@ -111,7 +112,8 @@ def run_program(
 ) -> Run:
     """Call main; its launches are checked like any others, its status must be 0.
 
-    `record`, `dry`, `most_steps`: as for `run_direct`.
+    `work`: its working directory, which it may change; else an empty one. `record`, `dry`,
+    `most_steps`: as for `run_direct`.
     """
 
     def fill(orders: Orders) -> None:
@@ -127,6 +129,7 @@ def run_program(
         record=record,
         dry=dry,
         most_steps=most_steps,
+        work=work,
     )
 
 

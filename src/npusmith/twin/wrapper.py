@@ -73,8 +73,11 @@ def _other_chips(project: Project) -> list[str]:
     ]
 
 
-def file_unit(path: Path, text: str) -> str:
-    """The translation unit for one source file by itself; DTYPE_ macros count as float."""
+def file_unit(path: Path, text: str, *, direct: bool = False) -> str:
+    """The translation unit for one source file by itself; DTYPE_ macros count as float.
+
+    `direct`: it has host code that launches kernels, or could.
+    """
     code = scan.blank(text)
     if re.search(r"\bGET_TILING_DATA\s*\(", code) and "REGISTER_TILING_DEFAULT" not in code:
         raise TwinError(
@@ -83,7 +86,7 @@ def file_unit(path: Path, text: str) -> str:
             Place(str(path)),
         )
     lines = [f"#define {name} {number}" for name, number in (_TYPES | _FORMATS).items()]
-    if launchsyntax.has_launch(text):
+    if direct or launchsyntax.has_launch(text):
         lines = ['#include "twin/direct.h"']  # a direct-launch file may use host headers: no macros
     for name in sorted(set(re.findall(r"\bDTYPE_(\w+)", code))):
         lines += [f"#define DTYPE_{name} float", f"#define ORIG_DTYPE_{name} DT_FLOAT"]
@@ -102,7 +105,7 @@ def direct_unit(path: Path, text: str, function: str) -> str:
         f"  ::twin::LauncherOf(&{function}).Call(blocks, args);",
         "}",
     ]
-    return file_unit(path, text) + "\n".join(lines) + "\n"
+    return file_unit(path, text, direct=True) + "\n".join(lines) + "\n"
 
 
 def program_unit(path: Path, text: str) -> str:
@@ -113,7 +116,7 @@ def program_unit(path: Path, text: str) -> str:
         f"{export} const unsigned long twin_params = 0;",
         f"{export} int twin_main() {{ return ::twin::CallMain(&::main); }}",
     ]
-    return file_unit(path, text) + "\n".join(lines) + "\n"
+    return file_unit(path, text, direct=True) + "\n".join(lines) + "\n"
 
 
 def rename_entries(text: str, file: str = "") -> str:

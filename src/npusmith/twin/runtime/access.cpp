@@ -1,6 +1,4 @@
-// Scalar access to UB and global memory, tiling data, printing.
-#include <cstdarg>
-#include <cstdio>
+// Scalar access to UB and global memory, tiling data.
 
 #include "check.h"
 #include "record.h"
@@ -138,16 +136,6 @@ void AssertFailed(const Call &call, const char *text, const char *message) {
   Enter(call, PIPE_S);
   Report(call, "kernel-assert", Text("ASSERT(%s) failed", text), message);
   StopCore();
-}
-
-void PrintLine(const Call &call, const char *format, ...) {
-  const Core &core = Enter(call, PIPE_S);
-  char text[1024];
-  va_list args;
-  va_start(args, format);
-  std::vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  std::fprintf(stderr, "[core %d] %s", core.block, text);
 }
 
 // No clock on the twin: a number that grows with the work done, the same on every run.

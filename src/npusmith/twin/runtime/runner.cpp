@@ -272,6 +272,7 @@ bool CountFits(Job &job, std::size_t given, const char *what) {
 }
 
 void TakeReached(Report &report) {
+  report.prints = TakePrints();
   report.apis = TakeApis();
   report.instructions = TakeInstructions();
   report.ran[kVectorCode] = TakeBlocks(false);
@@ -439,6 +440,7 @@ void RunProgram(Job &job) {
   program = &job;
   TakeFindings();  // what OnExit reads must be made before, to be destroyed after it
   TakeApis();
+  TakePrints();
   on_exit(OnExit, nullptr);
   job.report.completed = Watch(job, [&] { return Succeeded(job, reinterpret_cast<int (*)()>(entry)()); });
   program = nullptr;

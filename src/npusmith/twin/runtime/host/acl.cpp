@@ -126,6 +126,9 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
   const bool done = state.guard != nullptr ? state.guard(launch, &spec) : launch(&spec);
   state.completed = done && state.completed;
   if (state.collect) return;
+  for (const PrintRecord &print : TakePrints()) {
+    std::fprintf(stderr, "[core %d] %s", print.core, print.text.c_str());
+  }
   for (const FindingRecord &finding : TakeFindings()) Print(finding);
 }
 
