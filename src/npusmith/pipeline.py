@@ -238,7 +238,9 @@ def run(
     profile = check_profile(tolerance)
     _check_run(project, task, attrs)
     if around and task is not None:
-        raise NpusmithError("usage", "--prepare and --verify go with a program, not with --task")
+        raise NpusmithError(
+            "usage", "--prepare, --verify and -D go with a program, not with --task"
+        )
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()

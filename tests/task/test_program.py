@@ -183,3 +183,17 @@ def test_a_line_that_tells_of_a_failure_is_found(line: str) -> None:
 )  # fmt: skip
 def test_a_line_of_praise_is_no_failure(line: str) -> None:
     assert complaint(line) == ""
+
+
+def test_macros_come_from_the_caller_and_from_cmake(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "add_executable(demo small.asc)\ntarget_include_directories(demo PRIVATE more)\n"
+        "target_compile_definitions(demo PRIVATE FROM_CMAKE=${SCENE})\n"
+    )
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "extra.h").write_text("#pragma once\ninline int Extra() { return 7; }\n")
+    body = "return SCENE + FROM_CMAKE + Extra() == 13 ? 0 : 1;"
+    file = small(tmp_path, body)
+    file.write_text('#include "extra.h"\n' + file.read_text())
+    verdict = judge_program(file, CHIP, Around(defines=("SCENE=3",)))
+    assert (verdict.error, verdict.verdict) == (None, "ran")

@@ -14,6 +14,7 @@ from npusmith.cli.options import (
     Attrs,
     AutoSync,
     ChipName,
+    Define,
     Json,
     NoSearch,
     Notes,
@@ -31,6 +32,7 @@ from npusmith.cli.options import (
     Writer,
     WriterName,
     read_attrs,
+    read_defines,
 )
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
@@ -131,6 +133,7 @@ def run(
     attr: Attrs = None,
     prepare: Prepare = None,
     verify: Verify = None,
+    define: Define = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -141,6 +144,7 @@ def run(
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
     row = find_chip(chip)
     attrs = read_attrs(attr or [])
+    defines = read_defines(define or [])
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -149,9 +153,10 @@ def run(
         from npusmith.twin.watch import Watch
 
         watch = Watch(auto_sync, notes, shuffle)
+        around = Around(tuple(prepare or ()), tuple(verify or ()), defines)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
-            attrs=attrs, timed=time, around=Around(tuple(prepare or ()), tuple(verify or ())),
+            attrs=attrs, timed=time, around=around,
         )  # fmt: skip
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 

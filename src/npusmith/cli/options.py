@@ -135,6 +135,23 @@ Verify = Annotated[
     ),
 ]  # fmt: skip
 
+Define = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--define", "-D", metavar="NAME=VALUE",
+        help="A macro for a program, and a variable of the CMakeLists.txt beside it, whose own "
+        "definitions count as well; may be repeated.",
+    ),
+]  # fmt: skip
+
+
+def read_defines(texts: Sequence[str]) -> tuple[str, ...]:
+    """The macros of -D; each begins with a name."""
+    for text in texts:
+        if not text.partition("=")[0].isidentifier():
+            raise typer.BadParameter(f"-D takes NAME or NAME=VALUE, not {text[:80]!r}")
+    return tuple(texts)
+
 
 def read_attrs(texts: Sequence[str]) -> dict[str, bool | int | float | str | list[float]]:
     """The values of --attr: `alpha=0.5`, `axes=[0,1]`, `keep=true`, `mode=plain`."""

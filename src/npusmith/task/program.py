@@ -50,16 +50,18 @@ _NONE_FAILED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Shell commands of the caller around a program, in the copy of its folder.
+    """What the caller says around a program: shell commands in the copy of its folder, and macros.
 
     `prepare` make its data; `verify` check what it left: its values are right when all end well.
+    `defines`: NAME or NAME=VALUE, macros and variables of the CMakeLists.txt beside the source.
     """
 
     prepare: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.prepare or self.verify)
+        return bool(self.prepare or self.verify or self.defines)
 
 
 def judge_program(
@@ -101,7 +103,7 @@ def _judge(
     recording: Recording | None,
 ) -> None:
     step("compile", str(source))
-    built = build_program(source, chip)
+    built = build_program(source, chip, around.defines)
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.provenance["compiler"] = built.toolchain.compiler.version
     _copy(source.resolve().parent, work)

@@ -24,7 +24,7 @@ from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, diagnose, dialect, forbid, imports, scan, wrapper
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
-from npusmith.twin.project import Project, beside, read_text
+from npusmith.twin.project import Project, beside, headers_beneath, read_text
 from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
@@ -117,7 +117,7 @@ def _rules() -> bytes:
 
 
 def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
-    units = _kernel_units(chain, kinds, text, folder, project.kernel.parent)
+    units = _kernel_units(chain, kinds, text, folder, [project.kernel.parent])
     hosts = _host_folder(project, chain)
     known = _take_host(hosts, folder)
     if not known:
@@ -177,7 +177,7 @@ def _kernel_units(
     kinds: Kinds,
     text: str,
     folder: Path,
-    beside: Path,
+    quotes: Sequence[Path],
     *,
     host: bool = False,
 ) -> list[Unit]:
@@ -195,7 +195,7 @@ def _kernel_units(
     if host and kinds.cube:
         wanted = [(name, _visible(name, command, folder)) for name, command in wanted]
     link = chain.kernel_link_flags(sealed=not host)
-    return [_unit(name, chain, line, [source], folder, [beside], link) for name, line in wanted]
+    return [_unit(name, chain, line, [source], folder, quotes, link) for name, line in wanted]
 
 
 def _texts(units: Sequence[Unit]) -> list[Unit]:
@@ -289,16 +289,24 @@ def _unit(
 
 
 def compile_file(
-    path: Path, text: str, chain: Toolchain, kinds: Kinds, folder: Path, *, host: bool = False
+    path: Path,
+    text: str,
+    chain: Toolchain,
+    kinds: Kinds,
+    folder: Path,
+    *,
+    host: bool = False,
+    includes: Sequence[Path] = (),
 ) -> None:
     """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both.
 
-    `host`: it holds host code, too, which is always in kernel.so.
+    `host`: it holds host code, too, which is always in kernel.so. `includes`: folders of headers.
     """
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
-    read = (*beside(path), *chain.places)
-    units = _kernel_units(chain, kinds, text, folder, path.parent, host=host)
+    headers = (file for item in includes for file in headers_beneath(item))
+    read = (*beside(path), *headers, *chain.places)
+    units = _kernel_units(chain, kinds, text, folder, (path.parent, *includes), host=host)
     compile_units(units, folder, path.parent, read)
     entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
     _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path, read)

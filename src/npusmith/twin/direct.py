@@ -14,11 +14,11 @@ from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, compile, scan, wrapper
-from npusmith.twin.kind import Kinds, entry_kinds, file_kinds
+from npusmith.twin import cache, cmake, compile, scan, wrapper
+from npusmith.twin.kind import entry_kinds, file_kinds
 from npusmith.twin.launch import MOST_STEPS, Run, call
 from npusmith.twin.orders import Array, Orders, Output
-from npusmith.twin.project import local_headers, read_text
+from npusmith.twin.project import headers_beneath, local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 from npusmith.twin.watch import Watch
 
@@ -91,13 +91,21 @@ def run_direct(
     )
 
 
-def build_program(path: Path, chip: Chip) -> DirectBuild:
-    """Compile a source with a main function: CompileError, TwinError program-missing."""
+def build_program(path: Path, chip: Chip, defines: Sequence[str] = ()) -> DirectBuild:
+    """Compile a source with a main function: CompileError, TwinError program-missing.
+
+    `defines`: macros in the form NAME or NAME=VALUE, which the CMakeLists.txt beside the source
+    sees as variables; what that one defines counts, too.
+    """
     path = path.resolve()
     text = read_text(path)
     if not has_main(text):
         raise TwinError("program-missing", f"{path.name} has no main function", Place(str(path)))
-    return _build(path, "main", wrapper.program_unit(path, text), chip)
+    pairs = [item.partition("=") for item in defines]
+    flags = cmake.read_flags(path, {name: value if sign else "1" for name, sign, value in pairs})
+    macros = {item.partition("=")[0]: item for item in (*flags.definitions, *defines)}
+    unit = wrapper.program_unit(path, text, tuple(macros.values()))
+    return _build(path, "main", unit, chip, flags.includes)
 
 
 def run_program(
@@ -179,18 +187,22 @@ def _parameters(build: DirectBuild) -> tuple[str, ...]:
     return scan.split_args(code[found.end() : end]) if found and end > 0 else ()
 
 
-def _build(path: Path, name: str, unit: str, chip: Chip) -> DirectBuild:
+def _build(
+    path: Path, name: str, unit: str, chip: Chip, includes: tuple[Path, ...] = ()
+) -> DirectBuild:
     chain = find_toolchain(chip)
-    beside = [file.read_bytes() for file in local_headers(path)]
-    key = cache.digest([chain.folder.name, unit, *beside])
+    near = [item for item in includes if item.is_relative_to(path.parent.parent)]
+    headers = [*local_headers(path), *(file for item in near for file in headers_beneath(item))]
+    beside = [file.read_bytes() for file in headers]
+    key = cache.digest([chain.folder.name, unit, *map(str, near), *beside])
     folder = cache.cache_root() / "build" / key
     kinds = file_kinds(path, read_text(path))
-    cache.fetch(folder, lambda folder: _compile(path, unit, chain, kinds, folder))
+
+    def make(folder: Path) -> None:
+        compile.compile_file(path, unit, chain, kinds, folder, host=True, includes=near)
+
+    cache.fetch(folder, make)
     return DirectBuild(path, name, chain, folder)
-
-
-def _compile(path: Path, unit: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
-    compile.compile_file(path, unit, chain, kinds, folder, host=True)
 
 
 def _say_kernels(orders: Orders, build: DirectBuild) -> None:

@@ -228,6 +228,12 @@ def local_headers(path: Path) -> list[Path]:
     return list(found)
 
 
+def headers_beneath(folder: Path) -> list[Path]:
+    """The headers in an include folder, at any depth."""
+    found = [item for item in files_beneath(folder) if item.suffix in _HEADERS]
+    return [item for item in found if item.is_file() and not item.is_symlink()][:_MOST_HEADERS]
+
+
 def beside(path: Path) -> list[Path]:
     """What a compile of a source by itself reads: it, the headers of its folder, local_headers."""
     path = path.resolve()

@@ -108,15 +108,25 @@ def direct_unit(path: Path, text: str, function: str) -> str:
     return file_unit(path, text, direct=True) + "\n".join(lines) + "\n"
 
 
-def program_unit(path: Path, text: str) -> str:
-    """The unit of a source with a main function of its own, with a way in to it."""
+def program_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
+    """The unit of a source with a main function of its own, with a way in to it.
+
+    `macros`: NAME or NAME=VALUE, as behind -D.
+    """
     export = f'extern "C" {_VISIBLE}'
     lines = [
         '#line 1 "npusmith entry"',
         f"{export} const unsigned long twin_params = 0;",
         f"{export} int twin_main() {{ return ::twin::CallMain(&::main); }}",
     ]
-    return file_unit(path, text, direct=True) + "\n".join(lines) + "\n"
+    defined = ['#line 1 "npusmith macros"', *map(_define, macros)]
+    unit = file_unit(path, text, direct=True)
+    return "\n".join([*defined, unit, *lines]) + "\n"
+
+
+def _define(macro: str) -> str:
+    name, sign, value = macro.partition("=")
+    return f"#define {name} {value if sign else 1}".replace("\n", " ")
 
 
 def rename_entries(text: str, file: str = "") -> str:
