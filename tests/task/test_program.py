@@ -179,7 +179,8 @@ def test_a_line_that_tells_of_a_failure_is_found(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["test pass!", "0 errors", "mismatches: 0", "max error 1.2e-7", "failed = 0", "error: 0.0001",
-     "no mismatch", "Max absolute error: 3e-6", "errors 0 of 4096"],
+     "no mismatch", "error ratio: 0.0000, tolerance: 0.0001",
+     "Max absolute error: 3e-6", "errors 0 of 4096"],
 )  # fmt: skip
 def test_a_line_of_praise_is_no_failure(line: str) -> None:
     assert complaint(line) == ""

@@ -418,6 +418,16 @@ BOTH(event_pair_set_twice) {
   WaitFlag<HardEvent::MTE2_V>(0);
 }
 
+BOTH(event_pair_fetched_twice) {
+  TPipe pipe;
+  const auto first = static_cast<event_t>(pipe.FetchEventID(HardEvent::V_MTE3));
+  SetFlag<HardEvent::V_MTE3>(first);
+  if (!bad) WaitFlag<HardEvent::V_MTE3>(static_cast<event_t>(pipe.FetchEventID(HardEvent::V_MTE3)));
+  const auto second = static_cast<event_t>(pipe.FetchEventID(HardEvent::V_MTE3));
+  SetFlag<HardEvent::V_MTE3>(second);  // caught
+  WaitFlag<HardEvent::V_MTE3>(second);
+}
+
 BOTH(event_none) {
   TPipe pipe;
   for (int i = 0; i < 9; ++i) {

@@ -37,7 +37,7 @@ _PRINTED = 4000  # characters kept of what each step printed
 _FAILURE = re.compile(
     r"\b(fail(s|ed|ure|ures)?|mismatch(es|ed)?|incorrect|wrong|not equal|no such file"
     r"|(can ?not|can't|could not|unable to) (open|read|load|find))\b"
-    r"|\berror\b(?!\s*[:=]?\s*-?[\d.])",
+    r"|\berror\b(?!( (ratio|rate|percentage))?\s*[:=]?\s*-?[\d.])",
     re.IGNORECASE,
 )
 _NONE_FAILED = re.compile(
