@@ -1620,6 +1620,12 @@ _TWIN_HOST: list[Code] = [
     *_warn(
         "twin",
         (
+            "acl-uninit",
+            "Host code copies device memory that neither it nor a kernel has written.",
+            "what a kernel or aclrtMemcpy or aclrtMemset has written; new memory holds anything",
+            "write all of it, or clear it with aclrtMemset",
+        ),
+        (
             "roof-beaten",
             "The kernel's time is below what any kernel for the task needs on this chip.",
             "times not below the memory's and the arithmetic's least, within the model's error",

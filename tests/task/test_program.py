@@ -198,3 +198,23 @@ def test_macros_come_from_the_caller_and_from_cmake(tmp_path: Path) -> None:
     file.write_text('#include "extra.h"\n' + file.read_text())
     verdict = judge_program(file, CHIP, Around(defines=("SCENE=3",)))
     assert (verdict.error, verdict.verdict) == (None, "ran")
+
+
+def test_device_memory_that_nobody_wrote_is_told(source: Path) -> None:
+    given = "  aclrtMemcpy(x, 64, values, 64, ACL_MEMCPY_HOST_TO_DEVICE);\n"
+    copies = (
+        "AscendC::TPipe pipe; AscendC::TBuf<> buffer; pipe.InitBuffer(buffer, 64);"
+        "auto ub = buffer.Get<float>(); AscendC::DataCopy(ub, from, 16);"
+        "AscendC::PipeBarrier<PIPE_ALL>(); AscendC::DataCopy(to, ub, 16);"
+    )
+    text = SOURCE.replace(
+        "for (int i = 0; i < 16; ++i) to.SetValue(i, from.GetValue(i) * 2);", copies
+    )
+    source.write_text(text)
+    assert judge_program(source, CHIP, Around(PREPARE)).findings == []
+    source.write_text(text.replace(given, given.replace("values, 64", "values, 48")))
+    verdict = judge_program(source, CHIP, Around(PREPARE))
+    assert [finding.code for finding in verdict.findings] == ["uninit-read"]
+    source.write_text(SOURCE.replace("twice<<<2", "if (false) twice<<<2"))
+    verdict = judge_program(source, CHIP, Around(PREPARE))
+    assert [finding.code for finding in verdict.findings] == ["acl-uninit"]

@@ -248,6 +248,13 @@ BOTH(copy_pad_without_is_pad) {
   DataCopyPad(ub.a, Input(args), DataCopyExtParams(1, 20, 0, 0, 0), pad);  // caught
 }
 
+BOTH(copy_pad_with_a_value_that_was_set) {
+  Ub ub;
+  if (!bad) SetPadValue(1.0f);
+  DataCopyPadExtParams<float> pad(false, 0, 3, 0.0f);
+  DataCopyPad(ub.a, Input(args), DataCopyExtParams(1, 20, 0, 0, 0), pad);  // caught
+}
+
 BOTH(copy_pad_of_64_bits) {
   Ub ub;
   GlobalTensor<int64_t> gm;

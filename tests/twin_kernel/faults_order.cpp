@@ -201,6 +201,11 @@ BOTH(gm_line) {
   Gm(args, 1).SetValue(GetBlockIdx() * (bad ? 1 : 16), 1.0f);  // caught
 }
 
+BOTH(gm_line_past_the_cache) {
+  if (bad) Gm(args, 1).SetValue(GetBlockIdx(), 1.0f);  // caught
+  else WriteGmByPassDCache(static_cast<int32_t *>(args[1]) + GetBlockIdx(), 1);
+}
+
 BOTH(gm_cache_left_dirty) {
   Ub ub;
   auto gm = Gm(args, 1)[64 * GetBlockIdx()];

@@ -17,7 +17,8 @@ View At(const View &view, std::int64_t index, int size) {
 }
 
 Gm At(const Gm &gm, std::int64_t index, int size) {
-  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size, gm.uncached};
+  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size, gm.uncached,
+          gm.bypass};
 }
 
 }  // namespace

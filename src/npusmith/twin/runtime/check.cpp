@@ -231,8 +231,9 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
   if (region == nullptr) return nullptr;
   Core &core = Me();
   const std::int64_t inside = std::min<std::int64_t>(bytes, region->base + region->bytes - gm.base);
+  const Way scalar = gm.bypass ? Way::kPastCache : Way::kCache;
   OrderTouchGm(core, call, *region, gm.base, inside, rows.run, rows.pitch, write,
-               core.unit == PIPE_S);
+               core.unit == PIPE_S ? scalar : Way::kPipe);
   return gm.base;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iostream>  // host code of published programs uses std::cout without it
 #include <string>
 #include <type_traits>
 #include <utility>

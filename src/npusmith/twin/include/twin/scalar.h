@@ -80,7 +80,7 @@ template <typename T>
 void WriteGmByPassDCache(__gm__ T *addr, T value, twin::Site site = twin::Here()) {
   static_assert(std::is_integral_v<T>, "WriteGmByPassDCache takes integers of 8 to 64 bits");
   twin::WriteGm({"WriteGmByPassDCache", site},
-                {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1}, 0,
+                {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1, 0, true}, 0,
                 sizeof(T), &value);
 }
 template <typename T>
@@ -88,7 +88,7 @@ T ReadGmByPassDCache(__gm__ T *addr, twin::Site site = twin::Here()) {
   static_assert(std::is_integral_v<T>, "ReadGmByPassDCache takes integers of 8 to 64 bits");
   std::remove_cv_t<T> value;
   twin::ReadGm({"ReadGmByPassDCache", site},
-               {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1}, 0,
+               {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1, 0, true}, 0,
                sizeof(T), &value);
   return value;
 }
