@@ -218,3 +218,18 @@ def test_device_memory_that_nobody_wrote_is_told(source: Path) -> None:
     source.write_text(SOURCE.replace("twice<<<2", "if (false) twice<<<2"))
     verdict = judge_program(source, CHIP, Around(PREPARE))
     assert [finding.code for finding in verdict.findings] == ["acl-uninit"]
+
+
+def test_a_program_is_linked_with_the_other_sources_of_its_target(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "add_library(rest SHARED seven.cpp)\nadd_executable(demo small.asc)\n"
+        "add_executable(other main2.cpp)\ntarget_link_libraries(demo PRIVATE rest m)\n"
+    )
+    (tmp_path / "seven.cpp").write_text(
+        "static int Own() { return 7; }\nint Seven() { return Own(); }\n"
+    )
+    (tmp_path / "main2.cpp").write_text("int main() { return 3; }\n")
+    file = small(tmp_path, "return Seven() == 7 ? Own() : 1;")
+    file.write_text("int Seven();\nstatic int Own() { return 0; }\n" + file.read_text())
+    verdict = judge_program(file, CHIP)
+    assert (verdict.error, verdict.verdict) == (None, "ran")

@@ -1,7 +1,7 @@
-"""What a CMakeLists.txt says of one source: macros and include folders, read without CMake.
+"""What a CMakeLists.txt says of one source: macros, include folders, what it is linked with.
 
-Variables, conditions on them and the commands that add definitions or include folders are followed;
-all else is passed over. Nothing is run, and files are not looked at.
+It is read without CMake. Variables, conditions on them and the commands that add definitions,
+include folders or sources are followed; all else is passed over, and nothing is run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ _GENERATOR = re.compile(r"^\$<(?:\$<[^<>]*>|[^<>:]+):")  # one for a language, a
 _FALSE = ("", "0", "off", "no", "false", "n", "ignore", "notfound")
 _SCOPES = ("PRIVATE", "PUBLIC", "INTERFACE", "BEFORE", "AFTER", "SYSTEM")
 _TARGETS = ("add_executable", "add_library")
+_SOURCES = (".cpp", ".cc", ".asc")
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Macros in the form NAME or NAME=VALUE, and folders for #include."""
+    """Macros in the form NAME or NAME=VALUE, folders for #include, the target's other sources."""
 
     definitions: tuple[str, ...] = ()
     includes: tuple[Path, ...] = ()
+    sources: tuple[Path, ...] = ()
 
 
 def read_flags(source: Path, variables: Mapping[str, str]) -> Flags:
@@ -37,6 +39,7 @@ def read_flags(source: Path, variables: Mapping[str, str]) -> Flags:
 
     Definitions of targets count where the target has the source, or names no source of its own.
     """
+    source = source.resolve()
     file = source.parent / _FILE
     if file.is_symlink() or not file.is_file():
         return Flags()
@@ -93,6 +96,7 @@ class _Reading:
     by_target: dict[str, list[str]] = field(default_factory=dict)
     includes_of: dict[str, list[str]] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
+    links: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         here = str(self.source.parent)
@@ -159,6 +163,8 @@ class _Reading:
             self.sources[words[0]] = words[1:]
         elif name == "target_sources":
             self.sources.setdefault(words[0], []).extend(words[1:])
+        elif name == "target_link_libraries":
+            self.links.setdefault(words[0], []).extend(words[1:])
         elif name in ("add_definitions", "add_compile_definitions", "add_compile_options"):
             self.everywhere += _defined(words, name.endswith("compile_definitions"))
         elif name == "include_directories":
@@ -181,13 +187,29 @@ class _Reading:
     def flags(self) -> Flags:
         """What counts for the source."""
         definitions, includes = list(self.everywhere), list(self.includes)
-        for target in {**self.by_target, **self.includes_of}:
+        for target in {**self.by_target, **self.includes_of, **self.sources}:
             if self._has_source(target):
                 definitions += self.by_target.get(target, [])
                 includes += self.includes_of.get(target, [])
         folders = (self.source.parent / item for item in includes if item not in _SCOPES)
         near = dict.fromkeys(path.resolve() for path in folders if path.is_dir())
-        return Flags(tuple(dict.fromkeys(definitions)), tuple(near))
+        return Flags(tuple(dict.fromkeys(definitions)), tuple(near), tuple(self._linked()))
+
+    def _linked(self) -> dict[Path, None]:
+        """The other sources of the target that names the source, and of libraries in this file."""
+        left = [name for name, held in self.sources.items() if self._names(held)]
+        seen: dict[str, None] = {}
+        while left:
+            target = left.pop()
+            if target not in seen:
+                seen[target] = None
+                left += [item for item in self.links.get(target, ()) if item in self.sources]
+        files = (self.source.parent / item for target in seen for item in self.sources[target])
+        kept = (file.resolve() for file in files if file.suffix in _SOURCES and file.is_file())
+        return dict.fromkeys(file for file in kept if file != self.source)
+
+    def _names(self, held: Sequence[str]) -> bool:
+        return any((self.source.parent / item).resolve() == self.source for item in held)
 
     def _has_source(self, target: str) -> bool:
         own = [Path(item).name for item in self.sources.get(target, ())]

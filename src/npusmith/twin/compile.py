@@ -180,14 +180,18 @@ def _kernel_units(
     quotes: Sequence[Path],
     *,
     host: bool = False,
+    others: Sequence[str] = (),
 ) -> list[Unit]:
     """The kernel's text, once for each kind of core that it runs on.
+
+    `others`: texts that are compiled by themselves and linked with it.
 
     `host`: host code is in it too; where both kinds of cores run it, every function is visible, so
     that a launch finds its kernel in the other library by name.
     """
-    source = folder / "kernel.cpp"
-    source.write_text(text)
+    sources = [folder / "kernel.cpp", *(folder / f"part{at}.cpp" for at in range(len(others)))]
+    for source, written in zip(sources, (text, *others), strict=True):
+        source.write_text(written)
     wanted = [("kernel", chain.kernel_command())] if kinds.vector else []
     wanted += [("cube", chain.cube_command())] if kinds.cube else []
     if not host:  # <iostream> has an object that is constructed when the library is loaded
@@ -195,7 +199,7 @@ def _kernel_units(
     if host and kinds.cube:
         wanted = [(name, _visible(name, command, folder)) for name, command in wanted]
     link = chain.kernel_link_flags(sealed=not host)
-    return [_unit(name, chain, line, [source], folder, quotes, link) for name, line in wanted]
+    return [_unit(name, chain, line, sources, folder, quotes, link) for name, line in wanted]
 
 
 def _texts(units: Sequence[Unit]) -> list[Unit]:
@@ -297,19 +301,27 @@ def compile_file(
     *,
     host: bool = False,
     includes: Sequence[Path] = (),
+    others: Mapping[Path, str] | None = None,
 ) -> None:
     """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both.
 
     `host`: it holds host code, too, which is always in kernel.so. `includes`: folders of headers.
+    `others`: sources that are linked with it, wrapped as well.
     """
+    others = others or {}
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
     headers = (file for item in includes for file in headers_beneath(item))
-    read = (*beside(path), *headers, *chain.places)
-    units = _kernel_units(chain, kinds, text, folder, (path.parent, *includes), host=host)
+    near = (file for source in (path, *others) for file in beside(source))
+    read = (*near, *headers, *chain.places)
+    quotes = (path.parent, *includes)
+    units = _kernel_units(
+        chain, kinds, text, folder, quotes, host=host, others=tuple(others.values())
+    )
     compile_units(units, folder, path.parent, read)
-    entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
-    _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path, read)
+    for source, unit in ((path, text), *others.items()):
+        entries = [entry.name for entry in scan.find_entries(scan.blank(unit))]
+        _check_device(chain, kinds, {source: read_text(source)}, entries, folder, source, read)
 
 
 def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequence[Path]) -> None:

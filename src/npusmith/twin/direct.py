@@ -8,7 +8,7 @@ copies and launches through acl.h, and checks itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ class DirectBuild:
     launcher: str
     toolchain: Toolchain
     folder: Path
+    text: str  # of the source and of those that are linked with it
 
 
 def build_direct(path: Path, chip: Chip, launcher: str = "") -> DirectBuild:
@@ -105,7 +106,12 @@ def build_program(path: Path, chip: Chip, defines: Sequence[str] = ()) -> Direct
     flags = cmake.read_flags(path, {name: value if sign else "1" for name, sign, value in pairs})
     macros = {item.partition("=")[0]: item for item in (*flags.definitions, *defines)}
     unit = wrapper.program_unit(path, text, tuple(macros.values()))
-    return _build(path, "main", unit, chip, flags.includes)
+    others = {
+        file: wrapper.part_unit(file, read_text(file), tuple(macros.values()))
+        for file in flags.sources
+        if file.is_relative_to(path.parent) and not has_main(read_text(file))
+    }
+    return _build(path, "main", unit, chip, flags.includes, others)
 
 
 def run_program(
@@ -188,33 +194,43 @@ def _parameters(build: DirectBuild) -> tuple[str, ...]:
 
 
 def _build(
-    path: Path, name: str, unit: str, chip: Chip, includes: tuple[Path, ...] = ()
+    path: Path,
+    name: str,
+    unit: str,
+    chip: Chip,
+    includes: tuple[Path, ...] = (),
+    others: Mapping[Path, str] | None = None,
 ) -> DirectBuild:
+    """`others`: sources that are linked with it, each with its unit."""
     chain = find_toolchain(chip)
+    others = others or {}
     near = [item for item in includes if item.is_relative_to(path.parent.parent)]
-    headers = [*local_headers(path), *(file for item in near for file in headers_beneath(item))]
+    headers = [file for source in (path, *others) for file in local_headers(source)]
+    headers += [file for item in near for file in headers_beneath(item)]
     beside = [file.read_bytes() for file in headers]
-    key = cache.digest([chain.folder.name, unit, *map(str, near), *beside])
+    key = cache.digest([chain.folder.name, unit, *others.values(), *map(str, near), *beside])
     folder = cache.cache_root() / "build" / key
-    kinds = file_kinds(path, read_text(path))
+    text = "\n".join(read_text(source) for source in (path, *others))
+    kinds = file_kinds(path, text)
 
     def make(folder: Path) -> None:
-        compile.compile_file(path, unit, chain, kinds, folder, host=True, includes=near)
+        compile.compile_file(
+            path, unit, chain, kinds, folder, host=True, includes=near, others=others
+        )
 
     cache.fetch(folder, make)
-    return DirectBuild(path, name, chain, folder)
+    return DirectBuild(path, name, chain, folder, text)
 
 
 def _say_kernels(orders: Orders, build: DirectBuild) -> None:
     """The libraries of a source, and on which cores its kernels run."""
     orders.say("kernel", str(build.folder / "kernel.so"))
-    text = read_text(build.source)
-    kinds = file_kinds(build.source, text)
+    kinds = file_kinds(build.source, build.text)
     if not kinds.cube:
         return
     orders.say("cube", str(build.folder / "cube.so"))
     orders.lines.append(f"type {int(kinds.default)}")
-    for name, kind in entry_kinds(text).items():
+    for name, kind in entry_kinds(build.text).items():
         orders.say("entrytype", name, int(kind))
 
 

@@ -119,9 +119,13 @@ def program_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
         f"{export} const unsigned long twin_params = 0;",
         f"{export} int twin_main() {{ return ::twin::CallMain(&::main); }}",
     ]
+    return "\n".join([part_unit(path, text, macros), *lines]) + "\n"
+
+
+def part_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
+    """The unit of a source that is one of several of a program."""
     defined = ['#line 1 "npusmith macros"', *map(_define, macros)]
-    unit = file_unit(path, text, direct=True)
-    return "\n".join([*defined, unit, *lines]) + "\n"
+    return "\n".join([*defined, file_unit(path, text, direct=True)])
 
 
 def _define(macro: str) -> str:
