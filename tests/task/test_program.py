@@ -233,3 +233,18 @@ def test_a_program_is_linked_with_the_other_sources_of_its_target(tmp_path: Path
     file.write_text("int Seven();\nstatic int Own() { return 0; }\n" + file.read_text())
     verdict = judge_program(file, CHIP)
     assert (verdict.error, verdict.verdict) == (None, "ran")
+
+
+def test_the_rest_of_a_block_with_a_result_in_front_is_a_warning(source: Path) -> None:
+    stores = (
+        "AscendC::TPipe pipe; AscendC::TBuf<> buffer; pipe.InitBuffer(buffer, 64);"
+        "auto ub = buffer.Get<float>(); ub.SetValue(0, 1.0f);"
+        "AscendC::PipeBarrier<PIPE_ALL>(); AscendC::DataCopy(to, ub, 8);"
+    )
+    line = "for (int i = 0; i < 16; ++i) to.SetValue(i, from.GetValue(i) * 2);"
+    source.write_text(SOURCE.replace(line, stores))
+    verdict = judge_program(source, CHIP, Around(PREPARE))
+    assert verdict.verdict == "ran"
+    assert [(item.code, item.level.value) for item in verdict.findings] == [
+        ("uninit-read", "warning"), ("acl-uninit", "warning"),
+    ]  # fmt: skip

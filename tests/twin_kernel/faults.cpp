@@ -118,6 +118,13 @@ BOTH(scratch_size) {
   ReduceMax(ub.c, ub.a, tmp, 1024);  // caught
 }
 
+BOTH(scratch_size_of_an_index) {
+  Ub ub;
+  LocalTensor<float> tmp = ub.b;
+  tmp.SetSize(bad ? 32 : 40);  // 16 repeats leave 32 elements, these one pair in a block of 8
+  ReduceMax(ub.c, ub.a, tmp, 1024, true);  // caught
+}
+
 BOTH(scratch_size_left_over) {
   TPipe pipe;
   Calc most, buf;

@@ -16,6 +16,26 @@ BOTH(hazard_barrier_of_the_pipe_is_no_event) {
   Adds(ub.b, ub.a, 1.0f, 1024);  // caught
 }
 
+BOTH(hazard_dump_waits_for_all_pipes) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) DumpTensor(ub.a, 1, 8);
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_turns_wait_for_all_pipes) {
+  Ub ub;
+  GlobalTensor<int32_t> shared;
+  shared.SetGlobalBuffer(static_cast<int32_t *>(args[2]), 4096);
+  auto work = ub.c.ReinterpretCast<int32_t>();
+  InitDetermineComputeWorkspace(shared, work);
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) WaitPreBlock(shared, work);
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+  NotifyNextBlock(shared, work);
+  if (bad) WaitPreBlock(shared, work);
+}
+
 BOTH(hazard_event_of_other_pipes) {
   Ub ub;
   DataCopy(ub.a, Gm(args, 0), 1024);

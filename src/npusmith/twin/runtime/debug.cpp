@@ -98,17 +98,21 @@ std::vector<PrintRecord> TakePrints() {
   return std::exchange(prints.records, {});
 }
 
+// Dumps wait for all pipes, and all pipes for them: they show what is there in program order.
 void DumpUb(const Call &call, DType type, const View &view, std::uint32_t note, std::int64_t count,
             const std::uint32_t *shape, int dims) {
   Core &core = Enter(call, PIPE_S);
+  OrderBarrier(core, PIPE_ALL);
   const Need need{"tensor", &view, count * SizeOf(type), kBlock, Use::kRead};
   const std::uint8_t *from = UsableIn(core, call, need, MemoryOf(view.position));
   if (from != nullptr) Print(core, call, from, type, note, count, shape, dims);
+  OrderBarrier(core, PIPE_ALL);
 }
 
 void DumpGm(const Call &call, DType type, const Gm &gm, std::uint32_t note, std::int64_t count,
             const std::uint32_t *shape, int dims) {
-  const Core &core = Enter(call, PIPE_S);
+  Core &core = Enter(call, PIPE_S);
+  OrderBarrier(core, PIPE_ALL);
   const std::uint8_t *from = UsableGm(call, "tensor", gm, count * SizeOf(type), false);
   if (from != nullptr) Print(core, call, from, type, note, count, shape, dims);
 }

@@ -189,7 +189,7 @@ void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_
     const Known known = Element(film, base, from + i, 1);
     std::int64_t end = i + 1;
     while (end < bytes && Element(film, base, from + end, 1) == known) ++end;
-    if (known != Known::kData) GmMark(gm + i, end - i, Result(known));
+    if (known != Known::kData) GmMark(gm + i, end - i, known);
     i = end;
   }
 }

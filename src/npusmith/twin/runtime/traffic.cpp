@@ -331,8 +331,23 @@ void GmMark(const std::uint8_t *gm, std::int64_t bytes, Known known) {
 
 namespace {
 
+// The rest of a block whose beginning is data, in memory of which nobody says what counts: a store
+// moves whole blocks, and what lies behind the last element need not be a result.
+bool RestOfBlock(const Tracked &tracked, std::int64_t low, std::int64_t high, Known known) {
+  if (!tracked.region->unnamed || known != Known::kNever) return false;
+  constexpr std::int64_t kBlock = 32;
+  const std::int64_t start = low / kBlock * kBlock;
+  if (start == low || high > start + kBlock) return false;
+  bool data = true;
+  tracked.cells.Look(start, low, [&](std::int64_t, std::int64_t, const GmCell &cell) {
+    data = data && cell.known == Known::kData && cell.write.time != 0;
+  });
+  return data;
+}
+
 // A result that was copied out and never computed; told at the copy.
-void ReportLeft(const Region &region, std::int64_t low, std::int64_t high, const GmCell &cell) {
+void ReportLeft(const Tracked &tracked, std::int64_t low, std::int64_t high, const GmCell &cell) {
+  const Region &region = *tracked.region;
   const Call &call = PlaceAt(cell.write.place);
   const bool padding = cell.known == Known::kPadding;
   const char *code = padding ? "padding-read" : "uninit-read";
@@ -343,7 +358,7 @@ void ReportLeft(const Region &region, std::int64_t low, std::int64_t high, const
               padding ? "padding that no paddingValue was given for"
                       : "what was never computed from data"),
          Text("written by %s", OrderName(cell.write.core).c_str()), "", "",
-         padding ? Level::kWarning : Level::kError);
+         padding || RestOfBlock(tracked, low, high, cell.known) ? Level::kWarning : Level::kError);
 }
 
 }  // namespace
@@ -357,7 +372,7 @@ void OrderFinish() {
     tracked.cells.Look(0, static_cast<std::int64_t>(region.bytes),
                        [&](std::int64_t low, std::int64_t high, const GmCell &cell) {
                          const bool left = cell.known != Known::kData && cell.write.time != 0;
-                         if (left) ReportLeft(region, low, high, cell);
+                         if (left) ReportLeft(tracked, low, high, cell);
                        });
   }
 }

@@ -17,6 +17,7 @@ struct Region {
   bool blank = false;    // holds poison: reading it before writing is an error
   bool scratch = false;  // nobody looks at it after the launch
   bool table = false;    // tiling data and lists of tensors: kernels read them through pointers
+  bool unnamed = false;  // a program's own memory: nobody says which of its bytes are results
 };
 
 enum class KernelType { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMixAic12 };

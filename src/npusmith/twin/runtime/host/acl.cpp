@@ -173,6 +173,7 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
     const Area &area = allocation->area;
     spec.regions.push_back(
         {area.Base(), area.Bytes(), area.Name(), true, PaddingOf(area), allocation->blank});
+    spec.regions.back().unnamed = true;
   }
   state.blocks = blocks;
   const auto launch = [](void *at) { return Launch(*static_cast<LaunchSpec *>(at)); };
