@@ -11,6 +11,9 @@ from npusmith.twin.cmake import Flags, read_flags
 TEXT = """cmake_minimum_required(VERSION 3.16)   # not this one: add_definitions(-DNEVER)
 set(SCENE "1" CACHE STRING "scene (1-4)")
 set(KIND fast slow)
+string(REGEX MATCH "([0-9]+)" ARCH "${CMAKE_ASC_ARCHITECTURES}")
+string(TOUPPER fast LOUD)
+add_definitions(-DARCH=${ARCH} -D${LOUD})
 if(NOT SCENE MATCHES "^[1-4]$")
   message(FATAL_ERROR "SCENE is ${SCENE}")
 endif()
@@ -47,7 +50,14 @@ def test_variables_decide_what_is_defined(
     (tmp_path / "inc").mkdir()
     scene = variables.get("SCENE", "1")
     found = read_flags(tmp_path / "add.asc", variables)
-    assert found.definitions == (f"SCENE={scene}", "FROM_OPTION", extra, 'NAME="x"')
+    assert found.definitions == (
+        "ARCH=2201",
+        "FAST",
+        f"SCENE={scene}",
+        "FROM_OPTION",
+        extra,
+        'NAME="x"',
+    )
     assert found.includes == (tmp_path / "inc",)
 
 

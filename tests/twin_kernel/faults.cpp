@@ -78,6 +78,16 @@ BOTH(ub_size) {
   Adds(ub.c, part, 1.0f, bad ? 65 : 64);  // caught
 }
 
+BOTH(ub_size_of_a_placed_tensor) {  // nothing lies behind it
+  LocalTensor<float> x(TPosition::VECCALC, 0, 64);
+  Duplicate(x, 1.0f, bad ? 72 : 64);  // caught
+}
+
+BOTH(ub_bounds_of_a_placed_tensor) {
+  LocalTensor<float> x(TPosition::VECCALC, 0, 64), y(TPosition::VECCALC, 256, 64);
+  Duplicate(x, 1.0f, bad ? 72 : 64);  // caught
+}
+
 BOTH(ub_bounds_of_strides) {
   Ub ub;
   const int stride = bad ? 9 : 8;
@@ -206,6 +216,17 @@ BOTH(gm_bounds_of_the_last_tile) {
   Ub ub;
   DataCopyExtParams how(1, bad ? 100 : 96, 0, 0, 0);
   DataCopyPad(ub.a, Input(args)[1000], how, DataCopyPadExtParams<float>());  // caught
+}
+
+ENTRY(rounded_store) {
+  Ub ub;
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[3]));
+  Duplicate(ub.a, 1.0f, 16);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(gm[1024], ub.a, 8);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(gm[1024], ub.a, 16);
 }
 
 BOTH(gm_padding) {

@@ -159,6 +159,8 @@ class _Reading:
         elif name == "list" and words[0] == "APPEND" and len(words) > 1:
             old = self.variables.get(words[1], "")
             self.variables[words[1]] = ";".join(filter(None, [old, *words[2:]]))
+        elif name == "string" and len(words) > 2:
+            self._string(words)
         elif name in _TARGETS:
             self.sources[words[0]] = words[1:]
         elif name == "target_sources":
@@ -183,6 +185,19 @@ class _Reading:
         else:
             kept = [word for word in words[1:] if word != "PARENT_SCOPE"]
             self.variables[words[0]] = ";".join(kept)
+
+    def _string(self, words: list[str]) -> None:
+        """string(REGEX MATCH pattern NAME text...) and string(TOUPPER or TOLOWER text NAME)."""
+        if words[0] in ("TOUPPER", "TOLOWER"):
+            self.variables[words[2]] = (
+                words[1].upper() if words[0] == "TOUPPER" else words[1].lower()
+            )
+        elif words[:2] == ["REGEX", "MATCH"] and len(words) > 4:
+            try:
+                found = re.search(words[2], "".join(words[4:]))
+            except re.error:
+                found = None
+            self.variables[words[3]] = found.group() if found else ""
 
     def flags(self) -> Flags:
         """What counts for the source."""

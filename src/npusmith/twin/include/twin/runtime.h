@@ -33,6 +33,8 @@ void *LocalPointer(AscendC::TPosition position, std::int64_t addr);
 std::int64_t UbAddress(const void *pointer);
 // A view from raw pointer to the end of UB, for C-style calls.
 View RawView(const void *pointer);
+// A tensor was put at an address of the kernel's own.
+void NotePlaced(AscendC::TPosition position, std::int64_t addr, std::int64_t bytes);
 
 // ---- pipe and queues
 
