@@ -36,7 +36,7 @@ _BLOCK = re.compile(
 )
 _SHELLS = ("", "bash", "shell", "sh")
 _PRODUCT = re.compile(r"^\|[^|\n]*Atlas A2[^|\n]*\|(?![ \t]*(?:x|×)[ \t]*\|)", re.MULTILINE)
-_START = re.compile(r"(?:^|\s)\./(?!\w+\.(?:sh|py)\b)\w+\s*(?:$|\d|\s)")  # ./demo
+_START = re.compile(r"(?:^|\s)\./(?!\w+\.(?:sh|py)\b)\w+(?=$|\s)")  # ./demo
 _ASSIGN = re.compile(r"^(\w+)=(\S+)$")
 _DEFINE = re.compile(r"-D(\w+=\S+?)(?=[\s;]|$)")
 
@@ -48,6 +48,7 @@ class Recipe:
     prepare: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     starts: bool = False
 
 
@@ -78,13 +79,18 @@ def find_samples(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def read_recipe(readme: str) -> Recipe:
-    """The commands of the first block that starts the program; an empty recipe without one."""
+    """The commands of the first block that starts the program; an empty recipe without one.
+
+    Variables that earlier blocks set count in it.
+    """
+    earlier: list[str] = []
     for language, block in _BLOCK.findall(readme):
         if language not in _SHELLS:
             continue
         lines = [line.partition("# ")[0].strip().rstrip(";") for line in block.splitlines()]
         if any(_START.search(line) and "cmake" not in line for line in lines):
-            return _recipe(lines)
+            return _recipe([*earlier, *lines])
+        earlier += [line for line in lines if _ASSIGN.match(line)]
     return Recipe()
 
 
@@ -93,26 +99,29 @@ def _recipe(lines: list[str]) -> Recipe:
     before: list[str] = []
     after: list[str] = []
     defines: list[str] = []
+    arguments: list[str] = []
     started = False
     for line in lines:
         if found := _ASSIGN.match(line):
             values[found[1]] = found[2]
             continue
         text = re.sub(r"\$\{?(\w+)\}?", lambda name: values.get(name[1], name[0]), line)
-        if "cmake" in text:
-            defines += [item for item in _DEFINE.findall(text) if not item.startswith("CMAKE_")]
+        if "cmake" in text:  # a variable that the block does not set keeps its default
+            found = [item for item in _DEFINE.findall(text) if "$" not in item]
+            defines += [item for item in found if not item.startswith("CMAKE_")]
         elif text.startswith("python"):
             # the README works in build/, npusmith in a copy of the sample's folder
             (after if started else before).append(text.replace("../", "./"))
-        started = started or _START.search(text) is not None
-    return Recipe(tuple(before), tuple(after), tuple(defines), started)
+        if "cmake" not in text and (start := _START.search(text)):
+            started, arguments = True, text[start.end() :].split()
+    return Recipe(tuple(before), tuple(after), tuple(defines), tuple(arguments), started)
 
 
 def run_sample(source: Path, readme: str, root: Path) -> Row:
     """Judge one sample as `npusmith run` does."""
     recipe = read_recipe(readme)
     clock = time.perf_counter()
-    around = Around(recipe.prepare, recipe.verify, recipe.defines)
+    around = Around(recipe.prepare, recipe.verify, recipe.defines, recipe.arguments)
     verdict = judge_program(source, CHIP, around, seconds=SECONDS)
     code, said = _first_fault(verdict)
     golden = "golden" in scan.blank(read_text(source), strings=False)

@@ -239,7 +239,7 @@ def run(
     _check_run(project, task, attrs)
     if around and task is not None:
         raise NpusmithError(
-            "usage", "--prepare, --verify and -D go with a program, not with --task"
+            "usage", "--prepare, --verify, --arg and -D go with a program, not with --task"
         )
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)

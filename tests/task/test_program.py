@@ -248,3 +248,11 @@ def test_the_rest_of_a_block_with_a_result_in_front_is_a_warning(source: Path) -
     assert [(item.code, item.level.value) for item in verdict.findings] == [
         ("uninit-read", "warning"), ("acl-uninit", "warning"),
     ]  # fmt: skip
+
+
+def test_a_program_gets_its_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "small.asc"
+    body = "return argc == 3 && argv[2][0] == 'b' && argv[3] == nullptr ? 0 : 1;"
+    file.write_text(f"int main(int argc, char *argv[]) {{ {body} }}\n")
+    assert judge_program(file, CHIP, Around(arguments=("a", "b"))).verdict == "ran"
+    assert judge_program(file, CHIP).verdict == "fail"

@@ -11,6 +11,7 @@ from npusmith.cli import agent
 from npusmith.cli.bind import bind
 from npusmith.cli.option_groups import expand_groups
 from npusmith.cli.options import (
+    Arguments,
     Attrs,
     AutoSync,
     ChipName,
@@ -134,6 +135,7 @@ def run(
     prepare: Prepare = None,
     verify: Verify = None,
     define: Define = None,
+    arg: Arguments = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -153,7 +155,8 @@ def run(
         from npusmith.twin.watch import Watch
 
         watch = Watch(auto_sync, notes, shuffle)
-        around = Around(tuple(prepare or ()), tuple(verify or ()), defines)
+        commands = tuple(prepare or ()), tuple(verify or ())
+        around = Around(*commands, defines, tuple(arg or ()))
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
             attrs=attrs, timed=time, around=around,

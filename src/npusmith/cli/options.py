@@ -135,6 +135,12 @@ Verify = Annotated[
     ),
 ]  # fmt: skip
 
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg", metavar="TEXT", help="An argument of a program's main function; may be repeated."
+    ),
+]
 Define = Annotated[
     list[str] | None,
     typer.Option(

@@ -50,18 +50,20 @@ _NONE_FAILED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the caller says around a program: shell commands in the copy of its folder, and macros.
+    """What the caller says around a program: commands in the copy of its folder, macros, arguments.
 
     `prepare` make its data; `verify` check what it left: its values are right when all end well.
     `defines`: NAME or NAME=VALUE, macros and variables of the CMakeLists.txt beside the source.
+    `arguments`: of the main function.
     """
 
     prepare: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.prepare or self.verify or self.defines)
+        return bool(self.prepare or self.verify or self.defines or self.arguments)
 
 
 def judge_program(
@@ -116,7 +118,9 @@ def _judge(
     step("run", f"main of {source}")
     before = _state(work)
     options = recording.options() if recording else {}
-    result = run_program(built, work=work, seconds=seconds, watch=watch, **options)
+    result = run_program(
+        built, around.arguments, work=work, seconds=seconds, watch=watch, **options
+    )
     verdict.findings = list(result.findings)
     verdict.prints = list(result.prints)
     verdict.doubts = find_doubts(result.apis)

@@ -116,6 +116,7 @@ def build_program(path: Path, chip: Chip, defines: Sequence[str] = ()) -> Direct
 
 def run_program(
     build: DirectBuild,
+    arguments: Sequence[str] = (),
     *,
     work: Path | None = None,
     seconds: float = 60,
@@ -124,7 +125,7 @@ def run_program(
     dry: bool = False,
     most_steps: int = MOST_STEPS,
 ) -> Run:
-    """Call main; its launches are checked like any others, its status must be 0.
+    """Call main with these arguments; its launches are checked, its status must be 0.
 
     `work`: its working directory, which it may change; else an empty one. `record`, `dry`,
     `most_steps`: as for `run_direct`.
@@ -134,6 +135,8 @@ def run_program(
         _say_kernels(orders, build)
         orders.lines.append(watch.line(build.source.parent))
         orders.lines.append("program")
+        for argument in arguments:
+            orders.say("argument", argument)
 
     return call(
         build.toolchain,

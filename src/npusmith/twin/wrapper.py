@@ -117,7 +117,9 @@ def program_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
     lines = [
         '#line 1 "npusmith entry"',
         f"{export} const unsigned long twin_params = 0;",
-        f"{export} int twin_main() {{ return ::twin::CallMain(&::main); }}",
+        f"{export} int twin_main(int count, char **arguments) {{",
+        "  return ::twin::CallMain(&::main, count, arguments);",
+        "}",
     ]
     return "\n".join([part_unit(path, text, macros), *lines]) + "\n"
 

@@ -442,7 +442,13 @@ void RunProgram(Job &job) {
   TakeApis();
   TakePrints();
   on_exit(OnExit, nullptr);
-  job.report.completed = Watch(job, [&] { return Succeeded(job, reinterpret_cast<int (*)()>(entry)()); });
+  static char name[] = "program";
+  std::vector<char *> arguments{name};
+  for (std::string &given : job.request.arguments) arguments.push_back(given.data());
+  arguments.push_back(nullptr);
+  const auto main = reinterpret_cast<int (*)(int, char **)>(entry);
+  const int count = static_cast<int>(arguments.size()) - 1;
+  job.report.completed = Watch(job, [&] { return Succeeded(job, main(count, arguments.data())); });
   program = nullptr;
   job.report.kernelSeconds = Since(launched);
 }
