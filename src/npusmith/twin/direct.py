@@ -14,7 +14,7 @@ from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, cmake, compile, scan, wrapper
+from npusmith.twin import cache, cmake_target, compile, scan, wrapper
 from npusmith.twin.kind import entry_kinds, file_kinds
 from npusmith.twin.launch import MOST_STEPS, Run, call
 from npusmith.twin.orders import Array, Orders, Output
@@ -103,7 +103,9 @@ def build_program(path: Path, chip: Chip, defines: Sequence[str] = ()) -> Direct
     if not has_main(text):
         raise TwinError("program-missing", f"{path.name} has no main function", Place(str(path)))
     pairs = [item.partition("=") for item in defines]
-    flags = cmake.read_flags(path, {name: value if sign else "1" for name, sign, value in pairs})
+    flags = cmake_target.read_flags(
+        path, {name: value if sign else "1" for name, sign, value in pairs}
+    )
     macros = {item.partition("=")[0]: item for item in (*flags.definitions, *defines)}
     unit = wrapper.program_unit(path, text, tuple(macros.values()))
     others = {

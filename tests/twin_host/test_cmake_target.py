@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from npusmith.twin.cmake import Flags, read_flags
+from npusmith.twin.cmake_target import Flags, read_flags
 
 TEXT = """cmake_minimum_required(VERSION 3.16)   # not this one: add_definitions(-DNEVER)
 set(SCENE "1" CACHE STRING "scene (1-4)")
