@@ -1581,6 +1581,12 @@ _TWIN_HOST: list[Code] = [
             "name a task with --task, or add a main function that checks itself",
         ),
         (
+            "program-outside",
+            "A program opens a file outside of the folder that it runs in.",
+            "paths below the source's folder, of which a copy is the working directory",
+            "use ./input and ./output; keep what it reads beside it, or make it by --prepare",
+        ),
+        (
             "program-folder",
             "The folder of a program is too large to be copied for its run.",
             "at most 20000 entries and 2 GB beside the source, hidden ones not counted",

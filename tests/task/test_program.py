@@ -129,8 +129,21 @@ def test_a_program_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
     target = tmp_path / "outside"
     body = f'FILE *f = fopen("{target}", "wb"); return f == nullptr ? 5 : 0;'
     verdict = judge_program(small(tmp_path, body), CHIP)
-    assert "status 5" in verdict.findings[0].message
+    failed, outside = sorted(verdict.findings, key=lambda item: item.code)
+    assert (failed.code, outside.code) == ("program-failed", "program-outside")
+    assert "status 5" in failed.message
+    assert outside.seen == str(target)
     assert not target.exists()
+
+
+def test_a_file_outside_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    file = small(tmp_path, 'std::ifstream f("../away/x.bin"); return f.good() ? 1 : 0;')
+    file.write_text("#include <fstream>\n" + file.read_text())
+    verdict = judge_program(file, CHIP)
+    assert [(item.code, item.seen) for item in verdict.findings] == [
+        ("program-outside", "../away/x.bin")
+    ]
+    assert verdict.verdict == "ran"
 
 
 def test_hidden_files_and_links_stay_behind(tmp_path: Path) -> None:

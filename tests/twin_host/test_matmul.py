@@ -68,6 +68,23 @@ extern "C" int ask_tiling(const int *ask, int *out) {
   return done;
 }
 
+// What one core computes is given for M alone: usedCoreNum, singleCoreM, N, K.
+extern "C" int ask_single(int cores, int m, int *out) {
+  MultiCoreMatmulTiling tiling;
+  tiling.SetDim(cores);
+  tiling.SetAType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT16);
+  tiling.SetBType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT16);
+  tiling.SetCType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT);
+  tiling.SetShape(200, 96, 64);
+  tiling.SetOrgShape(200, 96, 64);
+  tiling.SetSingleShape(m, -1, -1);
+  optiling::TCubeTiling made;
+  if (tiling.GetTiling(made) != 0) return -1;
+  out[0] = made.get_usedCoreNum(), out[1] = made.get_singleCoreM();
+  out[2] = made.get_singleCoreN(), out[3] = made.get_singleCoreK();
+  return 0;
+}
+
 // A tiling class that holds one, after a field that leaves it unaligned.
 namespace optiling {
 BEGIN_TILING_DATA_DEF(Holder)
@@ -154,6 +171,12 @@ def test_a_large_half_product_gets_the_block_that_performs_well(library: ctypes.
     assert (t["baseM"], t["baseN"], t["baseK"]) == (128, 256, 64)
     assert t["dbL0A"] == t["dbL0B"] == 2
     assert t["usedCoreNum"] == 24
+
+
+def test_a_given_single_shape_is_kept_and_all_cores_count(library: ctypes.CDLL) -> None:
+    out = (ctypes.c_int * 4)()
+    assert library.ask_single(8, 48, out) == 0
+    assert list(out) == [8, 48, 96, 64]
 
 
 def test_k_is_cut_only_when_asked(library: ctypes.CDLL) -> None:
