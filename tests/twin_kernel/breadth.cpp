@@ -190,6 +190,13 @@ ENTRY(atomics) {
   DataCopy(gm[48], x[48], 16);
   DisableDmaAtomic();
 }
+// Names of constants and traits that published kernels use.
+static_assert(K_MAX_DIM == 8);
+static_assert(Std::is_same_v<Std::remove_const_t<const int>, Std::remove_pointer_t<int *>>);
+constexpr CumSumConfig kLines{true, false, true, CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE};
+static_assert(kLines.isLastAxis);
+constexpr FixpipeConfig kToUb{CO2Layout::NZ, true};
+static_assert(kToUb.isToUB && !CFG_NZ.isToUB);
 ENTRY(pad_value) {
   Ub ub;
   GlobalTensor<float> gm;

@@ -386,4 +386,18 @@ template <const auto &MM_CFG, typename IMPL, typename A_TYPE, typename B_TYPE, t
           typename BIAS_TYPE>
 struct NBuffer33MatmulPolicy {};
 
+// Names that published kernels take from inside of the vendor's library.
+constexpr std::int32_t DEFAULT_C0_SIZE = 32;  // bytes
+template <typename T>
+struct GetMmDstType {  // of L0C, by the type of A
+  using Type = std::conditional_t<std::is_integral_v<T>, std::int32_t, float>;
+};
+namespace Impl {
+constexpr std::int32_t QUEUE_DEPTH = 1;
+namespace Detail {
+using AscendC::MatmulPolicy;
+using AscendC::NBuffer33MatmulPolicy;
+}  // namespace Detail
+}  // namespace Impl
+
 }  // namespace AscendC
