@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,7 @@ from npusmith.cli.options import (
     Timed,
     ToleranceName,
     Verify,
+    Watched,
     Whole,
     Writer,
     WriterName,
@@ -136,6 +138,7 @@ def run(
     verify: Verify = None,
     define: Define = None,
     arg: Arguments = None,
+    watch: Watched = False,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -147,6 +150,8 @@ def run(
     row = find_chip(chip)
     attrs = read_attrs(attr or [])
     defines = read_defines(define or [])
+    if watch and json:
+        raise typer.BadParameter("--json is one document: it does not go with --watch")
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -154,14 +159,16 @@ def run(
         from npusmith.task.program import Around
         from npusmith.twin.watch import Watch
 
-        watch = Watch(auto_sync, notes, shuffle)
+        look = Watch(auto_sync, notes, shuffle)
         commands = tuple(prepare or ()), tuple(verify or ())
         around = Around(*commands, defines, tuple(arg or ()))
         verdict = pipeline.run(
-            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
+            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
             attrs=attrs, timed=time, around=around,
         )  # fmt: skip
-        return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
+        reply = verdict_reply(pipeline.strictly(verdict) if strict else verdict)
+        paths = (project, *(() if task is None else (task,)))
+        return replace(reply, watched=paths if watch else ())
 
     return job
 

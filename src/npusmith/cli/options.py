@@ -135,6 +135,10 @@ Verify = Annotated[
     ),
 ]  # fmt: skip
 
+Watched = Annotated[
+    bool,
+    typer.Option("--watch", help="Run again whenever a file of the project changes, until Ctrl-C."),
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Option(
