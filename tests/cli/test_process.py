@@ -224,19 +224,14 @@ def test_a_watched_program_runs_again_when_it_is_saved(tmp_path: Path) -> None:
         text=True,
     ) as program:  # fmt: skip
         assert program.stderr is not None
-        for text in ("int main() { return 0; }\n", "int main() {\n"):
-            for line in program.stderr:
-                if "waiting for a change" in line:
-                    break
-            source.write_text(text)
-        for line in program.stderr:
-            if "waiting for a change" in line:
-                break
+        next(line for line in program.stderr if "waiting for a change" in line)
+        source.write_text("int main() { return 0; }\n")
+        next(line for line in program.stderr if "waiting for a change" in line)
         program.send_signal(signal.SIGINT)
         out, _ = program.communicate(timeout=60)
     assert program.returncode == 130
     words = [line for line in out.splitlines() if line in ("RAN", "FAIL")]
-    assert words == ["FAIL", "RAN", "FAIL"]
+    assert words == ["FAIL", "RAN"]
 
 
 def test_watching_goes_with_no_document(tmp_path: Path) -> None:
