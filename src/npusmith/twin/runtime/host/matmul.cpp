@@ -274,6 +274,16 @@ std::int32_t MultiCoreMatmulTiling::EnableMultiCoreSplitK(bool flag) {
 
 namespace {
 
+// Global memory is read fastest in lines of this many bytes.
+constexpr std::int64_t kFastLine = 256;
+
+// How many elements the parts of the axis that lies inside of a matrix in global memory are a
+// multiple of: whole lines where the axis has them, else nothing in particular.
+std::int64_t LineOf(std::int64_t size, int bytes, bool inside) {
+  const std::int64_t line = kFastLine / bytes;
+  return inside && size % line == 0 ? line : 0;
+}
+
 // One core's part of an axis that `parts` cores share: whole fractals unless it is not cut.
 std::int64_t PartOf(std::int64_t size, std::int64_t parts, std::int64_t align) {
   if (parts <= 1) return size;
@@ -289,8 +299,11 @@ bool Within(std::int64_t value, std::int64_t least, std::int64_t most) {
 MultiCoreMatmulTiling::Cut MultiCoreMatmulTiling::CutInto(const Shape &whole, std::int64_t m,
                                                           std::int64_t n, std::int64_t k) const {
   const std::int64_t alignK = std::max(16, 32 / SizeOf(a_.type));
+  const std::int64_t lineM = LineOf(whole.m, SizeOf(a_.type), a_.trans);
+  const std::int64_t lineN = LineOf(whole.n, SizeOf(b_.type), !b_.trans);
   Cut cut;
-  cut.single = {PartOf(whole.m, m, align_.m), PartOf(whole.n, n, align_.n),
+  cut.single = {PartOf(whole.m, m, std::max(align_.m, lineM)),
+                PartOf(whole.n, n, std::max(align_.n, lineN)),
                 PartOf(whole.k, k, align_.k > 0 ? align_.k : alignK)};
   cut.m = Ceil(whole.m, cut.single.m);
   cut.n = Ceil(whole.n, cut.single.n);
