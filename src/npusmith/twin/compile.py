@@ -25,7 +25,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import cache, diagnose, dialect, forbid, imports, scan, wrapper
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
 from npusmith.twin.project import Project, beside, read_text
-from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
+from npusmith.twin.toolchain import INCLUDE, LIBRARY, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
 _MEMORY = 6 << 30
@@ -278,7 +278,8 @@ def _unit(
     quotes: Sequence[Path],
     link: Sequence[str],
 ) -> Unit:
-    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in quotes]
+    # Headers of libraries that the twin has come last: the project's own of that name counts.
+    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in (*quotes, LIBRARY)]
     # Several sources share one command: then the compiler names a .d for each, in this folder.
     deps = ["-MD", *(["-MF", str(folder / f"{name}.d")] if len(sources) == 1 else [])]
     files = [str(source) for source in sources]

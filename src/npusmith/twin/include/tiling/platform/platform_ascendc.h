@@ -6,6 +6,7 @@
 #include <string>
 
 #include "platform/platform_infos_def.h"
+#include "platform/soc_spec.h"
 
 namespace platform_ascendc {
 
@@ -29,6 +30,7 @@ class PlatformAscendC {
   std::uint32_t GetCoreNumAiv() const;
   std::uint32_t GetCoreNumVector() const;  // separate vector cores of other chips: none here
   SocVersion GetSocVersion() const;
+  NpuArch GetCurNpuArch() const { return NpuArch::DAV_2201; }
   void GetCoreMemSize(const CoreMemType &type, std::uint64_t &bytes) const;
   void GetCoreMemBw(const CoreMemType &type, std::uint64_t &bytesPerCycle) const;
   std::uint32_t GetLibApiWorkSpaceSize() const;
