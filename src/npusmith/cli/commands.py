@@ -14,9 +14,12 @@ from npusmith.cli.options import (
     Attrs,
     AutoSync,
     ChipName,
+    Define,
+    Include,
     Json,
     NoSearch,
     Notes,
+    OperatorName,
     ScheduleFile,
     Search,
     Seed,
@@ -127,6 +130,9 @@ def run(
         ),
     ] = None,
     attr: Attrs = None,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -141,9 +147,11 @@ def run(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        watch = Watch(auto_sync, notes, shuffle)
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        watch = Watch(auto_sync, notes, shuffle, build)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
             attrs=attrs, timed=time,
@@ -161,6 +169,9 @@ def check(
         ),
     ],
     chip: ChipName = DEFAULT_CHIP,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     strict: Strict = False,
     json: Json = False,
 ) -> Job:
@@ -170,9 +181,11 @@ def check(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.twin.options import BuildOptions
 
         steps.step("check", str(file))
-        verdict = pipeline.check(file, row)
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        verdict = pipeline.check(file, row, build)
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 
     return job

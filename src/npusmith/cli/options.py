@@ -64,6 +64,31 @@ AutoSync = Annotated[
         "project's CMake files say, which is yes if they say nothing.",
     ),
 ]
+OperatorName = Annotated[
+    str,
+    typer.Option(
+        "--op",
+        metavar="NAME",
+        help="Which operator of a project or library with several: its type, or its name in snake "
+        "case.",
+    ),
+]
+Include = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--include",
+        "-I",
+        metavar="FOLDER",
+        help="A folder of headers, searched before those that the project's CMake names; may be "
+        "repeated.",
+    ),
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--define", "-D", metavar="NAME=VALUE", help="A macro for host and kernel; may be repeated."
+    ),
+]
 Notes = Annotated[
     bool,
     typer.Option("--notes", help="Also report what costs time, and barriers that auto-sync adds."),

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
-from npusmith.twin import scan
+from npusmith.twin import conditions, scan
 
 _BYTES: dict[str, int] = {
     **dict.fromkeys(("bool", "char", "int8_t", "uint8_t", "signed char", "unsigned char"), 1),
@@ -70,7 +70,7 @@ Sources = Mapping[Path, str]
 
 def find_structs(sources: Sources) -> dict[str, Struct]:
     """Every tiling class and plain struct of these texts, by name."""
-    codes = {file: scan.blank(text) for file, text in sources.items()}
+    codes = {file: conditions.active(scan.blank(text)) for file, text in sources.items()}
     constants = _constants(codes.values())
     found: dict[str, Struct] = {}
     for file, code in codes.items():
