@@ -49,7 +49,7 @@ def _is_a2(base: Path) -> bool:
     chips = set(_CONFIG.findall(host))
     if not opdef.find_ops(scan.blank(host)) or (chips and "ascend910b" not in chips):
         return False
-    return any("__global__" in text for text in _texts(base / "op_kernel"))
+    return any(scan.find_entries(scan.blank(text)) for text in _texts(base / "op_kernel"))
 
 
 def _texts(folder: Path) -> Iterator[str]:

@@ -16,6 +16,7 @@ from npusmith.twin.architecture import is_foreign, keep_ours
 from npusmith.twin.check import check_source
 from npusmith.twin.cmake import read_cmake
 from npusmith.twin.conditions import active
+from npusmith.twin.dialect import check
 from npusmith.twin.headers import Trees, find_headers, find_repository
 from npusmith.twin.options import BuildOptions
 from npusmith.twin.toolchain import INCLUDE, LIBRARY, find_compiler
@@ -81,6 +82,19 @@ def test_a_header_for_all_comes_before_that_of_another_operator(library: Path) -
     write(library / "math" / "other" / "op_host" / "units.h", "")
     project = read_project(library / "math" / "add_custom")
     assert project.host_headers.files == (library / "common" / "inc" / "units.h",)
+
+
+def test_an_operator_called_like_a_shared_header_does_not_stand_for_it(library: Path) -> None:
+    """The header that libraries share is log/log.h; an operator Log has log/op_kernel/log.h."""
+    host = library / "math" / "add_custom" / "op_host" / "add_custom.cpp"
+    host.write_text('#include "log/log.h"\n' + host.read_text())
+    write(library / "math" / "log" / "op_kernel" / "log.h", "#error not this one\n")
+    write(library / "math" / "other" / "log" / "log.h", "#error nor this one\n")
+    forwards = dict(read_project(host.parents[1]).host_headers.forwards)
+    assert forwards["log/log.h"].is_relative_to(LIBRARY)
+    write(library / "common" / "inc" / "log" / "log.h", "")
+    forwards = dict(read_project(host.parents[1]).host_headers.forwards)
+    assert forwards["log/log.h"] == library / "common" / "inc" / "log" / "log.h"
 
 
 def test_the_folder_of_tests_and_a_foreign_chip_give_no_header(library: Path) -> None:
@@ -252,6 +266,14 @@ def test_entries_under_conditions_are_those_of_this_chip(edited: Edit) -> None:
     assert len(read_project(root).entry.params) == 5
 
 
+def test_a_template_beside_the_entry_of_its_name_is_not_the_entry(edited: Edit) -> None:
+    root = edited("add")
+    file = root / "op_kernel" / "add_custom.cpp"
+    other = "template <int n> __global__ __aicore__ void add_custom(GM_ADDR x) {}\n"
+    file.write_text(file.read_text() + other + "// ASCENDC_TPL_SEL\n")
+    assert not read_project(root).entry.template
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -343,3 +365,9 @@ static_assert(FloorDiv(7u, 2) == 3 && CeilAlign(33, 32) == 64 && FloorAlign(33L,
         [*command, f"-I{LIBRARY}", "-x", "c++", "-"], input=text, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_a_guard_that_begins_like_a_macro_of_the_compiler_is_a_kernels_own() -> None:
+    check({Path("k.h"): "#ifndef __OPTIMIZED_LOSS_H__\n#define __OPTIMIZED_LOSS_H__\n#endif\n"})
+    with pytest.raises(TwinError, match="__OPTIMIZE__"):
+        check({Path("k.h"): "#ifdef __OPTIMIZE__\n#endif\n"})

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from npusmith.twin.architecture import is_foreign
-from npusmith.twin.toolchain import INCLUDE
+from npusmith.twin.toolchain import INCLUDE, LIBRARY
 
 SUFFIXES = (".h", ".hpp", ".hh", ".hxx", ".inc", ".inl", ".ipp", ".tpp", ".def")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+\.\w+)>)', re.M)
@@ -85,7 +85,7 @@ def find_headers(
             if near is None:
                 if (INCLUDE / name).is_file():
                     continue  # documented: no library has another one
-                near = forwards.get(name) or _search(trees[repository], file, name)
+                near = forwards.get(name) or _of_library(trees[repository], file, name)
                 near = near or _ours(trees, file, name)
                 if near is None:
                     continue
@@ -135,25 +135,35 @@ def _beside(name: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def _search(tree: Tree, user: Path, name: str) -> Path | None:
+def _of_library(tree: Tree, user: Path, name: str) -> Path | None:
+    """Another operator's private header does not stand for one that libraries share."""
+    own = 1 if (LIBRARY / _LIBRARY_NAME.sub(r"\1", name)).is_file() else 0
+    return _search(tree, user, name, own)
+
+
+def _search(tree: Tree, user: Path, name: str, least: int = 0) -> Path | None:
     parts = tuple(part for part in PurePosixPath(name).parts if part not in ("..", "."))
     if not parts:
         return None
     found = [
         (rank, path)
         for path in tree.get(parts[-1], ())
-        if (rank := _rank(path, parts, user)) is not None
+        if (rank := _rank(path, parts, user, name.startswith("../"))) and rank[1] >= least
     ]
     return max(found, default=(None, None))[1]
 
 
-def _rank(path: Path, parts: tuple[str, ...], user: Path) -> tuple[bool, int, int, int] | None:
+def _rank(
+    path: Path, parts: tuple[str, ...], user: Path, installed: bool
+) -> tuple[bool, int, int, int] | None:
     """Better ranks are greater; None where the path does not end in these parts.
+
+    `installed`: the name has the form that kernels have in an installed library, `../op/file.h`.
 
     The folder in front of the parts is what a build would search: most likely one around the user,
     then one for shared headers, then the nearest of another operator.
     """
-    plain = tuple(part for part in path.parts if part not in _SIDES)
+    plain = tuple(part for part in path.parts if part not in _SIDES) if installed else ()
     whole = path.parts if path.parts[-len(parts) :] == parts else plain
     if whole[-len(parts) :] != parts:
         return None
@@ -201,6 +211,6 @@ def _list(repository: Path) -> Tree:
         if count > _MOST_ENTRIES:
             break
         for name in files:
-            if name.endswith(SUFFIXES):
+            if name.endswith((*SUFFIXES, ".cpp", ".cc")):
                 found.setdefault(name, []).append(Path(folder) / name)
     return {name: tuple(sorted(paths)) for name, paths in found.items()}

@@ -216,7 +216,8 @@ def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Proj
     kernels = {kernel: read.kernels[kernel], **read.kernels, **read_texts(kernel_headers.own)}
     host_code = "\n".join(scan.blank(text) for text in hosts.values())
     kernel_code = "\n".join(active(scan.blank(text)) for text in kernels.values())
-    host_struct = tiling.default_class(host_code, op.type) or tiling.host_type(host_code)
+    default = tiling.default_class(host_code, op.type) or tiling.default_class(kernel_code, op.type)
+    host_struct = default or tiling.host_type(host_code)
     return Project(
         read.root,
         op,
@@ -493,9 +494,9 @@ def _find_entry(base: Path, op: opdef.OpText, texts: dict[Path, str]) -> tuple[P
     # variants for other chips have files of their own names (opFile.value) and the same entry
     filed = [row for row in named if row[0].stem == op.files[0]]
     for rows in (filed, named, found):
-        alternatives = {(file, entry.name, entry.template) for file, entry in rows}
-        if len(alternatives) == 1:  # of one file: variants under #if
-            return rows[0]
+        alternatives = {(file, entry.name) for file, entry in rows}
+        if len(alternatives) == 1:  # of one file: variants under #if, or a template and its caller
+            return next((row for row in rows if not row[1].template), rows[0])
     raise TwinError(
         "project-no-entry",
         f"which of {len(found)} __global__ functions belongs to {op.type} is not clear",

@@ -75,13 +75,14 @@ def find_structs(sources: Sources) -> dict[str, Struct]:
     found: dict[str, Struct] = {}
     for file, code in codes.items():
         heads = (_MACRO.finditer(code), _PLAIN.finditer(code))
+        known = {**constants, **_constants([code])}  # two headers may give one name two values
         some = [match for found_by in heads for match in islice(found_by, _MOST_STRUCTS)]
         for match in sorted(some, key=lambda match: match.start()):
             place = Place(str(file), scan.line_of(code, match.start()))
             if match.re is _MACRO:
-                rows: list[_Row] | None = list(_macro_rows(code, match.end(), constants, place))
+                rows: list[_Row] | None = list(_macro_rows(code, match.end(), known, place))
             else:
-                rows = _plain_rows(code, match.end() - 1, constants)
+                rows = _plain_rows(code, match.end() - 1, known)
             struct = _lay_out(match.group(1), rows, found, match.re is _MACRO, file, place.line)
             found.setdefault(struct.name, struct)
     return found

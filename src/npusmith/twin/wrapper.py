@@ -201,13 +201,14 @@ def _macro_numbers(op: opdef.OpText, dtypes: tuple[DType, ...]) -> dict[str, int
 def _tiling_prelude(project: Project) -> list[str]:
     """Kernel-side definitions of the host's macro classes that the kernel itself does not give."""
     check_tiling(project)
-    lines = [
-        tiling.emit_struct(struct)
-        for struct in project.structs.values()
-        if struct.macro and struct.name not in project.kernel_structs
-    ]
-    default = project.structs.get(project.host_struct)
-    if default is not None and default.macro and default.name not in project.kernel_structs:
+    both = {**project.kernel_structs, **project.structs}
+    classes = {name: struct for name, struct in both.items() if struct.macro}
+    plain = {name for name, struct in project.kernel_structs.items() if not struct.macro}
+    lines = [tiling.emit_struct(struct) for struct in classes.values() if struct.name not in plain]
+    default = project.structs.get(project.host_struct) or classes.get(project.host_struct)
+    if default is not None and default.macro:
+        if default.name in plain:
+            lines.append(f"struct {default.name};")
         lines.append(f"using TwinTilingDefault = {default.name};")
     return lines
 
