@@ -9,5 +9,8 @@ namespace Ops {
 namespace Base {
 using optiling::AiCoreParams;
 using optiling::TilingBaseClass;
+struct CompileInfoCommon {
+  std::int32_t socVersion = 0;
+};
 }  // namespace Base
 }  // namespace Ops
