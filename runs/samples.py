@@ -27,7 +27,9 @@ from npusmith.task.program import Around, judge_program
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import scan
 from npusmith.twin.direct import has_main
+from npusmith.twin.options import BuildOptions
 from npusmith.twin.project import read_text
+from npusmith.twin.watch import Watch
 
 CHIP = find_chip("910B2")
 SECONDS = 60.0
@@ -121,8 +123,9 @@ def run_sample(source: Path, readme: str, root: Path) -> Row:
     """Judge one sample as `npusmith run` does."""
     recipe = read_recipe(readme)
     clock = time.perf_counter()
-    around = Around(recipe.prepare, recipe.verify, recipe.defines, recipe.arguments)
-    verdict = judge_program(source, CHIP, around, seconds=SECONDS)
+    around = Around(recipe.prepare, recipe.verify, recipe.arguments)
+    watch = Watch(build=BuildOptions(define=recipe.defines))
+    verdict = judge_program(source, CHIP, around, seconds=SECONDS, watch=watch)
     code, said = _first_fault(verdict)
     golden = "golden" in scan.blank(read_text(source), strings=False)
     return Row(

@@ -1226,8 +1226,14 @@ _TWIN_HOST: list[Code] = [
         (
             "project-two-ops",
             "The project holds more than one operator.",
-            "one operator in a project",
-            "split it, or name the folder of one of them",
+            "one operator in a project, or --op NAME",
+            "choose one with --op, or name the folder of one of them",
+        ),
+        (
+            "build-option",
+            "An option -I or -D cannot be used.",
+            "-I FOLDER that is there; -D NAME or -D NAME=VALUE",
+            "correct the option",
         ),
         (
             "project-no-entry",

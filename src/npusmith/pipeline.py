@@ -38,6 +38,7 @@ from npusmith.task.trials import OnGraph, seeds_for
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
+from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
@@ -236,11 +237,9 @@ def run(
     `around`: commands before and after such a program.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs)
+    _check_run(project, task, attrs, watch)
     if around and task is not None:
-        raise NpusmithError(
-            "usage", "--prepare, --verify, --arg and -D go with a program, not with --task"
-        )
+        raise NpusmithError("usage", "--prepare, --verify and --arg go with a program, not a task")
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
@@ -270,13 +269,17 @@ def strictly(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _check_run(project: Path, task: Path | None, attrs: Mapping[str, Attr] | None) -> None:
+def _check_run(
+    project: Path, task: Path | None, attrs: Mapping[str, Attr] | None, watch: Watch
+) -> None:
     """What can be said before anything is read."""
     _named_in_utf8(*((project,) if task is None else (project, task)))
     if not project.exists():
         raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
     if attrs and project.is_file():
         raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
+    if watch.build.op and project.is_file():
+        raise NpusmithError("usage", f"{project} is no project folder: it takes no --op")
 
 
 def _run_alone(
@@ -371,7 +374,7 @@ def judge_once(
     The prepared task lies in `work`; it is None for a source that is run without a task.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs)
+    _check_run(project, task, attrs, watch)
     if task is None:
         return _run_alone(project, chip, progress, watch, recording), None
     submission = _read_file(project)
@@ -387,7 +390,7 @@ def judge_once(
     return verdict, prepared
 
 
-def check(file: Path, chip: Chip) -> Verdict:
+def check(file: Path, chip: Chip, options: BuildOptions = PLAIN) -> Verdict:
     """Parse, check the rules and compile; run nothing."""
     if not file.exists():
         raise NpusmithError("file-missing", f"{file} does not exist", seen=str(file))
@@ -400,7 +403,7 @@ def check(file: Path, chip: Chip) -> Verdict:
         return (
             _check_program(file, chip, verdict)
             if file.suffix == ".py" and not file.is_dir()
-            else _check_cpp(file, chip, verdict)
+            else _check_cpp(file, chip, verdict, options)
         )
     except NpusmithError as error:
         verdict.error = error.record()
@@ -487,8 +490,8 @@ def _plain_text(file: Path) -> str:
         ) from error
 
 
-def _check_cpp(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
-    verdict.findings = check_source(file, chip)
+def _check_cpp(file: Path, chip: Chip, verdict: Verdict, options: BuildOptions) -> Verdict:
+    verdict.findings = check_source(file, chip, options)
     return _compiled(verdict)
 
 

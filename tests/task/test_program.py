@@ -11,6 +11,8 @@ from npusmith.task import program
 from npusmith.task.program import Around, complaint, judge_program
 from npusmith.task.verdict import Rung
 from npusmith.twin.finding import printed_by_core
+from npusmith.twin.options import BuildOptions
+from npusmith.twin.watch import Watch
 
 CHIP = find_chip("910B2")
 SOURCE = """#include <cstdio>
@@ -205,7 +207,7 @@ def test_macros_come_from_the_caller_and_from_cmake(tmp_path: Path) -> None:
     body = "return SCENE + FROM_CMAKE + Extra() == 13 ? 0 : 1;"
     file = small(tmp_path, body)
     file.write_text('#include "extra.h"\n' + file.read_text())
-    verdict = judge_program(file, CHIP, Around(defines=("SCENE=3",)))
+    verdict = judge_program(file, CHIP, watch=Watch(build=BuildOptions(define=("SCENE=3",))))
     assert (verdict.error, verdict.verdict) == (None, "ran")
 
 

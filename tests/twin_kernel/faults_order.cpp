@@ -53,6 +53,23 @@ BOTH(hazard_flag_set_before_the_load) {
   Adds(ub.b, ub.a, 1.0f, 1024);  // caught
 }
 
+BOTH(hazard_one_buffer_in_and_out_without_its_way_in) {
+  TPipe pipe;
+  TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> both;
+  pipe.InitBuffer(both, 1, 4096);
+  LocalTensor<float> x = both.AllocTensor<float>();
+  DataCopy(x, Gm(args, 0), 1024);
+  if (bad) both.EnQue<TPosition::VECOUT, TPosition::GM, float>(x);
+  if (!bad) both.EnQue<TPosition::GM, TPosition::VECIN, float>(x);
+  if (bad) x = both.DeQue<TPosition::VECOUT, TPosition::GM, float>();
+  if (!bad) x = both.DeQue<TPosition::GM, TPosition::VECIN, float>();
+  Adds(x, x, 1.0f, 1024);  // caught
+  both.EnQue<TPosition::VECOUT, TPosition::GM, float>(x);
+  x = both.DeQue<TPosition::VECOUT, TPosition::GM, float>();
+  DataCopy(Gm(args, 1), x, 1024);
+  both.FreeTensor(x);
+}
+
 BOTH(hazard_compute_then_store) {
   Ub ub;
   Duplicate(ub.a, 1.0f, 1024);

@@ -17,9 +17,11 @@ from npusmith.cli.options import (
     AutoSync,
     ChipName,
     Define,
+    Include,
     Json,
     NoSearch,
     Notes,
+    OperatorName,
     Prepare,
     ScheduleFile,
     Search,
@@ -35,7 +37,6 @@ from npusmith.cli.options import (
     Writer,
     WriterName,
     read_attrs,
-    read_defines,
 )
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
@@ -136,9 +137,11 @@ def run(
     attr: Attrs = None,
     prepare: Prepare = None,
     verify: Verify = None,
-    define: Define = None,
     arg: Arguments = None,
     watch: Watched = False,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -149,7 +152,6 @@ def run(
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
     row = find_chip(chip)
     attrs = read_attrs(attr or [])
-    defines = read_defines(define or [])
     if watch and json:
         raise typer.BadParameter("--json is one document: it does not go with --watch")
 
@@ -157,11 +159,12 @@ def run(
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
         from npusmith.task.program import Around
+        from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        look = Watch(auto_sync, notes, shuffle)
-        commands = tuple(prepare or ()), tuple(verify or ())
-        around = Around(*commands, defines, tuple(arg or ()))
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        look = Watch(auto_sync, notes, shuffle, build)
+        around = Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ()))
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
             attrs=attrs, timed=time, around=around,
@@ -181,6 +184,9 @@ def check(
         ),
     ],
     chip: ChipName = DEFAULT_CHIP,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     strict: Strict = False,
     json: Json = False,
 ) -> Job:
@@ -190,9 +196,11 @@ def check(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.twin.options import BuildOptions
 
         steps.step("check", str(file))
-        verdict = pipeline.check(file, row)
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        verdict = pipeline.check(file, row, build)
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 
     return job

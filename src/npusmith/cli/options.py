@@ -64,6 +64,35 @@ AutoSync = Annotated[
         "project's CMake files say, which is yes if they say nothing.",
     ),
 ]
+OperatorName = Annotated[
+    str,
+    typer.Option(
+        "--op",
+        metavar="NAME",
+        help="Which operator of a project or library with several: its type, or its name in snake "
+        "case.",
+    ),
+]
+Include = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--include",
+        "-I",
+        metavar="FOLDER",
+        help="A folder of headers, searched before those that the project's CMake names; may be "
+        "repeated.",
+    ),
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--define",
+        "-D",
+        metavar="NAME=VALUE",
+        help="A macro for host and kernel, and for a program a variable of the CMakeLists.txt "
+        "beside it; may be repeated.",
+    ),
+]
 Notes = Annotated[
     bool,
     typer.Option("--notes", help="Also report what costs time, and barriers that auto-sync adds."),
@@ -145,22 +174,6 @@ Arguments = Annotated[
         "--arg", metavar="TEXT", help="An argument of a program's main function; may be repeated."
     ),
 ]
-Define = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--define", "-D", metavar="NAME=VALUE",
-        help="A macro for a program, and a variable of the CMakeLists.txt beside it, whose own "
-        "definitions count as well; may be repeated.",
-    ),
-]  # fmt: skip
-
-
-def read_defines(texts: Sequence[str]) -> tuple[str, ...]:
-    """The macros of -D; each begins with a name."""
-    for text in texts:
-        if not text.partition("=")[0].isidentifier():
-            raise typer.BadParameter(f"-D takes NAME or NAME=VALUE, not {text[:80]!r}")
-    return tuple(texts)
 
 
 def read_attrs(texts: Sequence[str]) -> dict[str, bool | int | float | str | list[float]]:

@@ -351,7 +351,7 @@ def open_operator(
     watch: Watch = _WATCH,
 ) -> Operator:
     """Compile the project for every set of inputs. Raises what compiling and binding raise."""
-    source = read_project(path)
+    source = read_project(path, options=watch.build)
     check_attrs(source.op, attrs or {})
     results = share_outputs(source.op, len(_sample(prepared).references))
     bind = bind_inputs(prepared, spec, source.op)

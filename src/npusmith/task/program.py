@@ -50,20 +50,18 @@ _NONE_FAILED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the caller says around a program: commands in the copy of its folder, macros, arguments.
+    """What the caller says around a program: shell commands in the copy of its folder, arguments.
 
     `prepare` make its data; `verify` check what it left: its values are right when all end well.
-    `defines`: NAME or NAME=VALUE, macros and variables of the CMakeLists.txt beside the source.
     `arguments`: of the main function.
     """
 
     prepare: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
-    defines: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.prepare or self.verify or self.defines or self.arguments)
+        return bool(self.prepare or self.verify or self.arguments)
 
 
 def judge_program(
@@ -105,7 +103,7 @@ def _judge(
     recording: Recording | None,
 ) -> None:
     step("compile", str(source))
-    built = build_program(source, chip, around.defines)
+    built = build_program(source, chip, watch.build)
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.provenance["compiler"] = built.toolchain.compiler.version
     _copy(source.resolve().parent, work)

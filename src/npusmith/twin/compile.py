@@ -25,7 +25,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import cache, diagnose, dialect, forbid, imports, scan, wrapper
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
 from npusmith.twin.project import Project, beside, headers_beneath, read_text
-from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
+from npusmith.twin.toolchain import INCLUDE, LIBRARY, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
 _MEMORY = 6 << 30
@@ -98,7 +98,9 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     text = wrapper.kernel_unit(project, tuple(dtypes))
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
-    key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, *texts])
+    names = (project.host_headers.forwards, project.kernel_headers.forwards)
+    forwards = repr((*names, project.folders, project.host_flags))
+    key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, forwards, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
         (folder / "complete").unlink(missing_ok=True)
@@ -117,16 +119,25 @@ def _rules() -> bytes:
 
 
 def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
-    units = _kernel_units(chain, kinds, text, folder, [project.kernel.parent])
+    search = project.kernel_headers.write(folder / "kernel_headers")
+    near = [project.kernel.parent, *project.folders, search]
+    units = _kernel_units(chain, kinds, text, folder, near)
     hosts = _host_folder(project, chain)
     known = _take_host(hosts, folder)
     if not known:
         command = [*chain.host_command(), *project.host_flags]
         link = chain.link_flags()
-        units.append(_unit("host", chain, command, list(project.hosts), folder, [], link))
-    read = (project.root, *chain.places)
+        search = project.host_headers.write(folder / "host_headers")
+        places = [*project.folders, search]
+        units.append(_unit("host", chain, command, list(project.hosts), folder, places, link))
+    read = (project.root, *project.outside, *chain.places)
     dialect.check(project.kernel_texts)
-    compile_units([*units, *_texts(units)], folder, project.root, read)
+    try:
+        compile_units([*units, *_texts(units)], folder, project.root, read)
+    except diagnose.CompileError as error:
+        raise diagnose.explain_headers(error, project.root, project.computed) from error
+    if not known:
+        _check_unresolved(project, folder / "host.log")
     for unit in _texts(units):
         dialect.check_preprocessed(folder / f"{unit.name}.i", project.root, (str(chain.folder),))
     if not known:
@@ -135,8 +146,25 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
     shared = forbid.global_variables(texts)
     libraries = (folder / f"{unit}.so" for unit in ("kernel", "cube"))
     wrong = [name for library in libraries for name in _refused(library, shared)]
-    _check_device(chain, kinds, texts, entries, folder, project.kernel, read, wrong)
+    _check_device(chain, kinds, texts, entries, folder, project.kernel, near, read, wrong)
     _note_extras(project, folder)
+
+
+def _check_unresolved(project: Project, log: Path) -> None:
+    """CompileError for functions that the host side lacks and no source for other chips has."""
+    text = log.read_text(errors="replace")
+    words = frozenset(re.findall(r"\w+", project.elsewhere))
+    missing = [
+        name for name in diagnose.undefined(text) if not words.intersection(_last_words(name))
+    ]
+    if missing:
+        said = tuple(diagnose.Diagnostic("", 0, f"undefined reference to '{n}'") for n in missing)
+        raise diagnose.CompileError(said, text, project.root)
+
+
+def _last_words(name: str) -> list[str]:
+    """`optiling::Do(gert::Context*)` -> Do; of `vtable for a::B` it is B."""
+    return re.findall(r"(\w+)(?:\[abi:\w+\])?(?=\(|$)", name)[:1]
 
 
 # ---- the host side by itself: a loop that repairs a kernel leaves it as it is
@@ -145,7 +173,8 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
 def _host_folder(project: Project, chain: Toolchain) -> Path:
     """Where this project's compiled host side is kept: by its sources, wherever those lie."""
     sources = [f"{path}\0{project.texts[path]}" for path in project.hosts]
-    key = cache.digest([chain.folder.name, *project.host_flags, *sources])
+    forwards = repr((project.host_headers.forwards, project.folders))
+    key = cache.digest([chain.folder.name, *project.host_flags, forwards, *sources])
     return cache.cache_root() / "host" / key
 
 
@@ -226,6 +255,7 @@ def _check_device(
     entries: Sequence[str],
     folder: Path,
     kernel: Path,
+    quotes: Sequence[Path],
     read: Sequence[Path],
     wrong: Sequence[str] = (),
 ) -> None:
@@ -235,7 +265,7 @@ def _check_device(
     """
     forbid.check_text(texts)
     if not chain.compiler.clang and (wrong or forbid.suspicious(texts)):
-        _check_calls(chain, kinds, entries, folder, kernel, read)
+        _check_calls(chain, kinds, entries, folder, quotes, read)
     if wrong:
         said = "device code uses what AI cores do not have"
         raise TwinError("device-cpp", said, Place(str(kernel)), seen=", ".join(wrong[:4]))
@@ -246,7 +276,7 @@ def _check_calls(
     kinds: Kinds,
     entries: Sequence[str],
     folder: Path,
-    kernel: Path,
+    quotes: Sequence[Path],
     read: Sequence[Path],
 ) -> None:
     """TwinError device-cpp with the line of a call that the device does not have.
@@ -263,9 +293,9 @@ def _check_calls(
     # called once keeps its name.
     keep = ("-fno-allocation-dce", "-fno-inline-functions-called-once")
     graph = ("-fcallgraph-info", "-fno-optimize-sibling-calls", *keep)
-    flags = (*graph, f"-I{kernel.parent}", "-c", source, "-o", out)
+    flags = (*graph, *(f"-I{place}" for place in quotes), "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))
-    compile_units([unit], folder, kernel.parent, read)
+    compile_units([unit], folder, quotes[0], read)
     forbid.check_graph(folder / "graph.ci", entries)
 
 
@@ -282,7 +312,8 @@ def _unit(
     quotes: Sequence[Path],
     link: Sequence[str],
 ) -> Unit:
-    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in quotes]
+    # Headers of libraries that the twin has come last: the project's own of that name counts.
+    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in (*quotes, LIBRARY)]
     # Several sources share one command: then the compiler names a .d for each, in this folder.
     deps = ["-MD", *(["-MF", str(folder / f"{name}.d")] if len(sources) == 1 else [])]
     files = [str(source) for source in sources]
@@ -321,7 +352,9 @@ def compile_file(
     compile_units(units, folder, path.parent, read)
     for source, unit in ((path, text), *others.items()):
         entries = [entry.name for entry in scan.find_entries(scan.blank(unit))]
-        _check_device(chain, kinds, {source: read_text(source)}, entries, folder, source, read)
+        _check_device(
+            chain, kinds, {source: read_text(source)}, entries, folder, source, quotes, read
+        )
 
 
 def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequence[Path]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ _CAUSE = re.compile(
 )
 _INLINED = re.compile(r"^\s+inlined from .* at (.+?):(\d+)(?::\d+)?[:,]?$")
 _CONFLICT = re.compile(r" note:\s+(deduced conflicting types .*)$")
+_NO_FILE = re.compile(r"(\S+): No such file or directory$")
 _LINKER = re.compile(r"(undefined reference to|undefined symbol|multiple definition of)[: ]+(.*)$")
 
 
@@ -83,6 +84,31 @@ def read_log(log: str, is_users: Callable[[str], bool]) -> tuple[Diagnostic, ...
     users = [item for item in found if not item.file or is_users(item.file)]
     known = users if any(item.file for item in users) else list(found)
     return tuple(sorted(known, key=lambda item: "No such file" not in item.message))
+
+
+def explain_headers(error: CompileError, base: Path, computed: Sequence[Place]) -> CompileError:
+    """The same error; of a header that is not there it says where one would be found."""
+    rows = tuple(_with_places(row, base, computed) for row in error.errors)
+    return error if rows == error.errors else CompileError(rows, error.log, base)
+
+
+def _with_places(row: Diagnostic, base: Path, computed: Sequence[Place]) -> Diagnostic:
+    found = _NO_FILE.match(row.message)
+    if not found:
+        return row
+    places = f"{Path(row.file).parent}, or in a folder named by -I or by include_directories"
+    text = f"{row.message}; put {found[1]} in {places}"
+    if computed:
+        spots = ", ".join(f"{Path(place.file).name}:{place.line}" for place in computed[:3])
+        text += f" (a folder at {spots} is computed by CMake, which is not run here: give it by -I)"
+    return Diagnostic(row.file, row.line, text)
+
+
+def undefined(log: str) -> tuple[str, ...]:
+    """The names that a linker missed, each once."""
+    found = (_LINKER.search(line) for line in log.splitlines())
+    names = (_plain(match[2]).strip("'") for match in found if match and "undefined" in match[1])
+    return tuple(dict.fromkeys(names))
 
 
 def _place(spot: re.Match[str] | None, is_users: Callable[[str], bool]) -> tuple[str, int] | None:

@@ -17,6 +17,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import cache, cmake_target, compile, scan, wrapper
 from npusmith.twin.kind import entry_kinds, file_kinds
 from npusmith.twin.launch import MOST_STEPS, Run, call
+from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Array, Orders, Output
 from npusmith.twin.project import headers_beneath, local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
@@ -92,28 +93,31 @@ def run_direct(
     )
 
 
-def build_program(path: Path, chip: Chip, defines: Sequence[str] = ()) -> DirectBuild:
+def build_program(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> DirectBuild:
     """Compile a source with a main function: CompileError, TwinError program-missing.
 
-    `defines`: macros in the form NAME or NAME=VALUE, which the CMakeLists.txt beside the source
-    sees as variables; what that one defines counts, too.
+    The macros of `options` are variables of the CMakeLists.txt beside the source; what that one
+    defines counts, too. Raises TwinError build-option.
     """
+    options.check()
     path = path.resolve()
     text = read_text(path)
     if not has_main(text):
         raise TwinError("program-missing", f"{path.name} has no main function", Place(str(path)))
-    pairs = [item.partition("=") for item in defines]
+    pairs = [item.partition("=") for item in options.define]
     flags = cmake_target.read_flags(
         path, {name: value if sign else "1" for name, sign, value in pairs}
     )
-    macros = {item.partition("=")[0]: item for item in (*flags.definitions, *defines)}
+    macros = {item.partition("=")[0]: item for item in (*flags.definitions, *options.define)}
     unit = wrapper.program_unit(path, text, tuple(macros.values()))
     others = {
         file: wrapper.part_unit(file, read_text(file), tuple(macros.values()))
         for file in flags.sources
         if file.is_relative_to(path.parent) and not has_main(read_text(file))
     }
-    return _build(path, "main", unit, chip, flags.includes, others)
+    near = [item for item in flags.includes if item.is_relative_to(path.parent.parent)]
+    includes = (*(item.resolve() for item in options.include), *near)
+    return _build(path, "main", unit, chip, includes, others)
 
 
 def run_program(
@@ -209,18 +213,17 @@ def _build(
     """`others`: sources that are linked with it, each with its unit."""
     chain = find_toolchain(chip)
     others = others or {}
-    near = [item for item in includes if item.is_relative_to(path.parent.parent)]
     headers = [file for source in (path, *others) for file in local_headers(source)]
-    headers += [file for item in near for file in headers_beneath(item)]
+    headers += [file for item in includes for file in headers_beneath(item)]
     beside = [file.read_bytes() for file in headers]
-    key = cache.digest([chain.folder.name, unit, *others.values(), *map(str, near), *beside])
+    key = cache.digest([chain.folder.name, unit, *others.values(), *map(str, includes), *beside])
     folder = cache.cache_root() / "build" / key
     text = "\n".join(read_text(source) for source in (path, *others))
     kinds = file_kinds(path, text)
 
     def make(folder: Path) -> None:
         compile.compile_file(
-            path, unit, chain, kinds, folder, host=True, includes=near, others=others
+            path, unit, chain, kinds, folder, host=True, includes=includes, others=others
         )
 
     cache.fetch(folder, make)

@@ -536,6 +536,7 @@ inline void SetHF32TransMode(bool towardsZero, twin::Site site = twin::Here()) {
 // The order in which fractals of C come to be changes time, not values.
 inline void SetMMColumnMajor() {}
 inline void SetMMRowMajor() {}
+inline void SetMMLayoutTransform(bool) {}  // the order of results, as the two above
 
 // ---- out of L0C
 

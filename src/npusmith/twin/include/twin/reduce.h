@@ -15,8 +15,8 @@ namespace AscendC {
   }                                                                                             \
   template <typename T, typename Mask>                                                          \
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,    \
-            Mask mask, std::int64_t repeatTime, std::int64_t srcRepStride, bool calIndex,       \
-            twin::Site site = twin::Here()) {                                                   \
+            Mask mask, std::int64_t repeatTime, std::int64_t srcRepStride,                     \
+            bool calIndex = false, twin::Site site = twin::Here()) {                                                   \
     static_assert(twin::kOneOf<T, half, float>, #name " on dav-2201 takes half or float");      \
     twin::FoldRepeats({#name, site}, fold, twin::TagOf<T>(), dst.view(), src.view(),            \
                       tmp.view(), twin::Masked(true, mask, repeatTime), srcRepStride, calIndex); \

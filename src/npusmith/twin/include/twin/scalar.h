@@ -46,6 +46,12 @@ std::int64_t ScalarGetSFFValue(std::uint64_t value) {
   return bits == 0 ? -1 : __builtin_ctzll(bits);
 }
 
+inline std::int64_t CountLeadingZero(std::uint64_t value) { return ScalarCountLeadingZero(value); }
+template <int countValue>
+std::int64_t GetSFFValue(std::uint64_t value) {
+  return ScalarGetSFFValue<countValue>(value);
+}
+
 // A float to half or bfloat16_t (rounded to odd) or to int32_t in a given direction.
 template <typename From, typename To, RoundMode mode>
 To ScalarCast(From value) {
