@@ -179,16 +179,19 @@ def test_a_given_single_shape_is_kept_and_all_cores_count(library: ctypes.CDLL) 
     assert list(out) == [8, 48, 96, 64]
 
 
-def test_cores_share_rows_of_global_memory_in_whole_lines(library: ctypes.CDLL) -> None:
-    t = ask(library, 256, 512, 192, 1, 0, 0, 0, 24)  # half: 128 elements of B are 256 B
+def test_cores_keep_long_rows_of_global_memory(library: ctypes.CDLL) -> None:
+    t = ask(library, 256, 512, 192, 1, 0, 0, 0, 24)
     assert isinstance(t, dict)
-    assert t["singleCoreN"] % 128 == 0
-    t = ask(library, 256, 512, 192, 1, 0, 1, 0, 24)  # rows of a transposed B run along K
+    assert t["singleCoreN"] in (256, 512)
+    t = ask(library, 16, 512, 192, 1, 0, 1, 0, 24)  # rows of a transposed B run along K
     assert isinstance(t, dict)
-    assert t["singleCoreN"] % 16 == 0
-    t = ask(library, 256, 176, 192, 1, 0, 0, 0, 24)  # no whole lines
+    assert t["singleCoreN"] < 256
+
+
+def test_a_product_of_short_rows_is_cut_along_n(library: ctypes.CDLL) -> None:
+    t = ask(library, 512, 128, 128, 1, 0, 0, 1, 2, 128, 64, 128)  # as a published example says
     assert isinstance(t, dict)
-    assert t["singleCoreN"] < 128
+    assert (t["singleCoreM"], t["singleCoreN"]) == (512, 64)
 
 
 def test_k_is_cut_only_when_asked(library: ctypes.CDLL) -> None:

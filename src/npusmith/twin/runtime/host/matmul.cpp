@@ -274,15 +274,8 @@ std::int32_t MultiCoreMatmulTiling::EnableMultiCoreSplitK(bool flag) {
 
 namespace {
 
-// Global memory is read fastest in lines of this many bytes.
-constexpr std::int64_t kFastLine = 256;
-
-// How many elements the parts of the axis that lies inside of a matrix in global memory are a
-// multiple of: whole lines where the axis has them, else nothing in particular.
-std::int64_t LineOf(std::int64_t size, int bytes, bool inside) {
-  const std::int64_t line = kFastLine / bytes;
-  return inside && size % line == 0 ? line : 0;
-}
+// Rows in global memory stay this long where they are (seen in the vendor's tiling).
+constexpr std::int64_t kLongRow = 256;
 
 // One core's part of an axis that `parts` cores share: whole fractals unless it is not cut.
 std::int64_t PartOf(std::int64_t size, std::int64_t parts, std::int64_t align) {
@@ -299,11 +292,8 @@ bool Within(std::int64_t value, std::int64_t least, std::int64_t most) {
 MultiCoreMatmulTiling::Cut MultiCoreMatmulTiling::CutInto(const Shape &whole, std::int64_t m,
                                                           std::int64_t n, std::int64_t k) const {
   const std::int64_t alignK = std::max(16, 32 / SizeOf(a_.type));
-  const std::int64_t lineM = LineOf(whole.m, SizeOf(a_.type), a_.trans);
-  const std::int64_t lineN = LineOf(whole.n, SizeOf(b_.type), !b_.trans);
   Cut cut;
-  cut.single = {PartOf(whole.m, m, std::max(align_.m, lineM)),
-                PartOf(whole.n, n, std::max(align_.n, lineN)),
+  cut.single = {PartOf(whole.m, m, align_.m), PartOf(whole.n, n, align_.n),
                 PartOf(whole.k, k, align_.k > 0 ? align_.k : alignK)};
   cut.m = Ceil(whole.m, cut.single.m);
   cut.n = Ceil(whole.n, cut.single.n);
@@ -327,7 +317,15 @@ bool MultiCoreMatmulTiling::KeepSingle(const Shape &whole, Shape &single, std::i
   return true;
 }
 
-// The least work of the busiest core; of equals the one that reads least.
+// Does an axis along which rows of A or B run keep long rows?
+bool MultiCoreMatmulTiling::KeepsRows(const Shape &whole, const Cut &cut) const {
+  const bool m = !a_.trans || cut.m == 1 || cut.single.m >= std::min(kLongRow, whole.m);
+  const bool n = b_.trans || cut.n == 1 || cut.single.n >= std::min(kLongRow, whole.n);
+  return m && n;
+}
+
+// The least work of the busiest core; of equals the one that reads least. An N whose rows are short
+// anyway is cut into as many parts as can be.
 bool MultiCoreMatmulTiling::SplitCores(const Shape &whole, Shape &single, std::int32_t &cores) {
   if (wanted_.m > 0 || wanted_.n > 0 || wanted_.k > 0) return KeepSingle(whole, single, cores);
   bool found = false;
@@ -336,9 +334,11 @@ bool MultiCoreMatmulTiling::SplitCores(const Shape &whole, Shape &single, std::i
     for (std::int64_t n = 1; n * k <= dim_; ++n) {
       for (std::int64_t m = 1; m * n * k <= dim_; ++m) {
         const Cut cut = CutInto(whole, m, n, k);
-        if (!Allowed(cut)) continue;
+        const bool narrow = !splitK_ && !b_.trans && whole.n < kLongRow;
+        if (!Allowed(cut) || !(narrow || KeepsRows(whole, cut))) continue;
         const Shape &one = cut.single;
-        const std::int64_t newWork = one.m * one.n * one.k, newReads = (one.m + one.n) * one.k;
+        const std::int64_t newReads = narrow ? one.n : (one.m + one.n) * one.k;
+        const std::int64_t newWork = one.m * one.n * one.k;
         if (found && (newWork > work || (newWork == work && newReads >= reads))) continue;
         found = true;
         work = newWork;
