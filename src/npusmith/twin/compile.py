@@ -132,10 +132,7 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
         units.append(_unit("host", chain, command, list(project.hosts), folder, places, link))
     read = (project.root, *project.outside, *chain.places)
     dialect.check(project.kernel_texts)
-    try:
-        compile_units([*units, *_texts(units)], folder, project.root, read)
-    except diagnose.CompileError as error:
-        raise diagnose.explain_headers(error, project.root, project.computed) from error
+    compile_units([*units, *_texts(units)], folder, project.root, read, project.computed)
     if not known:
         _check_unresolved(project, folder / "host.log")
     for unit in _texts(units):
@@ -336,11 +333,18 @@ def compile_file(
     _check_device(chain, kinds, texts, entries, folder, path, [path.parent], read)
 
 
-def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequence[Path]) -> None:
+def compile_units(
+    units: Sequence[Unit],
+    folder: Path,
+    root: Path,
+    read: Sequence[Path],
+    computed: Sequence[Place] = (),
+) -> None:
     """Run the compiles side by side in one sandbox; CompileError with the errors of all of them.
 
     `read`: what the compiler may read besides the system's own. A source can include any file that
-    it names, and the message shows the file's lines.
+    it names, and the message shows the file's lines. `computed`: include folders that only CMake
+    knows.
     """
     policy = Policy(
         write=(folder,), read=tuple(read), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
@@ -358,7 +362,8 @@ def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequenc
         raise TwinError("compile-timeout", said, Place(str(root)))
     if failed:
         text = "".join(logs) + boxed.stderr.decode(errors="replace")
-        raise diagnose.CompileError(diagnose.read_log(text, diagnose.in_project(root)), text, root)
+        errors = diagnose.read_log(text, diagnose.in_project(root))
+        raise diagnose.CompileError(diagnose.explain_headers(errors, computed), text, root)
 
 
 def _head(log: Path) -> str:

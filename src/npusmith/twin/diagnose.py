@@ -86,13 +86,14 @@ def read_log(log: str, is_users: Callable[[str], bool]) -> tuple[Diagnostic, ...
     return tuple(sorted(known, key=lambda item: "No such file" not in item.message))
 
 
-def explain_headers(error: CompileError, base: Path, computed: Sequence[Place]) -> CompileError:
-    """The same error; of a header that is not there it says where one would be found."""
-    rows = tuple(_with_places(row, base, computed) for row in error.errors)
-    return error if rows == error.errors else CompileError(rows, error.log, base)
+def explain_headers(
+    errors: Sequence[Diagnostic], computed: Sequence[Place]
+) -> tuple[Diagnostic, ...]:
+    """The same errors; of a header that is not there it says where one would be found."""
+    return tuple(_with_places(row, computed) for row in errors)
 
 
-def _with_places(row: Diagnostic, base: Path, computed: Sequence[Place]) -> Diagnostic:
+def _with_places(row: Diagnostic, computed: Sequence[Place]) -> Diagnostic:
     found = _NO_FILE.match(row.message)
     if not found:
         return row
