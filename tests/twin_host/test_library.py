@@ -16,6 +16,7 @@ from npusmith.twin.architecture import is_foreign, keep_ours
 from npusmith.twin.check import check_source
 from npusmith.twin.cmake import read_cmake
 from npusmith.twin.conditions import active
+from npusmith.twin.diagnose import Diagnostic, explain_headers
 from npusmith.twin.dialect import check
 from npusmith.twin.headers import Trees, find_headers, find_repository
 from npusmith.twin.options import BuildOptions
@@ -136,6 +137,11 @@ def test_a_missing_header_says_where_to_put_one(library: Path, chip: Chip) -> No
     message = check_source(base, chip)[0].message
     assert message.startswith("units.h: No such file or directory; put units.h in ")
     assert "-I" in message and "CMakeLists.txt:2 is computed by CMake" in message
+
+
+def test_a_header_of_a_package_names_the_package() -> None:
+    row = Diagnostic("a.cpp", 1, "nlohmann/json.hpp: No such file or directory")
+    assert explain_headers([row], [])[0].message.endswith("it comes with nlohmann-json3-dev")
 
 
 def test_without_git_the_chain_of_cmake_files_makes_the_repository(tmp_path: Path) -> None:

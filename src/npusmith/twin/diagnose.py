@@ -19,6 +19,13 @@ _CAUSE = re.compile(
 )
 _INLINED = re.compile(r"^\s+inlined from .* at (.+?):(\d+)(?::\d+)?[:,]?$")
 _CONFLICT = re.compile(r" note:\s+(deduced conflicting types .*)$")
+# Packages of Debian and Ubuntu: libraries bring these headers from elsewhere.
+_PACKAGES = {
+    "nlohmann/": "nlohmann-json3-dev",
+    "google/protobuf/": "libprotobuf-dev",
+    "gtest/": "libgtest-dev",
+    "Eigen/": "libeigen3-dev",
+}
 _NO_FILE = re.compile(r"(\S+): No such file or directory$")
 _LINKER = re.compile(r"(undefined reference to|undefined symbol|multiple definition of)[: ]+(.*)$")
 
@@ -97,6 +104,9 @@ def _with_places(row: Diagnostic, computed: Sequence[Place]) -> Diagnostic:
     found = _NO_FILE.match(row.message)
     if not found:
         return row
+    package = next((item for head, item in _PACKAGES.items() if found[1].startswith(head)), "")
+    if package:
+        return Diagnostic(row.file, row.line, f"{row.message}; it comes with {package}")
     places = f"{Path(row.file).parent}, or in a folder named by -I or by include_directories"
     text = f"{row.message}; put {found[1]} in {places}"
     if computed:
