@@ -184,7 +184,7 @@ class _Files:
             read_texts(_files(base / "op_host")),
             read_texts(_files(base / "op_kernel")),
         )
-        return cls(root, base, hosts, kernels)
+        return cls(base if op else root, base, hosts, kernels)  # no more of a library is read
 
     def host_sources(self) -> tuple[Path, ...]:
         found = tuple(file for file, text in self.hosts.items() if _is_host(file, text))
