@@ -116,6 +116,15 @@ def test_documented_headers_are_never_taken_from_a_library(library: Path) -> Non
     assert "kernel_operator.h" not in dict(project.kernel_headers.forwards)
 
 
+def test_headers_of_the_system_are_never_taken_from_a_library(library: Path) -> None:
+    for name in ("math.h", "stddef.h"):
+        write(library / "common" / "inc" / name, "#error theirs\n")
+    source = write(library / "math" / "a.cpp", '#include <math.h>\n#include "stddef.h"\n')
+    trees = Trees()
+    assert find_headers(library / "math", [source], trees).forwards == ()
+    assert not trees  # nothing was listed
+
+
 def test_includes_in_a_circle_end(library: Path) -> None:
     inc = library / "common" / "inc"
     write(inc / "units.h", '#pragma once\n#include "more.h"\nconstexpr unsigned kUnit = 32;\n')
