@@ -26,6 +26,8 @@ _PACKAGES = {
     "gtest/": "libgtest-dev",
     "Eigen/": "libeigen3-dev",
 }
+_TIK2 = re.compile(r"'tik2(?:'|::)")
+_RENAMED = "tik2 is an earlier name of AscendC; write AscendC in its place"
 _NO_FILE = re.compile(r"(\S+): No such file or directory$")
 _LINKER = re.compile(r"(undefined reference to|undefined symbol|multiple definition of)[: ]+(.*)$")
 
@@ -90,6 +92,9 @@ def read_log(log: str, is_users: Callable[[str], bool]) -> tuple[Diagnostic, ...
             included = _place(_INCLUDED.match(text), is_users) or included
     users = [item for item in found if not item.file or is_users(item.file)]
     known = users if any(item.file for item in users) else list(found)
+    old = next((item for item in known if _TIK2.search(item.message)), None)
+    if old is not None:  # everything behind it follows from the namespace
+        return (Diagnostic(old.file, old.line, f"{old.message}: {_RENAMED}"),)
     return tuple(sorted(known, key=lambda item: "No such file" not in item.message))
 
 
