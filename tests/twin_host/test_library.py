@@ -282,7 +282,7 @@ def test_what_sources_for_other_chips_define_may_be_missing(edited: Edit, chip: 
         root / "op_host" / "arch35" / "other.cpp", "ge::graphStatus Other(gert::TilingContext *) {}"
     )
     assert build(read_project(root), chip, (F32, F32, F32)).host.is_file()
-    write(root / "op_host" / "arch35" / "other.cpp", "")
+    write(root / "op_host" / "arch35" / "other.cpp", "ge::graphStatus Another();")
     assert "undefined reference to 'optiling::Other" in check_source(root, chip)[0].message
 
 

@@ -99,7 +99,7 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
     names = (project.host_headers.forwards, project.kernel_headers.forwards)
-    forwards = repr((*names, project.folders, project.host_flags))
+    forwards = repr((*names, project.folders, project.host_flags, project.elsewhere))
     key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, forwards, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
@@ -170,7 +170,7 @@ def _last_words(name: str) -> list[str]:
 def _host_folder(project: Project, chain: Toolchain) -> Path:
     """Where this project's compiled host side is kept: by its sources, wherever those lie."""
     sources = [f"{path}\0{project.texts[path]}" for path in project.hosts]
-    forwards = repr((project.host_headers.forwards, project.folders))
+    forwards = repr((project.host_headers.forwards, project.folders, project.elsewhere))
     key = cache.digest([chain.folder.name, *project.host_flags, forwards, *sources])
     return cache.cache_root() / "host" / key
 
