@@ -11,15 +11,17 @@ import pytest
 from npusmith.errors import TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
-from npusmith.twin import build, read_project
+from npusmith.twin import build, read_project, scan
 from npusmith.twin.architecture import is_foreign, keep_ours
 from npusmith.twin.check import check_source
 from npusmith.twin.cmake import read_cmake
 from npusmith.twin.conditions import active
+from npusmith.twin.diagnose import Diagnostic, explain_headers
 from npusmith.twin.dialect import check
 from npusmith.twin.headers import Trees, find_headers, find_repository
 from npusmith.twin.options import BuildOptions
 from npusmith.twin.toolchain import INCLUDE, LIBRARY, find_compiler
+from npusmith.twin.typelists import find_lists
 
 Edit = Callable[..., Path]
 F32 = DType.FLOAT32
@@ -114,6 +116,15 @@ def test_documented_headers_are_never_taken_from_a_library(library: Path) -> Non
     assert "kernel_operator.h" not in dict(project.kernel_headers.forwards)
 
 
+def test_headers_of_the_system_are_never_taken_from_a_library(library: Path) -> None:
+    for name in ("math.h", "stddef.h"):
+        write(library / "common" / "inc" / name, "#error theirs\n")
+    source = write(library / "math" / "a.cpp", '#include <math.h>\n#include "stddef.h"\n')
+    trees = Trees()
+    assert find_headers(library / "math", [source], trees).forwards == ()
+    assert not trees  # nothing was listed
+
+
 def test_includes_in_a_circle_end(library: Path) -> None:
     inc = library / "common" / "inc"
     write(inc / "units.h", '#pragma once\n#include "more.h"\nconstexpr unsigned kUnit = 32;\n')
@@ -135,6 +146,11 @@ def test_a_missing_header_says_where_to_put_one(library: Path, chip: Chip) -> No
     message = check_source(base, chip)[0].message
     assert message.startswith("units.h: No such file or directory; put units.h in ")
     assert "-I" in message and "CMakeLists.txt:2 is computed by CMake" in message
+
+
+def test_a_header_of_a_package_names_the_package() -> None:
+    row = Diagnostic("a.cpp", 1, "nlohmann/json.hpp: No such file or directory")
+    assert explain_headers([row], [])[0].message.endswith("it comes with nlohmann-json3-dev")
 
 
 def test_without_git_the_chain_of_cmake_files_makes_the_repository(tmp_path: Path) -> None:
@@ -201,6 +217,28 @@ def test_operators_with_folders_of_their_own_in_one_project(tmp_path: Path) -> N
     }  # fmt: skip
 
 
+def test_two_operators_may_share_one_kernel(tmp_path: Path) -> None:
+    shared = 'this->AICore().AddConfig("ascend910b", c.ExtendCfgInfo("opInterface.value", "one"));'
+    for name, more in (("One", ""), ("Two", shared)):
+        text = f'class {name} : public OpDef {{ this->Input("x"); {more} }};\nOP_ADD({name});\n'
+        write(tmp_path / "op_host" / f"{name.lower()}.cpp", text)
+    entry = 'extern "C" __global__ __aicore__ void one(GM_ADDR x) {}\n'
+    write(tmp_path / "op_kernel" / "one.cpp", entry)
+    for name in ("One", "Two"):
+        assert read_project(tmp_path, options=BuildOptions(name)).name == "one"
+
+
+def test_headers_that_include_each_other_without_end_are_an_error(
+    library: Path, chip: Chip
+) -> None:
+    inc = library / "common" / "inc"
+    write(inc / "units.h", '#include "more.h"\n')
+    write(inc / "more.h", '#include "units.h"\n')
+    found = check_source(library / "math" / "add_custom", chip)
+    assert found[0].code == "compile-failed"
+    assert "nested" in found[0].message
+
+
 # ---- variants for chips
 
 
@@ -244,7 +282,7 @@ def test_what_sources_for_other_chips_define_may_be_missing(edited: Edit, chip: 
         root / "op_host" / "arch35" / "other.cpp", "ge::graphStatus Other(gert::TilingContext *) {}"
     )
     assert build(read_project(root), chip, (F32, F32, F32)).host.is_file()
-    write(root / "op_host" / "arch35" / "other.cpp", "")
+    write(root / "op_host" / "arch35" / "other.cpp", "ge::graphStatus Another();")
     assert "undefined reference to 'optiling::Other" in check_source(root, chip)[0].message
 
 
@@ -371,3 +409,12 @@ def test_a_guard_that_begins_like_a_macro_of_the_compiler_is_a_kernels_own() -> 
     check({Path("k.h"): "#ifndef __OPTIMIZED_LOSS_H__\n#define __OPTIMIZED_LOSS_H__\n#endif\n"})
     with pytest.raises(TwinError, match="__OPTIMIZE__"):
         check({Path("k.h"): "#ifdef __OPTIMIZE__\n#endif\n"})
+
+
+def test_types_that_are_one_for_all_columns_are_read() -> None:
+    code = """static const std::vector<ge::DataType> ins = {ge::DT_FLOAT, ge::DT_FLOAT16};
+    static const std::vector<ge::DataType> outs(ins.size(), ge::DT_BOOL), few(3, ge::DT_INT32);"""
+    found = find_lists(scan.blank(code.replace(", few", ";\nstd::vector<DataType> few")))
+    assert found == {
+        "ins": ("DT_FLOAT", "DT_FLOAT16"), "outs": ("DT_BOOL",) * 2, "few": ("DT_INT32",) * 3
+    }  # fmt: skip

@@ -99,7 +99,7 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
     names = (project.host_headers.forwards, project.kernel_headers.forwards)
-    forwards = repr((*names, project.folders, project.host_flags))
+    forwards = repr((*names, project.folders, project.host_flags, project.elsewhere))
     key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, forwards, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
@@ -132,10 +132,7 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
         units.append(_unit("host", chain, command, list(project.hosts), folder, places, link))
     read = (project.root, *project.outside, *chain.places)
     dialect.check(project.kernel_texts)
-    try:
-        compile_units([*units, *_texts(units)], folder, project.root, read)
-    except diagnose.CompileError as error:
-        raise diagnose.explain_headers(error, project.root, project.computed) from error
+    compile_units([*units, *_texts(units)], folder, project.root, read, project.computed)
     if not known:
         _check_unresolved(project, folder / "host.log")
     for unit in _texts(units):
@@ -173,7 +170,7 @@ def _last_words(name: str) -> list[str]:
 def _host_folder(project: Project, chain: Toolchain) -> Path:
     """Where this project's compiled host side is kept: by its sources, wherever those lie."""
     sources = [f"{path}\0{project.texts[path]}" for path in project.hosts]
-    forwards = repr((project.host_headers.forwards, project.folders))
+    forwards = repr((project.host_headers.forwards, project.folders, project.elsewhere))
     key = cache.digest([chain.folder.name, *project.host_flags, forwards, *sources])
     return cache.cache_root() / "host" / key
 
@@ -357,11 +354,18 @@ def compile_file(
         )
 
 
-def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequence[Path]) -> None:
+def compile_units(
+    units: Sequence[Unit],
+    folder: Path,
+    root: Path,
+    read: Sequence[Path],
+    computed: Sequence[Place] = (),
+) -> None:
     """Run the compiles side by side in one sandbox; CompileError with the errors of all of them.
 
     `read`: what the compiler may read besides the system's own. A source can include any file that
-    it names, and the message shows the file's lines.
+    it names, and the message shows the file's lines. `computed`: include folders that only CMake
+    knows.
     """
     policy = Policy(
         write=(folder,), read=tuple(read), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
@@ -379,7 +383,8 @@ def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequenc
         raise TwinError("compile-timeout", said, Place(str(root)))
     if failed:
         text = "".join(logs) + boxed.stderr.decode(errors="replace")
-        raise diagnose.CompileError(diagnose.read_log(text, diagnose.in_project(root)), text, root)
+        errors = diagnose.read_log(text, diagnose.in_project(root))
+        raise diagnose.CompileError(diagnose.explain_headers(errors, computed), text, root)
 
 
 def _head(log: Path) -> str:

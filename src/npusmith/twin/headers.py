@@ -27,6 +27,10 @@ _MOST_FILES = 2000  # of one project's closure
 _MOST_ENTRIES = 200_000  # of a repository's tree
 _MOST_UP = 12  # folders between a project and its repository
 _SKIPPED = frozenset({"tests", "test", "examples", "build", "build_out", "out", "third_party"})
+_SYSTEM = Path("/usr/include")
+_COMPILERS = frozenset(
+    {"stddef.h", "stdarg.h", "stdbool.h", "stdalign.h", "float.h", "limits.h", "iso646.h"}
+)
 _SHARED = frozenset({"inc", "include", "common"})
 _SIDES = ("op_kernel", "op_host")
 _LIBRARY_NAME = re.compile(r"(?:op_common/)?(?:op_host/)?(.+)")  # of a package or of its tree
@@ -83,7 +87,7 @@ def find_headers(
         for name in _names(file):
             near = _beside(name, (file.parent, *folders))
             if near is None:
-                if (INCLUDE / name).is_file():
+                if (INCLUDE / name).is_file() or _is_systems(name):
                     continue  # documented: no library has another one
                 near = forwards.get(name) or _of_library(trees[repository], file, name)
                 near = near or _ours(trees, file, name)
@@ -133,6 +137,11 @@ def _beside(name: str, folders: Iterable[Path]) -> Path | None:
         except (OSError, ValueError):  # a name of any length
             return None
     return None
+
+
+def _is_systems(name: str) -> bool:
+    """<math.h> and its like, of the compiler and of the system."""
+    return name in _COMPILERS or _beside(name, (_SYSTEM,)) is not None
 
 
 def _of_library(tree: Tree, user: Path, name: str) -> Path | None:

@@ -139,6 +139,7 @@ def _own(read: _Files, added: Mapping[str, Path], name: str) -> _Files:
         taken.update(opdef.read_op(read.hosts[file], other).entries)
         folders.add(read.base / "op_kernel" / entry_name(other))
     folders -= set(read.base.glob(f"op_*/{entry_name(name)}"))
+    taken -= set(opdef.read_op(read.hosts[added[name]], name).entries)  # two may share a kernel
 
     def is_foreign_kernel(file: Path, text: str) -> bool:
         found = scan.find_entries(scan.blank(text)) if file.suffix in _KERNELS else []
@@ -183,7 +184,7 @@ class _Files:
             read_texts(_files(base / "op_host")),
             read_texts(_files(base / "op_kernel")),
         )
-        return cls(root, base, hosts, kernels)
+        return cls(base if op else root, base, hosts, kernels)  # no more of a library is read
 
     def host_sources(self) -> tuple[Path, ...]:
         found = tuple(file for file, text in self.hosts.items() if _is_host(file, text))
