@@ -440,6 +440,16 @@ ENTRY(new_reductions) {
   ReducePairElem(d[16], x, 1, 64, 1, 1, 8);
   ub.Out(args, d, 64);
 }
+ENTRY(newest_reductions) {  // mask, then repeats
+  Ub ub;
+  auto x = ub.In<float>(args, 1, 64);
+  auto d = ub.Get<float>(0);
+  Duplicate(d, 0.0f, 64);
+  ReduceRepeat<ReduceType::SUM, float>(d, x, 64, 1, 1, 1, 8);
+  ReduceDataBlock<ReduceType::MAX, float>(d[8], x, 64, 1, 1, 1, 8);
+  ReducePairElem<ReduceType::SUM, float>(d[16], x, 64, 1, 1, 1, 8);
+  ub.Out(args, d, 64);
+}
 // What is seldom used: views into other tensors, tags, places of memories, the event of a pipe.
 ENTRY(seldom) {
   Answers out(args);
