@@ -1226,8 +1226,14 @@ _TWIN_HOST: list[Code] = [
         (
             "project-two-ops",
             "The project holds more than one operator.",
-            "one operator in a project",
-            "split it, or name the folder of one of them",
+            "one operator in a project, or --op NAME",
+            "choose one with --op, or name the folder of one of them",
+        ),
+        (
+            "build-option",
+            "An option -I or -D cannot be used.",
+            "-I FOLDER that is there; -D NAME or -D NAME=VALUE",
+            "correct the option",
         ),
         (
             "project-no-entry",
@@ -1581,6 +1587,36 @@ _TWIN_HOST: list[Code] = [
             "name a task with --task, or add a main function that checks itself",
         ),
         (
+            "program-outside",
+            "A program opens a file outside of the folder that it runs in.",
+            "paths below the source's folder, of which a copy is the working directory",
+            "use ./input and ./output; keep what it reads beside it, or make it by --prepare",
+        ),
+        (
+            "program-folder",
+            "The folder of a program is too large to be copied for its run.",
+            "at most 20000 entries and 2 GB beside the source, hidden ones not counted",
+            "put the source and what it reads into a folder of their own",
+        ),
+        (
+            "prepare-failed",
+            "A command of --prepare failed, so the program was not run.",
+            "commands that end with status 0, in the folder of the source",
+            "try it in that folder; in the sandbox there is no network, and nothing outside",
+        ),
+        (
+            "verify-failed",
+            "A command of --verify is not content with what the program left.",
+            "commands that end with status 0 and print of no failure",
+            "read what it printed",
+        ),
+        (
+            "verify-nothing",
+            "A program wrote no file, so a command of --verify would judge old ones.",
+            "a program that writes its results into files of its folder",
+            "let the program write what the check reads",
+        ),
+        (
             "program-failed",
             "A direct-launch program ended with a failure of its own.",
             "main returns 0",
@@ -1590,11 +1626,17 @@ _TWIN_HOST: list[Code] = [
             "program-complains",
             "A direct-launch program ended well and printed that something failed.",
             "a program that returns another status than 0 when its own check fails",
-            "read the line; data files are looked for in the folder of the source",
+            "read the line; --prepare makes data files, which belong into the folder of the source",
         ),
     ),
     *_warn(
         "twin",
+        (
+            "acl-uninit",
+            "Host code copies device memory that neither it nor a kernel has written.",
+            "what a kernel or aclrtMemcpy or aclrtMemset has written; new memory holds anything",
+            "write all of it, or clear it with aclrtMemset",
+        ),
         (
             "roof-beaten",
             "The kernel's time is below what any kernel for the task needs on this chip.",

@@ -29,14 +29,16 @@ from npusmith.task.judge_intermediates import judge_intermediates, put_intermedi
 from npusmith.task.load import Task, open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
+from npusmith.task.program import Around, judge_program
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
-from npusmith.task.source import judge_source, run_source
+from npusmith.task.source import judge_source
 from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import OnGraph, seeds_for
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.formats import Submission, read_submission
+from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
 
@@ -225,15 +227,19 @@ def run(
     watch: Watch = _WATCH,
     attrs: Mapping[str, Attr] | None = None,
     timed: bool = False,
+    around: Around | None = None,
 ) -> Verdict:
     """Judge an existing project; other shapes count when the project says that it serves them.
 
     A project is a folder, a MultiKernelBench submission (.json or .py), or a direct-launch source
     (.asc, .cpp); only the last can do without a task, when it has a main function. `attrs` are
     values of an operator's attributes, for a folder. `timed`: also estimate the time on the chip.
+    `around`: commands before and after such a program.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs)
+    _check_run(project, task, attrs, watch)
+    if around and task is not None:
+        raise NpusmithError("usage", "--prepare, --verify and --arg go with a program, not a task")
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
@@ -241,7 +247,7 @@ def run(
         recording = Recording(Path(work, "log")) if timed else None
         if task is None:
             composition = None
-            verdict = _run_alone(project, chip, progress, watch, recording)
+            verdict = _run_alone(project, chip, progress, watch, recording, around)
         else:
             prepared = _prepare(task, Path(work), progress, clock, seed)
             composition = read_composition(project)
@@ -263,13 +269,17 @@ def strictly(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _check_run(project: Path, task: Path | None, attrs: Mapping[str, Attr] | None) -> None:
+def _check_run(
+    project: Path, task: Path | None, attrs: Mapping[str, Attr] | None, watch: Watch
+) -> None:
     """What can be said before anything is read."""
     _named_in_utf8(*((project,) if task is None else (project, task)))
     if not project.exists():
         raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
     if attrs and project.is_file():
         raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
+    if watch.build.op and project.is_file():
+        raise NpusmithError("usage", f"{project} is no project folder: it takes no --op")
 
 
 def _run_alone(
@@ -278,11 +288,11 @@ def _run_alone(
     progress: Progress,
     watch: Watch,
     recording: Recording | None = None,
+    around: Around | None = None,
 ) -> Verdict:
     if source.suffix not in SOURCES or not source.is_file():
         raise NpusmithError("usage", f"{source} needs a task to be judged by: --task TASK")
-    progress.step("run", f"main of {source}")
-    return run_source(source, chip, watch=watch, recording=recording)
+    return judge_program(source, chip, around, step=progress.step, watch=watch, recording=recording)
 
 
 def _read_file(project: Path) -> Submission | None:
@@ -364,7 +374,7 @@ def judge_once(
     The prepared task lies in `work`; it is None for a source that is run without a task.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs)
+    _check_run(project, task, attrs, watch)
     if task is None:
         return _run_alone(project, chip, progress, watch, recording), None
     submission = _read_file(project)
@@ -380,7 +390,7 @@ def judge_once(
     return verdict, prepared
 
 
-def check(file: Path, chip: Chip) -> Verdict:
+def check(file: Path, chip: Chip, options: BuildOptions = PLAIN) -> Verdict:
     """Parse, check the rules and compile; run nothing."""
     if not file.exists():
         raise NpusmithError("file-missing", f"{file} does not exist", seen=str(file))
@@ -393,7 +403,7 @@ def check(file: Path, chip: Chip) -> Verdict:
         return (
             _check_program(file, chip, verdict)
             if file.suffix == ".py" and not file.is_dir()
-            else _check_cpp(file, chip, verdict)
+            else _check_cpp(file, chip, verdict, options)
         )
     except NpusmithError as error:
         verdict.error = error.record()
@@ -480,8 +490,8 @@ def _plain_text(file: Path) -> str:
         ) from error
 
 
-def _check_cpp(file: Path, chip: Chip, verdict: Verdict) -> Verdict:
-    verdict.findings = check_source(file, chip)
+def _check_cpp(file: Path, chip: Chip, verdict: Verdict, options: BuildOptions) -> Verdict:
+    verdict.findings = check_source(file, chip, options)
     return _compiled(verdict)
 
 

@@ -179,6 +179,21 @@ def test_check_fails_a_tile_program_with_its_code_and_line(tmp_path: Path) -> No
     assert data["error"]["hint"]
 
 
+def test_check_takes_an_operator_of_a_library_with_folders_and_definitions(tmp_path: Path) -> None:
+    projects = Path(__file__).parents[1] / "projects"
+    shutil.copytree(projects / "add", tmp_path / "lib" / "math" / "add_custom")
+    shutil.copytree(projects / "scale", tmp_path / "lib" / "math" / "scale_custom")
+    kernel = tmp_path / "lib" / "math" / "add_custom" / "op_kernel" / "add_custom.cpp"
+    kernel.write_text('#include "more.h"\nstatic_assert(GIVEN == 3);\n' + kernel.read_text())
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "more.h").write_text("")
+    given = ("--op", "add_custom", "-I", "inc", "-D", "GIVEN=3", "--json")
+    done = call("check", "lib", *given, cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["rung"]) == (0, "compiled"), done.stdout
+    done = call("check", "lib", "--op", "nobody", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["findings"][0]["code"] == "project-no-op"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_in_the_middle_leaves_no_result_and_one_document(
     tmp_path: Path, number: signal.Signals

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -213,3 +214,27 @@ def test_a_stream_that_knows_ascii_only_is_no_crash(tmp_path: Path) -> None:
     done = call("check", "ö\u2603.py", cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 3
     assert "\\u2603" in done.stderr
+
+
+def test_a_watched_program_runs_again_when_it_is_saved(tmp_path: Path) -> None:
+    source = tmp_path / "small.asc"
+    source.write_text("int main() { return 3; }\n")
+    with subprocess.Popen(
+        [*COMMAND, "run", str(source), "--watch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as program:  # fmt: skip
+        assert program.stderr is not None
+        next(line for line in program.stderr if "waiting for a change" in line)
+        source.write_text("int main() { return 0; }\n")
+        next(line for line in program.stderr if "waiting for a change" in line)
+        program.send_signal(signal.SIGINT)
+        out, _ = program.communicate(timeout=60)
+    assert program.returncode == 130
+    words = [line for line in out.splitlines() if line in ("RAN", "FAIL")]
+    assert words == ["FAIL", "RAN"]
+
+
+def test_watching_goes_with_no_document(tmp_path: Path) -> None:
+    source = tmp_path / "small.asc"
+    source.write_text("int main() { return 0; }\n")
+    assert call("run", str(source), "--watch", "--json").returncode == 2

@@ -1,4 +1,4 @@
-"""Direct-launch sources: judged by a task through their launcher, or by their own main."""
+"""Direct-launch sources: judged by a task through their launcher."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from npusmith.target.chips import find_chip
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
-from npusmith.task.source import complaint, judge_source, run_source
-from npusmith.task.verdict import Rung
+from npusmith.task.source import judge_source
 
 CHIP = find_chip("910B2")
 TASK = """import torch
@@ -69,43 +68,3 @@ def test_a_launcher_with_values_of_its_own_is_refused(tmp_path: Path, prepared: 
     verdict = judge_source(file, prepared, CHIP, "strict")
     assert verdict.error is not None
     assert verdict.error["code"] == "launcher-arguments"
-
-
-def test_a_program_is_judged_by_its_status(tmp_path: Path) -> None:
-    file = tmp_path / "add.asc"
-    file.write_text(SOURCE + "int main() { return 0; }\n")
-    verdict = run_source(file, CHIP)
-    assert (verdict.verdict, verdict.rung, verdict.correct) == ("ran", Rung.RAN, False)
-    file.write_text(SOURCE + "int main() { return 2; }\n")
-    verdict = run_source(file, CHIP)
-    assert verdict.verdict == "fail"
-    assert [finding.code for finding in verdict.findings] == ["program-failed"]
-
-
-def test_a_program_whose_own_check_prints_failure_fails(tmp_path: Path) -> None:
-    file = tmp_path / "add.asc"
-    printed = 'printf("[ERROR] Open file failed. path = ./input/x.bin\\n");'
-    file.write_text("#include <cstdio>\n" + SOURCE + f"int main() {{ {printed} return 0; }}\n")
-    verdict = run_source(file, CHIP)
-    assert (verdict.verdict, verdict.rung, verdict.correct) == ("fail", Rung.RAN, False)
-    assert [finding.code for finding in verdict.findings] == ["program-complains"]
-    assert "Open file failed" in verdict.findings[0].seen
-    assert "Open file failed" in verdict.provenance["printed"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["verify result fail", "test Failed!", "error ratio is too large", "could not open x.bin",
-     "12 mismatches", "output is incorrect", "[ERROR]: no data", "Failed: 3 of 7"],
-)  # fmt: skip
-def test_a_line_that_tells_of_a_failure_is_found(line: str) -> None:
-    assert complaint(f"start\n{line}\nend\n") == line
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["test pass!", "0 errors", "mismatches: 0", "max error 1.2e-7", "failed = 0", "error: 0.0001",
-     "no mismatch", "Max absolute error: 3e-6", "errors 0 of 4096"],
-)  # fmt: skip
-def test_a_line_of_praise_is_no_failure(line: str) -> None:
-    assert complaint(line) == ""

@@ -54,3 +54,12 @@ def test_a_missing_header_comes_before_what_follows_from_it(tmp_path: Path, chip
     found = check_source(file, chip)
     assert "nosuch.h: No such file" in found[0].message
     assert found[0].line == 2
+
+
+def test_an_old_source_gets_one_message_with_the_way_to_convert_it(
+    tmp_path: Path, chip: Chip
+) -> None:
+    lines = "using namespace tik2; tik2::LocalTensor<float> g; tik2::Add(g, g, g, 64);"
+    found = check(tmp_path, chip, lines)
+    assert [finding.line for finding in found] == [9]
+    assert "tik2 is an earlier name of AscendC" in found[0].message

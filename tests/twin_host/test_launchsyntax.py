@@ -57,3 +57,10 @@ def test_what_is_not_a_launch_is_an_error_with_its_line(text: str) -> None:
         rewrite("\n\n" + text, "direct.asc")
     assert caught.value.code == "launch-syntax"
     assert caught.value.place.line == 3
+
+
+def test_a_marked_workspace_is_handed_over_at_the_beginning() -> None:
+    text = "__global__ void k(GM_ADDR x, __kfc_workspace__ GM_ADDR w, Tiling t)\n{\n  Run();\n}"
+    assert rewrite(text) == text.replace("{", "{ ::twin::SetWorkspace((void *)(w));")
+    declared = "__global__ void k(__kfc_workspace__ __gm__ uint8_t *w);"
+    assert rewrite(declared) == declared

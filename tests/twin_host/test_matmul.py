@@ -68,6 +68,23 @@ extern "C" int ask_tiling(const int *ask, int *out) {
   return done;
 }
 
+// What one core computes is given for M alone: usedCoreNum, singleCoreM, N, K.
+extern "C" int ask_single(int cores, int m, int *out) {
+  MultiCoreMatmulTiling tiling;
+  tiling.SetDim(cores);
+  tiling.SetAType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT16);
+  tiling.SetBType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT16);
+  tiling.SetCType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT);
+  tiling.SetShape(200, 96, 64);
+  tiling.SetOrgShape(200, 96, 64);
+  tiling.SetSingleShape(m, -1, -1);
+  optiling::TCubeTiling made;
+  if (tiling.GetTiling(made) != 0) return -1;
+  out[0] = made.get_usedCoreNum(), out[1] = made.get_singleCoreM();
+  out[2] = made.get_singleCoreN(), out[3] = made.get_singleCoreK();
+  return 0;
+}
+
 // A tiling class that holds one, after a field that leaves it unaligned.
 namespace optiling {
 BEGIN_TILING_DATA_DEF(Holder)
@@ -154,6 +171,27 @@ def test_a_large_half_product_gets_the_block_that_performs_well(library: ctypes.
     assert (t["baseM"], t["baseN"], t["baseK"]) == (128, 256, 64)
     assert t["dbL0A"] == t["dbL0B"] == 2
     assert t["usedCoreNum"] == 24
+
+
+def test_a_given_single_shape_is_kept_and_all_cores_count(library: ctypes.CDLL) -> None:
+    out = (ctypes.c_int * 4)()
+    assert library.ask_single(8, 48, out) == 0
+    assert list(out) == [8, 48, 96, 64]
+
+
+def test_cores_keep_long_rows_of_global_memory(library: ctypes.CDLL) -> None:
+    t = ask(library, 256, 512, 192, 1, 0, 0, 0, 24)
+    assert isinstance(t, dict)
+    assert t["singleCoreN"] in (256, 512)
+    t = ask(library, 16, 512, 192, 1, 0, 1, 0, 24)  # rows of a transposed B run along K
+    assert isinstance(t, dict)
+    assert t["singleCoreN"] < 256
+
+
+def test_a_product_of_short_rows_is_cut_along_n(library: ctypes.CDLL) -> None:
+    t = ask(library, 512, 128, 128, 1, 0, 0, 1, 2, 128, 64, 128)  # as a published example says
+    assert isinstance(t, dict)
+    assert (t["singleCoreM"], t["singleCoreN"]) == (512, 64)
 
 
 def test_k_is_cut_only_when_asked(library: ctypes.CDLL) -> None:

@@ -37,6 +37,13 @@ def test_macro_fields_lie_at_multiples_of_their_size_and_the_end_is_padded_to_ei
     assert "uint16_t c[3];" in emit_struct(outer)
 
 
+def test_a_length_is_what_its_own_file_says_where_two_define_the_name() -> None:
+    text = "constexpr uint32_t N = {n};\nstruct {name} {{ int32_t a[N]; }};\n"
+    files = {Path(f"{n}.h"): text.format(n=n, name=f"Of{n}") for n in (50, 64)}
+    structs = find_structs(files)
+    assert (structs["Of50"].bytes, structs["Of64"].bytes) == (200, 256)
+
+
 def test_an_array_length_that_nobody_defines_is_an_error() -> None:
     field = "TILING_DATA_FIELD_DEF_ARR(int32_t, LEN, a);"
     text = f"BEGIN_TILING_DATA_DEF(T)\n{field}\nEND_TILING_DATA_DEF;"

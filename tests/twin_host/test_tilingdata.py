@@ -30,13 +30,13 @@ extern "C" __global__ __aicore__ void bump(GM_ADDR x, GM_ADDR xRef, GM_ADDR work
   GET_TILING_DATA_WITH_STRUCT(Plan, same, tiling);
   GET_TILING_DATA_MEMBER(Plan, scale, scale, tiling);
   GET_TILING_DATA_PTR_WITH_STRUCT(Plan, plan, tiling);
-  Inner inner;
-  COPY_TILING_WITH_STRUCT(Inner, &plan->inner, &inner);
-  int32_t list[4];
+  COPY_TILING_WITH_STRUCT(Inner, &plan->inner, byAddress);
+  COPY_TILING_WITH_STRUCT(Inner, plan->inner, inner);
   COPY_TILING_WITH_ARRAY(int32_t, 4, plan->inner.list, list);
   AscendC::GlobalTensor<float> g;
   g.SetGlobalBuffer((__gm__ float *)x, 1);
-  float sum = all.total + same.inner.list[1] * 10 + scale + inner.one * 1000 + list[3] * 100000;
+  float sum = all.total + same.inner.list[1] * 10 + scale + inner->one * 1000 +
+              (*list)[3] * 100000 + (byAddress->one - inner->one);
   if (TILING_KEY_IS(7)) sum += 0.25f;
   if (TILING_KEY_LIST(7, 8)) sum += 0.0625f;
   if (TILING_KEY_VAR == 9) sum = -1;

@@ -190,6 +190,13 @@ ENTRY(atomics) {
   DataCopy(gm[48], x[48], 16);
   DisableDmaAtomic();
 }
+// Names of constants and traits that published kernels use.
+static_assert(K_MAX_DIM == 8);
+static_assert(Std::is_same_v<Std::remove_const_t<const int>, Std::remove_pointer_t<int *>>);
+constexpr CumSumConfig kLines{true, false, true, CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE};
+static_assert(kLines.isLastAxis);
+constexpr FixpipeConfig kToUb{CO2Layout::NZ, true};
+static_assert(kToUb.isToUB && !CFG_NZ.isToUB);
 ENTRY(pad_value) {
   Ub ub;
   GlobalTensor<float> gm;
@@ -431,6 +438,16 @@ ENTRY(new_reductions) {
   ReduceRepeat<ReduceMode::REDUCE_SUM>(d, x, 64, 1, 1, 1, 8);
   ReduceDataBlock<ReduceMode::REDUCE_MAX>(d[8], x, 1, 64, 1, 1, 8);
   ReducePairElem(d[16], x, 1, 64, 1, 1, 8);
+  ub.Out(args, d, 64);
+}
+ENTRY(newest_reductions) {  // mask, then repeats
+  Ub ub;
+  auto x = ub.In<float>(args, 1, 64);
+  auto d = ub.Get<float>(0);
+  Duplicate(d, 0.0f, 64);
+  ReduceRepeat<ReduceType::SUM, float>(d, x, 64, 1, 1, 1, 8);
+  ReduceDataBlock<ReduceType::MAX, float>(d[8], x, 64, 1, 1, 1, 8);
+  ReducePairElem<ReduceType::SUM, float>(d[16], x, 64, 1, 1, 1, 8);
   ub.Out(args, d, 64);
 }
 // What is seldom used: views into other tensors, tags, places of memories, the event of a pipe.

@@ -78,6 +78,16 @@ BOTH(ub_size) {
   Adds(ub.c, part, 1.0f, bad ? 65 : 64);  // caught
 }
 
+BOTH(ub_size_of_a_placed_tensor) {  // nothing lies behind it
+  LocalTensor<float> x(TPosition::VECCALC, 0, 64);
+  Duplicate(x, 1.0f, bad ? 72 : 64);  // caught
+}
+
+BOTH(ub_bounds_of_a_placed_tensor) {
+  LocalTensor<float> x(TPosition::VECCALC, 0, 64), y(TPosition::VECCALC, 256, 64);
+  Duplicate(x, 1.0f, bad ? 72 : 64);  // caught
+}
+
 BOTH(ub_bounds_of_strides) {
   Ub ub;
   const int stride = bad ? 9 : 8;
@@ -116,6 +126,13 @@ BOTH(scratch_size) {
   LocalTensor<float> tmp = ub.b;
   tmp.SetSize(bad ? 8 : 32);
   ReduceMax(ub.c, ub.a, tmp, 1024);  // caught
+}
+
+BOTH(scratch_size_of_an_index) {
+  Ub ub;
+  LocalTensor<float> tmp = ub.b;
+  tmp.SetSize(bad ? 32 : 40);  // 16 repeats leave 32 elements, these one pair in a block of 8
+  ReduceMax(ub.c, ub.a, tmp, 1024, true);  // caught
 }
 
 BOTH(scratch_size_left_over) {
@@ -201,6 +218,17 @@ BOTH(gm_bounds_of_the_last_tile) {
   DataCopyPad(ub.a, Input(args)[1000], how, DataCopyPadExtParams<float>());  // caught
 }
 
+ENTRY(rounded_store) {
+  Ub ub;
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[3]));
+  Duplicate(ub.a, 1.0f, 16);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(gm[1024], ub.a, 8);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(gm[1024], ub.a, 16);
+}
+
 BOTH(gm_padding) {
   Ub ub;
   GlobalTensor<float> gm;
@@ -245,6 +273,13 @@ BOTH(copy_pad) {
 BOTH(copy_pad_without_is_pad) {
   Ub ub;
   DataCopyPadExtParams<float> pad(!bad, 0, 3, 0.0f);
+  DataCopyPad(ub.a, Input(args), DataCopyExtParams(1, 20, 0, 0, 0), pad);  // caught
+}
+
+BOTH(copy_pad_with_a_value_that_was_set) {
+  Ub ub;
+  if (!bad) SetPadValue(1.0f);
+  DataCopyPadExtParams<float> pad(false, 0, 3, 0.0f);
   DataCopyPad(ub.a, Input(args), DataCopyExtParams(1, 20, 0, 0, 0), pad);  // caught
 }
 
@@ -416,6 +451,16 @@ BOTH(event_pair_set_twice) {
   if (!bad) WaitFlag<HardEvent::MTE2_V>(0);
   SetFlag<HardEvent::MTE2_V>(0);  // caught
   WaitFlag<HardEvent::MTE2_V>(0);
+}
+
+BOTH(event_pair_fetched_twice) {
+  TPipe pipe;
+  const auto first = static_cast<event_t>(pipe.FetchEventID(HardEvent::V_MTE3));
+  SetFlag<HardEvent::V_MTE3>(first);
+  if (!bad) WaitFlag<HardEvent::V_MTE3>(static_cast<event_t>(pipe.FetchEventID(HardEvent::V_MTE3)));
+  const auto second = static_cast<event_t>(pipe.FetchEventID(HardEvent::V_MTE3));
+  SetFlag<HardEvent::V_MTE3>(second);  // caught
+  WaitFlag<HardEvent::V_MTE3>(second);
 }
 
 BOTH(event_none) {

@@ -97,6 +97,14 @@ BOTH(ub_align_of_l0c) {
 BOTH(ub_bounds_of_l0c) {
   AIC_ONLY_HERE;
   L0 l0;
+  LocalTensor<float> behind(TPosition::CO1, bad ? 768 : 1024, 64);
+  l0.c.SetSize(bad ? 192 : 256);
+  Mmad(l0.c, l0.a, l0.b, l0.how);  // caught
+}
+
+BOTH(ub_size_of_l0c) {  // nothing lies behind it
+  AIC_ONLY_HERE;
+  L0 l0;
   l0.c.SetSize(bad ? 255 : 256);
   Mmad(l0.c, l0.a, l0.b, l0.how);  // caught
 }

@@ -16,6 +16,26 @@ BOTH(hazard_barrier_of_the_pipe_is_no_event) {
   Adds(ub.b, ub.a, 1.0f, 1024);  // caught
 }
 
+BOTH(hazard_dump_waits_for_all_pipes) {
+  Ub ub;
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) DumpTensor(ub.a, 1, 8);
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_turns_wait_for_all_pipes) {
+  Ub ub;
+  GlobalTensor<int32_t> shared;
+  shared.SetGlobalBuffer(static_cast<int32_t *>(args[2]), 4096);
+  auto work = ub.c.ReinterpretCast<int32_t>();
+  InitDetermineComputeWorkspace(shared, work);
+  DataCopy(ub.a, Gm(args, 0), 1024);
+  if (!bad) WaitPreBlock(shared, work);
+  Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+  NotifyNextBlock(shared, work);
+  if (bad) WaitPreBlock(shared, work);
+}
+
 BOTH(hazard_event_of_other_pipes) {
   Ub ub;
   DataCopy(ub.a, Gm(args, 0), 1024);
@@ -31,6 +51,23 @@ BOTH(hazard_flag_set_before_the_load) {
   if (!bad) SetFlag<HardEvent::MTE2_V>(0);
   WaitFlag<HardEvent::MTE2_V>(0);
   Adds(ub.b, ub.a, 1.0f, 1024);  // caught
+}
+
+BOTH(hazard_one_buffer_in_and_out_without_its_way_in) {
+  TPipe pipe;
+  TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> both;
+  pipe.InitBuffer(both, 1, 4096);
+  LocalTensor<float> x = both.AllocTensor<float>();
+  DataCopy(x, Gm(args, 0), 1024);
+  if (bad) both.EnQue<TPosition::VECOUT, TPosition::GM, float>(x);
+  if (!bad) both.EnQue<TPosition::GM, TPosition::VECIN, float>(x);
+  if (bad) x = both.DeQue<TPosition::VECOUT, TPosition::GM, float>();
+  if (!bad) x = both.DeQue<TPosition::GM, TPosition::VECIN, float>();
+  Adds(x, x, 1.0f, 1024);  // caught
+  both.EnQue<TPosition::VECOUT, TPosition::GM, float>(x);
+  x = both.DeQue<TPosition::VECOUT, TPosition::GM, float>();
+  DataCopy(Gm(args, 1), x, 1024);
+  both.FreeTensor(x);
 }
 
 BOTH(hazard_compute_then_store) {
@@ -199,6 +236,11 @@ BOTH(gm_race_sum_without_atomics) {
 
 BOTH(gm_line) {
   Gm(args, 1).SetValue(GetBlockIdx() * (bad ? 1 : 16), 1.0f);  // caught
+}
+
+BOTH(gm_line_past_the_cache) {
+  if (bad) Gm(args, 1).SetValue(GetBlockIdx(), 1.0f);  // caught
+  else WriteGmByPassDCache(static_cast<int32_t *>(args[1]) + GetBlockIdx(), 1);
 }
 
 BOTH(gm_cache_left_dirty) {

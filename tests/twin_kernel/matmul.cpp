@@ -231,3 +231,8 @@ extern "C" void rounds(void **args) {
   }
   mm.End();
 }
+
+// Names that published kernels take from inside of the vendor's library.
+static_assert(AscendC::DEFAULT_C0_SIZE == 32 && AscendC::Impl::QUEUE_DEPTH == 1);
+static_assert(std::is_same_v<AscendC::GetMmDstType<std::int8_t>::Type, std::int32_t>);
+static_assert(std::is_same_v<AscendC::GetMmDstType<half>::Type, float>);

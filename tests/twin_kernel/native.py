@@ -131,6 +131,7 @@ class Kernels:
     def __init__(self, runtime: Runtime, path: Path) -> None:
         self._twin = ctypes.CDLL(str(runtime.library), mode=ctypes.RTLD_GLOBAL)
         self._twin.shim_findings.restype = ctypes.c_char_p
+        self._twin.shim_prints.restype = ctypes.c_char_p
         self._library = ctypes.CDLL(str(path))
 
     def launch(
@@ -156,6 +157,10 @@ class Kernels:
         )
         records = json.loads(self._twin.shim_findings().decode())
         return Outcome(bool(finished), tuple(Finding(**record) for record in records))
+
+    def printed(self) -> str:
+        """What the kernels have printed since the last call, each piece behind its core."""
+        return bytes(self._twin.shim_prints()).decode()
 
 
 def build_kernels(runtime: Runtime, text: str, name: str) -> Kernels:

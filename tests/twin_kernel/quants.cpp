@@ -43,7 +43,7 @@ ENTRY(dequant_float) { Dequantised<float, float, kSingle>(args); }
 ENTRY(dequant_float_rows) { Dequantised<float, float, kMulti>(args); }
 
 // args: source, scale, offset, out, numbers (elements, k, height, width)
-template <typename I, typename T, bool transposed>
+template <typename I, typename T, bool transposed, bool shaped = true>
 void Restored(void **args) {
   Ub ub;
   const auto at = [&](int i) { return static_cast<std::uint32_t>(Number(args[4], i)); };
@@ -52,12 +52,18 @@ void Restored(void **args) {
   auto offset = ub.In<T>(args[2], at(2) * at(3));
   auto dst = ub.New<T>(at(0));
   auto tmp = ub.New<std::uint8_t>(1024);
-  const AntiQuantShapeInfo shape{at(2), at(3), at(2), at(3)};
+  AntiQuantShapeInfo shape{at(2), at(3), at(2), at(3)};
+  const std::uint32_t sizes[] = {at(2), at(3)};
+  if (!shaped) {
+    shape = {};
+    offset.SetShapeInfo(ShapeInfo(2, sizes));
+  }
   AscendAntiQuant<I, T, transposed>(dst, src.template ReinterpretCast<I>(), offset, scale, tmp,
                                     at(1), shape);
   ub.Out(args[3], dst, at(0));
 }
 ENTRY(anti_half) { Restored<std::int8_t, half, false>(args); }
+ENTRY(anti_by_offset) { Restored<std::int8_t, half, false, false>(args); }
 ENTRY(anti_turned) { Restored<std::int8_t, half, true>(args); }
 ENTRY(anti_packed) { Restored<int4b_t, half, false>(args); }
 

@@ -72,6 +72,15 @@ extern "C" int shim_launch(void (*entry)(void **), void **args, const std::uint6
   return shim_launch_cores(entry, nullptr, 0, args, sizes, names, writable, count, blocks, key);
 }
 
+extern "C" const char *shim_prints() {
+  static std::string text;
+  text.clear();
+  for (const auto &print : twin::TakePrints()) {
+    text += "[core " + std::to_string(print.core) + "] " + print.text;
+  }
+  return text.c_str();
+}
+
 extern "C" const char *shim_findings() {
   static std::string text;
   text = "[";

@@ -173,9 +173,9 @@ def test_trap_ends_the_core(kernels: Kernels) -> None:
     assert _launch(kernels, "trapped", np.zeros(64, np.float32)).codes == ["kernel-assert"]
 
 
-def test_printing_and_dumps_come_out(kernels: Kernels, capfd: pytest.CaptureFixture[str]) -> None:
+def test_printing_and_dumps_come_out(kernels: Kernels) -> None:
     _answers(kernels, "prints", 1, np.arange(8, dtype=np.int32))
-    text = capfd.readouterr().err
+    text = kernels.printed()
     assert "[core 0] one 1 and 2.500000" in text
     assert "two words" in text
     assert "DumpTensor desc=11, 4 elements of half" in text
@@ -190,9 +190,10 @@ def test_marks_change_nothing(kernels: Kernels) -> None:
     assert _answers(kernels, "marks", 1) == [1]
 
 
-def test_reductions_answer_to_their_new_names(kernels: Kernels) -> None:
+@pytest.mark.parametrize("entry", ["new_reductions", "newest_reductions"])
+def test_reductions_answer_to_their_new_names(kernels: Kernels, entry: str) -> None:
     x = RNG.integers(-9, 9, 64).astype(np.float32)
-    got = _run(kernels, "new_reductions", np.zeros(64, np.float32), x)
+    got = _run(kernels, entry, np.zeros(64, np.float32), x)
     assert got[0] == x.sum()
     assert (got[8:16] == x.reshape(8, 8).max(axis=1)).all()
     assert (got[16:48] == x.reshape(32, 2).sum(axis=1)).all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from native import Kernels, Outcome, Runtime, Tensor, build_kernels, compile_errors
 
-from npusmith.errors import CODES
+from npusmith.errors import CODES, Level
 
 FAULTS = Path(__file__).parent / "faults.cpp"
 TEXT = FAULTS.read_text()
@@ -131,3 +131,12 @@ def test_what_the_chip_can_do_compiles(runtime: Runtime) -> None:
 def test_a_type_error_names_the_operation_and_the_legal_types(runtime: Runtime) -> None:
     errors = compile_errors(runtime, ILLEGAL["arithmetic on bfloat16"])
     assert "Add on dav-2201 takes half, float, int16_t or int32_t" in errors
+
+
+def test_a_store_that_is_rounded_up_into_padding_is_a_warning(kernels: Kernels) -> None:
+    tensors = [Tensor(np.zeros(1024, np.float32), name) for name in ("x", "y", "z")]
+    padded = Tensor(np.zeros(1040, np.float32), "padded", pad=48)  # 1028 elements
+    outcome = kernels.launch("rounded_store", [*tensors, padded])
+    assert [(item.code, item.level) for item in outcome.findings] == [
+        ("gm-bounds", Level.WARNING), ("gm-bounds", Level.ERROR),
+    ]  # fmt: skip

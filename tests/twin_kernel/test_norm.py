@@ -144,12 +144,23 @@ def test_deep_norm_is_layer_norm_of_a_scaled_residual(kernels: Kernels, case: Ca
     gamma, beta = case.weights(case.dtype)
     shape = (case.rows, case.h, case.real)
     entry = f"deep_{_kind(case)}"
-    y, mean, rstd = _launch(kernels, entry, shape, case.x, gamma, beta, case.more)
+    y, mean, var = _launch(kernels, entry, shape, case.x, gamma, beta, case.more)
     x = case.wide * 0.5 + case.more.astype(float)[:, : case.real]
     want = case.layer(x, case.dtype)
     case.near(y, want["y"])
     case.near(mean, want["mean"])
-    case.near(rstd, want["rstd"])
+    case.near(var, want["var"])  # the page's own example prints it under the name rstdLocal
+
+
+def test_deep_norm_gives_what_its_page_prints(kernels: Kernels) -> None:
+    # doc: DeepNorm's example; by its means alpha is -5.5 there (ours is 0.5), and by its result
+    # epsilon is 65558, so that only these two are compared
+    x = np.arange(64, dtype=F32).reshape(8, 8) * -11
+    more = np.arange(64, dtype=F32).reshape(8, 8)
+    weights = np.arange(8, dtype=F32)
+    _, mean, var = _launch(kernels, "deep_f32", (8, 8, 8), x, weights, weights, more)
+    np.testing.assert_allclose(mean.read(F32, 8, 1)[:, 0], [-15.75 - 36 * i for i in range(8)])
+    np.testing.assert_allclose(var.read(F32, 8, 1)[:, 0], [106.3125] * 8)
 
 
 def test_rms_norm_divides_by_the_root_mean_square(kernels: Kernels, case: Case) -> None:

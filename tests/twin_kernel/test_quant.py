@@ -100,7 +100,9 @@ def _restored(
     return out, scale, offset
 
 
-@pytest.mark.parametrize(("entry", "high"), [("anti_half", 128), ("anti_packed", 8)])
+@pytest.mark.parametrize(
+    ("entry", "high"), [("anti_half", 128), ("anti_by_offset", 128), ("anti_packed", 8)]
+)
 def test_antiquantisation_shares_scales_along_k(kernels: Kernels, entry: str, high: int) -> None:
     source = np.random.default_rng(2).integers(-high, high, (8, 64)).astype(np.int8)
     out, scale, offset = _restored(kernels, entry, source, (2, 64), 8)

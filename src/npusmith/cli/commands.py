@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,17 @@ from npusmith.cli import agent
 from npusmith.cli.bind import bind
 from npusmith.cli.option_groups import expand_groups
 from npusmith.cli.options import (
+    Arguments,
     Attrs,
     AutoSync,
     ChipName,
+    Define,
+    Include,
     Json,
     NoSearch,
     Notes,
+    OperatorName,
+    Prepare,
     ScheduleFile,
     Search,
     Seed,
@@ -25,6 +31,8 @@ from npusmith.cli.options import (
     TaskFile,
     Timed,
     ToleranceName,
+    Verify,
+    Watched,
     Whole,
     Writer,
     WriterName,
@@ -127,6 +135,13 @@ def run(
         ),
     ] = None,
     attr: Attrs = None,
+    prepare: Prepare = None,
+    verify: Verify = None,
+    arg: Arguments = None,
+    watch: Watched = False,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     strict: Strict = False,
     auto_sync: AutoSync = None,
     notes: Notes = False,
@@ -137,18 +152,26 @@ def run(
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
     row = find_chip(chip)
     attrs = read_attrs(attr or [])
+    if watch and json:
+        raise typer.BadParameter("--json is one document: it does not go with --watch")
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.task.program import Around
+        from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        watch = Watch(auto_sync, notes, shuffle)
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        look = Watch(auto_sync, notes, shuffle, build)
+        around = Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ()))
         verdict = pipeline.run(
-            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=watch,
-            attrs=attrs, timed=time,
+            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
+            attrs=attrs, timed=time, around=around,
         )  # fmt: skip
-        return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
+        reply = verdict_reply(pipeline.strictly(verdict) if strict else verdict)
+        paths = (project, *(() if task is None else (task,)))
+        return replace(reply, watched=paths if watch else ())
 
     return job
 
@@ -161,6 +184,9 @@ def check(
         ),
     ],
     chip: ChipName = DEFAULT_CHIP,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     strict: Strict = False,
     json: Json = False,
 ) -> Job:
@@ -170,9 +196,11 @@ def check(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
+        from npusmith.twin.options import BuildOptions
 
         steps.step("check", str(file))
-        verdict = pipeline.check(file, row)
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        verdict = pipeline.check(file, row, build)
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 
     return job

@@ -106,9 +106,26 @@ def call(args: Sequence[str]) -> Exit:
     except BaseException as error:
         reply = _caught(error)
     try:
-        return _print(reply, answer, as_json)
+        code = _print(reply, answer, as_json)
+        return _watch(job, applied, reply.watched) if reply.watched else code
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+
+
+def _watch(job: Job, applied: Sequence[str], paths: Sequence[Path]) -> Exit:
+    """Do the job again each time that a file has changed, until Ctrl-C."""
+    from npusmith.cli.watching import state, wait_for_change
+
+    while True:
+        before = state(paths)
+        sys.stderr.write("waiting for a change; Ctrl-C ends this\n")
+        sys.stderr.flush()
+        wait_for_change(paths, before)
+        try:
+            reply = _do(job, applied)
+        except NpusmithError as error:
+            reply = _caught(error)
+        _print(reply, sys.stdout, as_json=False)
 
 
 def _parse(args: Sequence[str]) -> tuple[Any, Sequence[str]]:

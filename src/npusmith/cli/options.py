@@ -64,6 +64,35 @@ AutoSync = Annotated[
         "project's CMake files say, which is yes if they say nothing.",
     ),
 ]
+OperatorName = Annotated[
+    str,
+    typer.Option(
+        "--op",
+        metavar="NAME",
+        help="Which operator of a project or library with several: its type, or its name in snake "
+        "case.",
+    ),
+]
+Include = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--include",
+        "-I",
+        metavar="FOLDER",
+        help="A folder of headers, searched before those that the project's CMake names; may be "
+        "repeated.",
+    ),
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--define",
+        "-D",
+        metavar="NAME=VALUE",
+        help="A macro for host and kernel, and for a program a variable of the CMakeLists.txt "
+        "beside it; may be repeated.",
+    ),
+]
 Notes = Annotated[
     bool,
     typer.Option("--notes", help="Also report what costs time, and barriers that auto-sync adds."),
@@ -117,6 +146,34 @@ Attrs = Annotated[
         help="Value of an attribute of the operator, as JSON or plain text; may be repeated.",
     ),
 ]  # fmt: skip
+
+Prepare = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prepare", metavar="COMMAND",
+        help="Run this before a program, in the copy of its folder and in the sandbox, e.g. "
+        "'python3 scripts/gen_data.py'; may be repeated.",
+    ),
+]  # fmt: skip
+Verify = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--verify", metavar="COMMAND",
+        help="Run this after a program, likewise; its values count as right when this ends with 0 "
+        "and prints of no failure. Without it the verdict is \"ran\"; may be repeated.",
+    ),
+]  # fmt: skip
+
+Watched = Annotated[
+    bool,
+    typer.Option("--watch", help="Run again whenever a file of the project changes, until Ctrl-C."),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg", metavar="TEXT", help="An argument of a program's main function; may be repeated."
+    ),
+]
 
 
 def read_attrs(texts: Sequence[str]) -> dict[str, bool | int | float | str | list[float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npusmith.cli.exits import Exit, exit_of
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`data` is the one document of --json; `show` prints the same for a person."""
+    """`data` is the one document of --json; `show` prints the same for a person.
+
+    `watched`: when one of these files or folders changes, the command runs again.
+    """
 
     exit: Exit
     data: Mapping[str, object]
     show: Callable[[Screen], None]
     error: str = ""  # what failed, in words; a person reads it on stderr
+    watched: tuple[Path, ...] = ()
 
 
 # A command only parses its arguments; the job it returns does the work.

@@ -11,12 +11,13 @@ from npusmith.errors import CODES, Level
 from npusmith.report.ladder import State, Step, answer, document, ladder, reached, served
 from npusmith.report.text import REPORT, figure
 from npusmith.task.verdict import REFUSED, Doubt, Intermediate, Trial, Verdict, unjudged
-from npusmith.twin.finding import Finding
+from npusmith.twin.finding import Finding, Printed, printed_by_core
 
 _STYLES = {"pass": "bold green", "ran": "bold yellow", "fail": "bold red", "error": "bold red"}
 _MARKS = {State.REACHED: "[x]", State.FAILED: "[!]", State.UNCHECKED: "[ ]"}
 _LEVELS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
 _LINES = 8  # of what a program printed
+_PRINTED = 40  # of what a core printed
 _MOST = 20  # findings shown; result.json holds all
 
 
@@ -49,7 +50,10 @@ def show_verdict(screen: Screen, verdict: Verdict) -> None:
     for step in ladder(verdict):
         _show_step(screen, step)
     _show_error(screen, verdict)
-    _show_printed(screen, str(verdict.provenance.get("printed", "")))
+    _show_printed(screen, "the program", str(verdict.provenance.get("printed", "")))
+    for said in verdict.provenance.get("commands", ()):
+        _show_printed(screen, said["command"], said["printed"])
+    _show_prints(screen, verdict.prints)
     _show_trials(screen, verdict.trials)
     _show_intermediates(screen, verdict.intermediates)
     _show_weak(screen, verdict.weak_task)
@@ -147,15 +151,25 @@ def _show_error(screen: Screen, verdict: Verdict) -> None:
     screen.line(f"  legal: {legal}      try: {hint}")
 
 
-def _show_printed(screen: Screen, printed: str) -> None:
+def _show_printed(screen: Screen, who: str, printed: str) -> None:
     lines = printed.strip().splitlines()
     if lines:
         screen.line()
-        screen.line(
-            "the program printed:" if len(lines) <= _LINES else "the program printed at last:"
-        )
+        screen.line(f"{who} printed:" if len(lines) <= _LINES else f"{who} printed at last:")
     for line in lines[-_LINES:]:
         screen.line(f"  {line[:200]}")
+
+
+def _show_prints(screen: Screen, prints: list[Printed]) -> None:
+    """What the kernel printed, core by core."""
+    for core, text in printed_by_core(prints).items():
+        lines = text.rstrip().splitlines()
+        screen.line()
+        screen.line(f"core {core} printed:" if core is not None else "of all cores:")
+        for line in lines[:_PRINTED]:
+            screen.line(f"  {line[:200]}")
+        if len(lines) > _PRINTED:
+            screen.line(f"  ... {len(lines) - _PRINTED} more lines, with --json")
 
 
 def _show_trials(screen: Screen, trials: list[Trial]) -> None:

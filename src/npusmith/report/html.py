@@ -27,7 +27,7 @@ from npusmith.report.text import REPORT, figure, plain, size
 from npusmith.target.chips import Chip, find_chip
 from npusmith.task.verdict import Verdict
 from npusmith.timing.profile import Profile
-from npusmith.twin.finding import Finding
+from npusmith.twin.finding import Finding, printed_by_core
 
 _HERE = Path(__file__).parent
 _STYLES = ("style.css", "picture.css")
@@ -137,6 +137,7 @@ def make_page(
             steps=ladder(verdict),
             reached=reached(verdict),
             served=served(verdict),
+            printed=printed_by_core(verdict.prints),
             memories=shown.memories,
             split=shown.split,
             sources=sources,

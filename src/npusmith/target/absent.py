@@ -8,8 +8,12 @@ Source: the tables "supported products" of the vendor's API reference.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+UNMODELLED = Path(__file__).with_name("unmodelled.txt")
 
 _A5 = "Ascend 950PR/950DT"
 _INFERENCE = "Atlas inference products (310P)"
@@ -121,16 +125,29 @@ _BY_NAME = {row.name: row for row in ABSENT}
 _COMPLAINT = re.compile(
     r"'(?:AscendC::)?(\w+)'[^']*(?:was not declared in this scope|is not a member of"
     r"|does not name a type|has not been declared|is not a template)"
-    r"|(?:use of undeclared identifier|unknown type name|no member named"
+    r"|(?:use of undeclared identifier|unknown type name|(?<!has )no member named"
     r"|no template named) '(\w+)'"
+    r"|'(?:class|struct) (?:const )?(?:AscendC|matmul|matmul_tiling|gert|ge|ops|platform_ascendc)::"
+    r"[^']*' has no member named '(\w+)'"
 )
 
 
 def explain(message: str) -> str:
     """A compiler's message, with what is known of the name that it misses."""
     found = _COMPLAINT.search(message)
-    row = _BY_NAME.get(found.group(1) or found.group(2)) if found else None
-    return message if row is None else f"{message}: {row.message}"
+    name = next(filter(None, found.groups())) if found else ""
+    if name in _BY_NAME:
+        return f"{message}: {_BY_NAME[name].message}"
+    if name in unmodelled():
+        return f"{message}: {name} is documented for Atlas A2; the twin does not model this yet"
+    return message
+
+
+@functools.cache
+def unmodelled() -> frozenset[str]:
+    """Names that the API reference has for this chip and the twin lacks
+    (`runs/documented_names.py`)."""
+    return frozenset(UNMODELLED.read_text().split())
 
 
 def absent_header() -> str:

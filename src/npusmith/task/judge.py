@@ -351,7 +351,7 @@ def open_operator(
     watch: Watch = _WATCH,
 ) -> Operator:
     """Compile the project for every set of inputs. Raises what compiling and binding raise."""
-    source = read_project(path)
+    source = read_project(path, options=watch.build)
     check_attrs(source.op, attrs or {})
     results = share_outputs(source.op, len(_sample(prepared).references))
     bind = bind_inputs(prepared, spec, source.op)
@@ -369,6 +369,7 @@ def conclude(verdict: Verdict, outcomes: Sequence[Outcome]) -> None:
     """What all runs together say: findings, rung, the answer."""
     judged = [item for item in outcomes if not item.trial.skipped]
     verdict.findings = _merge(item.trial.findings for item in judged)
+    verdict.prints = list(judged[0].prints) if judged else []
     verdict.doubts = find_doubts(name for item in judged for name in item.apis)
     errors = [item for item in verdict.findings if item.level is Level.ERROR]
     figures = [item.trial.max_abs_error for item in _ordinary(judged)]

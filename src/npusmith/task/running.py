@@ -18,7 +18,7 @@ from npusmith.task.recording import Recording
 from npusmith.task.verdict import NOT_RUN, REFUSED, Trial
 from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
 from npusmith.twin.coverage import Ran
-from npusmith.twin.finding import Finding
+from npusmith.twin.finding import Finding, Printed
 from npusmith.twin.launch import Run
 
 PARALLEL_BYTES = 64 << 20  # sets of inputs below this run two at a time
@@ -42,6 +42,7 @@ class Outcome:
     peak_bytes: int = 0
     apis: tuple[str, ...] = ()  # that the kernel called
     reached: Ran = field(default_factory=dict)  # blocks of its code
+    prints: tuple[Printed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ def run_set(
     if first and not known and not same_bits(result.outputs, plan.candidate.call(trial).outputs):
         reject(record, UNSTEADY, plan.criterion)
     record.seconds = round(time.perf_counter() - clock, 4)
-    return Outcome(record, result.peak_bytes, result.apis, result.ran)
+    return Outcome(record, result.peak_bytes, result.apis, result.ran, result.prints)
 
 
 def same_bits(first: Iterable[Array], second: Iterable[Array]) -> bool:

@@ -1,18 +1,17 @@
-"""The judge for direct-launch sources: with a task, or as a program that checks itself."""
+"""The judge for direct-launch sources with a task: their launcher is called on its sets."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npusmith.errors import CODES, Level, NpusmithError, Place, TwinError
+from npusmith.errors import NpusmithError, Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
-from npusmith.task.judge import empty_verdict, find_doubts, run_sets
+from npusmith.task.judge import empty_verdict, run_sets
 from npusmith.task.prepared import Array, Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.running import Plan
@@ -23,31 +22,14 @@ from npusmith.task.weighing import Criterion
 from npusmith.twin.direct import (
     DirectBuild,
     build_direct,
-    build_program,
     pointers_of,
     run_direct,
-    run_program,
     tail_of,
 )
-from npusmith.twin.finding import Finding
 from npusmith.twin.launch import Run
 from npusmith.twin.watch import Watch
-from npusmith.version import __version__
 
 _WATCH = Watch()
-# What a program that checks itself prints when it is not content, and the same words in praise.
-_FAILURE = re.compile(
-    r"\b(fail(s|ed|ure|ures)?|mismatch(es|ed)?|incorrect|wrong|not equal|no such file"
-    r"|(can ?not|can't|could not|unable to) (open|read|load|find))\b"
-    r"|\berror\b(?!\s*[:=]?\s*-?[\d.])",
-    re.IGNORECASE,
-)
-_NONE_FAILED = re.compile(
-    r"\b(0|no|none|without|zero) (\w+ )?(fail\w*|mismatch\w*|wrong\w*|errors?)\b"
-    r"|\b(fail\w*|mismatch\w*|wrong|errors?)(\s+\w+)?\s*[:=]?\s*(0\b(?!\.)|none\b|no\b)"
-    r"|\b(max\w*|mean|abs\w*|rel\w*|average|avg)([ _.-]\w+)*[ _-]error\b",
-    re.IGNORECASE,
-)
 
 
 def judge_source(
@@ -132,51 +114,3 @@ class _Launcher:
             self.built, self.chip.vector_cores, given, wanted, tail, seconds=self.seconds,
             watch=self.watch, **options,
         )  # fmt: skip
-
-
-def run_source(
-    source: Path,
-    chip: Chip,
-    *,
-    seconds: float = 120.0,
-    watch: Watch = _WATCH,
-    recording: Recording | None = None,
-) -> Verdict:
-    """Run the main function of a source. No values are compared, so it is never "correct".
-
-    The verdict is "ran", or "fail": by the twin's findings, its status, or what it printed.
-    """
-    verdict = Verdict(
-        verdict="fail", rung=Rung.NONE, compiled=False, correct=False, task="", tolerance="",
-        chip=chip.name, project=str(source), provenance={"npusmith": __version__},
-    )  # fmt: skip
-    try:
-        built = build_program(source, chip)
-    except NpusmithError as error:
-        verdict.error = error.record()
-        return verdict
-    verdict.compiled, verdict.rung = True, Rung.COMPILED
-    options = recording.options() if recording else {}
-    result = run_program(built, seconds=seconds, watch=watch, **options)
-    verdict.findings = list(result.findings)
-    verdict.doubts = find_doubts(result.apis)
-    verdict.seconds["run"] = round(result.seconds, 3)
-    verdict.provenance["printed"] = result.log[-4000:]
-    verdict.provenance["compiler"] = built.toolchain.compiler.version
-    if line := complaint(result.log):
-        row = CODES["program-complains"]
-        verdict.findings.append(
-            Finding(code=row.name, level=row.level, message=row.meaning, seen=line)
-        )
-    errors = [item for item in verdict.findings if item.level is Level.ERROR]
-    if result.completed:
-        verdict.rung = Rung.RAN
-        verdict.verdict = "fail" if errors else "ran"
-    return verdict
-
-
-def complaint(log: str) -> str:
-    """The first line of a program's output that tells of a failure; empty when there is none."""
-    lines = (line.strip() for line in log.splitlines())
-    found = (line for line in lines if _FAILURE.search(_NONE_FAILED.sub("", line)))
-    return next(found, "")[:200]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from npusmith.errors import Level
 from npusmith.target.apis import Known
 from npusmith.task.wire import BRANCH, RAISES
-from npusmith.twin.finding import Finding
+from npusmith.twin.finding import Finding, Printed
 
 
 class Rung(str, Enum):
@@ -167,6 +167,7 @@ class Verdict(BaseModel):
     kernel_us: float | None = None  # the same without them
     device: OnDevice | None = None  # `npusmith device` alone
     findings: list[Finding] = []
+    prints: list[Printed] = []  # what the kernel printed, on the first set of inputs
     doubts: list[Doubt] = []  # what the twin had to infer to judge this kernel
     # functions of the kernel that no set of inputs made run: nothing is known of them
     unreached: list[str] = []

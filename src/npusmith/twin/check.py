@@ -15,19 +15,20 @@ from npusmith.twin import compile, opdef, scan, wrapper
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.finding import Finding
 from npusmith.twin.kind import file_kinds
+from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.project import Project, read_project, read_text
 from npusmith.twin.toolchain import find_toolchain
 
 _BY_GE = {dtype.ge: dtype for dtype in DType}
 
 
-def check_source(path: Path, chip: Chip) -> list[Finding]:
+def check_source(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> list[Finding]:
     """Compile a project folder (for every column of its types) or a single source file."""
     found: list[Finding] = []
     try:
         path = path.resolve()
         if path.is_dir() or _in_project(path):
-            project = read_project(path if path.is_dir() else path.parent.parent)
+            project = read_project(path if path.is_dir() else path.parent.parent, options=options)
             for dtypes in type_columns(project):
                 compile.build(project, chip, dtypes)
             found += project.findings

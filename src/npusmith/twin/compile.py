@@ -24,8 +24,8 @@ from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, diagnose, dialect, forbid, imports, scan, wrapper
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
-from npusmith.twin.project import Project, beside, read_text
-from npusmith.twin.toolchain import INCLUDE, Toolchain, find_toolchain
+from npusmith.twin.project import Project, beside, headers_beneath, read_text
+from npusmith.twin.toolchain import INCLUDE, LIBRARY, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
 _MEMORY = 6 << 30
@@ -98,7 +98,9 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     text = wrapper.kernel_unit(project, tuple(dtypes))
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
-    key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, *texts])
+    names = (project.host_headers.forwards, project.kernel_headers.forwards)
+    forwards = repr((*names, project.folders, project.host_flags, project.elsewhere))
+    key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, forwards, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):
         (folder / "complete").unlink(missing_ok=True)
@@ -117,16 +119,22 @@ def _rules() -> bytes:
 
 
 def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
-    units = _kernel_units(chain, kinds, text, folder, project.kernel.parent)
+    search = project.kernel_headers.write(folder / "kernel_headers")
+    near = [project.kernel.parent, *project.folders, search]
+    units = _kernel_units(chain, kinds, text, folder, near)
     hosts = _host_folder(project, chain)
     known = _take_host(hosts, folder)
     if not known:
         command = [*chain.host_command(), *project.host_flags]
         link = chain.link_flags()
-        units.append(_unit("host", chain, command, list(project.hosts), folder, [], link))
-    read = (project.root, *chain.places)
+        search = project.host_headers.write(folder / "host_headers")
+        places = [*project.folders, search]
+        units.append(_unit("host", chain, command, list(project.hosts), folder, places, link))
+    read = (project.root, *project.outside, *chain.places)
     dialect.check(project.kernel_texts)
-    compile_units([*units, *_texts(units)], folder, project.root, read)
+    compile_units([*units, *_texts(units)], folder, project.root, read, project.computed)
+    if not known:
+        _check_unresolved(project, folder / "host.log")
     for unit in _texts(units):
         dialect.check_preprocessed(folder / f"{unit.name}.i", project.root, (str(chain.folder),))
     if not known:
@@ -135,8 +143,25 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
     shared = forbid.global_variables(texts)
     libraries = (folder / f"{unit}.so" for unit in ("kernel", "cube"))
     wrong = [name for library in libraries for name in _refused(library, shared)]
-    _check_device(chain, kinds, texts, entries, folder, project.kernel, read, wrong)
+    _check_device(chain, kinds, texts, entries, folder, project.kernel, near, read, wrong)
     _note_extras(project, folder)
+
+
+def _check_unresolved(project: Project, log: Path) -> None:
+    """CompileError for functions that the host side lacks and no source for other chips has."""
+    text = log.read_text(errors="replace")
+    words = frozenset(re.findall(r"\w+", project.elsewhere))
+    missing = [
+        name for name in diagnose.undefined(text) if not words.intersection(_last_words(name))
+    ]
+    if missing:
+        said = tuple(diagnose.Diagnostic("", 0, f"undefined reference to '{n}'") for n in missing)
+        raise diagnose.CompileError(said, text, project.root)
+
+
+def _last_words(name: str) -> list[str]:
+    """`optiling::Do(gert::Context*)` -> Do; of `vtable for a::B` it is B."""
+    return re.findall(r"(\w+)(?:\[abi:\w+\])?(?=\(|$)", name)[:1]
 
 
 # ---- the host side by itself: a loop that repairs a kernel leaves it as it is
@@ -145,7 +170,8 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
 def _host_folder(project: Project, chain: Toolchain) -> Path:
     """Where this project's compiled host side is kept: by its sources, wherever those lie."""
     sources = [f"{path}\0{project.texts[path]}" for path in project.hosts]
-    key = cache.digest([chain.folder.name, *project.host_flags, *sources])
+    forwards = repr((project.host_headers.forwards, project.folders, project.elsewhere))
+    key = cache.digest([chain.folder.name, *project.host_flags, forwards, *sources])
     return cache.cache_root() / "host" / key
 
 
@@ -177,17 +203,21 @@ def _kernel_units(
     kinds: Kinds,
     text: str,
     folder: Path,
-    beside: Path,
+    quotes: Sequence[Path],
     *,
     host: bool = False,
+    others: Sequence[str] = (),
 ) -> list[Unit]:
     """The kernel's text, once for each kind of core that it runs on.
+
+    `others`: texts that are compiled by themselves and linked with it.
 
     `host`: host code is in it too; where both kinds of cores run it, every function is visible, so
     that a launch finds its kernel in the other library by name.
     """
-    source = folder / "kernel.cpp"
-    source.write_text(text)
+    sources = [folder / "kernel.cpp", *(folder / f"part{at}.cpp" for at in range(len(others)))]
+    for source, written in zip(sources, (text, *others), strict=True):
+        source.write_text(written)
     wanted = [("kernel", chain.kernel_command())] if kinds.vector else []
     wanted += [("cube", chain.cube_command())] if kinds.cube else []
     if not host:  # <iostream> has an object that is constructed when the library is loaded
@@ -195,7 +225,7 @@ def _kernel_units(
     if host and kinds.cube:
         wanted = [(name, _visible(name, command, folder)) for name, command in wanted]
     link = chain.kernel_link_flags(sealed=not host)
-    return [_unit(name, chain, line, [source], folder, [beside], link) for name, line in wanted]
+    return [_unit(name, chain, line, sources, folder, quotes, link) for name, line in wanted]
 
 
 def _texts(units: Sequence[Unit]) -> list[Unit]:
@@ -222,6 +252,7 @@ def _check_device(
     entries: Sequence[str],
     folder: Path,
     kernel: Path,
+    quotes: Sequence[Path],
     read: Sequence[Path],
     wrong: Sequence[str] = (),
 ) -> None:
@@ -231,7 +262,7 @@ def _check_device(
     """
     forbid.check_text(texts)
     if not chain.compiler.clang and (wrong or forbid.suspicious(texts)):
-        _check_calls(chain, kinds, entries, folder, kernel, read)
+        _check_calls(chain, kinds, entries, folder, quotes, read)
     if wrong:
         said = "device code uses what AI cores do not have"
         raise TwinError("device-cpp", said, Place(str(kernel)), seen=", ".join(wrong[:4]))
@@ -242,7 +273,7 @@ def _check_calls(
     kinds: Kinds,
     entries: Sequence[str],
     folder: Path,
-    kernel: Path,
+    quotes: Sequence[Path],
     read: Sequence[Path],
 ) -> None:
     """TwinError device-cpp with the line of a call that the device does not have.
@@ -259,9 +290,9 @@ def _check_calls(
     # called once keeps its name.
     keep = ("-fno-allocation-dce", "-fno-inline-functions-called-once")
     graph = ("-fcallgraph-info", "-fno-optimize-sibling-calls", *keep)
-    flags = (*graph, f"-I{kernel.parent}", "-c", source, "-o", out)
+    flags = (*graph, *(f"-I{place}" for place in quotes), "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))
-    compile_units([unit], folder, kernel.parent, read)
+    compile_units([unit], folder, quotes[0], read)
     forbid.check_graph(folder / "graph.ci", entries)
 
 
@@ -278,7 +309,8 @@ def _unit(
     quotes: Sequence[Path],
     link: Sequence[str],
 ) -> Unit:
-    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in quotes]
+    # Headers of libraries that the twin has come last: the project's own of that name counts.
+    where = [f"-iquote{path}" for path in quotes] + [f"-I{path}" for path in (*quotes, LIBRARY)]
     # Several sources share one command: then the compiler names a .d for each, in this folder.
     deps = ["-MD", *(["-MF", str(folder / f"{name}.d")] if len(sources) == 1 else [])]
     files = [str(source) for source in sources]
@@ -289,26 +321,51 @@ def _unit(
 
 
 def compile_file(
-    path: Path, text: str, chain: Toolchain, kinds: Kinds, folder: Path, *, host: bool = False
+    path: Path,
+    text: str,
+    chain: Toolchain,
+    kinds: Kinds,
+    folder: Path,
+    *,
+    host: bool = False,
+    includes: Sequence[Path] = (),
+    others: Mapping[Path, str] | None = None,
 ) -> None:
     """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both.
 
-    `host`: it holds host code, too, which is always in kernel.so.
+    `host`: it holds host code, too, which is always in kernel.so. `includes`: folders of headers.
+    `others`: sources that are linked with it, wrapped as well.
     """
+    others = others or {}
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
-    read = (*beside(path), *chain.places)
-    units = _kernel_units(chain, kinds, text, folder, path.parent, host=host)
+    headers = (file for item in includes for file in headers_beneath(item))
+    near = (file for source in (path, *others) for file in beside(source))
+    read = (*near, *headers, *chain.places)
+    quotes = (path.parent, *includes)
+    units = _kernel_units(
+        chain, kinds, text, folder, quotes, host=host, others=tuple(others.values())
+    )
     compile_units(units, folder, path.parent, read)
-    entries = [entry.name for entry in scan.find_entries(scan.blank(text))]
-    _check_device(chain, kinds, {path: read_text(path)}, entries, folder, path, read)
+    for source, unit in ((path, text), *others.items()):
+        entries = [entry.name for entry in scan.find_entries(scan.blank(unit))]
+        _check_device(
+            chain, kinds, {source: read_text(source)}, entries, folder, source, quotes, read
+        )
 
 
-def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequence[Path]) -> None:
+def compile_units(
+    units: Sequence[Unit],
+    folder: Path,
+    root: Path,
+    read: Sequence[Path],
+    computed: Sequence[Place] = (),
+) -> None:
     """Run the compiles side by side in one sandbox; CompileError with the errors of all of them.
 
     `read`: what the compiler may read besides the system's own. A source can include any file that
-    it names, and the message shows the file's lines.
+    it names, and the message shows the file's lines. `computed`: include folders that only CMake
+    knows.
     """
     policy = Policy(
         write=(folder,), read=tuple(read), seconds=_SECONDS, memory_bytes=_MEMORY, processes=True
@@ -326,7 +383,8 @@ def compile_units(units: Sequence[Unit], folder: Path, root: Path, read: Sequenc
         raise TwinError("compile-timeout", said, Place(str(root)))
     if failed:
         text = "".join(logs) + boxed.stderr.decode(errors="replace")
-        raise diagnose.CompileError(diagnose.read_log(text, diagnose.in_project(root)), text, root)
+        errors = diagnose.read_log(text, diagnose.in_project(root))
+        raise diagnose.CompileError(diagnose.explain_headers(errors, computed), text, root)
 
 
 def _head(log: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,16 @@ _CAUSE = re.compile(
 )
 _INLINED = re.compile(r"^\s+inlined from .* at (.+?):(\d+)(?::\d+)?[:,]?$")
 _CONFLICT = re.compile(r" note:\s+(deduced conflicting types .*)$")
+# Packages of Debian and Ubuntu: libraries bring these headers from elsewhere.
+_PACKAGES = {
+    "nlohmann/": "nlohmann-json3-dev",
+    "google/protobuf/": "libprotobuf-dev",
+    "gtest/": "libgtest-dev",
+    "Eigen/": "libeigen3-dev",
+}
+_TIK2 = re.compile(r"'tik2(?:'|::)")
+_RENAMED = "tik2 is an earlier name of AscendC; write AscendC in its place"
+_NO_FILE = re.compile(r"(\S+): No such file or directory$")
 _LINKER = re.compile(r"(undefined reference to|undefined symbol|multiple definition of)[: ]+(.*)$")
 
 
@@ -82,7 +92,39 @@ def read_log(log: str, is_users: Callable[[str], bool]) -> tuple[Diagnostic, ...
             included = _place(_INCLUDED.match(text), is_users) or included
     users = [item for item in found if not item.file or is_users(item.file)]
     known = users if any(item.file for item in users) else list(found)
+    old = next((item for item in known if _TIK2.search(item.message)), None)
+    if old is not None:  # everything behind it follows from the namespace
+        return (Diagnostic(old.file, old.line, f"{old.message}: {_RENAMED}"),)
     return tuple(sorted(known, key=lambda item: "No such file" not in item.message))
+
+
+def explain_headers(
+    errors: Sequence[Diagnostic], computed: Sequence[Place]
+) -> tuple[Diagnostic, ...]:
+    """The same errors; of a header that is not there it says where one would be found."""
+    return tuple(_with_places(row, computed) for row in errors)
+
+
+def _with_places(row: Diagnostic, computed: Sequence[Place]) -> Diagnostic:
+    found = _NO_FILE.match(row.message)
+    if not found:
+        return row
+    package = next((item for head, item in _PACKAGES.items() if found[1].startswith(head)), "")
+    if package:
+        return Diagnostic(row.file, row.line, f"{row.message}; it comes with {package}")
+    places = f"{Path(row.file).parent}, or in a folder named by -I or by include_directories"
+    text = f"{row.message}; put {found[1]} in {places}"
+    if computed:
+        spots = ", ".join(f"{Path(place.file).name}:{place.line}" for place in computed[:3])
+        text += f" (a folder at {spots} is computed by CMake, which is not run here: give it by -I)"
+    return Diagnostic(row.file, row.line, text)
+
+
+def undefined(log: str) -> tuple[str, ...]:
+    """The names that a linker missed, each once."""
+    found = (_LINKER.search(line) for line in log.splitlines())
+    names = (_plain(match[2]).strip("'") for match in found if match and "undefined" in match[1])
+    return tuple(dict.fromkeys(names))
 
 
 def _place(spot: re.Match[str] | None, is_users: Callable[[str], bool]) -> tuple[str, int] | None:

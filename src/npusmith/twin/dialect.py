@@ -63,7 +63,7 @@ _OURS = re.compile(
 _PLATFORM = re.compile(
     r"\b(?:__x86_64(?:__)?|__amd64(?:__)?|__i[3-6]86(?:__)?|_M_X64|_M_IX86|_M_AMD64|__aarch64__|__arm__"
     r"|__linux(?:__)?|__gnu_linux__|__unix(?:__)?|__GNU[CG]__|__GNUC_\w+__|__GLIBC\w*__|__GLIBCXX__"
-    r"|_GLIBCXX\w+|__VERSION__|__OPTIMIZE\w*__|__NO_INLINE__|__SANITIZE\w+|__SSE\w*__|__AVX\w*__"
+    r"|_GLIBCXX\w+|__VERSION__|__OPTIMIZE(?:_SIZE)?__|__NO_INLINE__|__SANITIZE\w+|__SSE\w*__|__AVX\w*__"
     r"|__MMX__|__ELF__|__PIC__|__pic__|__code_model\w+|__REGISTER_PREFIX__|__USER_LABEL_PREFIX__"
     r"|__clang\w*__|__llvm__|__has_(?:include|include_next|builtin|attribute|cpp_attribute|feature)"
     r"|__BYTE_ORDER__|__STDC_HOSTED__|__INCLUDE_LEVEL__|__BASE_FILE__|__DATE__|__TIME__"

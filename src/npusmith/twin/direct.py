@@ -8,17 +8,18 @@ copies and launches through acl.h, and checks itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, compile, scan, wrapper
-from npusmith.twin.kind import Kinds, entry_kinds, file_kinds
+from npusmith.twin import cache, cmake_target, compile, scan, wrapper
+from npusmith.twin.kind import entry_kinds, file_kinds
 from npusmith.twin.launch import MOST_STEPS, Run, call
+from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Array, Orders, Output
-from npusmith.twin.project import local_headers, read_text
+from npusmith.twin.project import headers_beneath, local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 from npusmith.twin.watch import Watch
 
@@ -36,6 +37,7 @@ class DirectBuild:
     launcher: str
     toolchain: Toolchain
     folder: Path
+    text: str  # of the source and of those that are linked with it
 
 
 def build_direct(path: Path, chip: Chip, launcher: str = "") -> DirectBuild:
@@ -91,33 +93,56 @@ def run_direct(
     )
 
 
-def build_program(path: Path, chip: Chip) -> DirectBuild:
-    """Compile a source with a main function: CompileError, TwinError program-missing."""
+def build_program(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> DirectBuild:
+    """Compile a source with a main function: CompileError, TwinError program-missing.
+
+    The macros of `options` are variables of the CMakeLists.txt beside the source; what that one
+    defines counts, too. Raises TwinError build-option.
+    """
+    options.check()
     path = path.resolve()
     text = read_text(path)
     if not has_main(text):
         raise TwinError("program-missing", f"{path.name} has no main function", Place(str(path)))
-    return _build(path, "main", wrapper.program_unit(path, text), chip)
+    pairs = [item.partition("=") for item in options.define]
+    flags = cmake_target.read_flags(
+        path, {name: value if sign else "1" for name, sign, value in pairs}
+    )
+    macros = {item.partition("=")[0]: item for item in (*flags.definitions, *options.define)}
+    unit = wrapper.program_unit(path, text, tuple(macros.values()))
+    others = {
+        file: wrapper.part_unit(file, read_text(file), tuple(macros.values()))
+        for file in flags.sources
+        if file.is_relative_to(path.parent) and not has_main(read_text(file))
+    }
+    near = [item for item in flags.includes if item.is_relative_to(path.parent.parent)]
+    includes = (*(item.resolve() for item in options.include), *near)
+    return _build(path, "main", unit, chip, includes, others)
 
 
 def run_program(
     build: DirectBuild,
+    arguments: Sequence[str] = (),
     *,
+    work: Path | None = None,
     seconds: float = 60,
     watch: Watch = _WATCH,
     record: Path | None = None,
     dry: bool = False,
     most_steps: int = MOST_STEPS,
 ) -> Run:
-    """Call main; its launches are checked like any others, its status must be 0.
+    """Call main with these arguments; its launches are checked, its status must be 0.
 
-    `record`, `dry`, `most_steps`: as for `run_direct`.
+    `work`: its working directory, which it may change; else an empty one. `record`, `dry`,
+    `most_steps`: as for `run_direct`.
     """
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
         orders.lines.append(watch.line(build.source.parent))
         orders.lines.append("program")
+        for argument in arguments:
+            orders.say("argument", argument)
 
     return call(
         build.toolchain,
@@ -127,6 +152,7 @@ def run_program(
         record=record,
         dry=dry,
         most_steps=most_steps,
+        work=work,
     )
 
 
@@ -176,30 +202,43 @@ def _parameters(build: DirectBuild) -> tuple[str, ...]:
     return scan.split_args(code[found.end() : end]) if found and end > 0 else ()
 
 
-def _build(path: Path, name: str, unit: str, chip: Chip) -> DirectBuild:
+def _build(
+    path: Path,
+    name: str,
+    unit: str,
+    chip: Chip,
+    includes: tuple[Path, ...] = (),
+    others: Mapping[Path, str] | None = None,
+) -> DirectBuild:
+    """`others`: sources that are linked with it, each with its unit."""
     chain = find_toolchain(chip)
-    beside = [file.read_bytes() for file in local_headers(path)]
-    key = cache.digest([chain.folder.name, unit, *beside])
+    others = others or {}
+    headers = [file for source in (path, *others) for file in local_headers(source)]
+    headers += [file for item in includes for file in headers_beneath(item)]
+    beside = [file.read_bytes() for file in headers]
+    key = cache.digest([chain.folder.name, unit, *others.values(), *map(str, includes), *beside])
     folder = cache.cache_root() / "build" / key
-    kinds = file_kinds(path, read_text(path))
-    cache.fetch(folder, lambda folder: _compile(path, unit, chain, kinds, folder))
-    return DirectBuild(path, name, chain, folder)
+    text = "\n".join(read_text(source) for source in (path, *others))
+    kinds = file_kinds(path, text)
 
+    def make(folder: Path) -> None:
+        compile.compile_file(
+            path, unit, chain, kinds, folder, host=True, includes=includes, others=others
+        )
 
-def _compile(path: Path, unit: str, chain: Toolchain, kinds: Kinds, folder: Path) -> None:
-    compile.compile_file(path, unit, chain, kinds, folder, host=True)
+    cache.fetch(folder, make)
+    return DirectBuild(path, name, chain, folder, text)
 
 
 def _say_kernels(orders: Orders, build: DirectBuild) -> None:
     """The libraries of a source, and on which cores its kernels run."""
     orders.say("kernel", str(build.folder / "kernel.so"))
-    text = read_text(build.source)
-    kinds = file_kinds(build.source, text)
+    kinds = file_kinds(build.source, build.text)
     if not kinds.cube:
         return
     orders.say("cube", str(build.folder / "cube.so"))
     orders.lines.append(f"type {int(kinds.default)}")
-    for name, kind in entry_kinds(text).items():
+    for name, kind in entry_kinds(build.text).items():
         orders.say("entrytype", name, int(kind))
 
 

@@ -1,6 +1,8 @@
-"""What the twin saw a project do wrong, as data."""
+"""What the twin saw a project do wrong, and what its kernels printed, as data."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -48,3 +50,23 @@ class Finding(BaseModel):
             f"{self.level.value}[{self.code}]: {self.message}{times}\n  {where}\n"
             f"  legal: {self.legal or row.legal}      try: {self.hint or row.hint}"
         )
+
+
+class Printed(BaseModel):
+    """What a kernel printed with one call; `core` is the block that it ran on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    api: str = ""  # printf, PRINTF, DumpTensor, DumpAccChkPoint
+    file: str = ""
+    line: int = 0
+    core: int | None = None
+
+
+def printed_by_core(prints: Iterable[Printed]) -> dict[int | None, str]:
+    """The text of each core in the order of its calls; of None: what belongs to no core."""
+    texts: dict[int | None, str] = {}
+    for item in prints:
+        texts[item.core] = texts.get(item.core, "") + item.text
+    return texts

@@ -25,7 +25,7 @@ from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
 from npusmith.twin.compile import Build
 from npusmith.twin.debug_lines import Spot, first_places
-from npusmith.twin.finding import Finding
+from npusmith.twin.finding import Finding, Printed
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Array, Attr, Orders, Output, Sparse, Virtual
 from npusmith.twin.toolchain import Toolchain
@@ -74,6 +74,7 @@ class Run:
     # Blocks of code that ran, as offsets in kernel.so, cube.so and host.so: coverage.py reads them
     ran: Mapping[str, frozenset[int]] = field(default_factory=dict)
     instructions: int = 0  # that cores began which came to their end
+    prints: tuple[Printed, ...] = ()  # of the kernel, in the order of the calls
 
 
 class _Report(BaseModel):
@@ -89,6 +90,7 @@ class _Report(BaseModel):
     kernel_seconds: float
     instructions: int = Field(default=0, ge=0)
     findings: list[Finding]
+    prints: list[Printed] = []
     apis: list[str] = []
     ran: dict[str, list[int]] = {}
 
@@ -175,11 +177,13 @@ def call(
     dry: bool = False,
     most_steps: int = MOST_STEPS,
     tick: Callable[[], None] | None = None,
+    work: Path | None = None,
 ) -> Run:
     """Start the runner in the sandbox with the orders that `fill` writes, and read what it left.
 
     `library`: the folder with the compiled project, which the runner may read. `record`: where the
     log of the first launch goes; those of the next ones go beside it, with .1, .2 ... behind.
+    `work`: a folder that the run may change, its working directory; else it has an empty one.
     """
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
@@ -191,7 +195,7 @@ def call(
         orders.say("cap", workspace_cap)
         orders.record(None if record is None else folder / _LOG, most_steps, dry)
         room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
-        boxed = _start(chain, (library, folder), folder, seconds, room, tick)
+        boxed = _start(chain, (library, folder), folder, work, seconds, room, tick)
         logs = () if record is None else _take_logs(folder, record)
         report = _read_report(slot, folder, boxed, seconds)
         arrays = [slot.array() for slot in orders.slots]
@@ -231,6 +235,7 @@ def call(
         logs,
         {part: frozenset(blocks) for part, blocks in report.ran.items()},
         report.instructions,
+        tuple(report.prints),
     )
 
 
@@ -276,19 +281,20 @@ def _start(
     chain: Toolchain,
     read: tuple[Path, ...],
     folder: Path,
+    work: Path | None,
     seconds: float,
     extra: int,
     tick: Callable[[], None] | None,
 ) -> Boxed:
     policy = Policy(
-        write=(folder,),
+        write=(folder,) if work is None else (folder, work),
         read=(*read, chain.folder),
         seconds=seconds * _PATIENCE + _GRACE,
         memory_bytes=_BASE_MEMORY + extra,
         processes=True,  # the host side gets one, then the runner allows none (host/cage.cpp)
     )
     argv = [str(chain.runner), str(folder / "orders"), str(folder / _REPORT)]
-    return run_boxed(argv, policy, cwd=folder, tick=tick)
+    return run_boxed(argv, policy, cwd=work or folder, tick=tick)
 
 
 def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Report:
@@ -296,7 +302,8 @@ def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Repo
 
     What is odd is as good as nothing.
     """
-    text = os.pread(slot, _REPORT_BYTES, 0)
+    # what a kernel prints may be no UTF-8
+    text = os.pread(slot, _REPORT_BYTES, 0).decode(errors="replace")
     with contextlib.suppress(ValidationError, ValueError):
         report = _Report.model_validate_json(text)
         bytes.fromhex(report.tiling)

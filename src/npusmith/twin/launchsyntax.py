@@ -1,7 +1,8 @@
 """Rewrites what only the vendor's compiler accepts into plain C++, on the same lines.
 
 - `k<<<blocks, dyn, stream>>>(args)` and `k<T><<<...>>>(args)` become a call of `twin::Direct`;
-- `[host, aicore]` and `[aicore]` attributes vanish.
+- `[host, aicore]` and `[aicore]` attributes vanish;
+- a parameter that is marked `__kfc_workspace__` is what REGIST_MATMUL_OBJ finds as workspace.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from npusmith.errors import Place, TwinError
 from npusmith.twin import scan
 
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
+_WORKSPACE = re.compile(r"\b__kfc_workspace__\b[^,(){};]*?\b(\w+)\s*(?=[,)])")
+_BODY = re.compile(r"\s*\{")
 _NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$")
 
 
@@ -51,6 +54,18 @@ def rewrite(text: str, file: str = "", *, drop: bool = False) -> str:
     code = scan.blank(text)
     for match in reversed(list(_ATTRIBUTE.finditer(code))):
         text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
+    return _take_workspaces(text)
+
+
+def _take_workspaces(text: str) -> str:
+    """Each kernel with a marked parameter begins by handing it to the runtime."""
+    code = scan.blank(text)
+    for match in reversed(list(_WORKSPACE.finditer(code))):
+        end = code.find(")", match.end())
+        body = _BODY.match(code, end + 1) if end >= 0 else None
+        if body:
+            take = f" ::twin::SetWorkspace((void *)({match[1]}));"
+            text = text[: body.end()] + take + text[body.end() :]
     return text
 
 

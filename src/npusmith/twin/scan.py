@@ -23,6 +23,7 @@ _SKIP = re.compile(
 _MOST_ENTRIES = 200  # looked at in one file
 _MOST_PARAMETERS = 1 << 16  # characters of one entry's parameters
 _NEAR = 200  # characters before an entry, between it and its template head
+MOST_LINE = 4096  # characters of a line that patterns are tried on
 _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
-from npusmith.twin import scan
+from npusmith.twin import conditions, scan
 
 _BYTES: dict[str, int] = {
     **dict.fromkeys(("bool", "char", "int8_t", "uint8_t", "signed char", "unsigned char"), 1),
@@ -70,18 +70,19 @@ Sources = Mapping[Path, str]
 
 def find_structs(sources: Sources) -> dict[str, Struct]:
     """Every tiling class and plain struct of these texts, by name."""
-    codes = {file: scan.blank(text) for file, text in sources.items()}
+    codes = {file: conditions.active(scan.blank(text)) for file, text in sources.items()}
     constants = _constants(codes.values())
     found: dict[str, Struct] = {}
     for file, code in codes.items():
         heads = (_MACRO.finditer(code), _PLAIN.finditer(code))
+        known = {**constants, **_constants([code])}  # two headers may give one name two values
         some = [match for found_by in heads for match in islice(found_by, _MOST_STRUCTS)]
         for match in sorted(some, key=lambda match: match.start()):
             place = Place(str(file), scan.line_of(code, match.start()))
             if match.re is _MACRO:
-                rows: list[_Row] | None = list(_macro_rows(code, match.end(), constants, place))
+                rows: list[_Row] | None = list(_macro_rows(code, match.end(), known, place))
             else:
-                rows = _plain_rows(code, match.end() - 1, constants)
+                rows = _plain_rows(code, match.end() - 1, known)
             struct = _lay_out(match.group(1), rows, found, match.re is _MACRO, file, place.line)
             found.setdefault(struct.name, struct)
     return found

@@ -31,6 +31,7 @@ _LOG = logging.getLogger(__name__)  # a warning shows on stderr unless a program
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
+LIBRARY = INCLUDE / "library"  # what operator libraries share beside the documented headers
 RUNTIME = HERE / "runtime"
 TIMER = HERE / "timer"
 

@@ -1,7 +1,8 @@
 """Lists of element types that host code keeps in variables, read from its text.
 
 Host code writes `.DataType({ge::DT_FLOAT16, ge::DT_FLOAT})`, or names a vector that was defined
-before: by its elements, or by putting another vector's elements through a function with a switch.
+before: by its elements, by one element as often as another vector has any, or by putting another
+vector's elements through a function with a switch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ Types = tuple[str, ...]  # "DT_FLOAT16", ...
 _LIST = re.compile(
     r"\bvector\s*<\s*(?:ge\s*::\s*)?DataType\s*>\s*(\w+)\s*(?:=\s*)?[({]?\s*\{([^}]{0,4000})\}"
 )
+_FILLED = re.compile(
+    r"\bvector\s*<\s*(?:ge\s*::\s*)?DataType\s*>\s*(\w+)\s*\(\s*(?:(\d{1,3})|(\w+)\s*\.\s*size\s*\(\s*\))"
+    r"\s*,\s*(?:ge\s*::\s*)?(DT_\w+)\s*\)"
+)
 _MAPPED = re.compile(
     r"\b(\w+)\s*\.\s*c?begin\s*\(\s*\)[^;]{0,300}?\b(\w+)\s*\.\s*push_back\s*\(\s*(\w+)\s*\("
 )
@@ -29,6 +34,9 @@ def find_lists(code: str) -> dict[str, Types]:
         match.group(1): tuple(re.findall(r"\bDT_\w+", match.group(2)))
         for match in islice(_LIST.finditer(code), _MOST)
     }
+    for match in islice(_FILLED.finditer(code), _MOST):
+        target, number, source, type_ = match.groups()
+        found[target] = (type_,) * (int(number) if number else len(found.get(source, ())))
     for match in islice(_MAPPED.finditer(code), _MOST):
         source, target, function = match.groups()
         table = _switch(code, function)

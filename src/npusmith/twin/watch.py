@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from npusmith.twin.options import PLAIN, BuildOptions
+
 _AUTO_SYNC_OFF = re.compile(r"--cce-auto-sync\s*=\s*off\b")
 _BUILD_FILES = ("CMakeLists.txt", "op_kernel/CMakeLists.txt")
 _MOST_BYTES = 1 << 20
@@ -16,12 +18,14 @@ class Watch:
     """`auto_sync`: the compiler adds barriers; None: as the project's build files say (on in CANN).
 
     `notes`: also report what costs time and what auto-sync hides. `shuffle`: a seed of another
-    order of the blocks, to find results that depend on it; 0 is their own order.
+    order of the blocks, to find results that depend on it; 0 is their own order. `build`: what the
+    user adds to a project.
     """
 
     auto_sync: bool | None = None
     notes: bool = False
     shuffle: int = 0
+    build: BuildOptions = PLAIN
 
     def line(self, root: Path) -> str:
         """The order for the runner (runtime/host/request.h)."""

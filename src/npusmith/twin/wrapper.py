@@ -12,7 +12,7 @@ from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
-from npusmith.twin import accept, launchsyntax, opdef, scan, template, tiling
+from npusmith.twin import accept, conditions, launchsyntax, opdef, scan, template, tiling
 from npusmith.twin.project import Project
 
 # The numbers behind ORIG_DTYPE_X and FORMAT_X, which kernels compare in #if (as in graph/types.h).
@@ -30,13 +30,38 @@ _TYPES = {
     "DT_DOUBLE": 11,
     "DT_BOOL": 12,
     "DT_COMPLEX64": 16,
+    "DT_COMPLEX128": 17,
     "DT_BF16": 27,
     "DT_INT4": 29,
+    "DT_UINT1": 30,
+    "DT_INT2": 31,
+    "DT_COMPLEX32": 33,
+    # of other chips; a name that #if does not know would be 0, which is DT_FLOAT
+    "DT_HIFLOAT8": 34,
+    "DT_FLOAT8_E5M2": 35,
+    "DT_FLOAT8_E4M3FN": 36,
+    "DT_FLOAT8_E8M0": 37,
+    "DT_FLOAT6_E3M2": 38,
+    "DT_FLOAT6_E2M3": 39,
+    "DT_FLOAT4_E2M1": 40,
+    "DT_FLOAT4_E1M2": 41,
 }
 _VISIBLE = '__attribute__((visibility("default")))'
 ENTRY = "twin_entry"  # the function by which the runner enters an operator's kernel
 _ASSERT = re.compile(r"(\w+|\])(?=\s+ASSERT\s*\()")
-_FORMATS = {"FORMAT_NCHW": 0, "FORMAT_NHWC": 1, "FORMAT_ND": 2, "FORMAT_FRACTAL_NZ": 29}
+_FORMATS = {
+    "FORMAT_NCHW": 0,
+    "FORMAT_NHWC": 1,
+    "FORMAT_ND": 2,
+    "FORMAT_NC1HWC0": 3,
+    "FORMAT_FRACTAL_Z": 4,
+    "FORMAT_NDHWC": 27,
+    "FORMAT_FRACTAL_NZ": 29,
+    "FORMAT_NCDHW": 30,
+    "FORMAT_NDC1HWC0": 32,
+    "FORMAT_FRACTAL_Z_3D": 33,
+    "FORMAT_NCL": 47,
+}
 
 
 def type_number(dtype: DType) -> int:
@@ -50,13 +75,14 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
     parts = [
         '#line 1 "npusmith types"',
         *_type_macros(project.op, dtypes),
+        *(f"#define {' '.join(text.split('=', 1))}" for text in project.kernel_defines),
         *_other_chips(project),
         '#line 1 "npusmith tiling"',
         *_tiling_prelude(project),
         _line(project.kernel),
         rename_entries(text, str(project.kernel)),
         '\n#line 1 "npusmith entry"',
-        *_way_in(project),
+        *_way_in(project, dtypes),
     ]
     return "\n".join(parts) + "\n"
 
@@ -73,8 +99,11 @@ def _other_chips(project: Project) -> list[str]:
     ]
 
 
-def file_unit(path: Path, text: str) -> str:
-    """The translation unit for one source file by itself; DTYPE_ macros count as float."""
+def file_unit(path: Path, text: str, *, direct: bool = False) -> str:
+    """The translation unit for one source file by itself; DTYPE_ macros count as float.
+
+    `direct`: it has host code that launches kernels, or could.
+    """
     code = scan.blank(text)
     if re.search(r"\bGET_TILING_DATA\s*\(", code) and "REGISTER_TILING_DEFAULT" not in code:
         raise TwinError(
@@ -83,7 +112,7 @@ def file_unit(path: Path, text: str) -> str:
             Place(str(path)),
         )
     lines = [f"#define {name} {number}" for name, number in (_TYPES | _FORMATS).items()]
-    if launchsyntax.has_launch(text):
+    if direct or launchsyntax.has_launch(text):
         lines = ['#include "twin/direct.h"']  # a direct-launch file may use host headers: no macros
     for name in sorted(set(re.findall(r"\bDTYPE_(\w+)", code))):
         lines += [f"#define DTYPE_{name} float", f"#define ORIG_DTYPE_{name} DT_FLOAT"]
@@ -102,18 +131,34 @@ def direct_unit(path: Path, text: str, function: str) -> str:
         f"  ::twin::LauncherOf(&{function}).Call(blocks, args);",
         "}",
     ]
-    return file_unit(path, text) + "\n".join(lines) + "\n"
+    return file_unit(path, text, direct=True) + "\n".join(lines) + "\n"
 
 
-def program_unit(path: Path, text: str) -> str:
-    """The unit of a source with a main function of its own, with a way in to it."""
+def program_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
+    """The unit of a source with a main function of its own, with a way in to it.
+
+    `macros`: NAME or NAME=VALUE, as behind -D.
+    """
     export = f'extern "C" {_VISIBLE}'
     lines = [
         '#line 1 "npusmith entry"',
         f"{export} const unsigned long twin_params = 0;",
-        f"{export} int twin_main() {{ return ::twin::CallMain(&::main); }}",
+        f"{export} int twin_main(int count, char **arguments) {{",
+        "  return ::twin::CallMain(&::main, count, arguments);",
+        "}",
     ]
-    return file_unit(path, text) + "\n".join(lines) + "\n"
+    return "\n".join([part_unit(path, text, macros), *lines]) + "\n"
+
+
+def part_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
+    """The unit of a source that is one of several of a program."""
+    defined = ['#line 1 "npusmith macros"', *map(_define, macros)]
+    return "\n".join([*defined, file_unit(path, text, direct=True)])
+
+
+def _define(macro: str) -> str:
+    name, sign, value = macro.partition("=")
+    return f"#define {name} {value if sign else 1}".replace("\n", " ")
 
 
 def rename_entries(text: str, file: str = "") -> str:
@@ -163,16 +208,26 @@ def _type_macros(op: opdef.OpText, dtypes: tuple[DType, ...]) -> list[str]:
     return lines
 
 
+def _macro_numbers(op: opdef.OpText, dtypes: tuple[DType, ...]) -> dict[str, int]:
+    """The macros of `_type_macros` that are numbers."""
+    numbers = {**_TYPES, **_FORMATS}
+    for name, dtype in zip(port_macros(op), dtypes, strict=True):
+        numbers[f"ORIG_DTYPE_{name}"] = type_number(dtype)
+        numbers[f"FORMAT_{name}"] = _FORMATS["FORMAT_ND"]
+    return numbers
+
+
 def _tiling_prelude(project: Project) -> list[str]:
     """Kernel-side definitions of the host's macro classes that the kernel itself does not give."""
     check_tiling(project)
-    lines = [
-        tiling.emit_struct(struct)
-        for struct in project.structs.values()
-        if struct.macro and struct.name not in project.kernel_structs
-    ]
-    default = project.structs.get(project.host_struct)
+    both = {**project.kernel_structs, **project.structs}
+    classes = {name: struct for name, struct in both.items() if struct.macro}
+    plain = {name for name, struct in project.kernel_structs.items() if not struct.macro}
+    lines = [tiling.emit_struct(struct) for struct in classes.values() if struct.name not in plain]
+    default = project.structs.get(project.host_struct) or classes.get(project.host_struct)
     if default is not None and default.macro:
+        if default.name in plain:
+            lines.append(f"struct {default.name};")
         lines.append(f"using TwinTilingDefault = {default.name};")
     return lines
 
@@ -193,9 +248,11 @@ def check_tiling(project: Project) -> None:
         )
 
 
-def _template_way_in(project: Project) -> list[str]:
+def _template_way_in(project: Project, dtypes: tuple[DType, ...]) -> list[str]:
     """The instance whose values the tiling key encodes."""
-    code = "\n".join(scan.blank(text) for text in project.kernel_texts.values())
+    known = _macro_numbers(project.op, dtypes)
+    texts = project.kernel_texts.values()
+    code = "\n".join(conditions.active(scan.blank(text), known) for text in texts)
     instances = template.find_instances(code)
     names = [f"::{project.entry.name}<{', '.join(item.arguments)}>" for item in instances]
     export = f'extern "C" {_VISIBLE}'
@@ -214,9 +271,9 @@ def _template_way_in(project: Project) -> list[str]:
     return [*lines, "}"]
 
 
-def _way_in(project: Project) -> list[str]:
+def _way_in(project: Project, dtypes: tuple[DType, ...]) -> list[str]:
     if project.entry.template:
-        return _template_way_in(project)
+        return _template_way_in(project, dtypes)
     name = f"::{_renamed(project.entry.name)}"
     export = f'extern "C" {_VISIBLE}'
     return [

@@ -25,7 +25,11 @@ ROWS = (
     _row("LayerNormGradBeta", "test_layer_norm_grad_beta_sums_over_the_rows"),
     _row("RmsNorm", "test_rms_norm_gives_what_its_page_prints", note=_FORMULA),
     _row("BatchNorm", "test_batch_norm_gives_what_its_page_prints", note=_FORMULA),
-    _row("DeepNorm", "test_deep_norm_is_layer_norm_of_a_scaled_residual"),
+    _row(
+        "DeepNorm",
+        "test_deep_norm_is_layer_norm_of_a_scaled_residual",
+        note="rstdLocal is the variance, as in the page's example; its text says otherwise",
+    ),
     _row("GroupNorm", "test_group_norm_gives_what_its_page_prints", note=_FORMULA),
     _row("Normalize", "test_normalize_takes_mean_and_variance_from_before"),
     _row(

@@ -23,9 +23,9 @@ def _row(
 
 ROWS = (
     _row("ScalarGetCountOfValue", _BITS, aka=("GetBitCount", "bcnt0", "bcnt1")),
-    _row("ScalarCountLeadingZero", _BITS, aka=("clz",)),
+    _row("ScalarCountLeadingZero", _BITS, aka=("clz", "CountLeadingZero")),
     _row("CountBitsCntSameAsSignBit", _BITS, aka=("sflbits",)),
-    _row("ScalarGetSFFValue", _BITS, aka=("sff0", "sff1")),
+    _row("ScalarGetSFFValue", _BITS, aka=("sff0", "sff1", "GetSFFValue")),
     _row("ScalarCast", _CAST),
     _row("ToFloat", _CAST),
     _row("ToBfloat16", _CAST),

@@ -34,7 +34,7 @@ ROWS = (
         "test_softmax_flash_v3_follows_its_pseudo_code",
         ("half with float statistics",),
         Known.INFERRED,
-        "the eight pieces of a row are taken as contiguous; the page's formula is a picture",
+        "by the page's pseudo code; its formula is a picture",
     ),
     _row("SoftmaxGrad", "test_softmax_grad_and_its_front_half", ("half", "float")),
     _row("SoftmaxGradFront", "test_softmax_grad_and_its_front_half", ("half", "float")),

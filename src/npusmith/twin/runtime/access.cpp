@@ -1,6 +1,4 @@
-// Scalar access to UB and global memory, tiling data, printing.
-#include <cstdarg>
-#include <cstdio>
+// Scalar access to UB and global memory, tiling data.
 
 #include "check.h"
 #include "record.h"
@@ -19,7 +17,8 @@ View At(const View &view, std::int64_t index, int size) {
 }
 
 Gm At(const Gm &gm, std::int64_t index, int size) {
-  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size, gm.uncached};
+  return {gm.base + index * size, gm.bytes < 0 ? gm.bytes : gm.bytes - index * size, gm.uncached,
+          gm.bypass};
 }
 
 }  // namespace
@@ -138,16 +137,6 @@ void AssertFailed(const Call &call, const char *text, const char *message) {
   Enter(call, PIPE_S);
   Report(call, "kernel-assert", Text("ASSERT(%s) failed", text), message);
   StopCore();
-}
-
-void PrintLine(const Call &call, const char *format, ...) {
-  const Core &core = Enter(call, PIPE_S);
-  char text[1024];
-  va_list args;
-  va_start(args, format);
-  std::vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  std::fprintf(stderr, "[core %d] %s", core.block, text);
 }
 
 // No clock on the twin: a number that grows with the work done, the same on every run.

@@ -84,13 +84,30 @@ bool InBuffer(const Core &core, const Need &need) {
   return view.addr >= buffer.addr && view.addr + need.bytes <= buffer.addr + buffer.bytes;
 }
 
+// A tensor at an address of the kernel's own has no buffer: what lies behind it is nobody's until
+// the next buffer or tensor begins, and instructions that work in fractals or blocks may end there.
+bool InNoMansLand(const Core &core, const Need &need) {
+  const View &view = *need.view;
+  const Memory memory = MemoryOf(view.position);
+  const std::int64_t low = view.addr + view.bytes, high = view.addr + need.bytes;
+  if (view.buffer != kNoBuffer || view.bytes <= 0 || high > BytesOf(memory)) return false;
+  const auto inside = [&](std::int64_t at) { return at >= low && at < high; };
+  for (const Buffer &buffer : core.buffers) {
+    const bool there = buffer.state != BufferState::kGone && MemoryOf(buffer.position) == memory;
+    if (there && buffer.addr < high && buffer.addr + buffer.bytes > low) return false;
+  }
+  return std::none_of(core.placed.begin(), core.placed.end(), [&](const Core::Placed &other) {
+    return other.memory == memory && other.bytes > 0 && inside(other.addr);
+  });
+}
+
 bool CheckBounds(const Core &core, const Call &call, const Need &need) {
   const View &view = *need.view;
   const std::int64_t most = BytesOf(MemoryOf(view.position));
   if (need.bytes <= view.bytes && view.addr >= 0 && view.addr + need.bytes <= most) return true;
   std::string seen = Text("touches %lld B, the tensor has %lld B from there on", Ll(need.bytes),
                           Ll(std::max<std::int64_t>(view.bytes, 0)));
-  if (InBuffer(core, need)) {
+  if (InBuffer(core, need) || InNoMansLand(core, need)) {
     Report(call, "ub-size", Text("%s of %s ends outside its tensor", need.role, call.api), seen, "",
            "", Level::kWarning);
     return true;
@@ -130,14 +147,15 @@ const Region *Nearest(const std::uint8_t *base) {
 }
 
 void ReportOutside(const Call &call, const char *role, const std::uint8_t *base,
-                   std::int64_t bytes) {
+                   std::int64_t bytes, Level level) {
   const Region *near = Nearest(base);
   std::string seen = near == nullptr
       ? Text("%lld B below every tensor", Ll(bytes))
       : Text("%lld B from byte %lld of %s, which has %lld B", Ll(bytes), Ll(base - near->base),
              near->name.c_str(), Ll(static_cast<std::int64_t>(near->bytes)));
-  Report(call, "gm-bounds", Text("%s of %s leaves global memory of the operator", role, call.api),
-         seen);
+  const char *what = level == Level::kError ? "leaves global memory of the operator"
+                                            : "is rounded up past the end of its tensor";
+  Report(call, "gm-bounds", Text("%s of %s %s", role, call.api, what), seen, "", "", level);
 }
 
 }  // namespace
@@ -196,7 +214,10 @@ const Region *UsableRegion(const Call &call, const char *role, const Gm &gm, std
       region == nullptr ? 0 : bytes - (region->base + region->bytes - gm.base);
   const bool padded = past > 0 && region != nullptr && past <= Ll(region->pad);
   if (region == nullptr || (past > 0 && (write || !padded))) {
-    ReportOutside(call, role, gm.base, bytes);
+    // What is rounded up to a block stays inside an allocation that is padded; where somebody packs
+    // tensors one behind the other, it does not.
+    const bool rounded = padded && past < kBlock;
+    ReportOutside(call, role, gm.base, bytes, rounded ? Level::kWarning : Level::kError);
     if (!padded) return nullptr;
   }
   if (write && !region->writable) {
@@ -231,8 +252,9 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
   if (region == nullptr) return nullptr;
   Core &core = Me();
   const std::int64_t inside = std::min<std::int64_t>(bytes, region->base + region->bytes - gm.base);
+  const Way scalar = gm.bypass ? Way::kPastCache : Way::kCache;
   OrderTouchGm(core, call, *region, gm.base, inside, rows.run, rows.pitch, write,
-               core.unit == PIPE_S);
+               core.unit == PIPE_S ? scalar : Way::kPipe);
   return gm.base;
 }
 

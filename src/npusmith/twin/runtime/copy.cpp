@@ -322,9 +322,10 @@ void CopyInPadded(const Call &call, DType type, const View &dst, const Gm &src,
   Core &core = Enter(call, PIPE_MTE2);
   const int size = SizeOf(type);
   if (!CheckPad(call, type, how, true) || how.length == 0) return;
-  if (!how.pad && (how.left != 0 || how.right != 0)) {
-    Report(call, "copy-pad", "padding without isPad: what the padding holds is undefined", "",
-           "isPad = true");
+  if (!how.pad && !core.padSet && (how.left != 0 || how.right != 0)) {
+    Report(call, "copy-pad",
+           "padding without isPad or SetPadValue: what the padding holds is undefined", "",
+           "isPad = true, or SetPadValue before it");
   }
   const std::int64_t body = (how.left + how.right) * size + how.length;
   const std::int64_t row = (body + kBlock - 1) / kBlock * kBlock;

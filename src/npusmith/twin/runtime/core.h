@@ -128,6 +128,14 @@ struct Core {
   bool pipeOpen = false;
   std::vector<Buffer> buffers;
   std::vector<Queue> queues;
+  struct Placed {
+    Memory memory;
+    std::int64_t addr, bytes;
+    bool operator==(const Placed &o) const {
+      return memory == o.memory && addr == o.addr && bytes == o.bytes;
+    }
+  };
+  std::vector<Placed> placed;  // tensors that the kernel has put at addresses of its own
 
   std::uint64_t mask[2] = {~0ull, ~0ull};  // low, high
   bool counter = false;

@@ -305,9 +305,11 @@ void InitTurns(const Call &call, const Gm &gm, const View &ub) {
   CheckTurns(Enter(call, PIPE_S), call, gm, ub);
 }
 
+// Both have barriers of all pipes inside, at their beginning and at their end.
 void WaitTurn(const Call &call, const Gm &gm, const View &ub) {
   Core &core = Enter(call, PIPE_S);
   Session &session = ThisLaunch();
+  OrderBarrier(core, PIPE_ALL);
   if (session.spec == nullptr || !CheckTurns(core, call, gm, ub)) return;
   CheckCapacity(call, session);
   core.turn += 1;
@@ -315,11 +317,13 @@ void WaitTurn(const Call &call, const Gm &gm, const View &ub) {
   if (!TurnHasCome(core)) Rest(core, call, Wait::kTurn, Text("turn %ld", core.turn));
   const auto needed = static_cast<std::size_t>(NeededTurns(core));
   if (needed > 0) Join(core, "turn_wait", session.turnStamps[BlockBefore(core)][needed - 1]);
+  OrderBarrier(core, PIPE_ALL);
 }
 
 void PassTurn(const Call &call, const Gm &gm, const View &ub) {
   Core &core = Enter(call, PIPE_S);
   Session &session = ThisLaunch();
+  OrderBarrier(core, PIPE_ALL);
   if (session.spec == nullptr || !CheckTurns(core, call, gm, ub)) return;
   RecordScalar("turn_set", kSetsFlag);
   session.turnStamps[core.block].push_back(OrderStamp(core, PIPE_ALL));

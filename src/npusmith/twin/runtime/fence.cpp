@@ -147,7 +147,7 @@ bool InTensor(const Touch &touch) {
     if (touch.write && !region.writable) return true;
     Core &core = Charge(touch.write ? "gm_write" : "gm_read", touch);
     OrderTouchGm(core, touch.call(), region, reinterpret_cast<std::uint8_t *>(touch.at),
-                 static_cast<std::int64_t>(touch.size), 0, 0, touch.write, true);
+                 static_cast<std::int64_t>(touch.size), 0, 0, touch.write, Way::kCache);
     if (!region.table) CountRaw(core, touch, region.name);
     return true;
   }

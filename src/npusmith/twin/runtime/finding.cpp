@@ -104,7 +104,7 @@ std::vector<FindingRecord> TakeFindings() {
 const char *NameOf(AscendC::TPosition position) {
   constexpr const char *kNames[] = {"GM",  "A1",     "A2",      "B1",  "B2",  "C1",
                                     "C2",  "CO1",    "CO2",     "VECIN", "VECOUT", "VECCALC",
-                                    "LCM", "SPM",    "SHM",     "TSCM", "C2PIPE2GM", "no position"};
+                                    "SPM", "SHM",    "TSCM",    "C2PIPE2GM", "no position"};
   return kNames[static_cast<int>(position)];
 }
 

@@ -51,10 +51,12 @@ void OrderIssue(Core &core, pipe_t unit);
 // on, up to addr + bytes (run 0: all of them).
 void OrderTouch(Core &core, const Call &call, Memory memory, std::int64_t addr, std::int64_t bytes,
                 std::int64_t run, std::int64_t pitch, bool write);
-// The same for global memory; `scalar`: through the data cache of the scalar unit.
+// How an access gets to global memory: by a pipe that moves data, or from the scalar unit through
+// its data cache or past it (ReadGmByPassDCache and its like).
+enum class Way : std::uint8_t { kPipe, kCache, kPastCache };
+// The same for global memory.
 void OrderTouchGm(Core &core, const Call &call, const Region &region, const std::uint8_t *base,
-                  std::int64_t bytes, std::int64_t run, std::int64_t pitch, bool write,
-                  bool scalar);
+                  std::int64_t bytes, std::int64_t run, std::int64_t pitch, bool write, Way way);
 // Events inside a core.
 void OrderSet(Core &core, AscendC::HardEvent event, int id);
 void OrderWait(Core &core, AscendC::HardEvent event, int id);

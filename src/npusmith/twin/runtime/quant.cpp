@@ -174,9 +174,18 @@ std::int64_t PlateAt(const Knob &knob, const AntiQuantJob &job, std::int64_t row
 }  // namespace
 
 void AntiQuantOp(const Call &call, DType dstType, const View &dst, const View &src,
-                 const View *scratch, const Knob &scale, const Knob *offset,
+                 const View *scratch, const Knob &givenScale, const Knob *givenOffset,
                  const AntiQuantJob &job) {
   Core &core = Enter(call);
+  Knob scale = givenScale, ownOffset = givenOffset == nullptr ? scale : *givenOffset;
+  const Knob *offset = givenOffset == nullptr ? nullptr : &ownOffset;
+  // Both have one shape; the vendor's example sets that of the offset alone.
+  const auto share = [](Knob &to, const Knob &from) {
+    if (to.tensor == nullptr || to.rows * to.columns > 0) return;
+    to.rows = from.rows, to.columns = from.columns;
+  };
+  share(scale, ownOffset);
+  share(ownOffset, scale);
   const std::int64_t size = SizeOf(dstType), bytes = src.bytes;  // the whole source tensor
   const std::int64_t count = job.packed ? 2 * bytes : bytes;
   if (!InRange(call, "k", job.k, 1, count) || !HasScratch(core, call, scratch, kBlock)) return;

@@ -265,7 +265,7 @@ View AllocBuffer(const Call &call, int index) {
   StopCore();
 }
 
-bool EnqueBuffer(const Call &call, int index, const View &view) {
+bool EnqueBuffer(const Call &call, int index, const View &view, const QueueShape *way) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("enque");
   Queue &queue = QueueOf(core, call, index);
@@ -280,12 +280,12 @@ bool EnqueBuffer(const Call &call, int index, const View &view) {
   }
   buffer->state = BufferState::kQueued;
   buffer->moved = call.site;
-  buffer->left = OrderStamp(core, Producer(queue.shape));
+  buffer->left = OrderStamp(core, Producer(way == nullptr ? queue.shape : *way));
   queue.queued.push_back(view.buffer);
   return true;
 }
 
-View DequeBuffer(const Call &call, int index) {
+View DequeBuffer(const Call &call, int index, const QueueShape *way) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("deque");
   Queue &queue = QueueOf(core, call, index);
@@ -298,7 +298,7 @@ View DequeBuffer(const Call &call, int index) {
   Buffer &buffer = core.buffers[static_cast<std::size_t>(taken)];
   buffer.state = BufferState::kDequeued;
   buffer.moved = call.site;
-  OrderTake(core, buffer.left, Consumer(queue.shape));
+  OrderTake(core, buffer.left, Consumer(way == nullptr ? queue.shape : *way));
   View view = ViewOf(core, taken);
   view.position = queue.shape.target;
   return view;

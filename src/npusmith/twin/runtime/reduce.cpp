@@ -171,10 +171,18 @@ void PutFound(Core &core, const Found<T> &found, T *to, bool index) {
   PutIndex(to + 1, found.index);
 }
 
-// guess: the largest part of scratch is one value and one index a repeat
-std::int64_t ScratchBytes(Fold fold, std::int64_t repeats, int size) {
-  const std::int64_t elements = fold == Fold::kSum ? repeats : 2 * repeats;
-  return (elements * size + kBlock - 1) / kBlock * kBlock;
+// doc: ReduceMax, ReduceMin: each round leaves a value and an index a repeat, padded to a block.
+// Without an index later rounds take the place of the first; with one they lie behind each other,
+// and there are as many as it takes to come down to one pair (the page writes out three).
+std::int64_t ScratchBytes(Fold fold, std::int64_t repeats, int size, bool index) {
+  if (fold == Fold::kSum) return RoundUp(repeats * size, kBlock);
+  const std::int64_t perRepeat = kRepeat / size;
+  std::int64_t pairs = repeats, bytes = RoundUp(2 * pairs * size, kBlock);
+  for (bool more = index; more; more = pairs > 1) {
+    pairs = (2 * pairs + perRepeat - 1) / perRepeat;
+    bytes += RoundUp(2 * pairs * size, kBlock);
+  }
+  return bytes;
 }
 
 bool CheckFold(Core &core, const Call &call, Fold fold, const View &dst, const View &src,
@@ -184,7 +192,7 @@ bool CheckFold(Core &core, const Call &call, Fold fold, const View &dst, const V
   to = Usable(core, call, {"dst", &dst, own, own});  // doc: aligned to itself, not to 32 B
   if (to == nullptr) return false;
   if (fold == Fold::kSum && job.plan.counted) return true;  // the count form leaves scratch alone
-  const std::int64_t bytes = ScratchBytes(fold, job.repeats(), size);
+  const std::int64_t bytes = ScratchBytes(fold, job.repeats(), size, index);
   if (scratch.bytes < bytes) {
     Report(call, "scratch-size",
            Text("the scratch tensor of %s is too small", call.api),

@@ -112,11 +112,20 @@ View PlaceTensor(const Call &call, AscendC::TPosition position, std::int64_t add
                                      NameOf(memory)),
            "", Text("at most %lld B in all", Ll(most)));
   }
+  NotePlaced(position, addr, bytes);
   View view;
   view.addr = addr;
   view.bytes = bytes;
   view.position = position;
   return view;
+}
+
+void NotePlaced(AscendC::TPosition position, std::int64_t addr, std::int64_t bytes) {
+  constexpr std::size_t kMost = 512;  // ours: a kernel has a handful
+  auto &placed = Me().placed;
+  const Core::Placed made{MemoryOf(position), addr, bytes};
+  if (std::find(placed.rbegin(), placed.rend(), made) != placed.rend()) return;
+  if (placed.size() < kMost) placed.push_back(made);
 }
 
 View PopStack(const Call &call, AscendC::TPosition position) {

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "host/cage.h"
+#include "host/files.h"
 #include "host/guard.h"
 #include "fence.h"
 #include "host/hostside.h"
@@ -272,6 +273,7 @@ bool CountFits(Job &job, std::size_t given, const char *what) {
 }
 
 void TakeReached(Report &report) {
+  report.prints = TakePrints();
   report.apis = TakeApis();
   report.instructions = TakeInstructions();
   report.ran[kVectorCode] = TakeBlocks(false);
@@ -423,6 +425,8 @@ bool Succeeded(Job &job, int status) {
 
 void OnExit(int status, void *) {
   if (program == nullptr) return;
+  WatchFiles(false);
+  for (FindingRecord &finding : Directs().findings) program->report.findings.push_back(finding);
   for (FindingRecord &finding : TakeFindings()) program->report.findings.push_back(finding);
   TakeReached(program->report);
   program->report.completed = Succeeded(*program, status);
@@ -439,8 +443,17 @@ void RunProgram(Job &job) {
   program = &job;
   TakeFindings();  // what OnExit reads must be made before, to be destroyed after it
   TakeApis();
+  TakePrints();
   on_exit(OnExit, nullptr);
-  job.report.completed = Watch(job, [&] { return Succeeded(job, reinterpret_cast<int (*)()>(entry)()); });
+  static char name[] = "program";
+  std::vector<char *> arguments{name};
+  for (std::string &given : job.request.arguments) arguments.push_back(given.data());
+  arguments.push_back(nullptr);
+  WatchFiles(true);
+  const auto main = reinterpret_cast<int (*)(int, char **)>(entry);
+  const int count = static_cast<int>(arguments.size()) - 1;
+  job.report.completed = Watch(job, [&] { return Succeeded(job, main(count, arguments.data())); });
+  WatchFiles(false);
   program = nullptr;
   job.report.kernelSeconds = Since(launched);
 }

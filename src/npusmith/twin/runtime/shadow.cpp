@@ -168,8 +168,14 @@ void ShadowLoad(Core &core, Memory memory, std::int64_t to, const std::uint8_t *
   Film &film = FilmOf(core, memory);
   Set(film, to, to + bytes, Known::kData);
   GmLook(gm, bytes, [&](std::int64_t low, std::int64_t high, Known known) {
-    const bool written = known == Known::kNever && !StillPoison(gm + low, high - low);
-    if (!written) Set(film, to + low, to + high, Result(known));
+    if (known != Known::kNever) return Set(film, to + low, to + high, Result(known));
+    // Host code fills device memory unseen, maybe a part of it: what is no poison is data. A number
+    // of two bytes may look like it by chance.
+    constexpr std::int64_t kPiece = 4;
+    for (std::int64_t at = low; at < high; at += kPiece) {
+      const std::int64_t end = std::min(at + kPiece, high);
+      if (StillPoison(gm + at, end - at)) Set(film, to + at, to + end, Result(known));
+    }
   });
 }
 
@@ -183,7 +189,7 @@ void ShadowStore(Core &core, Memory memory, std::int64_t from, const std::uint8_
     const Known known = Element(film, base, from + i, 1);
     std::int64_t end = i + 1;
     while (end < bytes && Element(film, base, from + end, 1) == known) ++end;
-    if (known != Known::kData) GmMark(gm + i, end - i, Result(known));
+    if (known != Known::kData) GmMark(gm + i, end - i, known);
     i = end;
   }
 }

@@ -299,15 +299,28 @@ struct PasaJob {
   void Row(std::int64_t r, float *x, bool update) const;
 };
 
+// The means that are taken off the eight pieces of a row, by the documentation's pseudo code: sums
+// of blocks of 8, then of 8 such sums. What lies beyond the first 512 elements is added in steps of
+// 64 before the last of these sums, so a mean is that of its piece in rows of 512 alone.
+void PieceMeans(const float *x, std::int64_t k, std::int64_t pieces, float *means) {
+  float sums[64];
+  for (std::int64_t block = 0; block < 64; ++block) sums[block] = SumFloats(x + block * 8, 8);
+  for (std::int64_t at = 512; at < k; ++at) sums[at % 64] += x[at];
+  for (std::int64_t p = 0; p < pieces; ++p) {
+    means[p] = SumFloats(sums + p * 8, 8) / static_cast<float>(k / pieces);
+  }
+}
+
 // Step by step as in the pseudo code of the documentation (SoftmaxFlashV3).
 void PasaJob::Row(std::int64_t r, float *x, bool update) const {
   const float scalar = pasa.alpha / (1.0f - pasa.alpha);
   const std::int64_t k = shape.k, piece = k / pasa.pieces;
   src.Load(r, x);
-  const float all = SumFloats(x, k) / static_cast<float>(k);
-  for (std::int64_t at = 0; at < k; at += piece) {
-    const float part = SumFloats(x + at, piece) / static_cast<float>(piece);
-    Minus(x + at, (all - part) * scalar, piece);
+  float means[8];  // CheckPasa takes no other number of pieces
+  PieceMeans(x, k, pasa.pieces, means);
+  const float all = SumFloats(means, pasa.pieces) / static_cast<float>(pasa.pieces);
+  for (std::int64_t p = 0; p < pasa.pieces; ++p) {
+    Minus(x + p * piece, (all - means[p]) * scalar, piece);
   }
   const auto loops = static_cast<float>(pasa.loops);
   const float old = update ? inMean.Get(r) : 0.0f;

@@ -20,10 +20,10 @@ struct Access {
   std::uint64_t count = 0;  // of accesses of the launch
   int core = -1;
   std::uint8_t unit = 0;
-  bool scalar = false, atomic = false;
+  bool scalar = false, cached = false, atomic = false;  // cached: through the scalar unit's cache
   bool operator==(const Access &o) const {
     return time == o.time && place == o.place && count == o.count && core == o.core &&
-           unit == o.unit && scalar == o.scalar && atomic == o.atomic;
+           unit == o.unit && scalar == o.scalar && cached == o.cached && atomic == o.atomic;
   }
 };
 
@@ -142,9 +142,9 @@ void WarnCache(const Visitor &by, std::int64_t low, std::int64_t high, const Acc
 
 // A scalar write stays in its core's cache until it is cleaned.
 bool InCache(const Visitor &by, const Access &write) {
-  if (!write.scalar || write.time == 0) return false;
-  if (write.core != OrderNumber(by.core)) return true;  // cleaning drops `scalar`
-  return !by.access.scalar && write.time > by.core.clocks.marks->cleaned;
+  if (!write.cached || write.time == 0) return false;
+  if (write.core != OrderNumber(by.core)) return true;  // cleaning drops `cached`
+  return !by.access.cached && write.time > by.core.clocks.marks->cleaned;
 }
 
 const std::uint8_t *LineOf(const std::uint8_t *at) {
@@ -158,10 +158,10 @@ void CheckCache(const Visitor &by, const GmCell &cell, std::int64_t low, std::in
   if (InCache(by, write)) {
     return WarnCache(by, low, high, write, "which a scalar write left in the data cache");
   }
-  if (!by.access.scalar || write.time == 0) return;
+  if (!by.access.cached || write.time == 0) return;
   const auto &lines = by.core.clocks.marks->lines;
   const auto line = lines.find(LineOf(by.region.base + low));
-  const bool foreign = !write.scalar || write.core != OrderNumber(by.core);
+  const bool foreign = !write.cached || write.core != OrderNumber(by.core);
   if (line == lines.end() || !foreign || write.count <= line->second) return;
   WarnCache(by, low, high, write, "whose line is in the data cache since before it was written");
 }
@@ -175,7 +175,7 @@ void CheckSharing(const Tracked &tracked, const Visitor &by, std::int64_t low, s
                                    static_cast<std::int64_t>(by.region.bytes));
   tracked.cells.Look(from, to, [&](std::int64_t, std::int64_t, const GmCell &cell) {
     const Access &other = cell.write;
-    const bool foreign = other.time != 0 && other.scalar && other.core != OrderNumber(by.core);
+    const bool foreign = other.time != 0 && other.cached && other.core != OrderNumber(by.core);
     if (!foreign || by.Knows(other) || Again(by.call, "gm-line")) return;
     const Call &first = PlaceAt(other.place);
     Report(by.call, "gm-line",
@@ -215,7 +215,7 @@ void CheckAccumulate(const Visitor &by, const GmCell &cell, std::int64_t low, st
 }
 
 void TouchWrite(Tracked &tracked, const Visitor &by, std::int64_t low, std::int64_t high) {
-  if (by.access.scalar) CheckSharing(tracked, by, low, high);
+  if (by.access.cached) CheckSharing(tracked, by, low, high);
   tracked.cells.Look(low, high, [&](std::int64_t from, std::int64_t to, const GmCell &cell) {
     by.Check(cell.write, Clash::kWriteAfterWrite, from, to);
     for (const Access &read : cell.reads) by.Check(read, Clash::kWriteAfterRead, from, to);
@@ -229,8 +229,8 @@ void TouchWrite(Tracked &tracked, const Visitor &by, std::int64_t low, std::int6
 }  // namespace
 
 void OrderTouchGm(Core &core, const Call &call, const Region &region, const std::uint8_t *base,
-                  std::int64_t bytes, std::int64_t run, std::int64_t pitch, bool write,
-                  bool scalar) {
+                  std::int64_t bytes, std::int64_t run, std::int64_t pitch, bool write, Way way) {
+  const bool scalar = way != Way::kPipe;
   const std::int64_t rows = run > 0 && pitch > run ? (bytes + pitch - 1) / pitch : 1;
   CountInefficiency(core, scalar ? Inefficiency::kScalar : Inefficiency::kCopy,
                     rows > 1 ? rows * run : bytes);
@@ -244,6 +244,7 @@ void OrderTouchGm(Core &core, const Call &call, const Region &region, const std:
   access.core = OrderNumber(core);
   access.unit = static_cast<std::uint8_t>(unit);
   access.scalar = scalar;
+  access.cached = way == Way::kCache;
   access.atomic = write && !scalar && core.atomic != Atomic::kNone;
   const Visitor by{core, call, region, access};
   const std::int64_t start = base - region.base;
@@ -251,7 +252,7 @@ void OrderTouchGm(Core &core, const Call &call, const Region &region, const std:
     if (write) TouchWrite(*tracked, by, start + low, start + high);
     else TouchRead(*tracked, by, start + low, start + high);
   });
-  if (scalar && !write) core.clocks.marks->lines.emplace(LineOf(base), access.count);
+  if (access.cached && !write) core.clocks.marks->lines.emplace(LineOf(base), access.count);
 }
 
 void OrderClean(Core &core, const std::uint8_t *base) {
@@ -267,7 +268,8 @@ void OrderClean(Core &core, const std::uint8_t *base) {
     if (high <= 0 || low >= size) continue;
     tracked.cells.Each(std::max<std::int64_t>(low, 0), std::min(high, size),
                        [&](std::int64_t, std::int64_t, GmCell &cell) {
-                         if (cell.write.core == OrderNumber(core)) cell.write.scalar = false;
+                         if (cell.write.core != OrderNumber(core)) return;
+                         cell.write.scalar = cell.write.cached = false;
                        });
   }
 }
@@ -329,8 +331,23 @@ void GmMark(const std::uint8_t *gm, std::int64_t bytes, Known known) {
 
 namespace {
 
+// The rest of a block whose beginning is data, in memory of which nobody says what counts: a store
+// moves whole blocks, and what lies behind the last element need not be a result.
+bool RestOfBlock(const Tracked &tracked, std::int64_t low, std::int64_t high, Known known) {
+  if (!tracked.region->unnamed || known != Known::kNever) return false;
+  constexpr std::int64_t kBlock = 32;
+  const std::int64_t start = low / kBlock * kBlock;
+  if (start == low || high > start + kBlock) return false;
+  bool data = true;
+  tracked.cells.Look(start, low, [&](std::int64_t, std::int64_t, const GmCell &cell) {
+    data = data && cell.known == Known::kData && cell.write.time != 0;
+  });
+  return data;
+}
+
 // A result that was copied out and never computed; told at the copy.
-void ReportLeft(const Region &region, std::int64_t low, std::int64_t high, const GmCell &cell) {
+void ReportLeft(const Tracked &tracked, std::int64_t low, std::int64_t high, const GmCell &cell) {
+  const Region &region = *tracked.region;
   const Call &call = PlaceAt(cell.write.place);
   const bool padding = cell.known == Known::kPadding;
   const char *code = padding ? "padding-read" : "uninit-read";
@@ -341,7 +358,7 @@ void ReportLeft(const Region &region, std::int64_t low, std::int64_t high, const
               padding ? "padding that no paddingValue was given for"
                       : "what was never computed from data"),
          Text("written by %s", OrderName(cell.write.core).c_str()), "", "",
-         padding ? Level::kWarning : Level::kError);
+         padding || RestOfBlock(tracked, low, high, cell.known) ? Level::kWarning : Level::kError);
 }
 
 }  // namespace
@@ -355,7 +372,7 @@ void OrderFinish() {
     tracked.cells.Look(0, static_cast<std::int64_t>(region.bytes),
                        [&](std::int64_t low, std::int64_t high, const GmCell &cell) {
                          const bool left = cell.known != Known::kData && cell.write.time != 0;
-                         if (left) ReportLeft(region, low, high, cell);
+                         if (left) ReportLeft(tracked, low, high, cell);
                        });
   }
 }

@@ -3,6 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+// Host code relies on the standard names that come with the chip's record.
+using std::string;
+using std::vector;
 
 namespace fe {
 

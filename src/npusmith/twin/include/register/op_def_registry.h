@@ -12,3 +12,4 @@
 #include <utility>
 #include "register/op_def.h"
 #include "register/op_impl_registry.h"
+#include "securec.h"

@@ -22,6 +22,8 @@ class OpImplRegisterV2 {
   OpImplRegisterV2 &InferDataType(InferDataTypeKernelFunc infer);
   template <typename F>
   OpImplRegisterV2 &InferShapeRange(F) { return *this; }
+  template <typename F>
+  OpImplRegisterV2 &GenSimplifiedKey(F) { return *this; }  // names precompiled kernels: none here
   // Inputs whose values host code reads, by position.
   OpImplRegisterV2 &InputsDataDependency(std::initializer_list<std::int32_t> inputs);
   OpImplRegisterV2 &TilingInputsDataDependency(std::initializer_list<std::int32_t> inputs) {

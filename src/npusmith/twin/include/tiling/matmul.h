@@ -177,6 +177,8 @@ class MultiCoreMatmulTiling : public MatmulApiTilingBase {
   };
   Cut CutInto(const Shape &whole, std::int64_t m, std::int64_t n, std::int64_t k) const;
   bool Allowed(const Cut &cut) const;
+  bool KeepsRows(const Shape &whole, const Cut &cut) const;
+  bool KeepSingle(const Shape &whole, Shape &single, std::int32_t &cores);
 
   std::int32_t dim_ = 1;
   bool splitK_ = false;

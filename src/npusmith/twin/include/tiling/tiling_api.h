@@ -11,6 +11,7 @@
 #include "register/tilingdata_base.h"
 #include "tiling/activation.h"
 #include "tiling/library.h"
+#include "tiling/math.h"
 #include "tiling/matmul.h"
 #include "tiling/norm.h"
 #include "tiling/platform/platform_ascendc.h"

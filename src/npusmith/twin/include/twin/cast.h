@@ -63,6 +63,7 @@ inline void SetDeqScale(half scale, twin::Site site = twin::Here()) {
   twin::SetDeq({"SetDeqScale", site}, static_cast<float>(scale));
 }
 
+inline float Cast(const bfloat16_t &value) { return static_cast<float>(value); }
 inline float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
 inline bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }
 

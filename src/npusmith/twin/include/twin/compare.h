@@ -9,8 +9,9 @@ template <typename T, typename U>
 constexpr void CheckCompareTypes() {
   static_assert(kOneOf<T, half, float, std::int32_t>,
                 "Compare on dav-2201 takes half or float (int32_t for EQ only)");
-  static_assert(kOneOf<U, std::uint8_t, std::int8_t>,
-                "Compare writes its bits to uint8_t or int8_t");
+  // uint16_t: not documented, published operators for Atlas A2 (ops-nn) compile with it
+  static_assert(kOneOf<U, std::uint8_t, std::int8_t, std::uint16_t>,
+                "Compare writes its bits to uint8_t, int8_t or uint16_t");
 }
 
 }  // namespace twin

@@ -280,6 +280,7 @@ enum class HF32TransMode : std::uint8_t { NEAREST_EVEN = 0, NEAREST_ZERO = 1 };
 enum class CO2Layout : std::uint8_t { NZ = 0, ROW_MAJOR };
 struct FixpipeConfig {
   CO2Layout format;
+  bool isToUB = false;  // another chip has a way from L0C to UB
 };
 constexpr FixpipeConfig CFG_NZ = {CO2Layout::NZ};
 constexpr FixpipeConfig CFG_ROW_MAJOR = {CO2Layout::ROW_MAJOR};
@@ -535,6 +536,7 @@ inline void SetHF32TransMode(bool towardsZero, twin::Site site = twin::Here()) {
 // The order in which fractals of C come to be changes time, not values.
 inline void SetMMColumnMajor() {}
 inline void SetMMRowMajor() {}
+inline void SetMMLayoutTransform(bool) {}  // the order of results, as the two above
 
 // ---- out of L0C
 

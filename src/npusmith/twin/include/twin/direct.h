@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iostream>  // host code of published programs uses std::cout without it
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -91,15 +92,12 @@ struct Launcher {
 };
 
 // The main function of a program, in either form.
-inline int CallMain(int (*function)()) { return function(); }
-inline int CallMain(int (*function)(int, char **)) {
-  static char name[] = "program";
-  char *arguments[] = {name, nullptr};
-  return function(1, arguments);
+inline int CallMain(int (*function)(), int, char **) { return function(); }
+inline int CallMain(int (*function)(int, char **), int count, char **arguments) {
+  return function(count, arguments);
 }
-inline int CallMain(int (*function)(int, const char **)) {
-  const char *arguments[] = {"program", nullptr};
-  return function(1, arguments);
+inline int CallMain(int (*function)(int, const char **), int count, char **arguments) {
+  return function(count, const_cast<const char **>(arguments));
 }
 
 template <typename... P>

@@ -18,10 +18,12 @@ struct CumSumInfo {
   std::uint32_t outter{0};
   std::uint32_t inner{0};  // a multiple of 32 bytes
 };
+enum class CumSumAlgorithm { CUMSUM_ALGORITHM_LINEBYLINE = 0, CUMSUM_ALGORITHM_SKLANSKY = 1 };
 struct CumSumConfig {
   bool isLastAxis{true};
   bool isReuseSource{false};
   bool outputLastRow{false};
+  CumSumAlgorithm algorithm{CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE};  // of another chip
 };
 constexpr CumSumConfig defaultCumSumConfig = {true, false, false};
 

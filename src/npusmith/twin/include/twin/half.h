@@ -131,6 +131,7 @@ TWIN_HALF_COMPARISON(!=)
 #undef TWIN_HALF_COMPARISON
 
 // Storage and conversion only: dav-2201 has no bfloat16 arithmetic.
+#define __bf16 bfloat16_t  // as the device compiler calls it
 struct bfloat16_t {
   std::uint16_t bits;
 

@@ -17,6 +17,7 @@ struct Region {
   bool blank = false;    // holds poison: reading it before writing is an error
   bool scratch = false;  // nobody looks at it after the launch
   bool table = false;    // tiling data and lists of tensors: kernels read them through pointers
+  bool unnamed = false;  // a program's own memory: nobody says which of its bytes are results
 };
 
 enum class KernelType { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMixAic12 };
@@ -61,6 +62,18 @@ bool Launch(const LaunchSpec &spec);
 
 // Findings of all launches so far, in order of first occurrence; the list is emptied.
 std::vector<FindingRecord> TakeFindings();
+
+// What a kernel printed with one call, in the order of the calls.
+struct PrintRecord {
+  int core = -1;
+  std::string api;  // printf, PRINTF, DumpTensor, DumpAccChkPoint
+  std::string file;
+  int line = 0;
+  std::string text;
+};
+
+// What all launches so far have printed, up to 1 MB; the list is emptied.
+std::vector<PrintRecord> TakePrints();
 
 // Names of the APIs that all launches so far have called, sorted; the list is emptied.
 std::vector<std::string> TakeApis();

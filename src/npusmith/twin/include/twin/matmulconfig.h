@@ -11,7 +11,7 @@
 enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, ND_ALIGN, SCALAR, VECTOR, ROW_MAJOR, COLUMN_MAJOR };
 enum class LayoutMode { NONE = 0, BSNGD, SBNGD, BNGS1S2, NORMAL };
 enum class BatchMode { NONE = 0, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
-enum class BatchOutMode { SINGLE_BATCH, MULTI_BATCH };
+enum class BatchOutMode { SINGLE_BATCH, MULTI_BATCH, DYNAMIC };
 enum class IterateOrder { ORDER_M = 0, ORDER_N, UNDEF };
 enum class ScheduleType { INNER_PRODUCT = 0, OUTER_PRODUCT, N_BUFFER_33 };
 enum class MatmulConfigMode { CONFIG_NORM, CONFIG_MDL, CONFIG_SPECIALMDL, CONFIG_IBSHARE };
@@ -385,5 +385,19 @@ struct MatmulPolicy {};
 template <const auto &MM_CFG, typename IMPL, typename A_TYPE, typename B_TYPE, typename C_TYPE,
           typename BIAS_TYPE>
 struct NBuffer33MatmulPolicy {};
+
+// Names that published kernels take from inside of the vendor's library.
+constexpr std::int32_t DEFAULT_C0_SIZE = 32;  // bytes
+template <typename T>
+struct GetMmDstType {  // of L0C, by the type of A
+  using Type = std::conditional_t<std::is_integral_v<T>, std::int32_t, float>;
+};
+namespace Impl {
+constexpr std::int32_t QUEUE_DEPTH = 1;
+namespace Detail {
+using AscendC::MatmulPolicy;
+using AscendC::NBuffer33MatmulPolicy;
+}  // namespace Detail
+}  // namespace Impl
 
 }  // namespace AscendC

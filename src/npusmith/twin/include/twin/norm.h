@@ -239,7 +239,8 @@ TWIN_BOTH(TWIN_LAYER_NORM_RSTD)
   }
 TWIN_BOTH(TWIN_NORMALIZE)
 
-// ---- DeepNorm: LayerNorm of alpha * src + gx
+// ---- DeepNorm: LayerNorm of alpha * src + gx. What its page calls rstdLocal is the variance in the
+// example that the same page prints.
 
 #define TWIN_DEEP_NORM(SCRATCH)                                                                  \
   template <typename T, bool isReuseSrc = false, bool isBasicBlock = false>                      \
@@ -254,7 +255,7 @@ TWIN_BOTH(TWIN_NORMALIZE)
     all.src = &srcLocal.view(), all.addend = &gxLocal.view(), all.gamma = &gammaLocal.view();    \
     all.beta = &betaLocal.view(), all.scratch = TWIN_VIEW_##SCRATCH;                             \
     twin::NormOp({"DeepNorm", site}, {type, type, type}, all, twin::ShapeOfTiling(tiling),       \
-                 {static_cast<float>(epsilon), static_cast<float>(alpha), true, true,            \
+                 {static_cast<float>(epsilon), static_cast<float>(alpha), false, true,           \
                   isReuseSrc, isReuseSrc, isBasicBlock});                                        \
   }
 TWIN_BOTH(TWIN_DEEP_NORM)

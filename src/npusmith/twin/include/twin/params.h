@@ -237,11 +237,12 @@ struct MeanParams {
   std::uint32_t n = 0;
 };
 
+constexpr std::int32_t K_MAX_DIM = 8;
 struct ShapeInfo {
   std::uint8_t shapeDim = 0;
-  std::uint32_t shape[8] = {};
+  std::uint32_t shape[K_MAX_DIM] = {};
   std::uint8_t originalShapeDim = 0;
-  std::uint32_t originalShape[8] = {};
+  std::uint32_t originalShape[K_MAX_DIM] = {};
   DataFormat dataFormat = DataFormat::ND;
 
   ShapeInfo() = default;

@@ -36,17 +36,20 @@ class TQueBind {
   bool EnQue(const LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
     return twin::EnqueBuffer({"EnQue", site}, id_, tensor.view());
   }
-  template <TPosition, TPosition, typename T>
+  // One buffer for a way in and a way out: each call names the positions that it goes between.
+  template <TPosition from, TPosition to, typename T>
   bool EnQue(const LocalTensor<T> &tensor, twin::Site site = twin::Here()) {
-    return EnQue(tensor, site);
+    constexpr twin::QueueShape way{from, to, depth};
+    return twin::EnqueBuffer({"EnQue", site}, id_, tensor.view(), &way);
   }
   template <typename T = std::uint8_t>
   LocalTensor<T> DeQue(twin::Site site = twin::Here()) {
     return LocalTensor<T>(twin::DequeBuffer({"DeQue", site}, id_));
   }
-  template <TPosition, TPosition, typename T>
+  template <TPosition from, TPosition to, typename T>
   LocalTensor<T> DeQue(twin::Site site = twin::Here()) {
-    return DeQue<T>(site);
+    constexpr twin::QueueShape way{from, to, depth};
+    return LocalTensor<T>(twin::DequeBuffer({"DeQue", site}, id_, &way));
   }
   template <typename T>
   void DeQue(LocalTensor<T> &tensor, twin::Site site = twin::Here()) {

@@ -18,6 +18,17 @@ inline void wait_flag(pipe_t first, pipe_t second, std::int64_t id,
   const twin::Call call{"wait_flag", site};
   twin::WaitEvent(call, twin::EventBetween(call, first, second), id);
 }
+#define PRELOAD(lines) static_cast<void>(lines)  // of instructions: nothing to fetch here
+
+namespace AscendC {
+// Events between two pipes, by their ids.
+template <pipe_t src, pipe_t dst>
+class TQueSync {
+ public:
+  void SetFlag(TEventID id, twin::Site site = twin::Here()) { set_flag(src, dst, id, site); }
+  void WaitFlag(TEventID id, twin::Site site = twin::Here()) { wait_flag(src, dst, id, site); }
+};
+}  // namespace AscendC
 // Bits of `config`: 1, mode in 4..5, flag in 8..11.
 inline void ffts_cross_core_sync(pipe_t pipe, std::uint64_t config,
                                  twin::Site site = twin::Here()) {

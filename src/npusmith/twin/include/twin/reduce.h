@@ -15,8 +15,8 @@ namespace AscendC {
   }                                                                                             \
   template <typename T, typename Mask>                                                          \
   void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,    \
-            Mask mask, std::int64_t repeatTime, std::int64_t srcRepStride, bool calIndex,       \
-            twin::Site site = twin::Here()) {                                                   \
+            Mask mask, std::int64_t repeatTime, std::int64_t srcRepStride,                     \
+            bool calIndex = false, twin::Site site = twin::Here()) {                                                   \
     static_assert(twin::kOneOf<T, half, float>, #name " on dav-2201 takes half or float");      \
     twin::FoldRepeats({#name, site}, fold, twin::TagOf<T>(), dst.view(), src.view(),            \
                       tmp.view(), twin::Masked(true, mask, repeatTime), srcRepStride, calIndex); \
@@ -141,6 +141,22 @@ void GetReduceRepeatMaxMinSpr(T &value, T &index, twin::Site site = twin::Here()
   GetReduceMaxMinCount(value, index, site);
 }
 
+}  // namespace AscendC
+
+namespace twin {
+
+constexpr AscendC::ReduceMode ModeOf(AscendC::ReduceType type) {
+  using AscendC::ReduceMode;
+  using AscendC::ReduceType;
+  return type == ReduceType::SUM   ? ReduceMode::REDUCE_SUM
+         : type == ReduceType::MAX ? ReduceMode::REDUCE_MAX
+                                   : ReduceMode::REDUCE_MIN;
+}
+
+}  // namespace twin
+
+namespace AscendC {
+
 // ---- the newer names: the kind of reduction is a template argument
 
 template <ReduceMode mode, typename T, bool isSetMask = true, typename Mask = std::int32_t>
@@ -172,6 +188,39 @@ template <typename T, bool isSetMask = true, typename Mask = std::int32_t>
 void ReducePairElem(const LocalTensor<T> &dst, const LocalTensor<T> &src, std::int64_t repeatTime,
                     Mask mask, std::int64_t dstRepStride, std::int64_t srcBlkStride,
                     std::int64_t srcRepStride, twin::Site site = twin::Here()) {
+  PairReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride,
+                              site);
+}
+
+// ---- and the newest: the mask comes before the repeats
+
+template <ReduceType type, typename T, typename U, bool isSetMask = true,
+          typename Mask = std::int32_t>
+void ReduceDataBlock(const LocalTensor<T> &dst, const LocalTensor<U> &src, Mask mask,
+                     std::int64_t repeatTime, std::int64_t dstRepStride,
+                     std::int64_t srcBlkStride, std::int64_t srcRepStride,
+                     twin::Site site = twin::Here()) {
+  static_assert(std::is_same_v<T, U>, "ReduceDataBlock on dav-2201 has one type");
+  ReduceDataBlock<twin::ModeOf(type), T, isSetMask>(dst, src, repeatTime, mask, dstRepStride,
+                                                    srcBlkStride, srcRepStride, site);
+}
+template <ReduceType type, typename T, typename U, bool isSetMask = true,
+          typename Mask = std::int32_t>
+void ReduceRepeat(const LocalTensor<T> &dst, const LocalTensor<U> &src, Mask mask,
+                  std::int64_t repeatTime, std::int64_t dstRepStride, std::int64_t srcBlkStride,
+                  std::int64_t srcRepStride, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,
+                  twin::Site site = twin::Here()) {
+  static_assert(std::is_same_v<T, U>, "ReduceRepeat on dav-2201 has one type");
+  ReduceRepeat<twin::ModeOf(type), T, isSetMask>(dst, src, mask, repeatTime, dstRepStride,
+                                                 srcBlkStride, srcRepStride, order, site);
+}
+template <ReduceType type, typename T, typename U, bool isSetMask = true,
+          typename Mask = std::int32_t>
+void ReducePairElem(const LocalTensor<T> &dst, const LocalTensor<U> &src, Mask mask,
+                    std::int64_t repeatTime, std::int64_t dstRepStride, std::int64_t srcBlkStride,
+                    std::int64_t srcRepStride, twin::Site site = twin::Here()) {
+  static_assert(std::is_same_v<T, U>, "ReducePairElem on dav-2201 has one type");
+  static_assert(type == ReduceType::SUM, "ReducePairElem sums");
   PairReduceSum<T, isSetMask>(dst, src, repeatTime, mask, dstRepStride, srcBlkStride, srcRepStride,
                               site);
 }

@@ -33,6 +33,8 @@ void *LocalPointer(AscendC::TPosition position, std::int64_t addr);
 std::int64_t UbAddress(const void *pointer);
 // A view from raw pointer to the end of UB, for C-style calls.
 View RawView(const void *pointer);
+// A tensor was put at an address of the kernel's own.
+void NotePlaced(AscendC::TPosition position, std::int64_t addr, std::int64_t bytes);
 
 // ---- pipe and queues
 
@@ -49,8 +51,9 @@ void *CurrentPipe(const Call &call);
 int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, std::int64_t bytes);
 View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t bytes);
 View AllocBuffer(const Call &call, int queue);
-View DequeBuffer(const Call &call, int queue);
-bool EnqueBuffer(const Call &call, int queue, const View &view);
+// `way`: the positions of one transfer, where the call names them; else the queue's own.
+View DequeBuffer(const Call &call, int queue, const QueueShape *way = nullptr);
+bool EnqueBuffer(const Call &call, int queue, const View &view, const QueueShape *way = nullptr);
 void FreeBuffer(const Call &call, int queue, const View &view);
 int CountQueued(const Call &call, int queue);
 int CountIdle(const Call &call, int queue);

@@ -46,6 +46,12 @@ std::int64_t ScalarGetSFFValue(std::uint64_t value) {
   return bits == 0 ? -1 : __builtin_ctzll(bits);
 }
 
+inline std::int64_t CountLeadingZero(std::uint64_t value) { return ScalarCountLeadingZero(value); }
+template <int countValue>
+std::int64_t GetSFFValue(std::uint64_t value) {
+  return ScalarGetSFFValue<countValue>(value);
+}
+
 // A float to half or bfloat16_t (rounded to odd) or to int32_t in a given direction.
 template <typename From, typename To, RoundMode mode>
 To ScalarCast(From value) {
@@ -80,7 +86,7 @@ template <typename T>
 void WriteGmByPassDCache(__gm__ T *addr, T value, twin::Site site = twin::Here()) {
   static_assert(std::is_integral_v<T>, "WriteGmByPassDCache takes integers of 8 to 64 bits");
   twin::WriteGm({"WriteGmByPassDCache", site},
-                {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1}, 0,
+                {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1, 0, true}, 0,
                 sizeof(T), &value);
 }
 template <typename T>
@@ -88,7 +94,7 @@ T ReadGmByPassDCache(__gm__ T *addr, twin::Site site = twin::Here()) {
   static_assert(std::is_integral_v<T>, "ReadGmByPassDCache takes integers of 8 to 64 bits");
   std::remove_cv_t<T> value;
   twin::ReadGm({"ReadGmByPassDCache", site},
-               {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1}, 0,
+               {reinterpret_cast<std::uint8_t *>(const_cast<std::remove_cv_t<T> *>(addr)), -1, 0, true}, 0,
                sizeof(T), &value);
   return value;
 }

@@ -94,7 +94,10 @@ inline std::int64_t GetSubBlockNum() { return twin::SubCount(); }
 inline std::int64_t GetTaskRatio() { return twin::SubCount(); }
 inline std::int64_t GetTaskRation() { return twin::SubCount(); }
 inline std::int64_t GetSystemCycle() { return twin::Cycles(); }
-inline std::int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
+// Between kernels of one super kernel: an operator that is run by itself waits for nobody.
+inline void WaitPreTaskEnd() {}
+inline void SetNextTaskStart() {}
+constexpr std::int16_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 
 // Cores of the twin see each other's writes at once; that this was needed is checked all the same.
 template <typename T, CacheLine line = CacheLine::SINGLE_CACHE_LINE,

@@ -71,6 +71,7 @@ class LocalTensor {
     view_.addr = address;
     view_.bytes = twin::BytesFor<T>(count);
     view_.position = position;
+    twin::NotePlaced(position, view_.addr, view_.bytes);
   }
   explicit LocalTensor(const twin::View &view) : view_(view) {}
   const LocalTensor &operator=(const twin::WholeTensor<T> &value) const {

@@ -14,6 +14,11 @@ T ReadTiling(const void *source, Site site = Here()) {
 }
 
 template <typename T>
+const void *PlaceOf(const T *source) { return source; }
+template <typename T, std::enable_if_t<std::is_class_v<T>, int> = 0>
+const void *PlaceOf(const T &source) { return &source; }
+
+template <typename T>
 void ReadTilingArray(const void *source, void *target, std::size_t count, Site site = Here()) {
   CopyTiling({"COPY_TILING_WITH_ARRAY", site}, target, source,
              static_cast<std::int64_t>(count * sizeof(T)));
@@ -33,10 +38,14 @@ void ReadTilingArray(const void *source, void *target, std::size_t count, Site s
   decltype(type::member) variable = ::twin::ReadTiling<type>(pointer).member
 #define GET_TILING_DATA_PTR_WITH_STRUCT(type, variable, pointer) \
   const __gm__ type *variable = reinterpret_cast<const __gm__ type *>(pointer)
-#define COPY_TILING_WITH_STRUCT(type, source, target) \
-  (*(target) = ::twin::ReadTiling<type>(source))
-#define COPY_TILING_WITH_ARRAY(type, count, source, target) \
-  ::twin::ReadTilingArray<type>((source), (target), (count))
+// These declare `target`, a pointer to a copy; the source is a pointer or the thing itself.
+#define COPY_TILING_WITH_STRUCT(type, source, target)                              \
+  type target##Copy = ::twin::ReadTiling<type>(::twin::PlaceOf(source));           \
+  const type *target = &target##Copy
+#define COPY_TILING_WITH_ARRAY(type, count, source, target)                        \
+  type target##Copy[count];                                                        \
+  ::twin::ReadTilingArray<type>(::twin::PlaceOf(source), target##Copy, (count));   \
+  const type(*target)[count] = &target##Copy
 
 // Every branch compiles; the launch's key chooses at run time.
 #define TILING_KEY_IS(key) (::twin::TilingKey() == static_cast<std::uint64_t>(key))

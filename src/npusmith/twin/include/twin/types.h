@@ -12,6 +12,7 @@
 
 // Address spaces and function kinds mean nothing on a CPU.
 #define __aicore__
+#define __kfc_workspace__
 #define __global__
 #define __gm__
 #define __ubuf__
@@ -82,7 +83,8 @@ namespace AscendC {
 using ::TEventID;
 
 enum class TPosition : std::uint8_t {
-  GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM, SPM, SHM, TSCM, C2PIPE2GM, MAX
+  GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC,
+  SPM, SHM, TSCM, C2PIPE2GM, MAX
 };
 using QuePosition = TPosition;
 
@@ -100,6 +102,7 @@ enum class CMPMODE : std::uint8_t { LT, GT, EQ, LE, GE, NE };
 enum class SELMODE : std::uint8_t {
   VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE
 };
+enum class ReduceType : std::uint8_t { SUM, MAX, MIN };
 enum class MaskMode : std::uint8_t { NORMAL, COUNTER };
 enum class ReduceMode : std::uint8_t { REDUCE_MAX, REDUCE_MIN, REDUCE_SUM };
 enum class ReduceOrder : std::uint8_t {
@@ -137,6 +140,17 @@ constexpr std::int32_t MAX_REPEAT_TIMES = 255;
 constexpr std::uint8_t DEFAULT_BLK_STRIDE = 1;
 constexpr std::uint8_t DEFAULT_REPEAT_STRIDE = 8;
 constexpr std::uint8_t HALF_DEFAULT_REPEAT_STRIDE = 4;
+constexpr std::uint16_t DEFAULT_DATA_COPY_NBURST = 1;
+constexpr std::uint8_t DEFAULT_DATA_COPY_STRIDE = 0;
+constexpr std::uint8_t ONE_FOURTH_DEFAULT_REPEAT_STRIDE = 2;
+constexpr std::int32_t NCHW_CONV_ADDR_LIST_SIZE = 16;
+constexpr std::uint32_t RESERVED_WORKSPACE = 16 * 1024 * 1024;
+// Sizes of on-chip memory, as kernels of libraries name them.
+constexpr std::uint32_t TOTAL_UB_SIZE = TWIN_UB_TOTAL_BYTES;
+constexpr std::uint32_t TOTAL_L1_SIZE = TWIN_L1_BYTES;
+constexpr std::uint32_t TOTAL_L0A_SIZE = TWIN_L0A_BYTES;
+constexpr std::uint32_t TOTAL_L0B_SIZE = TWIN_L0B_BYTES;
+constexpr std::uint32_t TOTAL_L0C_SIZE = TWIN_L0C_BYTES;
 constexpr std::uint64_t FULL_MASK = 0xFFFFFFFFFFFFFFFFu;
 constexpr std::uint64_t MASK_PLACEHOLDER = 0;
 constexpr std::uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
@@ -144,6 +158,9 @@ constexpr std::uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 // The C++ type behind a tensor's element type.
 template <typename T>
 using PrimT = T;
+
+using TrueType = std::true_type;
+using FalseType = std::false_type;
 
 template <typename A, typename B>
 struct IsSameType : std::is_same<A, B> {};
@@ -158,6 +175,15 @@ __aicore__ constexpr auto DivCeil(A a, B b) {
 template <typename A, typename B>
 __aicore__ constexpr auto CeilDivision(A a, B b) {
   return b == 0 ? a : (a + b - 1) / b;
+}
+template <typename A, typename B,
+          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, int> = 0>
+__aicore__ constexpr auto Ceil(A a, B b) {
+  return CeilDivision(a, b);
+}
+template <typename A, typename B>
+__aicore__ constexpr auto CeilDiv(A a, B b) {
+  return CeilDivision(a, b);
 }
 template <typename A, typename B>
 __aicore__ constexpr auto AlignUp(A a, B b) {

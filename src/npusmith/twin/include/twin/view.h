@@ -23,6 +23,7 @@ struct Gm {
   std::uint8_t *base = nullptr;
   std::int64_t bytes = -1;
   std::uint8_t uncached = 0;  // a CacheRwMode: transfers of these kinds leave nothing in L2
+  bool bypass = false;        // scalar accesses go past the core's data cache
 };
 
 // An operand of a vector instruction: strides in 32-byte blocks, inside and between repeats.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "../shadow.h"
 #include "memory.h"
 #include "twin/chip.h"
 #include "fence.h"
@@ -21,6 +22,7 @@ using twin::host::Area;
 struct Allocation {
   Area area;
   std::uint64_t number;  // of all allocations: where they lie differs from run to run
+  bool blank = true;     // host code has not filled all of it in one go
 };
 
 std::map<void *, Allocation> &Allocations() {
@@ -35,6 +37,16 @@ std::vector<const Allocation *> InOrder() {
     return a->number < b->number;
   });
   return all;
+}
+
+// The allocation that holds an address; null for host memory.
+Allocation *Holding(const void *address) {
+  for (auto &[base, allocation] : Allocations()) {
+    const auto *at = static_cast<const std::uint8_t *>(address);
+    const Area &area = allocation.area;
+    if (at >= area.Base() && at < area.Base() + area.Bytes()) return &allocation;
+  }
+  return nullptr;
 }
 
 void Print(const twin::FindingRecord &finding) {
@@ -65,6 +77,47 @@ DirectState &Directs() {
 
 namespace {
 
+// doc: aclrtMalloc rounds the size up to 32 bytes and takes 32 more
+std::uint64_t PaddingOf(const Area &area) {
+  return (area.Bytes() + 31) / 32 * 32 + 32 - area.Bytes();
+}
+
+void Tell(const FindingRecord &finding) {
+  DirectState &state = Directs();
+  if (state.collect) state.findings.push_back(finding);
+  else Print(finding);
+}
+
+// Host code writes `bytes` at `target`.
+void Fill(const void *target, std::size_t bytes) {
+  Allocation *to = Holding(target);
+  if (to != nullptr && target == to->area.Base() && bytes == to->area.Bytes()) to->blank = false;
+}
+
+// Host code reads device memory: the first long run that nobody has written is told, once.
+void CheckWritten(const void *source, std::size_t bytes) {
+  constexpr std::size_t kRun = 32;  // shorter ones may be numbers that look like it
+  const Allocation *from = Holding(source);
+  static bool told = false;
+  if (from == nullptr || told || !from->blank) return;
+  const auto *at = static_cast<const std::uint8_t *>(source);
+  for (std::size_t start = 0; start + kRun <= bytes; start += kRun) {
+    if (!StillPoison(at + start, kRun)) continue;
+    told = true;
+    FindingRecord finding;
+    finding.code = "acl-uninit";
+    finding.level = "warning";
+    finding.message = "the host reads bytes of " + from->area.Name() + " that nobody has written";
+    finding.seen = "from byte " + std::to_string(at + start - from->area.Base()) + " of " +
+                   std::to_string(from->area.Bytes());
+    return Tell(finding);
+  }
+}
+
+}  // namespace
+
+namespace {
+
 constexpr std::uint32_t kMostBlocks = 65535;  // doc: a launch takes 1..65535
 
 bool CheckBlocks(DirectState &state, std::uint32_t blocks) {
@@ -73,8 +126,7 @@ bool CheckBlocks(DirectState &state, std::uint32_t blocks) {
   finding.code = "block-dim";
   finding.level = "error";
   finding.message = "a kernel was launched on " + std::to_string(blocks) + " blocks";
-  if (state.collect) state.findings.push_back(finding);
-  else Print(finding);
+  Tell(finding);
   state.completed = false;
   return false;
 }
@@ -119,13 +171,18 @@ void LaunchDirect(std::uint32_t blocks, void (*entry)(void **), void **args,
   state.launches += 1;
   for (const Allocation *allocation : InOrder()) {
     const Area &area = allocation->area;
-    spec.regions.push_back({area.Base(), area.Bytes(), area.Name(), true});
+    spec.regions.push_back(
+        {area.Base(), area.Bytes(), area.Name(), true, PaddingOf(area), allocation->blank});
+    spec.regions.back().unnamed = true;
   }
   state.blocks = blocks;
   const auto launch = [](void *at) { return Launch(*static_cast<LaunchSpec *>(at)); };
   const bool done = state.guard != nullptr ? state.guard(launch, &spec) : launch(&spec);
   state.completed = done && state.completed;
   if (state.collect) return;
+  for (const PrintRecord &print : TakePrints()) {
+    std::fprintf(stderr, "[core %d] %s", print.core, print.text.c_str());
+  }
   for (const FindingRecord &finding : TakeFindings()) Print(finding);
 }
 
@@ -213,7 +270,9 @@ aclError aclrtFreeHost(void *pointer) {
 aclError aclrtMemcpy(void *target, std::size_t most, const void *source, std::size_t bytes,
                      aclrtMemcpyKind) {
   if (bytes > most) return ACL_ERROR_INVALID_PARAM;
+  twin::CheckWritten(source, bytes);
   std::memcpy(target, source, bytes);
+  twin::Fill(target, bytes);
   return ACL_SUCCESS;
 }
 aclError aclrtMemcpyAsync(void *target, std::size_t most, const void *source, std::size_t bytes,
@@ -223,6 +282,7 @@ aclError aclrtMemcpyAsync(void *target, std::size_t most, const void *source, st
 aclError aclrtMemset(void *target, std::size_t most, std::int32_t value, std::size_t bytes) {
   if (bytes > most) return ACL_ERROR_INVALID_PARAM;
   std::memset(target, value, bytes);
+  twin::Fill(target, bytes);
   return ACL_SUCCESS;
 }
 aclError aclrtMemsetAsync(void *target, std::size_t most, std::int32_t value, std::size_t bytes,

@@ -26,6 +26,7 @@ void Write() {
     embedded.report.findings.push_back(finding);
   }
   Directs().findings.clear();
+  for (PrintRecord &print : TakePrints()) embedded.report.prints.push_back(std::move(print));
   embedded.report.apis = TakeApis();
   embedded.report.completed = Directs().completed;
   embedded.report.blocks = Directs().blocks;

@@ -302,7 +302,8 @@ Decisions Silent(int status) {
 }  // namespace
 
 void *Load(Report &report, const std::string &path) {
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // Lazy: what sources for other chips define is missing until it is called.
+  void *library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     report.Add("load-failed", "error", "a compiled project does not load", dlerror());
   }

@@ -274,10 +274,11 @@ std::int32_t MultiCoreMatmulTiling::EnableMultiCoreSplitK(bool flag) {
 
 namespace {
 
+// Rows in global memory stay this long where they are (seen in the vendor's tiling).
+constexpr std::int64_t kLongRow = 256;
+
 // One core's part of an axis that `parts` cores share: whole fractals unless it is not cut.
-std::int64_t PartOf(std::int64_t size, std::int64_t parts, std::int64_t wanted,
-                    std::int64_t align) {
-  if (wanted > 0) return std::min(wanted, size);
+std::int64_t PartOf(std::int64_t size, std::int64_t parts, std::int64_t align) {
   if (parts <= 1) return size;
   return std::min(Up(Ceil(size, parts), align > 0 ? align : 16), size);
 }
@@ -292,8 +293,8 @@ MultiCoreMatmulTiling::Cut MultiCoreMatmulTiling::CutInto(const Shape &whole, st
                                                           std::int64_t n, std::int64_t k) const {
   const std::int64_t alignK = std::max(16, 32 / SizeOf(a_.type));
   Cut cut;
-  cut.single = {PartOf(whole.m, m, wanted_.m, align_.m), PartOf(whole.n, n, wanted_.n, align_.n),
-                PartOf(whole.k, k, wanted_.k, align_.k > 0 ? align_.k : alignK)};
+  cut.single = {PartOf(whole.m, m, align_.m), PartOf(whole.n, n, align_.n),
+                PartOf(whole.k, k, align_.k > 0 ? align_.k : alignK)};
   cut.m = Ceil(whole.m, cut.single.m);
   cut.n = Ceil(whole.n, cut.single.n);
   cut.k = Ceil(whole.k, cut.single.k);
@@ -306,17 +307,38 @@ bool MultiCoreMatmulTiling::Allowed(const Cut &cut) const {
          Within(cut.single.k, leastSingle_.k, mostSingle_.k);
 }
 
-// The least work of the busiest core; of equals the one that reads least.
+// SetSingleShape says what one core computes: an axis that it leaves out is not cut, and all cores of
+// SetDim count as used, whatever the shape of the whole is.
+bool MultiCoreMatmulTiling::KeepSingle(const Shape &whole, Shape &single, std::int32_t &cores) {
+  single = {wanted_.m > 0 ? wanted_.m : whole.m, wanted_.n > 0 ? wanted_.n : whole.n,
+            wanted_.k > 0 ? wanted_.k : whole.k};
+  best_ = {single, Ceil(whole.m, single.m), Ceil(whole.n, single.n), Ceil(whole.k, single.k)};
+  cores = dim_;
+  return true;
+}
+
+// Does an axis along which rows of A or B run keep long rows?
+bool MultiCoreMatmulTiling::KeepsRows(const Shape &whole, const Cut &cut) const {
+  const bool m = !a_.trans || cut.m == 1 || cut.single.m >= std::min(kLongRow, whole.m);
+  const bool n = b_.trans || cut.n == 1 || cut.single.n >= std::min(kLongRow, whole.n);
+  return m && n;
+}
+
+// The least work of the busiest core; of equals the one that reads least. An N whose rows are short
+// anyway is cut into as many parts as can be.
 bool MultiCoreMatmulTiling::SplitCores(const Shape &whole, Shape &single, std::int32_t &cores) {
+  if (wanted_.m > 0 || wanted_.n > 0 || wanted_.k > 0) return KeepSingle(whole, single, cores);
   bool found = false;
   std::int64_t work = 0, reads = 0;
   for (std::int64_t k = 1; k <= (splitK_ ? dim_ : 1); ++k) {
     for (std::int64_t n = 1; n * k <= dim_; ++n) {
       for (std::int64_t m = 1; m * n * k <= dim_; ++m) {
         const Cut cut = CutInto(whole, m, n, k);
-        if (!Allowed(cut)) continue;
+        const bool narrow = !splitK_ && !b_.trans && whole.n < kLongRow;
+        if (!Allowed(cut) || !(narrow || KeepsRows(whole, cut))) continue;
         const Shape &one = cut.single;
-        const std::int64_t newWork = one.m * one.n * one.k, newReads = (one.m + one.n) * one.k;
+        const std::int64_t newReads = narrow ? one.n : (one.m + one.n) * one.k;
+        const std::int64_t newWork = one.m * one.n * one.k;
         if (found && (newWork > work || (newWork == work && newReads >= reads))) continue;
         found = true;
         work = newWork;

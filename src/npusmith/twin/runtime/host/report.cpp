@@ -52,6 +52,21 @@ void Write(std::ostream &out, const FindingRecord &finding) {
       << ",\"hint\":" << Quote(finding.hint) << "}";
 }
 
+void Write(std::ostream &out, const PrintRecord &print) {
+  out << "{\"api\":" << Quote(print.api) << ",\"file\":" << Quote(print.file)
+      << ",\"line\":" << print.line << ",\"text\":" << Quote(print.text);
+  if (print.core >= 0) out << ",\"core\":" << print.core;
+  out << "}";
+}
+
+template <typename Record>
+void WriteList(std::ostream &out, const std::vector<Record> &records) {
+  for (std::size_t at = 0; at < records.size(); ++at) {
+    if (at > 0) out << ",";
+    Write(out, records[at]);
+  }
+}
+
 std::string Hex(const std::vector<std::uint8_t> &bytes) {
   static const char digits[] = "0123456789abcdef";
   std::string text;
@@ -77,10 +92,9 @@ std::string Text(const Report &report) {
       << ",\"host_seconds\":" << report.hostSeconds
       << ",\"kernel_seconds\":" << report.kernelSeconds
       << ",\"instructions\":" << report.instructions << ",\"findings\":[";
-  for (std::size_t at = 0; at < report.findings.size(); ++at) {
-    if (at > 0) out << ",";
-    Write(out, report.findings[at]);
-  }
+  WriteList(out, report.findings);
+  out << "],\"prints\":[";
+  WriteList(out, report.prints);
   out << "],\"apis\":[";
   for (std::size_t at = 0; at < report.apis.size(); ++at) {
     out << (at > 0 ? "," : "") << Quote(report.apis[at]);

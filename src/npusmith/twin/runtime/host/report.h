@@ -24,6 +24,7 @@ struct Report {
   double kernelSeconds = 0;
   std::uint64_t instructions = 0;  // that all cores began
   std::vector<FindingRecord> findings;
+  std::vector<PrintRecord> prints;  // of the kernel
   std::vector<std::string> apis;  // that the kernel called
   std::array<std::vector<std::uint32_t>, kCodeParts> ran;  // offsets of blocks of code (fence.h)
 

@@ -94,6 +94,7 @@ Request ReadRequest(const char *path) {
       request.dry = Take<int>(line) != 0;
     } else if (word == "ends") request.ends = Take<std::uint32_t>(line);
     else if (word == "program") request.program = true;
+    else if (word == "argument") request.arguments.push_back(TakeText(line));
     else if (word == "tail") request.tail.push_back(TakeTail(line));
     else if (word == "attr") TakeAttr(line, request);
     else throw std::runtime_error("unknown order: " + word);

@@ -12,6 +12,7 @@
 //   ends COUNT           as in LaunchSpec
 //   record PATH MOSTSTEPS DRY       as in LaunchSpec; without a path only DRY counts
 //   program              call the main function of the kernel's file
+//   argument TEXT        of that function; may be repeated
 //   attr NAME scalar|list VALUE...              VALUE: i:12, f:0x1p3, b:1, s:x6162
 #pragma once
 
@@ -56,6 +57,7 @@ struct Request {
   std::map<std::string, AttrOrder> attrs;
   std::uint32_t direct = 0;  // blocks; 0 for an operator
   bool program = false;
+  std::vector<std::string> arguments;
   bool autoSync = true, notes = false;  // as in LaunchSpec
   std::uint32_t shuffle = 0;
   std::string log;              // as in LaunchSpec

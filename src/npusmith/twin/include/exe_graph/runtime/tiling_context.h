@@ -6,9 +6,18 @@
 
 namespace gert {
 
+// The strides of an input that is a view.
+class Stride {
+ public:
+  std::size_t GetDimNum() const { return 0; }
+  std::int64_t GetStride(std::size_t) const { return 0; }
+};
+
 class TilingContext : public KernelContext {
  public:
   using KernelContext::KernelContext;
+  bool InputIsView(std::size_t) const { return false; }  // a run's tensors are dense
+  const Stride *GetInputStride(std::size_t) const { return nullptr; }
 
   const StorageShape *GetInputShape(std::size_t at) const { return InputShape(at); }
   const StorageShape *GetRequiredInputShape(std::size_t at) const { return OptionalShape(at); }
@@ -31,6 +40,7 @@ class TilingContext : public KernelContext {
   std::int32_t GetDeterministic() const;
 
   ge::graphStatus SetBlockDim(std::uint32_t blocks);
+  ge::graphStatus SetSimdNumBlocks(std::uint32_t blocks) { return SetBlockDim(blocks); }
   std::uint32_t GetBlockDim() const;
   ge::graphStatus SetTilingKey(std::uint64_t key);
   std::uint64_t GetTilingKey() const;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "platform/platform_infos_def.h"
+#include "platform/soc_spec.h"
 
 namespace platform_ascendc {
 
@@ -17,6 +18,18 @@ enum class SocVersion {
   ASCEND310B,
   ASCEND910_95,
   ASCEND910_93,
+  ASCEND950,
+  ASCEND910_55,
+  ASCEND910E,
+  ASCEND350,
+  ASCEND310,
+  ASCEND310C,
+  ASCEND610,
+  ASCEND610LITE,
+  AS31XM1,
+  MC62,
+  KIRINX90,
+  KIRIN9030,
   RESERVED_VERSION = 99999
 };
 enum class ReservedSize { RESERVED_SIZE_0K, RESERVED_SIZE_8K, RESERVED_SIZE_16K };
@@ -29,6 +42,7 @@ class PlatformAscendC {
   std::uint32_t GetCoreNumAiv() const;
   std::uint32_t GetCoreNumVector() const;  // separate vector cores of other chips: none here
   SocVersion GetSocVersion() const;
+  NpuArch GetCurNpuArch() const { return NpuArch::DAV_2201; }
   void GetCoreMemSize(const CoreMemType &type, std::uint64_t &bytes) const;
   void GetCoreMemBw(const CoreMemType &type, std::uint64_t &bytesPerCycle) const;
   std::uint32_t GetLibApiWorkSpaceSize() const;
