@@ -182,6 +182,22 @@ def test_host_sources_of_the_operator_whose_kernel_is_shared_come_along(tmp_path
     assert names == ["inplace_def.cpp", "own.cpp"]
 
 
+def test_the_source_called_like_a_header_of_the_library_comes_along(library: Path) -> None:
+    defining = write(library / "common" / "src" / "op_host" / "units.cpp", '#include "units.h"\n')
+    write(library / "common" / "src" / "arch35" / "units.cpp", "")
+    project = read_project(library / "math" / "add_custom")
+    assert project.hosts[1:] == (defining,)
+    assert defining in project.outside
+
+
+def test_a_path_whose_first_folder_has_another_name_is_found_by_the_rest(library: Path) -> None:
+    source = write(library / "math" / "a.cpp", '#include "maths/shared/op_kernel/n.h"\n')
+    found = find_headers(library / "math", [source], Trees()).forwards
+    assert found == (
+        ("maths/shared/op_kernel/n.h", library / "math" / "shared" / "op_kernel" / "n.h"),
+    )
+
+
 def test_an_operator_of_a_library_is_chosen_by_type_or_name(library: Path) -> None:
     for name in ("AddCustom", "add_custom"):
         assert read_project(library, options=BuildOptions(name)).op.type == "AddCustom"

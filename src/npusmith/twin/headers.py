@@ -147,7 +147,18 @@ def _is_systems(name: str) -> bool:
 def _of_library(tree: Tree, user: Path, name: str) -> Path | None:
     """Another operator's private header does not stand for one that libraries share."""
     own = 1 if (LIBRARY / _LIBRARY_NAME.sub(r"\1", name)).is_file() else 0
-    return _search(tree, user, name, own)
+    found = _search(tree, user, name, own)
+    while found is None and not own and name.count("/") > 1 and not name.startswith(".."):
+        name = name.partition("/")[2]  # a build may lay the tree out under other names
+        found = _search(tree, user, name, own)
+    return found
+
+
+def find_source(tree: Tree, header: Path) -> Path | None:
+    """The source of that name which is most likely to define what a header declares."""
+    found = [path for end in (".cpp", ".cc") for path in tree.get(header.stem + end, ())]
+    found = [path for path in found if not is_foreign(Path(*path.parts[-3:]))]
+    return max(found, key=lambda path: (_common(path, header), -len(path.parts)), default=None)
 
 
 def _search(tree: Tree, user: Path, name: str, least: int = 0) -> Path | None:
