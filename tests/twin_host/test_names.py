@@ -23,6 +23,7 @@ static_assert(DROPOUT_MODE_BIT_MISALIGN == 4 && SYNC_AIC_FLAG == 11);
 #pragma bisheng auto_sync parallel
 struct Kernel {
   TPipe pipe;
+  TSCM<TPosition::VECIN, 1> scm;
   void Take(TPipe byValue) { pipe = byValue; }
   TQueSync<PIPE_MTE2, PIPE_V> sync;
   void Run(TPipe &other, LocalTensor<float> x, LocalTensor<uint16_t> bits,
@@ -49,6 +50,7 @@ void Zero(ops::OpParamDef &y) {
 }
 void Say(gert::TilingContext *context) {
   if (CheckLogLevel(static_cast<int>(OP), DLOG_DEBUG) != 0) OP_LOGD(context, "n %d", 1);
+  OpLogSub(OP, DLOG_ERROR, context->GetNodeName(), "n %d", 1);
   OP_LOGE_FOR_INVALID_VALUE_WITH_REASON(context, "n", 3, "too small");
 }
 void Sizes(gert::TilingContext *context, const platform_ascendc::PlatformAscendC &chip) {
