@@ -99,6 +99,20 @@ def test_an_operator_called_like_a_shared_header_does_not_stand_for_it(library: 
     assert forwards["log/log.h"] == library / "common" / "inc" / "log" / "log.h"
 
 
+def test_a_header_of_the_library_that_needs_a_toolkit_gives_way_to_the_twins(library: Path) -> None:
+    host = library / "math" / "add_custom" / "op_host" / "add_custom.cpp"
+    host.write_text('#include "log/log.h"\n' + host.read_text())
+    theirs = write(library / "common" / "inc" / "log" / "log.h", '#include "inner/more.h"\n')
+    write(
+        theirs.parent / "inner" / "more.h", "#include <sys/stat.h>\n#include <toolchain/none.h>\n"
+    )
+    forwards = dict(read_project(host.parents[1]).host_headers.forwards)
+    assert forwards["log/log.h"].is_relative_to(LIBRARY)
+    write(theirs.parent / "inner" / "more.h", "#include <sys/stat.h>\n")
+    forwards = dict(read_project(host.parents[1]).host_headers.forwards)
+    assert forwards["log/log.h"] == theirs
+
+
 def test_the_folder_of_tests_and_a_foreign_chip_give_no_header(library: Path) -> None:
     (library / "common").rename(library / "tests")
     write(library / "math" / "arch35" / "units.h", "")
