@@ -99,6 +99,20 @@ def test_an_operator_called_like_a_shared_header_does_not_stand_for_it(library: 
     assert forwards["log/log.h"] == library / "common" / "inc" / "log" / "log.h"
 
 
+def test_a_header_of_the_library_that_needs_a_toolkit_gives_way_to_the_twins(library: Path) -> None:
+    host = library / "math" / "add_custom" / "op_host" / "add_custom.cpp"
+    host.write_text('#include "log/log.h"\n' + host.read_text())
+    theirs = write(library / "common" / "inc" / "log" / "log.h", '#include "inner/more.h"\n')
+    write(
+        theirs.parent / "inner" / "more.h", "#include <sys/stat.h>\n#include <toolchain/none.h>\n"
+    )
+    forwards = dict(read_project(host.parents[1]).host_headers.forwards)
+    assert forwards["log/log.h"].is_relative_to(LIBRARY)
+    write(theirs.parent / "inner" / "more.h", "#include <sys/stat.h>\n")
+    forwards = dict(read_project(host.parents[1]).host_headers.forwards)
+    assert forwards["log/log.h"] == theirs
+
+
 def test_the_folder_of_tests_and_a_foreign_chip_give_no_header(library: Path) -> None:
     (library / "common").rename(library / "tests")
     write(library / "math" / "arch35" / "units.h", "")
@@ -180,6 +194,22 @@ def test_host_sources_of_the_operator_whose_kernel_is_shared_come_along(tmp_path
     write(tmp_path / "inplace" / "op_host" / "own.cpp", "IMPL_OP_OPTILING(Inplace).Tiling(f);\n")
     names = [file.name for file in read_project(tmp_path / "inplace").hosts]
     assert names == ["inplace_def.cpp", "own.cpp"]
+
+
+def test_the_source_called_like_a_header_of_the_library_comes_along(library: Path) -> None:
+    defining = write(library / "common" / "src" / "op_host" / "units.cpp", '#include "units.h"\n')
+    write(library / "common" / "src" / "arch35" / "units.cpp", "")
+    project = read_project(library / "math" / "add_custom")
+    assert project.hosts[1:] == (defining,)
+    assert defining in project.outside
+
+
+def test_a_path_whose_first_folder_has_another_name_is_found_by_the_rest(library: Path) -> None:
+    source = write(library / "math" / "a.cpp", '#include "maths/shared/op_kernel/n.h"\n')
+    found = find_headers(library / "math", [source], Trees()).forwards
+    assert found == (
+        ("maths/shared/op_kernel/n.h", library / "math" / "shared" / "op_kernel" / "n.h"),
+    )
 
 
 def test_an_operator_of_a_library_is_chosen_by_type_or_name(library: Path) -> None:

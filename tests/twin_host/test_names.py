@@ -10,7 +10,7 @@ import pytest
 
 from npusmith.target.absent import ABSENT, explain, unmodelled
 from npusmith.target.chips import Chip
-from npusmith.twin.toolchain import INCLUDE, find_toolchain
+from npusmith.twin.toolchain import INCLUDE, LIBRARY, find_toolchain
 
 KERNEL = """
 using namespace AscendC;
@@ -19,8 +19,12 @@ static_assert(GetDataBlockSizeInBytes() == 32 && TOTAL_UB_SIZE == 192 * 1024);
 static_assert(std::is_same_v<TBuf<>, TBuf<TPosition::VECCALC>>);
 static_assert(TrueType::value && DEFAULT_DATA_COPY_STRIDE == 0 && NCHW_CONV_ADDR_LIST_SIZE == 16);
 static_assert(ReduceType::SUM != ReduceType::MAX && std::is_same_v<__bf16, bfloat16_t>);
+static_assert(DROPOUT_MODE_BIT_MISALIGN == 4 && SYNC_AIC_FLAG == 11);
+#pragma bisheng auto_sync parallel
 struct Kernel {
   TPipe pipe;
+  TSCM<TPosition::VECIN, 1> scm;
+  void Take(TPipe byValue) { pipe = byValue; }
   TQueSync<PIPE_MTE2, PIPE_V> sync;
   void Run(TPipe &other, LocalTensor<float> x, LocalTensor<uint16_t> bits,
            __kfc_workspace__ GM_ADDR) {
@@ -40,6 +44,15 @@ struct Kernel {
 """
 HOST = """
 #include "platform/platform_info.h"
+#include "log/log.h"
+void Zero(ops::OpParamDef &y) {
+  y.InitValue({{ops::ScalarType::FLOAT32, 0}, {ops::ScalarType::FLOAT16, 0}}).InitValue(0);
+}
+void Say(gert::TilingContext *context) {
+  if (CheckLogLevel(static_cast<int>(OP), DLOG_DEBUG) != 0) OP_LOGD(context, "n %d", 1);
+  OpLogSub(OP, DLOG_ERROR, context->GetNodeName(), "n %d", 1);
+  OP_LOGE_FOR_INVALID_VALUE_WITH_REASON(context, "n", 3, "too small");
+}
 void Sizes(gert::TilingContext *context, const platform_ascendc::PlatformAscendC &chip) {
   uint32_t most = 0, least = 0;
   const ge::Shape shape({8, 128});
@@ -64,7 +77,10 @@ def test_names_that_libraries_use_compile(side: str, text: str, chip: Chip, tmp_
     source = tmp_path / "names.cpp"
     source.write_text(text)
     done = subprocess.run(
-        [*command, "-fsyntax-only", str(source)], capture_output=True, text=True, check=False
+        [*command, f"-I{LIBRARY}", "-fsyntax-only", str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[:2000]
 

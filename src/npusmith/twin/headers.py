@@ -11,6 +11,7 @@ Files of tests are not looked at, those of other chips last.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import deque
@@ -89,8 +90,7 @@ def find_headers(
             if near is None:
                 if (INCLUDE / name).is_file() or _is_systems(name):
                     continue  # documented: no library has another one
-                near = forwards.get(name) or _of_library(trees[repository], file, name)
-                near = near or _ours(trees, file, name)
+                near = forwards.get(name) or _chosen(trees, repository, file, name)
                 if near is None:
                     continue
                 forwards.setdefault(name, near)
@@ -139,15 +139,56 @@ def _beside(name: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
+def _chosen(trees: Trees, repository: Path, user: Path, name: str) -> Path | None:
+    """The library's own header; where that needs what is not there, and the twin has one, ours."""
+    theirs, ours = _of_library(trees[repository], user, name), _ours(trees, user, name)
+    if theirs is None or (ours is not None and not _is_whole(trees, repository, theirs)):
+        return ours
+    return theirs
+
+
+def _is_whole(trees: Trees, repository: Path, header: Path) -> bool:
+    """Is everything there that this header of the repository includes?"""
+    seen, todo = {header}, [header]
+    while todo and len(seen) < _MOST_FILES:
+        file = todo.pop()
+        for name in _names(file):
+            if (INCLUDE / name).is_file() or _is_systems(name):
+                continue
+            near = _beside(name, (file.parent,)) or _of_library(trees[repository], file, name)
+            if near is None and _ours(trees, file, name) is None:
+                return False
+            if near is not None and near not in seen:
+                seen.add(near)
+                todo.append(near)
+    return True
+
+
 def _is_systems(name: str) -> bool:
     """<math.h> and its like, of the compiler and of the system."""
-    return name in _COMPILERS or _beside(name, (_SYSTEM,)) is not None
+    return name in _COMPILERS or _beside(name, _system_folders()) is not None
+
+
+@functools.cache
+def _system_folders() -> tuple[Path, ...]:
+    return (_SYSTEM, *sorted(_SYSTEM.glob("*-linux-*")))  # Debian keeps some by architecture
 
 
 def _of_library(tree: Tree, user: Path, name: str) -> Path | None:
     """Another operator's private header does not stand for one that libraries share."""
     own = 1 if (LIBRARY / _LIBRARY_NAME.sub(r"\1", name)).is_file() else 0
-    return _search(tree, user, name, own)
+    found = _search(tree, user, name, own)
+    while found is None and not own and name.count("/") > 1 and not name.startswith(".."):
+        name = name.partition("/")[2]  # a build may lay the tree out under other names
+        found = _search(tree, user, name, own)
+    return found
+
+
+def find_source(tree: Tree, header: Path) -> Path | None:
+    """The source of that name which is most likely to define what a header declares."""
+    found = [path for end in (".cpp", ".cc") for path in tree.get(header.stem + end, ())]
+    found = [path for path in found if not is_foreign(Path(*path.parts[-3:]))]
+    return max(found, key=lambda path: (_common(path, header), -len(path.parts)), default=None)
 
 
 def _search(tree: Tree, user: Path, name: str, least: int = 0) -> Path | None:

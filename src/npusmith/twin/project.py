@@ -20,7 +20,15 @@ from npusmith.twin.architecture import keep_ours
 from npusmith.twin.cmake import read_cmake
 from npusmith.twin.conditions import active
 from npusmith.twin.finding import Finding
-from npusmith.twin.headers import NONE, SUFFIXES, Headers, Trees, find_headers, find_repository
+from npusmith.twin.headers import (
+    NONE,
+    SUFFIXES,
+    Headers,
+    Trees,
+    find_headers,
+    find_repository,
+    find_source,
+)
 from npusmith.twin.options import PLAIN, BuildOptions
 
 _SOURCES = (".cpp", ".cc", ".asc", ".h", ".hpp")
@@ -251,30 +259,38 @@ def _with_siblings(
     trees: Trees,
     folders: Sequence[Path],
 ) -> tuple[dict[Path, str], Headers]:
-    """The texts of the host side, and its headers: with the host sources of the other operators
-    of the library whose host headers it includes; or whose kernel it does, where no source of its
-    own registers a tiling function."""
+    """The texts of the host side, and its headers.
+
+    With the host sources of the other operators of the library whose host headers it includes; or
+    whose kernel it does, where no source of its own registers a tiling function. And with the
+    sources that are called like the headers.
+    """
     hosts, joined = dict(read.hosts), {read.base}
+    repository = find_repository(read.base)
     tiled = _registers_tiling("\n".join(map(scan.blank, hosts.values())), op.type)
     reached = () if tiled else kernel_headers
     for _ in range(_MOST_SIBLINGS):
         sources = [file for file, text in hosts.items() if _is_host(file, text)]
         found = find_headers(read.base, sources, trees, folders)
-        hosts.update(read_texts(file for file in found.own if file not in hosts))
         near = {_side_parent(file, "op_host") for file in found.own}
         near |= {_side_parent(file, "op_kernel") for file in reached}
         new = {base for base in near if base and (base / "op_host").is_dir()} - joined
-        if not new:
-            break
         joined |= new
         reached = ()
-        for base in sorted(new):
-            texts = read_texts(_files(base / "op_host"))
-            hosts.update(
-                (file, text) for file, text in texts.items()
-                if _is_host(file, text) and not opdef.find_ops(scan.blank(text))
-            )  # fmt: skip
+        files = [file for base in sorted(new) for file in _files(base / "op_host")]
+        files += filter(None, (find_source(trees[repository], file) for file in found.own))
+        texts = read_texts(file for file in files if file not in hosts)
+        hosts.update(read_texts(file for file in found.own if file not in hosts))
+        more = {file: text for file, text in texts.items() if _is_shared(file, text)}
+        if not more:
+            break
+        hosts.update(more)
     return hosts, found
+
+
+def _is_shared(file: Path, text: str) -> bool:
+    """A host source that serves other operators than its own."""
+    return _is_host(file, text) and not opdef.find_ops(scan.blank(text))
 
 
 def _elsewhere(hosts: Mapping[Path, str]) -> str:

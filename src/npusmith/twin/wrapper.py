@@ -48,6 +48,7 @@ _TYPES = {
 }
 _VISIBLE = '__attribute__((visibility("default")))'
 ENTRY = "twin_entry"  # the function by which the runner enters an operator's kernel
+_DEFAULT_TILING = re.compile(r"\bGET_TILING_DATA(?:_MEMBER)?\s*\(|\bTwinTilingDefault\b")
 _ASSERT = re.compile(r"(\w+|\])(?=\s+ASSERT\s*\()")
 _FORMATS = {
     "FORMAT_NCHW": 0,
@@ -225,7 +226,8 @@ def _tiling_prelude(project: Project) -> list[str]:
     plain = {name for name, struct in project.kernel_structs.items() if not struct.macro}
     lines = [tiling.emit_struct(struct) for struct in classes.values() if struct.name not in plain]
     default = project.structs.get(project.host_struct) or classes.get(project.host_struct)
-    if default is not None and default.macro:
+    asks = any(_DEFAULT_TILING.search(text) for text in project.kernel_texts.values())
+    if default is not None and default.macro and asks:
         if default.name in plain:
             lines.append(f"struct {default.name};")
         lines.append(f"using TwinTilingDefault = {default.name};")

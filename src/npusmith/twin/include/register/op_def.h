@@ -25,6 +25,14 @@ enum Option { IGNORE = 0, OPTIONAL = 1, REQUIRED = 2, DYNAMIC = 3, VIRTUAL = 4 }
 enum class DependScope { ALL, TILING };
 enum class FormatCheckOption { DEFAULT, STRICT };
 
+enum class ScalarType : std::uint32_t {
+  UINT64, INT64, UINT32, INT32, UINT16, INT16, UINT8, INT8, FLOAT32, FLOAT16, INVALID_DTYPE
+};
+struct ScalarVar {
+  ScalarType type = ScalarType::INVALID_DTYPE;
+  double value = 0;
+};
+
 class OpParamDef {
  public:
   explicit OpParamDef(const char *name);
@@ -50,6 +58,11 @@ class OpParamDef {
   OpParamDef &Follow(const char *name);
   OpParamDef &OutputShapeDependOnCompute();
   OpParamDef &InitValue(std::uint64_t value);
+  OpParamDef &InitValue(const std::vector<ScalarVar> &values) {  // one for each column of types
+    double first = values.empty() ? 0 : values[0].value;
+    for (const ScalarVar &item : values) first = item.value == 0 ? first : item.value;
+    return InitValue(static_cast<std::uint64_t>(first != 0));
+  }
   OpParamDef &Version(std::uint32_t version);
 
   const std::string &Name() const { return name_; }

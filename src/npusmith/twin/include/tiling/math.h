@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tiling/activation.h"
+#include "tiling/platform/platform_ascendc.h"
 
 namespace twin {
 constexpr LiveNodes kLiveMath{1, 2};

@@ -85,6 +85,10 @@ class TQueBind {
 template <TPosition position, std::int32_t depth, auto mask = 0>
 class TQue : public TQueBind<position, position, depth, mask> {};
 
+// Matrices on their way into L1 by the program's own copies.
+template <TPosition position, std::int32_t depth = 1, auto mask = 0>
+using TSCM = TQueBind<position, TPosition::TSCM, depth, mask>;
+
 template <TPosition position = TPosition::LCM>
 class TBuf {
  public:

@@ -145,6 +145,15 @@ constexpr std::uint8_t DEFAULT_DATA_COPY_STRIDE = 0;
 constexpr std::uint8_t ONE_FOURTH_DEFAULT_REPEAT_STRIDE = 2;
 constexpr std::int32_t NCHW_CONV_ADDR_LIST_SIZE = 16;
 constexpr std::uint32_t RESERVED_WORKSPACE = 16 * 1024 * 1024;
+constexpr std::uint32_t DROPOUT_MODE_BYTE_MISALIGN = 1;
+constexpr std::uint32_t DROPOUT_MODE_BYTE_ALIGN = 2;
+constexpr std::uint32_t DROPOUT_MODE_BIT_ALIGN = 3;
+constexpr std::uint32_t DROPOUT_MODE_BIT_MISALIGN = 4;
+// Flags between cores that operators of matrices name.
+constexpr std::uint16_t SYNC_AIC_FLAG = 11;
+constexpr std::uint16_t SYNC_AIV_FLAG = 12;
+constexpr std::uint16_t SYNC_AIC_AIV_FLAG = 13;
+constexpr std::uint16_t SYNC_AIV_ONLY_ALL = 14;
 // Sizes of on-chip memory, as kernels of libraries name them.
 constexpr std::uint32_t TOTAL_UB_SIZE = TWIN_UB_TOTAL_BYTES;
 constexpr std::uint32_t TOTAL_L1_SIZE = TWIN_L1_BYTES;

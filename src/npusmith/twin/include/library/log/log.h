@@ -58,6 +58,12 @@ void LogRefused(const char *what, const Name &name, const Parts &...parts) {
 #define likely(condition) __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 #endif
+
+// The log of the driver, which is never on here.
+enum TwinLogModule { OP = 63 };
+enum { DLOG_DEBUG, DLOG_INFO, DLOG_WARN, DLOG_ERROR };
+inline int CheckLogLevel(int, int) { return 0; }
+#define OpLogSub(module, level, ...) ::twin::host::Log((level) == DLOG_ERROR ? "error" : "info", __VA_ARGS__)
 // Of two names for one thing the one that libraries map their own onto is the primitive.
 #ifndef OP_CHECK_IF
 #define OP_CHECK_IF(condition, log, action) \
