@@ -90,6 +90,22 @@ def test_products_of_rows_are_one_for_all_steps() -> None:
     assert [item.shape for item in body.inputs] == [(3, 5), (3, 5), (5, 5)]
 
 
+def smoothed(x: Tensor) -> Tensor:
+    outs = [x[:, 0]]
+    for t in range(1, x.shape[1]):
+        outs.append(outs[-1] * 0.9 + x[:, t] * x[:, t - 1])
+    return torch.stack(outs, 1)
+
+
+def test_a_loop_may_begin_behind_the_first_row() -> None:
+    graph = captured(smoothed, R(3, 9, 4))
+    (body,) = scans(graph)
+    assert [item.shape for item in body.inputs] == [(3, 4)] * 3  # a state and two rows
+    assert graph.spec(graph.outputs[0]).shape == (3, 9, 4)
+    other = captured(smoothed, R(3, 30, 4))
+    assert [node.op for node in other.nodes] == [node.op for node in graph.nodes]
+
+
 def backwards(x: Tensor, h: Tensor) -> Tensor:
     for t in reversed(range(len(x))):
         h = torch.sigmoid(h) + x[t]

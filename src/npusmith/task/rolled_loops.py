@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from sys import maxsize
 
 from npusmith.task.graph import (
     SCAN,
@@ -69,7 +70,10 @@ class _Loop:
         self.nodes = [node for node in graph.nodes if node.name not in self.rows]
 
     def groups(self) -> Iterator[list[int]]:
-        """Places of nodes that are the first to read the rows of a tensor, one after the other."""
+        """Places of nodes that are the first to read the rows of a tensor, one after the other.
+
+        With the first row or without it: a loop may begin behind it.
+        """
         places: dict[tuple[str, int], dict[int, int]] = {}
         for place, node in enumerate(self.nodes):
             for row in map(self.rows.get, references(node)):
@@ -77,8 +81,10 @@ class _Loop:
                     places.setdefault((row.tensor, row.dim), {}).setdefault(row.index, place)
         for (tensor, dim), readers in places.items():
             count = self.graph.spec(tensor).shape[dim]
-            if count >= FEWEST and list(readers) == list(range(count)):
-                yield list(readers.values())
+            for first in (0, 1):
+                rows = [at for at in readers if at >= first]
+                if len(rows) >= FEWEST and rows == list(range(first, count)):
+                    yield [readers[at] for at in rows]
 
 
 def _row(node: Node, made: Mapping[str, Node]) -> _Row | None:
@@ -144,11 +150,9 @@ class _Steps:
         return True
 
     def _is_row(self, k: int, old: str, new: str) -> bool:
-        """Is one the first row of a tensor that has one for each step, and the other row k?"""
+        """Is one the row of the first step, and the other k rows behind it?"""
         first, row = self.loop.rows.get(old), self.loop.rows.get(new)
-        if first is None or row != replace(first, index=k) or first.index:
-            return False
-        if self.graph.spec(first.tensor).shape[first.dim] != len(self.steps):
+        if first is None or row != replace(first, index=first.index + k):
             return False
         self.rows[old] = first
         return True
@@ -192,7 +196,7 @@ class _Steps:
         }
         tail = nodes[self.start + len(self.steps) * len(last) :]
         joined = dict(self._joined(tail, inside))
-        taken = {name for names in joined.values() for name in names}
+        taken = {name for names in joined.values() for name in names if name not in inside}
         others = (node for node in tail if node.name not in taken and node.name not in joined)
         read = dict.fromkeys(name for node in others for name in references(node))
         read |= dict.fromkeys(self.graph.outputs)
@@ -230,16 +234,17 @@ class _Steps:
             if node.op != _JOIN or not isinstance(node.args[0], tuple):
                 continue
             names = [item.ref for item in node.args[0] if isinstance(item, Ref)]
-            dim = node.args[1] if len(node.args) > 1 else 0
-            if len(names) != len(self.steps) or not isinstance(dim, int):
-                continue
             parts = [raised.get(name) for name in names]
-            if any(part is None or _raised_at(part) != dim % len(node.shape) for part in parts):
-                continue
-            given = [inside.get(references(part)[0]) for part in parts if part is not None]
-            at = given[0][1] if given[0] is not None else -1
-            if given == [(k, at) for k in range(len(self.steps))]:
-                yield node.name, [name for name in names if name not in inside]
+            given = [
+                inside.get(references(part)[0])
+                if part is not None and _raised_at(part) == _axis(node)
+                else None
+                for part in parts
+            ]
+            start = next((i for i, item in enumerate(given) if item and not item[0]), len(given))
+            own = given[start : start + len(self.steps)]
+            if own and own == [(k, (own[0] or (0, 0))[1]) for k in range(len(self.steps))]:
+                yield node.name, names[start : start + len(own)]
 
     def _written(
         self,
@@ -253,25 +258,16 @@ class _Steps:
         name = f"scan_{self.steps[0][0].name}"
         states = list(self.states)
         nodes = self._before()
-        rows: dict[tuple[str, int], str] = {}
-        for tensor, dim in dict.fromkeys((row.tensor, row.dim) for row in self.rows.values()):
-            rows[tensor, dim] = tensor
-            if dim:
-                spec = self.graph.spec(tensor)
-                order = (dim, *(i for i in range(len(spec.shape)) if i != dim))
-                turned = Node(
-                    name=f"{name}_{tensor}_rows", op="aten.permute.default",
-                    args=(Ref(ref=tensor), order), shape=tuple(spec.shape[i] for i in order),
-                    dtype=spec.dtype, added=True,
-                )  # fmt: skip
-                nodes.append(turned)
-                rows[tensor, dim] = turned.name
+        rows: dict[_Row, str] = {}
+        for row in dict.fromkeys(replace(row, kept=False) for row in self.rows.values()):
+            views = self._operand(name, row)
+            nodes += views
+            rows[row] = views[-1].name if views else row.tensor
         made = {node.name: node for node in tail if node.name in joined}
         raised = {node.name: node for node in self.graph.nodes}
         gives: dict[str, int] = {}  # joins -> node of a step
-        for join, node in made.items():
-            assert isinstance(node.args[0], tuple) and isinstance(node.args[0][0], Ref)
-            gives[join] = inside[references(raised[node.args[0][0].ref])[0]][1]
+        for join in made:
+            gives[join] = inside[references(raised[joined[join][0]])[0]][1]
         body = self._body(states, list(rows), list(gives.values()))
         nodes.append(
             Node(
@@ -281,12 +277,40 @@ class _Steps:
         )  # fmt: skip
         for result, at in lasts.items():
             nodes.append(_taken(result, name, states.index(at), last[at]))
-        for number, (join, node) in enumerate(made.items(), len(states)):
-            nodes += _rows(join, name, number, node, len(self.steps))
-        gone = {*joined, *taken, *(node.name for step in self.steps for node in step)}
+        for number, (join, node) in enumerate([*made.items()], len(states)):
+            *views, made[join] = _rows(join, name, number, node, joined[join])
+            nodes += views
+        gone = {*taken, *(node.name for step in self.steps for node in step)}
         gone |= {node.name for node in nodes}
-        nodes += [node for node in self.graph.nodes if node.name not in gone]
+        nodes += [made.get(item.name, item) for item in self.graph.nodes if item.name not in gone]
         return self.graph.model_copy(update={"nodes": needed(nodes, self.graph.outputs)})
+
+    def _operand(self, name: str, row: _Row) -> list[Node]:
+        """Views that make the rows of all steps, along the first axis, of a tensor."""
+        spec, count = self.graph.spec(row.tensor), len(self.steps)
+        shape = tuple(count if i == row.dim else size for i, size in enumerate(spec.shape))
+        found: list[Node] = []
+        if shape != spec.shape:
+            end = row.index + count
+            stop = maxsize if end == spec.shape[row.dim] else end
+            found.append(
+                Node(
+                    name=f"{name}_{row.tensor}_from{row.index}", op="aten.slice.Tensor",
+                    args=(Ref(ref=row.tensor), row.dim, row.index, stop), shape=shape,
+                    dtype=spec.dtype, added=True,
+                )
+            )  # fmt: skip
+        if row.dim:
+            order = (row.dim, *(i for i in range(len(shape)) if i != row.dim))
+            of = found[-1].name if found else row.tensor
+            found.append(
+                Node(
+                    name=f"{name}_{row.tensor}_rows{row.index or ''}", op="aten.permute.default",
+                    args=(Ref(ref=of), order), shape=tuple(shape[i] for i in order),
+                    dtype=spec.dtype, added=True,
+                )
+            )  # fmt: skip
+        return found
 
     def _before(self) -> list[Node]:
         """The nodes in front of the first step, and rows of what is there."""
@@ -300,17 +324,15 @@ class _Steps:
                 found.append(node)
         return found
 
-    def _body(
-        self, states: Sequence[int], rows: Sequence[tuple[str, int]], gives: Sequence[int]
-    ) -> Graph:
+    def _body(self, states: Sequence[int], rows: Sequence[_Row], gives: Sequence[int]) -> Graph:
         """The second step, of which all that it takes from the first one is a state."""
         before, step = self.steps[0], self.steps[1]
         new = {before[at].name: f"state{i}" for i, at in enumerate(states)}
         held = {name: f"held{i}" for i, name in enumerate(self.held)}
         given = [_input(f"state{i}", before[at]) for i, at in enumerate(states)]
-        for i, (tensor, dim) in enumerate(rows):
-            spec = self.graph.spec(tensor)
-            shape = tuple(size for axis, size in enumerate(spec.shape) if axis != dim)
+        for i, row in enumerate(rows):
+            spec = self.graph.spec(row.tensor)
+            shape = tuple(size for axis, size in enumerate(spec.shape) if axis != row.dim)
             given.append(step_input(f"row{i}", shape, spec.dtype))
         given += [_input(called, self.graph.spec(name)) for name, called in held.items()]
         nodes: list[Node] = []
@@ -321,7 +343,7 @@ class _Steps:
                     continue
                 if old.ref in self.rows and ref.ref != old.ref:
                     row = self.rows[old.ref]
-                    called[ref.ref] = f"row{list(rows).index((row.tensor, row.dim))}"
+                    called[ref.ref] = f"row{list(rows).index(replace(row, kept=False))}"
                     if row.kept:
                         kept = _raised(called[ref.ref], row.dim, self.graph.spec(old.ref))
                         nodes += [kept] if kept not in nodes else []
@@ -384,21 +406,39 @@ def _taken(name: str, scan: str, number: int, like: Node) -> Node:
     )  # fmt: skip
 
 
-def _rows(name: str, scan: str, number: int, join: Node, count: int) -> list[Node]:
-    """What every step gives, along the axis that the join puts it on."""
+def _axis(join: Node) -> int:
     dim = join.args[1] if len(join.args) > 1 else 0
     assert isinstance(dim, int)
-    dim %= len(join.shape)
-    if not dim:
+    return dim % len(join.shape)
+
+
+def _rows(name: str, scan: str, number: int, join: Node, names: Sequence[str]) -> list[Node]:
+    """What every step gives, along the axis that the join puts it on, beside what else it has."""
+    dim, count = _axis(join), len(names)
+    assert isinstance(join.args[0], tuple)
+    pieces = list(join.args[0])
+    at = pieces.index(Ref(ref=names[0]))
+    alone = count == len(pieces)
+    if alone and not dim:
         return [_taken(name, scan, number, join)]
-    order = (*range(1, dim + 1), 0, *range(dim + 1, len(join.shape)))
     rest = tuple(size for axis, size in enumerate(join.shape) if axis != dim)
-    taken = Node(
-        name=f"{name}_by_step", op="aten.getitem", args=(Ref(ref=scan), number),
-        shape=(count, *rest), dtype=join.dtype, added=True,
-    )  # fmt: skip
-    turned = Node(
-        name=name, op="aten.permute.default", args=(Ref(ref=taken.name), order), shape=join.shape,
-        dtype=join.dtype, source=join.source,
-    )  # fmt: skip
-    return [taken, turned]
+    found = [
+        Node(
+            name=f"{name}_by_step", op="aten.getitem", args=(Ref(ref=scan), number),
+            shape=(count, *rest), dtype=join.dtype, added=True,
+        )
+    ]  # fmt: skip
+    if dim:
+        order = (*range(1, dim + 1), 0, *range(dim + 1, len(join.shape)))
+        shape = (*rest[:dim], count, *rest[dim:])
+        found.append(
+            Node(
+                name=name if alone else f"{name}_turned", op="aten.permute.default",
+                args=(Ref(ref=found[-1].name), order), shape=shape, dtype=join.dtype,
+                source=join.source, added=not alone,
+            )
+        )  # fmt: skip
+    if not alone:
+        others = (*pieces[:at], Ref(ref=found[-1].name), *pieces[at + count :])
+        found.append(join.model_copy(update={"args": (others, *join.args[1:])}))
+    return found
