@@ -10,12 +10,18 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten
 
+from npusmith.task import rolled_loops
 from npusmith.task.export import export_graph
 from npusmith.task.graph import SCAN, Graph
 from npusmith.task.rolled_loops import FEWEST
 from npusmith.task.user import Inputs
 
 R = torch.randn
+
+
+@pytest.fixture(autouse=True)
+def _short_loops_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolled_loops, "MOST_UNROLLED", 8)
 
 
 class Call(torch.nn.Module):
@@ -27,9 +33,9 @@ class Call(torch.nn.Module):
         return self.fn(*args)
 
 
-def captured(fn: Callable[..., Any], *args: Tensor) -> Graph:
+def captured(fn: Callable[..., Any], *args: Tensor, as_in: Graph | None = None) -> Graph:
     leaves, tree = tree_flatten(args)
-    return export_graph(Call(fn).eval(), Inputs(tuple(leaves), tree), "task.py").graph
+    return export_graph(Call(fn).eval(), Inputs(tuple(leaves), tree), "task.py", as_in).graph
 
 
 def scans(graph: Graph) -> list[Graph]:
@@ -53,6 +59,21 @@ def test_equal_steps_are_a_scan_of_one() -> None:
     longer = captured(sums, R(31, 3), R(3))
     assert [node.op for node in longer.nodes] == [node.op for node in graph.nodes]
     assert not scans(captured(sums, R(FEWEST - 1, 3), R(3)))
+
+
+def test_short_loops_stay_and_the_own_sizes_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One kernel holds them, with the states on chip: 9 steps of 2 operations, say."""
+    long = captured(sums, R(40, 3), R(3))
+    monkeypatch.undo()
+    short = captured(sums, R(9, 3), R(3))
+    assert not scans(short)
+    assert scans(captured(sums, R(200, 3), R(3)))
+    assert not scans(captured(sums, R(200, 3), R(3), as_in=short))
+    assert scans(captured(sums, R(9, 3), R(3), as_in=long))
+    product = captured(with_products, R(3, 9, 4), R(3, 5), R(5, 4), R(5), R(5, 5))
+    assert scans(product)
+    few = captured(with_products, R(3, 8, 4), R(3, 5), R(5, 4), R(5), R(5, 5))
+    assert not scans(few)
 
 
 def test_two_loops_behind_each_other_are_two_scans() -> None:

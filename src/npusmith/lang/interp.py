@@ -69,6 +69,11 @@ class Launched:
     times: range = range(1)  # values of the loop's variable
     parts: Mapping[str, Elements] = field(default_factory=dict)
 
+    @property
+    def rounds(self) -> int:
+        """Of its loop: more than `len` can count, if the program says so."""
+        return max(0, self.times.stop - self.times.start)
+
 
 def interpret(
     program: Program,

@@ -63,7 +63,7 @@ def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float
     us = LAUNCH - WAIT
     for part in each_launch(program):
         core = _walked(part, shapes, chip)
-        us += len(core.launched.times) * (core.time() + WAIT)
+        us += core.launched.rounds * (core.time() + WAIT)
     return us
 
 

@@ -98,6 +98,8 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
     captured = _read_program(program, inputs, path, eager)
+    rolled = with_products_of_rows(roll_loops(captured.graph, as_in))
+    captured = replace(captured, graph=rolled)
     told = {"literals": _literals(model, inputs), "constants": _constants(model, captured, path)}
     return replace(captured, graph=captured.graph.model_copy(update=told))
 
@@ -227,7 +229,7 @@ def _read_program(
         outputs=_read_outputs(program, nodes, path, notes),
         eager=eager,
     )
-    return Captured(with_products_of_rows(roll_loops(graph)), values, program, tuple(notes))
+    return Captured(graph, values, program, tuple(notes))
 
 
 def _foreign(nodes: dict[str, Any], node: Any, spec: Any, path: str) -> TaskError:

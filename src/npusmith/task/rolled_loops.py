@@ -29,22 +29,34 @@ from npusmith.task.graph import (
     with_references,
 )
 
-FEWEST = 4  # steps: fewer are as well unrolled
+FEWEST = 4  # steps
+# One kernel holds the steps of a loop without products, and its states on chip, up to so many
+# operations; a product is a kernel of its own, so that few steps are many launches.
+MOST_UNROLLED = 256
+_MOST_PRODUCTS = 8
+_PRODUCTS = ("aten.mm.default", "aten.bmm.default", "aten.convolution.default")
 _JOIN, _RAISED = "aten.cat.default", "aten.unsqueeze.default"
 
 
-def roll_loops(graph: Graph) -> Graph:
-    """The graph with each of its loops as a scan; as it is where there is none."""
-    while (found := _first(graph)) is not None:
+def roll_loops(graph: Graph, as_in: Graph | None = None) -> Graph:
+    """The graph with its long loops as scans; as it is where there is none.
+
+    `as_in`: the graph of the same model at its own sizes, which decides for all sizes.
+    """
+    if as_in is not None and not any(node.op == SCAN and node.added for node in as_in.nodes):
+        return graph
+    while (found := _first(graph, as_in is not None)) is not None:
         graph = found
     return graph
 
 
-def _first(graph: Graph) -> Graph | None:
+def _first(graph: Graph, any_length: bool) -> Graph | None:
     loop = _Loop(graph)
     for rows in loop.groups():
         steps = _Steps.of(loop, rows)
-        if steps is not None and (rolled := steps.rolled()) is not None:
+        if steps is None or not (any_length or steps.is_long()):
+            continue
+        if (rolled := steps.rolled()) is not None:
             return rolled
     return None
 
@@ -178,6 +190,13 @@ class _Steps:
         rows = self.loop.rows
         return old.ref == new.ref or (old.ref in rows and rows[old.ref] == rows.get(new.ref))
 
+    def is_long(self) -> bool:
+        """Is it better not unrolled?"""
+        step, count = self.steps[0], len(self.steps)
+        if any(node.op in _PRODUCTS for node in step):
+            return count > _MOST_PRODUCTS
+        return count * len(step) > MOST_UNROLLED
+
     # ------------------------------------------------------------------------------------ the scan
 
     def rolled(self) -> Graph | None:
@@ -271,7 +290,8 @@ class _Steps:
         body = self._body(states, list(rows), list(gives.values()))
         nodes.append(
             Node(
-                name=name, op=SCAN, body=body, shape=(), dtype=None, source=self.steps[0][0].source,
+                name=name, op=SCAN, body=body, shape=(), dtype=None, added=True,
+                source=self.steps[0][0].source,
                 args=(_refs(self.states.values()), _refs(rows.values()), _refs(self.held)),
             )
         )  # fmt: skip
