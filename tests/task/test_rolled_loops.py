@@ -127,6 +127,28 @@ def test_a_loop_may_begin_behind_the_first_row() -> None:
     assert [node.op for node in other.nodes] == [node.op for node in graph.nodes]
 
 
+def with_parts_of_a_step(x: Tensor, h: Tensor) -> Tensor:
+    for row in x:
+        h = torch.softmax(h, 0)
+        h = torch.cat([h[1:], h[:1]]) + row
+    return h
+
+
+def test_parts_that_a_step_takes_of_its_own_values_are_no_rows() -> None:
+    assert len(scans(captured(with_parts_of_a_step, R(9, 3), R(3)))) == 1
+
+
+def of_complex_numbers(x: Tensor, h: Tensor) -> Tensor:
+    z = torch.complex(x, x)
+    for t in range(len(x)):
+        h = torch.sigmoid(h) + (z[t] * z[0]).real
+    return h
+
+
+def test_rows_of_a_type_that_the_chip_lacks_stay() -> None:
+    assert not scans(captured(of_complex_numbers, R(9, 3), R(3)))
+
+
 def backwards(x: Tensor, h: Tensor) -> Tensor:
     for t in reversed(range(len(x))):
         h = torch.sigmoid(h) + x[t]

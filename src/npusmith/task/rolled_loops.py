@@ -78,8 +78,26 @@ class _Loop:
         self.graph = graph
         made = {node.name: node for node in graph.nodes}
         found = {node.name: _row(node, made) for node in graph.nodes}
-        self.rows = {name: row for name, row in found.items() if row is not None}
+        self.shapes = {item.name: item.shape for item in graph.inputs}
+        self.shapes |= {node.name: node.shape for node in graph.nodes if node.dtype is not None}
+        taken: dict[tuple[str, int], set[int]] = {}
+        for row in filter(None, found.values()):
+            taken.setdefault((row.tensor, row.dim), set()).add(row.index)
+        # an element that a step takes of what it has made is no row of a loop
+        whole = {key for key, indices in taken.items() if self._are_rows(key, indices)}
+        self.rows = {
+            name: row
+            for name, row in found.items()
+            if row is not None and (row.tensor, row.dim) in whole
+        }
         self.nodes = [node for node in graph.nodes if node.name not in self.rows]
+
+    def _are_rows(self, key: tuple[str, int], indices: set[int]) -> bool:
+        """Are these all rows of a tensor, but for the first one?"""
+        shape = self.shapes.get(key[0], ())  # none: of a type that the chip lacks
+        if not shape or len(indices) < FEWEST:
+            return False
+        return indices >= set(range(1, shape[key[1]]))
 
     def groups(self) -> Iterator[list[int]]:
         """Places of nodes that are the first to read the rows of a tensor, one after the other.
@@ -204,7 +222,7 @@ class _Steps:
         last, nodes = self.steps[-1], self.loop.nodes
         outside = {item.name for item in self.graph.inputs} | set(self.loop.rows)
         outside |= {node.name for node in nodes[: self.start]}
-        if not {*self.states.values(), *self.held} <= outside:
+        if not {*self.states.values(), *self.held} <= outside & set(self.loop.shapes):
             return None
         if any(self.loop.rows[name].tensor not in outside for name in self._rows_read()):
             return None
