@@ -102,7 +102,8 @@ class _Loop:
     def groups(self) -> Iterator[list[int]]:
         """Places of nodes that are the first to read the rows of a tensor, one after the other.
 
-        With the first row or without it: a loop may begin behind it.
+        With the first row or without it: a loop may begin behind it. With the last row or without
+        it: of the last step what only a next one would read is missing.
         """
         places: dict[tuple[str, int], dict[int, int]] = {}
         for place, node in enumerate(self.nodes):
@@ -115,6 +116,7 @@ class _Loop:
                 rows = [at for at in readers if at >= first]
                 if len(rows) >= FEWEST and rows == list(range(first, count)):
                     yield [readers[at] for at in rows]
+                    yield [readers[at] for at in rows[:-1]]
 
 
 def _row(node: Node, made: Mapping[str, Node]) -> _Row | None:
