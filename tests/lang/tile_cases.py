@@ -176,6 +176,17 @@ def _near_one(size: int) -> Callable[..., list[Array]]:
     return lambda rng: [(1 + rng.standard_normal(size) / 100).astype(np.float32)]
 
 
+def _there_and_back(x: Array) -> Array:
+    """Half of what was before, and the next row; then the same from the last one backwards."""
+    state, forwards = np.zeros_like(x[0]), np.empty_like(x)
+    for t, row in enumerate(x):
+        state = forwards[t] = state * np.float32(0.5) + row
+    state, backwards = np.zeros_like(x[0]), np.empty_like(x)
+    for t in reversed(range(len(x))):
+        state = backwards[t] = state * np.float32(0.5) + forwards[t]
+    return backwards
+
+
 def _turned(x: Array) -> Array:
     """exp, in tiles of 1,024 from the last to the first."""
     blocks = [x[at : at + 1024] for at in range(0, x.size, 1024)]
@@ -255,6 +266,10 @@ CASES: tuple[Case, ...] = (
     *(
         Case("two_kernels", str(n), _floats((n,)), _turned, _same, F32, rtol=1e-6)
         for n in (0, 1, 1024, 4096)
+    ),
+    *(
+        Case("steps_in_time", f"{n}x{m}", _floats((n, m)), _there_and_back, _same, F32)
+        for n, m in ((1, 9), (6, 2049), (40, 3))
     ),
     *_flat("launched_thrice", lambda x: x * np.float32(3), 1, F32),
     *_flat("copy", lambda x: x, 1, F32),
