@@ -216,19 +216,27 @@ def test_a_stream_that_knows_ascii_only_is_no_crash(tmp_path: Path) -> None:
     assert "\\u2603" in done.stderr
 
 
+def _takes_ctrl_c() -> None:
+    """A shell's background jobs ignore it, and so does all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_a_watched_program_runs_again_when_it_is_saved(tmp_path: Path) -> None:
     source = tmp_path / "small.asc"
     source.write_text("int main() { return 3; }\n")
     with subprocess.Popen(
         [*COMMAND, "run", str(source), "--watch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        text=True, preexec_fn=_takes_ctrl_c,
     ) as program:  # fmt: skip
         assert program.stderr is not None
         next(line for line in program.stderr if "waiting for a change" in line)
         source.write_text("int main() { return 0; }\n")
         next(line for line in program.stderr if "waiting for a change" in line)
         program.send_signal(signal.SIGINT)
-        out, _ = program.communicate(timeout=60)
+        try:
+            out, _ = program.communicate(timeout=60)
+        finally:
+            program.kill()
     assert program.returncode == 130
     words = [line for line in out.splitlines() if line in ("RAN", "FAIL")]
     assert words == ["FAIL", "RAN"]
