@@ -14,9 +14,16 @@ from npusmith.errors import PlanError
 from npusmith.plan.node_kinds import PRODUCTS, takes_apart
 from npusmith.plan.split_k_parts import PARTIAL
 from npusmith.plan.views import CASTS
-from npusmith.task.graph import Graph, GraphInput, Node, SymbolicSize, is_free, references
-
-CROSSING = "@"  # marks the target of a part's input that an earlier part stores
+from npusmith.task.graph import (
+    CROSSING,
+    Graph,
+    GraphInput,
+    Node,
+    SymbolicSize,
+    crossing_input,
+    is_free,
+    references,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +175,7 @@ class Cutter:
         inputs = [item for item in self.graph.inputs if item.name in read]
         earlier = [name for name in read if name in self.nodes and name not in inside]
         earlier.sort(key=self.position.__getitem__)
-        inputs += [crossing_input(self.nodes[name]) for name in earlier]
+        inputs += [stored_input(self.nodes[name]) for name in earlier]
         return Graph(
             inputs=tuple(inputs), nodes=tuple(included), outputs=(*outputs, *crossing),
             eager=self._eager(own), classes=self.graph.classes,
@@ -208,14 +215,11 @@ class Cutter:
         return tuple(node for node in self.graph.eager if node.op.split(".")[1:2] in CASTS)
 
 
-def crossing_input(node: Node) -> GraphInput:
+def stored_input(node: Node) -> GraphInput:
     """What an earlier part stores, as an input of a later one."""
     if node.dtype is None:
         raise PlanError("plan-dtype", f"{node.name} has no element type that the chip has")
-    return GraphInput(
-        name=node.name, shape=node.shape, dtype=node.dtype, kind="constant",
-        target=CROSSING + node.name,
-    )  # fmt: skip
+    return crossing_input(node.name, node.shape, node.dtype)
 
 
 def crossing_name(item: GraphInput) -> str:

@@ -13,18 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from npusmith.errors import PlanError
-from npusmith.ir.dtypes import DType
 from npusmith.plan.node_kinds import takes_apart
-from npusmith.plan.subgraphs import CROSSING
 from npusmith.task.graph import (
     SCAN,
-    Argument,
     Graph,
     GraphInput,
     Node,
     Ref,
     SizeClass,
+    crossing_input,
     is_free,
+    names_in,
     references,
     with_references,
 )
@@ -80,7 +79,7 @@ def beside_scans(graph: Graph) -> frozenset[str]:
 
 def taken_apart(graph: Graph, scan: Node) -> Scan:
     """A graph of one scan as graphs that kernels can be made of."""
-    states, rows, held = map(_refs, scan.args)
+    states, rows, held = map(names_in, scan.args)
     if not rows or scan.body is None:
         raise PlanError("plan-op", f"{scan.name} is a scan over no rows", seen=scan.op)
     given = {item.name: item for item in graph.inputs}
@@ -105,21 +104,11 @@ def taken_apart(graph: Graph, scan: Node) -> Scan:
         item = body.spec(body.outputs[at])
         last = f"{scan.name}_last{len(lasts)}"
         lasts.append((last, at))
-        after.append(_copy(crossing(last, item.shape, item.dtype), result))
+        after.append(_copy(crossing_input(last, item.shape, item.dtype), result))
     copies = tuple(_clone(name, body, of) for name, of in wanted.items())
     step = body.model_copy(update={"nodes": (*body.nodes, *copies), "outputs": (*wanted,)})
     before = tuple(_copy(given[name], f"{scan.name}_first{i}") for i, name in enumerate(states))
     return Scan(rows, olds, slices, news, results, tuple(lasts), before, step, tuple(after))
-
-
-def crossing(name: str, shape: tuple[int, ...], dtype: DType) -> GraphInput:
-    """An input that another kernel stores."""
-    return GraphInput(name=name, shape=shape, dtype=dtype, kind="constant", target=CROSSING + name)
-
-
-def _refs(argument: Argument) -> tuple[str, ...]:
-    assert isinstance(argument, tuple)
-    return tuple(item.ref for item in argument if isinstance(item, Ref))
 
 
 def _copy(item: GraphInput, name: str) -> Graph:
@@ -148,7 +137,7 @@ def _called(
 
     inputs = {
         called[item.name]: held.get(called[item.name])
-        or crossing(called[item.name], item.shape, item.dtype)
+        or crossing_input(called[item.name], item.shape, item.dtype)
         for item in body.inputs
     }
     classes = tuple(

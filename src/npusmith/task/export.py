@@ -27,9 +27,9 @@ from npusmith.ir.spec import Constant
 from npusmith.task.alias import flat_bytes
 from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
-from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, step_input
+from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, crossing_input
+from npusmith.task.hoisted_products import hoist_products
 from npusmith.task.meta_constants import values_of
-from npusmith.task.products_of_rows import with_products_of_rows
 from npusmith.task.recurrent_layers import named, whole_loops
 from npusmith.task.rolled_loops import roll_loops
 from npusmith.task.user import (
@@ -98,7 +98,7 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
             module.graph.erase_node(node)
     module.graph.eliminate_dead_code()
     captured = _read_program(program, inputs, path, eager)
-    rolled = with_products_of_rows(roll_loops(captured.graph, as_in))
+    rolled = hoist_products(roll_loops(captured.graph, as_in))
     captured = replace(captured, graph=rolled)
     told = {"literals": _literals(model, inputs), "constants": _constants(model, captured, path)}
     return replace(captured, graph=captured.graph.model_copy(update=told))
@@ -316,7 +316,7 @@ def _read_body(module: Any, path: str) -> Graph:
             raise _refused(node, path, f"a step takes {kind}, which the chip does not have")
     return Graph(
         inputs=tuple(
-            step_input(node.name, _shape(node, path), DType(dtype_name(node.meta["val"])))
+            crossing_input(node.name, _shape(node, path), DType(dtype_name(node.meta["val"])))
             for node in given
         ),
         nodes=tuple(_read_node(node, path) for node in nodes if node.op == "call_function"),

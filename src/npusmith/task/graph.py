@@ -30,6 +30,8 @@ FREE = frozenset(
 # body takes states, one row of each and what is held, and gives new states, and a row of each.
 SCAN = "higher_order.scan"
 
+CROSSING = "@"  # marks the target of an input that an earlier kernel stores
+
 Literals = int | float | bool | str | None
 
 
@@ -112,9 +114,16 @@ def replaced(
     return new((slot, None), argument)
 
 
-def step_input(name: str, shape: tuple[int, ...], dtype: DType) -> GraphInput:
-    """What the body of a scan takes: neither the user gives it, nor does the model hold it."""
-    return GraphInput(name=name, shape=shape, dtype=dtype, kind="constant", target=f"@{name}")
+def crossing_input(name: str, shape: tuple[int, ...], dtype: DType) -> GraphInput:
+    """What neither the user gives nor the model holds: an earlier kernel stores it, or it is a
+    state or a row of a scan."""
+    return GraphInput(name=name, shape=shape, dtype=dtype, kind="constant", target=CROSSING + name)
+
+
+def names_in(argument: Argument) -> tuple[str, ...]:
+    """Of the values in a list."""
+    assert isinstance(argument, tuple)
+    return tuple(item.ref for item in argument if isinstance(item, Ref))
 
 
 class SymbolicSize(BaseModel):

@@ -23,9 +23,9 @@ from npusmith.task.graph import (
     Node,
     Ref,
     TensorSpec,
+    crossing_input,
     needed,
     references,
-    step_input,
     with_references,
 )
 
@@ -373,7 +373,7 @@ class _Steps:
         for i, row in enumerate(rows):
             spec = self.graph.spec(row.tensor)
             shape = tuple(size for axis, size in enumerate(spec.shape) if axis != row.dim)
-            given.append(step_input(f"row{i}", shape, spec.dtype))
+            given.append(crossing_input(f"row{i}", shape, spec.dtype))
         given += [_input(called, self.graph.spec(name)) for name, called in held.items()]
         nodes: list[Node] = []
         for one, node in zip(before, step, strict=True):
@@ -436,7 +436,7 @@ def _refs(names: Iterable[str]) -> Argument:
 
 def _input(name: str, spec: TensorSpec | Node) -> GraphInput:
     assert spec.dtype is not None
-    return step_input(name, spec.shape, spec.dtype)
+    return crossing_input(name, spec.shape, spec.dtype)
 
 
 def _taken(name: str, scan: str, number: int, like: Node) -> Node:

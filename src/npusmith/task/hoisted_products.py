@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from npusmith.ir.dtypes import DType
 from npusmith.task.graph import (
     SCAN,
-    Argument,
     Graph,
     Node,
     Ref,
+    crossing_input,
     is_free,
+    names_in,
     needed,
     references,
-    step_input,
     with_references,
 )
 
 _PRODUCT, _SUM = "aten.mm.default", "aten.add.Tensor"
 
 
-def with_products_of_rows(graph: Graph) -> Graph:
+def hoist_products(graph: Graph) -> Graph:
     """The graph with such products in front of its scans."""
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -39,7 +39,7 @@ def with_products_of_rows(graph: Graph) -> Graph:
 
 def _hoisted(graph: Graph, scan: Node, body: Graph) -> tuple[list[Node], Node]:
     """What stands in front of the scan, and the scan."""
-    states, rows, held = map(_names, scan.args)
+    states, rows, held = map(names_in, scan.args)
     given = [item.name for item in body.inputs]
     row_of = dict(zip(given[len(states) : len(states) + len(rows)], rows, strict=True))
     held_of = dict(zip(given[len(states) + len(rows) :], held, strict=True))
@@ -57,7 +57,7 @@ def _hoisted(graph: Graph, scan: Node, body: Graph) -> tuple[list[Node], Node]:
         new[item.last.name] = f"row{number}"
         rows = (*rows, before[-1].name)
     inner = [
-        step_input(new[item.last.name], item.last.shape, item.product.dtype)
+        crossing_input(new[item.last.name], item.last.shape, item.product.dtype)
         for item in found
         if item.product.dtype is not None
     ]
@@ -153,11 +153,6 @@ def _views(body: Graph, name: str, held_of: Mapping[str, str]) -> tuple[Node, ..
         found.append(node)
         (name,) = references(node)
     return tuple(reversed(found))
-
-
-def _names(argument: Argument) -> tuple[str, ...]:
-    assert isinstance(argument, tuple)
-    return tuple(item.ref for item in argument if isinstance(item, Ref))
 
 
 def _view(name: str, of: str, shape: tuple[int, ...], dtype: DType | None) -> Node:
