@@ -316,3 +316,22 @@ def test_an_eager_time_from_too_few_rows_stays_out_of_the_geometric_mean() -> No
     assert group.rates["geomean_most"].value == pytest.approx(math.sqrt(72))
     assert group.few_rows == 1
     assert group.fast["strict"]["1"] == 3  # the shares are of all tasks
+
+
+def test_reduced_tasks_have_figures_at_their_own_shapes() -> None:
+    """They were judged at 1 MB, where a kernel for 1 GB may be slow; others count as they are."""
+    at_one = {"time_us": 10.0, "roof_us": 5.0, "eager_us": 5.0}
+    own = {"own_eager_low_us": 150.0, "own_eager_high_us": 500.0, "own_us": 100.0}
+    items = [make_item(name) for name in ("a@1MB", "b@1MB", "c", "d@1MB")]
+    records = [
+        make_record("a@1MB", 0, own_eager_us=400.0, **own, **at_one),
+        make_record("b@1MB", 0, own_eager_us=50.0, own_eager_weak=True, **own, **at_one),
+        make_record("c", 0, **at_one | {"eager_us": 10.0}),
+        make_record("d@1MB", 0, official=False, own_eager_us=400.0, **own, **at_one),
+    ]
+    rates = summarize(items, records).overall.rates
+    # a 4, c 1; b rests on too little, d is wrong
+    assert (rates["own_geomean"].value, rates["own_geomean"].n) == (pytest.approx(2.0), 2)
+    assert rates["own_geomean_least"].value == pytest.approx(1.5)  # c has no interval
+    assert rates["own_fast_1"].value == pytest.approx(2 / 4)
+    assert "own_geomean" not in summarize(items[2:3], records[2:3]).overall.rates

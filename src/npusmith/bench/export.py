@@ -28,6 +28,8 @@ COLUMNS: dict[str, str] = {
     "skipped": "string", "time_us": "float64", "eager_us": "float64", "eager_basis": "string",
     "eager_low_us": "float64", "eager_high_us": "float64", "eager_rows": "int64",
     "eager_weak": "bool",
+    "own_us": "float64", "own_eager_us": "float64", "own_eager_low_us": "float64",
+    "own_eager_high_us": "float64", "own_eager_weak": "bool",
     "roof_us": "float64", "time_note": "string", "true_shape": "string", "accuracy": "float64",
     "seconds": "float64",
     "candidate": "string",

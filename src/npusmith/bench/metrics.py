@@ -12,6 +12,9 @@ Definitions, each over the tasks for which it could be measured (docs/bench.md h
 - geomean: geometric mean of the speedups of correct kernels, over samples, then over tasks. Tasks
   whose eager time is estimated from fewer than three published rows are counted apart (`few_rows`)
   and left out. geomean_least and geomean_most: the same with the ends of the estimates' intervals.
+- own_geomean, own_geomean_least, own_geomean_most, own_fast_1: the same, and fast_1 "at_least", at
+  the tasks' own shapes where those that were judged are reduced: both sides are estimated there,
+  the kernel from its tile program alone. Tasks that were not reduced count with their speedup.
 - score: CANN-bench's, 0 to 100 and more: 20 for compiling, 30 for the share of right cases, 50 for
   how near the time of the right cases comes to what the hardware allows.
 
@@ -174,6 +177,16 @@ def cann_score(compiled: bool, cases: Sequence[float | None]) -> float:
 # ---- records to tasks
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A speedup, and what it is by the ends of the eager estimate's interval."""
+
+    value: float
+    least: float | None
+    most: float | None
+    few_rows: bool  # eager's time is estimated from too few published ones
+
+
 @dataclass(slots=True)
 class Sample:
     """What the trials of one sample say together."""
@@ -183,6 +196,7 @@ class Sample:
     score: float | None = None
     least: float | None = None  # the speedup over the ends of the eager estimate's interval
     most: float | None = None
+    own: Ratio | None = None  # at the task's own shapes
 
 
 @dataclass(slots=True)
@@ -203,6 +217,8 @@ class Task:
     least: list[float] = field(default_factory=list)  # the same, by the ends of the interval
     most: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
+    reduced: bool = False  # its own shapes have an estimate, beside those that were judged
+    own: list[Ratio] = field(default_factory=list)  # of correct samples, at the task's own shapes
 
     def add(self, sample: Sample) -> None:
         """Counts one sample."""
@@ -219,6 +235,8 @@ class Task:
             if sample.least is not None and sample.most is not None:
                 self.least.append(sample.least)
                 self.most.append(sample.most)
+        if sample.own is not None and sample.events["correct"]:
+            self.own.append(sample.own)
         if sample.score is not None:
             self.scores.append(sample.score)
 
@@ -226,9 +244,8 @@ class Task:
 def sample_of(records: Sequence[Record]) -> Sample:
     """All trials of one sample: an event holds when it holds in each of them."""
     if len(records) == 1:  # nearly all samples are
-        return Sample(
-            _events(records[0]), _speedup(records[0]), _score(records[0]), *_ends(records[0])
-        )
+        first = records[0]
+        return Sample(_events(first), _speedup(first), _score(first), *_ends(first), _own(first))
     parts = [_events(record) for record in records]
     events = {name: _all([part[name] for part in parts]) for name in EVENTS}
     if events["compiled"] is not None:
@@ -237,7 +254,8 @@ def sample_of(records: Sequence[Record]) -> Sample:
     scores = [_score(record) for record in records]
     ends = [_ends(record) for record in records]
     least, most = _middle([low for low, _ in ends]), _middle([high for _, high in ends])
-    return Sample(events, _middle(speedups), _middle(scores), least, most)
+    own = _own(records[0])  # the kernel's text alone says it: no trial differs
+    return Sample(events, _middle(speedups), _middle(scores), least, most, own)
 
 
 def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task]:
@@ -251,6 +269,7 @@ def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task
         task = tasks[record.item]
         task.weak |= bool(record.weak_task)
         task.few_rows |= record.eager_weak
+        task.reduced |= record.own_us is not None
         task.true_shape = _better(task.true_shape, record.true_shape.partition(":")[0])
         if record.trial == 0 and _trials(record) == 1:
             task.add(sample_of([record]))
@@ -311,6 +330,18 @@ def _ends(record: Record) -> tuple[float | None, float | None]:
     ends = record.eager_low_us, record.eager_high_us
     low, high = (None if end is None else end / record.time_us for end in ends)
     return low, high
+
+
+def _own(record: Record) -> Ratio | None:
+    """At the task's own shapes: by two estimates where it was judged at reduced ones."""
+    if record.own_us is not None and record.own_eager_us is not None and record.own_us > 0:
+        low, high = record.own_eager_low_us, record.own_eager_high_us
+        least, most = (None if end is None else end / record.own_us for end in (low, high))
+        return Ratio(record.own_eager_us / record.own_us, least, most, record.own_eager_weak)
+    value = _speedup(record)
+    if value is None or "@" in record.item:
+        return None
+    return Ratio(value, *_ends(record), record.eager_weak)
 
 
 def _score(record: Record) -> float | None:
@@ -440,7 +471,7 @@ def _rates(tasks: Sequence[Task], columns: _Columns, places: _Places) -> dict[st
     if not any(task.speedups for task in tasks):  # points for compiling say nothing alone
         part["score"] = np.full(len(tasks), np.nan)
     figures = _figures(part)
-    return figures | {name: _exp(figures[name]) for name in _GEOMETRIC}
+    return figures | {name: _exp(figures[name]) for name in (*_GEOMETRIC, *_OWN) if name in figures}
 
 
 def _has_times(tasks: Sequence[Task]) -> bool:
@@ -449,10 +480,11 @@ def _has_times(tasks: Sequence[Task]) -> bool:
 
 
 def _is_timed(name: str) -> bool:
-    return name.startswith(("fast_", "speedup_", "best@"))
+    return name.startswith(("fast_", "speedup_", "best@", "own_fast_"))
 
 
 _GEOMETRIC = ("geomean", "geomean_least", "geomean_most")
+_OWN = tuple(f"own_{name}" for name in _GEOMETRIC)
 _RATED = {"compile": "compiled", "pass": "correct"} | {
     name: name for name in ("official", "strict", "precise", "trusted")
 }
@@ -477,6 +509,10 @@ def _columns(rows: Sequence[Task]) -> _Columns:
     columns |= {name: at(name, 1) for name in _FAST}
     for name, ends in zip(_GEOMETRIC, ("speedups", "least", "most"), strict=True):
         columns[name] = np.array([_log_mean(task, getattr(task, ends)) for task in rows])
+    if any(task.reduced for task in rows):
+        for name, part in zip(_OWN, ("value", "least", "most"), strict=True):
+            columns[name] = np.array([_own_log(task, part) for task in rows])
+        columns["own_fast_1"] = np.array([_own_fast(task) for task in rows])
     columns["score"] = np.array([_mean(task.scores) for task in rows])
     return columns
 
@@ -499,6 +535,19 @@ def _best(task: Task, k: int) -> float:
 def _log_mean(task: Task, ratios: Sequence[float]) -> float:
     """NaN, which is left out, for a task whose eager time rests on too little."""
     return math.nan if task.few_rows else _mean([math.log(ratio) for ratio in ratios])
+
+
+def _own_log(task: Task, part: str) -> float:
+    ends = [getattr(ratio, part) for ratio in task.own if not ratio.few_rows]
+    return _mean([math.log(end) for end in ends if end])
+
+
+def _own_fast(task: Task) -> float:
+    """The share of samples; NaN where a correct one has no figure."""
+    n = task.known[_PLACES["correct"]]
+    if not n or len(task.own) != task.right:
+        return math.nan
+    return sum(is_fast(ratio.value, 1.0, "at_least") for ratio in task.own) / n
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -73,6 +73,9 @@ class Candidate(BaseModel):
     source: str = ""  # of a candidate that was read from disk: its file, and when that was written
     dynamic: bool = True  # it means to serve other shapes than the task's own
     origin: dict[str, Any] = {}  # what the writer says of how it came to be: notes, model, search
+    # microseconds at the item's own shapes where those that are judged are reduced ones, as the
+    # writer's compiler estimates them
+    own_us: float | None = None
     exposed: Exposed | None = Field(default=None, exclude=True)  # lives as long as the run
 
     @property
@@ -132,6 +135,13 @@ class Record(BaseModel):
     eager_rows: int | None = None  # published rows that the estimate rests on
     eager_weak: bool = False  # too few for a headline figure
     roof_us: float | None = None  # the chip's own bound for this work (CANN-bench's hardware time)
+    # At the shapes that a reduced item has of its own: the kernel by the compiler's walk of its
+    # tile program (plan/estimate.py), eager as above.
+    own_us: float | None = None
+    own_eager_us: float | None = None
+    own_eager_low_us: float | None = None
+    own_eager_high_us: float | None = None
+    own_eager_weak: bool = False
     time_note: str = ""  # why a right kernel has no time, or that it was extrapolated
     true_shape: str = ""  # of a reduced item, its check there: "right: ...", "wrong", "not run"
     accuracy: float | None = None  # share of the item's cases that pass, where it has several

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 
 _HEADS = ("tasks", "n", "compiled", "suite", "strict", "correct", "trusted", ">1x", ">=1x")
 _MOST = 20  # lines of a list
-_FIGURES = ("compile@", "pass@", "strict@", "trusted@", "fast_", "geomean", "best@", "score")
+_FIGURES = (
+    "compile@",
+    "pass@",
+    "strict@",
+    "trusted@",
+    "fast_",
+    "geomean",
+    "best@",
+    "own_",
+    "score",
+)
 
 
 _to_select, _to_limit, _of_suite = panel("Selection"), panel("Limits"), panel("Suite")
@@ -447,7 +457,7 @@ def _figures(part: Group) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, value in part.rates.items():
         if value.n and name.startswith(_FIGURES):
-            form = _factor if name.startswith(("geomean", "best@")) else _percent
+            form = _factor if name.startswith(("geomean", "best@", "own_geomean")) else _percent
             form = _points if name == "score" else form
             between = f"{form(value.low)} to {form(value.high)}"
             rows.append((name, form(value.value), between, str(value.n), str(value.not_measured)))

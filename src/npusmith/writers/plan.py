@@ -17,7 +17,7 @@ from npusmith.lang import legal
 from npusmith.lang.extents import serves
 from npusmith.lower import CONSTANTS, constants_text, lower, package_files, write_project
 from npusmith.plan import Plan, write
-from npusmith.plan.estimate import shapes_of
+from npusmith.plan.estimate import estimate, shapes_of
 from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.pytorch_fallback import with_fallback
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
@@ -77,6 +77,7 @@ class PlanWriter:
         judged = brief.graph or self._graph(task, brief.training)
         graph = judged if brief.graph else self._whole(brief, judged)
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
+        own_us = None
         try:
             plan, origin, graph = self._plan(judged, graph, entry)
         except PlanError as error:
@@ -89,9 +90,12 @@ class PlanWriter:
             spec = replace(plan.spec, task_source=task.text, type=brief.operator)
             files = self._files(plan.program, spec)
             exposed = self._exposed(plan, graph) if brief.intermediates else None
+            if graph is not judged:
+                own_us = estimate(plan.program, shapes_of(graph, plan.spec), self.chip)
         return Candidate(
             format="project", files=files, writer=self.name, sample=sample, seed=seed,
             seconds=round(time.monotonic() - start, 3), origin=origin, exposed=exposed,
+            own_us=own_us,
         )  # fmt: skip
 
     def _plan(

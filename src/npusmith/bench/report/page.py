@@ -137,6 +137,10 @@ _SINGLE = (
     ("geomean", "geometric mean speedup of correct kernels", "times"),
     ("geomean_least", "... by the low ends of the eager estimates", "times"),
     ("geomean_most", "... by the high ends", "times"),
+    ("own_geomean", "geometric mean speedup at the tasks' own shapes, by estimates", "times"),
+    ("own_geomean_least", "... by the low ends of the eager estimates", "times"),
+    ("own_geomean_most", "... by the high ends", "times"),
+    ("own_fast_1", "... share of tasks at least as fast as eager there", "percent"),
     ("score", "CANN-bench's score, mean of tasks", "points"),
 )
 OUTCOMES = (
@@ -252,7 +256,8 @@ def _tables(group: Group) -> list[Table]:
         Row(label, "percent", [group.rates[fast_name(p, how)] for p in THRESHOLDS])
         for how, label in zip(CONVENTIONS, _CONVENTIONS, strict=True)
     ]
-    single = [Row(label, form, [group.rates[name]]) for name, label, form in _SINGLE]
+    kept = [row for row in _SINGLE if row[0] in group.rates]
+    single = [Row(label, form, [group.rates[name]]) for name, label, form in kept]
     return [
         Table("of k samples", [f"k = {k}" for k in ks], by_k),
         Table("fast_p", [f"p = {p:g}" for p in THRESHOLDS], shares),

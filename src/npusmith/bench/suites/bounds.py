@@ -17,6 +17,7 @@ from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import find_chip
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
+from npusmith.task.outline import outline
 from npusmith.task.trials import prepare
 from npusmith.timing.eager import Eager, estimate
 from npusmith.timing.roof import Roof, roof
@@ -55,10 +56,11 @@ class Bounds(BaseModel):
         return f"the graph was captured with inputs of {self.shapes}, not {given}"[:300]
 
 
-def find_bounds(path: Path, chip: str) -> Bounds:
+def find_bounds(path: Path, chip: str, *, shapes_only: bool = False) -> Bounds:
     """From the cache, or by capturing the graph of the task at `path` in the sandbox.
 
-    The limits of a unit do not hold here: the graph is the item's, whoever asks first.
+    shapes_only: its tensors have no memory then (task/outline.py), however large they are. The
+    limits of a unit do not hold here: the graph is the item's, whoever asks first.
     """
     try:
         task = open_task(path)
@@ -66,10 +68,13 @@ def find_bounds(path: Path, chip: str) -> Bounds:
         return Bounds(why=f"{error.code}: {error.message}")
     beside = path.with_suffix(".json")
     parts = [judge_of(chip), chip, task.digest, beside.read_text() if beside.is_file() else ""]
+    parts += ["shapes only"] if shapes_only else []
     folder = cache.cache_root() / "suites" / "bounds" / cache.digest(parts)
 
     def make(fresh: Path) -> None:
-        (fresh / _FILE).write_text(_capture(task, chip).model_dump_json(), encoding="utf-8")
+        (fresh / _FILE).write_text(
+            _capture(task, chip, shapes_only).model_dump_json(), encoding="utf-8"
+        )
 
     try:
         if cache.fetch(folder, make):
@@ -79,10 +84,13 @@ def find_bounds(path: Path, chip: str) -> Bounds:
     return Bounds.model_validate_json((folder / _FILE).read_text(encoding="utf-8"))
 
 
-def _capture(task: Task, chip: str) -> Bounds:
+def _capture(task: Task, chip: str, shapes_only: bool) -> Bounds:
     with temporary_folder("npusmith-bounds-") as name:
         try:
-            graph = prepare(task, Path(name).resolve(), seeds=()).graph
+            if shapes_only:
+                graph = outline(task)
+            else:
+                graph = prepare(task, Path(name).resolve(), seeds=()).graph
         except TaskError as error:
             if error.code in _PASSING:
                 raise

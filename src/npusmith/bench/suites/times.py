@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from npusmith.bench.model import Limits, Record
+from npusmith.bench.model import Candidate, Limits, Record
 from npusmith.bench.suites.bounds import Bounds, find_bounds
 from npusmith.bench.suites.orders import Timed
 from npusmith.bench.suites.watch import Ended
@@ -66,6 +66,22 @@ def add_times(
         notes.append(f"beats the roof: {said}")
     record.time_note = "; ".join(filter(None, notes))[:500]
     record.seconds["time"] = round(time.monotonic() - clock, 3)
+
+
+def add_own_times(record: Record, candidate: Candidate, task: Path, limits: Limits) -> None:
+    """Of a right candidate at the shapes of `task`, the file before its shapes were reduced.
+
+    Nothing where the writer has no estimate: only tile programs of the compiler have one.
+    """
+    if candidate.own_us is None or not wants_time(record, limits):
+        return
+    bounds = find_bounds(task, limits.chip, shapes_only=True)
+    if not bounds.why:
+        record.own_us = round(candidate.own_us, 3)
+        record.own_eager_us, record.own_eager_weak = bounds.eager_us, bounds.eager_weak
+        record.own_eager_low_us, record.own_eager_high_us = (
+            bounds.eager_low_us, bounds.eager_high_us,
+        )  # fmt: skip
 
 
 def _take(record: Record, ended: Ended) -> str:

@@ -16,6 +16,7 @@ from npusmith.bench.model import Brief, Candidate, Entry, Item, Limits, Record
 from npusmith.bench.suites import judging, othershapes, sizes, submit, texts, trueshape
 from npusmith.bench.suites.options import SEEDS, SuiteOptions
 from npusmith.bench.suites.selection import check_patterns, matches
+from npusmith.bench.suites.times import add_own_times
 from npusmith.bench.suites.trials import Order
 from npusmith.errors import NpusmithError, Place
 from npusmith.task import rules
@@ -118,8 +119,10 @@ class TorchSuite(ABC):
         record = judging.judge(plan, item, candidate, limits)
         if self.options.other_shapes and othershapes.wants_check(record, candidate):
             othershapes.add_check(record, plan.order, candidate, limits)
-        if self._is_reduced(item) and trueshape.wants_check(record, candidate):
-            self._check_true(record, plan, item, candidate, limits)
+        if self._is_reduced(item):
+            if trueshape.wants_check(record, candidate):
+                self._check_true(record, plan, item, candidate, limits)
+            add_own_times(record, candidate, self.original(item)[0], limits)
         return record
 
     def _check_true(
