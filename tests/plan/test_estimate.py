@@ -9,7 +9,8 @@ import pytest
 import torch
 from modules import capture
 
-from npusmith.plan.estimate import time_of
+from npusmith.plan import write
+from npusmith.plan.estimate import LAUNCH, time_of
 from npusmith.plan.evaluate import Evaluator
 from npusmith.plan.shrink import goes_in_step, shrink
 from npusmith.plan.write_kernel import write_kernel
@@ -35,3 +36,13 @@ def test_a_program_takes_about_as_long_as_on_the_timing_model(name: str) -> None
     shrunk = shrink(graph, made.spec, CHIP, in_step=goes_in_step(made.program))
     timed = Evaluator(made.spec, CHIP, shrunk).time(made.program).task_us
     assert timed / 2.5 < time_of(made.program, made.spec, graph, CHIP) < timed * 2.5
+
+
+def test_several_kernels_take_as_long_as_each_by_itself() -> None:
+    """What one leaves for the next is read from HBM, as an input of that size is."""
+    conv = torch.nn.ConvTranspose1d(32, 64, 3, stride=2).to("meta")
+    graph = capture(conv, torch.empty((16, 32, 1 << 17), device="meta"))
+    plan = write(graph, "op_custom", CHIP)
+    alone = [time_of(own.program, own.spec, part, CHIP) - LAUNCH for part, own in plan.parts]
+    assert len(alone) > 1
+    assert time_of(plan.program, plan.spec, graph, CHIP) == pytest.approx(sum(alone), rel=0.1)

@@ -8,7 +8,8 @@ each other, conflicts of banks, and what is still in L2. A search times the best
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import ceil, gcd, prod
 
@@ -61,8 +62,11 @@ AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
     """Microseconds of all kernels, one after another, for tensors of these shapes."""
     us = LAUNCH - WAIT
-    for part in each_launch(program):
-        core = _walked(part, shapes, chip)
+    launches = list(each_launch(program))
+    uses = Counter(item.name for part in launches for item in part.kernel.tensors)
+    between = {name for name, count in uses.items() if count > 1}
+    for part in launches:
+        core = _walked(part, shapes, chip, between)
         us += core.launched.rounds * (core.time() + WAIT)
     return us
 
@@ -123,10 +127,18 @@ def origin(graph: Graph, port: Port) -> GraphInput:
     )
 
 
-def _walked(part: Program, shapes: Mapping[str, Shape], chip: Chip) -> _Core:
-    sizes = [(item.dtype.bytes, shapes.get(item.name, ())) for item in part.kernel.tensors]
-    whole = sum(size * prod(shape) for size, shape in sizes)
-    core = _Core(part, run_host(part, chip, shapes), chip, whole)
+def _walked(
+    part: Program, shapes: Mapping[str, Shape], chip: Chip, between: Collection[str] = ()
+) -> _Core:
+    """`between`: scratch tensors that pass from one kernel to another, as inputs and outputs do."""
+    launched = run_host(part, chip, shapes)
+    whole = 0
+    for item in part.kernel.tensors:
+        if item.name in shapes:
+            whole += item.dtype.bytes * prod(shapes[item.name])
+        elif item.name in between:
+            whole += item.dtype.bytes * int(launched.args[item.name])
+    core = _Core(part, launched, chip, whole)
     core.run(part.kernel.body, 1.0)
     return core
 
