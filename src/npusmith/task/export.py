@@ -27,6 +27,7 @@ from npusmith.ir.spec import Constant
 from npusmith.task.alias import flat_bytes
 from npusmith.task.core_aten import decompose
 from npusmith.task.decompositions import table
+from npusmith.task.gradients import is_of_gradients, traced
 from npusmith.task.graph import SCAN, Argument, Graph, GraphInput, Node, Ref, crossing_input
 from npusmith.task.hoisted_products import hoist_products
 from npusmith.task.meta_constants import values_of
@@ -105,16 +106,22 @@ def export_graph(model: Any, inputs: Inputs, path: str, as_in: Graph | None = No
 
 
 def _exported(model: Any, inputs: Inputs, path: str, as_in: Graph | None) -> Any:
-    """Tensors that forward changes have to be buffers, whatever attributes they are."""
-    call = functools.partial(torch.export.export, model, inputs.args(), strict=False)
+    """Tensors that forward changes have to be buffers, whatever attributes they are.
+
+    A forward that computes gradients is traced before it is exported.
+    """
+    given = inputs.args()
+    call = functools.partial(torch.export.export, args=given, strict=False)
     try:
         with user_code(path, "torch.export", "task-export"), whole_loops(as_in):
-            return call()
+            return call(model)
     except TaskError as error:
-        if "register it as buffer" not in error.message:
+        changes, differs = "register it as buffer" in error.message, is_of_gradients(error.message)
+        if not changes and not differs:
             raise
-    with user_code(path, "torch.export", "task-export"), whole_loops(as_in), _as_buffers(model):
-        return call()
+    held = _as_buffers(model) if changes else contextlib.nullcontext()
+    with user_code(path, "torch.export", "task-export"), whole_loops(as_in), held:
+        return call(traced(model, given) if differs else model)
 
 
 @contextlib.contextmanager
