@@ -623,6 +623,12 @@ _TASK: list[Code] = _rows(
         "return the tensors only",
     ),
     (
+        "task-gradients",
+        "The task has no gradients that an operator could give.",
+        "a task with get_inputs, whose forward takes tensors alone and returns floating-point ones",
+        "give numbers to the constructor; leave --backward out",
+    ),
+    (
         "task-dtype",
         "A tensor has an element type that the chip does not have.",
         "float32, float16, bfloat16, bool, int8 to int64, uint8 to uint32",
@@ -662,6 +668,12 @@ _PLAN: list[Code] = _rows(
         "The deterministic writer has no rule for an operation, or for this form of it.",
         "the operations of docs/operations.md, most of them in every form",
         "split the module there and leave this to PyTorch, use other operations, or --writer agent",
+    ),
+    (
+        "plan-backward",
+        "An operator and that of its gradients do not make one module.",
+        "a forward of named tensors, without tensors that it makes itself",
+        "register what forward makes as buffers; use the two operators by themselves",
     ),
     (
         "plan-data-movement",

@@ -32,6 +32,7 @@ ARROWS: dict[str, set[str]] = {
     "timing": _TASK,
     "device": _BASE | {"twin"},
     "pipeline": _TASK | {"report", "store", "timing", "bench", "writers"},
+    "backward": _TASK | {"pipeline", "writers"},
     "profiling": _TASK | {"timing", "report", "store", "pipeline"},
     "knowledge": _TASK | {"store", "timing"},
     "agent": _TASK
@@ -39,7 +40,7 @@ ARROWS: dict[str, set[str]] = {
     | {"bench", "writers", "knowledge"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
-    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer"},
+    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer", "backward"},
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
     "api": _TASK

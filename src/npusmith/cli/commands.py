@@ -15,6 +15,7 @@ from npusmith.cli.options import (
     Arguments,
     Attrs,
     AutoSync,
+    Backward,
     ChipName,
     Define,
     Include,
@@ -38,7 +39,7 @@ from npusmith.cli.options import (
     WriterName,
     read_attrs,
 )
-from npusmith.cli.reply import Job, Reply
+from npusmith.cli.reply import Job, Reply, beside
 from npusmith.cli.steps import Steps
 from npusmith.errors import CODES
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
@@ -66,6 +67,7 @@ def generate(
     no_search: NoSearch = False,
     schedule: ScheduleFile = None,
     whole: Whole = False,
+    backward: Backward = False,
     model: agent.ModelOptions,
     options: agent.AgentOptions,
     json: Json = False,
@@ -78,6 +80,8 @@ def generate(
     """
     row = find_chip(chip)
     folder = out or Path("out", stem_of(task))
+    if backward and (writer is Writer.AGENT or schedule is not None):
+        raise typer.BadParameter("--backward is for the deterministic writer, without a schedule")
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -101,7 +105,12 @@ def generate(
             seed=seed,
             timed=time or options.optimise,
         )
-        return verdict_reply(verdict)
+        if not backward or verdict.verdict != "pass" or not isinstance(author, PlanWriter):
+            return verdict_reply(verdict)
+        from npusmith.backward import add_backward
+
+        gradients = add_backward(task, folder, author, verdict, steps, seed=seed, timed=time)
+        return beside(verdict_reply(verdict), "backward", verdict_reply(gradients))
 
     return job
 

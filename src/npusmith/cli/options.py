@@ -131,6 +131,14 @@ Whole = Annotated[
         "between operators (writer plan).",
     ),
 ]
+Backward = Annotated[
+    bool,
+    typer.Option(
+        "--backward",
+        help="Also write the operator of the module's gradients, into backward/, and both as a "
+        "package that autograd can train, into training/ (writer plan).",
+    ),
+]
 ScheduleFile = Annotated[
     Path | None,
     typer.Option(

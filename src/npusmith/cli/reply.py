@@ -32,6 +32,19 @@ class Reply:
 Job = Callable[["Steps"], Reply]
 
 
+def beside(first: Reply, name: str, second: Reply) -> Reply:
+    """Both answers; the second's document is under `name`, and what fails in it fails the job."""
+
+    def show(screen: Screen) -> None:
+        first.show(screen)
+        screen.line()
+        screen.line(name.upper(), "bold")
+        second.show(screen)
+
+    worse = second if second.exit != Exit.PASS else first
+    return Reply(worse.exit, {**first.data, name: second.data}, show, worse.error)
+
+
 def failure(record: Mapping[str, object], text: str) -> Reply:
     """The reply to an error: the same keys as a verdict, so that readers need one shape."""
     data = {

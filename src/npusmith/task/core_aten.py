@@ -15,6 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
 
+import torch
+
+# Composite operations with a kernel of their own, as PyTorch's registry has them.
+_WITH_KERNELS = (torch.ops.aten.silu_backward.default,)
+
 
 def decompose(program: Any, table: Any) -> Any:
     """The program with its operations taken apart as the table says."""
@@ -22,6 +27,8 @@ def decompose(program: Any, table: Any) -> Any:
     with _replaced("torch._export.utils", "_materialize_cpp_cia_ops", _once), _replaced(
         "torch.export.exported_program", "_override_composite_implicit_decomp",
         functools.partial(_fewer, targets),
+    ), _replaced(
+        "torch.export.exported_program", "_split_decomp_table_to_cia_and_python_decomp", _reached,
     ):  # fmt: skip
         return program.run_decompositions(table)
 
@@ -45,6 +52,17 @@ def _fewer(targets: set[Any], override: Callable[..., Any]) -> Callable[..., Any
     def wrapped(rules: dict[Any, Any], *rest: Any, **named: Any) -> Any:
         kept = {op: rule for op, rule in rules.items() if op in targets or not _own(op, rule)}
         return override(kept, *rest, **named)
+
+    return wrapped
+
+
+def _reached(split: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Rules that would replace a composite kernel which is never called: there is another."""
+
+    def wrapped(rules: dict[Any, Any]) -> Any:
+        composite, others = split(rules)
+        others |= {op: composite.pop(op) for op in _WITH_KERNELS if op in composite}
+        return composite, others
 
     return wrapped
 

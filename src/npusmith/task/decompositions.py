@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import get_decompositions
 
 from npusmith.task import recurrent_layers
 from npusmith.task.convolutions import convolution
@@ -310,6 +311,7 @@ _WHOLE = (
       for rank in (1, 2, 3)),
 )  # fmt: skip
 _OURS = {
+    **get_decompositions([_ATEN.max_pool2d_with_indices_backward]),
     _ATEN.addmm.default: _added_product("mm"),
     _ATEN.baddbmm.default: _added_product("bmm"),
     _ATEN.convolution.default: convolution,

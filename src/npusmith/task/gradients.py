@@ -8,6 +8,7 @@ child only.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -61,9 +62,10 @@ class _Traced(torch.nn.Module):  # type: ignore[misc]
         self._buffers = model._buffers
         self._non_persistent_buffers_set = model._non_persistent_buffers_set
         self.training = model.training
-        object.__setattr__(self, "_graph", graph)  # no child: that would be more state
 
-    def forward(self, *inputs: Any) -> Any:
-        graph = self._graph
-        leaves = pytree.tree_leaves(inputs)
-        return graph(_state(self), *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)))
+        @functools.wraps(model.forward)  # the graph's inputs have the names of forward's
+        def forward(*inputs: Any, **named: Any) -> Any:
+            leaves = pytree.tree_leaves((inputs, named))
+            return graph(_state(self), *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)))
+
+        self.forward = forward

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from npusmith.bench.model import Brief, Candidate, Exposed
@@ -38,6 +38,15 @@ from npusmith.writers.folder import read_project_files, read_text
 __all__ = ["DEFAULT_SEARCH", "PlanWriter", "read_schedule"]
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An operator: its tile program, what it takes and gives, and the graph that it is for."""
+
+    program: Program
+    spec: OpSpec
+    graph: Graph
+
+
 class PlanWriter:
     """Captures the task and writes one project; more samples are the same project.
 
@@ -63,6 +72,7 @@ class PlanWriter:
         self.schedule, self.whole = schedule, whole
         self.limits = Limits(seconds=seconds)
         self.name = f"plan:{search}" if search else "plan"
+        self.written: Written | None = None  # by the last write, where it is one operator
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
         """One project.
@@ -77,7 +87,7 @@ class PlanWriter:
         judged = brief.graph or self._graph(task, brief.training)
         graph = judged if brief.graph else self._whole(brief, judged)
         entry = entry_name(brief.operator) if brief.operator else operator_name(task.name)
-        own_us = None
+        own_us = self.written = None
         try:
             plan, origin, graph = self._plan(judged, graph, entry)
         except PlanError as error:
@@ -90,6 +100,7 @@ class PlanWriter:
             spec = replace(plan.spec, task_source=task.text, type=brief.operator)
             files = self._files(plan.program, spec)
             exposed = self._exposed(plan, graph) if brief.intermediates else None
+            self.written = Written(plan.program, spec, graph)
             if graph is not judged:
                 own_us = estimate(plan.program, shapes_of(graph, plan.spec), self.chip)
         return Candidate(
