@@ -1762,6 +1762,23 @@ _STORE: list[Code] = _rows(
     ),
 )
 
+# --- train: the corpus, the reward ----------------------------------------------------------------
+_TRAIN: list[Code] = _rows(
+    "train",
+    (
+        "corpus-sample",
+        "A line of a corpus holds no whole sample.",
+        "lines that `npusmith train data` wrote, unchanged",
+        "take the shard away and run `npusmith train data` again: it makes that one anew",
+    ),
+    (
+        "corpus-shard",
+        "A shard of a corpus was cut or changed.",
+        "shards that `npusmith train data` wrote, each with its last line",
+        "take the shard away and run `npusmith train data` again: it makes that one anew",
+    ),
+)
+
 # --- knowledge: items, their files, their proofs --------------------------------------------------
 _KNOWLEDGE: list[Code] = _rows(
     "knowledge",
@@ -2157,6 +2174,7 @@ CODES: dict[str, Code] = {
         *_TWIN_ORDER,
         *_TWIN_HOST,
         *_STORE,
+        *_TRAIN,
         *_KNOWLEDGE,
         *_HOUSE,
         *_AGENT,

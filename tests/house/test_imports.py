@@ -37,9 +37,10 @@ ARROWS: dict[str, set[str]] = {
     "agent": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "knowledge"},
+    "train": _TASK | {"plan", "store", "timing", "device", "pipeline", "bench", "writers", "agent"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
-    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer"},
+    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer", "train"},
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
     "api": _TASK
