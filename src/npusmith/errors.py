@@ -1772,6 +1772,18 @@ _TRAIN: list[Code] = _rows(
         "take the shard away and run `npusmith train data` again: it makes that one anew",
     ),
     (
+        "reward-task",
+        "The task cannot be rewarded as it was asked for.",
+        "the path or the text of a task file, of shapes that the interpreter takes; else the twin",
+        "Reward(route=Route.TWIN) takes tasks of any size",
+    ),
+    (
+        "judge-request",
+        "A request to the judge server cannot be read.",
+        "JSON with task and completion, or lists of as many tasks as completions, of texts",
+        "see docs/reward.md for the forms; a task is the text of a task file",
+    ),
+    (
         "corpus-shard",
         "A shard of a corpus was cut or changed.",
         "shards that `npusmith train data` wrote, each with its last line",

@@ -51,7 +51,7 @@ def build() -> typer.Typer:
         ("Operators", (*commands.OPERATORS, profile)),
         ("Benchmarks", (bench.bench, bench.report)),
         ("On an NPU", cann.COMMANDS),
-        ("Models and agents", agent.COMMANDS),
+        ("Models and agents", (*agent.COMMANDS, train.judge_server)),
         ("npusmith itself", commands.ITSELF),
     ):
         for command in row:

@@ -1,14 +1,16 @@
-"""Train on what execution has verified: the corpus."""
+"""Train on what execution has verified: the corpus, and the reward as a server."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from npusmith.cli.exits import Exit
-from npusmith.cli.options import ChipName, Json, Seed
+from npusmith.cli.options import ChipName, Json, Seed, ToleranceName
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -70,6 +72,76 @@ def data(
     return job
 
 
+class JudgeRoute(str, Enum):
+    """How a completion is judged."""
+
+    INTERPRETER = "interpreter"
+    TWIN = "twin"
+
+
+def judge_server(
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")
+    ] = 8100,
+    route: Annotated[
+        JudgeRoute,
+        typer.Option(
+            "--route", help="interpreter: tile programs, in NumPy; twin: Ascend C, too, compiled."
+        ),
+    ] = JudgeRoute.INTERPRETER,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, help="Candidates at a time; 0: one a processor.")
+    ] = 0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="Processor time of one candidate, at most.")
+    ] = 10.0,
+    audit: Annotated[
+        float,
+        typer.Option(
+            "--audit", metavar="SHARE", min=0, max=1,
+            help="Share of right tile programs that the twin judges besides.",
+        ),
+    ] = 0.0,
+    chip: ChipName = DEFAULT_CHIP,
+    tolerance: ToleranceName = "default",
+    address: Annotated[
+        Path | None,
+        typer.Option(
+            "--address-file", metavar="FILE", help="Write the URL here once the server listens."
+        ),
+    ] = None,
+    json: Json = False,
+) -> Job:  # fmt: skip
+    """Serve the reward over HTTP to trainers on this machine. Needs the extra serve.
+
+    Ends with Ctrl-C. See docs/reward.md for the requests.
+    """
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.train.judge_server import serve
+        from npusmith.train.reward import Reward, Route
+
+        with Reward(
+            route=Route(route.value), chip=chip, tolerance=tolerance, workers=workers,
+            seconds=seconds, audit=audit,
+        ) as reward:  # fmt: skip
+
+            def listening(url: str) -> None:
+                steps.step("serve", f"{reward.route.value} at {url}")
+                if address is not None:
+                    address.write_text(url + "\n", encoding="utf-8")
+
+            with suppress(KeyboardInterrupt):
+                serve(reward, port, listening)
+            seen = dict(reward.seen)
+        words = ", ".join(f"{name} {number:,}" for name, number in sorted(seen.items()))
+        return Reply(
+            Exit.PASS, {"judged": seen}, lambda screen: screen.line(f"judged: {words or 'nothing'}")
+        )
+
+    return job
+
+
 def _show(screen: Screen, found: dict[str, Any]) -> None:
     rate = found["fresh"] / max(found["seconds"], 1e-9)
     screen.line(
@@ -86,4 +158,4 @@ def _show(screen: Screen, found: dict[str, Any]) -> None:
         screen.pair("Parquet", "left out: pip install 'npusmith[parquet]'")
 
 
-COMMANDS = {"data": data}
+COMMANDS = {"data": data}  # of `npusmith train`
