@@ -35,6 +35,13 @@ def data(
             help="The checkout of a suite whose tasks the corpus must not hold; may be repeated.",
         ),
     ] = None,
+    twin: Annotated[
+        float,
+        typer.Option(
+            "--twin", metavar="SHARE", min=0, max=1,
+            help="Share of the modules whose program the twin runs besides the interpreter.",
+        ),
+    ] = 0.01,
     chip: ChipName = DEFAULT_CHIP,
     seed: Seed = 0,
     jobs: Annotated[
@@ -53,7 +60,7 @@ def data(
         from npusmith.train.corpus.publish import publish
 
         suites = read_suites(against or ())
-        orders = Orders(seed=seed, chip=lasting_name(chip))
+        orders = Orders(seed=seed, chip=lasting_name(chip), twin=twin)
         steps.step("build", str(out))
         limit = 60 * minutes or float("inf")
         built = build(orders, out, samples, jobs, steps.tell, limit)

@@ -86,7 +86,8 @@ def chooses(block: Block) -> bool:
 
 def _both_sides(block: Block) -> Block:
     """With both sides of branches that not every step of a loop, or every core, takes alike."""
-    return map_blocks(block, lambda items: _flat(items, _varying(block)))
+    varying = _varying(block)
+    return map_blocks(block, lambda items: _flat(items, varying))
 
 
 def _flat(items: Block, varying: set[str]) -> Block:

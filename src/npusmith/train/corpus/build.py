@@ -6,27 +6,34 @@ A process that dies takes its unit with it: the unit is tried once more alone, a
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
+import resource
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from npusmith.errors import NpusmithError, Place
+from npusmith.store.refusal import named_errors
+from npusmith.target.chips import find_chip
 from npusmith.train.corpus import documentation
 from npusmith.train.corpus.sample import Sample
 from npusmith.train.corpus.shards import Done, Unit, read_shards, write_shard, write_whole
 from npusmith.version import __version__
 
 PLAN = "plan.json"
+_MEMORY = 9 << 30  # address space of a worker
 _UNITS = 40  # that a process does before another takes its place: what leaks ends with it
 
 
@@ -37,6 +44,7 @@ class Orders(BaseModel):
 
     seed: int = 0
     chip: str
+    twin: float = 0.01  # share of the modules whose program the twin runs as well
     version: str = __version__
 
 
@@ -82,8 +90,16 @@ def build(
 ) -> Built:
     """Shards in `out` until there are `wanted` samples, no unit is left, or the time is over.
 
-    Raises run-changed where `out` was begun with other orders, disk-full and file-denied.
+    Raises run-changed where `out` was begun with other orders, store-busy where a living process is
+    at it, disk-full and file-denied.
     """
+    with _alone(out):
+        return _build(orders, out, wanted, jobs, tell, seconds)
+
+
+def _build(
+    orders: Orders, out: Path, wanted: int, jobs: int, tell: Callable[[str], None], seconds: float
+) -> Built:
     start = time.monotonic()
     _claim(orders, out)
     built = Built(read_shards(out))
@@ -107,6 +123,20 @@ def build(
     built.lost, built.fresh = workers.lost, built.samples - before
     built.seconds = time.monotonic() - start
     return built
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Holds the folder; a process that was killed holds nothing."""
+    with named_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with (out / ".lock").open("wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                message = f"another process is building {out}"
+                raise NpusmithError("store-busy", message, Place(str(out))) from error
+            yield
 
 
 def _claim(orders: Orders, out: Path) -> None:
@@ -141,12 +171,19 @@ def _documentation(orders: Orders, unit: Unit) -> tuple[list[Sample], Counter[st
     return found, Counter({"true": len(found)})
 
 
+def _modules(orders: Orders, unit: Unit) -> tuple[list[Sample], Counter[str]]:
+    from npusmith.train.corpus.modules_source import block
+
+    return block(orders.seed, unit.number, find_chip(orders.chip), orders.twin)
+
+
 _NUMBERS: dict[str, Callable[[Orders], Iterator[Unit]]] = {
     "documentation": lambda orders: iter([Unit("documentation", 0)]),
+    "modules": lambda orders: (Unit("modules", number) for number in count()),
 }
 _SOURCES: dict[str, Callable[[Orders, Unit], tuple[list[Sample], Counter[str]]]] = {
-    "documentation": _documentation,
-}
+    "documentation": _documentation, "modules": _modules,
+}  # fmt: skip
 
 
 def _do(orders: Orders, out: Path, unit: Unit) -> Done:
@@ -154,6 +191,18 @@ def _do(orders: Orders, out: Path, unit: Unit) -> Done:
     start = time.process_time()
     samples, outcomes = _SOURCES[unit.source](orders, unit)
     return write_shard(out, unit, samples, outcomes, time.process_time() - start)
+
+
+def _begin() -> None:
+    """In a fresh worker: Ctrl-C is the runner's, and one process takes one processor."""
+    import torch
+
+    from npusmith.task.export import warm_up
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    torch.set_num_threads(1)
+    warm_up()
 
 
 class _Workers:
@@ -206,7 +255,9 @@ class _Workers:
 
     def _fresh(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._jobs, context, max_tasks_per_child=_UNITS)
+        return ProcessPoolExecutor(
+            self._jobs, context, initializer=_begin, max_tasks_per_child=_UNITS
+        )
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

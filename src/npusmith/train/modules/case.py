@@ -21,13 +21,14 @@ import numpy as np
 from npusmith.device.tensors import array
 from npusmith.errors import LangError, PlanError, TaskError, TwinError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.lang import check_all, interpret
 from npusmith.lang.extents import serves
 from npusmith.lower import lower, project_files
 from npusmith.plan import Plan, write
 from npusmith.plan.shrink import output_shapes
-from npusmith.target.chips import find_chip
+from npusmith.target.chips import Chip, find_chip
 from npusmith.task.casts import Casts
 from npusmith.task.compare import difference
 from npusmith.task.error_bounds import find_bounds
@@ -106,6 +107,7 @@ class Trial:
     """A set of inputs, as the operator takes them, and what PyTorch makes of it."""
 
     at: str  # the shapes
+    names: list[str]  # of the operator's inputs
     inputs: list[Array]
     outputs: list[tuple[Shape, DType]]
     natives: list[Array]
@@ -175,7 +177,7 @@ class Case:
         sets = [shapes for _, shapes in self.sets]
         random.Random(self.module.number).shuffle(sets)
         for shapes in sets[:MORE_SETS]:
-            if serves(spec, self._kernel_shapes(spec, shapes)) and self._is_same(shapes):
+            if serves(spec, self.kernel_shapes(spec, shapes)) and self._is_same(shapes):
                 yield shapes
 
     def _refusal(self, shapes: list[Shape]) -> str:
@@ -198,7 +200,7 @@ class Case:
         # indices of indices make thousands of millions of elements of few
         return all(math.prod(node.shape) <= MOST_MADE for node in other.nodes)
 
-    def _kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> dict[str, Shape]:
+    def kernel_shapes(self, spec: OpSpec, shapes: Sequence[Shape]) -> dict[str, Shape]:
         held, user = self.captured.values, Source.USER
         return {
             port.name: shapes[port.position]
@@ -239,10 +241,16 @@ class Case:
         outputs = [(s, port.dtype) for s, port in zip(shapes, plan.spec.outputs, strict=True)]
         bounds: list[Any] = find_bounds(self.model, inputs, natives, goldens, self.path)
         return Trial(
-            at, arrays, outputs, [array(item) for item in natives],
+            at, [port.name for port in plan.spec.inputs], arrays, outputs,
+            [array(item) for item in natives],
             [item.numpy() for item in goldens],
             [item.numpy() for item in bounds] or [None] * len(natives),
         )  # fmt: skip
+
+    def run(self, program: Program, chip: Chip, trial: Trial, names: Sequence[str]) -> list[Array]:
+        """The program's outputs; `names`: of its inputs, in its own order. Raises LangError."""
+        inputs = [trial.inputs[trial.names.index(name)] for name in names]
+        return interpret(program, chip, inputs, trial.outputs)
 
     def compare(self, found: Sequence[Array], trial: Trial, by: str) -> None:
         """Raises Wrong at the first output that is not right."""
