@@ -28,6 +28,14 @@ def data(
         float,
         typer.Option("--minutes", metavar="M", min=0, help="Begin nothing after that; 0: no end."),
     ] = 0.0,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root", metavar="DIR",
+            help="Kernels of your own: NAME.py, a task, beside NAME.tile.py, NAME.asc or the "
+            "folder NAME.",
+        ),
+    ] = None,
     against: Annotated[
         list[Path] | None,
         typer.Option(
@@ -60,7 +68,9 @@ def data(
         from npusmith.train.corpus.publish import publish
 
         suites = read_suites(against or ())
-        orders = Orders(seed=seed, chip=lasting_name(chip), twin=twin)
+        orders = Orders(
+            seed=seed, chip=lasting_name(chip), twin=twin, root=str(root.resolve()) if root else ""
+        )
         steps.step("build", str(out))
         limit = 60 * minutes or float("inf")
         built = build(orders, out, samples, jobs, steps.tell, limit)

@@ -45,6 +45,7 @@ class Orders(BaseModel):
     seed: int = 0
     chip: str
     twin: float = 0.01  # share of the modules whose program the twin runs as well
+    root: str = ""  # a folder of the user's own kernels
     version: str = __version__
 
 
@@ -177,12 +178,27 @@ def _modules(orders: Orders, unit: Unit) -> tuple[list[Sample], Counter[str]]:
     return block(orders.seed, unit.number, find_chip(orders.chip), orders.twin)
 
 
+def _kernels(orders: Orders, unit: Unit) -> tuple[list[Sample], Counter[str]]:
+    from npusmith.train.corpus.own_kernels import find_kernels, own_kernel
+
+    kernel = find_kernels(Path(orders.root))[unit.number]
+    return own_kernel(kernel, find_chip(orders.chip))
+
+
+def _kernel_units(orders: Orders) -> Iterator[Unit]:
+    from npusmith.train.corpus.own_kernels import find_kernels
+
+    found = find_kernels(Path(orders.root)) if orders.root else []
+    return (Unit("kernels", number) for number in range(len(found)))
+
+
 _NUMBERS: dict[str, Callable[[Orders], Iterator[Unit]]] = {
     "documentation": lambda orders: iter([Unit("documentation", 0)]),
+    "kernels": _kernel_units,
     "modules": lambda orders: (Unit("modules", number) for number in count()),
 }
 _SOURCES: dict[str, Callable[[Orders, Unit], tuple[list[Sample], Counter[str]]]] = {
-    "documentation": _documentation, "modules": _modules,
+    "documentation": _documentation, "kernels": _kernels, "modules": _modules,
 }  # fmt: skip
 
 
