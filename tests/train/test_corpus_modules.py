@@ -69,7 +69,7 @@ def test_other_schedules_are_other_programs_and_right(subject: Subject) -> None:
 
 
 def test_every_number_of_a_reasoning_comes_out_again(subject: Subject) -> None:
-    found = list(reasoning(subject))
+    found = list(reasoning(subject, subject.first))
     assert [item.meta["form"].split()[1] for item in found] == ["ub", "cores", "traffic", "time"]
     for sample in found:
         head, end, answer = sample.completion.rpartition("Answer: ")

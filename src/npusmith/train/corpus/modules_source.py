@@ -63,8 +63,9 @@ def _samples(
 ) -> Iterator[Sample]:
     subject = open_subject(module, split, chip)
     yield from code(subject)
-    yield from reasoning(subject)
     others = other_schedules(subject)
+    for written in (subject.first, *others):
+        yield from reasoning(subject, written)
     outcomes["schedule right"] += len(others)
     yield from scheduled(subject, others)
     yield from scheduled_edits(subject, others)

@@ -14,7 +14,7 @@ from npusmith.lang import parse
 from npusmith.target.chips import Chip, find_chip
 from npusmith.train.corpus.facts import Facts, facts
 from npusmith.train.corpus.sample import Kind, Sample
-from npusmith.train.corpus.subject import Subject
+from npusmith.train.corpus.subject import Subject, Written
 from npusmith.train.static_time import static_us
 
 _END = "\nAnswer: "
@@ -22,10 +22,10 @@ _PROGRAM = re.compile(r"```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CHECK = "npusmith check FILE.tile.py"  # what knows the budget; numbers follow from the text
 
 
-def reasoning(subject: Subject) -> Iterator[Sample]:
-    """Those that the subject's program gives rise to; raises AssertionError for a wrong number."""
-    found = facts(subject.first.program, subject.large, subject.chip)
-    head = fence(subject.first.text, "python")
+def reasoning(subject: Subject, written: Written) -> Iterator[Sample]:
+    """Those that a verified program gives rise to; raises AssertionError for a wrong number."""
+    found = facts(written.program, subject.large, subject.chip)
+    head = fence(written.text, "python")
     chip, sizes = subject.chip, subject.sizes
     asked = {
         "ub": (
@@ -44,16 +44,16 @@ def reasoning(subject: Subject) -> Iterator[Sample]:
             _traffic_words(found, chip),
         ),
     }
-    if subject.first.us is not None:
+    if written.us is not None:
         asked["time"] = (
             f"The inputs are {sizes}. What does npusmith's static estimate say of its time on the "
             f"{chip.name}, and how far is that from the least time of its tensors?",
-            _time_words(found, chip, subject.first.us),
+            _time_words(found, chip, written.us),
         )
     for name, (question, answer) in asked.items():
         made = subject.sample(
             Kind.REASONING, f"{head}\n\n{question}", answer, f"reasoning {name}",
-            program_hash=subject.first.hash, verified_by=_CHECK,
+            program_hash=written.hash, verified_by=_CHECK,
             meta={"shapes": {key: list(shape) for key, shape in subject.large.items()}},
         )  # fmt: skip
         assert holds(made), answer
