@@ -24,6 +24,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from npusmith.bench.pool import stay_with
 from npusmith.errors import NpusmithError, Place
 from npusmith.store.refusal import named_errors
 from npusmith.target.chips import find_chip
@@ -209,12 +210,13 @@ def _do(orders: Orders, out: Path, unit: Unit) -> Done:
     return write_shard(out, unit, samples, outcomes, time.process_time() - start)
 
 
-def _begin() -> None:
-    """In a fresh worker: Ctrl-C is the runner's, and one process takes one processor."""
+def _begin(parent: int) -> None:
+    """In a fresh worker, which ends with its parent; Ctrl-C is the parent's."""
     import torch
 
     from npusmith.task.export import warm_up
 
+    stay_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     torch.set_num_threads(1)
@@ -272,8 +274,9 @@ class _Workers:
     def _fresh(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(
-            self._jobs, context, initializer=_begin, max_tasks_per_child=_UNITS
-        )
+            self._jobs, context, initializer=_begin, initargs=(os.getpid(),),
+            max_tasks_per_child=_UNITS,
+        )  # fmt: skip
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

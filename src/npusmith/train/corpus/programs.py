@@ -35,24 +35,29 @@ def code(subject: Subject) -> Iterator[Sample]:
 
 
 def plan_words(subject: Subject, written: Written) -> str:
-    """Schedule, cores, buffers, bytes and time of a program at the task's large shapes."""
+    """Schedule, cores, buffers, bytes and time of a program.
+
+    A cap of cores holds near the captured sizes, so cores are said there and at the large ones.
+    """
     found = facts(written.program, subject.large, subject.chip)
     chip = subject.chip
     widest = max(found.versions, key=lambda row: sum(item.bytes for item in row), default=())
     shown = [item.words for item in widest[:_MOST_BUFFERS]]
     if len(widest) > _MOST_BUFFERS:
         shown.append(f"and {len(widest) - _MOST_BUFFERS} more")
-    cores = ", then ".join(map(str, found.cores))
+    own = facts(written.program, subject.own, chip)
+    near, far = (", then ".join(map(str, item.cores)) for item in (own, found))
     lines = [
         f"Plan: {written.schedule}.",
-        f"At {subject.sizes}: {cores} of {chip.vector_cores} vector cores.",
+        f"Of {chip.vector_cores} vector cores {near} at the task's sizes, {far} at "
+        f"{subject.sizes}.",
         f"Buffers: {'; '.join(shown) or 'none in the unified buffer'}.",
         f"Together {found.ub:,} of {chip.ub_bytes:,} B"
         + (f", the most of {len(found.versions)} versions." if len(found.versions) > 1 else "."),
-        f"Inputs and outputs hold {found.moved:,} B.",
+        f"Inputs and outputs hold {own.moved:,} B; {found.moved:,} B there.",
     ]
     if written.us is not None:
-        lines.append(f"Estimated {written.us:.2f} us with launch.")
+        lines.append(f"Estimated there: {written.us:.2f} us with launch.")
     return "\n".join(lines)
 
 

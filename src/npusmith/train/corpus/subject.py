@@ -86,6 +86,11 @@ class Subject:
         return f"{head}\n\nCall the kernel {NAME}."
 
     @property
+    def own(self) -> dict[str, Shape]:
+        """The shapes of the program's tensors as the task has them."""
+        return {port.name: port.shape for port in (*self.ports.inputs, *self.ports.outputs)}
+
+    @property
     def sizes(self) -> str:
         """The large shapes, in words."""
         inputs = [port.name for port in self.ports.inputs]
