@@ -1774,6 +1774,35 @@ _STORE: list[Code] = _rows(
     ),
 )
 
+# --- train: the corpus, the reward ----------------------------------------------------------------
+_TRAIN: list[Code] = _rows(
+    "train",
+    (
+        "corpus-sample",
+        "A line of a corpus holds no whole sample.",
+        "lines that `npusmith train data` wrote, unchanged",
+        "take the shard away and run `npusmith train data` again: it makes that one anew",
+    ),
+    (
+        "reward-task",
+        "The task cannot be rewarded as it was asked for.",
+        "the path or the text of a task file, of shapes that the interpreter takes; else the twin",
+        "Reward(route=Route.TWIN) takes tasks of any size",
+    ),
+    (
+        "judge-request",
+        "A request to the judge server cannot be read.",
+        "JSON with task and completion, or lists of as many tasks as completions, of texts",
+        "see docs/reward.md for the forms; a task is the text of a task file",
+    ),
+    (
+        "corpus-shard",
+        "A shard of a corpus was cut or changed.",
+        "shards that `npusmith train data` wrote, each with its last line",
+        "take the shard away and run `npusmith train data` again: it makes that one anew",
+    ),
+)
+
 # --- knowledge: items, their files, their proofs --------------------------------------------------
 _KNOWLEDGE: list[Code] = _rows(
     "knowledge",
@@ -2169,6 +2198,7 @@ CODES: dict[str, Code] = {
         *_TWIN_ORDER,
         *_TWIN_HOST,
         *_STORE,
+        *_TRAIN,
         *_KNOWLEDGE,
         *_HOUSE,
         *_AGENT,

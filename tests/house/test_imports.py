@@ -38,9 +38,10 @@ ARROWS: dict[str, set[str]] = {
     "agent": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "knowledge"},
+    "train": _TASK | {"plan", "store", "timing", "device", "pipeline", "bench", "writers", "agent"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
-    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer", "backward"},
+    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer", "backward", "train"},
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
     "api": _TASK

@@ -9,11 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import random_modules
-import random_modules_twin
 import torch
-from random_modules import Case, judge, modules, run, unequal
-from random_modules_draw import Input, Line, Module, Op, Refused, State, draw
-from random_modules_ops import FAMILIES, TABLE
+from random_modules import judge, modules, run
 
 from npusmith.errors import PlanError
 from npusmith.lower import lower
@@ -21,6 +18,11 @@ from npusmith.plan import Plan, write
 from npusmith.target.chips import Chip
 from npusmith.task.graph import Graph
 from npusmith.task.user import build_model, load_file
+from npusmith.train.modules import case as cases
+from npusmith.train.modules import on_twin
+from npusmith.train.modules.case import Case, unequal
+from npusmith.train.modules.draw import Input, Line, Module, Op, Refused, State, draw
+from npusmith.train.modules.ops import FAMILIES, TABLE
 
 SAMPLE = 12
 SHARE = 0.28  # of it on the twin as well: two modules, some five seconds each
@@ -37,18 +39,19 @@ def module(*lines: str, make: str = "torch.randn({shape})", exact: bool = False)
 def written_as(monkeypatch: pytest.MonkeyPatch, other: Module) -> None:
     """From here on, every module gets the program of this one."""
     graph = Case(other).captured.graph
-    plan = write(graph, "random_custom", random_modules.CHIP)
+    plan = write(graph, "random_custom", cases.CHIP)
     monkeypatch.setattr(random_modules, "write", lambda *_: plan)
 
 
 def others(given: Module) -> list[list[tuple[int, ...]]]:
     """Shapes besides its own at which a program for this module would be judged."""
     case = Case(given)
-    return list(case._others(write(case.captured.graph, "x", random_modules.CHIP).spec))
+    return list(case.others(write(case.captured.graph, "x", cases.CHIP).spec))
 
 
 def test_no_module_of_a_sample_is_wrong_and_none_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_modules, "PATIENCE", 8.0)  # one of them takes longer
+    for place in (random_modules, cases):
+        monkeypatch.setattr(place, "PATIENCE", 8.0)  # one of them takes longer
     found = list(run(1, SAMPLE, FAMILIES, share=SHARE))
     bad = [f"{item.id} {item.cause}" for item in found if item.outcome in random_modules.BAD]
     assert bad == []
@@ -58,9 +61,9 @@ def test_no_module_of_a_sample_is_wrong_and_none_crashes(monkeypatch: pytest.Mon
 
 
 def test_other_work_on_the_machine_makes_no_module_slow() -> None:
-    with random_modules.limited(0.05):
+    with cases.limited(0.05):
         time.sleep(0.1)
-    with pytest.raises(random_modules.Late), random_modules.limited(0.05):
+    with pytest.raises(cases.Late), cases.limited(0.05):
         while True:
             pass
 
@@ -139,8 +142,8 @@ def test_a_program_that_is_wrong_on_the_twin_alone_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph = Case(module("a * 2")).captured.graph
-    other = write(graph, "random_custom", random_modules.CHIP).program
-    monkeypatch.setattr(random_modules_twin, "lower", lambda _, chip: lower(other, chip))
+    other = write(graph, "random_custom", cases.CHIP).program
+    monkeypatch.setattr(on_twin, "lower", lambda _, chip: lower(other, chip))
     assert judge(module("a + 1")).outcome == "right"
     seen = judge(module("a + 1", "v0 + v0"), share=1.0)
     assert (seen.outcome, seen.cause[:14]) == ("wrong", "twin: output 0")

@@ -28,12 +28,13 @@ def find(orders: Orders) -> list[Note]:
     fields: dict[str, Any] = dict(orders.chip)
     program, chip = parse(orders.program), Chip(**fields)
     for case in orders.cases:
-        if wrong := _try(program, chip, case, Path(orders.folder), orders.tolerance):
+        if wrong := try_case(program, chip, case, Path(orders.folder), orders.tolerance):
             return wrong
     return []
 
 
-def _try(program: Program, chip: Chip, case: Case, folder: Path, tolerance: str) -> list[Note]:
+def try_case(program: Program, chip: Chip, case: Case, folder: Path, tolerance: str) -> list[Note]:
+    """What is wrong with the program on one set: agent-values of outputs, or the broken rule."""
     inputs = [map_tensor(folder, item) for item in case.inputs]
     natives = [map_tensor(folder, item) for item in case.references]
     goldens = [map_tensor(folder, item) for item in case.goldens]

@@ -24,9 +24,12 @@ def open_prepared(path: Path, home: Path) -> Iterator[Prepared]:
     folder = home / f"{task.digest[:16]}-{judge_digest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the other samples of a task wait for the first
-        kept = reopen(task, folder / DATA) or prepare(task, folder, seeds=_SEEDS)
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # whoever has it open may keep it so for long
+        kept = reopen(task, folder / DATA)
+        if kept is None:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the other samples of a task wait for the first
+            kept = reopen(task, folder / DATA) or prepare(task, folder, seeds=_SEEDS)
+            fcntl.flock(lock, fcntl.LOCK_SH)
         try:
             yield kept
         finally:

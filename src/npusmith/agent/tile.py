@@ -94,9 +94,10 @@ class TileRoute:
             return failed(Step.PARSED, error)
         if notes := check_values(draft.text, spec, self._prepared, self._row, self._tolerance):
             return Assessment(step=Step.LEGAL, notes=notes)
-        return self._built(program, spec, draft, folder)
+        return self.build(program, spec, draft, folder)
 
-    def _built(self, program: Program, spec: OpSpec, draft: Draft, folder: Path) -> Assessment:
+    def build(self, program: Program, spec: OpSpec, draft: Draft, folder: Path) -> Assessment:
+        """Lowers a legal program, compiles it and has it judged on every set."""
         try:
             lowered = self.write(program, spec, draft.text, folder)
         except NpusmithError as error:

@@ -6,12 +6,13 @@ smallest sets of inputs. A set that is too large for it is left to the twin.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from npusmith.agent.assessment import Note
-from npusmith.ir.spec import OpSpec, Source
+from npusmith.ir.spec import OpSpec, Port, Source
 from npusmith.sandbox.box import Boxed, Policy
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared, TrialData
@@ -60,7 +61,7 @@ def check_values(
     text: str, spec: OpSpec, prepared: Prepared, chip: Chip, tolerance: str
 ) -> tuple[Note, ...]:
     """What is wrong with the program's values; empty when nothing is, or no set is small enough."""
-    cases = tuple(_case(trial, spec, prepared) for trial in _smallest(prepared))
+    cases = tuple(case_of(trial, spec.inputs, prepared) for trial in _smallest(prepared))
     if not cases:
         return ()
     orders = Orders(
@@ -69,7 +70,8 @@ def check_values(
     )  # fmt: skip
     policy = Policy(read=(prepared.folder,), seconds=SECONDS, memory_bytes=_MEMORY)
     module = "npusmith.agent.meaning"
-    return _notes(run_python(module, orders.model_dump_json(), policy, prepared.folder))
+    boxed = run_python(module, orders.model_dump_json(), policy, prepared.folder, preload=module)
+    return _notes(boxed)
 
 
 def _notes(boxed: Boxed) -> tuple[Note, ...]:
@@ -102,13 +104,14 @@ def _count(trial: TrialData) -> int:
     return sum(item.bytes for item in trial.record.references) // 4
 
 
-def _case(trial: TrialData, spec: OpSpec, prepared: Prepared) -> Case:
+def case_of(trial: TrialData, ports: Sequence[Port], prepared: Prepared) -> Case:
+    """The set as a kernel with these inputs takes it, with the parameters that are drawn for it."""
     held = prepared.files_of(trial)
     return Case(
         name=trial.name,
         inputs=tuple(
             trial.record.inputs[port.position] if port.source is Source.USER else held[port.target]
-            for port in spec.inputs
+            for port in ports
         ),
         references=trial.record.references,
         goldens=trial.record.goldens,

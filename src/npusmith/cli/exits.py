@@ -45,6 +45,7 @@ AREA_EXITS: dict[str, Exit] = {
     "sandbox": Exit.TASK,
     "plan": Exit.WRITER,
     "store": Exit.TASK,
+    "train": Exit.TASK,
     "knowledge": Exit.TASK,
     "house": Exit.ENVIRONMENT,
     "agent": Exit.ENVIRONMENT,

@@ -20,7 +20,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.main import get_command
 
-from npusmith.cli import agent, bench, cann, commands, conformance, knowledge
+from npusmith.cli import agent, bench, cann, commands, conformance, knowledge, train
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.profile import profile
 from npusmith.cli.reply import Job, Reply, failure
@@ -51,7 +51,7 @@ def build() -> typer.Typer:
         ("Operators", (*commands.OPERATORS, profile)),
         ("Benchmarks", (bench.bench, bench.report)),
         ("On an NPU", cann.COMMANDS),
-        ("Models and agents", agent.COMMANDS),
+        ("Models and agents", (*agent.COMMANDS, train.judge_server)),
         ("npusmith itself", commands.ITSELF),
     ):
         for command in row:
@@ -69,6 +69,13 @@ def build() -> typer.Typer:
     for name, command in knowledge.COMMANDS.items():
         items.command(name, help=_help(command), epilog=_EPILOG)(command)
     app.add_typer(items, name="knowledge", rich_help_panel="Models and agents")
+    stages = typer.Typer(
+        no_args_is_help=True, rich_markup_mode="rich", help=_help(train), epilog=_EPILOG
+    )
+    for name, command in train.COMMANDS.items():
+        stages.command(name, help=_help(command), epilog=_EPILOG)(command)
+    stages.callback()(_stages)  # a group, also with one command in it
+    app.add_typer(stages, name="train", rich_help_panel="Models and agents")
     return app
 
 
@@ -244,6 +251,10 @@ def _version(wanted: bool) -> None:
 
 def _suites() -> None:
     """Run other people's operators against their own references."""
+
+
+def _stages() -> None:
+    """Train on what execution has verified."""
 
 
 def _top(

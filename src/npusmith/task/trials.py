@@ -195,17 +195,24 @@ def make_orders(task: Task, fresh: Path, **chosen: Any) -> wire.Orders:
 
 
 def run_python(
-    module: str, orders: str, policy: Policy, folder: Path, tick: Callable[[], None] | None = None
+    module: str,
+    orders: str | bytes,
+    policy: Policy,
+    folder: Path,
+    tick: Callable[[], None] | None = None,
+    preload: str = PRELOAD,
 ) -> Boxed:
     """`module`.main() in the box, with orders on its standard input; `tick` as of run_boxed.
 
-    Where the policy names what may be read, our own packages are read besides.
+    Where the policy names what may be read, our own packages are read besides. `preload`: what the
+    server of such boxes has imported before.
     """
     paths = package_paths()
     if policy.read is not None:
         policy = replace(policy, read=(*python_places(), *policy.read))
-    work = PythonModule(module, PRELOAD, tuple(paths))
-    return run_boxed(work, policy, stdin=orders.encode(), cwd=folder, tick=tick)
+    work = PythonModule(module, preload, tuple(paths))
+    stdin = orders.encode() if isinstance(orders, str) else orders
+    return run_boxed(work, policy, stdin=stdin, cwd=folder, tick=tick)
 
 
 def run_child(

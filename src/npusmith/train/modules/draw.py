@@ -1,7 +1,7 @@
 """A random module from a seed and a number: Python source, and how to draw inputs of any shape.
 
 `draw(seed, number)` looks at nothing else. It writes one line after another from the table of
-random_modules_ops.py and runs each on sample values as it comes: a line that PyTorch refuses, or
+ops.py and runs each on sample values as it comes: a line that PyTorch refuses, or
 whose values leave the range in which an answer means something, is dropped and another is tried.
 
 A variable is `exact` when nothing that led to it rounds: moves, casts, comparisons, minima, and all
@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -28,8 +28,11 @@ from torch.utils import _pytree as pytree
 from npusmith.task.casts import Casts
 from npusmith.task.user import Inputs
 
-Tensor = torch.Tensor
+Tensor = Any  # torch is untyped here
 Shape = tuple[int, ...]
+Real: TypeAlias = float  # State has methods of these names
+Truth: TypeAlias = bool
+Choice = TypeVar("Choice")
 
 MOST_INPUTS = 4
 MOST_ELEMENTS = 20_000  # of any tensor: the interpreter is slow
@@ -336,10 +339,10 @@ class State:
     # --- numbers ---------------------------------------------------------------------------------
 
     def size(self, name: str, dim: int) -> int:
-        return self.values[name].shape[dim]
+        return int(self.values[name].shape[dim])
 
     def rank(self, name: str) -> int:
-        return self.values[name].dim()
+        return int(self.values[name].dim())
 
     def dim(self, name: str) -> int:
         """A dimension, counted from either end."""
@@ -359,7 +362,7 @@ class State:
             return str(self.random.choice((chosen[0], chosen[0] - rank)))
         return str(chosen)
 
-    def of(self, *choices: Any) -> Any:
+    def of(self, *choices: Choice) -> Choice:
         return self.random.choice(choices)
 
     def between(self, low: int, high: int) -> int:
@@ -367,7 +370,7 @@ class State:
             raise Refused
         return self.random.randint(low, high)
 
-    def scalar(self) -> float:
+    def scalar(self) -> Real:
         return self.random.choice((-2.0, -1.5, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0))
 
     def keep(self) -> str:
@@ -401,7 +404,7 @@ class State:
         scope = {**self.values, "self": SimpleNamespace(**own), "torch": torch, "F": F}
         with torch.no_grad(), Casts() as casts:
             made = eval(text, scope)
-        rows = [made] if isinstance(made, Tensor) else list(made)
+        rows = [made] if isinstance(made, torch.Tensor) else list(made)
         if len(rows) != results or casts.undefined:
             raise Refused
         for value in rows:
@@ -418,7 +421,7 @@ class State:
             if not worst <= LARGEST[value.dtype]:
                 raise Refused
 
-    def _is_empty(self) -> bool:
+    def _is_empty(self) -> Truth:
         return any(not self.values[item.name].numel() for item in self.inputs)
 
 

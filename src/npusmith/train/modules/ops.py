@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from random_modules_draw import FLOATS, INTEGERS, Op, Refused, Rule, State
-from random_modules_products import PRODUCTS
+
+from npusmith.train.modules.draw import FLOATS, INTEGERS, Op, Refused, Rule, State
+from npusmith.train.modules.products import PRODUCTS
 
 EXACT, ROUNDS, SHARP, CUTS = Rule.EXACT, Rule.ROUNDS, Rule.SHARP, Rule.CUTS
 WHOLE = (torch.int32, torch.int64)
@@ -568,8 +569,8 @@ def pooled(kind: str) -> Write:
         if g.rank(v) > n + 2:
             raise Refused
         if g.of(0, 0, 1):
-            size = tuple(g.between(1, 4) for _ in range(n))
-            return f"F.adaptive_{kind}_pool{n}d({v}, {size if n > 1 else size[0]})"
+            sizes = tuple(g.between(1, 4) for _ in range(n))
+            return f"F.adaptive_{kind}_pool{n}d({v}, {sizes if n > 1 else sizes[0]})"
         size, step = g.between(1, 4), g.between(1, 3)
         pad = g.between(0, size // 2)
         ceil = g.of("", ", ceil_mode=True")

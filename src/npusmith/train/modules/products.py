@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from random_modules_draw import Op, Refused, Rule, State
+
+from npusmith.train.modules.draw import Op, Refused, Rule, State
 
 Write = Callable[[State], str]
 
