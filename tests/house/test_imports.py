@@ -37,7 +37,9 @@ ARROWS: dict[str, set[str]] = {
     "agent": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "knowledge"},
-    "train": _TASK | {"plan", "store", "timing", "device", "pipeline", "bench", "writers", "agent"},
+    "lm": _TASK | {"bench"},
+    "train": _TASK
+    | {"plan", "store", "timing", "device", "pipeline", "bench", "writers", "agent", "lm"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "agent", "knowledge", "cann", "open_writer", "train"},
