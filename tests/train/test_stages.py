@@ -130,6 +130,28 @@ def test_lora_trains_few_weights(corpus: Path, taught: Path, tmp_path: Path) -> 
     assert record["steps"] == 1
 
 
+def test_an_exported_model_answers_as_its_checkpoint_does(taught: Path, tmp_path: Path) -> None:
+    """Within what int8 rows take away; and without what the tokenizer must be."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from npusmith.lm import weights as stored
+    from npusmith.lm.llama import Llama
+
+    out = tmp_path / "lm"
+    assert call(["train", "export", f"--model={taught / 'model'}", f"--out={out}"]) == 0
+    weights = stored.read(out / stored.FILE)
+    assert weights.tokenizer == own.read(out).digest
+    prompt = own.read(out).encode("write add\n")
+    model = Llama(weights)
+    found = model.forward(*model.open([prompt], 0), every=True)[0]
+    theirs = AutoModelForCausalLM.from_pretrained(taught / "model").eval()
+    with torch.no_grad():
+        wanted = theirs(torch.tensor([prompt])).logits[0].numpy()
+    assert abs(found - wanted).max() < 0.05 * abs(wanted).max()
+    assert call(["train", "export", f"--model={taught}", f"--out={tmp_path / 'x'}"]) == 3
+
+
 SEEN: list[str] = []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,6 +84,32 @@ def grpo(*, options: StageOptions, json: Json = False) -> Job:
     return _job("grpo", options)
 
 
+def export(
+    *,
+    model: Annotated[
+        Path, typer.Option("--model", metavar="DIR", help="A checkpoint of a model of ours.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the model.")],
+    json: Json = False,
+) -> Job:
+    """Write a checkpoint as int8 weights that NumPy runs alone, for --writer lm.
+
+    Needs the extra train; what it writes does not.
+    """
+
+    def job(steps: Steps) -> Reply:
+        from npusmith.train import backbone
+        from npusmith.train.export import export
+
+        backbone.require_extra()
+        steps.step("export", str(out))
+        found = export(model, out)
+        text = f"{found['parameters']:,} parameters in {found['bytes']:,} bytes"
+        return Reply(Exit.PASS, found, lambda screen: screen.line(text))
+
+    return job
+
+
 def _job(stage: str, options: StageOptions) -> Job:
     changes = _settings(options.settings or ())
     for name in ("data", "model", "out", "seed"):
@@ -131,4 +157,4 @@ def _show(screen: Screen, out: Path, found: dict[str, Any]) -> None:
     screen.pair("model", str(out / "model"))
 
 
-COMMANDS = {"sft": sft, "dpo": dpo, "grpo": grpo}
+COMMANDS: dict[str, Callable[..., Job]] = {"sft": sft, "dpo": dpo, "grpo": grpo, "export": export}
