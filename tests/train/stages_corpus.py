@@ -21,7 +21,8 @@ def samples() -> list[Sample]:
     for name, text in programs():
         if len(text) < 1000:
             told = {
-                "family": name, "split": Split.TRAIN, "prompt": f"write {name}\n",
+                "family": name, "split": Split.TRAIN,
+                "prompt": f"write\n```python\n# {name}, get_inputs\n```\n",
                 "completion": text, "verified_by": "python -m pytest tests/kernels",
             }  # fmt: skip
             found.append(Sample(kind=Kind.CODE, **told))

@@ -163,7 +163,8 @@ def levels(prompts: list[str], completions: list[str], **columns: list[Any]) -> 
 def said(
     prompts: list[str], completions: list[str], **columns: list[Any]
 ) -> list[tuple[float, str]]:
-    assert len(columns["meta"]) == len(columns["id"]) == len(prompts) == len(completions)
+    assert len(columns["meta"]) == len(columns["task"]) == len(prompts) == len(completions)
+    assert all("get_inputs" in text for text in columns["task"])
     SEEN.extend(completions)
     return [
         (len(text) % 5 / 4, "" if len(text) % 5 == 4 else "error[lang-syntax]")

@@ -90,7 +90,7 @@ class Grpo(Stage):
     temperature: float = Field(default=1.0, gt=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
     scale: Literal["group", "batch", "none"] = "group"  # what an advantage is divided by
-    reward: str = "npusmith.train.reward:trl"  # MODULE:FUNCTION, in TRL's form
+    reward: str = "npusmith.train.verdicts:verdict"  # MODULE:FUNCTION, in TRL's form
 
 
 STAGES: dict[str, type[Stage]] = {"sft": Sft, "dpo": Dpo, "grpo": Grpo}

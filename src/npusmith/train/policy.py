@@ -18,6 +18,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from npusmith.errors import NpusmithError
 from npusmith.lm.encode import Words, encode_prompt
+from npusmith.lm.prompt import task_in
 from npusmith.train.backbone import Backbone, adapters
 from npusmith.train.configuration import Grpo
 from npusmith.train.corpus.sample import Kind, Sample
@@ -124,7 +125,11 @@ def make_trainer(
 ) -> tuple[Any, dict[str, object]]:
     """On the prompts of tasks, each once."""
     reward = open_reward(stage.reward)
-    columns = {sample.prompt: _columns(sample) for sample in samples if sample.kind is Kind.CODE}
+    columns = {
+        sample.prompt: _columns(sample)
+        for sample in samples
+        if sample.kind is Kind.CODE and task_in(sample.prompt)
+    }
     room = stage.max_length - stage.answer
     kept, found = fitting(
         list(columns), lambda prompt: len(encode_prompt(backbone.words, prompt)), room
@@ -147,7 +152,8 @@ def make_trainer(
 
 def _columns(sample: Sample) -> dict[str, Any]:
     """What the reward function may read of a sample, beside its prompt."""
-    return {"id": sample.id, "family": sample.family, "meta": sample.meta}
+    task = task_in(sample.prompt)
+    return {"task": task, "id": sample.id, "family": sample.family, "meta": sample.meta}
 
 
 def _columns_of(columns: Columns, prompts: Sequence[str]) -> dict[str, list[Any]]:
