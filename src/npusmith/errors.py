@@ -2167,12 +2167,6 @@ _STAGES: list[Code] = _rows(
         "a prompt shorter than the context",
         "take a smaller task, or a model with a longer context",
     ),
-    (
-        "lm-none",
-        "The model's answer holds no program.",
-        "an answer with an @kernel function",
-        "ask for more samples, or for more tokens",
-    ),
 )
 
 # --- cann: building with an installed CANN, running on its devices --------------------------------

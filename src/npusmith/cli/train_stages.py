@@ -90,6 +90,14 @@ def export(
         Path, typer.Option("--model", metavar="DIR", help="A checkpoint of a model of ours.")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the model.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="PATH",
+            help="The corpus it was trained on: answers will say how near they are to it.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> Job:
     """Write a checkpoint as int8 weights that NumPy runs alone, for --writer lm.
@@ -103,7 +111,7 @@ def export(
 
         backbone.require_extra()
         steps.step("export", str(out))
-        found = export(model, out)
+        found = export(model, out, data)
         text = f"{found['parameters']:,} parameters in {found['bytes']:,} bytes"
         return Reply(Exit.PASS, found, lambda screen: screen.line(text))
 

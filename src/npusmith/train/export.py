@@ -7,18 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from npusmith.agent.extract import find_program
+from npusmith.agent.talk import Answer, Usage
 from npusmith.errors import NpusmithError, Place
+from npusmith.lm import similarity
 from npusmith.lm import tokenizer as own
 from npusmith.lm import weights as stored
 from npusmith.lm.weights import Architecture, Weights
 from npusmith.store.folder import new_folder
 from npusmith.store.record import read_result, write_result
 from npusmith.train.backbone import check_tokenizer, is_ours
+from npusmith.train.data import read_split
 
 
-def export(model: Path, out: Path) -> dict[str, object]:
+def export(model: Path, out: Path, data: Path | None = None) -> dict[str, object]:
     """Writes the weights and tokenizer of a checkpoint of ours; gives facts about them.
 
+    data: the corpus that it was trained on, whose programs its answers will be compared with.
     Raises train-model, lm-tokenizer, lm-weights.
     """
     from safetensors import SafetensorError
@@ -47,12 +52,35 @@ def export(model: Path, out: Path) -> dict[str, object]:
     with new_folder(out) as draft:
         stored.write(draft / stored.FILE, weights)
         tokenizer.save(draft)
+        rows = similarity.signatures(() if data is None else programs_of(data))
+        np.save(draft / similarity.FILE, rows)
         facts = {
             "parameters": sum(item.numel() for item in loaded.parameters()),
-            "bytes": (draft / stored.FILE).stat().st_size, "trained": read_result(model),
+            "bytes": (draft / stored.FILE).stat().st_size, "programs": len(rows),
+            "trained": read_result(model),
         }  # fmt: skip
         write_result(draft, facts)
     return facts
+
+
+def programs_of(data: Path) -> list[str]:
+    """The programs of a corpus, each once and at most so many, evenly drawn from all."""
+    found = {
+        sample.program_hash or text: text
+        for sample in read_split(data)
+        if (text := program_in(sample.completion))
+    }
+    step = -(-len(found) // similarity.MOST) or 1
+    return list(found.values())[::step]
+
+
+def program_in(completion: str) -> str:
+    """The tile program in a completion, or ""."""
+    usage = Usage(prompt=0, completion=0)
+    try:
+        return find_program(Answer(text=completion, usage=usage))
+    except NpusmithError:
+        return ""
 
 
 def architecture_of(config: Any) -> Architecture:
