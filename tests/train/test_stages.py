@@ -103,10 +103,15 @@ def test_a_run_killed_while_it_saves_ends_with_the_same_weights(
 def test_a_run_goes_on_only_under_what_it_was_told(
     corpus: Path, taught: Path, tmp_path: Path
 ) -> None:
+    from npusmith.train.run import begin
+
     before = weights(taught)
     with pytest.raises(NpusmithError, match="train-changed"):
         run(settings("sft", corpus, taught, seed=7))
     assert weights(taught) == before
+    (tmp_path / ".run.json").write_text("{")  # what a kill left, and no run
+    begin(tmp_path, {"stage": 1}, first=True)
+    (tmp_path / "run.json").unlink()
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(NpusmithError, match="folder-foreign"):
         run(settings("sft", corpus, tmp_path))

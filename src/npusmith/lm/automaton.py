@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 DEAD = -1  # the place of a text that no rule fits
-_MOST_PLACES = 200_000  # remembered; then all is forgotten
+_MOST_PLACES = 50_000  # remembered; then all is forgotten
 
 
 @dataclass(frozen=True, slots=True)

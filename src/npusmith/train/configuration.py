@@ -53,7 +53,8 @@ class Stage(BaseModel):
     micro_batch: int = Field(default=1, ge=1)  # samples of one forward pass of one process
     max_length: int = Field(default=1024, ge=8)  # tokens; longer samples are left out, not cut
     save_steps: int = Field(default=100, ge=1)
-    kept: int = Field(default=2, ge=1)  # checkpoints on disk
+    # checkpoints on disk: the one before stays until the next is sealed
+    kept: int = Field(default=2, ge=2)
     log_steps: int = Field(default=10, ge=1)
     bf16: bool = False
     gradient_checkpointing: bool = False

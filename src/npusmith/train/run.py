@@ -59,7 +59,7 @@ def train(
     backbone = open_backbone(stage, _texts(samples) if stage.model in SHAPES else ())
     trainer, more = make(stage, backbone, epoch, [Seal(), Tell(tell)])
     trainer.remove_callback(PrinterCallback)  # standard output is for the answer
-    told = json.loads(stage.model_dump_json(exclude={"out"}))
+    told = json.loads(stage.model_dump_json(exclude={"out", "data"}))
     record = {
         "stage": told, "data": facts(stage.data, samples), **more,
         "parameters": sum(item.numel() for item in backbone.model.parameters()),
@@ -97,7 +97,7 @@ def begin(out: Path, record: dict[str, object], first: bool) -> None:
                 Place(str(path)), seen=json.dumps(before.get(changed[0]))[:300],
             )  # fmt: skip
     elif first:
-        if out.is_dir() and any(out.iterdir()):
+        if out.is_dir() and any(item.name != f".{RUN}" for item in out.iterdir()):
             raise NpusmithError("folder-foreign", f"{out} holds no run", Place(str(out)))
         out.mkdir(parents=True, exist_ok=True)
         draft = out / f".{RUN}"
