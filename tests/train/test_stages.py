@@ -128,11 +128,14 @@ def test_dpo_prefers_the_right_answer_more_than_before(
 
 
 def test_lora_trains_few_weights(corpus: Path, taught: Path, tmp_path: Path) -> None:
-    given = {"model": str(taught / "model"), "lora": {"rank": 4}, "steps": 1}
-    record = run(settings("sft", corpus, tmp_path / "run", **given))
-    folder = tmp_path / "run" / "model"
-    assert (folder / "adapter_model.safetensors").stat().st_size < 100_000
-    assert record["steps"] == 1
+    """By the command line, for one step."""
+    out = tmp_path / "run"
+    changes = {**SETTINGS, "steps": 1, "model": str(taught / "model")}
+    told = [f"--set={key}={json.dumps(value)}" for key, value in changes.items()]
+    argv = ["train", "sft", f"--data={corpus}", f"--out={out}", *told, "--set=lora.rank=4"]
+    assert call(argv) == 0
+    assert (out / "model" / "adapter_model.safetensors").stat().st_size < 100_000
+    assert json.loads((out / "model" / "result.json").read_text())["steps"] == 1
 
 
 def test_an_exported_model_answers_as_its_checkpoint_does(taught: Path, tmp_path: Path) -> None:

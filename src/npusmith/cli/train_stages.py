@@ -156,9 +156,10 @@ def _settings(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _show(screen: Screen, out: Path, found: dict[str, Any]) -> None:
-    first, *_, last = [row["loss"] for row in found["log"]] or [float("nan")] * 2
+    losses = [row["loss"] for row in found["log"]]
     screen.line(f"{found['steps']:,} steps, {found['parameters']:,} parameters")
-    screen.pair("loss", f"{first:.4f} to {last:.4f}")
+    if losses:
+        screen.pair("loss", f"{losses[0]:.4f} to {losses[-1]:.4f}")
     screen.pair("seen", ", ".join(f"{name} {n:,}" for name, n in found["epoch"].items()))
     if found["resumed_at"]:
         screen.pair("resumed", f"after step {found['resumed_at']:,}")
