@@ -41,7 +41,7 @@ class Setting(BaseModel):
     model: Path
     temperature: float = Field(default=0.8, ge=0, allow_inf_nan=False)
     top_p: float = Field(default=0.95, gt=0, le=1, alias="top-p")
-    tokens: int = Field(default=1024, ge=1)
+    tokens: int = Field(default=2048, ge=1)
     draws: int = Field(default=1, ge=1, le=256)  # answers for a sample
     mask: bool = True  # whether the grammar has a say
 
@@ -88,7 +88,7 @@ class LmWriter:
         with open_prepared(brief.path, cache_root() / "lm" / "tasks") as prepared:
             route = TileRoute(prepared, self._chip, "default", [], False, brief.operator)
             prompt = encode_prompt(
-                self._words, task_prompt(route.ports.source, route.ports.lines())
+                self._words, task_prompt(route.ports.source, route.ports.lines(), self._chip)
             )
             text, origin = self._drawn(prompt, route.file, seed)
             # one that is not legal is its text alone: the judge says what is wrong

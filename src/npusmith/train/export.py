@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from npusmith.agent.extract import find_program
-from npusmith.agent.talk import Answer, Usage
 from npusmith.errors import NpusmithError, Place
 from npusmith.lm import similarity
 from npusmith.lm import tokenizer as own
 from npusmith.lm import weights as stored
+from npusmith.lm.prompt import program_in
 from npusmith.lm.weights import Architecture, Weights
 from npusmith.store.folder import new_folder
 from npusmith.store.record import read_result, write_result
@@ -72,15 +71,6 @@ def programs_of(data: Path) -> list[str]:
     }
     step = -(-len(found) // similarity.MOST) or 1
     return list(found.values())[::step]
-
-
-def program_in(completion: str) -> str:
-    """The tile program in a completion, or ""."""
-    usage = Usage(prompt=0, completion=0)
-    try:
-        return find_program(Answer(text=completion, usage=usage))
-    except NpusmithError:
-        return ""
 
 
 def architecture_of(config: Any) -> Architecture:

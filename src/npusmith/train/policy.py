@@ -18,7 +18,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from npusmith.errors import NpusmithError
 from npusmith.lm.encode import Words, encode_prompt
-from npusmith.lm.prompt import task_in
+from npusmith.lm.prompt import program_in, task_in
 from npusmith.train.backbone import Backbone, adapters
 from npusmith.train.configuration import Grpo
 from npusmith.train.corpus.sample import Kind, Sample
@@ -123,12 +123,12 @@ def _anywhere(count: int, trainer: Any) -> bool:
 def make_trainer(
     stage: Grpo, backbone: Backbone, samples: Sequence[Sample], callbacks: list[Any]
 ) -> tuple[Any, dict[str, object]]:
-    """On the prompts of tasks, each once."""
+    """On the prompts that ask for a program, each once."""
     reward = open_reward(stage.reward)
     columns = {
         sample.prompt: _columns(sample)
         for sample in samples
-        if sample.kind is Kind.CODE and task_in(sample.prompt)
+        if sample.kind is Kind.CODE and task_in(sample.prompt) and program_in(sample.completion)
     }
     room = stage.max_length - stage.answer
     kept, found = fitting(
