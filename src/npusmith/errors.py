@@ -2134,6 +2134,53 @@ _AGENT: list[Code] = _rows(
     ),
 )
 
+# --- train: stages of training, and the model of our own -----------------------------------------
+_STAGES: list[Code] = _rows(
+    "train",
+    (
+        "train-config",
+        "A setting of a stage of training cannot be used.",
+        "the keys that docs/training.md lists, each with a value of its type",
+        "look at the shipped files: src/npusmith/train/configs",
+    ),
+    (
+        "train-empty",
+        "Nothing is left to train on.",
+        "samples of the split train that hold what the stage learns from and fit its length",
+        "raise max_length, or look at the corpus",
+    ),
+    (
+        "train-changed",
+        "The folder holds a run that was told something else.",
+        "the same settings, data, libraries, threads and processes as at its start",
+        "name another folder with --out",
+    ),
+    (
+        "train-model",
+        "A checkpoint cannot be loaded.",
+        "small, tiny, or a whole checkpoint of a causal model in the form of transformers",
+        "look at what was seen; download the files again when one is cut off",
+    ),
+    (
+        "lm-tokenizer",
+        "A tokenizer is not the one that the model was trained with, or none of npusmith's.",
+        "the tokenizer.json that training left beside the weights",
+        "copy both files from one run",
+    ),
+    (
+        "lm-weights",
+        "A file of weights is cut off, damaged or of another form.",
+        "the model.safetensors that npusmith train export writes",
+        "export the checkpoint again, or copy the file again",
+    ),
+    (
+        "lm-context",
+        "The prompt leaves no room for an answer in the model's context.",
+        "a prompt shorter than the context",
+        "take a smaller task, or a model with a longer context",
+    ),
+)
+
 # --- cann: building with an installed CANN, running on its devices --------------------------------
 _CANN: list[Code] = _rows(
     "cann",
@@ -2202,6 +2249,7 @@ CODES: dict[str, Code] = {
         *_KNOWLEDGE,
         *_HOUSE,
         *_AGENT,
+        *_STAGES,
         *_CANN,
     )
 }

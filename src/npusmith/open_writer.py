@@ -3,7 +3,8 @@
 - `plan`: the deterministic writer; `plan:N` tries N schedules on the timing model first;
 - `folder:PATH`: responses on disk, PATH/<item>/<sample>.json, .py, .txt or a project's folder;
 - `answers:ROOT`: the reference answers of the suite's own checkout, where it has some;
-- `agent:OPTIONS`: a model, in rounds (docs/agent.md).
+- `agent:OPTIONS`: a model, in rounds (docs/agent.md);
+- `lm:OPTIONS`: a model of our own, in NumPy (docs/training.md).
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ def open_writer(spec: str, chip: str = DEFAULT_CHIP) -> Writer:
         from npusmith.agent.writer import open_writer as open_agent
 
         return open_agent(rest, chip)
+    if kind == "lm" and rest:
+        from npusmith.lm.writer import open_writer as open_lm
+
+        return open_lm(rest, chip)
     raise NpusmithError(
         "usage", f"no writer is called {spec}", seen=spec[:80],
-        legal="plan, plan:N, folder:PATH, answers:ROOT, agent:model=NAME,base-url=URL,...",
+        legal="plan, plan:N, folder:PATH, answers:ROOT, agent:model=NAME,base-url=URL,..., "
+        "lm:model=FOLDER,...",
     )  # fmt: skip

@@ -38,15 +38,17 @@ ARROWS: dict[str, set[str]] = {
     "agent": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
     | {"bench", "writers", "knowledge"},
-    "train": _TASK | {"plan", "store", "timing", "device", "pipeline", "bench", "writers", "agent"},
+    "lm": _TASK | {"bench", "agent"},
+    "train": _TASK
+    | {"plan", "store", "timing", "device", "pipeline", "bench", "writers", "agent", "lm"},
     "cli": _TASK
     | {"plan", "report", "store", "pipeline", "timing", "profiling"}
-    | {"bench", "writers", "agent", "knowledge", "cann", "open_writer", "backward", "train"},
+    | {"agent", "backward", "bench", "cann", "knowledge", "lm", "open_writer", "train", "writers"},
     "cann": _TASK | {"timing"},
     "pickled": {"errors", "task"},
     "api": _TASK
     | {"pipeline", "profiling", "writers", "pickled", "device", "bench", "open_writer"},
-    "open_writer": {"errors", "target", "bench", "writers", "agent"},
+    "open_writer": {"errors", "target", "bench", "writers", "agent", "lm"},
     "torch_backend": {"api", "errors", "plan", "task"},
     "version": set(),
     "__main__": {"cli"},

@@ -23,14 +23,11 @@ from npusmith.agent.signatures import open_signatures
 from npusmith.agent.talk import Model
 from npusmith.agent.tile import TileRoute
 from npusmith.bench.plan import judge_digest
-from npusmith.errors import LangError, NpusmithError, Place
+from npusmith.errors import NpusmithError, Place
 from npusmith.knowledge.seam import Knowledge
-from npusmith.lang import parse
-from npusmith.sandbox.folder import temporary_folder
 from npusmith.store.turns import Journal
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared
-from npusmith.writers.folder import read_project_files
 
 ROUTES = ("tile", "kernel", "project")
 SUITE = "suite"  # the route of a bench: agent/suite.py
@@ -134,21 +131,11 @@ def run_session(
 
 
 def files_of(best: Attempt, routed: RoutedTask) -> dict[str, str]:
-    """The files of a candidate: of a tile program, the project around it where there can be one.
-
-    One that cannot be lowered is its text alone; whoever judges it says what is wrong.
-    """
-    route, text = routed.route, dict(routed.route.edit(best.text).files)
-    if not isinstance(route, TileRoute):
-        return text
-    with temporary_folder("npusmith-agent-") as name:
-        folder = Path(name)
-        try:
-            program = parse(best.text, route.file)
-            route.write(program, route.ports.spec(program), best.text, folder)
-        except NpusmithError:
-            return text
-        return read_project_files(folder)
+    """The files of a candidate: of a tile program, the project around it where there can be one."""
+    route = routed.route
+    if isinstance(route, TileRoute):
+        return route.files(best.text)
+    return dict(route.edit(best.text).files)
 
 
 def serves(best: Attempt, routed: RoutedTask) -> bool:
@@ -156,9 +143,4 @@ def serves(best: Attempt, routed: RoutedTask) -> bool:
     route = routed.route
     if isinstance(route, DirectRoute):
         return route.ports.dynamic
-    if not isinstance(route, TileRoute):
-        return False
-    try:
-        return route.ports.serves(route.ports.spec(parse(best.text, route.file)))
-    except LangError:
-        return False
+    return isinstance(route, TileRoute) and route.serves(best.text)

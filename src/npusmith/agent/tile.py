@@ -21,9 +21,11 @@ from npusmith.ir.spec import OpSpec
 from npusmith.lang import check_all, parse
 from npusmith.lang.words import OPERATIONS
 from npusmith.lower import lower, origins, write_project
+from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
 from npusmith.task.prepared import Prepared
+from npusmith.writers.folder import read_project_files
 
 _WORD = re.compile(r"\b([a-z_]\w*)\s*\(")
 
@@ -123,6 +125,27 @@ class TileRoute:
         write_project(lowered, self._row, folder, spec)
         (folder / self.file).write_text(text, encoding="utf-8")
         return lowered
+
+    def files(self, text: str) -> dict[str, str]:
+        """The project around a program.
+
+        One that cannot be lowered is its text alone; whoever judges it says what is wrong.
+        """
+        with temporary_folder("npusmith-agent-") as name:
+            folder = Path(name)
+            try:
+                program = parse(text, self.file)
+                self.write(program, self.ports.spec(program), text, folder)
+            except NpusmithError:
+                return {self.file: text}
+            return read_project_files(folder)
+
+    def serves(self, text: str) -> bool:
+        """Whether a program means to serve other shapes than the task's own."""
+        try:
+            return self.ports.serves(self.ports.spec(parse(text, self.file)))
+        except LangError:
+            return False
 
     @property
     def _kernel(self) -> str:

@@ -35,7 +35,8 @@ class ModelOptions:
         str,
         _of_model(
             "--model",
-            "The model at --base-url; or scripted, scripted:FILE, litellm:NAME.",
+            "The model at --base-url; or scripted, scripted:FILE, litellm:NAME; for --writer lm a "
+            "folder.",
             metavar="NAME",
         ),
     ] = ""
@@ -146,6 +147,19 @@ def open_agent(
         setting, chip, journal, knowledge=open_library(setting.knowledge), tolerance=tolerance,
         resume=options.resume, step=steps.step,
     )  # fmt: skip
+
+
+def open_lm(chip: Chip, model: ModelOptions, options: AgentOptions) -> Writer:
+    """The writer of `npusmith generate --writer lm`; --samples answers, the first legal one."""
+    from npusmith.lm.writer import LmWriter, make_setting
+
+    if not model.model:
+        raise typer.BadParameter("--writer lm needs --model FOLDER: docs/training.md")
+    given = {
+        "model": model.model, "temperature": options.temperature, "draws": options.samples,
+        "tokens": options.max_tokens,
+    }  # fmt: skip
+    return LmWriter(make_setting(given), chip)
 
 
 def serve_model(

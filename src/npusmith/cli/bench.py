@@ -136,9 +136,8 @@ def bench(
         typer.Option(
             "--writer",
             metavar="W",
-            help="plan, plan:N (N schedules tried), folder:PATH with responses, answers:ROOT, or "
-            "agent:NAME=VALUE,... "
-            "(docs/agent.md).",
+            help="plan, plan:N (N schedules tried), folder:PATH with responses, answers:ROOT, "
+            "agent:NAME=VALUE,... (docs/agent.md), or lm:model=FOLDER,... (docs/training.md).",
         ),
     ] = "plan",
     samples: Annotated[

@@ -76,7 +76,8 @@ def generate(
 
     Leaves the Ascend C project, the tile program it came from, result.json and report.html in the
     output folder. An earlier result there is replaced in one step when the new one is whole.
-    With --writer agent a model writes, in rounds; the options of that stand apart.
+    With --writer agent a model writes, in rounds; the options of that stand apart. With --writer lm
+    a model of our own does, on this machine: --model names its folder.
     """
     row = find_chip(chip)
     folder = out or Path("out", stem_of(task))
@@ -90,6 +91,8 @@ def generate(
 
         if writer is Writer.AGENT:
             author = agent.open_agent(row, tolerance, model, options, time, folder, steps)
+        elif writer is Writer.LM:
+            author = agent.open_lm(row, model, options)
         else:
             author = PlanWriter(
                 row, search=0 if no_search else search, step=steps.step, whole=whole,

@@ -20,7 +20,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.main import get_command
 
-from npusmith.cli import agent, bench, cann, commands, conformance, knowledge, train
+from npusmith.cli import agent, bench, cann, commands, conformance, knowledge, train, train_stages
 from npusmith.cli.exits import EXITS, Exit
 from npusmith.cli.profile import profile
 from npusmith.cli.reply import Job, Reply, failure
@@ -72,7 +72,7 @@ def build() -> typer.Typer:
     stages = typer.Typer(
         no_args_is_help=True, rich_markup_mode="rich", help=_help(train), epilog=_EPILOG
     )
-    for name, command in train.COMMANDS.items():
+    for name, command in {**train.COMMANDS, **train_stages.COMMANDS}.items():
         stages.command(name, help=_help(command), epilog=_EPILOG)(command)
     stages.callback()(_stages)  # a group, also with one command in it
     app.add_typer(stages, name="train", rich_help_panel="Models and agents")

@@ -18,6 +18,7 @@ class Writer(str, Enum):
 
     PLAN = "plan"
     AGENT = "agent"
+    LM = "lm"
 
 
 ChipName = Annotated[

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from npusmith.agent.assessment import Note, notes_of, render
 from npusmith.agent.prompt import fence
 from npusmith.errors import CODES, LangError
+from npusmith.lm.prompt import NAME
 from npusmith.train.corpus.mutants import Mutant, mutants
 from npusmith.train.corpus.program_hash import program_hash
 from npusmith.train.corpus.sample import Kind, Sample
-from npusmith.train.corpus.subject import NAME, Subject
+from npusmith.train.corpus.subject import Subject
 
 _MUTANTS = 24  # of a subject
 _NOTES = 3  # findings that a prompt shows

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from npusmith.agent.prompt import fence
 from npusmith.errors import LowerError, PlanError, TaskError
+from npusmith.lm.prompt import NAME
 from npusmith.plan import write
 from npusmith.target.chips import Chip, find_chip
 from npusmith.train.corpus.program_hash import program_hash
 from npusmith.train.corpus.programs import plan_words
 from npusmith.train.corpus.sample import Kind, Sample
-from npusmith.train.corpus.subject import NAME, SECONDS, Dropped, Subject, Written, open_subject
+from npusmith.train.corpus.subject import SECONDS, Dropped, Subject, Written, open_subject
 from npusmith.train.modules.case import Crash, Late, Unfit, Wrong, limited
 from npusmith.train.modules.draw import INDEX, Module
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from npusmith.agent.prompt import fence
 from npusmith.errors import LowerError, PlanError, TwinError
+from npusmith.lm.prompt import ASK
 from npusmith.lower import lower, project_files
 from npusmith.plan.schedule import Schedule
 from npusmith.train.corpus.facts import facts
@@ -24,7 +25,7 @@ def code(subject: Subject) -> Iterator[Sample]:
     first = subject.first
     plan = plan_words(subject, first)
     yield subject.sample(
-        Kind.CODE, f"{subject.task}\n\nState the plan, then write the tile program.",
+        Kind.CODE, f"{subject.task}\n\n{ASK}",
         f"{plan}\n\n{fence(first.text, 'python')}", "tile", program_hash=first.hash,
         meta={"schedule": str(first.schedule), "us": first.us},
     )  # fmt: skip

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from npusmith.agent import prompt
 from npusmith.agent.ports import Ports
 from npusmith.errors import LangError
 from npusmith.ir.nodes import Program
@@ -19,6 +18,7 @@ from npusmith.ir.spec import Source
 from npusmith.ir.text import show
 from npusmith.lang import check_all, parse
 from npusmith.lang.extents import serves
+from npusmith.lm.prompt import NAME, task_words
 from npusmith.plan import Plan, write
 from npusmith.plan.schedule import Schedule
 from npusmith.plan.shrink import output_shapes
@@ -32,7 +32,6 @@ from npusmith.train.modules.draw import Module
 from npusmith.train.port_order import in_port_order
 from npusmith.train.static_time import static_us
 
-NAME = "model_custom"  # of every operator: a name tells nothing
 SECONDS = 5.0  # of a processor: for a program to be written, and for each of its runs
 _LARGE = 8 << 20  # elements of the shapes for which times are given
 _MOST_CHARS = 40_000  # of a program: longer ones are no examples
@@ -82,8 +81,7 @@ class Subject:
     @property
     def task(self) -> str:
         """The part of a prompt that says what is to be written, as the agent's prompts do."""
-        head = prompt.task_part(self.ports.source, self.ports.lines(), self.chip)
-        return f"{head}\n\nCall the kernel {NAME}."
+        return task_words(self.ports.source, self.ports.lines(), self.chip)
 
     @property
     def own(self) -> dict[str, Shape]:
