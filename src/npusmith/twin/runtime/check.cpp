@@ -294,9 +294,13 @@ void UseReserve(Core &core, const Call &call, std::int64_t bytes) {
       used = std::max(used, buffer.addr + buffer.bytes);
   }
   if (used <= TWIN_UB_BYTES) return;
+  // one buffer over all of UB, of which a kernel leaves the top alone, harms nothing
+  const bool holds = ShadowTouched(core, Memory::kUb, TWIN_UB_BYTES, kUbUsable);
   Report(call, "ub-reserved",
-         Text("%s uses the top of UB as scratch, where buffers of this kernel lie", call.api),
-         Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES));
+         Text("%s uses the top of UB as scratch, where buffers of this kernel %s", call.api,
+              holds ? "hold something" : "reach, which hold nothing there"),
+         Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES), "",
+         holds ? Level::kError : Level::kWarning);
   auto *words = reinterpret_cast<std::uint16_t *>(core.Ub() + TWIN_UB_BYTES);
   std::fill(words, words + std::min(bytes, kUbUsable - TWIN_UB_BYTES) / 2, std::uint16_t{0x7FFF});
 }
