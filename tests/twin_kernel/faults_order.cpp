@@ -234,6 +234,18 @@ BOTH(gm_race_sum_without_atomics) {
   if (!bad) SetAtomicNone();
 }
 
+BOTH(gm_race_clear_before_atomics) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  Sync<HardEvent::V_MTE3>();
+  if (GetBlockIdx() == 0) DataCopy(Gm(args, 1), ub.a, 64);
+  PipeBarrier<PIPE_MTE3>();
+  if (!bad) SyncAll();
+  SetAtomicAdd<float>();
+  DataCopy(Gm(args, 1), ub.a, 64);  // caught
+  SetAtomicNone();
+}
+
 BOTH(gm_line) {
   Gm(args, 1).SetValue(GetBlockIdx() * (bad ? 1 : 16), 1.0f);  // caught
 }

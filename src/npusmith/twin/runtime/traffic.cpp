@@ -29,10 +29,11 @@ struct Access {
 
 struct GmCell {
   Access write;
+  Access plain;     // the last write that was not atomic, where atomic ones came after it
   Access reads[2];  // the last two cores, or pipes, that read
   Known known = Known::kData;
   bool operator==(const GmCell &o) const {
-    return write == o.write && reads[0] == o.reads[0] && reads[1] == o.reads[1] &&
+    return write == o.write && plain == o.plain && reads[0] == o.reads[0] && reads[1] == o.reads[1] &&
            known == o.known;
   }
 };
@@ -218,12 +219,19 @@ void TouchWrite(Tracked &tracked, const Visitor &by, std::int64_t low, std::int6
   if (by.access.cached) CheckSharing(tracked, by, low, high);
   tracked.cells.Look(low, high, [&](std::int64_t from, std::int64_t to, const GmCell &cell) {
     by.Check(cell.write, Clash::kWriteAfterWrite, from, to);
+    if (cell.plain.core != by.access.core) by.Check(cell.plain, Clash::kWriteAfterWrite, from, to);
     for (const Access &read : cell.reads) by.Check(read, Clash::kWriteAfterRead, from, to);
     CheckAccumulate(by, cell, from, to);
   });
   GmCell fresh;
   fresh.write = by.access;
-  tracked.cells.Fill(low, high, fresh);
+  if (!by.access.atomic) return tracked.cells.Fill(low, high, fresh);
+  // who clears memory and adds to it himself has still to be waited for by the others that add
+  tracked.cells.Each(low, high, [&](std::int64_t, std::int64_t, GmCell &cell) {
+    const Access plain = cell.write.atomic ? cell.plain : cell.write;
+    cell = fresh;
+    cell.plain = plain;
+  });
 }
 
 }  // namespace
