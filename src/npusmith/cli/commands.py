@@ -10,13 +10,16 @@ import typer
 
 from npusmith.cli import agent
 from npusmith.cli.bind import bind
+from npusmith.cli.exits import Exit
 from npusmith.cli.option_groups import expand_groups
 from npusmith.cli.options import (
     Arguments,
     Attrs,
     AutoSync,
     ChipName,
+    DebuggedCore,
     Define,
+    Gdb,
     Include,
     Json,
     NoSearch,
@@ -139,6 +142,8 @@ def run(
     verify: Verify = None,
     arg: Arguments = None,
     watch: Watched = False,
+    gdb: Gdb = False,
+    core: DebuggedCore = None,
     op: OperatorName = "",
     include: Include = None,
     define: Define = None,
@@ -154,6 +159,10 @@ def run(
     attrs = read_attrs(attr or [])
     if watch and json:
         raise typer.BadParameter("--json is one document: it does not go with --watch")
+    if gdb and (json or watch):
+        raise typer.BadParameter("--gdb talks to a person: no --json, no --watch")
+    if core is not None and not gdb:
+        raise typer.BadParameter("--core says where --gdb stops, too")
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -162,9 +171,17 @@ def run(
         from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()), gdb)
         look = Watch(auto_sync, notes, shuffle, build)
         around = Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ()))
+        if gdb:
+            done = pipeline.debug(
+                project, task, row, tolerance, steps, seed=seed, watch=look, attrs=attrs,
+                around=around, core=core,
+            )  # fmt: skip
+            if done.error is not None:
+                return verdict_reply(done)
+            return Reply(Exit.PASS, {}, lambda screen: None)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
             attrs=attrs, timed=time, around=around,

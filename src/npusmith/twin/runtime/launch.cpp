@@ -13,6 +13,7 @@
 #include "divide.h"
 #include "fence.h"
 #include "record.h"
+#include "stops.h"
 #include "text.h"
 
 namespace twin {
@@ -62,7 +63,9 @@ Core &IdleCore() {
 void RunFibre() {
   Fibre *self = starting;
   const LaunchSpec *spec = ThisLaunch().spec;
-  twin_enter(self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry, spec->args);
+  const auto entry = self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry;
+  StopAtBegin(*self->core, reinterpret_cast<const void *>(entry));
+  twin_enter(entry, spec->args);
   OrderSettle();
   CheckEnd(*self->core);
   self->core->done = true;
