@@ -189,6 +189,7 @@ void OpenPipe(const Call &call, void *pipe) {
   core.pipe = pipe;
   core.pipeOpen = true;
   for (Space &space : core.spaces) space.top = 0;
+  RecordHeld(core);
 }
 
 void ClosePipe(const Call &call, void *pipe) {
@@ -233,6 +234,7 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
         TakePiece(core, call, bytes, BufferState::kFree, index, shape.source));
   }
   CheckPositionCount(core, call, shape);
+  RecordHeld(core);
   return index;
 }
 
@@ -240,7 +242,9 @@ View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t byte
   Core &core = Enter(call, PIPE_S);
   RecordScalar("init");
   if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;
-  return ViewOf(core, TakePiece(core, call, bytes, BufferState::kStatic, -1, position));
+  const int piece = TakePiece(core, call, bytes, BufferState::kStatic, -1, position);
+  RecordHeld(core);
+  return ViewOf(core, piece);
 }
 
 View AllocBuffer(const Call &call, int index) {
@@ -256,6 +260,7 @@ View AllocBuffer(const Call &call, int index) {
     buffer.state = BufferState::kAllocated;
     buffer.moved = call.site;
     OrderTake(core, buffer.left, Producer(queue.shape));
+    RecordHeld(core);
     return ViewOf(core, queue.buffers[at]);
   }
   Report(call, "queue-deadlock",
@@ -314,6 +319,7 @@ void FreeBuffer(const Call &call, int index, const View &view) {
   buffer->generation += 1;
   buffer->moved = call.site;
   buffer->left = OrderStamp(core, Consumer(queue.shape));
+  RecordHeld(core);
 }
 
 int CountQueued(const Call &call, int index) {
