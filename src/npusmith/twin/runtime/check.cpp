@@ -253,6 +253,7 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
   Core &core = Me();
   const std::int64_t inside = std::min<std::int64_t>(bytes, region->base + region->bytes - gm.base);
   const Way scalar = gm.bypass ? Way::kPastCache : Way::kCache;
+  if (write) NotePolled(core, gm.base, inside);
   OrderTouchGm(core, call, *region, gm.base, inside, rows.run, rows.pitch, write,
                core.unit == PIPE_S ? scalar : Way::kPipe);
   return gm.base;

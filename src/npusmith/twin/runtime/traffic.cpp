@@ -50,9 +50,10 @@ struct Tracked {
   }
 };
 
-// Two cores wrote the same bytes: whether that matters is known when the second write is done.
+// A core wrote what another one wrote or read: whether that matters is known when its write is done.
 struct Pending {
   Call call;
+  bool again;  // the other one wrote, too
   std::string message, seen;
   const std::uint8_t *at;
   std::vector<std::uint8_t> old;
@@ -106,12 +107,13 @@ struct Visitor {
              clash == Clash::kWriteAfterRead ? "reads" : "writes");
     const std::string seen = Text("%s at %s; no SyncAll or flag between the two", first.api,
                                   PlaceOf(first.site).c_str());
-    if (clash != Clash::kWriteAfterWrite) {
+    if (clash == Clash::kReadAfterWrite) {
       if (!Again(call, "gm-race")) Report(call, "gm-race", message, seen);
       return;
     }
     const std::uint8_t *at = region.base + low;
-    All().pending.push_back({call, message, seen, at, {at, at + (high - low)}});
+    const bool again = clash == Clash::kWriteAfterWrite;
+    All().pending.push_back({call, again, message, seen, at, {at, at + (high - low)}});
   }
 
   void Check(const Access &other, Clash clash, std::int64_t low, std::int64_t high) const {
@@ -290,7 +292,8 @@ void OrderSettle() {
   for (const Pending &race : ripe) {
     const bool equal = std::equal(race.old.begin(), race.old.end(), race.at);
     if (Again(race.call, "gm-race")) continue;
-    Report(race.call, "gm-race", race.message + (equal ? " too, with the same values" : " too"),
+    Report(race.call, "gm-race",
+           race.message + (race.again ? " too" : "") + (equal ? ", with the same values" : ""),
            race.seen, "", "", equal ? Level::kWarning : Level::kError);
   }
 }
