@@ -99,6 +99,21 @@ View RawView(const void *pointer) {
   return view;
 }
 
+View LocalView(const void *pointer) {
+  using P = AscendC::TPosition;
+  View view;
+  const auto *at = static_cast<const std::uint8_t *>(pointer);
+  for (const P position : {P::VECIN, P::A1, P::A2, P::B2, P::CO1}) {
+    const Memory memory = MemoryOf(position);
+    const std::uint8_t *base = Me().spaces[static_cast<std::size_t>(memory)].base;
+    if (base == nullptr || at < base || at >= base + BytesOf(memory)) continue;
+    view.addr = at - base;
+    view.bytes = BytesOf(memory) - view.addr;
+    view.position = position;
+  }
+  return view;
+}
+
 void CheckGm(const Call &call, const Gm &gm, std::int64_t bytes) {
   Enter(call, PIPE_S);
   LookGm(call, "tensor", gm, bytes, false);

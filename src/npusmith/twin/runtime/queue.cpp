@@ -229,9 +229,11 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
   Queue &queue = core.queues.back();
   queue.shape = shape;
   queue.made = call.site;
+  // TSCM<TPosition::GM>: filled from there, its memory is the target's
+  const bool scm = shape.source == AscendC::TPosition::GM;
   for (std::int64_t i = 0; i < buffers; ++i) {
-    queue.buffers.push_back(
-        TakePiece(core, call, bytes, BufferState::kFree, index, shape.source));
+    queue.buffers.push_back(TakePiece(core, call, bytes, BufferState::kFree, index,
+                                      scm ? shape.target : shape.source));
   }
   CheckPositionCount(core, call, shape);
   RecordHeld(core);
