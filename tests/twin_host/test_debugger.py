@@ -7,11 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from npusmith.errors import TwinError
+from npusmith.ir.dtypes import DType
 from npusmith.sandbox.probe import probe
+from npusmith.target.chips import Chip
+from npusmith.twin import build, read_project, run
 from npusmith.twin.debugger import find_debugger
+from npusmith.twin.options import BuildOptions
+from npusmith.twin.watch import Watch
+
+PROJECTS = Path(__file__).parents[1] / "projects"
 
 SOURCE = """#include "acl/acl.h"
 #include "kernel_operator.h"
@@ -79,6 +87,23 @@ def test_it_stops_where_a_block_begins(tmp_path: Path) -> None:
     said = session(tmp_path, "continue\nnext\nprint pipe\nquit\n", "--core", "1")
     assert said.index("error[hazard]") < said.index("block 1 begins")
     assert "->     5    TPipe pipe;" in said[said.index("block 1 begins") :]
+
+
+@needs_gdb
+def test_an_operator_whose_host_side_has_a_process_of_its_own_stops_in_its_kernel(
+    chip: Chip, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not probe()["private-proc"]:
+        pytest.skip("this machine gives the box no /proc of its own")
+    project = read_project(PROJECTS / "scale", options=BuildOptions(debug=True))
+    made = build(project, chip, (DType.FLOAT32,) * 3)
+    x, factor = np.ones(64, np.float32), np.full(1, 3, np.float32)
+    watch = Watch(debugger=find_debugger([PROJECTS / "scale"], core=0))
+    done = run(made, [x, factor], [((64,), DType.FLOAT32)], {"alpha": 3}, watch=watch)
+    assert done.findings == []  # gdb ended at the end of its input, before the kernel did
+    said = capsys.readouterr().out
+    assert "block 0 begins" in said
+    assert f"{project.kernel.name}:" in said[said.index("block 0 begins") :]
 
 
 def test_a_machine_without_gdb_says_what_to_install(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,9 +43,12 @@ from npusmith.cli.options import (
 )
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.steps import Steps
-from npusmith.errors import CODES
+from npusmith.errors import CODES, Level
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.load import stem_of
+
+if TYPE_CHECKING:
+    from npusmith.cli.screen import Screen
 
 
 @expand_groups
@@ -181,7 +184,13 @@ def run(
             )  # fmt: skip
             if done.error is not None:
                 return verdict_reply(done)
-            return Reply(Exit.PASS, {}, lambda screen: None)
+            wrong = [item for item in done.findings if item.level is Level.ERROR]
+
+            def tell(screen: Screen) -> None:
+                for item in wrong:
+                    screen.line(item.render(), "red")
+
+            return Reply(Exit.FAILED if wrong else Exit.PASS, {}, tell)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
             attrs=attrs, timed=time, around=around,

@@ -161,9 +161,9 @@ def fields(this):
     """The members of the kernel's class that are tensors or numbers."""
     value = this.dereference()
     for field in value.type.fields():
-        member = None if field.is_base_class or field.name is None else value[field]
-        if member is None:
+        if field.is_base_class or not hasattr(field, "bitpos"):  # of a base, or static
             continue
+        member = value[field]
         simple = member.type.strip_typedefs().code in (
             gdb.TYPE_CODE_INT, gdb.TYPE_CODE_FLT, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_ENUM,
         )  # fmt: skip

@@ -195,14 +195,18 @@ def call(
     slot = os.open(folder / _REPORT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fill(orders)
-        seconds = seconds if debugger is None else SESSION_SECONDS
+        if debugger is not None:
+            seconds = SESSION_SECONDS
+            orders.lines.append("traced")
         orders.say("seconds", seconds)
         orders.say("cap", workspace_cap)
         orders.record(None if record is None else folder / _LOG, most_steps, dry)
         room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
         boxed = _start(chain, (library, folder), folder, work, seconds, room, tick, debugger)
         logs = () if record is None else _take_logs(folder, record)
-        report = _read_report(slot, folder, boxed, seconds)
+        report = _read_report(slot)
+        if report is None:  # who leaves the debugger early knows why
+            report = _nothing(*([] if debugger is not None else [_lost(folder, boxed, seconds)]))
         arrays = [slot.array() for slot in orders.slots]
         changed = [slot.array() for slot in orders.changed]
     except OSError as error:
@@ -308,10 +312,10 @@ def _start(
     return run_boxed(argv, policy, cwd=work or folder, tick=tick, live=live)
 
 
-def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Report:
+def _read_report(slot: int) -> _Report | None:
     """The runner's report, in the file that was open before the run: its name says nothing.
 
-    What is odd is as good as nothing.
+    What is odd is as good as nothing: None.
     """
     # what a kernel prints may be no UTF-8
     text = os.pread(slot, _REPORT_BYTES, 0).decode(errors="replace")
@@ -320,10 +324,10 @@ def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Repo
         bytes.fromhex(report.tiling)
         if all(finding.code in CODES for finding in report.findings):
             return report
-    return _nothing(_lost(folder, boxed, seconds))
+    return None
 
 
-def _nothing(finding: Finding) -> _Report:
+def _nothing(*findings: Finding) -> _Report:
     return _Report(
         completed=False,
         op="",
@@ -333,7 +337,7 @@ def _nothing(finding: Finding) -> _Report:
         tiling="",
         host_seconds=0,
         kernel_seconds=0,
-        findings=[finding],
+        findings=list(findings),
     )
 
 
