@@ -136,6 +136,9 @@ ILLEGAL = {
         "void f(LocalTensor<half> a, LocalTensor<bfloat16_t> b) "
         "{ Cast(a, b, RoundMode::CAST_NONE, 64); }"
     ),
+    "the 2D load of another chip": (
+        "void f(LocalTensor<half> a) { LoadData(a, a, LoadData2DParamsV2()); }"
+    ),
     "a tensor of long double": "void f(LocalTensor<long double> a) { a.GetSize(); }",
     "arithmetic on a bfloat16 scalar": "bfloat16_t f(bfloat16_t a) { return a + a; }",
 }
@@ -146,6 +149,8 @@ LEGAL = (
     " Cast(b, a, RoundMode::CAST_RINT, 64); Duplicate(b, bfloat16_t(1.0f), 64);"
     " half x = 1.0; x = x + 1; x += 0.5f; float y = x * 2.0f; double z = x; half w(y);"
     " if (x > 0.5f && w < x) Exp(a, a, 64); (void)z; }"
+    " template <typename T> void never(LocalTensor<T> a)"
+    " { LoadData2DParamsV2 how; how.mStep = 1; LoadData(a, a, how); }"
 )
 
 
