@@ -854,7 +854,8 @@ _TWIN: list[Code] = [
         ),
         (
             "ub-reserved",
-            "An API that keeps scratch at the top of UB ran while a buffer lay there.",
+            "An API that keeps scratch at the top of UB ran while a buffer lay there "
+            "(a warning when the buffer holds nothing there).",
             "buffers that end 8 KB below the top of UB",
             "leave the last 8 KB of UB free, or use Select with VSEL_CMPMASK_SPR",
         ),
@@ -944,7 +945,7 @@ _TWIN: list[Code] = [
         ),
         (
             "queue-leak",
-            "A tensor of a queue is never given back.",
+            "A tensor of a queue is never given back (a warning when it was never handed on).",
             "one FreeTensor for each AllocTensor",
             "add the missing FreeTensor",
         ),
@@ -1246,6 +1247,12 @@ _TWIN_HOST: list[Code] = [
             "An option -I or -D cannot be used.",
             "-I FOLDER that is there; -D NAME or -D NAME=VALUE",
             "correct the option",
+        ),
+        (
+            "debugger-missing",
+            "There is no debugger that --gdb could use.",
+            "gdb with Python, and a kernel that gives the sandbox a /proc of its own",
+            "install gdb (Debian, Ubuntu: apt install gdb), or run without --gdb",
         ),
         (
             "project-no-entry",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,6 +38,7 @@ from npusmith.task.tolerance import check_profile
 from npusmith.task.trials import OnGraph, seeds_for
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
+from npusmith.twin.debugger import find_debugger
 from npusmith.twin.formats import Submission, read_submission
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Attr
@@ -237,9 +239,7 @@ def run(
     `around`: commands before and after such a program.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs, watch)
-    if around and task is not None:
-        raise NpusmithError("usage", "--prepare, --verify and --arg go with a program, not a task")
+    _check_run(project, task, attrs, watch, around)
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
@@ -270,7 +270,11 @@ def strictly(verdict: Verdict) -> Verdict:
 
 
 def _check_run(
-    project: Path, task: Path | None, attrs: Mapping[str, Attr] | None, watch: Watch
+    project: Path,
+    task: Path | None,
+    attrs: Mapping[str, Attr] | None,
+    watch: Watch,
+    around: Around | None,
 ) -> None:
     """What can be said before anything is read."""
     _named_in_utf8(*((project,) if task is None else (project, task)))
@@ -280,6 +284,8 @@ def _check_run(
         raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
     if watch.build.op and project.is_file():
         raise NpusmithError("usage", f"{project} is no project folder: it takes no --op")
+    if around and task is not None:
+        raise NpusmithError("usage", "--prepare, --verify and --arg go with a program, not a task")
 
 
 def _run_alone(
@@ -367,16 +373,17 @@ def judge_once(
     seed: int,
     watch: Watch,
     attrs: Mapping[str, Attr] | None,
-    recording: Recording,
+    recording: Recording | None,
+    around: Around | None = None,
 ) -> tuple[Verdict, Prepared | None]:
-    """`run` on the task's first random set of inputs alone, its log kept for the timing model.
+    """`run` on the task's first random set of inputs alone, its log kept when `recording` says so.
 
     The prepared task lies in `work`; it is None for a source that is run without a task.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs, watch)
+    _check_run(project, task, attrs, watch, around)
     if task is None:
-        return _run_alone(project, chip, progress, watch, recording), None
+        return _run_alone(project, chip, progress, watch, recording, around), None
     submission = _read_file(project)
     spec = None if project.is_file() else read_bindings(project)
     clock = _Clock()
@@ -388,6 +395,35 @@ def judge_once(
     verdict.seconds = {**clock.laps, **verdict.seconds}
     verdict.provenance |= {"seed": seed, "sets of inputs": "the first random one alone"}
     return verdict, prepared
+
+
+def debug(
+    project: Path,
+    task: Path | None,
+    chip: Chip,
+    tolerance: str,
+    progress: Progress,
+    *,
+    seed: int,
+    watch: Watch,
+    attrs: Mapping[str, Attr] | None,
+    around: Around | None,
+    core: int | None,
+) -> Verdict:
+    """`run` on one set of inputs under gdb, which talks with standard input and output.
+
+    `core`: stop where this block begins, too. A session that the user ends early leaves a verdict
+    of a run that did not end. Raises what `run` does, and debugger-missing.
+    """
+    if project.suffix in (".json", ".py"):
+        raise NpusmithError("usage", f"{project} is a submission: --gdb takes a project or source")
+    debugger = find_debugger([project if project.is_dir() else project.parent], core)
+    with temporary_folder("npusmith-debug-") as work:
+        verdict, _ = judge_once(
+            project, task, chip, tolerance, progress, Path(work), seed=seed,
+            watch=replace(watch, debugger=debugger), attrs=attrs, recording=None, around=around,
+        )  # fmt: skip
+    return verdict
 
 
 def check(file: Path, chip: Chip, options: BuildOptions = PLAIN) -> Verdict:

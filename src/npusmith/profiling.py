@@ -24,9 +24,11 @@ from npusmith.store.record import to_json, write_result
 from npusmith.target.chips import Chip
 from npusmith.task.composition import read_composition
 from npusmith.task.prepared import Prepared
+from npusmith.task.program import Around
 from npusmith.task.recording import Recording
 from npusmith.task.verdict import Verdict
 from npusmith.timing.eager import Eager, estimate, pytorch_us
+from npusmith.timing.lines import Lines
 from npusmith.timing.model import Timing
 from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.roof import Roof, beaten, roof
@@ -53,6 +55,7 @@ class Options:
     seed: int = 0
     watch: Watch = _WATCH
     attrs: Mapping[str, Attr] | None = None
+    around: Around | None = None  # commands before and after a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ def profile(
         verdict, prepared = pipeline.judge_once(
             project, task, chip, tolerance, progress, work,
             seed=options.seed, watch=options.watch, attrs=options.attrs, recording=recording,
+            around=options.around,
         )  # fmt: skip
         logs = recording.logs()
         if not logs:
@@ -130,9 +134,11 @@ def _write(
     events: Path,
     options: Options,
 ) -> Profiled:
-    lanes = Lanes(main)
+    lanes, lines = Lanes(main), Lines(main)
     target = options.trace or folder / TRACE
-    written = write_trace(lanes.watch(read_events(events)), main, target, options.most_events)
+    seen = lines.watch(lanes.watch(read_events(events)))
+    written = write_trace(seen, main, target, options.most_events)
+    made.lines = lines.shares()
     made.notes += [written.note] if written.note else []
     drawn = Timed(made, lanes.draw(), roofline(made))
     (folder / TIMELINE).write_text(alone(drawn.timeline), encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from npusmith.timing.lines import Lines
 from npusmith.timing.model import UNITS, Timing
 from npusmith.timing.trace import Event, read_events, write_trace
 
@@ -21,8 +22,13 @@ def loaded(path: Path) -> dict[str, object]:
     return data
 
 
+SLICE = {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"}
+ARROW = {"name", "cat", "ph", "id", "ts", "pid", "tid"}
+FIELDS = {"X": SLICE, "C": SLICE - {"cat", "dur"}, "s": ARROW, "f": ARROW | {"bp"}}
+
+
 def check_format(data: dict[str, object]) -> list[dict[str, object]]:
-    """Complete and metadata events alone, each with the fields that the format asks of it."""
+    """Each event has the fields that the format asks of its kind, and each arrow both its ends."""
     assert data["displayTimeUnit"] in ("ms", "ns")
     rows = data["traceEvents"]
     assert isinstance(rows, list)
@@ -34,10 +40,60 @@ def check_format(data: dict[str, object]) -> list[dict[str, object]]:
                 "process_name", "process_sort_index", "thread_name", "thread_sort_index",
             )  # fmt: skip
             continue
-        assert row["ph"] == "X"
-        assert row["ts"] >= 0 and row["dur"] >= 0
-        assert set(row) == {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"}
+        assert set(row) == FIELDS[row["ph"]]
+        assert row["ts"] >= 0 and row.get("dur", 0) >= 0
+    ends = {kind: [row["id"] for row in rows if row["ph"] == kind] for kind in "sf"}
+    assert ends["s"] == ends["f"] and len(set(ends["s"])) == len(ends["s"])
     return rows
+
+
+def test_an_arrow_leads_from_what_was_waited_for_to_what_waited(
+    timing: Timing, tmp_path: Path
+) -> None:
+    load = Event(2, 4, 0, 1800, 0, 0, 255, 0, 16384)
+    other_core = Event(4, 4, 0, 1799, 0, 0, 255, 0, 16384)
+    late = Event(2, 4, 1800, 3600, 0, 0, 255, 0, 16384)  # not over when the sum begins
+    add = Event(2, 1, 1801, 1900, 1, 1, 4, 900)
+    write_trace([load, other_core, late, add], timing, tmp_path / "t.json")
+    rows = check_format(loaded(tmp_path / "t.json"))
+    begin, end = (row for row in rows if row["ph"] in "sf")
+    assert (begin["pid"], begin["tid"], end["tid"], end["bp"]) == (2, 4, 1, "e")
+    assert 0.9 < float(str(begin["ts"])) < 1.0  # inside of the load's slice
+    assert end["ts"] == pytest.approx(1801 / 1800)
+
+
+@pytest.mark.parametrize(
+    "waiter",
+    [Event(2, 1, 1800, 1900, 1, 1, 4, 0), Event(2, 1, 1800, 1900, 1, 1, 7, 90),
+     Event(2, 1, 900, 1000, 1, 1, 4, 90), Event(2, 4, 1800, 1900, 0, 0, 4, 90)],
+    ids=["did not wait", "for the queue", "before anything ended", "for its own pipe"],
+)  # fmt: skip
+def test_no_arrow_is_drawn_without_a_cause(timing: Timing, tmp_path: Path, waiter: Event) -> None:
+    write_trace([Event(2, 4, 0, 1800, 0, 0, 255, 0), waiter], timing, tmp_path / "t.json")
+    assert not [row for row in check_format(loaded(tmp_path / "t.json")) if row["ph"] in "sf"]
+
+
+def test_a_counter_says_how_much_of_ub_buffers_take(made: Make, tmp_path: Path) -> None:
+    timing = made(names=["alloc", "call", "free"])
+    steps = [Event(2, 0, 0, 9, 0, 0, 255, 0, 4096), Event(2, 0, 9, 18, 1, 0, 255, 0, 0),
+             Event(2, 0, 18, 27, 2, 0, 255, 0, 0)]  # fmt: skip
+    write_trace(steps, timing, tmp_path / "t.json")
+    rows = check_format(loaded(tmp_path / "t.json"))
+    said = [(row["ts"], row["args"]) for row in rows if row["ph"] == "C"]
+    assert said == [(0.005, {"bytes": 4096}), (0.015, {"bytes": 0})]
+
+
+def test_lines_are_sorted_by_the_work_that_they_give(timing: Timing, steps: Steps) -> None:
+    lines = Lines(timing)
+    seen = list(lines.watch(steps(timing, 4)))
+    assert seen == list(steps(timing, 4))
+    first, second = lines.shares()
+    assert (first.line, first.unit, first.steps) == (41, "MTE2", 48 * 8)
+    assert (second.line, second.unit, second.steps) == (52, "V", 48 * 4)
+    step = timing.cycles / 6 / timing.clock_mhz  # of each core: four tiles
+    assert first.us == pytest.approx(4 * (0.9 + 0.3) * step)
+    assert second.waited_us == pytest.approx(4 * 0.4 * step)
+    assert lines.shares(1) == [first]
 
 
 def test_a_trace_has_a_process_for_each_core_and_a_thread_for_each_pipe(

@@ -162,6 +162,7 @@ def test_the_models_error_is_read_from_what_calibration_left(tmp_path: Path) -> 
 
 
 PROGRAM = """
+#include <cstdio>
 #include "acl/acl.h"
 #include "kernel_operator.h"
 using namespace AscendC;
@@ -185,23 +186,33 @@ int main() {
 """
 
 
-def profile_program(folder: Path, name: str, launches: str) -> tuple[int, dict[str, Any]]:
+def profile_program(
+    folder: Path, name: str, launches: str, *options: str
+) -> tuple[int, dict[str, Any]]:
     (folder / f"{name}.asc").write_text(PROGRAM.replace("LAUNCHES", launches))
-    done = call("profile", f"{name}.asc", "--json", cwd=folder)
+    done = call("profile", f"{name}.asc", "--json", *options, cwd=folder)
     return done.returncode, json.loads(done.stdout)
 
 
 def test_a_program_without_traffic_and_with_two_launches_is_timed(tmp_path: Path) -> None:
     code, data = profile_program(
-        tmp_path, "two", "fill<<<2, 0, stream>>>(3, 0); fill<<<2, 0, stream>>>(30, 0);"
-    )
-    assert code == 0
+        tmp_path, "two",
+        "if (fopen(\"made\", \"r\") == nullptr) return 1;\n"
+        "  fill<<<2, 0, stream>>>(ROUNDS, 0); fill<<<2, 0, stream>>>(30, 0);",
+        "--prepare", "touch made", "-D", "ROUNDS=3",
+    )  # fmt: skip
+    assert code == 0, data
     profile = data["profile"]
     assert len(profile["launches"]) == 2
     short, long = profile["launches"]
     assert short["steps"] < long["steps"] == profile["steps"]
     assert profile["kernel_us"] == pytest.approx(short["kernel_us"] + long["kernel_us"])
     assert profile["moved_bytes"] == 0
+    line = PROGRAM[: PROGRAM.index("Duplicate")].count("\n") + 1
+    assert [(row["line"], row["unit"]) for row in profile["lines"]][:1] == [(line, "V")]
+    rows = json.loads((tmp_path / "out/two.profile/trace.json").read_text())["traceEvents"]
+    taken = {row["args"]["bytes"] for row in rows if row["name"] == "UB taken"}
+    assert 4096 in taken
     assert (profile["roof"], profile["eager"]) == (None, None)
     assert any("no copy from or to global memory" in note for note in profile["notes"])
     xml.fromstring((tmp_path / "out/two.profile/roofline.svg").read_text())

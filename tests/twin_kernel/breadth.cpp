@@ -420,6 +420,8 @@ ENTRY(prints) {
   gm.SetGlobalBuffer(static_cast<int32_t *>(args[1]), 8);
   DumpTensor(gm, 13, 3);
   DumpAccChkPoint(gm, 14, 1, 2);
+  asc_dump_ubuf(x.GetPhyAddr(), 15, 2);
+  asc_dump(gm.GetPhyAddr(3), 16, 2);
 }
 ENTRY(marks) {
   Answers out(args);

@@ -517,3 +517,16 @@ ENTRY(stuck) {  // the vector cores of block 1 never set the flag
     CrossCoreWaitFlag(2);
   }
 }
+
+// A queue of L1 that is filled from global memory; out: where its tensor lies.
+ON_CUBE(scm) {
+  TPipe pipe;
+  TSCM<TPosition::GM, 1> queue;
+  pipe.InitBuffer(queue, 1, 512);
+  auto tile = queue.AllocTensor<half>();
+  DataCopy(tile, Gm<half>(args[0]), 256);
+  queue.EnQue(tile);
+  tile = queue.DeQue<half>();
+  Gm<int32_t>(args[2]).SetValue(0, tile.GetPosition());
+  queue.FreeTensor(tile);
+}

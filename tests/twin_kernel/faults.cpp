@@ -330,6 +330,21 @@ BOTH(gather_offset_of_half_an_element) {
   Gather(ub.c, ub.a, offsets, 0, 64);  // caught
 }
 
+BOTH(overlap_of_gather) {
+  Ub ub;
+  auto offsets = ub.b.ReinterpretCast<uint32_t>();
+  Duplicate(offsets, uint32_t(bad ? 1792 : 1788), 64);  // bytes 1792 to 2047 are written
+  Gather(ub.a[448], ub.a, offsets, 0, 64);  // caught
+}
+
+BOTH(overlap_of_gatherb) {
+  Ub ub;
+  auto offsets = ub.b.ReinterpretCast<uint32_t>();
+  Duplicate(offsets, uint32_t(bad ? 1792 : 1760), 8);
+  auto words = ub.a.ReinterpretCast<uint32_t>();
+  Gatherb(words[448], words, offsets, 1, {1, 8});  // caught
+}
+
 struct Que {
   TPipe pipe;
   TQue<TPosition::VECIN, 1> in;
@@ -404,8 +419,19 @@ BOTH(queue_depth) {
 
 BOTH(queue_leak) {
   Que q;
-  auto x = q.in.AllocTensor<float>();  // caught
+  auto x = q.in.AllocTensor<float>();
+  q.in.EnQue(x);
+  x = q.in.DeQue<float>();  // caught
   if (!bad) q.in.FreeTensor(x);
+}
+
+BOTH(queue_leak_of_what_is_queued) {
+  Que q;
+  auto x = q.in.AllocTensor<float>();
+  q.in.EnQue(x);  // caught
+  if (bad) return;
+  x = q.in.DeQue<float>();
+  q.in.FreeTensor(x);
 }
 
 BOTH(queue_deadlock) {

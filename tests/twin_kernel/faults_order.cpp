@@ -234,6 +234,47 @@ BOTH(gm_race_sum_without_atomics) {
   if (!bad) SetAtomicNone();
 }
 
+BOTH(gm_race_clear_before_atomics) {
+  Ub ub;
+  Duplicate(ub.a, 1.0f, 64);
+  Sync<HardEvent::V_MTE3>();
+  if (GetBlockIdx() == 0) DataCopy(Gm(args, 1), ub.a, 64);
+  PipeBarrier<PIPE_MTE3>();
+  if (!bad) SyncAll();
+  SetAtomicAdd<float>();
+  DataCopy(Gm(args, 1), ub.a, 64);  // caught
+  SetAtomicNone();
+}
+
+BOTH(gm_race_write_of_what_is_read) {
+  Ub ub;
+  Duplicate(ub.a, bad ? static_cast<float>(GetBlockIdx()) : 1.0f, 64);
+  Sync<HardEvent::V_MTE3>();
+  if (GetBlockIdx() == 0 && !bad) SyncAll();
+  if (GetBlockIdx() == 0) DataCopy(ub.b, Gm(args, 1), 64);
+  if (GetBlockIdx() == 1) DataCopy(Gm(args, 1), ub.a, 64);  // caught
+  if (GetBlockIdx() == 1 && !bad) SyncAll();
+}
+
+BOTH(gm_race_flag_before_the_data) {
+  Ub ub;
+  auto flag = Gm(args, 1)[1024];
+  if (GetBlockIdx() == 1) {
+    Duplicate(ub.a, 1.0f, 64);
+    Sync<HardEvent::V_MTE3>();
+    DataCopy(Gm(args, 1), ub.a, 64);
+    if (!bad) Sync<HardEvent::MTE3_S>();
+    flag.SetValue(0, 1.0f);
+    DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE>(flag);
+    return;
+  }
+  while (flag.GetValue(0) != 1.0f) {  // the other block writes it
+    DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE>(flag);
+  }
+  Sync<HardEvent::S_MTE2>();
+  DataCopy(ub.b, Gm(args, 1), 64);  // caught
+}
+
 BOTH(gm_line) {
   Gm(args, 1).SetValue(GetBlockIdx() * (bad ? 1 : 16), 1.0f);  // caught
 }

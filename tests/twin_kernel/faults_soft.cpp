@@ -133,6 +133,7 @@ BOTH(ub_reserved_of_layer_norm) {
   auto tiling = ub.layer(4, 64);
   TBuf<TPosition::VECCALC> rest;
   ub.pipe.InitBuffer(rest, TWIN_UB_BYTES - 6 * 2048 + (bad ? 1024 : 0));
+  Duplicate(rest.Get<float>(), 1.0f, rest.Get<float>().GetSize());
   LayerNorm(ub.a, ub.b, ub.c, ub.d, ub.e, ub.e, ub.tmp, 1e-5f, tiling);  // caught
 }
 BOTH(param_range_of_welford) {

@@ -52,6 +52,7 @@ void Activations() {
   EXPECT(GetGeluMinTmpSize(kMatrix, 4) <= GetGeluMaxTmpSize(kMatrix, 4));
   SIZES(GetSwiGLUMaxMinTmpSize(kMatrix, 4, most, least, false));
   FACTOR(GetSwiGLUTmpBufferFactorSize(4, live, extra));
+  SIZES(GetClampMaxMinTmpSize(kMatrix, 4, false, most, least));
   SIZES(GetGeGLUMaxMinTmpSize(kMatrix, 4, false, most, least));
   FACTOR(GetGeGLUTmpBufferFactorSize(2, live, extra));
   SIZES(GetReGluMaxMinTmpSize(kMatrix, 2, false, most, least));
@@ -137,6 +138,8 @@ void Sorts() {
 }
 
 void Layouts() {
+  SIZES(GetSortMaxMinTmpSize(kMatrix, TensorDataType::DT_FLOAT, TensorDataType::DT_UINT32, false,
+                             SortConfig(), most, least));
   SIZES(GetBroadCastMaxMinTmpSize(Chip(), ge::Shape({40, 1}), kMatrix, 4, false, most, least));
   SIZES(GetPadMaxMinTmpSize(kMatrix, 4, most, least));
   SIZES(GetUnPadMaxMinTmpSize(Chip(), kMatrix, 4, most, least));

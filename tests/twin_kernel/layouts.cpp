@@ -83,6 +83,9 @@ void Volume(void **args) {
   const auto at = [&](int i) { return Number(args[2], i); };
   auto src = ub.In<half>(args[0], at(5));
   auto dst = ub.In<half>(args[1], at(6));
+  constexpr auto table = MakeLayout(MakeShape(3, 4, 5), MakeStride(20, 5, 1));
+  static_assert(table(MakeCoord(1, 2, 3)) == 33 && Crd2Idx(MakeCoord(0, 1, 0), table) == 5);
+  static_assert(Get<1>(MakeCoord(7, 8)) == 8);
   auto flat = MakeLayout(MakeShape(at(0), at(1), at(2), at(3), at(4)), MakeStride());
   auto split = MakeLayout(MakeShape(at(2), 1, at(3), at(4), 1, 16, 16), MakeStride());
   if constexpr (back) {

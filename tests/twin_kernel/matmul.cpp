@@ -232,6 +232,72 @@ extern "C" void rounds(void **args) {
   mm.End();
 }
 
+// The same, read from the workspace without GetBatchTensorC.
+extern "C" void rounds_in_workspace(void **args) {
+  using A = MatmulType<TPosition::GM, CubeFormat::ND, half, false, LayoutMode::NORMAL>;
+  using C = MatmulType<TPosition::GM, CubeFormat::ND, float, false, LayoutMode::NORMAL>;
+  static constexpr MatmulConfig config = GetNormalConfig(false, true);
+  Ask ask;
+  __builtin_memcpy(&ask, args[5], sizeof ask);
+  TPipe pipe;
+  Matmul<A, A, C, C, config> mm;
+  REGIST_MATMUL_OBJ(&pipe, static_cast<GM_ADDR>(args[4]), mm, &ask.tiling);
+  auto c = Tensor<float>(args[3]);
+  mm.SetWorkspace(c);
+  mm.SetTensorA(Tensor<half>(args[0]));
+  mm.SetTensorB(Tensor<half>(args[1]));
+  mm.IterateNBatch(ask.batch[0], ask.batch[1], ask.batch[1], false);
+  mm.End();
+}
+
+// One result for each baseK, the parts of a block behind each other.
+constexpr MatmulConfig PartsOfK() {
+  MatmulConfig config = CFG_MDL;
+  config.isPartialOutput = true;
+  return config;
+}
+extern "C" void parts_of_k(void **args) {
+  using A = MatmulType<TPosition::GM, CubeFormat::ND, half>;
+  using C = MatmulType<TPosition::GM, CubeFormat::ND, float>;
+  static constexpr MatmulConfig config = PartsOfK();
+  Ask ask;
+  __builtin_memcpy(&ask, args[5], sizeof ask);
+  TPipe pipe;
+  Matmul<A, A, C, C, config> mm;
+  REGIST_MATMUL_OBJ(&pipe, static_cast<GM_ADDR>(args[4]), mm, &ask.tiling);
+  mm.SetTensorA(Tensor<half>(args[0]));
+  mm.SetTensorB(Tensor<half>(args[1]));
+  mm.SetBias(Tensor<float>(args[2]));
+  for (std::int64_t at = 0; mm.Iterate(); at += ask.tiling.baseM * ask.tiling.baseN) {
+    mm.GetTensorC(Tensor<float>(args[3], at), 0, true);
+  }
+  mm.End();
+}
+
+template <template <const auto &, typename, typename, typename, typename, typename> class Policy>
+void Triangle(void **args) {
+  using A = MatmulType<TPosition::GM, CubeFormat::ND, half>;
+  using C = MatmulType<TPosition::GM, CubeFormat::ND, float>;
+  Ask ask;
+  __builtin_memcpy(&ask, args[5], sizeof ask);
+  TPipe pipe;
+  Matmul<A, A, C, C, CFG_NORM, MatmulCallBackFunc<nullptr, nullptr, nullptr>, Policy> mm;
+  REGIST_MATMUL_OBJ(&pipe, static_cast<GM_ADDR>(args[4]), mm, &ask.tiling);
+  mm.SetTensorA(Tensor<half>(args[0]));
+  mm.SetTensorB(Tensor<half>(args[1]));
+  auto c = Tensor<float>(args[3]);
+  if (ask.way == 0) mm.IterateAll(c);
+  else
+    while (mm.Iterate()) mm.GetTensorC(c);
+  mm.End();
+}
+extern "C" void upper(void **args) {
+  Triangle<AscendC::Impl::Detail::TrianUpperMatmulPolicy>(args);
+}
+extern "C" void lower(void **args) {
+  Triangle<AscendC::Impl::Detail::TrianLowerMatmulPolicy>(args);
+}
+
 // Names that published kernels take from inside of the vendor's library.
 static_assert(AscendC::DEFAULT_C0_SIZE == 32 && AscendC::Impl::QUEUE_DEPTH == 1);
 static_assert(std::is_same_v<AscendC::GetMmDstType<std::int8_t>::Type, std::int32_t>);

@@ -102,6 +102,7 @@ void Top(void **args) {
 ENTRY(top_float) { Top<float, false, false, TopKMode::TOPK_NORMAL>(args); }
 ENTRY(top_half_finish) { Top<half, true, true, TopKMode::TOPK_NORMAL>(args); }
 ENTRY(top_small) { Top<float, true, false, TopKMode::TOPK_NSMALL>(args); }
+ENTRY(top_small_finish) { Top<float, true, true, TopKMode::TOPK_NSMALL>(args); }
 
 // args: 32 scores, 32 labels, scores out, labels out
 ENTRY(proposals) {

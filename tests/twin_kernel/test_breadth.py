@@ -184,6 +184,9 @@ def test_printing_and_dumps_come_out(kernels: Kernels) -> None:
     assert "  0 1 2" in text
     assert "DumpAccChkPoint desc=14" in text
     assert "  1 2\n" in text
+    assert "asc_dump_ubuf desc=15, 2 elements of half" in text
+    assert "asc_dump desc=16, 2 elements of int32_t" in text
+    assert "  3 4\n" in text
 
 
 def test_marks_change_nothing(kernels: Kernels) -> None:

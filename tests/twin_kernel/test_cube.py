@@ -178,6 +178,12 @@ def test_fill_writes_whole_fractals(cores: Cores) -> None:
     np.testing.assert_allclose(out, np.tile(b.astype(np.float64).sum(1), (16, 1)), atol=2e-5)
 
 
+def test_a_tscm_that_is_filled_from_global_memory_lies_in_l1(cores: Cores) -> None:
+    a, out = sample("half", (16, 16)), np.zeros(8, np.int32)
+    run(cores, "scm", a, a, out, ())
+    assert out[0] == 14  # TPosition::TSCM
+
+
 def test_bias_of_the_table_then_a_second_product_on_top(cores: Cores) -> None:
     a, b, bias = sample("half", (20, 32)), sample("half", (48, 32)), sample("half", (64,))
     out = np.zeros((20, 48), np.float32)

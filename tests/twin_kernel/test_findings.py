@@ -92,6 +92,36 @@ def test_repetitions_of_a_finding_are_counted_and_the_first_step_is_kept(runtime
     assert (outcome.findings[0].count, outcome.findings[0].step) == (3, 2)
 
 
+GENTLE = """#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" void top_of_ub(void **args) {
+  TPipe pipe;
+  TBuf<TPosition::VECCALC> all;
+  pipe.InitBuffer(all, TWIN_UB_BYTES + 4096);
+  auto x = all.Get<float>();
+  auto mask = x[1024].ReinterpretCast<uint8_t>();
+  Duplicate(x, 1.0f, 64);
+  Duplicate(mask.ReinterpretCast<uint16_t>(), uint16_t(1), 16);
+  Select(x, mask, x, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);
+}
+extern "C" void one_too_many(void **args) {
+  TPipe pipe;
+  TQue<TPosition::VECOUT, 1> out;
+  pipe.InitBuffer(out, 1, 256);
+  auto x = out.AllocTensor<float>();
+}"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"), [("top_of_ub", "ub-reserved"), ("one_too_many", "queue-leak")]
+)
+def test_what_harms_nothing_is_a_warning(runtime: Runtime, entry: str, code: str) -> None:
+    """Published operators have one buffer over all of UB and leave its top alone, and take the
+    tensor of a turn of their loop that does not come."""
+    outcome = build_kernels(runtime, GENTLE, "gentle").launch(entry, [])
+    assert [(item.code, item.level) for item in outcome.findings] == [(code, Level.WARNING)]
+
+
 ILLEGAL = {
     "a constant repeat of 256": (
         "void f(LocalTensor<float> a) { Add(a, a, a, uint64_t(64), 256, {}); }"
@@ -106,6 +136,9 @@ ILLEGAL = {
         "void f(LocalTensor<half> a, LocalTensor<bfloat16_t> b) "
         "{ Cast(a, b, RoundMode::CAST_NONE, 64); }"
     ),
+    "the 2D load of another chip": (
+        "void f(LocalTensor<half> a) { LoadData(a, a, LoadData2DParamsV2()); }"
+    ),
     "a tensor of long double": "void f(LocalTensor<long double> a) { a.GetSize(); }",
     "arithmetic on a bfloat16 scalar": "bfloat16_t f(bfloat16_t a) { return a + a; }",
 }
@@ -116,6 +149,8 @@ LEGAL = (
     " Cast(b, a, RoundMode::CAST_RINT, 64); Duplicate(b, bfloat16_t(1.0f), 64);"
     " half x = 1.0; x = x + 1; x += 0.5f; float y = x * 2.0f; double z = x; half w(y);"
     " if (x > 0.5f && w < x) Exp(a, a, 64); (void)z; }"
+    " template <typename T> void never(LocalTensor<T> a)"
+    " { LoadData2DParamsV2 how; how.mStep = 1; LoadData(a, a, how); }"
 )
 
 

@@ -401,6 +401,52 @@ def test_batches_in_rounds_are_fetched_one_by_one(
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
+def test_batches_in_rounds_are_in_the_workspace_when_the_call_returns(
+    kernels: Kernels, random: np.random.Generator
+) -> None:
+    a = random.uniform(-1, 1, (6, 32, 16)).astype(np.float16)
+    b = random.uniform(-1, 1, (6, 16, 48)).astype(np.float16)
+    c = np.zeros((6, 32, 48), np.float32)
+    ask = Ask(tiling(32, 48, 16, (32, 48, 16), BatchNum=2), batch=(3, 2))
+    clean(launch(kernels, "rounds_in_workspace", [a, b, NOTHING, c], ask))
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=2e-5)
+
+
+def test_each_part_of_k_is_a_result_by_itself(
+    kernels: Kernels, random: np.random.Generator
+) -> None:
+    m, n, k = 32, 64, 48
+    a, b = random.uniform(-1, 1, (m, k)), random.uniform(-1, 1, (k, n))
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    bias = random.uniform(-1, 1, n).astype(np.float32)
+    c = np.zeros((2, 3, 32, 32), np.float32)  # blocks, parts
+    ask = Ask(tiling(m, n, k, (32, 32, 16), isBias=1))
+    clean(launch(kernels, "parts_of_k", [a, b, bias, c], ask))
+    for block in range(2):
+        cols = slice(32 * block, 32 * block + 32)
+        for part in range(3):
+            depth = slice(16 * part, 16 * part + 16)
+            exact = a[:, depth].astype(np.float64) @ b[depth, cols].astype(np.float64)
+            exact += bias[cols] if part == 0 else 0
+            np.testing.assert_allclose(c[block, part], exact, atol=2e-5)
+
+
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_blocks_off_the_triangle_are_left_as_they_were(
+    kernels: Kernels, random: np.random.Generator, side: str, way: int
+) -> None:
+    m, n, k = 70, 100, 32
+    a, b = random.uniform(-1, 1, (m, k)), random.uniform(-1, 1, (k, n))
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    c = np.full((m, n), 7, np.float32)
+    clean(launch(kernels, side, [a, b, NOTHING, c], Ask(tiling(m, n, k, (32, 16, 16)), way=way)))
+    row, col = np.arange(m)[:, None] // 32, np.arange(n)[None] // 16
+    wanted = row <= col if side == "upper" else row >= col
+    exact = np.where(wanted, a.astype(np.float64) @ b.astype(np.float64), 7)
+    np.testing.assert_allclose(c, exact, atol=2e-5)
+
+
 def test_batches_whose_rows_are_interleaved(kernels: Kernels, random: np.random.Generator) -> None:
     heads, m, n, k = 3, 16, 48, 32
     a = random.integers(-3, 4, (m, heads, k)).astype(np.float16)

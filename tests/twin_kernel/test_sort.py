@@ -133,7 +133,7 @@ def _top(
     index: np.ndarray | None = None, finished: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:  # fmt: skip
     outter, inner = rows.shape
-    small = entry == "top_small"
+    small = entry.startswith("top_small")
     per_block = 32 // rows.itemsize
     width = k if small else -(-k // per_block) * per_block
     names_width = k if small else -(-k // 8) * 8
@@ -186,6 +186,12 @@ def test_small_topk_packs_its_rows_and_takes_nan_first(kernels: Kernels) -> None
     order = np.argsort(-key, axis=1, kind="stable")[:, :3]
     np.testing.assert_array_equal(values, np.take_along_axis(rows, order, 1))
     np.testing.assert_array_equal(names, np.take_along_axis(index, order, 1))
+
+
+def test_top_k_of_small_rows_has_no_finished_ones(kernels: Kernels) -> None:
+    rows = np.ones((4, 32), F32)
+    _, _, codes = _top(kernels, "top_small_finish", rows, 3, n=17, largest=True)
+    assert codes == ["param-range"]
 
 
 # ---- region proposals

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from npusmith.cli import agent
 from npusmith.cli.bind import bind
+from npusmith.cli.exits import Exit
 from npusmith.cli.option_groups import expand_groups
 from npusmith.cli.options import (
     Arguments,
@@ -17,7 +18,9 @@ from npusmith.cli.options import (
     AutoSync,
     Backward,
     ChipName,
+    DebuggedCore,
     Define,
+    Gdb,
     Include,
     Json,
     NoSearch,
@@ -41,9 +44,12 @@ from npusmith.cli.options import (
 )
 from npusmith.cli.reply import Job, Reply, beside
 from npusmith.cli.steps import Steps
-from npusmith.errors import CODES
+from npusmith.errors import CODES, Level
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.load import stem_of
+
+if TYPE_CHECKING:
+    from npusmith.cli.screen import Screen
 
 
 @expand_groups
@@ -151,6 +157,8 @@ def run(
     verify: Verify = None,
     arg: Arguments = None,
     watch: Watched = False,
+    gdb: Gdb = False,
+    core: DebuggedCore = None,
     op: OperatorName = "",
     include: Include = None,
     define: Define = None,
@@ -166,6 +174,10 @@ def run(
     attrs = read_attrs(attr or [])
     if watch and json:
         raise typer.BadParameter("--json is one document: it does not go with --watch")
+    if gdb and (json or watch):
+        raise typer.BadParameter("--gdb talks to a person: no --json, no --watch")
+    if core is not None and not gdb:
+        raise typer.BadParameter("--core says where --gdb stops, too")
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
@@ -174,9 +186,23 @@ def run(
         from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()), gdb)
         look = Watch(auto_sync, notes, shuffle, build)
         around = Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ()))
+        if gdb:
+            done = pipeline.debug(
+                project, task, row, tolerance, steps, seed=seed, watch=look, attrs=attrs,
+                around=around, core=core,
+            )  # fmt: skip
+            if done.error is not None:
+                return verdict_reply(done)
+            wrong = [item for item in done.findings if item.level is Level.ERROR]
+
+            def tell(screen: Screen) -> None:
+                for item in wrong:
+                    screen.line(item.render(), "red")
+
+            return Reply(Exit.FAILED if wrong else Exit.PASS, {}, tell)
         verdict = pipeline.run(
             project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
             attrs=attrs, timed=time, around=around,

@@ -177,6 +177,18 @@ Watched = Annotated[
     bool,
     typer.Option("--watch", help="Run again whenever a file of the project changes, until Ctrl-C."),
 ]
+Gdb = Annotated[
+    bool,
+    typer.Option(
+        "--gdb",
+        help="Run the task's first random set of inputs, or the program, under gdb, which stops at "
+        "each finding of level error and shows the line, its variables and what tensors hold.",
+    ),
+]
+DebuggedCore = Annotated[
+    int | None,
+    typer.Option("--core", metavar="N", min=0, help="With --gdb: stop where block N begins, too."),
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Option(

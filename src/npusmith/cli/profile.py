@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npusmith.cli.options import Attrs, AutoSync, ChipName, Json, Seed, ToleranceName, read_attrs
+from npusmith.cli.options import (
+    Arguments,
+    Attrs,
+    AutoSync,
+    ChipName,
+    Define,
+    Include,
+    Json,
+    OperatorName,
+    Prepare,
+    Seed,
+    ToleranceName,
+    Verify,
+    read_attrs,
+)
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -66,6 +80,12 @@ def profile(
     tolerance: ToleranceName = "default",
     seed: Seed = 0,
     attr: Attrs = None,
+    prepare: Prepare = None,
+    verify: Verify = None,
+    arg: Arguments = None,
+    op: OperatorName = "",
+    include: Include = None,
+    define: Define = None,
     auto_sync: AutoSync = None,
     json: Json = False,
 ) -> Job:  # fmt: skip
@@ -81,11 +101,15 @@ def profile(
 
     def job(steps: Steps) -> Reply:
         from npusmith import profiling
+        from npusmith.task.program import Around
+        from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
+        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
         options = profiling.Options(
-            folder, trace, trace_events, sample, seed, Watch(auto_sync, notes=True), attrs
-        )
+            folder, trace, trace_events, sample, seed, Watch(auto_sync, notes=True, build=build),
+            attrs, Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ())),
+        )  # fmt: skip
         done = profiling.profile(project, task, row, tolerance, steps, options)
         return _reply(done, folder)
 
@@ -186,6 +210,12 @@ def _show_tables(screen: Screen, made: Profile) -> None:
         for row in made.paths
     ]
     screen.table(("path", "bytes", "copies", "L2 hits", "GB/s"), moves, most=4)
+    screen.line()
+    lines: list[tuple[str, ...]] = [
+        (f"{Path(row.file).name}:{row.line}", row.unit, f"{row.us:.2f}", f"{row.waited_us:.2f}")
+        for row in made.lines[:5]
+    ]
+    screen.table(("line", "pipe", "us", "us waited before"), lines, most=3)
 
 
 def _show_advice(screen: Screen, made: Profile) -> None:

@@ -8,6 +8,7 @@ result shows that too.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import marshal
 import os
@@ -17,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,7 @@ OUTPUT_BYTES = 1 << 20  # kept of stdout and of stderr; the middle of anything l
 GRACE_SECONDS = 5.0  # how much later than the box itself we lose patience
 TICK_SECONDS = 0.05
 _CHUNK = 1 << 16
+_OUR_INPUT = 0
 _PATHS = ("PATH", "LD_LIBRARY_PATH")  # where programs are is passed on; nothing else is
 # What a shortage of memory looks like on stderr when the program itself noticed it.
 _SHORT = (
@@ -47,6 +50,7 @@ class Policy:
     else is there at all for the program.
     memory_bytes: private memory of each process. file_bytes: size of each file it writes.
     processes: may it start other programs (a compiler driver must)? Threads are always allowed.
+    trace: may it trace them, as a debugger does? Never without a /proc of its own.
     """
 
     write: tuple[Path, ...] = ()
@@ -56,6 +60,7 @@ class Policy:
     file_bytes: int = 1 << 30
     processes: bool = False
     network: bool = False
+    trace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,14 @@ def run_boxed(
     cwd: Path,
     without: Collection[str] = (),
     tick: Callable[[], None] | None = None,
+    live: bool = False,
 ) -> Boxed:
     """Run `work` under `policy` and wait for its end; nothing that it started outlives this call.
 
     work: a program with its arguments, or a module of ours whose main() is called.
     without: layers of sandbox.probe.LAYERS to leave out, as on a machine that lacks them.
     tick: called every now and then while the program runs; what it raises ends the program.
+    live: it reads our standard input and its output appears on ours as it comes, as plain text.
     Raises SandboxError when the program cannot be started at all.
     """
     module = work if isinstance(work, PythonModule) else None
@@ -101,7 +108,7 @@ def run_boxed(
         home = name.resolve()
         spec = _spec(program, argv, policy, {**_environment(home), **(env or {})}, home, cwd)
         spec |= {"without": list(without), "module": module.name if module else ""}
-        return _Run(spec, policy.seconds, stdin, tick, module).wait()
+        return _Run(spec, policy.seconds, stdin, tick, module, live=live).wait()
 
 
 def _find_program(name: str) -> str:
@@ -145,6 +152,7 @@ def _spec(
         "file": policy.file_bytes,
         "processes": policy.processes,
         "network": policy.network,
+        "trace": policy.trace,
     }
 
 
@@ -156,6 +164,9 @@ class _Tap:
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)
     dropped: int = 0
+    decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
 
     def put(self, data: bytes) -> None:
         room = self.limit // 2 - len(self.head)
@@ -181,8 +192,10 @@ class _Run:
         stdin: bytes,
         tick: Callable[[], None] | None,
         module: PythonModule | None,
+        *,
+        live: bool = False,
     ) -> None:
-        self.seconds, self.tick = seconds, tick
+        self.seconds, self.tick, self.live = seconds, tick, live
         self.stdin = memoryview(stdin)
         self.orders = memoryview(marshal.dumps(spec))
         self.out, self.err, self.status = _Tap(OUTPUT_BYTES), _Tap(OUTPUT_BYTES), _Tap(_CHUNK)
@@ -200,7 +213,8 @@ class _Run:
         return self._result(late)
 
     def _pump(self) -> bool:
-        with selectors.DefaultSelector() as selector:
+        # what our standard input may be, epoll does not take: a plain file
+        with selectors.PollSelector() if self.live else selectors.DefaultSelector() as selector:
             self._watch(selector)
             limit = self.started + self.seconds + GRACE_SECONDS
             readers = 3
@@ -219,7 +233,9 @@ class _Run:
         taps = {enter.STDOUT: self.out, enter.STDERR: self.err, enter.REPORT: self.status}
         for name, tap in taps.items():
             selector.register(self.ends[name], selectors.EVENT_READ, tap)
-        for name in (enter.ORDERS, enter.STDIN):
+        if self.live:
+            selector.register(_OUR_INPUT, selectors.EVENT_READ)
+        for name in (enter.ORDERS,) if self.live else (enter.ORDERS, enter.STDIN):
             os.set_blocking(self.ends[name], False)
             selector.register(self.ends[name], selectors.EVENT_WRITE)
 
@@ -228,9 +244,17 @@ class _Run:
         if isinstance(key.data, _Tap):
             data = os.read(key.fd, _CHUNK)
             key.data.put(data)
+            if self.live and key.data is not self.status:
+                _show(key.data.decoder.decode(data))
             if not data:
                 selector.unregister(key.fd)
             return int(not data)
+        if self.live and key.fd == _OUR_INPUT:
+            data = os.read(_OUR_INPUT, _CHUNK)
+            if not data or not _pass_on(self.ends[enter.STDIN], data):
+                selector.unregister(_OUR_INPUT)
+                os.close(self.ends.pop(enter.STDIN))
+            return 0
         if key.fd == self.lifeline:
             self.orders = self.orders[_write(key.fd, self.orders) :]
             done = not self.orders
@@ -319,6 +343,23 @@ def _ended(fd: int) -> bool:
     poller = select.poll()
     poller.register(fd, select.POLLIN)
     return bool(poller.poll(GRACE_SECONDS * 1000))
+
+
+def _pass_on(fd: int, data: bytes) -> bool:
+    """Write all of it; False when nobody reads."""
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _show(text: str) -> None:
+    """On our standard output, without what would steer a terminal."""
+    plain = (c for c in text if c in "\t\n" or not unicodedata.category(c).startswith("C"))
+    sys.stdout.write("".join(plain))
+    sys.stdout.flush()
 
 
 def _write(fd: int, data: memoryview) -> int:

@@ -208,8 +208,9 @@ def _enter_tree(orders: dict[str, Any], report: Report, spaces: int) -> tuple[bo
         places = [*landlock.SYSTEM, *(read or ())]
         devices = landlock.DEVICES
         own = mounts.enter(
-            orders["home"], orders["write"], places, devices, whole=read is None, alone=alone
-        )
+            orders["home"], orders["write"], places, devices, whole=read is None, alone=alone,
+            trace=orders["trace"],
+        )  # fmt: skip
         tree = True
     except OSError:
         report.line("missing", "mount-namespace")
@@ -315,10 +316,13 @@ def _become(
         _set_limits(orders, spaces)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         kernel.drop_capabilities()
+        # where others' processes have names, a tracer could take hold of those
+        trace = orders["trace"] and alone
         settings = {name: orders[name] for name in ("write", "read", "network")}
-        _layer(report, "landlock", landlock.restrict, {**settings, "alone": alone}, orders)
+        settings |= {"alone": alone, "trace": trace}
+        _layer(report, "landlock", landlock.restrict, settings, orders)
         rules = {name: orders[name] for name in ("processes", "network")}
-        rules |= {"pid": os.getpid(), "tree": tree}
+        rules |= {"pid": os.getpid(), "tree": tree, "trace": trace}
         if orders["module"]:
             _layer(report, "seccomp", seccomp.load, {**rules, "path_at": _NOWHERE}, orders)
             _call(orders["module"], orders["env"])

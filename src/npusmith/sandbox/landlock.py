@@ -55,10 +55,13 @@ def _handled(version: int) -> int:
     return rights | (_IOCTL if version >= 5 else 0)
 
 
-def restrict(write: list[str], read: list[str] | None, network: bool, alone: bool) -> None:
+def restrict(
+    write: list[str], read: list[str] | None, network: bool, alone: bool, trace: bool = False
+) -> None:
     """From here on: change only what lies beneath `write`; read all, or `read` and the system's.
 
-    alone: /proc shows the box's own processes only.
+    alone: /proc shows the box's own processes only. trace: it holds nothing else, and a debugger
+    writes there.
     Raises OSError where the kernel has no Landlock. The caller has set no-new-privileges.
     """
     version = abi()
@@ -76,6 +79,8 @@ def restrict(write: list[str], read: list[str] | None, network: bool, alone: boo
             _allow(ruleset, path, rights)
         for path in DEVICES:
             _allow(ruleset, path, rights & (_READ | WRITE_FILE | _TRUNCATE | _IOCTL))
+        if trace:
+            _allow(ruleset, "/proc", rights & (_READ | WRITE_FILE))
         proc = ("/proc",) if alone else _PROC
         for path in (*SYSTEM, *proc, *read) if read is not None else ():
             _allow(ruleset, path, _READ)

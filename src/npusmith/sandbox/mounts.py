@@ -42,12 +42,14 @@ def enter(
     *,
     whole: bool,
     alone: bool,
+    trace: bool = False,
 ) -> bool:
     """Make the tree and enter it; is /proc one of its own, too?
 
     stage: a folder that the tree is built on; it may be one of `write`. whole: all that can be
-    read outside is there, read-only. alone: this process namespace is the box's own. OSError, and
-    nothing has changed, where the kernel refuses.
+    read outside is there, read-only. alone: this process namespace is the box's own. trace: /proc
+    is for a debugger, which writes into the memory of others. OSError, and nothing has changed,
+    where the kernel refuses.
     """
     kernel.unshare(kernel.CLONE_NEWNS)
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
@@ -67,7 +69,7 @@ def enter(
                 _attach(tree, stage, path)
         if null >= 0:  # over a device whose shared mappings are memory that nothing counts
             _attach(null, stage, "/dev/zero")
-        own = _add_proc(stage, alone)
+        own = _add_proc(stage, alone, trace)
         if not whole:
             _add_links(stage, [*write, *read])
         os.chdir(stage)
@@ -128,13 +130,19 @@ def _attach(tree: int, stage: str, path: str) -> None:
     os.close(tree)
 
 
-def _add_proc(stage: str, alone: bool) -> bool:
-    """A /proc that shows this process namespace only; False leaves the outer one, read-only."""
+def _add_proc(stage: str, alone: bool, trace: bool) -> bool:
+    """A /proc that shows this process namespace only; False leaves the outer one, read-only.
+
+    What can be written for a debugger has processes alone, and nothing of the kernel's settings.
+    """
     flags = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_EXEC
     os.makedirs(f"{stage}/proc", exist_ok=True)  # noqa: PTH103
     try:
-        if alone:
+        if alone and trace:
+            _mount("proc", f"{stage}/proc", "proc", flags & ~_READ_ONLY, "subset=pid")
+        elif alone:
             _mount("proc", f"{stage}/proc", "proc", flags)
+        if alone:
             return True
     except OSError:  # parts of the outer one are hidden, as in containers
         alone = False

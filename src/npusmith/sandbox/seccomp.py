@@ -162,6 +162,7 @@ _RULED = (
 )  # fmt: skip
 _SIGNALS = ("kill", "tgkill", "tkill", "pidfd_send_signal", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _OWN = ("kill", "tgkill")  # allowed towards the program itself: abort() needs it
+_TRACING = ("ptrace", "process_vm_readv", "process_vm_writev")
 _SET_ID = 0o6000  # such a file of ours would lend our rights to whoever starts it
 _MAKES = 0x40 | 0x400000  # O_CREAT, O_TMPFILE: else the mode is not looked at
 _SHARED, _ANONYMOUS = 0x01, 0x20  # mmap: memory that the limit of private memory does not count
@@ -203,13 +204,20 @@ def _when(number: int, *body: bytes) -> bytes:
 
 
 def build(
-    machine: str, *, processes: bool, network: bool, pid: int, path_at: int, tree: bool
+    machine: str,
+    *,
+    processes: bool,
+    network: bool,
+    pid: int,
+    path_at: int,
+    tree: bool,
+    trace: bool = False,
 ) -> bytes:
     """The filter's instructions, 8 bytes each.
 
     pid: the only process that may be signalled when `processes` is False. path_at: the address of
     the path that the launcher itself hands to execve; after that exec nobody knows it. tree: what
-    the program can name and change is its own.
+    the program can name and change is its own. trace: it may trace, as a debugger does.
     """
     arch = ARCHES[machine]
     numbers = {name: row[arch.column] for name, row in NUMBERS.items()}
@@ -225,6 +233,7 @@ def build(
     denied = [name for name in NUMBERS if name not in (*_RULED, *_SIGNALS)]
     denied += [] if tree else _CHANGES
     denied += [] if network else ["socket"]
+    denied = [name for name in denied if not (trace and name in _TRACING)]
     denied += [] if processes else ["fork", "vfork", "execveat"]
     parts += [_when(numbers[name], _DENY) for name in denied]
     # These hide their flags in memory; without them the C library falls back to older calls.
@@ -299,12 +308,14 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
 
 
-def load(*, processes: bool, network: bool, pid: int, path_at: int, tree: bool) -> None:
+def load(
+    *, processes: bool, network: bool, pid: int, path_at: int, tree: bool, trace: bool = False
+) -> None:
     """Put the filter on this process for good; OSError or KeyError where it cannot be."""
     machine = os.uname().machine
     if machine not in ARCHES:
         raise OSError(f"no system-call table for {machine}")
-    how = {"processes": processes, "network": network, "tree": tree}
+    how = {"processes": processes, "network": network, "tree": tree, "trace": trace}
     steps = build(machine, pid=pid, path_at=path_at, **how)
     memory = ctypes.create_string_buffer(steps, len(steps))
     program = _Program(len(steps) // 8, ctypes.addressof(memory))

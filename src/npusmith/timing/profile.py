@@ -56,6 +56,17 @@ class PathShare(_Record):
     gbps: float  # 10^9 bytes a second over the kernel's time
 
 
+class LineShare(_Record):
+    """What one line of the sources gave the pipes to do, on a mean core of those that worked."""
+
+    file: str
+    line: int
+    unit: str  # the pipe that it keeps busy longest
+    us: float  # of work on all pipes, which may run beside each other
+    waited_us: float  # that its pipes stood still before its steps
+    steps: int  # on all cores
+
+
 class RoofShare(_Record):
     """The roofs of the task's graph, and how far away the kernel is."""
 
@@ -122,6 +133,7 @@ class Profile(_Record):
     pipes: list[PipeShare]
     paths: list[PathShare]
     moved_bytes: int  # through global memory, all launches
+    lines: list[LineShare] = []  # the busiest first
     roof: RoofShare | None = None
     eager: EagerShare | None = None
     advice: list[Advice] = []

@@ -1,5 +1,8 @@
 """A Chrome / Perfetto trace of a launch: one process per core, one thread per pipe.
 
+An arrow leads to a step that waited for another pipe of its core, from the step that it waited for:
+from a flag that is set to the wait for it. A counter of each core says how much of UB is taken.
+
 `read_events(file)` reads the timer's lines one by one; `write_trace(...)` streams them into a JSON
 file of the trace-event format, so that neither is ever in memory as a whole. Times are microseconds
 from the start of the kernel on the chip's clock: estimates, as everything else of the timer.
@@ -8,6 +11,7 @@ from the start of the kernel on the chip's clock: estimates, as everything else 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +22,9 @@ from npusmith.timing.bottleneck import REASONS
 from npusmith.timing.model import UNITS, Timing
 
 MOST_EVENTS = 200_000  # about 40 MB of text; ui.perfetto.dev and chrome://tracing both open that
+_RECENT = 64  # steps of a pipe among which the cause of a wait is looked for
+_SAME = 1.0  # cycles: rounding of the timer's lines
+_HOLDS = ("init", "alloc", "free")  # steps of the scalar unit whose `bytes` are those of UB taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Event:
     place: int
     reason: int  # index of REASONS; anything else: it did not wait
     wait: float  # cycles that the unit stood still before it
-    bytes: int = 0  # of a transfer
+    bytes: int = 0  # of a transfer; of UB that buffers take after it, for a step of a buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,7 @@ def write_trace(
 ) -> Written:
     """Writes the trace; events past `most` are counted, not written, and the file says so."""
     written, dropped = 0, timing.events_dropped
+    arrows = _Arrows(timing)
     with path.open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ns",\n"traceEvents":[\n')
         file.write(",\n".join(_json(row) for row in _names(timing)))
@@ -89,7 +97,8 @@ def write_trace(
             if written >= most:
                 dropped += 1
                 continue
-            file.write(",\n" + _json(_complete(event, timing)))
+            rows = (_complete(event, timing), *_counter(event, timing), *arrows.to(event))
+            file.write("".join(",\n" + _json(row) for row in rows))
             written += 1
         result = Written(path, written, dropped)
         _close(file, timing, result)
@@ -113,13 +122,63 @@ def _meta(name: str, process: int, thread: int, args: dict[str, object]) -> dict
     return {"name": name, "ph": "M", "pid": process, "tid": thread, "args": args}
 
 
+class _Arrows:
+    """Finds what each step waited for among the last steps of the pipe that it names."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._recent: dict[tuple[int, int], deque[Event]] = {}
+        self._count = 0
+
+    def to(self, event: Event) -> Iterator[dict[str, Any]]:
+        """The two ends of the arrow to this step; nothing when it waited for no other pipe."""
+        key = (event.core, event.unit)
+        self._recent.setdefault(key, deque(maxlen=_RECENT)).append(event)
+        if event.wait <= 0 or not 0 <= event.reason < len(UNITS) or event.reason == event.unit:
+            return
+        before = self._recent.get((event.core, event.reason), ())
+        ended = [item for item in before if item.end <= event.start + _SAME]
+        if not ended:
+            return
+        cause = max(ended, key=lambda item: item.end)
+        self._count += 1
+        # a point inside of the slice, or the arrow would begin at whatever follows it
+        start = cause.start + 0.999 * (cause.end - cause.start)
+        yield self._end("s", cause, start)
+        yield {**self._end("f", event, event.start), "bp": "e"}
+
+    def _end(self, phase: str, event: Event, cycles: float) -> dict[str, Any]:
+        return {
+            "name": "wait",
+            "cat": "wait",
+            "ph": phase,
+            "id": self._count,
+            "ts": _us(cycles, self._timing),
+            "pid": event.core,
+            "tid": event.unit,
+        }
+
+
+def _counter(event: Event, timing: Timing) -> Iterator[dict[str, Any]]:
+    """How much of UB buffers take from here on, where a buffer is made, taken or given back."""
+    if UNITS[event.unit] == "S" and _at(timing.names, event.what, "") in _HOLDS:
+        yield {
+            "name": "UB taken",
+            "ph": "C",
+            "ts": _us(event.end, timing),
+            "pid": event.core,
+            "tid": 0,
+            "args": {"bytes": event.bytes},
+        }
+
+
 def _complete(event: Event, timing: Timing) -> dict[str, Any]:
     file, line, api = _at(timing.places, event.place, ("", 0, ""))
     what = _at(timing.names, event.what, "step")
     args: dict[str, Any] = {"API": api}
     if file:
         args["source"] = f"{file}:{line}"
-    if event.bytes:
+    if event.bytes and UNITS[event.unit] != "S":
         args["bytes"] = event.bytes
     if event.wait > 0 and 0 <= event.reason < len(REASONS):
         args |= {"waited_us": _us(event.wait, timing), "waited_for": REASONS[event.reason]}

@@ -94,12 +94,12 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
     dtypes-mismatch, compiler-missing.
     """
     start = time.monotonic()
-    chain = find_toolchain(chip)
+    chain = find_toolchain(chip, debug=project.debug)
     text = wrapper.kernel_unit(project, tuple(dtypes))
     texts = [f"{path}\0{body}" for path, body in sorted(project.texts.items())]
     kinds = read_kinds(project.texts, project.kernel)
     names = (project.host_headers.forwards, project.kernel_headers.forwards)
-    forwards = repr((*names, project.folders, project.host_flags, project.elsewhere))
+    forwards = repr((*names, project.folders, project.host_flags, project.elsewhere, project.debug))
     key = cache.digest([chain.folder.name, _rules(), repr(kinds), text, forwards, *texts])
     folder = cache.cache_root() / "build" / key
     if folder.exists() and not _extras_same(folder):

@@ -90,6 +90,7 @@ def run_direct(
         dry=dry,
         most_steps=most_steps,
         tick=tick,
+        debugger=watch.debugger,
     )
 
 
@@ -117,7 +118,7 @@ def build_program(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> Dire
     }
     near = [item for item in flags.includes if item.is_relative_to(path.parent.parent)]
     includes = (*(item.resolve() for item in options.include), *near)
-    return _build(path, "main", unit, chip, includes, others)
+    return _build(path, "main", unit, chip, includes, others, debug=options.debug)
 
 
 def run_program(
@@ -153,6 +154,7 @@ def run_program(
         dry=dry,
         most_steps=most_steps,
         work=work,
+        debugger=watch.debugger,
     )
 
 
@@ -209,14 +211,17 @@ def _build(
     chip: Chip,
     includes: tuple[Path, ...] = (),
     others: Mapping[Path, str] | None = None,
+    *,
+    debug: bool = False,
 ) -> DirectBuild:
     """`others`: sources that are linked with it, each with its unit."""
-    chain = find_toolchain(chip)
+    chain = find_toolchain(chip, debug=debug)
     others = others or {}
     headers = [file for source in (path, *others) for file in local_headers(source)]
     headers += [file for item in includes for file in headers_beneath(item)]
     beside = [file.read_bytes() for file in headers]
-    key = cache.digest([chain.folder.name, unit, *others.values(), *map(str, includes), *beside])
+    words = [chain.folder.name, repr(debug), unit, *others.values(), *map(str, includes)]
+    key = cache.digest([*words, *beside])
     folder = cache.cache_root() / "build" / key
     text = "\n".join(read_text(source) for source in (path, *others))
     kinds = file_kinds(path, text)

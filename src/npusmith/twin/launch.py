@@ -25,10 +25,11 @@ from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import remove_tree
 from npusmith.twin.compile import Build
 from npusmith.twin.debug_lines import Spot, first_places
+from npusmith.twin.debugger import SESSION_SECONDS, Debugger
 from npusmith.twin.finding import Finding, Printed
 from npusmith.twin.opdef import OpText, PortText
 from npusmith.twin.orders import Array, Attr, Orders, Output, Sparse, Virtual
-from npusmith.twin.toolchain import Toolchain
+from npusmith.twin.toolchain import INCLUDE, Toolchain
 from npusmith.twin.watch import Watch
 
 # None: an absent optional one; a sequence: a DYNAMIC one
@@ -162,6 +163,7 @@ def run(
         dry=dry,
         most_steps=most_steps,
         tick=tick,
+        debugger=watch.debugger,
     )
     return replace(done, findings=[*build.project.findings, *done.findings])
 
@@ -178,12 +180,14 @@ def call(
     most_steps: int = MOST_STEPS,
     tick: Callable[[], None] | None = None,
     work: Path | None = None,
+    debugger: Debugger | None = None,
 ) -> Run:
     """Start the runner in the sandbox with the orders that `fill` writes, and read what it left.
 
     `library`: the folder with the compiled project, which the runner may read. `record`: where the
     log of the first launch goes; those of the next ones go beside it, with .1, .2 ... behind.
     `work`: a folder that the run may change, its working directory; else it has an empty one.
+    `debugger`: the runner is started by it, and speaks with the user's terminal.
     """
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
@@ -191,13 +195,18 @@ def call(
     slot = os.open(folder / _REPORT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fill(orders)
+        if debugger is not None:
+            seconds = SESSION_SECONDS
+            orders.lines.append("traced")
         orders.say("seconds", seconds)
         orders.say("cap", workspace_cap)
         orders.record(None if record is None else folder / _LOG, most_steps, dry)
         room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
-        boxed = _start(chain, (library, folder), folder, work, seconds, room, tick)
+        boxed = _start(chain, (library, folder), folder, work, seconds, room, tick, debugger)
         logs = () if record is None else _take_logs(folder, record)
-        report = _read_report(slot, folder, boxed, seconds)
+        report = _read_report(slot)
+        if report is None:  # who leaves the debugger early knows why
+            report = _nothing(*([] if debugger is not None else [_lost(folder, boxed, seconds)]))
         arrays = [slot.array() for slot in orders.slots]
         changed = [slot.array() for slot in orders.changed]
     except OSError as error:
@@ -285,22 +294,28 @@ def _start(
     seconds: float,
     extra: int,
     tick: Callable[[], None] | None,
+    debugger: Debugger | None,
 ) -> Boxed:
+    argv = [str(chain.runner), str(folder / "orders"), str(folder / _REPORT)]
+    if debugger is not None:
+        argv = debugger.command(argv, folder)
+        read = (*read, *debugger.sources, INCLUDE)
     policy = Policy(
         write=(folder,) if work is None else (folder, work),
         read=(*read, chain.folder),
         seconds=seconds * _PATIENCE + _GRACE,
         memory_bytes=_BASE_MEMORY + extra,
         processes=True,  # the host side gets one, then the runner allows none (host/cage.cpp)
+        trace=debugger is not None,
     )
-    argv = [str(chain.runner), str(folder / "orders"), str(folder / _REPORT)]
-    return run_boxed(argv, policy, cwd=work or folder, tick=tick)
+    live = debugger is not None
+    return run_boxed(argv, policy, cwd=work or folder, tick=tick, live=live)
 
 
-def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Report:
+def _read_report(slot: int) -> _Report | None:
     """The runner's report, in the file that was open before the run: its name says nothing.
 
-    What is odd is as good as nothing.
+    What is odd is as good as nothing: None.
     """
     # what a kernel prints may be no UTF-8
     text = os.pread(slot, _REPORT_BYTES, 0).decode(errors="replace")
@@ -309,10 +324,10 @@ def _read_report(slot: int, folder: Path, boxed: Boxed, seconds: float) -> _Repo
         bytes.fromhex(report.tiling)
         if all(finding.code in CODES for finding in report.findings):
             return report
-    return _nothing(_lost(folder, boxed, seconds))
+    return None
 
 
-def _nothing(finding: Finding) -> _Report:
+def _nothing(*findings: Finding) -> _Report:
     return _Report(
         completed=False,
         op="",
@@ -322,7 +337,7 @@ def _nothing(finding: Finding) -> _Report:
         tiling="",
         host_seconds=0,
         kernel_seconds=0,
-        findings=[finding],
+        findings=list(findings),
     )
 
 

@@ -14,11 +14,13 @@ _NAME = re.compile(r"[A-Za-z]\w*(?:=[^\n]*)?")
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """`op`: which operator, by its type or its entry's name; `include`: folders of headers;
-    `define`: NAME or NAME=VALUE."""
+    `define`: NAME or NAME=VALUE; `debug`: compiled so that a debugger sees every line and variable.
+    """
 
     op: str = ""
     include: tuple[Path, ...] = ()
     define: tuple[str, ...] = ()
+    debug: bool = False
 
     def check(self) -> None:
         """TwinError build-option for a folder that is not there, or what is no definition."""

@@ -69,6 +69,7 @@ class Project:
     computed: tuple[Place, ...] = ()  # include folders of its CMake that could not be read
     split: bool = False  # its CMake files put host sources into several libraries
     findings: tuple[Finding, ...] = ()  # what the vendor's build would refuse
+    debug: bool = False  # compiled for a debugger
 
     @property
     def outside(self) -> tuple[Path, ...]:
@@ -249,6 +250,7 @@ def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Proj
         named.computed,
         _is_split(read.base),
         _check_names(read.base, op, kernel, entry, read.kernels[kernel]),
+        options.debug,
     )
 
 

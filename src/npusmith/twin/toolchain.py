@@ -54,6 +54,7 @@ _THUNKS = (
 _WRAPPED = ("memcpy", "memmove", "memset", "memcmp", "snprintf")  # the fence checks their ranges
 _EXPORTS = "exports.map"  # what a kernel's library shows: its entry
 _CUBE = (*_KERNEL, "-DTWIN_CUBE")  # the same kernel as a cube core runs it
+_DEBUG = ("-O0", "-g")  # other flags than those of the precompiled header: g++ reads it anew
 _HOST = ("-O0", "-fvisibility=hidden", "-fsanitize-coverage=trace-pc", "-g1")  # runs once a call
 _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
 _SUPPORT = ("-O1", "-pthread")  # the host side of the runtime runs once for each call
@@ -94,6 +95,7 @@ class Toolchain:
     compiler: Compiler
     folder: Path
     chip: Chip
+    debug: bool = False  # kernels are compiled for a debugger
 
     @property
     def runner(self) -> Path:
@@ -111,11 +113,14 @@ class Toolchain:
 
     def kernel_command(self) -> list[str]:
         """The compile of a kernel translation unit, without its input and output."""
-        return self._command("kernel.h", (*_KERNEL, *fence(self.compiler)))
+        return self._command("kernel.h", (*_KERNEL, *fence(self.compiler), *self._last()))
 
     def cube_command(self) -> list[str]:
         """The same unit as cube cores run it."""
-        return self._command("cube.h", (*_CUBE, *fence(self.compiler)))
+        return self._command("cube.h", (*_CUBE, *fence(self.compiler), *self._last()))
+
+    def _last(self) -> tuple[str, ...]:
+        return _DEBUG if self.debug else ()
 
     def host_command(self) -> list[str]:
         """The same for host code."""
@@ -165,13 +170,16 @@ def _describe(path: str) -> Compiler:
     return Compiler(path, text.split("\n")[0], "clang" in text.lower())
 
 
-def find_toolchain(chip: Chip) -> Toolchain:
-    """The cached toolchain for a chip; the first call on a machine compiles it (some seconds)."""
+def find_toolchain(chip: Chip, *, debug: bool = False) -> Toolchain:
+    """The cached toolchain for a chip; the first call on a machine compiles it (some minutes).
+
+    `debug`: its kernels are compiled so that a debugger sees every line and variable.
+    """
     compiler = find_compiler()
     key = cache.digest(
         [compiler.path, compiler.version, *_machine(), *_made(chip).values(), *_texts()]
     )
-    chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip)
+    chain = Toolchain(compiler, cache.cache_root() / "twin" / key, chip, debug)
     if cache.fetch(chain.folder, lambda folder: _make(chain, folder)):
         cache.keep_newest(chain.folder.parent, _KEPT_CHAINS, chain.folder)
         cache.keep_newest(cache.cache_root() / "objects", _KEPT_OBJECTS, chain.folder)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from npusmith.twin.debugger import Debugger
 from npusmith.twin.options import PLAIN, BuildOptions
 
 _AUTO_SYNC_OFF = re.compile(r"--cce-auto-sync\s*=\s*off\b")
@@ -19,13 +20,14 @@ class Watch:
 
     `notes`: also report what costs time and what auto-sync hides. `shuffle`: a seed of another
     order of the blocks, to find results that depend on it; 0 is their own order. `build`: what the
-    user adds to a project.
+    user adds to a project. `debugger`: runs under it, and the user looks on.
     """
 
     auto_sync: bool | None = None
     notes: bool = False
     shuffle: int = 0
     build: BuildOptions = PLAIN
+    debugger: Debugger | None = None
 
     def line(self, root: Path) -> str:
         """The order for the runner (runtime/host/request.h)."""

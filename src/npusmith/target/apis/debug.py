@@ -33,6 +33,12 @@ ROWS = (
     _row("printf", _PRINT, aka=("PRINTF",)),
     _row("DumpTensor", _PRINT, note="as text on the error stream, not in the vendor's format"),
     _row("DumpAccChkPoint", _PRINT, note="as text on the error stream"),
+    _row(
+        "asc_dump",
+        _PRINT,
+        aka=("asc_dump_gm", "asc_dump_ubuf", "asc_dump_l1buf", "asc_dump_cbuf"),
+        note="by the pointer's own memory, as text on the error stream",
+    ),
     _row("Trap", "tests/twin_kernel/test_breadth.py::test_trap_ends_the_core", aka=("trap",)),
     _row("TRACE_START", _MARKS),
     _row("TRACE_STOP", _MARKS),

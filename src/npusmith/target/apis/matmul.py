@@ -80,7 +80,7 @@ ROWS = (
     _row("SetSubBlockIdx", _FORMS),
     _row("IterateBatch", _BATCH, Known.INFERRED, "how the smaller batch is repeated"),
     _row("WaitIterateBatch", _BATCH),
-    _row("IterateNBatch", _ROUNDS, Known.INFERRED, _LAZY),
+    _row("IterateNBatch", _ROUNDS, Known.INFERRED, f"asynchronous: {_LAZY}"),
     _row("GetBatchTensorC", _ROUNDS, Known.INFERRED, _LAZY),
     _row("GetMMConfig", _FIXED),
     _row("GetNormalConfig", _FORMS),

@@ -54,6 +54,7 @@ void WriteElement(const Call &call, const View &view, std::int64_t index, int si
 void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *out) {
   Enter(call, PIPE_S);
   RecordScalar("gm_read");
+  Poll(call, At(gm, index, size).base);
   const std::uint8_t *from = UsableGm(call, "tensor", At(gm, index, size), size, false);
   if (from == nullptr) {
     std::memset(out, 0xFF, static_cast<std::size_t>(size));
@@ -95,6 +96,21 @@ View RawView(const void *pointer) {
   if (view.addr < 0) return View();
   view.bytes = kUbBytes - view.addr;
   view.position = AscendC::TPosition::VECCALC;
+  return view;
+}
+
+View LocalView(const void *pointer) {
+  using P = AscendC::TPosition;
+  View view;
+  const auto *at = static_cast<const std::uint8_t *>(pointer);
+  for (const P position : {P::VECIN, P::A1, P::A2, P::B2, P::CO1}) {
+    const Memory memory = MemoryOf(position);
+    const std::uint8_t *base = Me().spaces[static_cast<std::size_t>(memory)].base;
+    if (base == nullptr || at < base || at >= base + BytesOf(memory)) continue;
+    view.addr = at - base;
+    view.bytes = BytesOf(memory) - view.addr;
+    view.position = position;
+  }
   return view;
 }
 

@@ -253,6 +253,7 @@ std::uint8_t *UsableGm(const Call &call, const char *role, const Gm &gm, std::in
   Core &core = Me();
   const std::int64_t inside = std::min<std::int64_t>(bytes, region->base + region->bytes - gm.base);
   const Way scalar = gm.bypass ? Way::kPastCache : Way::kCache;
+  if (write) NotePolled(core, gm.base, inside);
   OrderTouchGm(core, call, *region, gm.base, inside, rows.run, rows.pitch, write,
                core.unit == PIPE_S ? scalar : Way::kPipe);
   return gm.base;
@@ -294,9 +295,13 @@ void UseReserve(Core &core, const Call &call, std::int64_t bytes) {
       used = std::max(used, buffer.addr + buffer.bytes);
   }
   if (used <= TWIN_UB_BYTES) return;
+  // one buffer over all of UB, of which a kernel leaves the top alone, harms nothing
+  const bool holds = ShadowTouched(core, Memory::kUb, TWIN_UB_BYTES, kUbUsable);
   Report(call, "ub-reserved",
-         Text("%s uses the top of UB as scratch, where buffers of this kernel lie", call.api),
-         Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES));
+         Text("%s uses the top of UB as scratch, where buffers of this kernel %s", call.api,
+              holds ? "hold something" : "reach, which hold nothing there"),
+         Text("buffers end at byte %lld", Ll(used)), Text("at most %d", TWIN_UB_BYTES), "",
+         holds ? Level::kError : Level::kWarning);
   auto *words = reinterpret_cast<std::uint16_t *>(core.Ub() + TWIN_UB_BYTES);
   std::fill(words, words + std::min(bytes, kUbUsable - TWIN_UB_BYTES) / 2, std::uint16_t{0x7FFF});
 }

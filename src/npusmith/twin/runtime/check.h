@@ -48,6 +48,14 @@ bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t a
               const char *second, const View &b, std::int64_t bBytes,
               Level level = Level::kError);
 
+// The scalar unit reads this address: a loop that polls it lets the other cores run.
+void Poll(const Call &call, const std::uint8_t *at);
+// The present call writes these bytes.
+void NotePolled(Core &core, const std::uint8_t *at, std::int64_t bytes);
+
+// Which on-chip memory of the running core a pointer points into; at no position for none.
+View LocalView(const void *pointer);
+
 // Reports ub-reserved when buffers lie in the area that this API uses as scratch, and spoils so
 // much of it from its start, by default all.
 void UseReserve(Core &core, const Call &call, std::int64_t bytes = kUbUsable);

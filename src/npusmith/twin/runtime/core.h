@@ -64,7 +64,7 @@ struct Queue {
   Site made;
 };
 
-enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kRoom, kTurn, kServe };
+enum class Wait : std::uint8_t { kNothing, kSync, kBlockFlag, kCross, kRoom, kTurn, kServe, kSpin };
 
 // A vector core (AIV) or a cube core (AIC).
 enum class Kind : std::uint8_t { kVector, kCube };
@@ -167,6 +167,12 @@ struct Core {
   const std::int32_t *waitFlag = nullptr;
   int crossId = 0, crossMode = 0;
   long turn = 0;  // WaitPreBlock calls so far
+  // A loop that polls global memory until another core writes there: the last addresses that the
+  // scalar unit read, and how often it read one of them again since the last instruction.
+  std::array<const std::uint8_t *, 16> recentReads{};
+  std::size_t nextRead = 0;
+  int polls = 0;
+  Site pollSite;  // where it polled last
   bool done = false;
   bool stopped = false;  // by a fatal finding
 
@@ -210,6 +216,8 @@ struct Session {
   std::map<std::array<int, 4>, Site> setters;               // the last one who gave a credit
   std::map<const void *, Stamp> blockStamps;                // of IBSet, by flag
   std::map<int, std::deque<Stamp>> turnStamps;              // of NotifyNextBlock, by block
+  bool polling = false;                         // a core polls global memory: since then
+  std::map<const std::uint8_t *, Stamp> flags;  // the last small write at each address
   std::uint8_t *workspace = nullptr;
   std::map<int, std::shared_ptr<MatmulServer>> servers;     // cube cores that serve, by block
 

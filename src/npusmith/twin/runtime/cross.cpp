@@ -1,5 +1,7 @@
 // Synchronisation between cores: SyncAll, flags, block flags, turns. Whoever has waited for a core
 // has seen what that core did before (order.h).
+#include <algorithm>
+
 #include "check.h"
 #include "record.h"
 #include "text.h"
@@ -329,6 +331,41 @@ void PassTurn(const Call &call, const Gm &gm, const View &ub) {
   session.turnStamps[core.block].push_back(OrderStamp(core, PIPE_ALL));
 }
 
+// ---- loops that poll global memory
+
+void Poll(const Call &call, const std::uint8_t *at) {
+  constexpr int kPatience = 256;  // reads before the other cores get their turn
+  Core &core = Me();
+  Session &session = ThisLaunch();
+  auto &recent = core.recentReads;
+  const bool known = std::find(recent.begin(), recent.end(), at) != recent.end();
+  if (!known) {
+    recent[core.nextRead] = at;
+    core.nextRead = (core.nextRead + 1) % recent.size();
+  }
+  core.polls += known;
+  // blocks that are not on the chip yet write nothing
+  const bool alone = session.spec == nullptr || session.spec->blocks > TWIN_VECTOR_CORES;
+  if (!alone && known && core.polls % kPatience == 0) {
+    session.polling = true;
+    core.pollSite = call.site;
+    Rest(core, call, Wait::kSpin, "another core's write");
+  }
+  const bool here = call.site.line == core.pollSite.line && call.site.file == core.pollSite.file;
+  if (!here || core.pollSite.line == 0) return;
+  // Whoever sees a value that was not there before has seen all that its writer had waited for.
+  const auto found = session.flags.find(at);
+  if (found != session.flags.end()) Join(core, "block_wait", found->second);
+}
+
+void NotePolled(Core &core, const std::uint8_t *at, std::int64_t bytes) {
+  constexpr std::int64_t kFlag = 64;       // bytes of the largest write that is taken for a flag
+  constexpr std::size_t kMostFlags = 4096;
+  Session &session = ThisLaunch();
+  if (!session.polling || bytes > kFlag || session.flags.size() >= kMostFlags) return;
+  session.flags[at] = OrderStamp(core, core.unit);
+}
+
 // ---- what the scheduler asks
 
 bool Ready(const Core &core) {
@@ -349,6 +386,7 @@ bool Ready(const Core &core) {
     case Wait::kRoom: return HasRoom(session, core);
     case Wait::kTurn: return TurnHasCome(core);
     case Wait::kServe: return AloneInBlock(core);
+    case Wait::kSpin: return true;  // it looks again
   }
   return true;
 }

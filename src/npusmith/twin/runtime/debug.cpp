@@ -117,4 +117,14 @@ void DumpGm(const Call &call, DType type, const Gm &gm, std::uint32_t note, std:
   if (from != nullptr) Print(core, call, from, type, note, count, shape, dims);
 }
 
+void DumpPointer(const Call &call, DType type, const void *pointer, std::uint32_t note,
+                 std::int64_t count) {
+  const View view = LocalView(pointer);
+  if (view.position != AscendC::TPosition::MAX) {
+    return DumpUb(call, type, view, note, count, nullptr, 0);
+  }
+  auto *base = const_cast<std::uint8_t *>(static_cast<const std::uint8_t *>(pointer));
+  DumpGm(call, type, {base, -1, 0}, note, count, nullptr, 0);
+}
+
 }  // namespace twin

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core.h"
+#include "stops.h"
 #include "text.h"
 
 namespace twin {
@@ -88,6 +89,7 @@ void Report(const Call &call, const char *code, std::string message, std::string
   record.hint = std::move(hint);
   listed += 1;
   store.records.push_back(std::move(record));
+  if (level == Level::kError) StopAtFinding(store.records.back());
 }
 
 std::vector<FindingRecord> TakeFindings() {

@@ -13,6 +13,7 @@
 #include "divide.h"
 #include "fence.h"
 #include "record.h"
+#include "stops.h"
 #include "text.h"
 
 namespace twin {
@@ -62,7 +63,9 @@ Core &IdleCore() {
 void RunFibre() {
   Fibre *self = starting;
   const LaunchSpec *spec = ThisLaunch().spec;
-  twin_enter(self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry, spec->args);
+  const auto entry = self->core->seat.kind == Kind::kCube ? spec->cube : spec->entry;
+  StopAtBegin(*self->core, reinterpret_cast<const void *>(entry));
+  twin_enter(entry, spec->args);
   OrderSettle();
   CheckEnd(*self->core);
   self->core->done = true;
@@ -164,14 +167,15 @@ void DismissServers(std::vector<Fibre *> &waiting) {
 
 using Ring = std::vector<std::unique_ptr<Fibre>>;
 
-// Runs every core that can run, again and again; returns those that wait for ever.
-std::vector<Fibre *> RunWaiting(std::vector<Fibre *> waiting, bool &finished) {
+// Runs every core that can run, again and again; returns those that wait for ever. `polling`: also
+// those that look again whether another block has written.
+std::vector<Fibre *> RunWaiting(std::vector<Fibre *> waiting, bool &finished, bool polling) {
   bool progress = true;
   while (progress && !waiting.empty()) {
     progress = false;
     std::vector<Fibre *> still;
     for (Fibre *fibre : waiting) {
-      if (!Ready(*fibre->core)) {
+      if (!Ready(*fibre->core) || (!polling && fibre->core->wait == Wait::kSpin)) {
         still.push_back(fibre);
         continue;
       }
@@ -291,6 +295,7 @@ Core &Enter(const Call &call, pipe_t unit) {
   core.calls += 1;
   core.unit = unit;
   core.outside = false;
+  if (unit != PIPE_S) core.polls = 0;
   NoteApi(call.api);
   Runs(core, call.site) += 1;
   OrderIssue(core, unit);
@@ -350,7 +355,7 @@ std::vector<Fibre *> RunBlock(Roster &pool, const std::vector<Seat> &seats, bool
     finished = finished && !all.back()->core->stopped;
     if (!all.back()->core->done) waiting.push_back(all.back());
   }
-  waiting = RunWaiting(std::move(waiting), finished);
+  waiting = RunWaiting(std::move(waiting), finished, false);
   for (Fibre *fibre : all) {
     if (fibre->core->done) pool.GiveBack(fibre);
   }
@@ -427,7 +432,7 @@ bool Launch(const LaunchSpec &spec) {
     const auto left = RunBlock(pool, SeatsOf(crew, static_cast<int>(block)), finished);
     waiting.insert(waiting.end(), left.begin(), left.end());
   }
-  waiting = RunWaiting(std::move(waiting), finished);
+  waiting = RunWaiting(std::move(waiting), finished, true);
   DismissServers(waiting);
   // after a fatal finding the others wait in vain, which explains nothing
   const std::size_t cores = session.CoresOf(Kind::kVector) + session.CoresOf(Kind::kCube);

@@ -77,7 +77,8 @@ struct Step {
     VectorStep vector;
     CopyStep copy;
     MmadStep mmad;
-    struct { std::uint32_t joins, times, pad[6]; } other;  // kJoin: entries; kScalar: repetitions
+    // kJoin: entries; kScalar: repetitions, and bytes of UB that buffers take after it
+    struct { std::uint32_t joins, times, held, pad[5]; } other;
   };
 };
 static_assert(sizeof(VectorStep) == 32 && sizeof(CopyStep) == 32 && sizeof(MmadStep) == 32);

@@ -66,6 +66,12 @@ std::int64_t BlockCountOf(const MatmulState &s) {
   return Rounds(s.m, s.tiling.baseM) * Rounds(s.n, s.tiling.baseN);
 }
 
+// Steps of Iterate for one block: with isPartialOutput each baseK is a result by itself.
+std::int64_t PartsOf(const MatmulState &s) {
+  return s.traits.parts ? std::max<std::int64_t>(Rounds(s.k, s.tiling.baseK), 1) : 1;
+}
+std::int64_t StepCountOf(const MatmulState &s) { return BlockCountOf(s) * PartsOf(s); }
+
 // A walk over `inner` x `outer` blocks, in panels of stepInner x stepOuter that stay in L1.
 struct Cell {
   std::int64_t inner, outer;
@@ -103,27 +109,59 @@ MatmulBlock BlockAt(const TCubeTiling &t, std::int64_t m, std::int64_t n, std::i
 
 namespace {
 
-// Adds the product of one block to what lies in `sum`, which starts with the bias or with zero.
+// doc: MatmulPolicy; blocks off the triangle are neither computed nor written
+bool Wanted(const MatmulState &s, const MatmulBlock &block) {
+  const std::int64_t row = block.row / std::max(s.tiling.baseM, 1);
+  const std::int64_t col = block.col / std::max(s.tiling.baseN, 1);
+  switch (s.traits.triangle) {
+    case MatmulTriangle::kUpper: return row <= col;
+    case MatmulTriangle::kLower: return row >= col;
+    case MatmulTriangle::kNone: return true;
+  }
+  return true;
+}
+
+MatmulBlock BlockOf(const MatmulState &s, std::int64_t step) {
+  return BlockAt(s.tiling, s.m, s.n, step / PartsOf(s));
+}
+
+// A range of K: all of it, or one part.
+struct Depth {
+  std::int64_t from, size;
+};
+Depth DepthOf(const MatmulState &s, std::int64_t step) {
+  if (!s.traits.parts) return {0, s.k};
+  const std::int64_t from = step % PartsOf(s) * s.tiling.baseK;
+  return {from, std::min<std::int64_t>(s.tiling.baseK, s.k - from)};
+}
+
+// Adds the product of one block to what lies in `sum`, which starts with the bias or with zero; of
+// several parts the first has the bias.  // guess: so that their sum is the product
 template <typename Acc>
-void Sum(const MatmulState &s, MatmulPanels<Acc> &panels, const MatmulBlock &block, bool keep) {
+void Sum(const MatmulState &s, MatmulPanels<Acc> &panels, const MatmulBlock &block,
+         const Depth &depth, bool keep) {
   const auto size = static_cast<std::size_t>(block.rows * block.cols);
   if (!keep || panels.sum.size() != size) {
     panels.sum.assign(size, Acc{});
-    for (std::int64_t r = 0; r < block.rows && !panels.bias.empty(); ++r) {
+    const bool biased = !panels.bias.empty() && depth.from == 0;
+    for (std::int64_t r = 0; r < block.rows && biased; ++r) {
       std::copy_n(panels.bias.begin() + block.col, block.cols,
                   panels.sum.begin() + r * block.cols);
     }
   }
-  Multiply(panels.a.data() + block.row * s.k, panels.b.data() + block.col, panels.sum.data(),
-           block.rows, block.cols, s.k, s.k, s.n, block.cols);
+  Multiply(panels.a.data() + block.row * s.k + depth.from,
+           panels.b.data() + depth.from * s.n + block.col, panels.sum.data(), block.rows,
+           block.cols, depth.size, s.k, s.n, block.cols);
 }
 
-void Compute(MatmulState &s, const MatmulBlock &block, bool keep) {
+void Compute(MatmulState &s, const MatmulBlock &block, const Depth &depth, bool keep) {
   s.block = block;
   if (Dry()) return;
-  if (s.integer()) return Sum(s, s.ints, block, keep);
-  Sum(s, s.floats, block, keep);
+  if (s.integer()) return Sum(s, s.ints, block, depth, keep);
+  Sum(s, s.floats, block, depth, keep);
 }
+
+Depth Whole(const MatmulState &s) { return {0, s.k}; }
 
 MatmulSpan Write(const Call &call, MatmulState &s, const MatmulStore &to) {
   const void *sums = s.integer() ? static_cast<const void *>(s.ints.sum.data())
@@ -134,9 +172,10 @@ MatmulSpan Write(const Call &call, MatmulState &s, const MatmulStore &to) {
 MatmulIndex Single() { return {0, 0, 0, {}}; }
 
 bool NextBlock(const Call &call, MatmulState &s, bool partial) {
-  if (s.step >= BlockCountOf(s)) return false;
   if (s.step == 0 && (!CheckMatmulInputs(call, s) || !LoadMatmul(call, s, Single()))) return false;
-  Compute(s, BlockAt(s.tiling, s.m, s.n, s.step), partial);
+  while (s.step < StepCountOf(s) && !Wanted(s, BlockOf(s, s.step))) s.step += 1;
+  if (s.step >= StepCountOf(s)) return false;
+  Compute(s, BlockOf(s, s.step), DepthOf(s, s.step), partial);
   s.step += 1;
   s.holds = true;
   return true;
@@ -155,9 +194,12 @@ bool HasWorkspace(const Call &call, const MatmulState &s) {
   return false;
 }
 
+// The work of the last step, which a block's first part stands for as a whole.
+std::int64_t Begun(const MatmulState &s) { return (s.step - 1) % PartsOf(s) == 0 ? 1 : 0; }
+
 // GetTensorC: after Iterate<false> the block is computed now.
 MatmulTask Fetched(const MatmulState &s, const MatmulSpan &where, const MatmulOut &out) {
-  return {s.step - 1, s.pending ? 1 : 0, false, where, out, s.block};
+  return {(s.step - 1) / PartsOf(s), s.pending ? Begun(s) : 0, false, where, out, s.block};
 }
 
 bool Fetchable(const Call &call, MatmulState &s) {
@@ -248,7 +290,7 @@ bool StepMatmul(const Call &call, MatmulState &s, bool sync, bool partial) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s)) return false;
   if (!sync) {
-    const bool more = !s.pending || s.step < BlockCountOf(s);
+    const bool more = !s.pending || s.step < StepCountOf(s);
     if (!s.pending) s.begun = OrderStamp(core, PIPE_ALL);
     s.pending = more;
     if (!more) Restart(s);
@@ -257,7 +299,8 @@ bool StepMatmul(const Call &call, MatmulState &s, bool sync, bool partial) {
   const bool got = NextBlock(call, s, partial);
   if (!got) Restart(s);
   if (!got) return false;
-  RecordMatmul(core, call, s, {s.step - 1, 1, partial, {}, {}, s.block}, true);
+  RecordMatmul(core, call, s,
+               {(s.step - 1) / PartsOf(s), Begun(s), partial, {}, {}, s.block}, true);
   Settle(core, s);
   return true;
 }
@@ -292,17 +335,21 @@ void AllMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const Ma
   if (out.skipped) return RecordMatmul(core, call, s, {}, out.sync);
   if (!CheckMatmulInputs(call, s) || !LoadMatmul(call, s, Single())) return;
   MatmulSpan where;
-  if (!out.sequential) {
-    Compute(s, {0, 0, s.m, s.n}, false);
+  const bool whole = !out.sequential && s.traits.triangle == MatmulTriangle::kNone;
+  if (whole) {
+    Compute(s, {0, 0, s.m, s.n}, Whole(s), false);
     where = Write(call, s, {to, out, Single()});
   }
   const std::int64_t block = std::int64_t{s.tiling.baseM} * s.tiling.baseN *
                              SizeOf(s.traits.c.type);
   MatmulPlace at = to;
-  for (std::int64_t step = 0; out.sequential && step < BlockCountOf(s); ++step) {
-    Compute(s, BlockAt(s.tiling, s.m, s.n, step), false);
+  for (std::int64_t step = 0; !whole && step < BlockCountOf(s); ++step) {
+    const MatmulBlock next = BlockAt(s.tiling, s.m, s.n, step);
+    if (!Wanted(s, next)) continue;
+    Compute(s, next, Whole(s), false);
     const MatmulSpan one = Write(call, s, {at, out, Single()});
-    if (step == 0) where = one;
+    if (where.base == nullptr) where = one;
+    if (!out.sequential) continue;
     at.gm.base += block;
     at.gm.bytes -= at.gm.bytes >= 0 ? block : 0;
   }
@@ -356,7 +403,7 @@ void OneBatch(const Call &call, MatmulState &s, const MatmulStore &to, const Mat
   for (std::int64_t i = 0; i < count; ++i) {
     MatmulIndex at = IndexOf(batch, i, round);
     if (!LoadMatmul(call, s, at)) return;
-    Compute(s, {0, 0, s.m, s.n}, false);
+    Compute(s, {0, 0, s.m, s.n}, Whole(s), false);
     if (fromZero) at.c = i;
     const MatmulSpan where = Write(call, s, {to.place, to.out, at});
     RecordMatmul(Me(), call, s, {0, BlockCountOf(s), false, where, to.out, {}},
@@ -377,15 +424,31 @@ void BatchMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const 
   if (out.sync) Settle(core, s);
 }
 
+namespace {
+
+// One batch of IterateNBatch in the object's workspace.
+Gm BatchAt(const MatmulState &s, std::int64_t loop) {
+  const std::int64_t one = std::max(s.batch.a, s.batch.b) * s.m * s.n;
+  return WorkspaceAt(s, loop * one, one);
+}
+
+}  // namespace
+
 void LoopMatmul(const Call &call, MatmulState &s, std::int64_t loops, const MatmulBatch &batch,
-                bool wait) {
-  Enter(call, PIPE_S);
+                bool sync, bool wait) {
+  Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s) || !HasWorkspace(call, s) || !CheckBatch(call, batch)) return;
   if (!CheckMatmulInputs(call, s)) return;
   s.loops = loops;
   s.loop = 0;
   s.batch = batch;
   s.waitable = wait;
+  if (!sync && !wait) return;
+  for (std::int64_t loop = 0; loop < loops; ++loop) {
+    OneBatch(call, s, {{false, BatchAt(s, loop), {}}, {0, false, sync}, {}}, batch, loop, true,
+             sync && loop + 1 == loops);
+  }
+  if (sync) Settle(core, s);
 }
 
 namespace {
@@ -411,8 +474,7 @@ void FetchMatmulBatch(const Call &call, MatmulState &s, const MatmulPlace &to,
 Gm FetchMatmulBatch(const Call &call, MatmulState &s, const MatmulOut &out) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s) || !NextBatch(call, s)) return {};
-  const std::int64_t one = std::max(s.batch.a, s.batch.b) * s.m * s.n;
-  const Gm gm = WorkspaceAt(s, s.loop * one, one);
+  const Gm gm = BatchAt(s, s.loop);
   OneBatch(call, s, {{false, gm, {}}, {0, false, out.sync}, {}}, s.batch, s.loop, true, true);
   s.loop += 1;
   Settle(core, s);

@@ -220,6 +220,7 @@ void Close(CoreLog &log) {
   if (Repeats(log)) {
     log.steps.Back().count += log.present.count;
     log.steps.Back().other.times += log.present.other.times;
+    log.steps.Back().other.held = log.present.other.held;
     return;
   }
   const std::size_t joins = log.joins.Size() - log.joinsBefore;
@@ -356,6 +357,16 @@ void RecordScalar(const char *what, std::uint8_t flags) {
   if (step == nullptr) return;
   step->other.times = 1;
   step->flags = flags;
+}
+
+void RecordHeld(const Core &core) {
+  if (!Recording() || last == nullptr || !last->open) return;
+  std::int64_t held = 0;
+  for (const Buffer &buffer : core.buffers) {
+    const bool taken = buffer.state != BufferState::kFree && buffer.state != BufferState::kGone;
+    if (taken && MemoryOf(buffer.position) == Memory::kUb) held += buffer.bytes;
+  }
+  last->present.other.held = Fit<std::uint32_t>(held);
 }
 
 void RecordVector(const char *what, const Plan &plan, const Operand *operands, int count,

@@ -26,6 +26,8 @@ inline bool Dry() { return recordMode.dry.load(std::memory_order_relaxed); }
 void RecordBegin(Core &core, pipe_t unit);
 // `what` is a literal, in all of these.
 void RecordScalar(const char *what, std::uint8_t flags = 0);
+// The present scalar step has changed who holds which piece of UB.
+void RecordHeld(const Core &core);
 inline bool SetsMask(const Walk &walk) { return walk.kind != Walk::Kind::kRegister; }
 void RecordVector(const char *what, const Plan &plan, const Operand *operands, int count,
                   bool setsMask);

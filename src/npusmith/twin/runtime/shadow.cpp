@@ -135,6 +135,21 @@ Known ShadowOf(Core &core, Memory memory, std::int64_t low, std::int64_t high) {
   return Element(film, core.Hold(memory).base, low, high - low);
 }
 
+bool ShadowTouched(Core &core, Memory memory, std::int64_t low, std::int64_t high) {
+  if (Dry()) return true;
+  const Film &film = FilmOf(core, memory);
+  bool touched = false;
+  OverChunks(low, high, [&](std::size_t chunk, std::int64_t from, std::int64_t to) {
+    const std::uint8_t whole = film.chunks[chunk];
+    const std::uint8_t *bytes = film.bytes.data();
+    touched = touched || (whole != kMixed ? whole != kNeverByte
+                                          : std::any_of(bytes + from, bytes + to, [](auto byte) {
+                                              return byte != kNeverByte;
+                                            }));
+  });
+  return touched;
+}
+
 void ShadowForget(Core &core, Memory memory, std::int64_t addr) {
   if (Dry()) return;
   std::int64_t low = addr, high = BytesOf(memory);

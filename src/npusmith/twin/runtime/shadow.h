@@ -54,6 +54,8 @@ void ShadowSet(Core &core, Memory memory, std::int64_t low, std::int64_t high, K
 bool ShadowClean(Core &core, Memory memory, std::int64_t low, std::int64_t high);
 // The worst of the bytes.
 Known ShadowOf(Core &core, Memory memory, std::int64_t low, std::int64_t high);
+// Did anybody write one of the bytes?
+bool ShadowTouched(Core &core, Memory memory, std::int64_t low, std::int64_t high);
 // UB bytes behind a raw pointer: what happens there is not seen, so they count as data.
 void ShadowForget(Core &core, Memory memory, std::int64_t addr);
 

@@ -49,6 +49,33 @@ bool OffsetFits(const Call &call, const View &src, std::int64_t offset, std::int
   return false;
 }
 
+// The bytes of the source from the first to the last item that offsets name; those that do not fit
+// are reported later, one by one.
+class Reach {
+ public:
+  Reach(const View &src, std::int64_t item) : src_(src), item_(item), low_(src.bytes) {}
+  void Take(std::int64_t offset) {
+    if (offset < 0 || offset % item_ != 0 || offset + item_ > src_.bytes) return;
+    low_ = std::min(low_, offset);
+    high_ = std::max(high_, offset + item_);
+  }
+  // Nothing but these bytes is read: a source may be a larger piece of UB than its items.
+  void Read(Core &core, const Call &call, const char *role, const View &dst,
+            std::int64_t dstBytes) const {
+    if (high_ <= low_) return;
+    View first = src_, last = src_;
+    first.addr += low_, last.addr += high_ - item_;
+    first.bytes -= low_, last.bytes -= high_ - item_;
+    Disjoint(call, "dst", dst, dstBytes, role, first, high_ - low_);  // then as repeats go
+    Usable(core, call, {role, &first, item_, item_, Use::kRead});
+    Usable(core, call, {role, &last, item_, item_, Use::kRead});
+  }
+
+ private:
+  View src_;
+  std::int64_t item_, low_, high_ = 0;
+};
+
 }  // namespace
 
 void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, const View &offsets,
@@ -63,25 +90,38 @@ void GatherOp(const Call &call, DType type, const Lane &dst, const View &src, co
   const std::int64_t lastLanes = plan.tail > 0 ? plan.tail : plan.last + 1;
   const std::int64_t indices = (repeats - 1) * plan.lanes + lastLanes;
   const std::uint8_t *table = Usable(core, call, {"srcOffset", &offsets, indices * 4});
-  const std::uint8_t *from = Usable(core, call, {"src", &src, size});
+  const std::uint8_t *from = Usable(core, call, {"src", &src, size, kBlock, Use::kLook});
   if (table == nullptr || from == nullptr) return;
-  const std::int64_t dstBytes = Footprint(plan, operand.lane, size);
-  Disjoint(call, "dst", dst.view, dstBytes, "src", src, src.bytes);  // then as repeats go
   const Operand operands[] = {operand, {"src", {src}, type}, {"srcOffset", {offsets}, DType::kU32}};
   RecordVector("gather", plan, operands, 3, SetsMask(walk));
   if (Dry()) return;
+  const auto lanes = [&](std::int64_t r) { return r < plan.repeats ? plan.last + 1 : plan.tail; };
+  const auto maskOf = [&](std::int64_t r) {
+    return r < plan.repeats && !plan.full ? plan.mask : nullptr;
+  };
+  const auto offsetAt = [&](std::int64_t entry) {
+    std::uint32_t offset;
+    std::memcpy(&offset, table + entry, 4);
+    return base + offset;
+  };
+  Reach reach(src, size);
+  for (std::int64_t r = 0; r < repeats; ++r) {
+    for (std::int64_t i = 0; i < lanes(r); ++i) {
+      if (maskOf(r) != nullptr && !Active(maskOf(r), i)) continue;
+      reach.Take(offsetAt((r * plan.lanes + i) * 4));
+    }
+  }
+  reach.Read(core, call, "src", dst.view, Footprint(plan, operand.lane, size));
   alignas(64) std::uint8_t row[kRepeat];
   Taken taken;
   for (std::int64_t r = 0; r < repeats; ++r) {
-    const std::int64_t n = r < plan.repeats ? plan.last + 1 : plan.tail;
-    const std::uint64_t *mask = r < plan.repeats && !plan.full ? plan.mask : nullptr;
+    const std::int64_t n = lanes(r);
+    const std::uint64_t *mask = maskOf(r);
     for (std::int64_t i = 0; i < n; ++i) {
       if (mask != nullptr && !Active(mask, i)) continue;
       const std::int64_t entry = (r * plan.lanes + i) * 4;
       if (!ShadowReadIndex(core, call, "offsets", offsets.addr + entry, 4)) return;
-      std::uint32_t offset;
-      std::memcpy(&offset, table + entry, 4);
-      const std::int64_t at = base + offset;
+      const std::int64_t at = offsetAt(entry);
       if (!OffsetFits(call, src, at, size, r * plan.lanes + i)) return;
       std::memcpy(row + i * size, from + at, static_cast<std::size_t>(size));
       ShadowTake(core, taken, LaneAddress(operand, r, i), src.addr + at, size);
@@ -101,12 +141,18 @@ void GatherBlocks(const Call &call, DType type, const View &dst, const View &src
   const std::int64_t bytes = ((repeats - 1) * repeat + (kPerRepeat - 1) * step + 1) * kBlock;
   std::uint8_t *to = Usable(core, call, {"dst", &dst, bytes});
   const std::uint8_t *table = Usable(core, call, {"offset", &offsets, repeats * kPerRepeat * 4});
-  const std::uint8_t *from = Usable(core, call, {"src0", &src, kBlock});
+  const std::uint8_t *from = Usable(core, call, {"src0", &src, kBlock, kBlock, Use::kLook});
   if (to == nullptr || table == nullptr || from == nullptr) return;
-  Disjoint(call, "dst", dst, bytes, "src0", src, src.bytes);
   RecordVectorRaw("gatherb", type, repeats, repeats * kPerRepeat * kBlock / SizeOf(type), dst.addr,
                   src.addr, offsets.addr, false);
   if (Dry()) return;
+  Reach reach(src, kBlock);
+  for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
+    std::uint32_t offset;
+    std::memcpy(&offset, table + i * 4, 4);
+    reach.Take(offset);
+  }
+  reach.Read(core, call, "src0", dst, bytes);
   Taken taken;
   for (std::int64_t i = 0; i < repeats * kPerRepeat; ++i) {
     if (!ShadowReadIndex(core, call, "offsets", offsets.addr + i * 4, 4)) return;

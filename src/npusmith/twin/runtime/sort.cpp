@@ -273,6 +273,10 @@ bool CheckTopK(const Call &call, const TopKJob &job) {
                      InRange(call, "topKInfo.n", job.n, 1, job.inner) &&
                      InRange(call, "k", job.k, 1, job.n);
   if (!shape) return false;
+  if (job.small && job.hasFinish) {
+    Report(call, "param-range", Text("isHasfinish of %s in small mode", call.api), "true", "false");
+    return false;
+  }
   if (job.inner % kRun != 0) {
     Report(call, "param-range", Text("rows of %s have %lld elements", call.api, Ll(job.inner)),
            Text("topKInfo.inner = %lld", Ll(job.inner)), "a multiple of 32");

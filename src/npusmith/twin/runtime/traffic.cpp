@@ -29,10 +29,11 @@ struct Access {
 
 struct GmCell {
   Access write;
+  Access plain;     // the last write that was not atomic, where atomic ones came after it
   Access reads[2];  // the last two cores, or pipes, that read
   Known known = Known::kData;
   bool operator==(const GmCell &o) const {
-    return write == o.write && reads[0] == o.reads[0] && reads[1] == o.reads[1] &&
+    return write == o.write && plain == o.plain && reads[0] == o.reads[0] && reads[1] == o.reads[1] &&
            known == o.known;
   }
 };
@@ -49,9 +50,10 @@ struct Tracked {
   }
 };
 
-// Two cores wrote the same bytes: whether that matters is known when the second write is done.
+// A core wrote what another one wrote or read: whether that matters is known when its write is done.
 struct Pending {
   Call call;
+  bool again;  // the other one wrote, too
   std::string message, seen;
   const std::uint8_t *at;
   std::vector<std::uint8_t> old;
@@ -105,12 +107,13 @@ struct Visitor {
              clash == Clash::kWriteAfterRead ? "reads" : "writes");
     const std::string seen = Text("%s at %s; no SyncAll or flag between the two", first.api,
                                   PlaceOf(first.site).c_str());
-    if (clash != Clash::kWriteAfterWrite) {
+    if (clash == Clash::kReadAfterWrite) {
       if (!Again(call, "gm-race")) Report(call, "gm-race", message, seen);
       return;
     }
     const std::uint8_t *at = region.base + low;
-    All().pending.push_back({call, message, seen, at, {at, at + (high - low)}});
+    const bool again = clash == Clash::kWriteAfterWrite;
+    All().pending.push_back({call, again, message, seen, at, {at, at + (high - low)}});
   }
 
   void Check(const Access &other, Clash clash, std::int64_t low, std::int64_t high) const {
@@ -218,12 +221,19 @@ void TouchWrite(Tracked &tracked, const Visitor &by, std::int64_t low, std::int6
   if (by.access.cached) CheckSharing(tracked, by, low, high);
   tracked.cells.Look(low, high, [&](std::int64_t from, std::int64_t to, const GmCell &cell) {
     by.Check(cell.write, Clash::kWriteAfterWrite, from, to);
+    if (cell.plain.core != by.access.core) by.Check(cell.plain, Clash::kWriteAfterWrite, from, to);
     for (const Access &read : cell.reads) by.Check(read, Clash::kWriteAfterRead, from, to);
     CheckAccumulate(by, cell, from, to);
   });
   GmCell fresh;
   fresh.write = by.access;
-  tracked.cells.Fill(low, high, fresh);
+  if (!by.access.atomic) return tracked.cells.Fill(low, high, fresh);
+  // who clears memory and adds to it himself has still to be waited for by the others that add
+  tracked.cells.Each(low, high, [&](std::int64_t, std::int64_t, GmCell &cell) {
+    const Access plain = cell.write.atomic ? cell.plain : cell.write;
+    cell = fresh;
+    cell.plain = plain;
+  });
 }
 
 }  // namespace
@@ -282,7 +292,8 @@ void OrderSettle() {
   for (const Pending &race : ripe) {
     const bool equal = std::equal(race.old.begin(), race.old.end(), race.at);
     if (Again(race.call, "gm-race")) continue;
-    Report(race.call, "gm-race", race.message + (equal ? " too, with the same values" : " too"),
+    Report(race.call, "gm-race",
+           race.message + (race.again ? " too" : "") + (equal ? ", with the same values" : ""),
            race.seen, "", "", equal ? Level::kWarning : Level::kError);
   }
 }

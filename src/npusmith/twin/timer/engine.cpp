@@ -270,7 +270,8 @@ void Engine::Note(CoreRun &core, const Step &step, double begin, double end, int
   if (unit.over == unit.late) unit.lateTime = end;
   if (events_ == nullptr) return;
   const bool copy = step.kind == StepKind::kCopy;
-  const std::uint64_t bytes = copy ? std::uint64_t{step.copy.rows} * step.copy.bytes : 0;
+  const std::uint64_t held = step.kind == StepKind::kScalar ? step.other.held : 0;
+  const std::uint64_t bytes = copy ? std::uint64_t{step.copy.rows} * step.copy.bytes : held;
   events_->Add(core, step, begin, end, reason, wait, bytes);
 }
 

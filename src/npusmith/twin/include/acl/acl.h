@@ -21,6 +21,8 @@ enum aclrtMemMallocPolicy {
   ACL_MEM_MALLOC_NORMAL_ONLY
 };
 
+enum aclrtLastErrLevel { ACL_RT_THREAD_LEVEL };
+
 enum aclrtMemAttr { ACL_DDR_MEM, ACL_HBM_MEM };
 
 enum aclrtMemcpyKind {
@@ -46,6 +48,8 @@ aclError aclrtSynchronizeDevice();
 aclError aclrtGetDeviceCount(std::uint32_t *count);
 const char *aclrtGetSocName();
 const char *aclGetRecentErrMsg();
+aclError aclrtGetLastError(aclrtLastErrLevel level);
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 aclError aclrtGetMemInfo(aclrtMemAttr attribute, std::size_t *free, std::size_t *total);
 // Launches run at once: an event has nothing to wait for, and no time passes between two.
 aclError aclrtCreateEvent(aclrtEvent *event);

@@ -72,6 +72,7 @@ inline void GetGeGLUTmpBufferFactorSize(const std::uint32_t typeSize,
                        std::uint32_t &minValue) {                                               \
     twin::ScratchOf(srcShape, typeSize, {wide, narrow}, maxValue, minValue);                    \
   }
+TWIN_TMP_SIZE(GetClampMaxMinTmpSize, 1, 1)
 TWIN_TMP_SIZE(GetGeGLUMaxMinTmpSize, 3, 6)
 TWIN_TMP_SIZE(GetReGluMaxMinTmpSize, 1, 4)
 TWIN_TMP_SIZE(GetSigmoidMaxMinTmpSize, 1, 1)

@@ -93,6 +93,13 @@ inline std::uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC &, c
                                     const std::uint32_t) {
   return static_cast<std::uint32_t>(twin::SortScratch(elemCount));
 }
+// guess: no page has a formula; so much suffices for a Sort of that many elements
+inline void GetSortMaxMinTmpSize(const TensorShape &srcShape, TensorDataType, TensorDataType,
+                                 const bool, const SortConfig &, std::uint32_t &maxValue,
+                                 std::uint32_t &minValue) {
+  const auto count = static_cast<std::int64_t>(twin::ElementsOf(srcShape));
+  maxValue = minValue = static_cast<std::uint32_t>(twin::SortScratch(count));
+}
 inline bool GetTopKMaxMinTmpSize(const platform_ascendc::PlatformAscendC &, const std::int32_t inner, const std::int32_t,
                                  const bool, const bool, enum TopKMode, const bool,
                                  const std::uint32_t, std::uint32_t &maxValue,

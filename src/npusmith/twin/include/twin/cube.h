@@ -132,6 +132,16 @@ struct Nd2NzParams {
         dstNzMatrixStride(targetMatrix) {}
 };
 
+// Of Ascend 950; kernels for several chips name it in branches that this one never takes.
+struct LoadData2DParamsV2 {
+  std::uint32_t mStartPosition = 0, kStartPosition = 0;
+  std::uint16_t mStep = 0, kStep = 0;
+  std::int32_t srcStride = 0;
+  std::uint16_t dstStride = 0;
+  bool ifTranspose = false;
+  std::uint8_t sid = 0;
+};
+
 struct LoadData2DParams {
   std::uint16_t startIndex = 0;
   std::uint8_t repeatTimes = 0;
@@ -374,6 +384,11 @@ void DataCopy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const DataCo
 
 // ---- L1 or global memory to L0
 
+template <typename T, typename Source>
+void LoadData(const LocalTensor<T> &, const Source &, const LoadData2DParamsV2 &) {
+  static_assert(sizeof(T) == 0,
+                "LoadData of LoadData2DParamsV2 is not on dav-2201 (Atlas A2): Ascend 950 has it");
+}
 template <typename T>
 void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadData2DParams &how,
               twin::Site site = twin::Here()) {

@@ -51,6 +51,9 @@ void DumpUb(const Call &call, DType type, const View &view, std::uint32_t note, 
             const std::uint32_t *shape, int dims);
 void DumpGm(const Call &call, DType type, const Gm &gm, std::uint32_t note, std::int64_t count,
             const std::uint32_t *shape, int dims);
+// Of whatever memory the pointer points into.
+void DumpPointer(const Call &call, DType type, const void *pointer, std::uint32_t note,
+                 std::int64_t count);
 
 // A half is printed with %f, as the toolchain does.
 template <typename T>
@@ -116,6 +119,20 @@ void DumpAccChkPoint(const GlobalTensor<T> &tensor, std::uint32_t index, std::ui
 inline void PrintTimeStamp(std::uint32_t) {}
 
 }  // namespace AscendC
+
+// The same by a pointer: of one memory each, or of the one that it points into.
+#define TWIN_DUMP(name)                                                                       \
+  template <typename T>                                                                       \
+  void name(T *input, std::uint32_t desc, std::uint32_t dump_size,                            \
+            twin::Site site = twin::Here()) {                                                 \
+    twin::DumpPointer({#name, site}, twin::TagOf<std::remove_cv_t<T>>(), input, desc, dump_size); \
+  }
+TWIN_DUMP(asc_dump)
+TWIN_DUMP(asc_dump_gm)
+TWIN_DUMP(asc_dump_ubuf)
+TWIN_DUMP(asc_dump_l1buf)
+TWIN_DUMP(asc_dump_cbuf)
+#undef TWIN_DUMP
 
 // Marks for the profiler of a simulator: they change nothing.
 #define TRACE_START(id) static_cast<void>(id)

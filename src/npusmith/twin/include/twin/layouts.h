@@ -16,6 +16,13 @@ struct TransDataConfig {
 };
 
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
+enum class SortType { RADIX_SORT, MERGE_SORT };
+struct SortConfig {
+  SortType type = SortType::RADIX_SORT;
+  bool isDescend = false;
+  bool hasSrcIndex = false;
+  bool hasDstIndex = false;
+};
 
 #ifndef TWIN_REDUCE_PATTERN
 #define TWIN_REDUCE_PATTERN

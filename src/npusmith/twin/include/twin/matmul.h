@@ -30,7 +30,7 @@ MatmulPlace PlaceAt(const AscendC::LocalTensor<T> &tensor) {
 
 // Everything that the documented classes have in common; `client`: served by a cube core.
 template <bool client, class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE,
-          const auto &MM_CFG, class MM_CB>
+          const auto &MM_CFG, class MM_CB, MatmulTriangle triangle>
 class MatmulObject {
  public:
   using AType = A_TYPE;
@@ -243,7 +243,7 @@ class MatmulObject {
                      Site site = Here()) {
     static_assert(kConfig.isNBatch, "IterateNBatch needs isNBatch in MatmulConfig");
     LoopMatmul({"IterateNBatch", site}, *handle_, batchLoop,
-               {batchA, batchB, matrixStrideA, matrixStrideB, matrixStrideC},
+               {batchA, batchB, matrixStrideA, matrixStrideB, matrixStrideC}, sync,
                !sync && waitIterateBatch);
   }
   template <bool sync = true>
@@ -264,7 +264,7 @@ class MatmulObject {
     return {SideOf<A_TYPE>(),        SideOf<B_TYPE>(), SideOf<C_TYPE>(), SideOf<BIAS_TYPE>(),
             kServed,                 client ? kConfig.enableMixDualMaster && !kOnCube : !kOnCube,
             kConfig.intrinsicsCheck, kConfig.isBiasBatch, kConfig.isEnableChannelSplit,
-            kConfig.doMultiDataLoad, kConfig.enUnitFlag};
+            kConfig.doMultiDataLoad, kConfig.enUnitFlag, kConfig.isPartialOutput, triangle};
   }
   template <typename T>
   static double Number(T value) {
@@ -333,8 +333,10 @@ template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE,
           class MM_CB = MatmulCallBackFunc<nullptr, nullptr, nullptr>,
           template <const auto &, typename, typename, typename, typename, typename>
           class MATMUL_POLICY = MatmulPolicy>
-class Matmul : public twin::MatmulObject<!twin::kCubeOnly, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE,
-                                         MM_CFG, MM_CB> {};
+class Matmul
+    : public twin::MatmulObject<
+          !twin::kCubeOnly, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB,
+          MATMUL_POLICY<MM_CFG, void, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE>::kTriangle> {};
 
 // The object that a cube core uses by itself.
 template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE,
@@ -343,7 +345,9 @@ template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE,
           template <const auto &, typename, typename, typename, typename, typename>
           class MATMUL_POLICY = MatmulPolicy>
 class MatmulImpl
-    : public twin::MatmulObject<false, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB> {};
+    : public twin::MatmulObject<
+          false, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE, MM_CFG, MM_CB,
+          MATMUL_POLICY<MM_CFG, void, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE>::kTriangle> {};
 
 }  // namespace AscendC
 

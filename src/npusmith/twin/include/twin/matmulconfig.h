@@ -23,7 +23,7 @@ enum IterateMode : std::uint8_t {
   ITERATE_MODE_DEFAULT = 255
 };
 
-// The twin reads intrinsicsCheck, the shapes, isNBatch, isBiasBatch, iterateOrder,
+// The twin reads intrinsicsCheck, the shapes, isNBatch, isBiasBatch, isPartialOutput, iterateOrder,
 // isEnableChannelSplit and enableMixDualMaster, for the log also doMultiDataLoad and enUnitFlag; the
 // others change time, not values.
 struct MatmulConfig {
@@ -315,6 +315,13 @@ constexpr std::int32_t Int(std::int64_t value) { return static_cast<std::int32_t
 
 }  // namespace twin
 
+namespace twin {
+
+// A matrix C of which only the base blocks on one side of its diagonal, and on it, are wanted.
+enum class MatmulTriangle : std::uint8_t { kNone, kUpper, kLower };
+
+}  // namespace twin
+
 namespace AscendC {
 
 using ::MatmulApiStaticTiling;
@@ -378,13 +385,16 @@ struct MatmulCallBackFunc {
   constexpr static bool given = !(DataCopyOut == nullptr && CopyA1 == nullptr && CopyB1 == nullptr);
 };
 
-// How blocks are kept in L1; the twin's values do not depend on it.
+// Which base blocks of C are computed and written; how they are kept in L1 changes no value.
 template <const auto &MM_CFG, typename IMPL, typename A_TYPE, typename B_TYPE, typename C_TYPE,
           typename BIAS_TYPE>
-struct MatmulPolicy {};
+struct MatmulPolicy {
+  static constexpr twin::MatmulTriangle kTriangle = twin::MatmulTriangle::kNone;
+};
 template <const auto &MM_CFG, typename IMPL, typename A_TYPE, typename B_TYPE, typename C_TYPE,
           typename BIAS_TYPE>
-struct NBuffer33MatmulPolicy {};
+struct NBuffer33MatmulPolicy
+    : MatmulPolicy<MM_CFG, IMPL, A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE> {};
 
 // Names that published kernels take from inside of the vendor's library.
 constexpr std::int32_t DEFAULT_C0_SIZE = 32;  // bytes
@@ -395,6 +405,16 @@ struct GetMmDstType {  // of L0C, by the type of A
 namespace Impl {
 constexpr std::int32_t QUEUE_DEPTH = 1;
 namespace Detail {
+template <const auto &MM_CFG, typename IMPL, typename A_TYPE, typename B_TYPE, typename C_TYPE,
+          typename BIAS_TYPE>
+struct TrianUpperMatmulPolicy {
+  static constexpr twin::MatmulTriangle kTriangle = twin::MatmulTriangle::kUpper;
+};
+template <const auto &MM_CFG, typename IMPL, typename A_TYPE, typename B_TYPE, typename C_TYPE,
+          typename BIAS_TYPE>
+struct TrianLowerMatmulPolicy {
+  static constexpr twin::MatmulTriangle kTriangle = twin::MatmulTriangle::kLower;
+};
 using AscendC::MatmulPolicy;
 using AscendC::NBuffer33MatmulPolicy;
 }  // namespace Detail

@@ -22,6 +22,8 @@ struct MatmulTraits {
   bool idle;    // this kind of core does nothing: the other kind computes
   bool longRows, biasBatch, channelSplit;  // of MatmulConfig
   bool bulk, unitFlag;                     // of it too, for the log: MDL, enUnitFlag
+  bool parts;                              // of it too, isPartialOutput: each baseK by itself
+  MatmulTriangle triangle;                 // of MatmulPolicy
 };
 
 // Where a matrix lies: global memory or a local tensor.
@@ -99,9 +101,10 @@ void WaitMatmul(const Call &call, MatmulState &state);
 void EndMatmul(const Call &call, MatmulState &state);
 void BatchMatmul(const Call &call, MatmulState &state, const MatmulPlace &to,
                  const MatmulBatch &batch, const MatmulOut &out);
-// `loops` batches one after another, to be fetched one by one.
+// `loops` batches one after another: with `sync` they are in the workspace when this returns, else
+// they are fetched one by one.
 void LoopMatmul(const Call &call, MatmulState &state, std::int64_t loops, const MatmulBatch &batch,
-                bool wait);
+                bool sync, bool wait);
 void FetchMatmulBatch(const Call &call, MatmulState &state, const MatmulPlace &to,
                       const MatmulOut &out);
 Gm FetchMatmulBatch(const Call &call, MatmulState &state, const MatmulOut &out);

@@ -101,6 +101,8 @@ struct AscendCUtils {
   static void ResetMask(twin::Site site = twin::Here()) {
     twin::ResetMaskRegister({"ResetMask", site});
   }
+  // 0: arithmetic saturates, 1: it overflows to infinity. The twin has one of them for a whole run.
+  static void SetOverflow(std::uint64_t) {}
   static std::int32_t GetBitSize(std::int32_t bytes) { return bytes * 8; }
   static std::int32_t GetC0Size() { return ONE_BLK_SIZE; }
   static std::int32_t GetC0Count(std::int32_t size) { return ONE_BLK_SIZE / size; }

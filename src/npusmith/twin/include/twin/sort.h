@@ -156,7 +156,6 @@ TopKJob TopKJobOf(std::int32_t k, const TopkTiling &tiling, const AscendC::TopKI
                   bool largest) {
   constexpr bool kSmall = mode == AscendC::TopKMode::TOPK_NSMALL;
   static_assert(kOneOf<T, half, float>, "TopK on dav-2201 takes half or float");
-  static_assert(!kSmall || !hasFinish, "TopK in small mode takes isHasfinish = false");
   return {k,        info.outter, info.inner, info.n, tiling.allDataSize, tiling.innerDataSize,
           ownIndex, hasFinish,   kSmall,     largest};
 }

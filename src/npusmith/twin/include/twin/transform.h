@@ -1,6 +1,8 @@
 // Changes of layout: Pad and UnPad, transposes of matrices and images, TransData.
 #pragma once
 
+#include <tuple>
+
 #include "twin/copy.h"
 #include "twin/layouts.h"
 #include "twin/scratch.h"
@@ -197,7 +199,7 @@ void ConfusionTranspose(const LocalTensor<T> &dst, const LocalTensor<T> &src, Tr
 
 // ---- TransData
 
-// Sizes of a tensor by axis; strides are carried, and mean nothing here.
+// Sizes of a tensor by axis.
 template <std::size_t dims>
 struct Axes {
   std::int64_t size[dims == 0 ? 1 : dims] = {};
@@ -211,6 +213,26 @@ template <typename... Sizes>
 constexpr Axes<sizeof...(Sizes)> MakeStride(const Sizes &...sizes) {
   return {{static_cast<std::int64_t>(sizes)...}};
 }
+// Where an element stands, an index for each axis.
+template <typename... Ts>
+using Coord = std::tuple<Ts...>;
+template <typename... Ts>
+constexpr Coord<Ts...> MakeCoord(const Ts &...indices) {
+  return Coord<Ts...>(indices...);
+}
+template <std::size_t index, typename... Ts>
+constexpr const auto &Get(const std::tuple<Ts...> &values) {
+  return std::get<index>(values);
+}
+template <typename... Ts, typename ShapeType, typename StrideType>
+constexpr std::int64_t Crd2Idx(const Coord<Ts...> &coord, const ShapeType &,
+                               const StrideType &stride) {
+  static_assert(sizeof...(Ts) == StrideType::kDims, "Crd2Idx takes an index for each axis");
+  std::size_t axis = 0;
+  std::int64_t index = 0;
+  std::apply([&](const auto &...at) { ((index += at * stride.size[axis++]), ...); }, coord);
+  return index;
+}
 template <typename ShapeType, typename StrideType>
 struct Layout {
   ShapeType shape;
@@ -219,7 +241,16 @@ struct Layout {
   constexpr Layout() = default;
   constexpr Layout(const ShapeType &sizes, const StrideType &strides)
       : shape(sizes), stride(strides) {}
+  template <typename... Ts>
+  constexpr std::int64_t operator()(const Coord<Ts...> &coord) const {
+    return Crd2Idx(coord, shape, stride);
+  }
 };
+template <typename... Ts, typename ShapeType, typename StrideType>
+constexpr std::int64_t Crd2Idx(const Coord<Ts...> &coord,
+                               const Layout<ShapeType, StrideType> &layout) {
+  return layout(coord);
+}
 template <typename ShapeType, typename StrideType>
 constexpr Layout<ShapeType, StrideType> MakeLayout(const ShapeType &shape,
                                                    const StrideType &stride) {

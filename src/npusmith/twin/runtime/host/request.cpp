@@ -93,6 +93,7 @@ Request ReadRequest(const char *path) {
       request.mostSteps = Take<std::uint64_t>(line);
       request.dry = Take<int>(line) != 0;
     } else if (word == "ends") request.ends = Take<std::uint32_t>(line);
+    else if (word == "traced") request.traced = true;
     else if (word == "program") request.program = true;
     else if (word == "argument") request.arguments.push_back(TakeText(line));
     else if (word == "tail") request.tail.push_back(TakeTail(line));

@@ -10,6 +10,7 @@
 //   tail workspace BYTES | tail value BYTES-IN-HEX      its arguments behind inputs and outputs
 //   check AUTO-SYNC NOTES SHUFFLE   0 or 1, 0 or 1, a seed: as in LaunchSpec
 //   ends COUNT           as in LaunchSpec
+//   traced               a debugger looks on
 //   record PATH MOSTSTEPS DRY       as in LaunchSpec; without a path only DRY counts
 //   program              call the main function of the kernel's file
 //   argument TEXT        of that function; may be repeated
@@ -64,6 +65,7 @@ struct Request {
   std::uint64_t mostSteps = 0;
   bool dry = false;
   std::uint32_t ends = 0;
+  bool traced = false;
   bool saturate = false;  // how CTRL[48] starts
   std::vector<TailOrder> tail;
 };
