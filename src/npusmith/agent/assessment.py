@@ -221,8 +221,10 @@ def _trials(failed: Sequence[Trial]) -> list[Note]:
 def _trial(item: Trial, more: int) -> Note:
     shapes = ", ".join("x".join(map(str, shape)) or "scalar" for shape in item.shapes)
     seen = f"inputs {shapes}; {item.mismatched:,} of {item.elements:,} elements are wrong"
+    lines = [*item.wrong, *([f"{more} more sets of these shapes fail"] if more else [])]
     return Note(
         code="agent-values",
         message=f"set of inputs {item.name!r}: {item.message}"[:_MOST_CHARS],
-        seen=seen + (f"; {more} more sets of these shapes fail" if more else ""),
+        seen="; ".join([seen, *lines]),
+        hint=item.likely,
     )
