@@ -132,6 +132,23 @@ def test_a_right_program_is_made_faster_on_the_word_of_the_timing_model(
     assert ending.best is not None and ending.best.number == 1
 
 
+def test_a_conversation_goes_on_where_the_candidate_came_from(
+    tiny: Prepared, tmp_path: Path
+) -> None:
+    model = Counting(replies(*map(fenced, (TYPO, WRONG, PROGRAM))))
+    ending = go(tiny, tmp_path, model, conversation=True)
+    assert (ending.why, len(model.asked)) == ("target", 3)
+    roles = [item.role for item in model.asked[2].messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert model.asked[2].messages[:4] == (
+        *model.asked[1].messages[:3], model.asked[1].messages[3],
+    )  # fmt: skip
+    assert model.asked[1].messages[2].content == fenced(TYPO)
+    assert "## Task" not in model.last and "## Findings" in model.last
+    with open_journal(tmp_path) as store:
+        assert json.loads(store.turns("main")[2].request)["messages"][2]["role"] == "assistant"
+
+
 def test_a_task_file_cannot_leave_its_fence(
     tiny: Prepared, task_file: Path, tmp_path: Path
 ) -> None:

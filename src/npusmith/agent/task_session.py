@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -47,6 +47,7 @@ class Setting(BaseModel):
     budget: Budget = Budget()
     knowledge: str = ""  # the store's path; "" for none
     timed: bool = False  # estimate times also where no speed is asked for
+    start: Literal["parts", "whole", "none"] = "parts"  # of the writer's programs, in first prompts
 
     @property
     def frozen(self) -> dict[str, Any]:
@@ -57,6 +58,7 @@ class Setting(BaseModel):
             "terms": self.terms.model_dump(mode="json"),
             "prices": self.budget.prices.model_dump(mode="json"),
             "knowledge": bool(self.knowledge),
+            "start": self.start,
             "agent": agent_digest(),
             "judge": judge_digest(),
         }
@@ -87,7 +89,8 @@ def route_task(
     """The route to a prepared task; raises usage for one that does not exist."""
     timed = setting.terms.optimise or setting.timed
     if setting.route == "tile":
-        route: Route = TileRoute(prepared, chip, profile, read_shots(), timed, operator)
+        shots = read_shots()
+        route: Route = TileRoute(prepared, chip, profile, shots, timed, operator, setting.start)
     elif setting.route in ROUTES:
         signatures = open_signatures(chip)
         route = DirectRoute(

@@ -79,6 +79,15 @@ class AgentOptions:
             metavar="ROUTE",
         ),
     ] = "tile"
+    start: Annotated[
+        str,
+        _of_agent(
+            "--start",
+            "Of the compiler's own programs, in first prompts: parts (of a task that it refuses "
+            "as a whole), whole, none.",
+            metavar="WHAT",
+        ),
+    ] = "parts"
     samples: Annotated[int, _of_agent("--samples", "First drafts, asked for at once.", min=1)] = 4
     rounds: Annotated[
         int, _of_agent("--rounds", "Calls after the first drafts, at most.", min=0)
@@ -92,6 +101,13 @@ class AgentOptions:
     target: Annotated[
         float, _of_agent("--target", "Fast enough: this many times the roof's time.", min=1)
     ] = 1.2
+    conversation: Annotated[
+        bool,
+        _of_agent(
+            "--conversation",
+            "Ask for repairs in the talk that gave the candidate, not in prompts of their own.",
+        ),
+    ] = False
     temperature: Annotated[
         float, _of_agent("--temperature", "Temperature of the model's sampling.", min=0)
     ] = 0.7
@@ -226,7 +242,7 @@ def mcp(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from npusmith.agent.tools import serve
+        from npusmith.agent.mcp_server import serve
 
         serve(row.name, "" if knowledge is None else str(knowledge), root, options)
         return Reply(Exit.PASS, {"served": True}, lambda screen: None)
