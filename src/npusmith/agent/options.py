@@ -16,7 +16,8 @@ from npusmith.errors import NpusmithError
 
 _CHOICE = {
     "model": "model", "base-url": "base_url", "key-env": "key_name", "record": "record",
-    "concurrency": "concurrency", "silence": "silence", "attempts": "attempts", "replay": "replay",
+    "concurrency": "concurrency", "silence": "silence", "call-seconds": "seconds",
+    "attempts": "attempts", "replay": "replay",
 }  # fmt: skip
 _TERMS = {
     "samples": "samples", "rounds": "rounds", "patience": "patience", "optimise": "optimise",

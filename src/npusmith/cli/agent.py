@@ -59,6 +59,9 @@ class ModelOptions:
     attempts: Annotated[
         int, _of_model("--attempts", "Attempts of one call, before the run stops.", min=1)
     ] = 6
+    call_seconds: Annotated[
+        float, _of_model("--call-seconds", "Seconds of one call in all.", min=1)
+    ] = 900.0
     record: Annotated[
         Path | None, _of_model("--record", "Write every call to this file.", metavar="FILE")
     ] = None
@@ -145,7 +148,6 @@ def open_agent(
     tolerance: str,
     model: ModelOptions,
     options: AgentOptions,
-    timed: bool,
     out: Path,
     steps: Steps,
 ) -> Writer:
@@ -154,7 +156,8 @@ def open_agent(
     from npusmith.agent.options import make_setting
     from npusmith.agent.writer import AgentWriter
 
-    given = {**asdict(model), **asdict(options), "time": timed}
+    # always with times: a session that ended right goes on for speed (--resume --optimise)
+    given = {**asdict(model), **asdict(options), "time": True}
     given["knowledge"] = str(options.knowledge or "")
     setting = make_setting({name.replace("_", "-"): value for name, value in given.items()})
     journal = options.journal or out.with_name(f"{out.name}-journal")

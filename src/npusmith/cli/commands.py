@@ -85,7 +85,7 @@ def generate(
         from npusmith.writers.plan import PlanWriter, read_schedule
 
         if writer is Writer.AGENT:
-            author = agent.open_agent(row, tolerance, model, options, time, folder, steps)
+            author = agent.open_agent(row, tolerance, model, options, folder, steps)
         else:
             author = PlanWriter(
                 row, search=0 if no_search else search, step=steps.step, whole=whole,
