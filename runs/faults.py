@@ -57,6 +57,7 @@ import npusmith
 from npusmith.bench.pool import stay_with
 from npusmith.knowledge.base import Base, Policy, learn_item, open_knowledge
 from npusmith.knowledge.edit import quoted_names
+from npusmith.knowledge.exchange import read_seeds, write_items
 from npusmith.knowledge.index import Axes
 from npusmith.knowledge.item import OPTIMISE, REPAIR, Item, Proof, State
 from npusmith.knowledge.learn import best_template, drafts
@@ -525,7 +526,8 @@ def make_base(
         axes = Axes(words=setting != "no-words", hardware=setting != "no-hardware")
         return open_knowledge(full.path, policy=Policy(axes))
     policy = Policy(distil="no-distil" not in setting)
-    base = open_knowledge(folder / f"{setting}.db", policy=policy)
+    base = open_knowledge(folder / f"{setting}.db", seeds=False, policy=policy)
+    base.begin(read_seeds())  # without what ships as learnt: that is what is made here
     if setting.startswith("wrong"):
         assert full is not None
         for item in wrong_items(full):
@@ -594,6 +596,9 @@ def main() -> None:
         "--engine", action="store_true", help="faults that faults_engine.py draws, not our kinds"
     )
     parser.add_argument("--tries", type=int, default=TRIES, help="texts judged for one kernel")
+    parser.add_argument(
+        "--keep", type=Path, help="write what `full` has learnt here, an item a file with proofs"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     wanted = [name for name in SETTINGS if name in options.only.split(",")]
@@ -617,6 +622,8 @@ def main() -> None:
         full: Base | None = None
         if set(wanted) - {"none", "seeds", "no-distil"}:
             full = make_base("full", Path(folder), learn, judge, None)
+            if options.keep is not None and full is not None:
+                keep(full, options.keep)
         for setting in wanted:
             clock = time.monotonic()
             base = (
@@ -629,6 +636,16 @@ def main() -> None:
             }  # fmt: skip
             say(f"{setting}: {json.dumps(answers[setting])} ({time.monotonic() - clock:.0f} s)")
             _write(options.json, report, rows)
+
+
+def keep(base: Base, folder: Path) -> None:
+    """The learnt items that are in service, in the place of those that were there."""
+    seeds = {item.name for item in read_seeds()}
+    found = [row.item for row in base.items(State.VERIFIED) if row.item.name not in seeds]
+    for old in folder.glob("*.toml"):
+        old.unlink()
+    write_items(found, folder)
+    say(f"{len(found)} learnt items in {folder}")
 
 
 def describe(learn: Sequence[Broken], held: Sequence[Broken]) -> dict[str, Any]:

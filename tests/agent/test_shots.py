@@ -15,6 +15,7 @@ from npusmith.agent.written import find_start, in_order, written
 from npusmith.ir.nodes import Dim
 from npusmith.ir.text import show
 from npusmith.lang import check, parse
+from npusmith.lower import plain_spec
 from npusmith.target.chips import find_chip
 from npusmith.task.graph import Graph
 from npusmith.task.prepared import Prepared
@@ -104,6 +105,12 @@ def test_an_example_takes_inputs_in_the_order_of_a_tasks_list(graphs: dict[str, 
     assert program.host.tensors == ("x", "p_layer_weight", "p_layer_bias", "y")
     assert [item.name for item in program.kernels[0].tensors][:2] == ["x", "p_layer_weight"]
     assert in_order(program, graphs["linear_gelu"]) == program
+
+
+def test_an_operator_of_several_kernels_has_one_name() -> None:
+    spec = plain_spec(parse(SHOTS["linear_gelu"].program))
+    assert spec.name == "linear_gelu_custom"
+    assert plain_spec(parse(SHOTS["softmax"].program)).name == "softmax_custom"
 
 
 def test_a_refused_task_begins_with_the_parts_that_can_be_written(tiny: Prepared) -> None:

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
+from weakref import finalize
 
 from pydantic import Field
 
@@ -99,7 +100,7 @@ class Tools:
         self._chip, self._knowledge = find_chip(chip), knowledge
         self._options = split_options(options)
         self._root = root.resolve() if root else None
-        self._routes: OrderedDict[str, tuple[TaskRoutes, TemporaryDirectory[str]]] = OrderedDict()
+        self._routes: OrderedDict[str, TaskRoutes] = OrderedDict()
         self._lock = threading.Lock()
         self._watching = threading.local()
 
@@ -218,11 +219,13 @@ class Tools:
                 self._steps.step("capture", source.name)
                 held = TemporaryDirectory(prefix="npusmith-task-")
                 prepared = open_references(source, Path(held.name, "task"))
-                self._routes[source.digest] = (TaskRoutes(prepared, self._chip), held)
+                routes = TaskRoutes(prepared, self._chip)
+                finalize(routes, held.cleanup)  # other calls may still be at it
+                self._routes[source.digest] = routes
                 while len(self._routes) > _ROUTES:
-                    self._routes.popitem(last=False)[1][1].cleanup()
+                    self._routes.popitem(last=False)
             self._routes.move_to_end(source.digest)
-            return self._routes[source.digest][0]
+            return self._routes[source.digest]
 
     def check(self, path: Place = "", text: Text = "", files: Files = None) -> Answer:
         """Parse, check the rules, and compile; run nothing. Takes one of: `path` of a tile
@@ -233,7 +236,8 @@ class Tools:
             return _document(pipeline.check(self._source(path), self._chip))
         with temporary_folder("npusmith-check-") as name:
             place, shown = _written(_given(text, files), Path(name))
-            return _document(pipeline.check(place, self._chip), Path(name), shown)
+            folder = Path(name, "unit", "candidate")
+            return _document(pipeline.check(place, self._chip), folder, shown)
 
     def run(
         self,
@@ -377,14 +381,16 @@ def _given(text: str, files: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _written(given: Mapping[str, str], folder: Path) -> tuple[Path, Mapping[str, str]]:
-    """What is to be checked, on disk; and the texts that findings quote."""
-    if "" in given:
-        text = given[""]
-        file = folder / ("kernel.asc" if _KERNEL in text else "program.tile.py")
-        file.write_text(text, encoding="utf-8", errors="replace")
-        return file, {file.name: text}
-    for path, text in given.items():
+    """What is to be checked, on disk; and the texts that findings quote.
+
+    A compile reads headers of a source's folder and of the one around it: both are the texts' own.
+    """
+    folder = folder / "unit" / "candidate"
+    alone = given.get("")
+    name = "kernel.asc" if alone is not None and _KERNEL in alone else "program.tile.py"
+    shown = given if alone is None else {name: alone}
+    for path, text in shown.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", errors="replace")
-    return folder, given
+    return folder if alone is None else folder / name, shown
