@@ -526,8 +526,7 @@ def make_base(
         axes = Axes(words=setting != "no-words", hardware=setting != "no-hardware")
         return open_knowledge(full.path, policy=Policy(axes))
     policy = Policy(distil="no-distil" not in setting)
-    base = open_knowledge(folder / f"{setting}.db", seeds=False, policy=policy)
-    base.begin(read_seeds())  # without what ships as learnt: that is what is made here
+    base = open_knowledge(folder / f"{setting}.db", policy=policy)
     if setting.startswith("wrong"):
         assert full is not None
         for item in wrong_items(full):
@@ -597,7 +596,9 @@ def main() -> None:
     )
     parser.add_argument("--tries", type=int, default=TRIES, help="texts judged for one kernel")
     parser.add_argument(
-        "--keep", type=Path, help="write what `full` has learnt here, an item a file with proofs"
+        "--keep",
+        type=Path,
+        help="write what `full` has learnt into this folder, for `npusmith knowledge import`",
     )
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
