@@ -13,6 +13,7 @@ edits of the text, as many: what chance gives. Settings:
     none            random edits
     seeds           the items that ship with npusmith
     full            seeds, and what was learnt from the first half
+    kept            seeds, and the items of the folder --keep as somebody imports them
     no-words        full, without the syntactic axis
     no-hardware     full, without the hardware-aligned axis
     no-distil       learnt without verification, merging, credit and retirement
@@ -57,7 +58,7 @@ import npusmith
 from npusmith.bench.pool import stay_with
 from npusmith.knowledge.base import Base, Policy, learn_item, open_knowledge
 from npusmith.knowledge.edit import quoted_names
-from npusmith.knowledge.exchange import read_seeds, write_items
+from npusmith.knowledge.exchange import read_items, read_seeds, write_items
 from npusmith.knowledge.index import Axes
 from npusmith.knowledge.item import OPTIMISE, REPAIR, Item, Proof, State
 from npusmith.knowledge.learn import best_template, drafts
@@ -81,7 +82,8 @@ JUDGES = (
     "errors.py", "ir", "target", "lang", "lower", "twin", "timing", "knowledge/trial.py",
 )  # fmt: skip
 SETTINGS = (
-    "full", "seeds", "no-words", "no-hardware", "wrong", "no-distil", "wrong-no-distil", "none",
+    "full", "seeds", "kept", "no-words", "no-hardware", "wrong", "no-distil", "wrong-no-distil",
+    "none",
 )  # fmt: skip
 
 
@@ -516,9 +518,14 @@ def wrong_items(base: Base) -> list[Item]:
 
 
 def make_base(
-    setting: str, folder: Path, learn: Sequence[Broken], judge: Judge, full: Base | None
+    setting: str,
+    folder: Path,
+    learn: Sequence[Broken],
+    judge: Judge,
+    full: Base | None,
+    kept: Path | None = None,
 ) -> Base | None:
-    """The store of a setting, after learning."""
+    """The store of a setting, after learning. `kept`: a folder with items, of that setting."""
     if setting == "none":
         return None
     if setting in ("no-words", "no-hardware"):
@@ -531,7 +538,10 @@ def make_base(
         assert full is not None
         for item in wrong_items(full):
             base.add(item, State.VERIFIED, "put in wrong")
-    if setting != "seeds":
+    if setting == "kept":
+        for item in read_items(kept) if kept is not None else ():
+            base.add(item, State.VERIFIED, "kept")
+    elif setting != "seeds":
         learn_half(learn, base, judge)
     return base
 
@@ -589,7 +599,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("faults-work"))
     parser.add_argument("--half", type=int, default=100, help="broken kernels of each half")
     parser.add_argument("--seed", type=int, default=7, help="of the choice of faults")
-    parser.add_argument("--only", default=",".join(SETTINGS), help="settings, with commas")
+    parser.add_argument(
+        "--only",
+        default=",".join(item for item in SETTINGS if item != "kept"),
+        help="settings, with commas",
+    )
     parser.add_argument("--routes", default=",".join(ROUTES), help="tile, direct or both")
     parser.add_argument(
         "--engine", action="store_true", help="faults that faults_engine.py draws, not our kinds"
@@ -621,14 +635,16 @@ def main() -> None:
     rows: dict[str, list[Repair]] = {}
     with tempfile.TemporaryDirectory(prefix="faults-", dir=options.work) as folder:
         full: Base | None = None
-        if set(wanted) - {"none", "seeds", "no-distil"}:
+        if set(wanted) - {"none", "seeds", "kept", "no-distil"}:
             full = make_base("full", Path(folder), learn, judge, None)
             if options.keep is not None and full is not None:
                 keep(full, options.keep)
         for setting in wanted:
             clock = time.monotonic()
             base = (
-                full if setting == "full" else make_base(setting, Path(folder), learn, judge, full)
+                full
+                if setting == "full"
+                else make_base(setting, Path(folder), learn, judge, full, options.keep)
             )
             rows[setting] = measure(base, held, judge, options.jobs)
             answers[setting] = {
