@@ -394,15 +394,19 @@ def _conclude(
         mean_rel=tally.sum_rel / count,
         message=message,
         against=against,
-        places=_together(places, spot) if broken else None,
+        places=_together(places, spot, tally.elements) if broken else None,
         worst=spot.index if spot is not None else 0,
     )
 
 
-def _together(places: list[Array], spot: Spot | None) -> Array:
+def _together(places: list[Array], spot: Spot | None, elements: int) -> Array:
     """Wrong elements of all rules; a rule about means names its worst alone."""
-    own = [] if spot is None else [np.array([spot.index])]
-    return np.unique(np.concatenate([*places, *own])) if places or own else np.arange(0)
+    wrong = np.zeros(elements, np.bool_)
+    for part in places:
+        wrong[part] = True
+    if spot is not None:
+        wrong[spot.index] = True
+    return np.flatnonzero(wrong)
 
 
 def _cann_totals(

@@ -19,7 +19,7 @@ _LISTED = 6  # rows, columns or cores that are named one by one
 _ROUNDED = 1e-2  # relative: what is off by less is rounding, or a formula that is nearly right
 _SHIFTS = (1, -1, 2, -2, 4, -4, 8, -8)  # elements by which values may stand beside their places
 _NEARLY_ALL = 0.9
-_MOST = 1 << 20  # elements of which differences are looked at
+_MOST = 1 << 14  # elements of which differences are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ def describe(
     lines = [
         f"at {_place(worst, actual.shape)} {_number(mine[worst])} where {_number(theirs[worst])} "
         "is expected",
-        _around(mine, theirs, worst, set(places.tolist()) if places.size <= _MOST else set()),
+        _around(mine, theirs, worst, places),
         f"wrong: {pattern}",
     ]
     cores = "" if writer is None else _cores(places, writer.reshape(-1), worst)
     sides = tuple(side[places[:_MOST]] for side in (mine, theirs))
-    relation = _relation(*sides) or _shift(mine, theirs, places)
+    relation = _relation(*sides) or _shift(mine, theirs, places[:_MOST])
     lines += [line for line in (cores, relation) if line]
     return Wrong(tuple(lines), _likely(pattern, cores, relation, *sides))
 
@@ -65,9 +65,10 @@ def _number(value: Any) -> str:
     return f"{value:.6g}" if np.issubdtype(type(value), np.floating) else str(value)
 
 
-def _around(mine: Array, theirs: Array, at: int, wrong: set[int]) -> str:
+def _around(mine: Array, theirs: Array, at: int, places: Array) -> str:
     """Neighbours in memory; those that are wrong too are marked."""
     first, last = max(0, at - _AROUND), min(mine.size, at + _AROUND + 1)
+    wrong = set(places[slice(*np.searchsorted(places, (first, last)))].tolist())
     got = (f"{_number(mine[i])}{'!' if i in wrong else ''}" for i in range(first, last))
     want = (_number(theirs[i]) for i in range(first, last))
     return f"elements {first} to {last - 1}: {', '.join(got)}; expected {', '.join(want)}"
