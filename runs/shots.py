@@ -1,8 +1,10 @@
-"""Writes the examples of the agent's prompts: what the plan writer makes of each file in examples/.
+"""Writes the examples of the agent's prompts: what the writer makes of examples/ and runs/shots/.
 
     python runs/shots.py
 
-Run it when the writer or the language changes; the result lies in src/npusmith/agent/texts/shots.
+Run it when the writer or the language changes: a test writes every example again from its graph
+and compares. Each program is the version for all sizes alone, and is judged on its task before it
+is kept. Programs and features lie in src/npusmith/agent/texts/shots, graphs in runs/shots.
 """
 
 from __future__ import annotations
@@ -11,30 +13,57 @@ import json
 import tempfile
 from pathlib import Path
 
+from replay_frozen import Case, write_cases
+
+from npusmith.agent.ports import find_ports
 from npusmith.agent.shots import features
-from npusmith.ir.text import show
-from npusmith.plan import write
+from npusmith.agent.tile import TileRoute
+from npusmith.agent.written import written
+from npusmith.ir.text import show, show_expr
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.task.load import open_task
+from npusmith.task.prepared import Prepared
 from npusmith.task.trials import prepare
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = (ROOT / "examples", ROOT / "runs" / "shots")
 OUT = ROOT / "src" / "npusmith" / "agent" / "texts" / "shots"
+GRAPHS = ROOT / "runs" / "shots" / "graphs.jsonl.xz"
+LEFT_OUT = ("mhc_sinkhorn",)  # takes longest to write, and no other operator is like it
+CHIP = find_chip(DEFAULT_CHIP)
 
 
 def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    rows, cases = [], []
+    for path in sorted(
+        (path for folder in FOLDERS for path in folder.glob("*.py")), key=lambda path: path.name
+    ):
+        if path.stem in LEFT_OUT:
+            continue
         task = open_task(path)
         with tempfile.TemporaryDirectory() as folder:
-            graph = prepare(task, Path(folder), seeds=()).graph
-        program = write(graph, f"{task.name}_custom", find_chip(DEFAULT_CHIP)).program
-        (OUT / f"{task.name}.tile").write_text(show(program), encoding="utf-8")
-        found = features(graph).model_dump(mode="json")
-        rows.append({"name": task.name, "summary": task.summary, "features": found})
-        print(task.name, found["category"], found["axis"])
+            prepared = prepare(task, Path(folder, "task"))
+            text = show(written(prepared.graph, f"{task.name}_custom", CHIP))
+            _check(prepared, text, Path(folder).resolve() / "candidate")
+            cases.append(Case(name=task.name, graph=prepared.graph))
+        (OUT / f"{task.name}.tile").write_text(text, encoding="utf-8")
+        found = features(prepared.graph).model_dump(mode="json")
+        dims = [[*map(show_expr, port.dims)] for port in find_ports(prepared).outputs]
+        row = {"name": task.name, "summary": task.summary, "features": found, "dims": dims}
+        rows.append(row)
+        print(task.name, found["category"], found["axis"], len(text), flush=True)
     (OUT / "index.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_cases(cases, GRAPHS)
+
+
+def _check(prepared: Prepared, text: str, folder: Path) -> None:
+    """A wrong example is none."""
+    route = TileRoute(prepared, CHIP, "strict", [], timed=False)
+    folder.mkdir()
+    found = route.assess(route.edit(text), folder)
+    if not found.correct:
+        raise SystemExit(f"{prepared.name}: {found.notes}")
 
 
 if __name__ == "__main__":

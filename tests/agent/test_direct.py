@@ -12,9 +12,10 @@ from npusmith.agent.assessment import Step
 from npusmith.agent.direct import DirectRoute, example
 from npusmith.agent.extract import blocks
 from npusmith.agent.ports import find_ports
+from npusmith.agent.prompt import rules
 from npusmith.agent.route import Goal, first_prompt, next_prompt
 from npusmith.agent.shots import read_shots
-from npusmith.agent.signatures import Signatures, open_signatures
+from npusmith.agent.signatures import BASIC, Signatures, open_signatures
 from npusmith.agent.talk import Answer, Usage
 from npusmith.agent.tile import TileRoute
 from npusmith.ir.dtypes import DType
@@ -97,6 +98,27 @@ def test_host_and_kernel_are_read_as_files_and_judged_as_a_project(
     assert [block.label for block in blocks(draft.text)] == [f"cpp {name}" for name in draft.files]
     (tmp_path / "judged").mkdir()
     assert route.assess(draft, tmp_path / "judged").correct
+
+
+def test_the_example_of_a_project_infers_shapes_also_where_it_has_several_kernels(
+    tiny: Prepared, signatures: Signatures
+) -> None:
+    shots = [shot for shot in read_shots() if shot.name == "linear_gelu"]
+    route = DirectRoute(tiny, CHIP, "strict", signatures, shots, False, "project")
+    said = route.help(None, None)
+    assert "linear_gelu_custom_kernel" in said and "KERNEL_TYPE_MIX" in said
+    assert "yShape->SetDim(1, unknown ? -1 : pLayerWeightShape.GetDim(0));" in said
+    assert "SetDimNum(0)" not in said
+    assert "REGISTER_TILING_DEFAULT" in rules("project") and "REGISTER_TILING_DEFAULT" in said
+    assert "its type TinyCustom" in route.task()
+
+
+def test_a_product_gets_the_declarations_of_the_cube(signatures: Signatures) -> None:
+    lines = "\n".join(signatures.lines([*BASIC, *signatures.for_ops(["mm", "add"])]))
+    for part in ("const Nd2NzParams &how", "void Mmad(", "const LoadData2DParams &how",
+                 "struct FixpipeParamsV220 {"):  # fmt: skip
+        assert part in lines
+    assert "Mmad(" not in "\n".join(signatures.lines([*BASIC, *signatures.for_ops(["add"])]))
 
 
 def test_tensors_are_listed_in_the_order_in_which_a_launcher_gets_them(tiny: Prepared) -> None:

@@ -15,6 +15,7 @@ import pytest
 from agentcases import ask
 
 from npusmith.agent.endpoint import Endpoint, Settings
+from npusmith.agent.stream import read_events, read_whole
 from npusmith.errors import NpusmithError
 
 FAULTS = {
@@ -263,3 +264,26 @@ def test_json_that_is_no_answer_is_an_error_with_a_code(body: str) -> None:
     with pytest.raises(NpusmithError) as caught:
         client(Server(play).url, Pauses()).ask(ask())
     assert caught.value.code in ("model-garbled", "model-empty")
+
+
+def call(arguments: Any, index: int = 0) -> dict[str, Any]:
+    return {"index": index, "function": {"name": "write", "arguments": arguments}}
+
+
+def whole(**message: Any) -> str:
+    return read_whole([json.dumps({"choices": [{"message": message}]}).encode()]).text
+
+
+def test_what_a_model_gives_a_tool_that_nobody_offered_is_its_answer() -> None:
+    program = "TILE = 4096\n\n@host\ndef host(x, y): ..."
+    given = json.dumps({"path": "a.py", "content": program})
+    fenced = f"```\n{program}\n```\n"
+    assert whole(content=None, tool_calls=[call(given)]) == fenced
+    events = b"".join(
+        b"data: " + json.dumps({"choices": [{"delta": {"tool_calls": [call(part)]}}]}).encode()
+        + b"\n\n" for part in (given[:9], given[9:])
+    )  # fmt: skip
+    assert read_events([events, b"data: [DONE]\n"]).text == fenced
+    assert whole(content="Here it is.", tool_calls=[call(given)]) == "Here it is."
+    for odd in ("no JSON", "[1]", "{}", 5, None):
+        assert whole(content="", tool_calls=[call(odd), 7]) == ""

@@ -9,6 +9,7 @@ import pytest
 from agentcases import ask, fenced
 
 from npusmith.agent.budget import Budget, Prices
+from npusmith.agent.endpoint import address
 from npusmith.agent.models import Choice, open_model
 from npusmith.agent.options import read_options
 from npusmith.agent.replay import Recorder, Replay
@@ -96,7 +97,9 @@ def test_no_key_is_in_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (Choice(model="m", base_url="http://"), "model-spec"),
         (Choice(model="m", base_url="http://me:sk-secret@h/v1"), "model-spec"),
         (Choice(model="m", base_url="http://h/v1?key=sk-secret"), "model-spec"),
+        (Choice(model="m", base_url="http://h/v1?api-version=1&key=sk-secret"), "model-spec"),
         (Choice(model="m", base_url="http://h:x/sk-secret"), "model-spec"),
+        (Choice(model="m", base_url="http://h/v1", key_name="NO_SUCH_KEY"), "model-key"),
         (Choice(model="m", base_url="http://h/v1", key_name="sk-secret"), "model-spec"),
         (Choice(model="scripted:/no/such/file"), "file-missing"),
         (Choice(replay=Path("/no/such/file")), "file-missing"),
@@ -107,6 +110,15 @@ def test_a_model_that_cannot_be_reached_is_refused(choice: Choice, code: str) ->
         open_model(choice)
     assert caught.value.code == code
     assert "sk-secret" not in caught.value.render()  # somebody put the key in the wrong place
+
+
+def test_a_version_may_stand_behind_the_address() -> None:
+    url = "https://host/openai/deployments/m?api-version=2024-10-21"
+    assert open_model(Choice(model="m", base_url=url)).name == "m"
+    assert address(url) == (
+        "https://host/openai/deployments/m/chat/completions?api-version=2024-10-21"
+    )
+    assert address("http://h:1/v1/") == "http://h:1/v1/chat/completions"
 
 
 def test_an_extra_that_is_not_installed_says_how_to_get_it() -> None:

@@ -17,6 +17,7 @@ from npusmith.agent.assessment import Assessment, Note, Step
 from npusmith.agent.budget import Budget
 from npusmith.agent.endpoint import Endpoint, Settings
 from npusmith.agent.models import Choice
+from npusmith.agent.page import told, write_page
 from npusmith.agent.policy import Terms
 from npusmith.agent.route import Goal, fitting, query
 from npusmith.agent.scripted import Script, Scripted
@@ -66,10 +67,11 @@ def go(
     resume: bool = False,
     budget: int = 1_000_000,
     knowledge: Any = None,
+    timed: bool = False,
     **terms: Any,
 ) -> Ending:
     setting = Setting(
-        choice=Choice(model="scripted", concurrency=1), budget=Budget(tokens=budget),
+        choice=Choice(model="scripted", concurrency=1), budget=Budget(tokens=budget), timed=timed,
         terms=Terms(**{"samples": 1, "max_tokens": 1000, **terms}),
     )  # fmt: skip
     routed = route_task(tiny, CHIP, "strict", setting)
@@ -130,6 +132,23 @@ def test_a_right_program_is_made_faster_on_the_word_of_the_timing_model(
     assert slow is not None and fast is not None and fast < slow
     assert "times the roof" in model.last and "busy: " in model.last
     assert ending.best is not None and ending.best.number == 1
+
+
+def test_a_conversation_goes_on_where_the_candidate_came_from(
+    tiny: Prepared, tmp_path: Path
+) -> None:
+    model = Counting(replies(*map(fenced, (TYPO, WRONG, PROGRAM))))
+    ending = go(tiny, tmp_path, model, conversation=True)
+    assert (ending.why, len(model.asked)) == ("target", 3)
+    roles = [item.role for item in model.asked[2].messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert model.asked[2].messages[:4] == (
+        *model.asked[1].messages[:3], model.asked[1].messages[3],
+    )  # fmt: skip
+    assert model.asked[1].messages[2].content == fenced(TYPO)
+    assert "## Task" not in model.last and "## Findings" in model.last
+    with open_journal(tmp_path) as store:
+        assert json.loads(store.turns("main")[2].request)["messages"][2]["role"] == "assistant"
 
 
 def test_a_task_file_cannot_leave_its_fence(
@@ -264,6 +283,37 @@ def test_two_processes_are_not_at_one_session(tiny: Prepared, tmp_path: Path) ->
         with pytest.raises(NpusmithError) as caught:
             go(tiny, tmp_path, Counting([]))
         assert caught.value.code == "store-busy"
+
+
+def test_a_finished_session_goes_on_with_more_rounds_or_for_speed(
+    tiny: Prepared, tmp_path: Path
+) -> None:
+    rules = replies(*map(fenced, (TYPO, WRONG, SLOW, PROGRAM)))
+    assert go(tiny, tmp_path, Counting(rules), rounds=1, timed=True).why == "rounds"
+    more = Counting(rules)
+    ending = go(tiny, tmp_path, more, rounds=3, resume=True, timed=True)
+    assert (ending.why, [request.seed for request in more.asked]) == ("target", [2])
+    faster = Counting(rules)
+    ending = go(tiny, tmp_path, faster, rounds=3, resume=True, optimise=True)
+    assert [request.seed for request in faster.asked] == [3]
+    slow, fast = (item.assessment.us for item in ending.attempts[2:])
+    assert slow is not None and fast is not None and fast < slow
+
+
+def test_a_session_is_a_page_without_anything_that_runs(tiny: Prepared, tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    go(tiny, tmp_path, Counting(replies(evil, fenced(PROGRAM))))
+    with open_journal(tmp_path) as store:
+        path = write_page(store, "main")
+        words = told(store.turns("main"))
+    text = path.read_text()
+    assert path == tmp_path / "pages" / "main.html"
+    assert words.startswith("2 calls in 2 turns, ") and words in text
+    assert "<h2>Turn 2: repair, of turn 1, by the model</h2>" in text
+    assert "error[reply-no-code]" in text and "Prompt: system" in text
+    assert evil not in text and "&lt;script&gt;alert(1)" in text
+    assert "script-src" not in text and "default-src &#x27;none&#x27;" not in text
+    assert "default-src 'none'" in text
 
 
 def test_everything_that_was_said_is_in_the_journal(tiny: Prepared, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agentcases import TASK
@@ -10,6 +11,23 @@ from agentcases import TASK
 from npusmith.agent.tools import Tools
 from npusmith.errors import NpusmithError
 
+HOST = """
+#include "register/op_def_registry.h"
+namespace optiling {
+static ge::graphStatus TilingFunc(gert::TilingContext *context) { return ge::GRAPH_SUCCESS; }
+}
+namespace ops {
+class K : public OpDef {
+public:
+    explicit K(const char *name) : OpDef(name)
+    {
+        this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+        this->AICore().SetTiling(optiling::TilingFunc);
+    }
+};
+OP_ADD(K);
+}
+"""
 OWN = "model=m,base-url=http://localhost:1/v1,key-env=OWN_KEY"
 
 
@@ -23,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def refused(root: Path, name: str, options: str = "", /, **given: str) -> str:
+def refused(root: Path, name: str, options: str = "", /, **given: Any) -> str:
     with pytest.raises(NpusmithError) as caught:
         getattr(Tools("910B2", "", root, options), name)(**given)
     return caught.value.code
@@ -80,6 +98,25 @@ def test_data_beside_a_task_is_no_way_out(root: Path) -> None:
         ("run", {"project": ".", "task": "task.py"}),
     ):
         assert refused(root, name, **given) == "file-denied"
+
+
+def test_a_text_reads_nothing_that_lies_on_this_machine(root: Path) -> None:
+    secret = root.parent / "secret.h"
+    secret.write_text("canary_of_a_file 7\n")
+    source = f'#include "{secret}"\n#include "kernel_operator.h"\n'
+    source += 'extern "C" __global__ __aicore__ void k(GM_ADDR x) {}\n'
+    near = str(secret.parent / "near.h")
+    for name in (str(secret), f"../../{secret.name}", near):
+        said = Tools("910B2", "", root).check(text=source.replace(str(secret), name))
+        assert said["verdict"] == "fail" and "canary" not in str(said)
+    files = {"op_kernel/k.cpp": source, "op_host/k.cpp": HOST}
+    said = Tools("910B2", "", root).check(files=files)
+    assert said["verdict"] == "fail" and "canary" not in str(said)
+    assert "compile-failed" in said["findings_text"]
+    for path in ("/x.cpp", "a/../../x.cpp", "..", "a\0b"):
+        with pytest.raises(NpusmithError) as caught:
+            Tools("910B2", "", root).check(files={path: "int x;"})
+        assert caught.value.code == "file-denied"
 
 
 @pytest.mark.parametrize("name", ["../secret.h", "near.h"])

@@ -10,6 +10,7 @@ import pytest
 from agentcases import PROGRAM, fenced
 
 from npusmith.agent import tasks
+from npusmith.agent.options import read_options
 from npusmith.agent.writer import AgentWriter
 from npusmith.agent.writer import open_writer as open_agent
 from npusmith.bench.model import Brief, Candidate, Item, Limits, Record
@@ -18,6 +19,7 @@ from npusmith.bench.work import WriterAway
 from npusmith.errors import NpusmithError
 from npusmith.open_writer import open_writer
 from npusmith.store.turns import open_journal
+from npusmith.target.chips import find_chip
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import DATA
 from npusmith.task.verdict import Rung, Trial
@@ -203,3 +205,16 @@ def test_a_prepared_task_that_was_damaged_is_made_again(
     monkeypatch.setattr(tasks, "prepare", again)
     with tasks.open_prepared(tiny.task.path, home):
         assert len(made) == 1
+
+
+def test_a_journal_that_holds_a_run_is_refused_before_anything_is_computed(
+    tmp_path: Path,
+) -> None:
+    setting, _ = read_options("model=scripted,samples=2")
+    with open_journal(tmp_path) as store:
+        store.begin("main", json.dumps(setting.frozen))
+    chip = find_chip("910B2")
+    with pytest.raises(NpusmithError) as caught:
+        AgentWriter(setting, chip, tmp_path, resume=False)
+    assert caught.value.code == "run-exists"
+    AgentWriter(setting, chip, tmp_path)  # goes on

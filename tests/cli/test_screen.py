@@ -110,6 +110,19 @@ def test_figures_of_every_trial_are_in_the_table(monkeypatch: pytest.MonkeyPatch
     assert "zeros: element 3: 1, not 2" in text
 
 
+def test_the_first_wrong_set_says_where_it_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        trial("zeros"),
+        trial("random 0", False, message="differs", wrong=["at [0, 7] 1 where 2 is expected",
+              "wrong: the last 4 elements"], likely="a tail: the count of the last tile"),
+        trial("random 1", False, message="differs", wrong=["at [1, 7] 1 where 3 is expected"]),
+    ]  # fmt: skip
+    text = text_of(make(verdict="fail", trials=rows), monkeypatch)
+    assert "at [0, 7] 1 where 2 is expected" in text and "wrong: the last 4 elements" in text
+    assert "likely: a tail: the count of the last tile" in text
+    assert "[1, 7]" not in text
+
+
 def test_a_weak_task_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     text = text_of(make(weak_task=["returning zeros"]), monkeypatch)
     assert "weak task: returning zeros would pass this task's check too" in text

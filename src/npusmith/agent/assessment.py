@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict
 
 from npusmith.errors import CODES, Level, NpusmithError
 from npusmith.knowledge.seam import Outcome
+from npusmith.task.running import NOT_SERVED
 from npusmith.task.verdict import Rung, Trial, Verdict
 from npusmith.twin.finding import Finding
 
 _MOST_NOTES = 8  # shown to a model; more of the same helps nobody
 _MOST_SHAPES = 3  # of the inputs that a candidate is wrong on
 _MOST_CHARS = 400  # of one field
+_SERVE = "serve these sizes as well: loops over tiles along every axis"
 _PARTS = ("op_host", "op_kernel")  # folders of a project
 
 
@@ -220,9 +222,14 @@ def _trials(failed: Sequence[Trial]) -> list[Note]:
 
 def _trial(item: Trial, more: int) -> Note:
     shapes = ", ".join("x".join(map(str, shape)) or "scalar" for shape in item.shapes)
-    seen = f"inputs {shapes}; {item.mismatched:,} of {item.elements:,} elements are wrong"
+    seen = f"inputs {shapes}"
+    if item.elements:
+        seen += f"; {item.mismatched:,} of {item.elements:,} elements are wrong"
+    refused = _SERVE if item.message.endswith(NOT_SERVED) else ""
+    lines = [*item.wrong, *([f"{more} more sets of these shapes fail"] if more else [])]
     return Note(
         code="agent-values",
         message=f"set of inputs {item.name!r}: {item.message}"[:_MOST_CHARS],
-        seen=seen + (f"; {more} more sets of these shapes fail" if more else ""),
+        seen="; ".join([seen, *lines]),
+        hint=item.likely or refused,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,10 @@ from npusmith.agent.shots import Shot, features, pick
 from npusmith.agent.signatures import BASIC, Signatures
 from npusmith.agent.talk import Answer, Usage
 from npusmith.errors import NpusmithError
-from npusmith.lang import parse
+from npusmith.ir.nodes import Program
+from npusmith.ir.opname import operator_type
+from npusmith.ir.spec import OpSpec
+from npusmith.lang import parse, parse_condition
 from npusmith.lower import lower, plain_spec, project_files
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
@@ -25,6 +29,8 @@ from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.source import judge_source
 from npusmith.task.verdict import Verdict
+
+_MOST_PROGRAM = 6500  # characters of an example, which are some four times as many lowered
 
 
 class DirectRoute:
@@ -50,7 +56,8 @@ class DirectRoute:
         self.ports = find_ports(prepared, operator)
         self._prepared, self._row, self._tolerance, self._timed = prepared, chip, tolerance, timed
         self._signatures = signatures
-        self._shots = pick(self.features, shots, 1)
+        short = [shot for shot in shots if len(shot.program) <= _MOST_PROGRAM]
+        self._shots = pick(self.features, short, 1)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -71,7 +78,9 @@ class DirectRoute:
         head = prompt.task_part(self.ports.source, self.ports.lines(), self._row)
         files = ", ".join(self.paths)
         files += f"; if you like, {' or '.join(self.extra)}" if self.extra else ""
-        return f"{head}\n\nThe operator is called {self.ports.operator}. Files: {files}"
+        name = self.ports.operator
+        called = f"{name}, its type {operator_type(name)}" if self.rules == "project" else name
+        return f"{head}\n\nThe operator is called {called}. Files: {files}"
 
     def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
         """An example for a first draft; and signatures: of what the findings name, then of what
@@ -93,7 +102,7 @@ class DirectRoute:
 
     def _lowered(self, shot: Shot) -> str:
         program = parse(shot.program)
-        files = project_files(lower(program, self._row), self._row, plain_spec(program))
+        files = project_files(lower(program, self._row), self._row, _spec(shot, program))
         wanted = {
             name: text for name, text in files.items()
             if name.startswith(("op_host/", "op_kernel/")) and name.endswith((".cpp", ".h"))
@@ -150,6 +159,16 @@ class DirectRoute:
             folder, self._prepared, self._row, self._tolerance, dynamic=self.ports.dynamic,
             recording=recording,
         )  # fmt: skip
+
+
+def _spec(shot: Shot, program: Program) -> OpSpec:
+    """The operator of an example, with the shapes of its outputs."""
+    spec = plain_spec(program)
+    outputs = tuple(
+        replace(port, dims=tuple(map(parse_condition, dims)))
+        for port, dims in zip(spec.outputs, shot.dims, strict=True)
+    )
+    return replace(spec, outputs=outputs)
 
 
 @cache

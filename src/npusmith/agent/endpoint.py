@@ -90,7 +90,7 @@ class Endpoint:
         deadline = time.monotonic() + self._settings.seconds
         try:
             with self._client.stream(
-                "POST", f"{self._settings.url.rstrip('/')}/chat/completions",
+                "POST", address(self._settings.url),
                 json=self._body(request), headers=self._headers(),
             ) as response:  # fmt: skip
                 if response.status_code != 200:
@@ -190,6 +190,12 @@ class Endpoint:
     def _clean(self, text: str) -> str:
         """The text without the key, should a server send it back."""
         return text.replace(self._key, "***") if len(self._key) >= 8 else text
+
+
+def address(url: str) -> str:
+    """Where completions are asked for: behind the path, in front of a query."""
+    parts = urlsplit(url)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions").geturl()
 
 
 def _read_key(name: str) -> str:

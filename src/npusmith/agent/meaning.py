@@ -10,11 +10,15 @@ from npusmith.agent.assessment import Note, notes_of
 from npusmith.agent.values import Case, Orders, Said
 from npusmith.errors import LangError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.nodes import Program
-from npusmith.lang import interpret, parse
+from npusmith.ir.launches import each_launch
+from npusmith.ir.nodes import Program, Store
+from npusmith.ir.walk import statements
+from npusmith.lang import parse
+from npusmith.lang.interp import interpret_traced
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import map_tensor
-from npusmith.task.tolerance import compare
+from npusmith.task.tolerance import Array, Comparison, compare
+from npusmith.task.wrong_elements import Wrong, describe
 
 
 def main() -> None:
@@ -42,16 +46,54 @@ def try_case(program: Program, chip: Chip, case: Case, folder: Path, tolerance: 
     bounds = bounds or [None] * len(natives)
     shapes = [(array.shape, DType.of(array.dtype)) for array in natives]
     try:
-        outputs = interpret(program, chip, inputs, shapes)
+        ran = interpret_traced(program, chip, inputs, shapes)
     except LangError as error:
         return list(notes_of(error.record()))
     sizes = ", ".join("x".join(map(str, item.shape)) or "scalar" for item in case.inputs)
     notes = []
-    for index, row in enumerate(zip(outputs, natives, goldens, bounds, strict=True)):
+    for index, row in enumerate(zip(ran.outputs, natives, goldens, bounds, strict=True)):
         found = compare(*row[:3], tolerance, row[3])
         if not found.passed:
             name = program.outputs[index].name
             message = f"in NumPy, set of inputs {case.name!r}, output {name}: {found.message}"
             seen = f"{found.mismatched:,} of {found.elements:,} elements are wrong, inputs {sizes}"
-            notes.append(Note(code="agent-values", message=message[:400], seen=seen))
+            wrong = _wrong(found, row[0], row[1], ran.writers[index])
+            lines = [seen, *wrong.lines, *_stores(program, name)]
+            note = Note(
+                code="agent-values", message=message[:400], seen="; ".join(lines),
+                hint=wrong.likely, line=_line(program, name),
+            )  # fmt: skip
+            notes.append(note)
     return notes
+
+
+def _wrong(found: Comparison, mine: Array, theirs: Array, writer: Array) -> Wrong:
+    if found.places is None or not found.places.size:
+        return Wrong(())
+    return describe(mine, theirs, found.places, found.worst, writer)
+
+
+def _store_lines(program: Program, name: str) -> list[int]:
+    """The lines on which an output is stored."""
+    return [
+        stmt.line
+        for part in each_launch(program)
+        for stmt in statements(part.kernel.body)
+        if isinstance(stmt, Store) and _outer(part, stmt.dst.tensor) == name
+    ]
+
+
+def _outer(part: Program, tensor: str) -> str:
+    """What the host calls a tensor of a kernel."""
+    return {own: item.tensor for own, item in part.host.launch.parts}.get(tensor, tensor)
+
+
+def _line(program: Program, name: str) -> int:
+    """The one line that stores an output; 0 where there are several."""
+    lines = set(_store_lines(program, name))
+    return lines.pop() if len(lines) == 1 else 0
+
+
+def _stores(program: Program, name: str) -> list[str]:
+    lines = sorted(set(_store_lines(program, name)))
+    return [f"{name} is stored on lines {', '.join(map(str, lines))}"] if len(lines) > 1 else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +15,8 @@ from npusmith.agent.scripted import Scripted, read_script
 from npusmith.agent.talk import Model
 from npusmith.errors import NpusmithError
 
+# What some hosts want behind their path; anything else might be a key, and URLs are printed.
+_PLAIN_QUERY = re.compile(r"((api[-_])?version=[A-Za-z0-9.-]{1,40})?")
 _SCRIPTED, _LITELLM = "scripted", "litellm"
 
 
@@ -26,6 +30,7 @@ class Choice(BaseModel):
     key_name: str = KEY
     concurrency: int = Field(default=4, ge=1, le=1000)
     silence: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    seconds: float = Field(default=900.0, gt=0, allow_inf_nan=False)  # of one call in all
     attempts: int = Field(default=6, ge=1)
     record: Path | None = None
     replay: Path | None = None
@@ -49,9 +54,9 @@ def _check_url(choice: Choice) -> None:
     if not usable:
         seen = "no URL" if not choice.base_url else "a text that is no http(s) URL"
         raise NpusmithError("model-spec", f"{choice.model} has no usable URL", seen=seen)
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or not _PLAIN_QUERY.fullmatch(parts.query):
         raise NpusmithError(
-            "model-spec", "the URL holds a name, password or query",
+            "model-spec", "the URL holds a name, password, or a query besides a version",
             seen=f"{parts.scheme}://...@{parts.hostname}",
             hint="put the key into the environment variable that --key-env names",
         )  # fmt: skip
@@ -73,9 +78,12 @@ def _bare(choice: Choice) -> Model:
             seen=f"{len(choice.key_name)} characters",
         )  # fmt: skip
     _check_url(choice)
+    if choice.key_name != KEY and not os.environ.get(choice.key_name):
+        raise NpusmithError("model-key", f"{choice.key_name} is not set", seen=choice.key_name)
     return Endpoint(
         Settings(
             model=choice.model, url=choice.base_url, key_name=choice.key_name,
-            concurrency=choice.concurrency, silence=choice.silence, attempts=choice.attempts,
+            concurrency=choice.concurrency, silence=choice.silence, seconds=choice.seconds,
+            attempts=choice.attempts,
         )
     )  # fmt: skip

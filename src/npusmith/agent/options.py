@@ -16,15 +16,17 @@ from npusmith.errors import NpusmithError
 
 _CHOICE = {
     "model": "model", "base-url": "base_url", "key-env": "key_name", "record": "record",
-    "concurrency": "concurrency", "silence": "silence", "attempts": "attempts", "replay": "replay",
+    "concurrency": "concurrency", "silence": "silence", "call-seconds": "seconds",
+    "attempts": "attempts", "replay": "replay",
 }  # fmt: skip
 _TERMS = {
     "samples": "samples", "rounds": "rounds", "patience": "patience", "optimise": "optimise",
     "target": "target", "temperature": "temperature", "max-tokens": "max_tokens",
+    "conversation": "conversation",
 }  # fmt: skip
 _BUDGET = {"budget-tokens": "tokens", "budget-usd": "usd"}
 _PRICES = {"price-prompt": "prompt", "price-answer": "answer"}
-_OTHER = ("route", "knowledge", "time", "journal")
+_OTHER = ("route", "knowledge", "time", "journal", "start")
 NAMES = (*_CHOICE, *_TERMS, *_BUDGET, *_PRICES, *_OTHER)
 
 
@@ -64,6 +66,7 @@ def make_setting(given: Mapping[str, Any]) -> Setting:
             route=given.get("route") or "tile",
             knowledge=given.get("knowledge") or "",
             timed=given.get("time") or False,
+            start=given.get("start") or "parts",
         )
     except ValidationError as error:
         first = error.errors()[0]

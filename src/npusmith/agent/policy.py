@@ -33,6 +33,7 @@ class Terms(BaseModel):
     seed: int = 0
     temperature: float = Field(default=0.7, ge=0, allow_inf_nan=False)
     max_tokens: int = Field(default=8192, ge=1)
+    conversation: bool = False  # go on in the talk that gave a candidate; else a prompt of its own
 
 
 @dataclass(frozen=True, slots=True)

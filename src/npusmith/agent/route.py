@@ -116,17 +116,22 @@ def next_prompt(
     served: Sequence[Served],
     best_us: float | None,
     past: str = "",
+    talk: Sequence[Message] = (),
 ) -> tuple[Message, ...]:
     """The prompt of a repair or of a faster version; a reply without code has no draft.
 
-    past: of earlier changes of the same candidate.
+    past: of earlier changes of the same candidate. talk: what was said until that candidate came;
+    without it the prompt says everything once more.
     """
-    shown = prompt.candidate_part(draft.text, route.kind) if draft else ""
     said = (
         prompt.profile_part(assessment, best_us)
         if goal is Goal.OPTIMISE
         else prompt.findings_part(assessment, draft.files if draft else {})
     )
     known = prompt.known_part(served)
+    if talk:
+        new = prompt.body((known, past, said))
+        return (*talk, Message(role="user", content=new))
+    shown = prompt.candidate_part(draft.text, route.kind) if draft else ""
     parts = (route.task(), route.help(draft, assessment), known, shown, past, said)
     return prompt.messages(route.rules, parts)

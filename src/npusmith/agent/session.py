@@ -20,7 +20,7 @@ from npusmith.agent.budget import Budget
 from npusmith.agent.past_attempts import failed_changes_part, given_up_part
 from npusmith.agent.policy import Ask, Attempt, Stop, Terms, decide, rank
 from npusmith.agent.route import Draft, Goal, Route, first_prompt, fitting, next_prompt, query
-from npusmith.agent.talk import Answer, Model, Request, Usage
+from npusmith.agent.talk import Answer, Message, Model, Request, Usage
 from npusmith.errors import NpusmithError
 from npusmith.knowledge.seam import Knowledge, Query, Served, Use
 from npusmith.sandbox.folder import temporary_folder
@@ -124,8 +124,9 @@ class Session:
         )
         if parent:
             past = failed_changes_part(parent, attempts)
+            talk = self._talk(parent) if self._terms.conversation else ()
             messages = next_prompt(
-                self._route, ask.goal, draft, parent.assessment, served, best, past
+                self._route, ask.goal, draft, parent.assessment, served, best, past, talk
             )
         else:
             anew = sum(item.asked for item in attempts) >= self._terms.samples
@@ -143,6 +144,15 @@ class Session:
             self.name, number, plan.model_dump_json(), request.model_dump_json(),
             self._budget.worst(request), (self._budget.tokens, self._budget.usd),
         )  # fmt: skip
+
+    def _talk(self, parent: Attempt) -> tuple[Message, ...]:
+        """What was said until the candidate came; nothing where no model wrote it."""
+        turn = next(item for item in self._journal.turns(self.name) if item.number == parent.number)
+        reply = Reply.model_validate_json(turn.reply)
+        if not turn.request or reply.answer is None:
+            return ()
+        asked = Request.model_validate_json(turn.request).messages
+        return (*asked, Message(role="assistant", content=reply.answer.text))
 
     def _fresh_edit(self, served: Sequence[Served], attempts: Sequence[Attempt]) -> Served | None:
         """An item that changes the candidate by itself, into something not judged yet."""

@@ -1,19 +1,20 @@
 """Examples for a prompt: programs that the plan writer wrote, picked by what they have in common.
 
 `features(graph)` says what an operator is: its category, the form of its reduced axis, its shape.
-The programs lie in texts/shots; `runs/shots.py` writes them again.
+The programs lie in texts/shots; `runs/shots.py` writes and judges them again, a test compares.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 
 from pydantic import BaseModel, ConfigDict
 
-from npusmith.task.graph import Graph, Node
+from npusmith.task.graph import SCAN, Graph, Node
 
+_MOST_CHARS = 20_000  # of all examples of a prompt
 _LONG = 12 << 10  # elements of a row that no longer lies in the unified buffer with its results
 # The first category that one of the words fits; words are parts of ATen names.
 _CATEGORIES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -25,6 +26,11 @@ _CATEGORIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("reduction", ("sum", "mean", "amax", "amin", "max.", "min.", "prod", "norm", "argm", "std")),
     ("movement", ("gather", "index", "scatter", "cat", "flip", "permute", "upsample", "embedding")),
 )
+_LAYOUTS = {
+    "view", "permute", "clone", "expand", "unsqueeze", "squeeze", "getitem", "_to_copy", "alias",
+}  # fmt: skip
+_PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "_int_mm", "convolution")
+_SCAN = SCAN.partition(".")[2]
 _REDUCING = ("sum", "mean", "amax", "amin", "max.", "min.", "prod", "var", "std", "cum", "softmax")
 
 
@@ -41,9 +47,22 @@ class Features(BaseModel):
     ops: tuple[str, ...]
     outputs: int = 1
 
+    @property
+    def cards(self) -> tuple[str, ...]:
+        """The parts of the tile language (prompt.CARDS) that operators like this one need."""
+        return (*(["cube"] * self.has_products), *(["loops"] * (_SCAN in self.ops)))
+
+    @property
+    def has_products(self) -> bool:
+        """Whether matrices are multiplied."""
+        return any(op in _PRODUCTS for op in self.ops)
+
 
 class Shot(BaseModel):
-    """One example: its name, what it is, its program."""
+    """One example: its name, what it is, its program.
+
+    `dims`: of each output, its dimensions as expressions over the inputs' sizes.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,13 +70,14 @@ class Shot(BaseModel):
     summary: str
     features: Features
     program: str
+    dims: tuple[tuple[str, ...], ...] = ()
 
 
 def features(graph: Graph) -> Features:
     """What a captured graph is."""
     users = [item for item in graph.inputs if item.kind == "user"] or list(graph.inputs)
     shape = max((item.shape for item in users), key=_size, default=())
-    ops = tuple(dict.fromkeys(_short(node.op) for node in graph.nodes))
+    ops = tuple(dict.fromkeys(_short(node.op) for node in _all_nodes(graph)))
     reduced = next((node for node in graph.nodes if _is(node.op, _REDUCING)), None)
     category = _category(ops)
     scalar = all(not graph.spec(name).shape for name in graph.outputs)
@@ -75,17 +95,37 @@ def features(graph: Graph) -> Features:
 
 
 def pick(wanted: Features, shots: Sequence[Shot], most: int = 2) -> list[Shot]:
-    """The nearest examples, the nearest first; always the same for the same task."""
-    ranked = sorted(shots, key=lambda shot: (-likeness(wanted, shot.features), shot.name))
-    return ranked[:most]
+    """The nearest example; then the one that shows most of what is left, where there is room.
+
+    Always the same for the same task.
+    """
+    picked: list[Shot] = []
+    left, room = set(wanted.ops) - _LAYOUTS, _MOST_CHARS
+    while len(picked) < most and (left or not picked):
+        rest = [shot for shot in shots if shot not in picked and len(shot.program) <= room]
+        ranked = sorted(
+            rest,
+            key=lambda shot: (
+                -len(left & set(shot.features.ops)) if picked else 0,
+                -likeness(wanted, shot.features),
+                shot.name,
+            ),
+        )
+        if not ranked:
+            break
+        picked.append(ranked[0])
+        room -= len(ranked[0].program)
+        left -= set(ranked[0].features.ops)
+    return picked
 
 
 def likeness(one: Features, other: Features) -> float:
-    """Category counts most, then the form of the axis, then what is computed."""
-    ops = set(one.ops) | set(other.ops)
-    shared = len(set(one.ops) & set(other.ops)) / len(ops) if ops else 0.0
+    """Category and parts of the language count most, then the axis, then what is computed."""
+    mine, theirs = (set(item.ops) - _LAYOUTS for item in (one, other))
+    shared = len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
     return (
         4.0 * (one.category == other.category)
+        + 3.0 * (one.cards == other.cards)
         + 2.0 * (one.axis == other.axis)
         + 2.0 * shared
         + 1.0 * (one.dtypes == other.dtypes)
@@ -105,8 +145,16 @@ def read_shots() -> list[Shot]:
     ]
 
 
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    """With those of steps in time."""
+    for node in graph.nodes:
+        yield node
+        if node.body is not None:
+            yield from _all_nodes(node.body)
+
+
 def _short(op: str) -> str:
-    return op.removeprefix("aten.").partition(".")[0]
+    return op.removeprefix("aten.").removeprefix("higher_order.").partition(".")[0]
 
 
 def _is(op: str, words: Iterable[str]) -> bool:

@@ -23,6 +23,12 @@ BASIC = (
     "TQue::DeQue", "TQue::FreeTensor", "TBuf::Get", "DataCopy", "DataCopyPad", "Duplicate",
     "GetBlockIdx", "GetBlockNum", "Cast",
 )  # fmt: skip
+# What a product of matrices is made of, from global memory to L1, L0 and back. A word behind a name
+# is of the overloads in question.
+_CUBE = (
+    "DataCopy Nd2NzParams", "LoadData LoadData2DParams", "Mmad", "Fixpipe FixpipeParamsV220",
+    "CrossCoreSetFlag", "CrossCoreWaitFlag",
+)  # fmt: skip
 # ATen names whose Ascend C names do not hold them.
 _WORDS = {
     "amax": ("ReduceMax", "WholeReduceMax", "Max"), "amin": ("ReduceMin", "Min"),
@@ -30,11 +36,12 @@ _WORDS = {
     "clamp": ("Maxs", "Mins"), "where": ("Select", "Compare"), "neg": ("Muls",),
     "sigmoid": ("Sigmoid",), "log": ("Ln",), "pow": ("Power",), "rsub": ("Muls", "Adds"),
     "gt": ("CompareScalar",), "lt": ("CompareScalar",), "max": ("ReduceMax", "Max"),
+    "mm": _CUBE, "bmm": _CUBE, "addmm": _CUBE, "baddbmm": _CUBE, "convolution": _CUBE,
     "layer": ("LayerNorm",), "softmax": ("SoftMax",), "gelu": ("Gelu",), "silu": ("Silu",),
 }  # fmt: skip
 _CALLED = re.compile(r"\b([A-Z]\w+)\s*[<(]")
 _MOST_FORMS = 4  # overloads of one name
-_MOST_CHARS = 6000  # of all lines
+_MOST_CHARS = 9000  # of all lines
 _BAD_BEFORE = {"return", "new", "else", "case", "throw", "using", "typename"}
 _HIDDEN = ("twin::If", "twin::LastSite")
 
@@ -54,7 +61,7 @@ class Signatures:
         room = most
         for name in dict.fromkeys(names):
             text = self._about(name)
-            structs = sorted(set(re.findall(r"\b\w+Params\b", text)) - told)
+            structs = sorted(set(re.findall(r"\b\w+Params(?:V220)?\b", text)) - told)
             text = "\n".join(
                 [text, *(f"    {row}" for item in structs for row in _fields(self._text, item))]
             )
@@ -65,6 +72,7 @@ class Signatures:
         return found
 
     def known(self, name: str) -> bool:
+        name = name.partition(" ")[0]
         return name in self._rows or name in self._short
 
     def used_in(self, code: str) -> list[str]:
@@ -83,19 +91,20 @@ class Signatures:
         return list(dict.fromkeys(found))
 
     def _about(self, name: str) -> str:
+        name, _, word = name.partition(" ")
         row = self._rows.get(name) or self._short.get(name)
         if row is None:
             return ""
         types = f" types: {', '.join(row.dtypes)};" if row.dtypes else ""
         note = f" {row.note};" if row.note else ""
         head = f"{row.name}:{types}{note} {row.known.value}"
-        return "\n".join([head, *(f"    {form}" for form in self.forms(row.name))])
+        return "\n".join([head, *(f"    {form}" for form in self.forms(row.name, word))])
 
-    def forms(self, name: str) -> list[str]:
-        """The overloads of a function or method, or the fields of a struct."""
+    def forms(self, name: str, word: str = "") -> list[str]:
+        """The overloads of a function or method that name the word, or the fields of a struct."""
         short = name.rpartition("::")[2]
-        found = dict.fromkeys(_declared(self._text, short))
-        plain = [form for form in found if not any(word in form for word in _HIDDEN)]
+        found = [form for form in dict.fromkeys(_declared(self._text, short)) if word in form]
+        plain = [form for form in found if not any(hidden in form for hidden in _HIDDEN)]
         return [_tidy(form) for form in plain][:_MOST_FORMS] or _fields(self._text, short)
 
 

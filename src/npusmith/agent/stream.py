@@ -21,10 +21,13 @@ class Parts:
     finish: str = ""
     ended: bool = False
     error: str = ""
+    calls: dict[int, list[str]] = field(default_factory=dict)  # arguments of tools, in pieces
 
     @property
     def text(self) -> str:
-        return "".join(self.pieces)
+        """What was said; where a model only called tools that nobody offered, what it gave them."""
+        said = "".join(self.pieces)
+        return said if said.strip() or not self.calls else _given(self.calls)
 
 
 def read_events(chunks: Iterable[bytes]) -> Parts:
@@ -93,5 +96,31 @@ def _take(parts: Parts, data: dict[str, Any], key: str) -> None:
     content = said.get("content") if isinstance(said, dict) else None
     if isinstance(content, str):
         parts.pieces.append(content)
+    for call in said.get("tool_calls") or () if isinstance(said, dict) else ():
+        _take_call(parts, call)
     if isinstance(choice.get("finish_reason"), str):
         parts.finish = str(choice["finish_reason"])
+
+
+def _take_call(parts: Parts, call: Any) -> None:
+    function = call.get("function") if isinstance(call, dict) else None
+    given = function.get("arguments") if isinstance(function, dict) else None
+    at = call.get("index", 0) if isinstance(call, dict) else 0
+    if isinstance(given, str) and isinstance(at, int):
+        parts.calls.setdefault(at, []).append(given)
+
+
+def _given(calls: dict[int, list[str]]) -> str:
+    """The longest text among the arguments of calls, in a fence: a program, if there is one."""
+    texts: list[str] = []
+    for pieces in calls.values():
+        try:
+            data = json.loads("".join(pieces))
+        except (ValueError, RecursionError):
+            continue
+        values = data.values() if isinstance(data, dict) else ()
+        texts += [item for item in values if isinstance(item, str)]
+    longest = max(texts, key=len, default="")
+    if not longest or "```" in longest:
+        return longest
+    return f"```\n{longest.rstrip()}\n```\n"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,10 +25,11 @@ from npusmith.agent.tile import TileRoute
 from npusmith.bench.plan import judge_digest
 from npusmith.errors import NpusmithError, Place
 from npusmith.knowledge.seam import Knowledge
-from npusmith.store.turns import Journal
+from npusmith.store.turns import Journal, open_journal
 from npusmith.target.chips import Chip
 from npusmith.task.prepared import Prepared
 
+_ENDS = {"rounds", "patience", "optimise", "target"}  # terms that say when a session ends
 ROUTES = ("tile", "kernel", "project")
 SUITE = "suite"  # the route of a bench: agent/suite.py
 
@@ -44,19 +45,46 @@ class Setting(BaseModel):
     budget: Budget = Budget()
     knowledge: str = ""  # the store's path; "" for none
     timed: bool = False  # estimate times also where no speed is asked for
+    start: Literal["parts", "whole", "none"] = "parts"  # of the writer's programs, in first prompts
 
     @property
     def frozen(self) -> dict[str, Any]:
-        """What turns depend on. Budgets may grow, addresses may change; prices may not."""
+        """What turns depend on. Budgets may grow, addresses may change; prices may not.
+
+        When to stop may change as well: a finished session goes on with more rounds, or for speed.
+        """
         return {
             "model": self.choice.model,
             "route": self.route,
-            "terms": self.terms.model_dump(mode="json"),
+            "terms": self.terms.model_dump(mode="json", exclude=_ENDS),
             "prices": self.budget.prices.model_dump(mode="json"),
             "knowledge": bool(self.knowledge),
+            "start": self.start,
             "agent": agent_digest(),
             "judge": judge_digest(),
         }
+
+
+def check_new(journal: Path) -> None:
+    """Raises run-exists for a journal that holds sessions, before anything is computed for it."""
+    if not journal.is_dir() or not any(journal.iterdir()):
+        return
+    with open_journal(journal) as store:
+        if store.sessions():
+            raise _exists(store)
+
+
+def _exists(store: Journal) -> NpusmithError:
+    return NpusmithError("run-exists", f"{store.path} holds a run", Place(str(store.path)))
+
+
+def _check_same(store: Journal, name: str, frozen: Mapping[str, Any]) -> None:
+    """That a session was begun on these terms, or begins on them now."""
+    held = json.loads(store.begin(name, json.dumps(frozen)))
+    differ = [key for key in frozen if held.get(key) != frozen[key]]
+    if differ:
+        message = f"{store.path} was begun with another {', '.join(differ)}"
+        raise NpusmithError("run-changed", message, Place(str(store.path)))
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +112,8 @@ def route_task(
     """The route to a prepared task; raises usage for one that does not exist."""
     timed = setting.terms.optimise or setting.timed
     if setting.route == "tile":
-        route: Route = TileRoute(prepared, chip, profile, read_shots(), timed, operator)
+        shots = read_shots()
+        route: Route = TileRoute(prepared, chip, profile, shots, timed, operator, setting.start)
     elif setting.route in ROUTES:
         signatures = open_signatures(chip)
         route = DirectRoute(
@@ -116,12 +145,8 @@ def run_session(
     frozen = {**setting.frozen, "task": routed.task, "verdicts": routed.judge}
     begun = dict(store.sessions())
     if name in begun and not resume:
-        raise NpusmithError("run-exists", f"{store.path} holds a run", Place(str(store.path)))
-    held = json.loads(store.begin(name, json.dumps(frozen)))
-    differ = [key for key in frozen if held.get(key) != frozen[key]]
-    if differ:
-        message = f"{store.path} was begun with another {', '.join(differ)}"
-        raise NpusmithError("run-changed", message, Place(str(store.path)))
+        raise _exists(store)
+    _check_same(store, name, frozen)
     session = Session(
         name, routed.route, model, store, setting.terms, setting.budget, judge=routed.judge,
         knowledge=knowledge, concurrency=setting.choice.concurrency, watch=watch,

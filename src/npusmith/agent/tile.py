@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from npusmith.agent import prompt
@@ -15,6 +16,7 @@ from npusmith.agent.route import Draft
 from npusmith.agent.shots import Shot, features, pick
 from npusmith.agent.talk import Answer
 from npusmith.agent.values import check_values
+from npusmith.agent.written import Start, find_start
 from npusmith.errors import LangError, NpusmithError
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import OpSpec
@@ -31,7 +33,7 @@ _WORD = re.compile(r"\b([a-z_]\w*)\s*\(")
 
 
 class TileRoute:
-    """Judges tile programs for one prepared task."""
+    """Judges tile programs for one prepared task. `start`: what find_start takes as its choice."""
 
     name = rules = "tile"
     kind = "python"
@@ -44,12 +46,13 @@ class TileRoute:
         shots: list[Shot],
         timed: bool,
         operator: str = "",
+        start: str = "none",
     ) -> None:
         self.features = features(prepared.graph)
         self.chip = chip.name
         self.ports: Ports = find_ports(prepared, operator)
         self._prepared, self._row, self._tolerance, self._timed = prepared, chip, tolerance, timed
-        self._shots = pick(self.features, shots)
+        self._shots, self._wanted = pick(self.features, shots), start
 
     @property
     def file(self) -> str:
@@ -58,11 +61,22 @@ class TileRoute:
 
     def task(self) -> str:
         head = prompt.task_part(self.ports.source, self.ports.lines(), self._row)
-        return f"{head}\n\nCall the kernel {self.ports.operator}.\n\n{prompt.tile_reference()}"
+        called = (
+            f"Call the kernel {self.ports.operator}, several {self.ports.operator}_1 and so on."
+        )
+        return f"{head}\n\n{called}\n\n{prompt.tile_reference(self.features.cards)}"
 
     def help(self, draft: Draft | None, assessment: Assessment | None) -> str:
-        """Two examples to begin with, one beside a candidate."""
-        return prompt.shots_part(self._shots if draft is None else self._shots[:1])
+        """Two examples to begin with, and what the writer has; one example beside a candidate."""
+        if draft is not None:
+            return prompt.shots_part(self._shots[:1])
+        parts = (prompt.shots_part(self._shots), prompt.start_part(self._start))
+        return "\n\n".join(filter(None, parts))
+
+    @cached_property
+    def _start(self) -> Start | None:
+        graph, name = self._prepared.graph, self.ports.operator
+        return find_start(graph, name, self._row, self._wanted)
 
     def read(self, answer: Answer) -> Draft:
         return self.edit(find_program(answer))

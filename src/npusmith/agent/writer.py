@@ -18,6 +18,7 @@ from typing import Any, cast
 from npusmith.agent.library import open_library
 from npusmith.agent.models import open_model
 from npusmith.agent.options import read_options
+from npusmith.agent.page import told, write_page
 from npusmith.agent.session import Ending
 from npusmith.agent.signatures import open_signatures
 from npusmith.agent.suite import Home, SuiteRoute
@@ -25,6 +26,7 @@ from npusmith.agent.task_session import (
     SUITE,
     RoutedTask,
     Setting,
+    check_new,
     files_of,
     route_task,
     run_session,
@@ -76,6 +78,8 @@ class AgentWriter:
         self._journal = journal or Path("out", f"agent-{digest[:12]}")
         self._home: Home | None = None
         self._limits = Limits()
+        if not resume:
+            check_new(self._journal)
 
     def meet(self, suite: Suite, limits: Limits) -> None:
         """The suite that its candidates are for."""
@@ -109,10 +113,15 @@ class AgentWriter:
         )
         with self._routed(brief, setting) as routed:
             name = f"{brief.item.name}/{sample}"
-            ending = run_session(
-                routed, setting, self._model, store, name, self._resume, self._knowledge,
-                lambda text: self._step("agent", text),
-            )  # fmt: skip
+            try:
+                ending = run_session(
+                    routed, setting, self._model, store, name, self._resume, self._knowledge,
+                    lambda text: self._step("agent", text),
+                )  # fmt: skip
+            finally:
+                page = write_page(store, name)
+            used = f"{told(store.turns(name))}{self._dollars(store)}"
+            self._step("agent", f"{ending.why}: {used}; prompts and replies: {page}")
             if ending.why == "budget":  # which all sessions share: what it ended is not done
                 raise NpusmithError(
                     "budget-spent", f"the budget does not pay for turn {len(ending.attempts) + 1}"
@@ -120,6 +129,10 @@ class AgentWriter:
             tokens = sum(_tokens(turn.reply) for turn in store.turns(name))
             made = self._made(ending, routed)
             return made.model_copy(update={"tokens": tokens, "origin": self._origin(ending, store)})
+
+    def _dollars(self, store: Journal) -> str:
+        known = self.setting.budget.prices.answer is not None
+        return f", ${store.spent().usd:.4f} of the whole journal" if known else ""
 
     def _origin(self, ending: Ending, store: Journal) -> dict[str, Any]:
         return {

@@ -60,6 +60,9 @@ class ModelOptions:
     attempts: Annotated[
         int, _of_model("--attempts", "Attempts of one call, before the run stops.", min=1)
     ] = 6
+    call_seconds: Annotated[
+        float, _of_model("--call-seconds", "Seconds of one call in all.", min=1)
+    ] = 900.0
     record: Annotated[
         Path | None, _of_model("--record", "Write every call to this file.", metavar="FILE")
     ] = None
@@ -80,6 +83,15 @@ class AgentOptions:
             metavar="ROUTE",
         ),
     ] = "tile"
+    start: Annotated[
+        str,
+        _of_agent(
+            "--start",
+            "Of the compiler's own programs, in first prompts: parts (of a task that it refuses "
+            "as a whole), whole, none.",
+            metavar="WHAT",
+        ),
+    ] = "parts"
     samples: Annotated[int, _of_agent("--samples", "First drafts, asked for at once.", min=1)] = 4
     rounds: Annotated[
         int, _of_agent("--rounds", "Calls after the first drafts, at most.", min=0)
@@ -93,6 +105,13 @@ class AgentOptions:
     target: Annotated[
         float, _of_agent("--target", "Fast enough: this many times the roof's time.", min=1)
     ] = 1.2
+    conversation: Annotated[
+        bool,
+        _of_agent(
+            "--conversation",
+            "Ask for repairs in the talk that gave the candidate, not in prompts of their own.",
+        ),
+    ] = False
     temperature: Annotated[
         float, _of_agent("--temperature", "Temperature of the model's sampling.", min=0)
     ] = 0.7
@@ -130,7 +149,6 @@ def open_agent(
     tolerance: str,
     model: ModelOptions,
     options: AgentOptions,
-    timed: bool,
     out: Path,
     steps: Steps,
 ) -> Writer:
@@ -139,7 +157,8 @@ def open_agent(
     from npusmith.agent.options import make_setting
     from npusmith.agent.writer import AgentWriter
 
-    given = {**asdict(model), **asdict(options), "time": timed}
+    # always with times: a session that ended right goes on for speed (--resume --optimise)
+    given = {**asdict(model), **asdict(options), "time": True}
     given["knowledge"] = str(options.knowledge or "")
     setting = make_setting({name.replace("_", "-"): value for name, value in given.items()})
     journal = options.journal or out.with_name(f"{out.name}-journal")
@@ -240,7 +259,7 @@ def mcp(
     row = find_chip(chip)
 
     def job(steps: Steps) -> Reply:
-        from npusmith.agent.tools import serve
+        from npusmith.agent.mcp_server import serve
 
         serve(row.name, "" if knowledge is None else str(knowledge), root, options)
         return Reply(Exit.PASS, {"served": True}, lambda screen: None)

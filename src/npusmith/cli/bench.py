@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from npusmith.bench.compare import Comparison
     from npusmith.bench.metrics import Group, Summary
     from npusmith.bench.plan import Plan
+    from npusmith.bench.protocols import Beside, Protocol
     from npusmith.bench.runner import Progress
 
 _HEADS = ("tasks", "n", "compiled", "suite", "strict", "correct", "trusted", ">1x", ">=1x")
@@ -140,9 +141,23 @@ def bench(
             "agent:NAME=VALUE,... (docs/agent.md), or lm:model=FOLDER,... (docs/training.md).",
         ),
     ] = "plan",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            help="As a paper measured: ascendkernelgen, hawk or ascendcraft (docs/bench.md); its "
+            "figures stand beside the run's.",
+        ),
+    ] = "",
     samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Candidates to ask for, for each task.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--samples",
+            min=1,
+            help="Candidates to ask for, for each task; default: 1, or the protocol's.",
+        ),
+    ] = None,
     trials: Annotated[
         int, typer.Option("--trials", min=1, help="Judgements of each candidate, on other seeds.")
     ] = 1,
@@ -188,14 +203,18 @@ def bench(
         from npusmith.bench.model import Limits
         from npusmith.bench.plan import Plan, folder_of
         from npusmith.bench.pool import Engine, LocalPool
+        from npusmith.bench.protocols import beside, find_protocol, with_terms
         from npusmith.bench.raypool import RayPool
         from npusmith.bench.runner import run
         from npusmith.open_writer import OPEN_WRITER
 
+        paper = find_protocol(protocol, suite) if protocol else None
+        asked = with_terms(paper, writer) if paper else writer
         plan = Plan(
-            suite=suite, root=root, options=options, writer=writer, writers=OPEN_WRITER,
-            samples=samples,
-            trials=trials, categories=_names(select.categories), levels=_names(select.levels),
+            suite=suite, root=root, options=options, writer=asked, writers=OPEN_WRITER,
+            samples=samples or (paper.samples if paper else 1), trials=trials,
+            categories=_names(select.categories) or (paper.categories if paper else ()),
+            levels=_names(select.levels) or (paper.levels if paper else ()),
             names=_names(select.tasks),
             limits=Limits(
                 seconds=limit.seconds, memory_mb=limit.memory, input_mb=most, trials=limit.inputs,
@@ -217,9 +236,21 @@ def bench(
             summary = done.finish()
             data = done.document(summary)
             skipped = [(item.name, item.skipped) for item in done.items() if item.skipped]
+        rows = beside(paper, summary) if paper else []
+        if paper:
+            data["protocol"] = {
+                "name": paper.name, "paper": paper.paper, "differs": list(paper.differs),
+                "published": [asdict(row) for row in rows],
+            }  # fmt: skip
         if json is not None:
             _keep(json, data)
-        return Reply(Exit.PASS, data, lambda screen: _show(screen, folder, data, summary, skipped))
+
+        def tell(screen: Screen) -> None:
+            _show(screen, folder, data, summary, skipped)
+            if paper:
+                _show_paper(screen, paper, rows)
+
+        return Reply(Exit.PASS, data, tell)
 
     return job
 
@@ -443,6 +474,23 @@ def _show(
             screen.line(f"    {name}: {why}"[:200], "dim")
         if len(skipped) > _MOST:
             screen.line(f"    ... and {len(skipped) - _MOST} more; --csv has all", "dim")
+
+
+def _show_paper(screen: Screen, paper: Protocol, rows: Sequence[Beside]) -> None:
+    screen.line()
+    screen.line(f"beside {paper.paper}", "bold")
+    heads = ("system", "tasks", "figure", "paper", "this run", "n")
+    screen.table(
+        heads,
+        [
+            (row.system, row.group or "all", row.figure, _percent(row.paper), _percent(row.run),
+             str(row.n))
+            for row in rows
+        ],
+        3,
+    )  # fmt: skip
+    for text in paper.differs:
+        screen.line(f"  not as in the paper: {text}", "yellow")
 
 
 def _counts(part: Group) -> tuple[str, ...]:

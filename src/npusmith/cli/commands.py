@@ -87,7 +87,7 @@ def generate(
     """
     row = find_chip(chip)
     folder = out or Path("out", stem_of(task))
-    if backward and (writer is Writer.AGENT or schedule is not None):
+    if backward and (writer is not Writer.PLAN or schedule is not None):
         raise typer.BadParameter("--backward is for the deterministic writer, without a schedule")
 
     def job(steps: Steps) -> Reply:
@@ -96,7 +96,7 @@ def generate(
         from npusmith.writers.plan import PlanWriter, read_schedule
 
         if writer is Writer.AGENT:
-            author = agent.open_agent(row, tolerance, model, options, time, folder, steps)
+            author = agent.open_agent(row, tolerance, model, options, folder, steps)
         elif writer is Writer.LM:
             author = agent.open_lm(row, model, options)
         else:

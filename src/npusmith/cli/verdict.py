@@ -181,6 +181,12 @@ def _show_trials(screen: Screen, trials: list[Trial]) -> None:
     for trial in trials:
         if trial.message and not trial.passed:
             screen.line(f"  {trial.name}: {trial.message}", "red")
+    # where the first one is wrong: others have the same cause more often than not
+    first = next((trial for trial in trials if trial.wrong and not trial.passed), None)
+    for text in first.wrong if first else ():
+        screen.line(f"    {text}"[:200])
+    if first and first.likely:
+        screen.line(f"    likely: {first.likely}"[:200], "dim")
 
 
 def _trial_row(trial: Trial) -> tuple[str, ...]:

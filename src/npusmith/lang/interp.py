@@ -75,6 +75,14 @@ class Launched:
         return max(0, self.times.stop - self.times.start)
 
 
+@dataclass(frozen=True, slots=True)
+class Interpreted:
+    """Outputs, and for each element the core that stored it, -2 where several have."""
+
+    outputs: list[Array]
+    writers: list[Array]
+
+
 def interpret(
     program: Program,
     chip: Chip,
@@ -86,6 +94,16 @@ def interpret(
     `inputs` are arrays of the kernel's inputs in order, `outputs` shapes and dtypes of its outputs.
     Raises LangError, with line and core, when the run breaks a rule.
     """
+    return interpret_traced(program, chip, inputs, outputs).outputs
+
+
+def interpret_traced(
+    program: Program,
+    chip: Chip,
+    inputs: Sequence[Array],
+    outputs: Sequence[tuple[Shape, DType]],
+) -> Interpreted:
+    """The same, with who stored what."""
     _check_arrays(program, inputs, outputs)
     with np.errstate(all="ignore"):
         shapes = {
@@ -105,10 +123,14 @@ def interpret(
                 for run in together:
                     _run_cores(run, run.at(value, tensors), clock)
                     clock.epoch += 1  # the next kernel sees what this one has stored
-        return [
-            _result(program, tensors[item.name], item, shapes[item.name])
-            for item in program.outputs
-        ]
+        made = [tensors[item.name] for item in program.outputs]
+        return Interpreted(
+            [
+                _result(program, tensor, item, shapes[item.name])
+                for tensor, item in zip(made, program.outputs, strict=True)
+            ],
+            [tensor.writer for tensor in made],
+        )
 
 
 # ------------------------------------------------------------------------------------------- host

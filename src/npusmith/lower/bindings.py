@@ -7,6 +7,7 @@ serves, and what comes out.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -147,7 +148,7 @@ def plain_spec(program: Program) -> OpSpec:
     """Ports for a program without a task: outputs take the shape of the first input."""
     first = program.inputs[0].name if program.inputs else ""
     return OpSpec(
-        name=program.kernel.name,
+        name=_operator(program),
         inputs=tuple(
             Port(item.name, item.dtype, (), position=index)
             for index, item in enumerate(program.inputs)
@@ -155,6 +156,12 @@ def plain_spec(program: Program) -> OpSpec:
         outputs=tuple(Port(item.name, item.dtype, (), target=first) for item in program.outputs),
         single_output=len(program.outputs) == 1,
     )
+
+
+def _operator(program: Program) -> str:
+    """Kernels of one operator are called by its name and a number: `gelu_1`, `gelu_2`."""
+    first = program.kernels[0].name
+    return first if len(program.kernels) == 1 else re.sub(r"_\d+$", "", first)
 
 
 def _text(path: Path) -> str:

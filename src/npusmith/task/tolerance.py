@@ -75,6 +75,8 @@ class Comparison:
     mean_rel: float
     message: str
     against: str  # "golden" or "native"
+    places: Array | None = None  # flat indices of the wrong elements, ascending
+    worst: int = 0  # of them the one that the message names
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Counter:
     """Errors of one side (candidate or PyTorch) under one rule, summed over chunks."""
 
     failed: int = 0
+    places: list[Array] = field(default_factory=list)  # where, chunk by chunk
     worst: float = 0.0  # largest |x - golden| among the failing
     spot: Spot | None = None  # where that is
     small_spot: Spot | None = None  # the same among small values ...
@@ -123,6 +126,7 @@ class Tally:
 
     elements: int = 0
     class_errors: int = 0
+    class_places: list[Array] = field(default_factory=list)
     sum_abs: float = 0.0
     sum_rel: float = 0.0
     compared: int = 0
@@ -213,14 +217,17 @@ def _compare_exact(actual: Array, native: Array, bound: Array | None) -> Compari
         wrong[wrong] = ~(apart <= bound[wrong])
     count = int(np.count_nonzero(wrong))
     worst = mean = 0.0
-    message = ""
+    message, index, places = "", 0, None
     if count:
-        index = int(np.flatnonzero(wrong)[0])
+        places = np.flatnonzero(wrong)
+        index = int(places[0])
         wide = np.complex128 if native.dtype.kind == "c" else np.float64
         gap = np.abs(actual.astype(wide) - native.astype(wide))
         worst, mean = float(gap.max()), float(gap.mean())
         message = _first_words(index, actual.shape, actual.flat[index], native.flat[index])
-    return Comparison(count == 0, native.size, count, worst, mean, worst, mean, message, "native")
+    return Comparison(
+        count == 0, native.size, count, worst, mean, worst, mean, message, "native", places, index
+    )
 
 
 def _chunks(
@@ -247,6 +254,8 @@ def _chunks(
         if tally.misfit is None and wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             tally.misfit = Spot(np.inf, start + at, float(a[at]), float(n[at]))
+        if wrong.any():
+            tally.class_places.append(start + np.flatnonzero(wrong))
         tally.class_errors += int(np.count_nonzero(wrong))
         keep = defined & ~wrong & np.isfinite(n)
         where = np.flatnonzero(keep) + start
@@ -294,7 +303,9 @@ def _apply(
         failed = _cann_failures(values, chunk, excused, CANN_LIMITS[dtype], counter)
     else:
         failed = _far_apart(rule, values, expected) & ~excused
-    counter.failed += int(np.count_nonzero(failed))
+    if count := int(np.count_nonzero(failed)):
+        counter.failed += count
+        counter.places.append(chunk.where[failed])
     counter.spot = _worst(counter.spot, failed, gap, values, expected, chunk)
     counter.worst = counter.spot.gap if counter.spot else 0.0
 
@@ -351,6 +362,7 @@ def _conclude(
     against: str,
 ) -> Comparison:
     broken: list[tuple[str, Spot | None]] = []
+    places = [*tally.class_places]
     if tally.class_errors:
         said = f"{tally.class_errors} elements differ in being NaN or infinite"
         broken.append((said, tally.misfit))
@@ -361,6 +373,7 @@ def _conclude(
         if mine.failed and mine.worst > limit:
             mismatched = max(mismatched, mine.failed + tally.class_errors)
             broken.append((f"{mine.failed} of {tally.elements} elements break {rule}", mine.spot))
+            places += mine.places
         if rule == "cann-bench":
             broken += _cann_totals(mine, torch, CANN_LIMITS[dtype], lenient)
     count = max(tally.compared, 1)
@@ -381,7 +394,19 @@ def _conclude(
         mean_rel=tally.sum_rel / count,
         message=message,
         against=against,
+        places=_together(places, spot, tally.elements) if broken else None,
+        worst=spot.index if spot is not None else 0,
     )
+
+
+def _together(places: list[Array], spot: Spot | None, elements: int) -> Array:
+    """Wrong elements of all rules; a rule about means names its worst alone."""
+    wrong = np.zeros(elements, np.bool_)
+    for part in places:
+        wrong[part] = True
+    if spot is not None:
+        wrong[spot.index] = True
+    return np.flatnonzero(wrong)
 
 
 def _cann_totals(

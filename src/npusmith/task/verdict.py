@@ -71,6 +71,9 @@ class Trial(BaseModel):
     mismatched: int = 0  # elements outside the tolerance
     elements: int = 0
     message: str = ""  # the first mismatch in words
+    # of the first wrong output: an element, its neighbours, the pattern of wrong elements
+    wrong: list[str] = []
+    likely: str = ""  # what such a pattern usually comes of
     findings: list[Finding] = []
     seconds: float = 0.0
 

@@ -18,6 +18,7 @@ from npusmith.task.isolated.arrays import Array, Tree, Value
 from npusmith.task.prepared import TrialData
 from npusmith.task.tolerance import Comparison, compare
 from npusmith.task.verdict import Trial
+from npusmith.task.wrong_elements import describe
 
 _FLOATS = (DType.FLOAT16.numpy, DType.BFLOAT16.numpy)
 _NARROWER = {np.dtype(np.float64): (DType.FLOAT32.numpy, *_FLOATS), DType.FLOAT32.numpy: _FLOATS}
@@ -80,6 +81,8 @@ def weigh(record: Trial, pair: Pair, criterion: Criterion, said: str | None = No
     record.strict = not said and not bent
     record.precise = record.strict and not values
     record.message = (said or bent or values)[:2000]
+    if record.message:
+        _describe(record, pair, results)
 
 
 def reject(record: Trial, why: str, criterion: Criterion) -> None:
@@ -196,6 +199,17 @@ def _fill(record: Trial, results: Sequence[Comparison]) -> None:
     record.mean_rel_error = max(item.mean_rel for item in results)
     record.elements = sum(item.elements for item in results)
     record.mismatched = sum(item.mismatched for item in results)
+
+
+def _describe(record: Trial, pair: Pair, results: Sequence[Comparison]) -> None:
+    """Where the first wrong output is wrong."""
+    rows = zip(results, pair.trial.references, pair.found.tensors, strict=True) if results else ()
+    for found, want, got in rows:
+        if found.passed or found.places is None or not found.places.size or want.dtype.kind == "c":
+            continue
+        wrong = describe(got.reshape(want.shape), want, found.places, found.worst)
+        record.wrong, record.likely = list(wrong.lines), wrong.likely
+        return
 
 
 def _words(results: Sequence[Comparison]) -> str:
