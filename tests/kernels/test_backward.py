@@ -64,7 +64,15 @@ for wanted, found in pairs:
         assert found.grad is None
     else:
         torch.testing.assert_close(found.grad, wanted.grad, rtol=1e-4, atol=1e-4)
-module(*given)[0].sum().backward()  # no gradient for the last output
+ours(*given)[0].sum().backward()  # no gradient for the last output
+ours.dropped = torch.nn.Dropout(0.5)  # which the operators know nothing of
+try:
+    ours(*given)
+except RuntimeError as error:
+    assert "eval" in str(error)
+else:
+    raise AssertionError("a dropout was left out in training mode")
+ours.eval()(*given)
 """
 
 
