@@ -34,6 +34,10 @@ lint-cpp:
 docs:
     npusmith docs
 
+# The documentation as a site in build/site, with a search that needs no network: pip install -e ".[docs]"
+docs-site:
+    mkdocs build --strict
+
 # The main job on an example
 example name="softmax":
     npusmith generate examples/{{name}}.py
