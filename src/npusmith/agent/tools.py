@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Annotated, Any
 from weakref import finalize
 
@@ -35,7 +35,7 @@ from npusmith.errors import CODES, NpusmithError
 from npusmith.knowledge.item import OWN_CODES
 from npusmith.knowledge.seam import Query
 from npusmith.knowledge.tokens import ROUTES
-from npusmith.sandbox.folder import temporary_folder
+from npusmith.sandbox.folder import remove_tree, temporary_folder
 from npusmith.store.folder import new_folder
 from npusmith.store.record import write_result
 from npusmith.target.chips import Chip, find_chip
@@ -217,10 +217,10 @@ class Tools:
         with self._lock:
             if source.digest not in self._routes:
                 self._steps.step("capture", source.name)
-                held = TemporaryDirectory(prefix="npusmith-task-")
-                prepared = open_references(source, Path(held.name, "task"))
+                held = Path(mkdtemp(prefix="npusmith-task-"))
+                prepared = open_references(source, held / "task")
                 routes = TaskRoutes(prepared, self._chip)
-                finalize(routes, held.cleanup)  # other calls may still be at it
+                finalize(routes, remove_tree, held)  # other calls may still be at it
                 self._routes[source.digest] = routes
                 while len(self._routes) > _ROUTES:
                     self._routes.popitem(last=False)

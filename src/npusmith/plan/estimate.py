@@ -136,7 +136,7 @@ def _walked(
     for item in part.kernel.tensors:
         if item.name in shapes:
             whole += item.dtype.bytes * prod(shapes[item.name])
-        elif item.name in between:
+        elif item.name in between and item.name in launched.args:  # no part of it, of a loop's
             whole += item.dtype.bytes * int(launched.args[item.name])
     core = _Core(part, launched, chip, whole)
     core.run(part.kernel.body, 1.0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +24,7 @@ from transformers import PrinterCallback, TrainerCallback, set_seed
 
 from npusmith.errors import NpusmithError, Place
 from npusmith.lm import tokenizer as own
+from npusmith.sandbox.folder import remove_tree
 from npusmith.store.folder import new_folder
 from npusmith.store.record import to_json, write_result
 from npusmith.store.refusal import named_errors
@@ -157,7 +157,7 @@ def latest(out: Path, first: bool) -> Path | None:
         if is_whole(path):
             return path
         if first:
-            shutil.rmtree(path)
+            remove_tree(path)
     return None
 
 

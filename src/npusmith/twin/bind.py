@@ -213,7 +213,8 @@ def find_binder() -> Binder:
 
 def _binder(compiler: Compiler) -> Binder:
     includes = (*_torch_includes(), Path(sysconfig.get_paths()["include"]))
-    texts = [path.read_bytes() for path in sorted(BIND.iterdir()) if path.is_file()]
+    own = [*sorted(BIND.iterdir()), *sorted((INCLUDE / "acl").iterdir())]  # which they include
+    texts = [path.read_bytes() for path in own if path.is_file()]
     words = [
         *_PRECOMPILED,
         *_LIBRARIES,
