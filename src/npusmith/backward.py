@@ -2,7 +2,7 @@
 
 Beside the operator of a task, in its folder:
 
-    backward_task.py   the task of its gradients, as any other (task/backward_task.py)
+    <task>_backward.py the task of its gradients, as any other (task/backward_task.py)
     backward/          the operator of that, judged as any other
     training/          both as one package, with a model_new.py that autograd can train
 """
@@ -13,15 +13,13 @@ from pathlib import Path
 
 from npusmith import pipeline
 from npusmith.errors import Place, TaskError
-from npusmith.ir.text import show
-from npusmith.lang import legal
 from npusmith.lower import lower
 from npusmith.lower.training import Lowered, training_files
 from npusmith.target.chips import Chip
 from npusmith.task.backward_task import Gradients, gradients_of
 from npusmith.task.load import open_task, stem_of
 from npusmith.task.verdict import Verdict
-from npusmith.writers.plan import PlanWriter, Written
+from npusmith.writers.plan import PlanWriter, Written, read_back
 
 
 def add_backward(
@@ -62,7 +60,4 @@ def write_package(
 
 
 def _lowered(written: Written, chip: Chip) -> Lowered:
-    """What is lowered is the program as its text says it."""
-    return lower(
-        legal(show(written.program), f"{written.spec.name}.tile.py", chip), chip
-    ), written.spec
+    return lower(read_back(written.program, written.spec, chip)[1], chip), written.spec

@@ -141,7 +141,8 @@ class PlanWriter:
         files: dict[str, str] = {}
         operators = []
         for plan in made.plans:
-            name, (files[name], read) = f"{plan.spec.name}.tile.py", self._read_back(plan)
+            name = f"{plan.spec.name}.tile.py"
+            files[name], read = read_back(plan.program, plan.spec, self.chip)
             operators.append((lower(read, self.chip), plan.spec))
         files |= package_files(operators, entry_name(operator_name(task.name)), self.chip)
         files["model_new.py"] = composed_file(made.graph, task.text)
@@ -153,15 +154,9 @@ class PlanWriter:
         why = f"not one operator: {error.code}: {error.message}"
         return files, {"notes": [why, *left, *dict.fromkeys(notes)]}
 
-    def _read_back(self, plan: Plan) -> tuple[str, Program]:
-        """The text of a tile program, and the program that it says."""
-        text = show(plan.program)
-        return text, legal(text, f"{plan.spec.name}.tile.py", self.chip)
-
     def _files(self, program: Program, spec: OpSpec) -> dict[str, str]:
         """The project's, with the tile program as it is read back from its text."""
-        text = show(program)
-        read = legal(text, f"{spec.name}.tile.py", self.chip)
+        text, read = read_back(program, spec, self.chip)
         with temporary_folder("npusmith-plan-") as name:
             folder = Path(name).resolve()
             (folder / f"{spec.name}.tile.py").write_text(text, encoding="utf-8")
@@ -196,6 +191,12 @@ class PlanWriter:
                 raise
         with temporary_folder("npusmith-plan-") as name:
             return prepare(task, Path(name).resolve(), seeds=(), limits=self.limits).graph
+
+
+def read_back(program: Program, spec: OpSpec, chip: Chip) -> tuple[str, Program]:
+    """The text of a tile program, and the program that it says, which is what is lowered."""
+    text = show(program)
+    return text, legal(text, f"{spec.name}.tile.py", chip)
 
 
 def read_schedule(file: Path) -> SavedSchedule:
