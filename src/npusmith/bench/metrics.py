@@ -243,19 +243,18 @@ class Task:
 
 def sample_of(records: Sequence[Record]) -> Sample:
     """All trials of one sample: an event holds when it holds in each of them."""
+    own = _own(records[0])  # the kernel's text alone says it: no trial differs
     if len(records) == 1:  # nearly all samples are
         first = records[0]
-        return Sample(_events(first), _speedup(first), _score(first), *_ends(first), _own(first))
+        value, least, most = _parts(_speedup(first))
+        return Sample(_events(first), value, _score(first), least, most, own)
     parts = [_events(record) for record in records]
     events = {name: _all([part[name] for part in parts]) for name in EVENTS}
     if events["compiled"] is not None:
         events["cheating"] = any(record.cheating for record in records)
-    speedups = [_speedup(record) for record in records]
-    scores = [_score(record) for record in records]
-    ends = [_ends(record) for record in records]
-    least, most = _middle([low for low, _ in ends]), _middle([high for _, high in ends])
-    own = _own(records[0])  # the kernel's text alone says it: no trial differs
-    return Sample(events, _middle(speedups), _middle(scores), least, most, own)
+    columns = zip(*(_parts(_speedup(record)) for record in records), strict=True)
+    value, least, most = map(_middle, columns)
+    return Sample(events, value, _middle([_score(record) for record in records]), least, most, own)
 
 
 def tasks_of(items: Iterable[Item], records: Iterable[Record]) -> dict[str, Task]:
@@ -317,31 +316,35 @@ def _all(values: Sequence[bool | None]) -> bool | None:
     return None if None in values else True
 
 
-def _speedup(record: Record) -> float | None:
-    if record.time_us is None or record.eager_us is None or record.time_us <= 0:
-        return None
-    return record.eager_us / record.time_us
+def _speedup(record: Record) -> Ratio | None:
+    """At the shapes that were judged."""
+    return _ratio(
+        record.time_us, record.eager_us, record.eager_low_us, record.eager_high_us,
+        record.eager_weak,
+    )  # fmt: skip
 
 
-def _ends(record: Record) -> tuple[float | None, float | None]:
-    """The speedup if eager took as little, and as long, as its interval says."""
-    if _speedup(record) is None or not record.time_us:
-        return None, None
-    ends = record.eager_low_us, record.eager_high_us
-    low, high = (None if end is None else end / record.time_us for end in ends)
-    return low, high
+def _parts(ratio: Ratio | None) -> tuple[float | None, float | None, float | None]:
+    return (None, None, None) if ratio is None else (ratio.value, ratio.least, ratio.most)
 
 
 def _own(record: Record) -> Ratio | None:
     """At the task's own shapes: by two estimates where it was judged at reduced ones."""
-    if record.own_us is not None and record.own_eager_us is not None and record.own_us > 0:
-        low, high = record.own_eager_low_us, record.own_eager_high_us
-        least, most = (None if end is None else end / record.own_us for end in (low, high))
-        return Ratio(record.own_eager_us / record.own_us, least, most, record.own_eager_weak)
-    value = _speedup(record)
-    if value is None or "@" in record.item:
+    found = _ratio(
+        record.own_us, record.own_eager_us, record.own_eager_low_us, record.own_eager_high_us,
+        record.own_eager_weak,
+    )  # fmt: skip
+    return found or (None if "@" in record.item else _speedup(record))
+
+
+def _ratio(
+    us: float | None, eager: float | None, low: float | None, high: float | None, few_rows: bool
+) -> Ratio | None:
+    """Eager's time over a kernel's, with the ends of eager's interval."""
+    if us is None or eager is None or us <= 0:
         return None
-    return Ratio(value, *_ends(record), record.eager_weak)
+    least, most = (None if end is None else end / us for end in (low, high))
+    return Ratio(eager / us, least, most, few_rows)
 
 
 def _score(record: Record) -> float | None:
