@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
@@ -20,7 +21,13 @@ def written(graph: Graph, operator: str, chip: Chip) -> Program:
 
     Raises PlanError as the writer does.
     """
-    return in_order(general_version(write(graph, operator, chip).program), graph)
+    return in_order(general_version(write(graph, operator, chip).program), port_names(graph))
+
+
+def port_names(graph: Graph) -> list[str]:
+    """Of an operator's inputs, in the order in which a task lists them."""
+    used: set[str] = set()
+    return [tensor_name(item.name, used) for item in graph.operator_inputs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +59,13 @@ def find_start(graph: Graph, operator: str, chip: Chip, choice: str) -> Start | 
     return Start(tuple(show(general_version(plan.program)) for plan in found.plans), left)
 
 
-def in_order(program: Program, graph: Graph) -> Program:
-    """The writer takes inputs as the graph has them, a task lists parameters behind arguments."""
-    used: set[str] = set()
-    places = {tensor_name(item.name, used): at for at, item in enumerate(graph.operator_inputs)}
+def in_order(program: Program, order: Sequence[str]) -> Program:
+    """The program with its inputs in this order of names; nothing else changes.
+
+    The writer takes inputs as the graph has them, parameters first; a task (agent/ports.py) lists
+    the arguments of forward first.
+    """
+    places = {name: at for at, name in enumerate(order)}
     count = len(program.inputs)
     names = program.host.tensors
     inputs = sorted(names[:count], key=lambda name: places.get(name, len(places)))

@@ -17,6 +17,7 @@ from pathlib import Path
 from npusmith.agent.ports import Ports, find_ports
 from npusmith.agent.tasks import open_prepared
 from npusmith.agent.values import case_of
+from npusmith.agent.written import in_order
 from npusmith.errors import LangError, NpusmithError, PlanError
 from npusmith.ir.nodes import Program
 from npusmith.ir.text import show
@@ -27,7 +28,6 @@ from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.weak import weak_task
 from npusmith.timing.eager import estimate as eager
 from npusmith.train.boxed import Set
-from npusmith.train.port_order import in_port_order
 from npusmith.train.static_time import static_us
 
 MOST_CHARS = 1 << 20  # of a task
@@ -66,7 +66,7 @@ class Opened:
     def _written(self) -> Program | None:
         try:
             plan = write(self.prepared.graph, self.ports.operator, self.chip)
-            program = in_port_order(plan.program, self.ports)
+            program = in_order(plan.program, [port.name for port in self.ports.inputs])
             self.ports.spec(program)
         except (PlanError, LangError):
             return None

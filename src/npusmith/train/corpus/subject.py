@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from npusmith.agent.ports import Ports
+from npusmith.agent.written import in_order
 from npusmith.errors import LangError
 from npusmith.ir.nodes import Program
 from npusmith.ir.spec import Source
@@ -29,7 +30,6 @@ from npusmith.train.corpus.program_hash import program_hash
 from npusmith.train.corpus.sample import Kind, Sample, Split
 from npusmith.train.modules.case import Case, Late, Trial, Unfit, Wrong, limited
 from npusmith.train.modules.draw import Module
-from npusmith.train.port_order import in_port_order
 from npusmith.train.static_time import static_us
 
 SECONDS = 5.0  # of a processor: for a program to be written, and for each of its runs
@@ -166,7 +166,7 @@ def _written(
     plan: Plan, ports: Ports, case: Case, trials: Sequence[Trial], chip: Chip,
     large: Mapping[str, Shape],
 ) -> Written | None:  # fmt: skip
-    program = in_port_order(plan.program, ports)
+    program = in_order(plan.program, [port.name for port in ports.inputs])
     text = show(program)
     if len(text) > _MOST_CHARS:
         return None
