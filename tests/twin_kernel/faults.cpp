@@ -450,6 +450,20 @@ BOTH(queue_buffers) {
   if (bad) pipe.InitBuffer(queues[2], 1, 32);  // caught
 }
 
+// a destroyed pipe's queues do not count
+BOTH(queue_buffers_again) {
+  for (int turn = 0; turn < 2; ++turn) {
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> rest;
+    TQue<TPosition::VECIN, 1> queues[3];
+    pipe.InitBuffer(queues[0], 4, 32);
+    pipe.InitBuffer(queues[1], 4, 32);
+    if (bad && turn == 1) pipe.InitBuffer(queues[2], 1, 32);  // caught
+    pipe.InitBuffer(rest, 190 * 1024);
+    pipe.Destroy();
+  }
+}
+
 BOTH(pipe_twice) {
   TPipe first;
   if (!bad) first.Destroy();

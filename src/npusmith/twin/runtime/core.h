@@ -78,9 +78,34 @@ struct Seat {
   int block = 0;
 };
 
-// What was done before a round of a synchronisation was complete, by everybody in it.
-using Stamps = std::vector<Stamp>;
+// What was done before a round of a synchronisation was complete: by each in it, and all together,
+// so that who takes part does not put the others' knowledge together anew.
+struct Stamps {
+  std::vector<Stamp> each;
+  Stamp all;  // once the round is complete
+};
 
+// In the order in which they were made. Numbers stay as they are; loops go over those that may
+// still live: a kernel of many stages opens a pipe for each.
+template <typename T>
+class Pieces {
+ public:
+  auto begin() { return all_.begin() + gone_; }
+  auto end() { return all_.end(); }
+  auto begin() const { return all_.begin() + gone_; }
+  auto end() const { return all_.end(); }
+  std::size_t size() const { return all_.size(); }
+  T &operator[](std::size_t number) { return all_[number]; }
+  const T &operator[](std::size_t number) const { return all_[number]; }
+  T &back() { return all_.back(); }
+  void push_back(T item) { all_.push_back(std::move(item)); }
+  // None of those that were made so far lives.
+  void Forget() { gone_ = static_cast<std::ptrdiff_t>(all_.size()); }
+
+ private:
+  std::vector<T> all_;
+  std::ptrdiff_t gone_ = 0;
+};
 
 // Registers of a cube core.
 struct CubeState {
@@ -126,8 +151,8 @@ struct Core {
 
   void *pipe = nullptr;
   bool pipeOpen = false;
-  std::vector<Buffer> buffers;
-  std::vector<Queue> queues;
+  Pieces<Buffer> buffers;
+  Pieces<Queue> queues;
   struct Placed {
     Memory memory;
     std::int64_t addr, bytes;

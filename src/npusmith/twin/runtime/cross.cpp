@@ -19,15 +19,26 @@ constexpr std::size_t kEverybody = 2;  // of Session::meetings; the others are i
 int KindOf(const Core &core) { return static_cast<int>(core.seat.kind); }
 
 // `before`: so many steps of the setter's scalar unit are not waited for, its own wait.
-void Join(Core &core, const char *what, const Stamp &stamp, std::uint32_t before = 0) {
+void Note(Core &core, const char *what, const Stamp &stamp, std::uint32_t before) {
   Ticks own = stamp.own;
   own[0] = stamp.issued - before;  // a flag is not set before the scalar unit has come to it
   RecordJoin(core, what, stamp.core, own);
+}
+
+void Join(Core &core, const char *what, const Stamp &stamp) {
+  Note(core, what, stamp, 0);
   OrderJoin(core, stamp);
 }
 
 void JoinAll(Core &core, const char *what, const Stamps &stamps, std::uint32_t before = 0) {
-  for (const Stamp &stamp : stamps) Join(core, what, stamp, before);
+  for (const Stamp &stamp : stamps.each) Note(core, what, stamp, before);
+  OrderJoin(core, stamps.all);
+}
+
+// Everybody has come.
+void Complete(Stamps &stamps) {
+  for (const Stamp &stamp : stamps.each) OrderMerge(stamps.all, stamp);
+  stamps.each.shrink_to_fit();
 }
 
 void Rest(Core &core, const Call &call, Wait what, std::string whatFor) {
@@ -53,11 +64,11 @@ void Meet(const Call &call, Core &core, Meeting &meeting, std::uint32_t cores, c
   RecordScalar(what);
   if (meeting.stamps == nullptr) meeting.stamps = std::make_shared<Stamps>();
   const std::shared_ptr<Stamps> mine = meeting.stamps;
-  mine->push_back(OrderStamp(core, PIPE_ALL));
+  mine->each.push_back(OrderStamp(core, PIPE_ALL));
   meeting.arrived += 1;
   if (meeting.arrived >= cores) {
     meeting = Meeting();
-    mine->shrink_to_fit();
+    Complete(*mine);
     JoinAll(core, what, *mine, 1);
     return;
   }
@@ -203,9 +214,10 @@ void Gather(const Call &call, Session &session, Core &core, int mode, int id, pi
   auto stamps = std::make_shared<Stamps>();
   for (const Member &member : group) {
     auto &mine = session.pending[key(member)];
-    stamps->push_back(std::move(mine.front()));
+    stamps->each.push_back(std::move(mine.front()));
     mine.pop_front();
   }
+  Complete(*stamps);
   Deliver(call, session, receivers, stamps);
 }
 

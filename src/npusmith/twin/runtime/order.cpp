@@ -72,10 +72,6 @@ const char *UnitName(std::size_t unit) {
   return kNames[unit];
 }
 
-void Advance(Ticks &to, const Ticks &from) {
-  for (std::size_t i = 0; i < kUnits; ++i) to[i] = to[i] > from[i] ? to[i] : from[i];
-}
-
 std::uint32_t PlaceNumber(const Call &call) {
   Places &places = AllPlaces();
   auto &slot = places.recent[static_cast<std::size_t>(call.site.line) % places.recent.size()];

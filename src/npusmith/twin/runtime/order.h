@@ -21,7 +21,9 @@ const char *UnitName(std::size_t unit);
 
 // How far each pipe of one core is known to have come.
 using Ticks = std::array<std::uint32_t, kUnits>;
-void Advance(Ticks &to, const Ticks &from);
+inline void Advance(Ticks &to, const Ticks &from) {
+  for (std::size_t i = 0; i < kUnits; ++i) to[i] = to[i] > from[i] ? to[i] : from[i];
+}
 
 // The same for every core of the launch; empty until cores meet.
 using Others = std::vector<Ticks>;

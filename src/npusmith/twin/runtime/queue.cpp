@@ -159,6 +159,8 @@ void CloseQueues(Core &core, bool keepStatic = false) {
     buffer.state = BufferState::kGone;
     buffer.generation += 1;
   }
+  core.queues.Forget();
+  if (!keepStatic) core.buffers.Forget();
   for (Space &space : core.spaces) space.top = 0;
 }
 
@@ -185,6 +187,8 @@ void OpenPipe(const Call &call, void *pipe) {
   if (core.pipeOpen) {
     Report(call, "pipe-twice", "a second TPipe while the first one lives",
            "its buffers start at UB byte 0 again");
+  } else {
+    core.buffers.Forget();  // what a destroyed pipe left of TBufs: this one's layout counts now
   }
   core.pipe = pipe;
   core.pipeOpen = true;
@@ -225,7 +229,7 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
   if (!InRange(call, "num", buffers, 1, kMostBuffers)) StopCore();
   if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;  // every use will be out of bounds
   const int index = static_cast<int>(core.queues.size());
-  core.queues.emplace_back();
+  core.queues.push_back({});
   Queue &queue = core.queues.back();
   queue.shape = shape;
   queue.made = call.site;
