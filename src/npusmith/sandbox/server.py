@@ -58,6 +58,8 @@ class Server:
                 start_new_session=True,
                 env={
                     "LANG": "C.UTF-8",  # a box has it
+                    # of PyTorch's threads one mostly waits, and need not use a core for it
+                    "OMP_WAIT_POLICY": "passive",
                     **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
                 },
                 cwd="/",
