@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -106,12 +106,9 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        generator = torch.Generator().manual_seed(seed)
-        # above one unit, so that no move is lost when the result is rounded to its own type
-        size = torch.rand(_POOL, generator=generator) + 1.05
-        sign = torch.rand(_POOL, generator=generator) < 0.5
-        self._pool = (size if seed < 2 else torch.where(sign, -size, size)).repeat(2)
+        self._pool = _pool(seed)
         self._turns = seed == 1
+        self._turned = False
         self._at = self._moved = 0
         self.calls = 0
         self._table = _steps()
@@ -167,13 +164,16 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
             return item
         wide = item.float()
         step = wide.abs().mul_(_UNIT[item.dtype])
-        if bool((tiny := step < _LEAST[item.dtype]).any()):
-            step[tiny & (wide != 0)] = _LEAST[item.dtype]  # a zero is no rounded number
+        if not float(step.min()) >= _LEAST[item.dtype]:
+            tiny = (step < _LEAST[item.dtype]) & (wide != 0)
+            step[tiny] = _LEAST[item.dtype]  # a zero is no rounded number
         if weights is not None and weights.shape == item.shape:
             # sums of 16-bit types are kept in float32
             step.add_(weights.float(), alpha=_UNIT[torch.float32])
-        moved = step.mul_(self._signs(item)).nan_to_num_(0.0, 0.0, 0.0).add_(wide)
-        return moved.to(item.dtype)
+        step.mul_(self._signs(item))
+        if not _is_finite(step):
+            step.nan_to_num_(0.0, 0.0, 0.0)
+        return step.add_(wide).to(item.dtype)
 
     def _signs(self, like: Tensor) -> Tensor:
         """Numbers of both signs and of about one, other ones each time."""
@@ -182,14 +182,28 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         if self._moved > MOST_MOVED:
             raise RuntimeError("more elements than a bound is worth")
         self._at = (self._at * 5 + 7919) % (_POOL - 1)
-        if self._turns:
-            self._pool.neg_()
+        self._turned ^= self._turns
         count = like.numel()
         if count <= _POOL:  # the pool is stored twice
-            return self._pool[self._at : self._at + count].reshape(like.shape)
-        return (
-            self._pool[:_POOL].roll(self._at).repeat(-(-count // _POOL))[:count].reshape(like.shape)
-        )
+            found = self._pool[self._at : self._at + count]
+        else:
+            found = self._pool[:_POOL].roll(self._at).repeat(-(-count // _POOL))[:count]
+        return (-found if self._turned else found).reshape(like.shape)
+
+
+@lru_cache(maxsize=MORE_RUNS)
+def _pool(seed: int) -> Tensor:
+    """The numbers by which a run moves, stored twice."""
+    generator = torch.Generator().manual_seed(seed)
+    # above one unit, so that no move is lost when the result is rounded to its own type
+    size = torch.rand(_POOL, generator=generator) + 1.05
+    sign = torch.rand(_POOL, generator=generator) < 0.5
+    return (size if seed < 2 else torch.where(sign, -size, size)).repeat(2)
+
+
+def _is_finite(item: Tensor) -> bool:
+    """Of float32, in one pass that stores nothing: a NaN is the minimum and the maximum."""
+    return bool(torch.stack(torch.aminmax(item)).isfinite().all())
 
 
 def _factors(args: Any) -> int:
@@ -389,7 +403,10 @@ def _gap(one: Tensor, other: Tensor) -> Tensor:
         if one.is_complex() or one.dtype == torch.float64:
             return torch.zeros(one.shape)
         return (one.double() - other.double()).abs_().float()
-    gap = (one.float() - other.float()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+    gap = (one.float() - other.float()).abs_()
+    if not gap.numel() or _is_finite(gap):
+        return gap
+    gap.nan_to_num_(0.0, 0.0, 0.0)
     gap[other.isfinite() & ~one.isfinite()] = float("inf")
     return gap
 
