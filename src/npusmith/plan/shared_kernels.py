@@ -21,6 +21,7 @@ from npusmith.ir.nodes import (
     Load,
     Name,
     Note,
+    Op,
     Program,
     Stmt,
     Tensor,
@@ -64,10 +65,12 @@ class _Form:
 def share_kernels(program: Program) -> Program:
     """The same program with one kernel where several differ in names alone."""
     consts = dict(program.consts)
+    outlines = [_outline(kernel) for kernel in program.kernels]
     groups: dict[str, list[_Form]] = {}
-    for kernel in program.kernels:
-        form = _form(kernel, consts)
-        groups.setdefault(form.key, []).append(form)
+    for kernel, outline in zip(program.kernels, outlines, strict=True):
+        if outlines.count(outline) > 1:  # a form takes a walk over all expressions
+            form = _form(kernel, consts)
+            groups.setdefault(form.key, []).append(form)
     kernels = {kernel.name: kernel for kernel in program.kernels}
     launches = {launch.kernel: launch for launch in program.host.launches}
     taken = {*consts, *(item.name for item in program.tensors)}
@@ -92,6 +95,16 @@ def share_kernels(program: Program) -> Program:
 
 
 # --------------------------------------------------------------------------------- what is equal
+
+
+def _outline(kernel: Kernel) -> tuple[object, ...]:
+    """What a glance shows; the same for kernels that are equal but for names."""
+    steps = (
+        stmt.name if isinstance(stmt, Op) else type(stmt).__name__
+        for stmt in statements(kernel.body)
+        if not isinstance(stmt, Note)
+    )
+    return len(kernel.tensors), len(kernel.scalars), len(kernel.buffers), *steps
 
 
 def _form(kernel: Kernel, consts: Mapping[str, int | float]) -> _Form:
