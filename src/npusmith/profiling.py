@@ -16,6 +16,7 @@ from npusmith import pipeline
 from npusmith.errors import Level, NpusmithError
 from npusmith.report.html import Timed, write_report
 from npusmith.report.roofline import roofline
+from npusmith.report.split import core_times
 from npusmith.report.svg import alone
 from npusmith.report.timeline import Lanes
 from npusmith.sandbox.folder import temporary_folder
@@ -140,7 +141,7 @@ def _write(
     written = write_trace(seen, main, target, options.most_events)
     made.lines = lines.shares()
     made.notes += [written.note] if written.note else []
-    drawn = Timed(made, lanes.draw(), roofline(made))
+    drawn = Timed(made, lanes.draw(), roofline(made), lanes.data(), tuple(core_times(main, chip)))
     (folder / TIMELINE).write_text(alone(drawn.timeline), encoding="utf-8")
     (folder / ROOFLINE).write_text(alone(drawn.roofline), encoding="utf-8")
     (folder / PROFILE).write_text(to_json(made.model_dump(mode="python")) + "\n", encoding="utf-8")
