@@ -29,6 +29,7 @@ from npusmith.bench.metrics import (
     tasks_of,
 )
 from npusmith.bench.model import Item, Record
+from npusmith.bench.published import published
 from npusmith.bench.report.lanes import draw
 from npusmith.bench.report.plots import (
     HEIGHT,
@@ -160,7 +161,7 @@ def write_page(run: Run, path: Path) -> Summary:
         outcomes=_outcomes(facts), speeds=_speeds(tasks), curve=_curve(summary, tasks),
         times=time_bars(facts.seconds), shown=_shown(run, lines), width=WIDTH, height=HEIGHT,
         assets=assets((_HERE / "style.css",), (script("table"),)),
-        provenance=_provenance(run),
+        provenance=_provenance(run), published=published(run.plan.suite),
     )  # fmt: skip
     stream.enable_buffering(200)
     with path.open("wb") as file:
