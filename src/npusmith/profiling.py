@@ -7,7 +7,7 @@ result.json, profile.json, trace.json, timeline.svg, roofline.svg and report.htm
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.roof import Roof, beaten, roof
 from npusmith.timing.rung import give_rung, time_logs
 from npusmith.timing.trace import MOST_EVENTS, Written, read_events, write_trace
+from npusmith.timing.tried import Trial, read_trials
 from npusmith.twin.finding import Finding
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
@@ -93,7 +94,7 @@ def profile(
         events = work / "events"
         timings = time_logs(logs, chip, events, _DRAWN)
         left = pytorch_us(read_composition(project), chip)
-        made = _weigh(timings, prepared, chip, verdict, left)
+        made = _weigh(timings, prepared, chip, verdict, left, read_trials(project))
         give_rung(verdict, timings, left)
         main = max(timings, key=lambda timing: timing.cycles)
         progress.step("report", f"{TRACE}, {TIMELINE}, {ROOFLINE}, report.html")
@@ -107,6 +108,7 @@ def _weigh(
     chip: Chip,
     verdict: Verdict,
     left: float,
+    trials: Sequence[Trial] | None,
 ) -> Profile:
     limits: Roof | None = None
     eager: Eager | None = None
@@ -120,7 +122,7 @@ def _weigh(
             )
     return make_profile(
         timings, chip, roof=limits, eager=eager, findings=verdict.findings,
-        model_error=model_error(_FITTED), left_us=left,
+        model_error=model_error(_FITTED), trials=trials, left_us=left,
     )  # fmt: skip
 
 

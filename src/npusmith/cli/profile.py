@@ -228,4 +228,6 @@ def _show_advice(screen: Screen, made: Profile) -> None:
         screen.line(f"   try: {item.hint}")
         if item.places:
             screen.line(f"   at: {', '.join(item.places)}")
+        if item.tried:
+            screen.line(f"   {item.tried}")
         screen.line(f"   source: {item.source}", "dim")
