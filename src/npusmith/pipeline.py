@@ -557,7 +557,6 @@ def _write_results(
         folder,
         verdict,
         program,
-        notes=verdict.provenance.get("notes", ()),
         task_source=prepared.task.text,
         shapes=_shapes(folder, program, prepared.graph),
         chip=chip,

@@ -99,7 +99,8 @@ def profile(
         main = max(timings, key=lambda timing: timing.cycles)
         progress.step("report", f"{TRACE}, {TIMELINE}, {ROOFLINE}, report.html")
         with new_folder(options.out) as folder:
-            return _write(folder, project, prepared, chip, verdict, made, main, events, options)
+            subject = _Subject(project, prepared, chip, verdict)
+            return _write(folder, subject, made, main, events, options)
 
 
 def _weigh(
@@ -126,17 +127,26 @@ def _weigh(
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What was judged, against what."""
+
+    project: Path
+    prepared: Prepared | None
+    chip: Chip
+    verdict: Verdict
+
+
 def _write(
     folder: Path,
-    project: Path,
-    prepared: Prepared | None,
-    chip: Chip,
-    verdict: Verdict,
+    subject: _Subject,
     made: Profile,
     main: Timing,
     events: Path,
     options: Options,
 ) -> Profiled:
+    project, verdict, chip = subject.project, subject.verdict, subject.chip
+    source = subject.prepared.task.text if subject.prepared else ""
     lanes, lines = Lanes(main), Lines(main)
     target = options.trace or folder / TRACE
     seen = lines.watch(lanes.watch(read_events(events)))
@@ -149,7 +159,7 @@ def _write(
     (folder / PROFILE).write_text(to_json(made.model_dump(mode="python")) + "\n", encoding="utf-8")
     write_result(folder, verdict.model_dump(mode="json"))
     write_report(
-        folder, verdict, task_source=prepared.task.text if prepared else "", chip=chip,
+        folder, verdict, task_source=source, chip=chip,
         timed=drawn, sources=project if project.is_dir() else None,
     )  # fmt: skip
     return Profiled(verdict, made, replace(written, path=options.trace or options.out / TRACE))

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from npusmith.cli.bench import AskedOptions
 from npusmith.cli.main import build, call
+from npusmith.cli.options import SearchOptions
 from npusmith.cli.settings import PROJECT_OPTIONS, Settings, leaves, read_settings
 from npusmith.errors import NpusmithError
+from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
 
 GENERATE = ["generate", "relu.py"]
 
@@ -137,3 +140,18 @@ def test_a_command_line_takes_defaults_and_checks_them(
     (project / "npusmith.toml").write_text("[generate]\nsearch = 0\n", encoding="utf-8")
     assert call(["generate", "nothing.py"]) == 2
     assert "Invalid value for '--search'" in capsys.readouterr().err
+
+
+def test_generate_and_bench_have_one_policy_of_search() -> None:
+    assert SearchOptions().schedules() == DEFAULT_SEARCH
+    assert SearchOptions(search=8).schedules() == 8
+    assert SearchOptions(search=8, no_search=True).schedules() == 0
+    assert (AskedOptions().spec, AskedOptions(search=8).spec) == ("plan", "plan:8")
+    assert AskedOptions(writer="folder:answers", search=8).spec == "folder:answers"
+
+
+def test_workers_have_their_old_name_too() -> None:
+    for name in ("bench", "conformance npukernelbench", "judge-server", "train data"):
+        leaf = dict(leaves(get_command(build())))[name]
+        (item,) = [item for item in leaf.params if item.name == "workers"]
+        assert item.opts == ["--workers", "--jobs"]

@@ -185,7 +185,8 @@ def test_a_command_that_does_not_exist_is_seen(command: str) -> None:
 def test_a_wrong_word_of_a_command_in_a_sentence_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "Say `npusmith generate TASK [--serach 3]`, `npusmith bech x`, `npusmith bench S --jobs 2`\n\n"
+        "Say `npusmith generate TASK [--serach 3]`, `npusmith bech x`, "
+        "`npusmith bench S --jobs 2`\n\n"
         "    npusmith run P --tsak T  # two\n"
     )
     assert [named(command) for command in inline(page)] == [["--serach"], ["bech"], []]

@@ -312,6 +312,7 @@ def judged(record: Record) -> list[tuple[str, str]]:
         ("Shapes", said.get("shapes", "")),
         ("True shape", record.true_shape),
         ("Further values", said.get("more", "")),
+        ("Search", said.get("search_policy", "")),
         *(("Note", text) for name, text in said.items() if name.startswith("note_")),
     ]
     return [(name, text) for name, text in rows if text]
