@@ -564,11 +564,19 @@ def _between(low: float | None, high: float | None) -> str:
 def progress_line(now: Progress) -> str:
     """One line: how far, how fast, how long still."""
     total = f"{now.total}{'' if now.whole else '+'}"
-    text = f"{now.done} of {total}, {now.passed} right here, {now.rate:.2f} units/s"
+    share = f" ({now.done / now.total:.0%})" if now.whole and now.total else ""
+    text = f"{now.done} of {total}{share}, {now.passed} right here{_pace(now.rate)}"
     if now.left is not None and now.whole:
         hours, rest = divmod(int(now.left), 3600)
         text += f", {hours}:{rest // 60:02}:{rest % 60:02} left"
     return f"{text}  {now.last}"[:160]
+
+
+def _pace(rate: float) -> str:
+    """Units a second, or seconds a unit where they are long; nothing before the first has ended."""
+    if rate <= 0:
+        return ""
+    return f", {rate:.1f} units/s" if rate >= 1 else f", {1 / rate:.0f} s a unit"
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 // Zooms the timelines of a page: `figure.timeline` holds the picture, its `data-timeline` the steps.
 // Draws what is in view into the picture's groups, with the same classes as report/timeline.py.
-for (const figure of document.querySelectorAll("figure.timeline[data-timeline]")) {
+for (const figure of document.querySelectorAll("figure.timeline[data-timeline^='{']")) {
   const data = JSON.parse(figure.dataset.timeline);
   const svg = figure.querySelector("svg");
   const group = (name) => svg.querySelector("g." + name);
