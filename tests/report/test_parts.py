@@ -158,7 +158,15 @@ FROM_DATA = """c = ub(64, float32)
     n = int(value(c))"""
 
 
-@pytest.mark.parametrize("way", [("n = rows", "0, n"), (FROM_DATA, "core_id(), n")])
+# known at first, then changed by what is in a buffer
+CHANGED = FROM_DATA.replace("with copy_in", "n = 4\n    with copy_in").replace(
+    "    n = int", "    with compute:\n        n = int"
+)
+
+
+@pytest.mark.parametrize(
+    "way", [("n = rows", "0, n"), (FROM_DATA, "core_id(), n"), (CHANGED, "core_id(), n")]
+)
 def test_no_share_is_guessed(way: tuple[str, str]) -> None:
     got = shared(4, 64, way)
     assert got.shares == ()

@@ -154,7 +154,7 @@ def decisions(schedule: object) -> list[str]:
     """What a schedule decides for each kernel, in words."""
     inner = schedule.get("schedule", schedule) if isinstance(schedule, Mapping) else {}
     rows = inner.get("kernels", [inner]) if isinstance(inner, Mapping) else []
-    return [_decided(row) for row in rows if isinstance(row, Mapping)]
+    return [_decided(row) for row in rows if isinstance(row, Mapping)] if type(rows) is list else []
 
 
 def _decided(row: Mapping[str, object]) -> str:

@@ -19,7 +19,7 @@ from npusmith.ir.nodes import (
     Program,
     Stmt,
 )
-from npusmith.ir.walk import Block, subexpressions
+from npusmith.ir.walk import Block, statements, subexpressions, target
 from npusmith.lang.interp import Launched
 from npusmith.lang.scalars import Scalar, Scalars
 
@@ -51,6 +51,12 @@ class Known:
     def assign(self, stmt: Assign) -> None:
         """Takes the variable's new value over; one that is not known is forgotten."""
         self._set(stmt.target, self.value(stmt.value))
+
+    def forget(self, block: Block) -> None:
+        """What statements that were not followed may have changed."""
+        for stmt in statements(block):
+            if name := target(stmt):
+                self._set(name, None)
 
     def enter(self, loop: For) -> None:
         """The loop's variable in its first turn."""
@@ -91,12 +97,15 @@ def _dealt(block: Block, known: Known, of_core: set[Expr]) -> tuple[For, range] 
                 known.assign(stmt)
             case If():
                 side = known.taken(stmt)
-                found = _dealt(side, known, of_core) if side else None
-                if found:
+                if side is None:
+                    known.forget((stmt,))
+                elif found := _dealt(side, known, of_core):
                     return found
             case For(_, start, stop) if mentions(start, of_core) or mentions(stop, of_core):
                 turns = known.turns(stmt)
                 return None if turns is None else (stmt, turns)
+            case _:
+                known.forget((stmt,))
     return None
 
 
