@@ -209,7 +209,7 @@ def _read_program(file: Path, chip: Chip, verdict: Verdict) -> Program | None:
         verdict.error = error.record()
         return None
     verdict.rung = Rung.PARSED
-    if wrong := check_all(program, chip):
+    if wrong := check_all(program, chip, str(file)):
         verdict.error = wrong[0].record()
         verdict.provenance["errors"] = [item.record() for item in wrong]
         return None
@@ -297,7 +297,11 @@ def _run_alone(
     around: Around | None = None,
 ) -> Verdict:
     if source.suffix not in SOURCES or not source.is_file():
-        raise NpusmithError("usage", f"{source} needs a task to be judged by: --task TASK")
+        raise NpusmithError(
+            "usage", f"{source} needs a task to be judged by: --task TASK",
+            hint=f"npusmith run {source} --task TASK; where it is a task itself: npusmith "
+            f"generate {source}",
+        )  # fmt: skip
     return judge_program(source, chip, around, step=progress.step, watch=watch, recording=recording)
 
 
@@ -557,7 +561,6 @@ def _write_results(
         folder,
         verdict,
         program,
-        notes=verdict.provenance.get("notes", ()),
         task_source=prepared.task.text,
         shapes=_shapes(folder, program, prepared.graph),
         chip=chip,

@@ -7,7 +7,7 @@ result.json, profile.json, trace.json, timeline.svg, roofline.svg and report.htm
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from npusmith import pipeline
 from npusmith.errors import Level, NpusmithError
 from npusmith.report.html import Timed, write_report
 from npusmith.report.roofline import roofline
+from npusmith.report.split import core_times
 from npusmith.report.svg import alone
 from npusmith.report.timeline import Lanes
 from npusmith.sandbox.folder import temporary_folder
@@ -34,6 +35,7 @@ from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.roof import Roof, beaten, roof
 from npusmith.timing.rung import give_rung, time_logs
 from npusmith.timing.trace import MOST_EVENTS, Written, read_events, write_trace
+from npusmith.timing.tried import Trial, read_trials
 from npusmith.twin.finding import Finding
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch
@@ -92,12 +94,13 @@ def profile(
         events = work / "events"
         timings = time_logs(logs, chip, events, _DRAWN)
         left = pytorch_us(read_composition(project), chip)
-        made = _weigh(timings, prepared, chip, verdict, left)
+        made = _weigh(timings, prepared, chip, verdict, left, read_trials(project))
         give_rung(verdict, timings, left)
         main = max(timings, key=lambda timing: timing.cycles)
         progress.step("report", f"{TRACE}, {TIMELINE}, {ROOFLINE}, report.html")
         with new_folder(options.out) as folder:
-            return _write(folder, project, prepared, chip, verdict, made, main, events, options)
+            subject = _Subject(project, prepared, chip, verdict)
+            return _write(folder, subject, made, main, events, options)
 
 
 def _weigh(
@@ -106,6 +109,7 @@ def _weigh(
     chip: Chip,
     verdict: Verdict,
     left: float,
+    trials: Sequence[Trial] | None,
 ) -> Profile:
     limits: Roof | None = None
     eager: Eager | None = None
@@ -119,34 +123,43 @@ def _weigh(
             )
     return make_profile(
         timings, chip, roof=limits, eager=eager, findings=verdict.findings,
-        model_error=model_error(_FITTED), left_us=left,
+        model_error=model_error(_FITTED), trials=trials, left_us=left,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What was judged, against what."""
+
+    project: Path
+    prepared: Prepared | None
+    chip: Chip
+    verdict: Verdict
 
 
 def _write(
     folder: Path,
-    project: Path,
-    prepared: Prepared | None,
-    chip: Chip,
-    verdict: Verdict,
+    subject: _Subject,
     made: Profile,
     main: Timing,
     events: Path,
     options: Options,
 ) -> Profiled:
+    project, verdict, chip = subject.project, subject.verdict, subject.chip
+    source = subject.prepared.task.text if subject.prepared else ""
     lanes, lines = Lanes(main), Lines(main)
     target = options.trace or folder / TRACE
     seen = lines.watch(lanes.watch(read_events(events)))
     written = write_trace(seen, main, target, options.most_events)
     made.lines = lines.shares()
     made.notes += [written.note] if written.note else []
-    drawn = Timed(made, lanes.draw(), roofline(made))
+    drawn = Timed(made, lanes.draw(), roofline(made), lanes.data(), tuple(core_times(main, chip)))
     (folder / TIMELINE).write_text(alone(drawn.timeline), encoding="utf-8")
     (folder / ROOFLINE).write_text(alone(drawn.roofline), encoding="utf-8")
     (folder / PROFILE).write_text(to_json(made.model_dump(mode="python")) + "\n", encoding="utf-8")
     write_result(folder, verdict.model_dump(mode="json"))
     write_report(
-        folder, verdict, task_source=prepared.task.text if prepared else "", chip=chip,
+        folder, verdict, task_source=source, chip=chip,
         timed=drawn, sources=project if project.is_dir() else None,
     )  # fmt: skip
     return Profiled(verdict, made, replace(written, path=options.trace or options.out / TRACE))

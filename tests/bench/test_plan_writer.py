@@ -46,7 +46,9 @@ def _written(tmp_path: Path, view: str, own_rows: int = 64) -> Candidate:
 
 
 def test_it_writes_for_the_tasks_own_shapes(tmp_path: Path) -> None:
-    assert "== 16" not in _written(tmp_path, "").files["op_host/reduced_custom.cpp"]
+    made = _written(tmp_path, "")
+    assert "== 16" not in made.files["op_host/reduced_custom.cpp"]
+    assert made.origin["search_policy"] == "none tried of at most 0"
 
 
 def _record(official: bool) -> Record:

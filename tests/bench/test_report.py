@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import http.server
 import importlib.util
 import json
 import re
 import shutil
 import sqlite3
-import subprocess
-import threading
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browserlook import browser, console, look, start
 
 from npusmith.bench import export
 from npusmith.bench.archive import open_run
@@ -24,10 +21,12 @@ from npusmith.bench.compare import compare
 from npusmith.bench.model import Record, Span
 from npusmith.bench.plan import Plan
 from npusmith.bench.pool import LocalPool
+from npusmith.bench.published import PUBLISHED, published
 from npusmith.bench.report import page as pages
 from npusmith.bench.report.lanes import draw
 from npusmith.bench.report.plots import WIDTH, bars, histogram, speed_curve
 from npusmith.bench.runner import run
+from npusmith.bench.suites import NAMES
 from npusmith.errors import NpusmithError
 from npusmith.store.database import FILE
 
@@ -273,7 +272,8 @@ class Reader(HTMLParser):
 def test_nothing_of_a_stranger_becomes_markup(page: Path) -> None:
     reader = Reader()
     reader.feed(page.read_text())
-    assert not {"script", "img", "iframe", "link", "object", "base"} & reader.tags
+    assert not {"img", "iframe", "link", "object", "base"} & reader.tags
+    assert page.read_text().count("<script") == 1  # the page's own
     assert not [name for name in reader.names if name.startswith("on") or name == "style"]
     assert page.read_text().count("&lt;script&gt;") >= 2
 
@@ -315,98 +315,69 @@ def test_kernels_that_have_no_room_are_said_to_be_in_the_store(
     assert "more characters are in the store" in text
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-PROBE = """<!DOCTYPE html><meta charset=utf-8><body><pre id=out>waiting</pre><script>
-const frame = document.createElement("iframe");
-frame.width = WIDTH; frame.height = 900; frame.style.border = 0;
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement;
-  page.querySelectorAll("details").forEach((node) => { node.open = true; });
-  const inside = (node) => node.closest(".scroll, .code, svg");
-  const wide = [...page.querySelectorAll("body *")].filter((node) => !inside(node.parentElement)
-    && node.getBoundingClientRect().right > root.clientWidth + 1);
-  document.getElementById("out").textContent = JSON.stringify({
-    title: page.title, sections: page.querySelectorAll("section").length,
-    scroll: root.scrollWidth - root.clientWidth,
-    wide: wide.map((node) => node.tagName + "." + node.className),
+# Filters the list of tasks, then sorts it by name downwards and by speed.
+SORT = """(() => {
+  const table = page.querySelector("table.sorts"), bar = table.closest(".scroll").previousSibling;
+  const names = () => [...table.tBodies[0].rows].filter((row) => !row.hidden)
+    .map((row) => row.cells[0].textContent.trim().split(" ")[0]);
+  const field = bar.querySelector("input"), heads = table.tHead.rows[0].cells;
+  const type = (text) => { field.value = text; field.dispatchEvent(new Event("input")); };
+  type("NEG");
+  const some = names(), count = bar.querySelector("output").textContent;
+  type("");
+  heads[0].querySelector("button").click();
+  heads[0].querySelector("button").click();
+  const down = names(), way = heads[0].getAttribute("aria-sort");
+  heads[6].querySelector("button").click();
+  return {some, count, down, way, by_speed: names(),
     bars: page.querySelectorAll("svg.plot rect").length,
-    low: [...page.querySelectorAll("svg.plot")].filter((node) => node.clientHeight < 90).length,
-    page: getComputedStyle(page.body).backgroundColor,
-    ink: getComputedStyle(page.body).color,
-    dark: frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
-  });
-};
-frame.src = "run.html"; document.body.append(frame);
-</script>"""
-
-
-@pytest.fixture
-def site(page: Path, tmp_path: Path) -> Iterator[str]:
-    shutil.copy(page, tmp_path / "run.html")
-    for width in (360, 1200):
-        (tmp_path / f"probe{width}.html").write_text(PROBE.replace("WIDTH", str(width)))
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args: object) -> None:
-            super().__init__(*args, directory=str(tmp_path))  # type: ignore[arg-type]
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-def look(url: str, profile: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    assert CHROMIUM
-    return subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", f"--user-data-dir={profile}", "--enable-logging=stderr", "--v=0",
-            "--virtual-time-budget=5000", "--window-size=1300,1000", *more, url,
-        ],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-
-
-def console(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    low: [...page.querySelectorAll("svg.plot")].filter((node) => node.clientHeight < 90).length};
+})()"""
 
 
 @browser
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (1200, False), (360, True)])
-def test_in_a_browser_nothing_runs_over_the_edge_and_dark_is_dark(
-    site: str, tmp_path: Path, width: int, dark: bool
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_in_a_browser_nothing_runs_over_all_can_be_read_and_the_list_filters_and_sorts(
+    page: Path, tmp_path: Path, dark: bool
 ) -> None:
-    mode = ["--blink-settings=preferredColorScheme=0"] if dark else []
-    done = look(f"{site}/probe{width}.html", tmp_path / "profile", "--dump-dom", *mode)
-    found = re.search(r"<pre id=\"?out\"?>(.*?)</pre>", done.stdout, re.DOTALL)
-    assert found, done.stdout[:500]
-    seen = json.loads(found[1].replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
-    assert seen["title"] == "fake: fake - npusmith"
-    assert seen["sections"] == 10
-    assert seen["scroll"] <= 0
-    assert seen["wide"] == []
-    assert seen["bars"] == 7 + 9 + 10
-    assert seen["low"] == 0
-    assert seen["dark"] is dark
-    page, ink = (sum(map(int, re.findall(r"\d+", seen[name])[:3])) for name in ("page", "ink"))
-    assert (page < ink) is dark
-    assert console(done) == []
+    for seen in look(page, tmp_path, dark, SORT):
+        assert seen["title"] == "fake: fake - npusmith"
+        assert len(seen["sections"]) == 10
+        assert (seen["scroll"], seen["wide"], seen["pale"]) == (0, [], [])
+        assert seen["dark"] is dark
+        more = seen["more"]
+        assert (more["bars"], more["low"]) == (7 + 9 + 10, 0)
+        assert more["some"] == ["neg"]
+        assert more["count"] == "1 of 7"
+        assert more["down"] == sorted(more["down"], reverse=True)
+        assert more["way"] == "descending"
+        assert set(more["by_speed"]) == set(more["down"])
 
 
 @browser
 def test_in_a_browser_the_page_from_disk_asks_for_nothing(page: Path, tmp_path: Path) -> None:
     shot, log = tmp_path / "shot.png", tmp_path / "net.json"
-    done = look(page.as_uri(), tmp_path / "profile", f"--screenshot={shot}", f"--log-net-log={log}")
+    disk = (f"--screenshot={shot}", f"--log-net-log={log}")
+    done = start(page.as_uri(), tmp_path / "profile", *disk)
     assert console(done) == []
     assert shot.stat().st_size > 20_000
     assert "/x" not in re.findall(r'"url":"([^"]*)"', log.read_text(errors="replace"))
+
+
+def test_published_figures_stand_beside_ours_with_their_sources(
+    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "published", lambda suite: published("multikernelbench"))
+    with open_run(done) as found:
+        pages.write_page(found, tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text()
+    part = text[text.index('id="published"') :].partition("</section>")[0]
+    assert part.count("<tr") == 1 + 1 + len(published("multikernelbench"))
+    assert "arXiv 2601.22760" in part
+    assert "no comparison of equals" in part
+    assert all(row.source and row.where for row in PUBLISHED)
+    assert {row.suite for row in PUBLISHED} <= set(NAMES)
+    assert published("fake") == ()
 
 
 # ---- the commands

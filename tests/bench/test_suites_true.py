@@ -10,8 +10,8 @@ import torch
 
 from npusmith.bench.model import Candidate, Limits, Record
 from npusmith.bench.suites import trueshape
-from npusmith.bench.suites.ends import Sections
 from npusmith.bench.suites.sliced import Ends
+from npusmith.bench.suites.sliced_reference import Sections
 from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.errors import TaskError
 from npusmith.task import rules
@@ -35,7 +35,7 @@ def get_init_inputs():
 
 
 def look(folder: Path, forward: str, shape: str = "4096, 6, 9", dtype: str = "") -> Ends:
-    """What ends.py finds of a model, in this process."""
+    """What sliced_reference.py finds of a model, in this process."""
     text = TASK.replace("FORWARD", forward).replace("SHAPE", shape)
     if dtype:
         text = text.replace(f"rand({shape}", f"rand({shape}, dtype=torch.{dtype}")

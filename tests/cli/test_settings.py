@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
+from npusmith.bench.runner import Progress
+from npusmith.cli.bench import AskedOptions, progress_line
 from npusmith.cli.main import build, call
+from npusmith.cli.options import SearchOptions
 from npusmith.cli.settings import PROJECT_OPTIONS, Settings, leaves, read_settings
 from npusmith.errors import NpusmithError
+from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
 
 GENERATE = ["generate", "relu.py"]
 
@@ -137,3 +142,26 @@ def test_a_command_line_takes_defaults_and_checks_them(
     (project / "npusmith.toml").write_text("[generate]\nsearch = 0\n", encoding="utf-8")
     assert call(["generate", "nothing.py"]) == 2
     assert "Invalid value for '--search'" in capsys.readouterr().err
+
+
+def test_generate_and_bench_have_one_policy_of_search() -> None:
+    assert SearchOptions().schedules() == DEFAULT_SEARCH
+    assert SearchOptions(search=8).schedules() == 8
+    assert SearchOptions(search=8, no_search=True).schedules() == 0
+    assert (AskedOptions().spec, AskedOptions(search=8).spec) == ("plan", "plan:8")
+    assert AskedOptions(writer="folder:answers", search=8).spec == "folder:answers"
+
+
+def test_workers_have_their_old_name_too() -> None:
+    for name in ("bench", "conformance npukernelbench", "judge-server", "train data"):
+        leaf = dict(leaves(get_command(build())))[name]
+        (item,) = [item for item in leaf.params if item.name == "workers"]
+        assert item.opts == ["--workers", "--jobs"]
+
+
+def test_the_pace_of_a_run_is_said_in_what_is_larger_than_one() -> None:
+    made = Progress(done=0, total=6, whole=False, running=2, passed=0, rate=0.0, left=None)
+    assert progress_line(made).strip() == "0 of 6+, 0 right here"
+    slow = replace(made, done=3, whole=True, rate=0.01, left=300.0)
+    assert progress_line(slow).strip() == "3 of 6 (50%), 0 right here, 100 s a unit, 0:05:00 left"
+    assert "2.5 units/s" in progress_line(replace(slow, rate=2.5))

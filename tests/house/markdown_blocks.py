@@ -37,6 +37,24 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
+def indented(page: Path) -> list[Block]:
+    """Lines that are indented code and begin with a command, one block each."""
+    text = re.sub(
+        r"^```.*?^```$", lambda found: "\n" * found[0].count("\n"),
+        page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE,
+    )  # fmt: skip
+    found = re.finditer(r"^ {4}((?:npusmith|python|pip) .*)$", text, re.MULTILINE)
+    return [
+        Block("sh", item[1], "indented", text[: item.start()].count("\n") + 1) for item in found
+    ]
+
+
+def inline(page: Path) -> list[str]:
+    """Commands of npusmith in backticks inside of a paragraph or a table."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    return [" ".join(item.split()) for item in re.findall(r"`(npusmith [^`]+)`", text)]
+
+
 def commands(text: str) -> list[str]:
     """Lines of a shell block, joined where they end in a backslash, without here-documents."""
     plain = re.sub(r"(<<'(\w+)')\n.*?^\2$", r"\1", text, flags=re.DOTALL | re.MULTILINE)

@@ -95,3 +95,16 @@ def test_the_commands_of_the_readme_are_those_that_ci_runs() -> None:
 def test_the_readme_shows_one_picture_and_no_badge() -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", (ROOT / "README.md").read_text())
     assert pictures == ["docs/pipeline.svg"]
+
+
+def test_the_excerpts_of_the_readme_are_what_its_first_command_writes() -> None:
+    folder = ROOT / "out" / "softmax"
+    if not (folder / "result.json").is_file():
+        pytest.skip("the first command of README has not run here; CI runs it before the tests")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for language, path in (("python", "softmax_custom.tile.py"), ("cpp", "op_kernel/*.cpp")):
+        (excerpt,) = re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
+        (file,) = folder.glob(path)
+        written = {line.strip() for line in file.read_text(encoding="utf-8").splitlines()}
+        lines = [line.strip() for line in excerpt.splitlines() if line.strip()]
+        assert [line for line in lines if line not in written] == []

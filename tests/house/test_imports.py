@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import npusmith
+from npusmith.cli.layout_page import PARTS, read_imports
 
 ROOT = Path(npusmith.__file__).parent
 
@@ -154,3 +155,16 @@ def find_cycle(graph: dict[str, set[str]]) -> list[str]:
         if cycle := visit(name, []):
             return cycle
     return []
+
+
+def test_the_page_of_the_layout_names_folders_in_the_order_of_their_imports() -> None:
+    arrows, taken = read_imports()
+    order = list(PARTS)
+    later = {
+        part: [name for name in arrows[part] if name in order[order.index(part) :]]
+        for part in order
+    }
+    assert {part: names for part, names in later.items() if names} == {}
+    folders = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
+    assert folders <= set(PARTS)
+    assert {item.module for item in taken} >= {"errors", "ir.nodes", "target.chips"}

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import typer
 import typer.main
-from markdown_blocks import Block, blocks, commands
+from markdown_blocks import Block, blocks, commands, indented, inline
 
 import npusmith
 from npusmith.cli.main import build
@@ -105,6 +105,47 @@ def parse(command: str) -> None:
     leaf.make_context(name, words[1 + len(name.split()) :])
 
 
+def named(command: str) -> list[str]:
+    """The words of a command that are neither a command nor an option of it."""
+    words = [word.strip("[],.;:") for word in command.replace("|", " ").split()[1:]]
+    plain = [word for word in words if word]
+    name = next((" ".join(plain[:n]) for n in (2, 1) if " ".join(plain[:n]) in LEAVES), None)
+    if name is None:  # a group of commands, or a placeholder
+        groups = {leaf.split()[0] for leaf in LEAVES}
+        return [] if plain[0] in groups or plain[0].isupper() else plain[:1]
+    options = {
+        option for item in LEAVES[name].params for option in (*item.opts, *item.secondary_opts)
+    }
+    given = (word.partition("=")[0] for word in plain if word.startswith("-"))
+    return [option for option in given if option not in options and option != "--help"]
+
+
+def run_by(script: str) -> list[str]:
+    """Options that a script's text has."""
+    return re.findall(r"""["'](--[\w-]+|-[a-z])["']""", (ROOT / script).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if inline(page)], ids=lambda page: page.stem
+)
+def test_commands_in_a_sentence_exist(page: Path) -> None:
+    assert {command: wrong for command in inline(page) if (wrong := named(command))} == {}
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if indented(page)], ids=lambda page: page.stem
+)
+def test_indented_commands_exist(page: Path) -> None:
+    for block in indented(page):
+        command = block.text.partition(" #")[0]
+        words = shlex.split(command)
+        if words[0] == "npusmith":
+            assert named(command) == [], f"{page.name}:{block.line}"
+        elif len(words) > 1 and words[1].endswith(".py"):
+            options = [word.partition("=")[0] for word in words[2:] if word.startswith("-")]
+            assert set(options) <= set(run_by(words[1])), f"{page.name}:{block.line}"
+
+
 def unrun(page: Path) -> list[Block]:
     """Blocks of tutorials that are marked, and blocks of commands on other pages."""
     if page in TUTORIALS:
@@ -139,3 +180,14 @@ def test_commands_of_a_block_that_is_not_run_exist(page: Path) -> None:
 def test_a_command_that_does_not_exist_is_seen(command: str) -> None:
     with pytest.raises(USAGE_ERROR):
         parse(command)
+
+
+def test_a_wrong_word_of_a_command_in_a_sentence_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Say `npusmith generate TASK [--serach 3]`, `npusmith bech x`, "
+        "`npusmith bench S --jobs 2`\n\n"
+        "    npusmith run P --tsak T  # two\n"
+    )
+    assert [named(command) for command in inline(page)] == [["--serach"], ["bech"], []]
+    assert [named(block.text) for block in indented(page)] == [["--tsak"]]

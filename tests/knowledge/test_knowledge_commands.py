@@ -43,9 +43,10 @@ def test_a_fix_is_learnt_listed_served_exported_and_imported(
     assert learnt.data["state"] == "verified"
     rows = commands.show_list(store=store)(silent).data["items"]
     assert name in [row["name"] for row in rows] and len(rows) > 35
-    found = commands.search(
-        "nothing is called 'scale_by'", pair[0], code=["lang-unknown-op"], line=[17], store=store
-    )(silent).data["served"]
+    now = commands.Situation(file=pair[0], code=["lang-unknown-op"], line=[17])
+    words = "nothing is called 'scale_by'"
+    served = commands.search.__wrapped__(words, now=now, store=store)(silent)  # type: ignore[attr-defined]
+    found = served.data["served"]
     assert found[0]["item"].startswith(f"{name}@") and found[0]["edit"] == PROGRAM
     shown = commands.show(name, store=store)(silent).data
     assert shown["history"] == [["added", "taught: judged"]]

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import html
-import http.server
-import json
 import re
-import shutil
-import subprocess
-import threading
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browserlook import browser, console, look, start
+from profilecases import Limits, make, tiles
 
 from npusmith.ir.nodes import Program
-from npusmith.report.html import Pictures, make_page, write_report
+from npusmith.lang import parse
+from npusmith.report.html import Pictures, Timed, make_page, pictures, write_report
 from npusmith.report.memory import divide
+from npusmith.report.roofline import roofline
 from npusmith.report.sources import read_sources
-from npusmith.report.split import split
+from npusmith.report.split import core_times
+from npusmith.report.timeline import Lanes
 from npusmith.target.chips import CHIPS
 from npusmith.task.verdict import Verdict
+from npusmith.timing.eager import Eager
+from npusmith.timing.model import Timing
+from npusmith.timing.profile import LineShare, make_profile
 
 HOSTILE = '<script>document.title="owned"</script>'
 SECTIONS = ("verdict", "trials", "findings", "memory", "cores", "kernel", "task", "provenance")
 CHIP = CHIPS["910B2"]
+KERNELS = Path(__file__).parents[1] / "kernels"
+TASK = f'"""{HOSTILE}"""\nimport torch\n' + "x = 1  # a long line " + "y" * 400
 
 
 @pytest.fixture
 def page(verdict: Verdict, lowered: Program, folder: Path) -> str:
     """A page with every part in it."""
-    shown = Pictures(
-        (divide(lowered, CHIP),),
-        split(47, {"rows": 1024, "cols": 1024, "rows_per_core": 22}, CHIP.vector_cores),
-    )
-    task = f'"""{HOSTILE}"""\nimport torch\n' + "x = 1  # a long line " + "y" * 400
+    shown = Pictures((divide(lowered, CHIP),))
     return make_page(
-        verdict, read_sources(folder), shown, notes=[f"rows over cores {HOSTILE}"], task_source=task
+        verdict, read_sources(folder), shown, notes=[f"rows over cores {HOSTILE}"], task_source=TASK
     )
 
 
@@ -46,13 +46,13 @@ class Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tags: set[str] = set()
+        self.tags: list[str] = []
         self.names: set[str] = set()
         self.ids: list[str] = []
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
+        self.tags.append(tag)
         self.names |= {name for name, _ in attrs}
         self.ids += [value or "" for name, value in attrs if name == "id"]
         self.links += [value or "" for name, value in attrs if name in ("href", "src")]
@@ -66,7 +66,8 @@ def read(page: str) -> Reader:
 
 def test_nothing_of_a_stranger_becomes_markup(page: str) -> None:
     reader = read(page)
-    assert not {"script", "img", "iframe", "link", "object", "base"} & reader.tags
+    assert not {"img", "iframe", "link", "object", "base"} & set(reader.tags)
+    assert reader.tags.count("script") == 1  # the page's own
     assert not [name for name in reader.names if name.startswith("on") or name == "style"]
     assert page.count(html.escape(HOSTILE, quote=False).replace('"', "&#34;")) >= 6
     assert "\x1b" not in page
@@ -125,119 +126,87 @@ def test_the_report_of_an_error_shows_the_error(passing: Verdict, folder: Path) 
 
 # ------------------------------------------------------------------------------------- in a browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 
-# Runs in a frame of its own beside the report, which itself holds no script.
-PROBE = """<!DOCTYPE html><meta charset=utf-8><body><pre id=out>waiting</pre><script>
-const frame = document.createElement("iframe");
-frame.width = WIDTH; frame.height = 900; frame.style.border = 0;
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement;
-  const inside = (node) => node.closest(".scroll, .code");
-  const wide = [...page.querySelectorAll("body *")].filter((node) => !inside(node.parentElement)
-    && node.getBoundingClientRect().right > root.clientWidth + 1);
-  document.getElementById("out").textContent = JSON.stringify({
-    title: page.title,
-    sections: [...page.querySelectorAll("section")].map((node) => node.id),
-    scroll: root.scrollWidth - root.clientWidth,
-    wide: wide.map((node) => node.tagName + "." + node.className),
-    rects: page.querySelectorAll("svg rect").length,
-    styled: getComputedStyle(page.querySelector("section")).borderRadius,
-    heights: [...page.querySelectorAll("svg")].map((node) => node.clientHeight),
-    lines: page.querySelectorAll(".l").length,
-    flat: [...page.querySelectorAll("details[open] .l")].filter((n) => n.clientHeight < 8).length,
-  });
-};
-frame.src = "report.html"; document.body.append(frame);
-</script>"""
+def timed(timing: Timing) -> Timed:
+    """The section on time, with two cores that have steps."""
+    lanes = Lanes(timing)
+    for event in tiles(timing):
+        lanes.add(event)
+    profile = make_profile(
+        [timing],
+        CHIP,
+        roof=Limits(),
+        eager=Eager(chip="910B2", us=26, low_us=20, high_us=40, ops=[]),
+    )
+    profile.lines = [LineShare(file="op_kernel/softmax_custom.cpp", line=9, unit="V", us=2.0,
+                               waited_us=1.0, steps=48)]  # fmt: skip
+    cores = core_times(timing, CHIP)
+    return Timed(profile, lanes.draw(), roofline(profile), lanes.data(), cores)
 
 
 @pytest.fixture
-def site(tmp_path_factory: pytest.TempPathFactory, page: str) -> Iterator[tuple[str, list[str]]]:
-    """The page on a server of this machine, and the list of what was asked of it."""
-    root = tmp_path_factory.mktemp("site")
-    (root / "report.html").write_text(page, encoding="utf-8")
-    for width in (360, 1200):
-        probe = PROBE.replace("WIDTH", str(width))
-        (root / f"probe{width}.html").write_text(probe, encoding="utf-8")
-    asked: list[str] = []
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args: object) -> None:
-            super().__init__(*args, directory=str(root))  # type: ignore[arg-type]
-
-        def log_message(self, format: str, *args: object) -> None:
-            asked.append(self.path)
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
-    server.shutdown()
-    server.server_close()
-
-
-def look(url: str, profile: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    assert CHROMIUM
-    return subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", f"--user-data-dir={profile}", "--enable-logging=stderr", "--v=0",
-            "--virtual-time-budget=5000", "--window-size=1300,1000", *more, url,
-        ],
-        capture_output=True, text=True, timeout=120, check=True,
+def whole(verdict: Verdict, lowered: Program, folder: Path, tmp_path: Path) -> Path:
+    """A page with every part in it, and with times."""
+    names = ["<img src=x>", "add", "ub_gm", "call"]
+    program = parse((KERNELS / "linear_gelu.tile.py").read_text(encoding="utf-8"))
+    shapes = {"x": (300, 64), "w": (500, 64), "b": (500,), "y": (300, 500)}
+    page = make_page(
+        verdict, read_sources(folder), pictures(program, CHIP, shapes),
+        notes=[f"rows over cores {HOSTILE}"], task_source=TASK, timed=timed(make(names=names)),
     )  # fmt: skip
-
-
-def console(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
-
-
-@browser
-@pytest.mark.parametrize("width", [360, 1200], ids=["phone", "desk"])
-def test_in_a_browser_all_is_there_and_nothing_runs_over_the_edge(
-    site: tuple[str, list[str]], tmp_path: Path, width: int
-) -> None:
-    url, asked = site
-    done = look(f"{url}/probe{width}.html", tmp_path / "profile", "--dump-dom")
-    found = re.search(r"<pre id=\"?out\"?>(.*?)</pre>", done.stdout, re.DOTALL)
-    assert found, done.stdout[:500]
-    seen = json.loads(html.unescape(found[1]))
-    assert seen["title"] == "softmax: fail - npusmith"
-    assert tuple(seen["sections"]) == SECTIONS
-    assert seen["scroll"] <= 0
-    assert seen["wide"] == []
-    assert seen["rects"] == 9 + 48
-    assert min(seen["heights"]) >= 25
-    assert seen["styled"] == "10px"  # the policy lets the page's own style through
-    assert seen["lines"] > 30
-    assert seen["flat"] == 0
-    assert console(done) == []
-    assert {path for path in asked if "favicon" not in path} == {
-        f"/probe{width}.html",
-        "/report.html",
-    }
-
-
-@browser
-def test_in_a_browser_the_page_from_disk_asks_for_nothing(page: str, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
+    path = tmp_path / "whole.html"
     path.write_text(page, encoding="utf-8")
-    shot = tmp_path / "shot.png"
-    log = tmp_path / "net.json"
-    done = look(path.as_uri(), tmp_path / "profile", f"--screenshot={shot}", f"--log-net-log={log}")
-    assert console(done) == []
-    assert shot.stat().st_size > 20_000
-    assert "127.0.0.1:9" not in log.read_text(errors="replace")
+    return path
+
+
+# Zooms by the buttons, and looks at what is drawn then.
+ZOOM = """(() => {
+  const figure = page.querySelector("figure.timeline");
+  const [closer] = figure.querySelectorAll("button");
+  const count = (what) => figure.querySelectorAll(what).length;
+  const seen = () => ({steps: count(".steps rect"), arrows: count(".arrows path"),
+    ticks: [...figure.querySelectorAll(".ticks text")].map((node) => node.textContent),
+    images: count("img")});
+  const before = seen();
+  for (let at = 0; at < 3; at++) closer.click();
+  const near = seen();
+  figure.querySelectorAll("button")[4].click();
+  return {before, near, after: seen(), heat: page.querySelectorAll(".l.h4").length,
+    shade: getComputedStyle(page.querySelector(".l.h4")).backgroundColor};
+})()"""
 
 
 @browser
-def test_in_a_browser_the_policy_stops_a_script_that_slipped_through(
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_in_a_browser_nothing_runs_over_and_every_text_can_be_read(
+    whole: Path, tmp_path: Path, dark: bool
+) -> None:
+    for seen in look(whole, tmp_path, dark, ZOOM):
+        assert seen["title"] == "softmax: fail - npusmith"
+        assert set(seen["sections"]) == {*SECTIONS, "time", "schedule"}
+        assert (seen["scroll"], seen["wide"], seen["flat"]) == (0, [], 0)
+        assert seen["pale"] == []
+        assert seen["meeting"] == []
+        assert seen["lines"] > 30
+        assert seen["dark"] is dark
+        zoomed = seen["more"]
+        assert zoomed["before"] == zoomed["after"]
+        assert 0 < zoomed["near"]["steps"] < zoomed["before"]["steps"]
+        assert zoomed["near"]["arrows"] > 0
+        assert zoomed["near"]["ticks"] != zoomed["before"]["ticks"]
+        assert zoomed["near"]["images"] == 0
+        assert zoomed["heat"] == 1
+        assert zoomed["shade"] != "rgba(0, 0, 0, 0)"  # the policy lets the page's own style through
+
+
+@browser
+def test_in_a_browser_the_page_from_disk_asks_for_nothing_and_runs_no_other_script(
     page: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
     path.write_text(page.replace("</main>", f"{HOSTILE}</main>"), encoding="utf-8")
-    done = look(path.as_uri(), tmp_path / "profile", "--dump-dom")
+    log = tmp_path / "net.json"
+    done = start(path.as_uri(), tmp_path / "profile", "--dump-dom", f"--log-net-log={log}")
     assert "<title>softmax: fail - npusmith</title>" in done.stdout
     assert "Content Security Policy" in "".join(console(done))
+    assert "127.0.0.1:9" not in log.read_text(errors="replace")

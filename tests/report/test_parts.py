@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from npusmith.ir.nodes import Const, Name, Program
 from npusmith.lang import parse
 from npusmith.report.color import colour, language
 from npusmith.report.html import pictures
+from npusmith.report.labels import Labels, Spot
 from npusmith.report.ladder import State, ladder, reached, served
 from npusmith.report.memory import Kind, divide
 from npusmith.report.sources import find_line, read_sources
-from npusmith.report.split import split
+from npusmith.report.split import Split
 from npusmith.report.text import figure, plain, size
 from npusmith.target.chips import CHIPS
 from npusmith.task.verdict import Rung, Verdict
@@ -104,27 +106,104 @@ def test_a_length_that_is_no_number_yet_is_refused(lowered: Program) -> None:
         divide(replace(lowered, kernels=(kernel,)), CHIP)
 
 
+ROWS = """
+@host
+def host(x, y):
+    rows = x.shape[0]
+    cores = min({cores}, rows)
+    rows_per_core = ceil_div(rows, cores)
+    launch(k, cores, rows=rows, rows_per_core=rows_per_core)
+
+@kernel
+def k(x: input(float32), y: output(float32), rows: int, rows_per_core: int):
+    b = ub(64, float32)
+    {first}
+    for row in range({range}):
+        with copy_in:
+            load(b, x[row * 64], 64)
+        with copy_out:
+            store(y[row * 64], b, 64)
+"""
+BLOCKED = ("first = core_id() * rows_per_core", "first, min(first + rows_per_core, rows)")
+CYCLIC = ("turns = rows", "core_id(), turns, core_count()")
+
+
+def shared(cores: int, rows: int, way: tuple[str, str]) -> Split:
+    text = ROWS.format(cores=cores, first=way[0], range=way[1])
+    shown = pictures(parse(text), CHIP, {"x": (rows, 64), "y": (rows, 64)})
+    return shown.launches[0].split
+
+
 def test_shares_of_the_cores_add_up_to_the_whole() -> None:
-    got = split(47, {"rows": 1024, "cols": 7, "rows_per_core": 22}, 48)
-    assert got.unit == "rows"
+    got = shared(47, 1024, BLOCKED)
+    assert got.unit == "row"
     assert sum(got.shares) == 1024
     assert got.shares[-1] == 12
-    assert got.words == "47 of 48 vector cores, 12 to 22 rows each, 1,024 in all"
+    assert got.words == "47 of 48 vector cores, 12 to 22 of 1,024 turns of the loop over row each"
+    assert shared(47, 1024, CYCLIC).shares == (22,) * 37 + (21,) * 10
 
 
-def test_a_core_without_work_is_counted() -> None:
-    got = split(4, {"rows": 5, "rows_per_core": 2}, 48)
+def test_a_core_without_work_is_counted_and_drawn() -> None:
+    got = shared(4, 5, BLOCKED)
     assert got.shares == (2, 2, 1, 0)
     assert "1 launched core has nothing to do" in got.words
+    shades = re.findall(r'class="core (\w+)"', got.picture)
+    assert shades[:5] == ["w5", "w5", "w3", "w0", "off"]
+    assert len(shades) == 48
+
+
+FROM_DATA = """c = ub(64, float32)
+    with copy_in:
+        load(c, x[0], 64)
+    n = int(value(c))"""
+
+
+# known at first, then changed by what is in a buffer
+CHANGED = FROM_DATA.replace("with copy_in", "n = 4\n    with copy_in").replace(
+    "    n = int", "    with compute:\n        n = int"
+)
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"rows": 10}, {"rows_per_core": 3}, {"rows": 100, "rows_per_core": 2}]
+    "way", [("n = rows", "0, n"), (FROM_DATA, "core_id(), n"), (CHANGED, "core_id(), n")]
 )
-def test_no_share_is_guessed(values: dict[str, float]) -> None:
-    got = split(4, values, 48)
+def test_no_share_is_guessed(way: tuple[str, str]) -> None:
+    got = shared(4, 64, way)
     assert got.shares == ()
     assert got.words == "4 of 48 vector cores"
+
+
+def test_the_schedule_shows_the_version_that_runs() -> None:
+    text = (KERNELS / "softmax_three_pass.tile.py").read_text(encoding="utf-8")
+    shown = pictures(parse(text), CHIP, {"x": (64, 10000), "y": (64, 10000)})
+    (box,) = [item for item in shown.launches[0].boxes if item.kind == "cores"]
+    assert box.head == "for row, dealt to the cores: 2 turns on the first"
+    kinds = [item.kind for loop in box.inside for item in loop.inside]
+    assert {"in", "calc", "out"} <= set(kinds)
+    (first, *_) = [item for loop in box.inside for item in loop.inside if item.kind == "in"]
+    assert first.lines[0].startswith("x → xt, ")
+
+
+def test_the_fusion_shows_what_passes_between_launches() -> None:
+    text = (KERNELS / "linear_gelu.tile.py").read_text(encoding="utf-8")
+    shapes = {"x": (300, 64), "w": (500, 64), "b": (500,), "y": (300, 500)}
+    shown = pictures(parse(text), CHIP, shapes)
+    words = re.findall(r"<text[^>]*>([^<]*)<", shown.fusion)
+    assert [word for word in words if ": " in word] == [
+        "1. product: 12 cube cores", "2. bias_gelu: 24 vector cores",
+    ]  # fmt: skip
+    assert "mmad" in words
+    assert "y" in words
+    assert shown.more == 0
+
+
+def test_labels_stand_beside_each_other_and_off_the_lines() -> None:
+    labels = Labels(0, 0, 300, 100)
+    labels.cross(0, 50, 300, 50)
+    labels.cover(90, 40, 110, 60)
+    spots = [Spot(100, 52), Spot(100, 30), Spot(100, 80)]
+    placed = [re.search(r'y="(\d+)"', labels.put("a word", spots)) for _ in range(2)]
+    assert [item and item[1] for item in placed] == ["30", "80"]
 
 
 def test_a_finding_from_a_build_folder_finds_its_line(folder: Path) -> None:
@@ -195,8 +274,7 @@ def test_every_memory_of_a_cube_core_is_divided_by_itself() -> None:
     left = shown.memories[1]
     assert (left.used, left.free, left.reserved) == (2 * 128 * 64 * 2, 32 * 1024, 0)
     assert left.rows[0].elements == 128 * 64
-    assert shown.split is not None
-    assert shown.split.words == "12 of 24 cube cores"
+    assert shown.launches[0].split.words.startswith("12 of 24 cube cores")
 
 
 @pytest.mark.parametrize(

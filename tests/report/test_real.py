@@ -19,15 +19,15 @@ CHIP = CHIPS["910B2"]
 def test_cores_of_the_picture_share_all_rows(rows: int) -> None:
     shape = (rows, 1000)
     shown = pictures(parse(TEXT), CHIP, {"x": shape, "y": shape})
-    assert shown.split is not None
-    assert shown.split.unit == "rows"
-    assert sum(shown.split.shares) == rows
-    assert shown.split.cores == min(rows, CHIP.vector_cores)
+    (launch,) = shown.launches
+    assert launch.split.unit == "row"
+    assert sum(launch.split.shares) == rows
+    assert launch.split.cores == min(rows, CHIP.vector_cores)
 
 
 def test_memory_of_the_picture_is_that_of_the_lowered_program() -> None:
     shown = pictures(parse(TEXT), CHIP, None)
-    assert shown.split is None
+    assert shown.launches == ()
     (memory,) = shown.memories
     rows = {row.name: row for row in memory.rows}
     assert (rows["xt"].copies, rows["xt"].role) == (2, "loaded")

@@ -17,6 +17,7 @@ from npusmith.bench.model import Candidate, Item, Limits, Record, Sourced, Suite
 from npusmith.bench.plan import Plan
 from npusmith.errors import NpusmithError
 
+_OF_WRITER = ("search_policy",)  # of what a writer says, what a record keeps
 REFUSED = "refused"  # the rung of a record without a candidate
 DETAILS = ("trials", "messages", "timeline")  # of a record; kept apart from its figures
 
@@ -121,7 +122,8 @@ def blank(
 def signed(
     plan: Plan, job: Job, candidate: Candidate, record: Record, seconds: dict[str, float]
 ) -> Record:
-    """The record with what the suite does not know of: key, place in the run, versions."""
+    """The record with what the suite does not know of: key, place in the run, versions, search."""
+    origin = {name: str(candidate.origin[name]) for name in _OF_WRITER if name in candidate.origin}
     return record.model_copy(
         update={
             "key": key_of(plan, job.item, candidate, job.trial),
@@ -130,7 +132,7 @@ def signed(
             "trial": job.trial,
             "candidate": candidate.digest,
             "seconds": seconds,
-            "provenance": {**record.provenance, "trials": str(plan.trials)},
+            "provenance": {**record.provenance, **origin, "trials": str(plan.trials)},
         }
     )
 

@@ -11,7 +11,7 @@ import typer
 
 from npusmith.cli.exits import Exit
 from npusmith.cli.option_groups import expand_groups, panel
-from npusmith.cli.options import ChipName, Json, Seed
+from npusmith.cli.options import ChipName, Json, SearchOptions, Seed, Workers
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -64,7 +64,10 @@ class SelectionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """How much one unit may take, and how much of it is judged."""
+    """How one unit is judged, and how much it may take."""
+
+    chip: ChipName = DEFAULT_CHIP
+    seed: Seed = 1024
 
     seconds: Annotated[float, _to_limit("--seconds", "Time limit of one unit.", min=1)] = 180
     memory: Annotated[float, _to_limit("--memory-mb", "Memory limit of one unit.", min=64)] = 8192
@@ -119,6 +122,70 @@ class SuiteSettings:
         return options
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedOptions(SearchOptions):
+    """Who writes, and how often."""
+
+    writer: Annotated[
+        str,
+        typer.Option(
+            "--writer",
+            metavar="W",
+            help="plan (plan:N is plan with --search N), folder:PATH with responses, "
+            "answers:ROOT, agent:NAME=VALUE,... (docs/agent.md), or lm:model=FOLDER,... "
+            "(docs/training.md).",
+        ),
+    ] = "plan"
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            help="As a paper measured: ascendkernelgen, hawk or ascendcraft (docs/bench.md); its "
+            "figures stand beside the run's.",
+        ),
+    ] = ""
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples",
+            min=1,
+            help="Candidates to ask for, for each task; default: 1, or the protocol's.",
+        ),
+    ] = None
+    trials: Annotated[
+        int, typer.Option("--trials", min=1, help="Judgements of each candidate, on other seeds.")
+    ] = 1
+
+    @property
+    def spec(self) -> str:
+        """The writer as the run's plan names it."""
+        count = self.schedules(default=0)
+        return f"plan:{count}" if self.writer == "plan" and count else self.writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """Where a run happens, and where it is kept."""
+
+    workers: Workers = 0
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Run on a Ray cluster: local, auto or an address. Needs the extra ray.",
+        ),
+    ] = ""
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="RUN", help="Folder of the run; default: out/SUITE-WRITER."),
+    ] = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run: keep its records, add what misses.")
+    ] = False
+
+
 @expand_groups
 def bench(
     *,
@@ -132,56 +199,9 @@ def bench(
     root: Annotated[
         Path, typer.Option("--root", metavar="CHECKOUT", help="The suite's checkout, or folder.")
     ],
-    writer: Annotated[
-        str,
-        typer.Option(
-            "--writer",
-            metavar="W",
-            help="plan, plan:N (N schedules tried), folder:PATH with responses, answers:ROOT, "
-            "agent:NAME=VALUE,... (docs/agent.md), or lm:model=FOLDER,... (docs/training.md).",
-        ),
-    ] = "plan",
-    protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol",
-            metavar="NAME",
-            help="As a paper measured: ascendkernelgen, hawk or ascendcraft (docs/bench.md); its "
-            "figures stand beside the run's.",
-        ),
-    ] = "",
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            "--samples",
-            min=1,
-            help="Candidates to ask for, for each task; default: 1, or the protocol's.",
-        ),
-    ] = None,
-    trials: Annotated[
-        int, typer.Option("--trials", min=1, help="Judgements of each candidate, on other seeds.")
-    ] = 1,
+    asked: AskedOptions,
     select: SelectionOptions,
-    workers: Annotated[
-        int, typer.Option("--workers", min=0, help="Units at a time; 0: one for each CPU.")
-    ] = 0,
-    ray: Annotated[
-        str,
-        typer.Option(
-            "--ray",
-            metavar="ADDRESS",
-            help="Run on a Ray cluster: local, auto or an address. Needs the extra ray.",
-        ),
-    ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="RUN", help="Folder of the run; default: out/SUITE-WRITER."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run: keep its records, add what misses.")
-    ] = False,
-    chip: ChipName = DEFAULT_CHIP,
-    seed: Seed = 1024,
+    engine: EngineOptions,
     limit: LimitOptions,
     shaped: SuiteSettings,
     json: Annotated[
@@ -194,7 +214,7 @@ def bench(
     A run that was stopped or killed goes on with --resume. Two runners may share a run. Skipped
     tasks are listed, never dropped. The run ends with code 0 whatever the candidates did.
     """
-    find_chip(chip)  # before anything is opened
+    find_chip(limit.chip)  # before anything is opened
     options = shaped.read()
     most = max(limit.most, limit.memory / 8) if shaped.full else limit.most
 
@@ -208,17 +228,17 @@ def bench(
         from npusmith.bench.runner import run
         from npusmith.open_writer import OPEN_WRITER
 
-        paper = find_protocol(protocol, suite) if protocol else None
-        asked = with_terms(paper, writer) if paper else writer
+        paper = find_protocol(asked.protocol, suite) if asked.protocol else None
+        writer = with_terms(paper, asked.spec) if paper else asked.spec
         plan = Plan(
-            suite=suite, root=root, options=options, writer=asked, writers=OPEN_WRITER,
-            samples=samples or (paper.samples if paper else 1), trials=trials,
+            suite=suite, root=root, options=options, writer=writer, writers=OPEN_WRITER,
+            samples=asked.samples or (paper.samples if paper else 1), trials=asked.trials,
             categories=_names(select.categories) or (paper.categories if paper else ()),
             levels=_names(select.levels) or (paper.levels if paper else ()),
             names=_names(select.tasks),
             limits=Limits(
                 seconds=limit.seconds, memory_mb=limit.memory, input_mb=most, trials=limit.inputs,
-                seed=seed, chip=lasting_name(chip),
+                seed=limit.seed, chip=lasting_name(limit.chip),
                 timing=limit.timing, sample=limit.sample,
             ),
         )  # fmt: skip
@@ -227,10 +247,11 @@ def bench(
             if json is not None:
                 _keep(json, reply.data)
             return reply
-        folder = out or folder_of(plan)
-        engine: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
-        steps.step("bench", f"{suite} by {writer}, {engine.name}, {folder}")
-        run(plan, folder, engine, lambda now: steps.tell(progress_line(now)), resume=resume)
+        folder = engine.out or folder_of(plan)
+        workers, ray = engine.workers, engine.ray
+        pool: Engine = RayPool(ray, workers) if ray else LocalPool(workers)
+        steps.step("bench", f"{suite} by {writer}, {pool.name}, {folder}")
+        run(plan, folder, pool, lambda now: steps.tell(progress_line(now)), resume=engine.resume)
         steps.step("figures", str(folder))
         with open_run(folder) as done:
             summary = done.finish()
@@ -255,63 +276,76 @@ def bench(
     return job
 
 
-def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Compare two runs, task by task.")
-    ] = False,
+_to_check, _to_export = panel("Checks"), panel("Files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """What a run is checked against."""
+
+    compare: Annotated[bool, _to_check("--compare", "Compare two runs, task by task.")] = False
     audit: Annotated[
         bool,
-        typer.Option(
+        _to_check(
             "--audit",
-            help="Check the store and its keys, compute every figure again, judge a sample again.",
+            "Check the store and its keys, compute every figure again, judge a sample again.",
         ),
-    ] = False,
-    rerun: Annotated[
-        int, typer.Option("--rerun", min=0, help="Candidates that --audit judges again.")
-    ] = 5,
+    ] = False
+    rerun: Annotated[int, _to_check("--rerun", "Candidates that --audit judges again.", min=0)] = 5
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="CHECKOUT", help="The checkout, where it has moved."),
-    ] = None,
+        _to_check("--root", "The checkout, where it has moved.", metavar="CHECKOUT"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What is written of a run."""
+
     csv: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Write the records as a table.")
-    ] = None,
+        Path | None, _to_export("--csv", "Write the records as a table.", metavar="FILE")
+    ] = None
     parquet: Annotated[
         Path | None,
-        typer.Option(
-            "--parquet", metavar="FILE", help="The same as Parquet. Needs the extra parquet."
-        ),
-    ] = None,
+        _to_export("--parquet", "The same as Parquet. Needs the extra parquet.", metavar="FILE"),
+    ] = None
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")
-    ] = None,
+        Path | None, _to_export("--html", "Write one self-contained page.", metavar="FILE")
+    ] = None
     export: Annotated[
         Path | None,
-        typer.Option(
-            "--export", metavar="DIR", help="Write the best right kernel of each task as a project."
+        _to_export(
+            "--export", "Write the best right kernel of each task as a project.", metavar="DIR"
         ),
-    ] = None,
+    ] = None
+
+
+@expand_groups
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    *,
+    checked: AuditOptions,
+    files: ExportOptions,
     json: Json = False,
 ) -> Job:
     """Show what the records of a run say; every figure is computed from them.
 
     Times are estimates of the twin, and rows without a time count as not measured.
     """
-    if len(runs) != (2 if compare else 1):
-        raise typer.BadParameter("--compare takes two runs" if compare else "give one run")
+    if len(runs) != (2 if checked.compare else 1):
+        raise typer.BadParameter("--compare takes two runs" if checked.compare else "give one run")
 
     def job(steps: Steps) -> Reply:
         from npusmith.bench.archive import open_run
 
-        if compare:
+        if checked.compare:
             return _compare(runs[0], runs[1])
         steps.step("read", str(runs[0]))
         with open_run(runs[0]) as run:
-            if audit:
-                return _audit(run, rerun, root, steps)
-            files = {"csv": csv, "parquet": parquet, "html": html}
-            written, summary = _write(run, files, export, root, steps)
+            if checked.audit:
+                return _audit(run, checked.rerun, checked.root, steps)
+            paths = {"csv": files.csv, "parquet": files.parquet, "html": files.html}
+            written, summary = _write(run, paths, files.export, checked.root, steps)
             data = run.document(summary) | {"written": written}
             skipped = [(item.name, item.skipped) for item in run.items() if item.skipped]
         return Reply(Exit.PASS, data, lambda screen: _show(screen, runs[0], data, summary, skipped))
@@ -530,11 +564,19 @@ def _between(low: float | None, high: float | None) -> str:
 def progress_line(now: Progress) -> str:
     """One line: how far, how fast, how long still."""
     total = f"{now.total}{'' if now.whole else '+'}"
-    text = f"{now.done} of {total}, {now.passed} right here, {now.rate:.2f} units/s"
+    share = f" ({now.done / now.total:.0%})" if now.whole and now.total else ""
+    text = f"{now.done} of {total}{share}, {now.passed} right here{_pace(now.rate)}"
     if now.left is not None and now.whole:
         hours, rest = divmod(int(now.left), 3600)
         text += f", {hours}:{rest // 60:02}:{rest % 60:02} left"
     return f"{text}  {now.last}"[:160]
+
+
+def _pace(rate: float) -> str:
+    """Units a second, or seconds a unit where they are long; nothing before the first has ended."""
+    if rate <= 0:
+        return ""
+    return f", {rate:.1f} units/s" if rate >= 1 else f", {1 / rate:.0f} s a unit"
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from npusmith.cli.exits import Exit
-from npusmith.cli.options import ChipName, Json, Seed, ToleranceName
+from npusmith.cli.option_groups import expand_groups
+from npusmith.cli.options import Json, JudgedOptions
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
-from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 Project = Annotated[
     Path, typer.Argument(metavar="PROJECT", help="An operator project folder with a build.sh.")
@@ -52,12 +52,12 @@ def build(project: Project, json: Json = False) -> Job:
     return job
 
 
+@expand_groups
 def device(
     project: Project,
+    *,
     task: Annotated[Path, typer.Option("--task", metavar="TASK", help="The task it must solve.")],
-    chip: ChipName = DEFAULT_CHIP,
-    tolerance: ToleranceName = "default",
-    seed: Seed = 0,
+    judged: JudgedOptions,
     npu: Annotated[int, typer.Option("--npu", metavar="N", min=0, help="Which NPU.")] = 0,
     anyway: Annotated[
         bool,
@@ -81,7 +81,7 @@ def device(
     and called through the project's PyTorch binding; msprof times the first set of inputs. Its
     scripts and its kernel run as they are, outside of the sandbox.
     """
-    row = find_chip(chip)
+    row = judged.row
 
     def job(steps: Steps) -> Reply:
         from npusmith.cann.device import find_machine, measure
@@ -89,7 +89,7 @@ def device(
 
         machine = find_machine(npu)
         verdict = measure(
-            project, task, row, tolerance, steps, machine, seed=seed, anyway=anyway,
+            project, task, row, judged.tolerance, steps, machine, seed=judged.seed, anyway=anyway,
             calibrate=calibrate,
         )  # fmt: skip
         return verdict_reply(verdict)

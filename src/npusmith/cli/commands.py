@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,35 +11,20 @@ import typer
 from npusmith.cli import agent
 from npusmith.cli.bind import bind
 from npusmith.cli.exits import Exit
-from npusmith.cli.option_groups import expand_groups
+from npusmith.cli.option_groups import expand_groups, panel
 from npusmith.cli.options import (
-    Arguments,
     Attrs,
-    AutoSync,
-    Backward,
+    BuildChoices,
     ChipName,
-    DebuggedCore,
-    Define,
-    Gdb,
-    Include,
     Json,
-    NoSearch,
-    Notes,
-    OperatorName,
-    Prepare,
-    ScheduleFile,
-    Search,
-    Seed,
-    Shuffle,
+    JudgedOptions,
+    ProgramOptions,
+    RunBuild,
+    SearchOptions,
     Strict,
     TaskFile,
     Timed,
-    ToleranceName,
-    Verify,
-    Watched,
-    Whole,
     Writer,
-    WriterName,
     read_attrs,
 )
 from npusmith.cli.reply import Job, Reply, beside
@@ -52,10 +37,45 @@ if TYPE_CHECKING:
     from npusmith.cli.screen import Screen
 
 
-@expand_groups
-def generate(
-    task: TaskFile,
-    *,
+_to_write = panel("Writer plan")
+_of_run, _to_debug = panel("Judging"), panel("Debugging")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions(SearchOptions):
+    """What the deterministic writer does."""
+
+    schedule: Annotated[
+        Path | None,
+        _to_write(
+            "--schedule",
+            "Write the kernel with this schedule instead of a search: a result.json of npusmith "
+            "generate, or its part provenance.schedule.",
+            metavar="FILE",
+        ),
+    ] = None
+    whole: Annotated[
+        bool,
+        _to_write(
+            "--whole",
+            "Refuse a module of which a part cannot be written; else PyTorch computes that part, "
+            "between operators.",
+        ),
+    ] = False
+    backward: Annotated[
+        bool,
+        _to_write(
+            "--backward",
+            "Also write the operator of the module's gradients, into backward/, and both as a "
+            "package that autograd can train, into training/.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedOptions:
+    """Where an operator goes, who writes it, and whether it is timed."""
+
     out: Annotated[
         Path | None,
         typer.Option(
@@ -63,17 +83,18 @@ def generate(
             metavar="DIR",
             help="Where results go; default: out/ and the name of the task file.",
         ),
-    ] = None,
-    chip: ChipName = DEFAULT_CHIP,
-    writer: WriterName = Writer.PLAN,
-    tolerance: ToleranceName = "default",
-    seed: Seed = 0,
-    time: Timed = False,
-    search: Search = 16,
-    no_search: NoSearch = False,
-    schedule: ScheduleFile = None,
-    whole: Whole = False,
-    backward: Backward = False,
+    ] = None
+    writer: Annotated[Writer, typer.Option("--writer", help="Who writes the kernel.")] = Writer.PLAN
+    time: Timed = False
+
+
+@expand_groups
+def generate(
+    task: TaskFile,
+    *,
+    wanted: WantedOptions,
+    judged: JudgedOptions,
+    plan: PlanOptions,
     model: agent.ModelOptions,
     options: agent.AgentOptions,
     json: Json = False,
@@ -85,9 +106,9 @@ def generate(
     With --writer agent a model writes, in rounds; the options of that stand apart. With --writer lm
     a model of our own does, on this machine: --model names its folder.
     """
-    row = find_chip(chip)
-    folder = out or Path("out", stem_of(task))
-    if backward and (writer is not Writer.PLAN or schedule is not None):
+    row = judged.row
+    folder = wanted.out or Path("out", stem_of(task))
+    if plan.backward and (wanted.writer is not Writer.PLAN or plan.schedule is not None):
         raise typer.BadParameter("--backward is for the deterministic writer, without a schedule")
 
     def job(steps: Steps) -> Reply:
@@ -95,35 +116,99 @@ def generate(
         from npusmith.cli.verdict import verdict_reply
         from npusmith.writers.plan import PlanWriter, read_schedule
 
-        if writer is Writer.AGENT:
-            author = agent.open_agent(row, tolerance, model, options, folder, steps)
-        elif writer is Writer.LM:
+        if wanted.writer is Writer.AGENT:
+            author = agent.open_agent(row, judged.tolerance, model, options, folder, steps)
+        elif wanted.writer is Writer.LM:
             author = agent.open_lm(row, model, options)
         else:
             author = PlanWriter(
-                row, search=0 if no_search else search, step=steps.step, whole=whole,
-                schedule=None if schedule is None else read_schedule(schedule),
+                row, search=plan.schedules(), step=steps.step, whole=plan.whole,
+                schedule=None if plan.schedule is None else read_schedule(plan.schedule),
             )  # fmt: skip
         verdict = pipeline.generate(
             task,
             folder,
             row,
-            tolerance,
+            judged.tolerance,
             steps,
             writer=author,
-            seed=seed,
-            timed=time or options.optimise,
+            seed=judged.seed,
+            timed=wanted.time or options.optimise,
         )
-        if not backward or verdict.verdict != "pass" or not isinstance(author, PlanWriter):
+        if not plan.backward or verdict.verdict != "pass" or not isinstance(author, PlanWriter):
             return verdict_reply(verdict)
         from npusmith.backward import add_backward
 
-        gradients = add_backward(task, folder, author, verdict, steps, seed=seed, timed=time)
+        gradients = add_backward(
+            task, folder, author, verdict, steps, seed=judged.seed, timed=wanted.time
+        )
         return beside(verdict_reply(verdict), "backward", verdict_reply(gradients))
 
     return job
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How much is judged, and how strictly."""
+
+    dynamic: Annotated[
+        bool | None,
+        _of_run(
+            "--dynamic/--static",
+            "Also judge other shapes, or only the task's own; default: what the project says.",
+        ),
+    ] = None
+    attr: Attrs = None
+    strict: Annotated[bool, _of_run("--strict", "A warning fails the verdict like an error.")] = (
+        False
+    )
+    notes: Annotated[
+        bool,
+        _of_run("--notes", "Also report what costs time, and barriers that auto-sync adds."),
+    ] = False
+    shuffle: Annotated[
+        int,
+        _of_run(
+            "--shuffle",
+            "Start the blocks in an order drawn from this seed; 0 is their own.",
+            min=0, max=(1 << 31) - 1,
+        ),
+    ] = 0  # fmt: skip
+    time: Timed = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebugOptions:
+    """Running again, or under gdb."""
+
+    watch: Annotated[
+        bool,
+        _to_debug("--watch", "Run again whenever a file of the project changes, until Ctrl-C."),
+    ] = False
+    gdb: Annotated[
+        bool,
+        _to_debug(
+            "--gdb",
+            "Run the task's first random set of inputs, or the program, under gdb, which stops at "
+            "each finding of level error and shows the line, its variables and what tensors hold.",
+        ),
+    ] = False
+    core: Annotated[
+        int | None,
+        _to_debug("--core", "With --gdb: stop where block N begins, too.", metavar="N", min=0),
+    ] = None
+
+    def check(self, json: bool) -> None:
+        """Raises BadParameter for what does not go together."""
+        if self.watch and json:
+            raise typer.BadParameter("--json is one document: it does not go with --watch")
+        if self.gdb and (json or self.watch):
+            raise typer.BadParameter("--gdb talks to a person: no --json, no --watch")
+        if self.core is not None and not self.gdb:
+            raise typer.BadParameter("--core says where --gdb stops, too")
+
+
+@expand_groups
 def run(
     project: Annotated[
         Path,
@@ -133,6 +218,7 @@ def run(
             "in a format of MultiKernelBench (.json, .py).",
         ),
     ],
+    *,
     task: Annotated[
         Path | None,
         typer.Option(
@@ -142,57 +228,30 @@ def run(
             "none.",
         ),
     ] = None,
-    chip: ChipName = DEFAULT_CHIP,
-    tolerance: ToleranceName = "default",
-    seed: Seed = 0,
-    dynamic: Annotated[
-        bool | None,
-        typer.Option(
-            "--dynamic/--static",
-            help="Also judge other shapes, or only the task's own; default: what the project says.",
-        ),
-    ] = None,
-    attr: Attrs = None,
-    prepare: Prepare = None,
-    verify: Verify = None,
-    arg: Arguments = None,
-    watch: Watched = False,
-    gdb: Gdb = False,
-    core: DebuggedCore = None,
-    op: OperatorName = "",
-    include: Include = None,
-    define: Define = None,
-    strict: Strict = False,
-    auto_sync: AutoSync = None,
-    notes: Notes = False,
-    shuffle: Shuffle = 0,
-    time: Timed = False,
+    judged: JudgedOptions,
+    options: RunOptions,
+    program: ProgramOptions,
+    debug: DebugOptions,
+    sources: RunBuild,
     json: Json = False,
 ) -> Job:
     """Judge an existing Ascend C project, of npusmith or not, on the twin."""
-    row = find_chip(chip)
-    attrs = read_attrs(attr or [])
-    if watch and json:
-        raise typer.BadParameter("--json is one document: it does not go with --watch")
-    if gdb and (json or watch):
-        raise typer.BadParameter("--gdb talks to a person: no --json, no --watch")
-    if core is not None and not gdb:
-        raise typer.BadParameter("--core says where --gdb stops, too")
+    row = judged.row
+    attrs = read_attrs(options.attr or [])
+    debug.check(json)
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
-        from npusmith.task.program import Around
-        from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        build = BuildOptions(op, tuple(include or ()), tuple(define or ()), gdb)
-        look = Watch(auto_sync, notes, shuffle, build)
-        around = Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ()))
-        if gdb:
+        build = sources.read(debug.gdb)
+        look = Watch(sources.auto_sync, options.notes, options.shuffle, build)
+        around = program.read()
+        if debug.gdb:
             done = pipeline.debug(
-                project, task, row, tolerance, steps, seed=seed, watch=look, attrs=attrs,
-                around=around, core=core,
+                project, task, row, judged.tolerance, steps, seed=judged.seed, watch=look,
+                attrs=attrs, around=around, core=debug.core,
             )  # fmt: skip
             if done.error is not None:
                 return verdict_reply(done)
@@ -204,16 +263,17 @@ def run(
 
             return Reply(Exit.FAILED if wrong else Exit.PASS, {}, tell)
         verdict = pipeline.run(
-            project, task, row, tolerance, steps, dynamic=dynamic, seed=seed, watch=look,
-            attrs=attrs, timed=time, around=around,
+            project, task, row, judged.tolerance, steps, dynamic=options.dynamic,
+            seed=judged.seed, watch=look, attrs=attrs, timed=options.time, around=around,
         )  # fmt: skip
-        reply = verdict_reply(pipeline.strictly(verdict) if strict else verdict)
+        reply = verdict_reply(pipeline.strictly(verdict) if options.strict else verdict)
         paths = (project, *(() if task is None else (task,)))
-        return replace(reply, watched=paths if watch else ())
+        return replace(reply, watched=paths if debug.watch else ())
 
     return job
 
 
+@expand_groups
 def check(
     file: Annotated[
         Path,
@@ -221,10 +281,9 @@ def check(
             metavar="FILE", help="A tile program, an Ascend C kernel (.cpp) or a project folder."
         ),
     ],
+    *,
     chip: ChipName = DEFAULT_CHIP,
-    op: OperatorName = "",
-    include: Include = None,
-    define: Define = None,
+    sources: BuildChoices,
     strict: Strict = False,
     json: Json = False,
 ) -> Job:
@@ -234,11 +293,9 @@ def check(
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline
         from npusmith.cli.verdict import verdict_reply
-        from npusmith.twin.options import BuildOptions
 
         steps.step("check", str(file))
-        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
-        verdict = pipeline.check(file, row, build)
+        verdict = pipeline.check(file, row, sources.read())
         return verdict_reply(pipeline.strictly(verdict) if strict else verdict)
 
     return job

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from npusmith.cli.exits import Exit
+from npusmith.cli.option_groups import expand_groups
+from npusmith.cli.options import Workers
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
@@ -36,36 +39,43 @@ _COUNTS = ("compiled", "official", "strict", "precise", "clean")
 _HEADS = ("tasks", "cases", *_COUNTS, "skipped")
 
 
-def npukernelbench(
-    root: Annotated[
-        Path,
-        typer.Option("--root", metavar="CHECKOUT", help="A checkout of PCL's NPUKernelBench."),
-    ],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """Which answers, and how they are judged."""
+
     cases: Annotated[
         str, typer.Option("--cases", metavar="0|all", help="The first case of a task, or all.")
-    ] = "0",
+    ] = "0"
     tasks: Annotated[
         str,
         typer.Option(
             "--tasks", metavar="NAMES", help="Operators or categories, with commas; default: all."
         ),
-    ] = "",
+    ] = ""
     levels: Annotated[
         str, typer.Option("--levels", metavar="N,...", help="Levels; default: all.")
-    ] = "",
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=0, help="Tasks at a time; 0: one for each CPU.")
-    ] = 0,
+    ] = ""
     most: Annotated[
         float,
         typer.Option("--max-input-mb", min=0, help="Cases with larger inputs are left out."),
-    ] = 256,
+    ] = 256
     seconds: Annotated[
         float, typer.Option("--seconds", min=1, help="Time limit of one call of an operator.")
-    ] = 120,
+    ] = 120
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Inputs to draw for each case; the suite: one.")
-    ] = 1,
+    ] = 1
+
+
+@expand_groups
+def npukernelbench(
+    *,
+    root: Annotated[
+        Path,
+        typer.Option("--root", metavar="CHECKOUT", help="A checkout of PCL's NPUKernelBench."),
+    ],
+    asked: AnswerOptions,
+    workers: Workers = 0,
     json: Rows = None,
     resume: Resume = False,
 ) -> Job:
@@ -76,13 +86,18 @@ def npukernelbench(
     values to the strict profile of tasks.md. An answer is clean when the twin has no finding of
     level error. Nothing of the suite is shipped.
     """
-    if cases not in ("0", "all"):
+    if asked.cases not in ("0", "all"):
         raise typer.BadParameter("--cases takes 0 or all")
-    if not all(level.strip().isdecimal() for level in levels.split(",") if level.strip()):
+    if not all(level.strip().isdecimal() for level in asked.levels.split(",") if level.strip()):
         raise typer.BadParameter("--levels takes numbers with commas")
-    limits = {"seconds": seconds, "input_mb": most, "trials": seeds}
-    options = {"shapes": "dynamic", "cases": "0" if cases == "all" else "1", "answered": "true"}
-    return _job("npukernelbench", root, options, (tasks, levels), limits, jobs, json, resume)
+    limits = {"seconds": asked.seconds, "input_mb": asked.most, "trials": asked.seeds}
+    options = {
+        "shapes": "dynamic",
+        "cases": "0" if asked.cases == "all" else "1",
+        "answered": "true",
+    }
+    chosen = (asked.tasks, asked.levels)
+    return _job("npukernelbench", root, options, chosen, limits, workers, json, resume)
 
 
 def multikernelbench(
@@ -114,7 +129,7 @@ def _job(
     options: dict[str, str],
     chosen: tuple[str, str],
     limits: dict[str, Any],
-    jobs: int,
+    workers: int,
     rows: Path | None,
     resume: bool,
 ) -> Job:
@@ -148,7 +163,7 @@ def _job(
                     done = now.done
                     _write(rows, _records(folder))
 
-            run(plan, folder, LocalPool(jobs), watch, resume=resume)
+            run(plan, folder, LocalPool(workers), watch, resume=resume)
             found = _records(folder)
         if rows is not None:
             _write(rows, found)

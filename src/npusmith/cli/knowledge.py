@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,43 +94,52 @@ def show(name: Name, store: Store = None, json: Json = False) -> Job:
     return job
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What an item has to fit."""
+
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="The kernel; items that fit it come first."),
+    ] = None
+    route: Annotated[Route, typer.Option("--route", help="What the kernel is written in.")] = (
+        Route.TILE
+    )
+    aim: Annotated[Goal, typer.Option("--aim", help="To repair a kernel or to speed it up.")] = (
+        Goal.REPAIR
+    )
+    code: Annotated[
+        list[str] | None,
+        typer.Option("--code", metavar="CODE", help="Code of a finding; may be repeated."),
+    ] = None
+    line: Annotated[
+        list[int] | None,
+        typer.Option("--line", metavar="N", help="Line of a finding; may be repeated."),
+    ] = None
+    chip: ChipName = DEFAULT_CHIP
+
+
+@expand_groups
 def search(
     text: Annotated[
         str, typer.Argument(metavar="WORDS", help="Words of a message, or names of APIs.")
     ] = "",
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", metavar="FILE", help="The kernel; items that fit it come first."),
-    ] = None,
-    route: Annotated[Route, typer.Option("--route", help="What the kernel is written in.")] = (
-        Route.TILE
-    ),
-    aim: Annotated[Goal, typer.Option("--aim", help="To repair a kernel or to speed it up.")] = (
-        Goal.REPAIR
-    ),
-    code: Annotated[
-        list[str] | None,
-        typer.Option("--code", metavar="CODE", help="Code of a finding; may be repeated."),
-    ] = None,
-    line: Annotated[
-        list[int] | None,
-        typer.Option("--line", metavar="N", help="Line of a finding; may be repeated."),
-    ] = None,
-    chip: ChipName = DEFAULT_CHIP,
+    *,
+    now: Situation,
     most: Annotated[int, typer.Option("--most", min=1, max=100, help="Items to print.")] = 6,
     store: Store = None,
     json: Json = False,
 ) -> Job:
     """Print what would be served in a situation."""
-    row = find_chip(chip)
+    row = find_chip(now.chip)
 
     def job(steps: Steps) -> Reply:
         from npusmith.knowledge.seam import Query
 
         query = Query(
-            route=route.value, aim=aim.value, text=_read(file) if file else "",
-            codes=tuple(code or ()), apis=tuple(text.split()), chip=row.name,
-            messages=(text,) if text else (), lines=tuple(line or ()),
+            route=now.route.value, aim=now.aim.value, text=_read(now.file) if now.file else "",
+            codes=tuple(now.code or ()), apis=tuple(text.split()), chip=row.name,
+            messages=(text,) if text else (), lines=tuple(now.line or ()),
         )  # fmt: skip
         with _open(store) as base:
             served = base.search(query, most)

@@ -16,8 +16,9 @@ from npusmith.cli.reply import Job
 def panel(name: str) -> Callable[..., Any]:
     """What makes options that stand together, under that name, in help and in docs/cli.md."""
 
-    def option(flag: str, text: str, **more: Any) -> Any:
-        return typer.Option(flag, help=text, rich_help_panel=name, **more)
+    def option(flag: str | tuple[str, ...], text: str, **more: Any) -> Any:
+        flags = (flag,) if isinstance(flag, str) else flag
+        return typer.Option(*flags, help=text, rich_help_panel=name, **more)
 
     return option
 

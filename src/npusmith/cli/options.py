@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npusmith.target.chips import CHIPS
+from npusmith.cli.option_groups import panel
+from npusmith.target.chips import CHIPS, DEFAULT_CHIP, find_chip
+
+if TYPE_CHECKING:
+    from npusmith.target.chips import Chip
+    from npusmith.task.program import Around
+    from npusmith.twin.options import BuildOptions
 
 
 class Writer(str, Enum):
@@ -30,7 +37,6 @@ ChipName = Annotated[
         help=f"Target chip: {', '.join(CHIPS)}; or a file of your own, NAME.toml (docs/chips.md).",
     ),
 ]
-WriterName = Annotated[Writer, typer.Option("--writer", help="Who writes the kernel.")]
 ToleranceName = Annotated[
     str,
     typer.Option(
@@ -57,54 +63,6 @@ TaskFile = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="A warning fails the verdict like an error.")
 ]
-AutoSync = Annotated[
-    bool | None,
-    typer.Option(
-        "--auto-sync/--no-auto-sync",
-        help="Whether the compiler adds barriers by itself (--cce-auto-sync); default: what the "
-        "project's CMake files say, which is yes if they say nothing.",
-    ),
-]
-OperatorName = Annotated[
-    str,
-    typer.Option(
-        "--op",
-        metavar="NAME",
-        help="Which operator of a project or library with several: its type, or its name in snake "
-        "case.",
-    ),
-]
-Include = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--include",
-        "-I",
-        metavar="FOLDER",
-        help="A folder of headers, searched before those that the project's CMake names; may be "
-        "repeated.",
-    ),
-]
-Define = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--define",
-        "-D",
-        metavar="NAME=VALUE",
-        help="A macro for host and kernel, and for a program a variable of the CMakeLists.txt "
-        "beside it; may be repeated.",
-    ),
-]
-Notes = Annotated[
-    bool,
-    typer.Option("--notes", help="Also report what costs time, and barriers that auto-sync adds."),
-]
-Shuffle = Annotated[
-    int,
-    typer.Option(
-        "--shuffle", min=0, max=(1 << 31) - 1,
-        help="Start the blocks in an order drawn from this seed; 0 is their own.",
-    ),
-]  # fmt: skip
 Timed = Annotated[
     bool,
     typer.Option(
@@ -113,41 +71,6 @@ Timed = Annotated[
         "`npusmith profile` says more.",
     ),
 ]
-Search = Annotated[
-    int,
-    typer.Option(
-        "--search", metavar="N", min=1, max=1000,
-        help="Schedules of the kernel to try on the timing model, which says how long each would "
-        "take; the best is kept (writer plan).",
-    ),
-]  # fmt: skip
-NoSearch = Annotated[
-    bool, typer.Option("--no-search", help="Keep the schedule that the writer chose at once.")
-]
-Whole = Annotated[
-    bool,
-    typer.Option(
-        "--whole",
-        help="Refuse a module of which a part cannot be written; else PyTorch computes that part, "
-        "between operators (writer plan).",
-    ),
-]
-Backward = Annotated[
-    bool,
-    typer.Option(
-        "--backward",
-        help="Also write the operator of the module's gradients, into backward/, and both as a "
-        "package that autograd can train, into training/ (writer plan).",
-    ),
-]
-ScheduleFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--schedule", metavar="FILE",
-        help="Write the kernel with this schedule instead of a search: a result.json of npusmith "
-        "generate, or its part provenance.schedule (writer plan).",
-    ),
-]  # fmt: skip
 Attrs = Annotated[
     list[str] | None,
     typer.Option(
@@ -155,46 +78,147 @@ Attrs = Annotated[
         help="Value of an attribute of the operator, as JSON or plain text; may be repeated.",
     ),
 ]  # fmt: skip
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--workers", "--jobs", min=0, help="Units of work at a time; 0: one for each CPU."
+    ),
+]
+_to_build, _of_program = panel("Building"), panel("Programs with a main function")
+_to_write = panel("Writer plan")
+_SEARCH = 16  # as plan.search.DEFAULT, which is too heavy to import for a help text
 
-Prepare = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--prepare", metavar="COMMAND",
-        help="Run this before a program, in the copy of its folder and in the sandbox, e.g. "
-        "'python3 scripts/gen_data.py'; may be repeated.",
-    ),
-]  # fmt: skip
-Verify = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--verify", metavar="COMMAND",
-        help="Run this after a program, likewise; its values count as right when this ends with 0 "
-        "and prints of no failure. Without it the verdict is \"ran\"; may be repeated.",
-    ),
-]  # fmt: skip
 
-Watched = Annotated[
-    bool,
-    typer.Option("--watch", help="Run again whenever a file of the project changes, until Ctrl-C."),
-]
-Gdb = Annotated[
-    bool,
-    typer.Option(
-        "--gdb",
-        help="Run the task's first random set of inputs, or the program, under gdb, which stops at "
-        "each finding of level error and shows the line, its variables and what tensors hold.",
-    ),
-]
-DebuggedCore = Annotated[
-    int | None,
-    typer.Option("--core", metavar="N", min=0, help="With --gdb: stop where block N begins, too."),
-]
-Arguments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--arg", metavar="TEXT", help="An argument of a program's main function; may be repeated."
-    ),
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedOptions:
+    """For which chip, by which rule, on which draw."""
+
+    chip: ChipName = DEFAULT_CHIP
+    tolerance: ToleranceName = "default"
+    seed: Seed = 0
+
+    @property
+    def row(self) -> Chip:
+        """The chip's description. Raises chip-unknown and chip-file."""
+        return find_chip(self.chip)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildChoices:
+    """How a project's sources are compiled."""
+
+    op: Annotated[
+        str,
+        _to_build(
+            "--op",
+            "Which operator of a project or library with several: its type, or its name in snake "
+            "case.",
+            metavar="NAME",
+        ),
+    ] = ""
+    include: Annotated[
+        list[Path] | None,
+        _to_build(
+            ("--include", "-I"),
+            "A folder of headers, searched before those that the project's CMake names; may be "
+            "repeated.",
+            metavar="FOLDER",
+        ),
+    ] = None
+    define: Annotated[
+        list[str] | None,
+        _to_build(
+            ("--define", "-D"),
+            "A macro for host and kernel, and for a program a variable of the CMakeLists.txt "
+            "beside it; may be repeated.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None
+
+    def read(self, debug: bool = False) -> BuildOptions:
+        """As the twin takes them; `debug`: for gdb."""
+        from npusmith.twin.options import BuildOptions
+
+        return BuildOptions(self.op, tuple(self.include or ()), tuple(self.define or ()), debug)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBuild(BuildChoices):
+    """How they are compiled to be run, barriers included."""
+
+    auto_sync: Annotated[
+        bool | None,
+        _to_build(
+            "--auto-sync/--no-auto-sync",
+            "Whether the compiler adds barriers by itself (--cce-auto-sync); default: what the "
+            "project's CMake files say, which is yes if they say nothing.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramOptions:
+    """What a program with a main function is given, and the commands around it."""
+
+    prepare: Annotated[
+        list[str] | None,
+        _of_program(
+            "--prepare",
+            "Run this before a program, in the copy of its folder and in the sandbox, e.g. "
+            "'python3 scripts/gen_data.py'; may be repeated.",
+            metavar="COMMAND",
+        ),
+    ] = None
+    verify: Annotated[
+        list[str] | None,
+        _of_program(
+            "--verify",
+            "Run this after a program, likewise; its values count as right when this ends with 0 "
+            'and prints of no failure. Without it the verdict is "ran"; may be repeated.',
+            metavar="COMMAND",
+        ),
+    ] = None
+    arg: Annotated[
+        list[str] | None,
+        _of_program(
+            "--arg",
+            "An argument of a program's main function; may be repeated.",
+            metavar="TEXT",
+        ),
+    ] = None
+
+    def read(self) -> Around:
+        """As the judge takes them."""
+        from npusmith.task.program import Around
+
+        return Around(tuple(self.prepare or ()), tuple(self.verify or ()), tuple(self.arg or ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """The one policy of search: how many schedules the deterministic writer tries.
+
+    `generate` and `bench` take the same options, and records say how many were tried of how many.
+    """
+
+    search: Annotated[
+        int | None,
+        _to_write(
+            "--search",
+            "Schedules of the kernel to try on the timing model, which says how long each would "
+            f"take; the best is kept. Default: {_SEARCH} in generate, none in bench, whose runs "
+            "are long.",
+            metavar="N", min=1, max=1000,
+        ),
+    ] = None  # fmt: skip
+    no_search: Annotated[
+        bool, _to_write("--no-search", "Keep the schedule that the writer chose at once.")
+    ] = False
+
+    def schedules(self, default: int = _SEARCH) -> int:
+        """How many are tried; 0: none."""
+        asked = default if self.search is None else self.search
+        return 0 if self.no_search else asked
 
 
 def read_attrs(texts: Sequence[str]) -> dict[str, bool | int | float | str | list[float]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from npusmith.cli.checks import checks_page
 from npusmith.cli.exits import EXITS, Exit
+from npusmith.cli.layout_page import layout_page
 from npusmith.cli.markdown import prose
 from npusmith.cli.markdown import row as table_row
 from npusmith.cli.matrix import apis_page
@@ -109,6 +110,7 @@ def all_pages(group: Any) -> dict[str, str]:
         "apis.md": apis_page(_STAMP),
         "checks.md": checks_page(_STAMP),
         "operations.md": operations_page(),
+        "layout.md": layout_page(_STAMP),
     }
 
 

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from npusmith.cli.option_groups import expand_groups, panel
 from npusmith.cli.options import (
-    Arguments,
     Attrs,
-    AutoSync,
-    ChipName,
-    Define,
-    Include,
     Json,
-    OperatorName,
-    Prepare,
-    Seed,
-    ToleranceName,
-    Verify,
+    JudgedOptions,
+    ProgramOptions,
+    RunBuild,
     read_attrs,
 )
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
-from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 if TYPE_CHECKING:
     from npusmith import profiling
@@ -34,6 +28,41 @@ if TYPE_CHECKING:
 _MOST_EVENTS = 200_000  # as timing.trace, which is too heavy to import for a help text
 
 
+_of_record = panel("What is recorded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """How much of a run is recorded, and where it goes."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where results go; default: out/ and the project's name with .profile.",
+        ),
+    ] = None
+    trace: Annotated[
+        Path | None,
+        _of_record(
+            "--trace", "Where the trace goes; default: trace.json in --out.", metavar="FILE"
+        ),
+    ] = None
+    trace_events: Annotated[
+        int, _of_record("--trace-events", "Most events in the trace.", min=1, max=5_000_000)
+    ] = _MOST_EVENTS
+    sample: Annotated[
+        int | None,
+        _of_record(
+            "--sample",
+            "Record only the first N steps of each core and extrapolate the rest.",
+            metavar="N", min=100, max=1 << 30,
+        ),
+    ] = None  # fmt: skip
+
+
+@expand_groups
 def profile(
     project: Annotated[
         Path,
@@ -43,6 +72,7 @@ def profile(
             "submission.",
         ),
     ],
+    *,
     task: Annotated[
         Path | None,
         typer.Option(
@@ -51,66 +81,33 @@ def profile(
             help="The task it solves; without one there are no roofs and no eager estimate.",
         ),
     ] = None,
-    chip: ChipName = DEFAULT_CHIP,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Where results go; default: out/ and the project's name with .profile.",
-        ),
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            "--trace", metavar="FILE", help="Where the trace goes; default: trace.json in --out."
-        ),
-    ] = None,
-    trace_events: Annotated[
-        int,
-        typer.Option("--trace-events", min=1, max=5_000_000, help="Most events in the trace."),
-    ] = _MOST_EVENTS,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample", metavar="N", min=100, max=1 << 30,
-            help="Record only the first N steps of each core and extrapolate the rest.",
-        ),
-    ] = None,
-    tolerance: ToleranceName = "default",
-    seed: Seed = 0,
+    judged: JudgedOptions,
     attr: Attrs = None,
-    prepare: Prepare = None,
-    verify: Verify = None,
-    arg: Arguments = None,
-    op: OperatorName = "",
-    include: Include = None,
-    define: Define = None,
-    auto_sync: AutoSync = None,
+    record: RecordOptions,
+    program: ProgramOptions,
+    sources: RunBuild,
     json: Json = False,
-) -> Job:  # fmt: skip
+) -> Job:
     """Estimate how long a candidate would take on the chip, and say what limits it.
 
     The candidate is judged on the task's first random set of inputs. Leaves profile.json, a
     Chrome / Perfetto trace, timeline.svg, roofline.svg and report.html in the output folder. All
     times are estimates of a model; nothing is measured on a device.
     """
-    row = find_chip(chip)
-    folder = out or Path("out", f"{project.stem}.profile")
+    row = judged.row
+    folder = record.out or Path("out", f"{project.stem}.profile")
     attrs = read_attrs(attr or [])
 
     def job(steps: Steps) -> Reply:
         from npusmith import profiling
-        from npusmith.task.program import Around
-        from npusmith.twin.options import BuildOptions
         from npusmith.twin.watch import Watch
 
-        build = BuildOptions(op, tuple(include or ()), tuple(define or ()))
+        watch = Watch(sources.auto_sync, notes=True, build=sources.read())
         options = profiling.Options(
-            folder, trace, trace_events, sample, seed, Watch(auto_sync, notes=True, build=build),
-            attrs, Around(tuple(prepare or ()), tuple(verify or ()), tuple(arg or ())),
+            folder, record.trace, record.trace_events, record.sample, judged.seed, watch, attrs,
+            program.read(),
         )  # fmt: skip
-        done = profiling.profile(project, task, row, tolerance, steps, options)
+        done = profiling.profile(project, task, row, judged.tolerance, steps, options)
         return _reply(done, folder)
 
     return job
@@ -228,4 +225,6 @@ def _show_advice(screen: Screen, made: Profile) -> None:
         screen.line(f"   try: {item.hint}")
         if item.places:
             screen.line(f"   at: {', '.join(item.places)}")
+        if item.tried:
+            screen.line(f"   {item.tried}")
         screen.line(f"   source: {item.source}", "dim")

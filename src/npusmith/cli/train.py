@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +11,52 @@ from typing import Annotated, Any
 import typer
 
 from npusmith.cli.exits import Exit
-from npusmith.cli.options import ChipName, Json, Seed, ToleranceName
+from npusmith.cli.option_groups import expand_groups
+from npusmith.cli.options import ChipName, Json, Seed, ToleranceName, Workers
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, lasting_name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderOptions:
+    """What a corpus is made of."""
+
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Kernels of your own: NAME.py, a task, beside NAME.tile.py, NAME.asc or the "
+            "folder NAME.",
+        ),
+    ] = None
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--against",
+            metavar="DIR",
+            help="The checkout of a suite whose tasks the corpus must not hold; may be repeated.",
+        ),
+    ] = None
+    twin: Annotated[
+        float,
+        typer.Option(
+            "--twin",
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of the modules whose program the twin runs besides the interpreter.",
+        ),
+    ] = 0.01
+    chip: ChipName = DEFAULT_CHIP
+    seed: Seed = 0  # fmt: skip
+
+
+@expand_groups
 def data(
+    *,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where the corpus lies, or will lie.")
     ] = Path("cot"),
@@ -28,35 +67,10 @@ def data(
         float,
         typer.Option("--minutes", metavar="M", min=0, help="Begin nothing after that; 0: no end."),
     ] = 0.0,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root", metavar="DIR",
-            help="Kernels of your own: NAME.py, a task, beside NAME.tile.py, NAME.asc or the "
-            "folder NAME.",
-        ),
-    ] = None,
-    against: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--against", metavar="DIR",
-            help="The checkout of a suite whose tasks the corpus must not hold; may be repeated.",
-        ),
-    ] = None,
-    twin: Annotated[
-        float,
-        typer.Option(
-            "--twin", metavar="SHARE", min=0, max=1,
-            help="Share of the modules whose program the twin runs besides the interpreter.",
-        ),
-    ] = 0.01,
-    chip: ChipName = DEFAULT_CHIP,
-    seed: Seed = 0,
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=0, help="Processes; 0: one for each processor.")
-    ] = 0,
+    order: OrderOptions,
+    workers: Workers = 0,
     json: Json = False,
-) -> Job:  # fmt: skip
+) -> Job:
     """Build a corpus of samples that were verified by running them, and its card.
 
     Goes on where an earlier run of the same orders ended, however it ended. See docs/corpus.md.
@@ -67,13 +81,14 @@ def data(
         from npusmith.train.corpus.decontaminate import read_suites
         from npusmith.train.corpus.publish import publish
 
-        suites = read_suites(against or ())
+        suites = read_suites(order.against or ())
         orders = Orders(
-            seed=seed, chip=lasting_name(chip), twin=twin, root=str(root.resolve()) if root else ""
-        )
+            seed=order.seed, chip=lasting_name(order.chip), twin=order.twin,
+            root=str(order.root.resolve()) if order.root else "",
+        )  # fmt: skip
         steps.step("build", str(out))
         limit = 60 * minutes or float("inf")
-        built = build(orders, out, samples, jobs, steps.tell, limit)
+        built = build(orders, out, samples, workers, steps.tell, limit)
         steps.step("publish", f"{built.samples:,} samples")
         facts = built.facts(orders)
         statistics, files = publish(out, sorted(built.done), suites, facts)
@@ -96,31 +111,41 @@ class JudgeRoute(str, Enum):
     TWIN = "twin"
 
 
-def judge_server(
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")
-    ] = 8100,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardOptions:
+    """How a completion is judged."""
+
     route: Annotated[
         JudgeRoute,
         typer.Option(
             "--route", help="interpreter: tile programs, in NumPy; twin: Ascend C, too, compiled."
         ),
-    ] = JudgeRoute.INTERPRETER,
-    workers: Annotated[
-        int, typer.Option("--workers", min=0, help="Candidates at a time; 0: one a processor.")
-    ] = 0,
+    ] = JudgeRoute.INTERPRETER
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, help="Processor time of one candidate, at most.")
-    ] = 10.0,
+    ] = 10.0
     audit: Annotated[
         float,
         typer.Option(
-            "--audit", metavar="SHARE", min=0, max=1,
+            "--audit",
+            metavar="SHARE",
+            min=0,
+            max=1,
             help="Share of right tile programs that the twin judges besides.",
         ),
-    ] = 0.0,
-    chip: ChipName = DEFAULT_CHIP,
-    tolerance: ToleranceName = "default",
+    ] = 0.0
+    chip: ChipName = DEFAULT_CHIP
+    tolerance: ToleranceName = "default"  # fmt: skip
+
+
+@expand_groups
+def judge_server(
+    *,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")
+    ] = 8100,
+    workers: Workers = 0,
+    judged: RewardOptions,
     address: Annotated[
         Path | None,
         typer.Option(
@@ -128,7 +153,7 @@ def judge_server(
         ),
     ] = None,
     json: Json = False,
-) -> Job:  # fmt: skip
+) -> Job:
     """Serve the reward over HTTP to trainers on this machine. Needs the extra serve.
 
     Ends with Ctrl-C. See docs/reward.md for the requests.
@@ -139,8 +164,8 @@ def judge_server(
         from npusmith.train.reward import Reward, Route
 
         with Reward(
-            route=Route(route.value), chip=chip, tolerance=tolerance, workers=workers,
-            seconds=seconds, audit=audit,
+            route=Route(judged.route.value), chip=judged.chip, tolerance=judged.tolerance,
+            workers=workers, seconds=judged.seconds, audit=judged.audit,
         ) as reward:  # fmt: skip
 
             def listening(url: str) -> None:

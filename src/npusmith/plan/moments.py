@@ -74,7 +74,7 @@ class Moments:
             inverse = Binary(BinOp.DIV, Const(1.0), floating(largest(count, ONE)))
             path[-1].items.append(op("muls", (guess, guess), (inverse,), ONE))
 
-        at.taste(at.path, first)
+        at.first_tile(at.path, first)
         self.near = at.read(guess, "near_")
         self.lanes = (_lanes(at), _lanes(at))
         if not only_distances(at.w.space, self.lead):

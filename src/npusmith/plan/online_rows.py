@@ -39,7 +39,7 @@ class OnlineRows(OnlineColumns):
             fold_lanes(at.w, path[-1], "max", source, at.w.count(path, True), guess, kept=True)
             path[-1].items.append(op("maxs", (guess, guess), (LOWEST,), ONE))
 
-        at.taste(at.path, first)
+        at.first_tile(at.path, first)
         self.near = at.read(guess, "near_")
         self.top, self.sum = (at.w.temp(DType.FLOAT32, True, hint=hint) for hint in ("top", "acc"))
         at.add(op("duplicate", (self.top,), (LOWEST,), at.width))

@@ -276,7 +276,7 @@ def _pass(w: Writer, path: Path, batch: Sequence[Value], late: Sequence[Dependen
         w, path, _width(w, path, work, wide, lanes), lanes, serial,
         floating(Name(seen) if seen else product(w.sizes.size(group) for group in sorted(reduced))),
         lambda around, body: loops(around, _with_operands(w, operands, body)),
-        lambda around, body: _taste(w, around, work, reduced, _with_operands(w, operands, body)),
+        lambda around, body: _begin(w, around, work, reduced, _with_operands(w, operands, body)),
         lambda value: ensure(w, path, [value]),
     )  # fmt: skip
     block.items.append(Note(", ".join(sink.label(w) for sink in sinks)))
@@ -321,7 +321,7 @@ def _sinks(batch: Sequence[Value], late: Sequence[Dependent], lanes: bool) -> li
     return result
 
 
-def _taste(w: Writer, path: Path, work: Work | None, reduced: frozenset[int], body: Body) -> None:
+def _begin(w: Writer, path: Path, work: Work | None, reduced: frozenset[int], body: Body) -> None:
     """The first tile of a core's share, if there is one."""
     if work is not None:
         run = dealt(w, path, w.sizes.deal(work.dealt))

@@ -57,6 +57,7 @@ class Trial:
     def record(self) -> dict[str, object]:
         found: dict[str, object] = {"schedule": str(self.schedule), "us": self.us}
         found["cycles"] = self.cycles
+        found["decisions"] = self.schedule.model_dump(mode="json", exclude_defaults=True)
         found |= {"kernel": self.kernel} if self.kernel else {}
         return {**found, "why": self.why} if self.why else found
 

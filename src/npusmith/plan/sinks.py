@@ -54,7 +54,7 @@ class Pass:
     serial: bool  # sums are added in stretches
     elements: Expr  # that this core takes in, a float
     loops: Callable[[Path, Body], None]  # the pass's loops around a body
-    taste: Callable[[Path, Body], None]  # the same, but no more than the first tile
+    first_tile: Callable[[Path, Body], None]  # the same, but no more than the first tile
     ensure: Callable[[Value], None]  # makes a value available in the last list of `path`
 
     @property

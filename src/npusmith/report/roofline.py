@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from npusmith.report.labels import Labels, Spot
 from npusmith.report.svg import line, picture, rect, short, text
 
 if TYPE_CHECKING:
@@ -47,14 +48,26 @@ def roofline(profile: Profile) -> str:
     slope = roof.needed_bytes / roof.memory_us  # bytes a us
     points = _points(profile)
     scale = _scale([flat, *(y for _, _, y in points)], [flat / slope, *(x for _, x, _ in points)])
-    parts = [*_grid(scale), *_roof(scale, slope, flat, "memory", "roof")]
-    if 0 < roof.memory_l2_us < roof.memory_us:
-        parts += _roof(scale, roof.needed_bytes / roof.memory_l2_us, flat, "L2", "mark")
-    parts.append(_flat(scale, flat))
+    labels = Labels(_LEFT, _TOP, _LEFT + _WIDTH, _TOP + _HIGH)
+    parts = [*_grid(scale), *_roof(scale, labels, slope, flat, "roof")]
+    l2 = roof.needed_bytes / roof.memory_l2_us if 0 < roof.memory_l2_us < roof.memory_us else 0
+    if l2:
+        parts += _roof(scale, labels, l2, flat, "mark")
+    eager = roof.operations / profile.eager.us if profile.eager is not None else 0
+    if eager:
+        parts += _level(scale, labels, eager)
     for name, x, y in points:
-        parts += _point(scale, name, x, y)
-    if profile.eager is not None:
-        parts += _level(scale, roof.operations / profile.eager.us, "PyTorch eager (estimate)")
+        parts += _point(scale, labels, name, x, y)
+    # lines and points first: a label stands where it covers none of them
+    for name, x, y in points:
+        parts.append(labels.put(name, _around(scale.x(x), scale.y(y))))
+    parts.append(labels.put(f"arithmetic: {_rate(flat)}", _along(scale.y(flat)), "dim"))
+    if eager:
+        parts.append(labels.put("PyTorch eager (estimate)", _along(scale.y(eager)), "dim"))
+    for name, rate in (("memory", slope), ("L2", l2)):
+        if rate:
+            words = f"{name}: {short(rate / 1e3)} GB/s"
+            parts.append(labels.put(words, _up(scale, rate, flat), "dim"))
     words = f"Roofline of {profile.chip}: {roof.words}"
     return picture(
         _LEFT + _WIDTH + 40, _TOP + _HIGH + 48, words, [text(8, 18, words, "head"), *parts]
@@ -84,49 +97,76 @@ def _grid(scale: _Scale) -> Iterator[str]:
     for power in range(int(scale.x0), int(scale.x1) + 1):
         x = scale.x(10.0**power)
         yield line("grid", x, _TOP, x, _TOP + _HIGH)
-        yield text(x, _TOP + _HIGH + 16, short(10.0**power), "dim", "middle")
+        yield text(x, _TOP + _HIGH + 20, short(10.0**power), "dim", "middle")
     for power in range(int(scale.y0), int(scale.y1) + 1):
         y = scale.y(10.0**power)
         yield line("grid", _LEFT, y, _LEFT + _WIDTH, y)
         yield text(_LEFT - 6, y + 4, _rate(10.0**power), "dim", "end")
     middle = _LEFT + _WIDTH / 2
     yield text(
-        middle, _TOP + _HIGH + 36, "operations for each byte of global memory", "dim", "middle"
+        middle, _TOP + _HIGH + 40, "operations for each byte of global memory", "dim", "middle"
     )
 
 
-def _roof(scale: _Scale, slope: float, flat: float, name: str, css: str) -> Iterator[str]:
+def _roof(scale: _Scale, labels: Labels, slope: float, flat: float, css: str) -> Iterator[str]:
     """From the left edge (or the lower one) up the slope to the knee, then level."""
     knee, right = flat / slope, 10.0**scale.x1
-    left = max(10.0**scale.x0, 10.0**scale.y0 / slope)
+    left = _foot(scale, slope)
     if left < knee:
-        yield line(css, scale.x(left), scale.y(slope * left), scale.x(knee), scale.y(flat))
-        words, middle = f"{name}: {short(slope / 1e3)} GB/s", math.sqrt(left * knee)
-        beside = (8, 14, "start") if css == "roof" else (-8, -4, "end")  # below and above its line
-        x, y = scale.x(middle) + beside[0], scale.y(slope * middle) + beside[1]
-        yield text(x, y, words, "dim", beside[2])
+        ends = scale.x(left), scale.y(slope * left), scale.x(knee), scale.y(flat)
+        labels.cross(*ends)
+        yield line(css, *ends)
     if css == "roof":
-        yield line(css, scale.x(min(knee, right)), scale.y(flat), scale.x(right), scale.y(flat))
+        ends = scale.x(min(knee, right)), scale.y(flat), scale.x(right), scale.y(flat)
+        labels.cross(*ends)
+        yield line(css, *ends)
 
 
-def _flat(scale: _Scale, flat: float) -> str:
-    words = f"arithmetic: {_rate(flat)}"
-    return text(_LEFT + _WIDTH - 4, scale.y(flat) - 6, words, "dim", "end")
+def _foot(scale: _Scale, slope: float) -> float:
+    """Where a slope enters the picture."""
+    return float(max(10.0**scale.x0, 10.0**scale.y0 / slope))
 
 
-def _point(scale: _Scale, name: str, x: float, y: float) -> Iterator[str]:
+def _point(scale: _Scale, labels: Labels, name: str, x: float, y: float) -> Iterator[str]:
     css = "t-load" if name == "this kernel" else "t-store"
     at, high = scale.x(x), scale.y(y)
+    labels.cover(at - 7, high - 7, at + 7, high + 7)
+    labels.cross(at, high, at, _TOP + _HIGH)
     yield f'<circle class="{css}" cx="{at:.2f}" cy="{high:.2f}" r="6"/>'
     yield line("mark", at, high, at, _TOP + _HIGH)
-    yield text(at + 10, high + 14, name)
 
 
-def _level(scale: _Scale, rate: float, name: str) -> Iterator[str]:
+def _level(scale: _Scale, labels: Labels, rate: float) -> Iterator[str]:
     y = scale.y(rate)
     if _TOP <= y <= _TOP + _HIGH:
+        labels.cross(_LEFT, y, _LEFT + _WIDTH, y)
         yield line("mark", _LEFT, y, _LEFT + _WIDTH, y)
-        yield text(_LEFT + _WIDTH - 4, y - 5, name, "dim", "end")
+
+
+def _around(x: float, y: float) -> Iterator[Spot]:
+    """Places of a point's name, the best ones first."""
+    for away in (0, 14, 28, 42):
+        for above, anchor, beside in (
+            (False, "start", 10), (True, "start", 10), (True, "end", -10), (False, "end", -10),
+        ):  # fmt: skip
+            yield Spot(x + beside, y - 8 - away if above else y + 16 + away, anchor)
+
+
+def _along(y: float) -> Iterator[Spot]:
+    """Places along a level line: its right end, its left end, its middle."""
+    for x, anchor in ((_WIDTH - 4, "end"), (4, "start"), (_WIDTH / 2, "middle")):
+        for beside in (-6.0, 15.0):
+            yield Spot(_LEFT + x, y + beside, anchor)
+
+
+def _up(scale: _Scale, slope: float, flat: float) -> Iterator[Spot]:
+    """Places beside a slope: below it to its right, above it to its left."""
+    left, knee = scale.x(_foot(scale, slope)), scale.x(flat / slope)
+    for part in (0.5, 0.35, 0.65, 0.2, 0.8):
+        x = left + part * (knee - left)
+        y = scale.y(_foot(scale, slope) * slope) * (1 - part) + scale.y(flat) * part
+        yield Spot(x + 8, y + 14, "start")
+        yield Spot(x - 8, y - 4, "end")
 
 
 def _bars(profile: Profile) -> str:

@@ -23,6 +23,11 @@ class Source:
     lines: tuple[Line, ...]
     cut: int = 0
 
+    @property
+    def anchors(self) -> frozenset[str]:
+        """Those of its lines."""
+        return frozenset(f"{self.key}-L{number + 1}" for number in range(len(self.lines)))
+
 
 def read_sources(folder: Path) -> tuple[Source, ...]:
     """Tile programs first, then kernels, then host code."""

@@ -1,22 +1,29 @@
 """timeline.svg: what each pipe of a few cores did, and why it stood still.
 
 Events are fed one by one (`lanes.add`); a lane keeps them as they are while they are few, and adds
-them up in columns as well, which are drawn when there are too many to draw one by one.
+them up in columns as well, which are drawn when there are too many to draw one by one. An arrow
+leads to a step that waited from the step of another pipe that it waited for. `lanes.data()` is what
+timeline.js zooms into: the first steps of each lane, behind them columns, and the longest waits.
 """
 
 from __future__ import annotations
 
+import heapq
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from npusmith.report.svg import line, picture, rect, short, text, ticks
+from npusmith.report.svg import line, num, picture, rect, short, text, ticks
 from npusmith.timing.bottleneck import REASONS, working
 from npusmith.timing.model import UNITS, CoreTime, Timing
-from npusmith.timing.trace import Event
+from npusmith.timing.trace import Causes, Event
 
-_LEFT, _WIDTH, _LANE, _GAP = 96.0, 880.0, 20.0, 4.0
+_LEFT, _TOP, _WIDTH, _LANE, _GAP = 96.0, 34.0, 880.0, 20.0, 4.0
 _COLUMNS = 440
 _MOST = 400  # stretches of one lane that are drawn one by one
+_KEPT = 2000  # steps of one lane that can be zoomed into: some 15 bytes of the page each
+_ARROWS = 400  # waits that can be zoomed into, the longest
+_SEEN = 0.01  # share of the picture that a wait takes at least, to have an arrow
 _WORK = ("scalar", "vector", "cube", "load", "store", "move")
 _WAITS = ("wait", "issue", "queue", "memory", "cores")
 _WORDS = {
@@ -37,11 +44,24 @@ class _Stretch:
 
 @dataclass(slots=True)
 class _Lane:
-    """One pipe of one core. `columns`: cycles of each kind in each column."""
+    """One pipe of one core, drawn at `y`. `columns`: cycles of each kind in each column."""
 
+    y: float
     stretches: list[_Stretch] = field(default_factory=list)
     columns: dict[str, list[float]] = field(default_factory=dict)
     dense: bool = False
+    steps: list[_Stretch] = field(default_factory=list)  # the first ones, none joined
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Arrow:
+    """A wait: from the end of the step that had to be over to the start of the one that waited."""
+
+    wait: float
+    start: float
+    end: float
+    above: float  # y of the two lanes
+    below: float
 
 
 class Lanes:
@@ -51,12 +71,20 @@ class Lanes:
         self.timing = timing
         self.cores = choose(timing)
         self.last = 0.0  # end of the last event that was seen
-        self._lanes = {
-            (core.number, unit): _Lane()
-            for core in self.cores
-            for unit, name in enumerate(UNITS)
-            if name in core.units and core.units[name].steps
-        }
+        self._causes = Causes()
+        self._arrows: list[_Arrow] = []  # a heap
+        self._lanes: dict[tuple[int, int], _Lane] = {}
+        self._heads: list[tuple[CoreTime, float]] = []
+        y = _TOP
+        for core in self.cores:
+            self._heads.append((core, y))
+            y += 20
+            for unit, name in enumerate(UNITS):
+                if name in core.units and core.units[name].steps:
+                    self._lanes[core.number, unit] = _Lane(y)
+                    y += _LANE + _GAP
+            y += 6
+        self._bottom = y
 
     def add(self, event: Event) -> None:
         """Draws one step into its lane, with the wait before it."""
@@ -64,10 +92,16 @@ class Lanes:
         lane = self._lanes.get((event.core, event.unit))
         if lane is None:
             return
+        cause = self._causes.of(event)
         if event.wait > 0:
             start = max(event.start - event.wait, 0.0)
             self._put(lane, _waiting(event), start, event.start, event)
         self._put(lane, _working(event, self.timing), event.start, event.end, event)
+        source = cause and self._lanes.get((cause.core, cause.unit))
+        if cause and source:
+            arrow = _Arrow(event.wait, cause.end, event.start, source.y, lane.y)
+            push = heapq.heappush if len(self._arrows) < _ARROWS else heapq.heappushpop
+            push(self._arrows, arrow)
 
     def watch(self, events: Iterable[Event]) -> Iterator[Event]:
         """The same events, each drawn as it passes."""
@@ -78,28 +112,65 @@ class Lanes:
     def draw(self) -> str:
         """The picture."""
         parts: list[str] = []
-        y = 34.0
-        for core in self.cores:
+        for core, y in self._heads:
             parts.append(text(8, y + 13, _name(core), "head"))
-            y += 20
-            for unit, name in enumerate(UNITS):
-                lane = self._lanes.get((core.number, unit))
-                if lane is None:
-                    continue
-                busy = core.units[name].busy / max(self.timing.cycles, 1)
-                parts.append(text(8, y + 14, name))
-                parts.append(text(_LEFT - 8, y + 14, f"{busy:.0%}", "dim", "end"))
-                parts.append(rect("lane", _LEFT, y, _WIDTH, _LANE))
-                parts += self._dense(lane, y) if lane.dense else self._plain(lane, y)
-                y += _LANE + _GAP
-            y += 6
-        parts += self._axis(y)
-        legend, bottom = _legend(self._kinds(), y + 36)
+        for (number, unit), lane in self._lanes.items():
+            core = next(item for item in self.cores if item.number == number)
+            name, y = UNITS[unit], lane.y
+            busy = core.units[name].busy / max(self.timing.cycles, 1)
+            parts.append(text(8, y + 14, name))
+            parts.append(text(_LEFT - 8, y + 14, f"{busy:.0%}", "dim", "end"))
+            parts.append(rect("lane", _LEFT, y, _WIDTH, _LANE))
+        parts.append('<g class="steps">')
+        for lane in self._lanes.values():
+            parts += self._dense(lane) if lane.dense else self._plain(lane)
+        parts += ['</g><g class="arrows">', *self._waits(), '</g><g class="ticks">']
+        parts += [*self._axis(self._bottom), "</g>"]
+        legend, bottom = _legend(self._kinds(), self._bottom + 36)
         parts += legend
         return picture(_LEFT + _WIDTH + 24, bottom, self._label(), [self._title(), *parts])
 
+    def data(self) -> str:
+        """What timeline.js draws from, as JSON: cycles are rounded to tenths.
+
+        A step is [kind, tenths since the end of the one before it, tenths that it takes, title].
+        """
+        titles: dict[str, int] = {}
+        kinds = (*_WORK, *_WAITS)
+        lanes = []
+        for lane in self._lanes.values():
+            steps, at = [], 0
+            for item in lane.steps:
+                start, end = round(10 * item.start), round(10 * item.end)
+                title = titles.setdefault(item.title, len(titles))
+                steps.append([kinds.index(item.kind), start - at, end - start, title])
+                at = end
+            whole = len(lane.steps) < _KEPT
+            columns = {} if whole else lane.columns
+            shares = [
+                [round(100 * _COLUMNS * amount / max(self.timing.cycles, 1e-9)) for amount in row]
+                for row in (columns.get(kind, ()) for kind in kinds)
+            ]
+            lanes.append({"y": lane.y, "steps": steps, "columns": [] if whole else shares})
+        arrows = [
+            [round(10 * item.wait), round(10 * item.start), round(10 * item.end),
+             item.above, item.below]
+            for item in sorted(self._arrows, key=lambda item: item.end)
+        ]  # fmt: skip
+        return json.dumps(
+            {
+                "left": _LEFT, "top": _TOP, "width": _WIDTH, "bottom": self._bottom, "lane": _LANE,
+                "total": round(10 * self.timing.cycles), "us": 10 * self.timing.clock_mhz,
+                "kinds": kinds, "waits": len(_WORK), "seen": _SEEN, "titles": list(titles),
+                "lanes": lanes, "arrows": arrows,
+            },
+            separators=(",", ":"),
+        )  # fmt: skip
+
     def _put(self, lane: _Lane, kind: str, start: float, end: float, event: Event) -> None:
         self._fill(lane.columns.setdefault(kind, [0.0] * _COLUMNS), start, end)
+        if len(lane.steps) < _KEPT:
+            lane.steps.append(_Stretch(kind, start, end, self._words(kind, event)))
         if lane.dense:
             return
         pixel = self.timing.cycles / _WIDTH
@@ -131,18 +202,19 @@ class Lanes:
         file, number, api = timing.places[event.place]
         return f"{what}, {api}, {file.rpartition('/')[2]}:{number}"
 
-    def _plain(self, lane: _Lane, y: float) -> Iterator[str]:
+    def _plain(self, lane: _Lane) -> Iterator[str]:
         scale = _WIDTH / max(self.timing.cycles, 1e-9)
         for item in lane.stretches:
             width = max((item.end - item.start) * scale, 0.4)
             high = _LANE * 0.4 if item.kind in _WAITS else _LANE
             us = (item.end - item.start) / self.timing.clock_mhz
             yield rect(
-                f"t-{item.kind}", _LEFT + item.start * scale, y + (_LANE - high) / 2, width, high,
+                f"t-{item.kind}", _LEFT + item.start * scale, lane.y + (_LANE - high) / 2,
+                width, high,
                 f"{item.title}: {short(us)} us",
             )  # fmt: skip
 
-    def _dense(self, lane: _Lane, y: float) -> Iterator[str]:
+    def _dense(self, lane: _Lane) -> Iterator[str]:
         """Columns in which each kind has the height of its share; equal neighbours are one."""
         cycles = max(self.timing.cycles, 1e-9) / _COLUMNS
         wide = _WIDTH / _COLUMNS
@@ -161,13 +233,28 @@ class Lanes:
                 elif high > 0:
                     runs.append([at * wide, wide, low, high])
             for x, width, low, high in runs:
-                yield rect(f"t-{kind}", _LEFT + x, y + _LANE - low - high, width, high)
+                yield rect(f"t-{kind}", _LEFT + x, lane.y + _LANE - low - high, width, high)
+
+    def _waits(self) -> Iterator[str]:
+        """An arrow for each wait that is long enough to be seen."""
+        scale = _WIDTH / max(self.timing.cycles, 1e-9)
+        for item in sorted(self._arrows, key=lambda item: item.end):
+            if item.wait < _SEEN * self.timing.cycles:
+                continue
+            down = item.below > item.above
+            first, last = item.above + (_LANE if down else 0), item.below + (0 if down else _LANE)
+            x, end = _LEFT + item.start * scale, _LEFT + item.end * scale
+            tip = -5 if down else 5
+            yield (
+                f'<path class="arrow" d="M{num(x)} {num(first)}L{num(end)} {num(last)}m-3 {tip}'
+                f'l3 {-tip}l3 {tip}"/>'
+            )
 
     def _axis(self, y: float) -> Iterator[str]:
         total = self.timing.cycles / self.timing.clock_mhz
         for value in ticks(total):
             x = _LEFT + _WIDTH * value / total if total else _LEFT
-            yield line("grid", x, 34, x, y)
+            yield line("grid", x, _TOP, x, y)
             yield text(x, y + 14, f"{short(value)} us", "dim", "middle")
 
     def _title(self) -> str:

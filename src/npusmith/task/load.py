@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def open_task(path: Path) -> Task:
     text = _decode(path, data)
     tree = _parse(path, text)
     names = set(_names(tree.body))
-    _require(path, names, model)
+    _require(path, names, model, _modules(tree.body))
     behind = _behind(model, names)
     return Task(
         path=path.absolute(),
@@ -128,14 +128,27 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise TaskError("task-syntax", message, Place(str(path))) from error
 
 
-def _require(path: Path, names: set[str], model: str) -> None:
+def _require(path: Path, names: set[str], model: str, others: Sequence[str]) -> None:
+    """`others`: classes of the file that look like models, for the next step."""
     place = Place(str(path))
     if (model or MODEL) not in names:
-        raise TaskError("task-parts", f"{path.name} defines no class {model or MODEL}", place)
+        hint = f"name the class: {path.name}:{others[-1]}" if others else ""
+        message = f"{path.name} defines no class {model or MODEL}"
+        raise TaskError("task-parts", message, place, seen=", ".join(others[:8]), hint=hint)
     if INIT not in names and not model:
         raise TaskError("task-parts", f"{path.name} defines no {INIT}()", place)
     if INPUTS not in names and GROUPS not in names:
         raise TaskError("task-parts", f"{path.name} defines no {INPUTS}()", place)
+
+
+def _modules(body: list[ast.stmt]) -> list[str]:
+    """Classes of the file whose base is called Module, in their order."""
+    return [
+        node.name
+        for node in body
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).rpartition(".")[2] == "Module" for base in node.bases)
+    ]
 
 
 def _names(body: list[ast.stmt]) -> Iterator[str]:

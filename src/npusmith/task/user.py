@@ -37,6 +37,9 @@ def known_dtype(tensor: Tensor) -> DType | None:
     return DType(name) if name in {item.value for item in DType if item.is_computed} else None
 
 
+BUILDING = "Model()"  # what is being done
+
+
 @contextlib.contextmanager
 def user_code(path: str, doing: str, code: str = "task-raised") -> Iterator[None]:
     """Whatever the task's code raises inside becomes a TaskError with the line in its file."""
@@ -55,7 +58,10 @@ def blame(error: BaseException, path: str, doing: str, code: str) -> TaskError:
     text = str(error).strip().partition("\n")[0]
     seen = (frames[-1].line or "") if frames else ""
     message = f"{doing} raised {type(error).__name__}: {text}"[:500]
-    return TaskError(_code_of(error, code), message, place, seen=seen[:200])
+    # no line of the task's own is to blame for a call that does not fit
+    unfit = doing == BUILDING and isinstance(error, TypeError) and not frames
+    hint = "return the arguments of Model from get_init_inputs()" if unfit else ""
+    return TaskError(_code_of(error, code), message, place, seen=seen[:200], hint=hint)
 
 
 def _code_of(error: BaseException, code: str) -> str:
@@ -114,7 +120,7 @@ def call_init(module: types.ModuleType, path: str, seed: int) -> list[Any]:
 def build_model(module: types.ModuleType, path: str, seed: int) -> Any:
     """`Model(*get_init_inputs())` in eval mode."""
     settings = call_init(module, path, seed)
-    with user_code(path, "Model()"):
+    with user_code(path, BUILDING):
         model = module.Model(*settings)
     if not isinstance(model, torch.nn.Module):
         raise TaskError("task-parts", "Model is not a torch.nn.Module", Place(path))

@@ -23,6 +23,7 @@ from npusmith.timing.bottleneck import (
     working,
 )
 from npusmith.timing.model import UNITS, Timing
+from npusmith.timing.tried import Trial, tried
 from npusmith.twin.finding import Finding
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Advice(BaseModel):
     hint: str  # what to do
     source: str  # of the rule
     places: list[str] = []  # file:line of findings of the same kind
+    tried: str = ""  # what the search over schedules found of this; "" where there was none
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Rule:
     hint: str
     source: str
     code: str = ""
+    decisions: tuple[str, ...] = ()  # fields of a schedule that settle it
 
 
 def _small_copies(facts: Facts) -> Found:
@@ -230,7 +233,7 @@ RULES: tuple[Rule, ...] = (
         "move at least 16 KiB with one copy: larger tiles, or several rows with one strided copy",
         "asc-devkit data_copy: 564.84 us with rows of 128 B, 215.82 us with tiles of 128 KiB; a "
         "start of about 150 cycles is derived from msKPP tables",
-        "slow-copy",
+        "slow-copy", ("tile", "structure"),
     ),
     Rule(
         "bank-conflict", "P02", _conflicts,
@@ -256,26 +259,29 @@ RULES: tuple[Rule, ...] = (
         "no-overlap", "P06", _overlap,
         "give the queues two buffers, so that copies of one tile run beside work on another",
         "asc-devkit guide: double buffering helps most where copies and work take equally long",
+        decisions=("copies", "tile"),
     ),
     Rule(
         "imbalance", "P07", _imbalance,
         "deal the tiles out so that no core gets more than one more than another",
-        "the kernel ends with its slowest core",
+        "the kernel ends with its slowest core", decisions=("cores", "lines"),
     ),
     Rule(
         "idle-cores", "P07", _idle,
         "start more blocks: split another axis, or smaller tiles",
-        "asc-devkit add ladder: 6,910 us on one core, 307 us on 48",
+        "asc-devkit add ladder: 6,910 us on one core, 307 us on 48", decisions=("cores", "lines"),
     ),
     Rule(
         "l2-misses", "", _misses,
         "order the tiles so that what is read again still lies in L2 (slices of less than L2)",
         "asc-devkit L2 slicing: 828 us without, 366 us with; hit rate 0 to 75 %",
+        decisions=("block", "structure"),
     ),
     Rule(
         "read-again", "", _reuse,
         "keep data in UB or L1 between steps instead of passing it through global memory",
         "every byte beyond those that the graph needs; L2 gives about 5.2 TB/s (documented)",
+        decisions=("structure", "block", "inner"),
     ),
     Rule(
         "unaligned", "P01", _alignment,
@@ -286,11 +292,12 @@ RULES: tuple[Rule, ...] = (
         "vector-heads", "", _heads,
         "longer instructions: count forms over whole tiles, the mask set once for many calls",
         "asc-devkit bank_conflict_ub: 22 cycles of an Add whose mask is set before it (derived)",
+        decisions=("tile", "structure"),
     ),
     Rule(
         "more-work", "", _work,
         "cheaper instructions: fewer passes over the tile, no casts there and back, masks set once",
-        "cycles of the unit against those of the graph's own arithmetic",
+        "cycles of the unit against those of the graph's own arithmetic", decisions=("structure",),
     ),
     Rule(
         "launch", "", _launch,
@@ -307,10 +314,14 @@ def advise(
     findings: Sequence[Finding] = (),
     chip: Chip | None = None,
     most: int = 3,
+    trials: Sequence[Trial] | None = None,
 ) -> list[Advice]:
-    """The rules with the largest possible gains, at most so many; empty: nothing stands out."""
+    """The rules with the largest possible gains, at most so many; empty: nothing stands out.
+
+    trials: of the search that chose the kernel's schedule; None where there was none.
+    """
     facts = Facts(timing, roof, chip, named(timing, roof), active(timing))
-    found = [_apply(rule, facts, findings) for rule in RULES]
+    found = [_apply(rule, facts, findings, trials) for rule in RULES]
     held = [item for item in found if item is not None and item.gain >= LEAST]
     return sorted(held, key=lambda item: -item.gain)[:most]
 
@@ -327,7 +338,9 @@ def busiest(shares: dict[str, float]) -> str:
     return max(_PIPES, key=lambda unit: shares[unit])
 
 
-def _apply(rule: Rule, facts: Facts, findings: Sequence[Finding]) -> Advice | None:
+def _apply(
+    rule: Rule, facts: Facts, findings: Sequence[Finding], trials: Sequence[Trial] | None
+) -> Advice | None:
     found = rule.test(facts)
     if found is None:
         return None
@@ -336,6 +349,7 @@ def _apply(rule: Rule, facts: Facts, findings: Sequence[Finding]) -> Advice | No
     return Advice(
         rule=rule.name, item=rule.item, gain=round(min(gain, 1.0), 4), number=number,
         hint=rule.hint, source=rule.source, places=list(dict.fromkeys(places))[:5],
+        tried=tried(rule.decisions, trials) if trials else "",
     )  # fmt: skip
 
 

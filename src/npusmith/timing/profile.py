@@ -26,6 +26,7 @@ from npusmith.timing.bottleneck import (
     working,
 )
 from npusmith.timing.model import UNITS, Hinge, PathTime, Timing
+from npusmith.timing.tried import Trial
 from npusmith.twin.finding import Finding
 
 if TYPE_CHECKING:
@@ -159,12 +160,13 @@ def make_profile(
     eager: Eager | None = None,
     findings: Sequence[Finding] = (),
     model_error: str = "",
-    notes: Sequence[str] = (),
+    trials: Sequence[Trial] | None = None,
     left_us: float = 0.0,
 ) -> Profile:
     """The profile of one run; `timings` are its launches in order, at least one.
 
-    `left_us`: what PyTorch takes between them, which counts as the task's time.
+    `trials`: of the search that chose the schedule. `left_us`: what PyTorch takes between
+    launches, which counts as the task's time.
     """
     main = max(timings, key=lambda timing: timing.cycles)
     kernel = sum(timing.kernel_us for timing in timings)
@@ -194,11 +196,11 @@ def make_profile(
         moved_bytes=sum(path.bytes for item in timings for path in global_paths(item)),
         roof=_roof(roof, kernel),
         eager=_eager(eager, task),
-        advice=advise(main, one, findings, chip),
+        advice=advise(main, one, findings, chip, trials=trials),
         hinges=main.hinges[:5],
         vector=vector(main, one),
         model_error=model_error,
-        notes=[*notes, *_notes(timings), *_left(left_us)],
+        notes=[*_notes(timings), *_left(left_us)],
     )  # fmt: skip
 
 

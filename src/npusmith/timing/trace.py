@@ -122,25 +122,36 @@ def _meta(name: str, process: int, thread: int, args: dict[str, object]) -> dict
     return {"name": name, "ph": "M", "pid": process, "tid": thread, "args": args}
 
 
-class _Arrows:
+class Causes:
     """Finds what each step waited for among the last steps of the pipe that it names."""
+
+    def __init__(self) -> None:
+        self._recent: dict[tuple[int, int], deque[Event]] = {}
+
+    def of(self, event: Event) -> Event | None:
+        """The step that had to be over; None where it waited for no other pipe of its core."""
+        key = (event.core, event.unit)
+        self._recent.setdefault(key, deque(maxlen=_RECENT)).append(event)
+        if event.wait <= 0 or not 0 <= event.reason < len(UNITS) or event.reason == event.unit:
+            return None
+        before = self._recent.get((event.core, event.reason), ())
+        ended = (item for item in before if item.end <= event.start + _SAME)
+        return max(ended, key=lambda item: item.end, default=None)
+
+
+class _Arrows:
+    """The arrows of a trace, from a step to the one that waited for it."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        self._recent: dict[tuple[int, int], deque[Event]] = {}
+        self._causes = Causes()
         self._count = 0
 
     def to(self, event: Event) -> Iterator[dict[str, Any]]:
         """The two ends of the arrow to this step; nothing when it waited for no other pipe."""
-        key = (event.core, event.unit)
-        self._recent.setdefault(key, deque(maxlen=_RECENT)).append(event)
-        if event.wait <= 0 or not 0 <= event.reason < len(UNITS) or event.reason == event.unit:
+        cause = self._causes.of(event)
+        if cause is None:
             return
-        before = self._recent.get((event.core, event.reason), ())
-        ended = [item for item in before if item.end <= event.start + _SAME]
-        if not ended:
-            return
-        cause = max(ended, key=lambda item: item.end)
         self._count += 1
         # a point inside of the slice, or the arrow would begin at whatever follows it
         start = cause.start + 0.999 * (cause.end - cause.start)

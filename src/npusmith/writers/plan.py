@@ -22,7 +22,7 @@ from npusmith.plan.expose_intermediates import expose_intermediates
 from npusmith.plan.pytorch_fallback import with_fallback
 from npusmith.plan.schedule import SavedSchedule, check_task, load, save
 from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
-from npusmith.plan.search import search_plan
+from npusmith.plan.search import Found, search_plan
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.compare import difference
@@ -117,6 +117,7 @@ class PlanWriter:
         judged: the graph at the sizes that are judged, which may be reduced ones.
         """
         origin: dict[str, object] = {}
+        found: Found | None = None
         if self.schedule is not None:
             plan = write(graph, entry, self.chip, check_task(self.schedule, graph, self.chip))
         else:
@@ -127,6 +128,8 @@ class PlanWriter:
             self._step("search", f"at most {self.search} schedules on the timing model")
             plan, found = search_plan(plan, graph, entry, self.chip, self.search)
             origin["search"] = [trial.record() for trial in found.trials]
+        tried = f"{len(found.trials)} schedules" if found else "none"
+        origin["search_policy"] = f"{tried} tried of at most {self.search}"
         origin["notes"] = [f"schedule: {plan.schedule}", *plan.notes]
         origin["schedule"] = save(plan.schedule, graph, self.chip)
         return plan, origin, graph

@@ -1,24 +1,21 @@
 """run.html: one self-contained page about one run.
 
-As on the page of a verdict, all text of strangers is escaped by the template, there is no script,
-and the policy allows the page's own style sheet only. Tasks are written one after the other, so
-the page of a large run needs no more memory than that of a small one.
+As on the page of a verdict, all text of strangers is escaped by the template, and the policy allows
+the page's own style sheet and script only; the script filters and sorts the list of tasks. Tasks
+are written one after the other, so the page of a large run needs no more memory than that of a
+small one.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from npusmith import report
 from npusmith.bench.archive import Run, rank
 from npusmith.bench.metrics import (
     CONVENTIONS,
@@ -32,6 +29,7 @@ from npusmith.bench.metrics import (
     tasks_of,
 )
 from npusmith.bench.model import Item, Record
+from npusmith.bench.published import published
 from npusmith.bench.report.lanes import draw
 from npusmith.bench.report.plots import (
     HEIGHT,
@@ -46,11 +44,10 @@ from npusmith.bench.report.plots import (
 from npusmith.bench.work import REFUSED
 from npusmith.errors import CODES
 from npusmith.report.sources import Source, make_source
-from npusmith.report.svg import STYLE
-from npusmith.report.text import figure, plain
+from npusmith.report.text import plain
+from npusmith.report.webpage import assets, environment, script
 
 _HERE = Path(__file__).parent
-_SHARED, _OWN = Path(report.__file__).with_name("style.css"), _HERE / "style.css"
 _MOST_CHARS = 3_000_000  # of kernels on one page; the others are in the store
 _MOST_FILE = 60_000
 _MOST_SAMPLES = 20  # rows of a task
@@ -154,15 +151,17 @@ def write_page(run: Run, path: Path) -> Summary:
     facts = Facts()
     tasks = run_tasks(run, facts)
     summary = summarize_tasks(tasks)
-    style = _style()
     lines = [Line(f"t{place}", item, tasks[item.name]) for place, item in enumerate(run.items())]
-    stream = _environment().get_template("page.html.j2").stream(
+    filters: dict[str, Callable[..., Any]] = {"rate": show_rate, "spread": spread, "judged": judged}
+    made = environment(_HERE, filters)
+    made.globals |= {"outcome": outcome}
+    stream = made.get_template("page.html.j2").stream(
         run=run, plan=run.plan, summary=summary, all=summary.overall, lines=lines, facts=facts,
         groups=_groups(summary), tables=_tables(summary.overall), units=run.store.counts(),
         outcomes=_outcomes(facts), speeds=_speeds(tasks), curve=_curve(summary, tasks),
         times=time_bars(facts.seconds), shown=_shown(run, lines), width=WIDTH, height=HEIGHT,
-        style=style, style_hash=_hash(style),
-        provenance=_provenance(run),
+        assets=assets((_HERE / "style.css",), (script("table"),)),
+        provenance=_provenance(run), published=published(run.plan.suite),
     )  # fmt: skip
     stream.enable_buffering(200)
     with path.open("wb") as file:
@@ -313,6 +312,7 @@ def judged(record: Record) -> list[tuple[str, str]]:
         ("Shapes", said.get("shapes", "")),
         ("True shape", record.true_shape),
         ("Further values", said.get("more", "")),
+        ("Search", said.get("search_policy", "")),
         *(("Note", text) for name, text in said.items() if name.startswith("note_")),
     ]
     return [(name, text) for name, text in rows if text]
@@ -336,20 +336,6 @@ def _listed(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"figure": figure, "plain": plain, "rate": show_rate, "spread": spread}
-    environment.filters["judged"] = judged
-    environment.globals |= {"outcome": outcome}
-    return environment
-
-
 def show_rate(value: float | None, form: str = "percent") -> str:
     """A share in percent, a factor, or points; a dash for what was not measured."""
     if value is None:
@@ -363,13 +349,3 @@ def spread(value: Figure, form: str = "percent") -> str:
         return ""
     low, high = show_rate(value.low, form), show_rate(value.high, form)
     return f"{low.removesuffix(' %').removesuffix('x')} to {high}"
-
-
-def _style() -> str:
-    shared = _SHARED.read_text(encoding="utf-8")
-    return shared + STYLE.read_text(encoding="utf-8") + _OWN.read_text(encoding="utf-8")
-
-
-def _hash(style: str) -> str:
-    digest = hashlib.sha256(style.encode()).digest()
-    return "sha256-" + base64.b64encode(digest).decode()

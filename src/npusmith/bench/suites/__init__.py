@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from npusmith.bench.model import Suite
 from npusmith.bench.suites.options import SuiteOptions
 from npusmith.errors import NpusmithError
+from npusmith.lang.words import mean
 
 _CLASSES = {
     "multikernelbench": ("multikernelbench", "MultiKernelBench"),
@@ -36,8 +37,9 @@ def open_suite(
     """
     if name not in _CLASSES:
         raise NpusmithError(
-            "usage", f"no suite is called {name}", seen=name[:80], legal=", ".join(NAMES)
-        )
+            "usage", f"no suite is called {name}", seen=name[:80], legal=", ".join(NAMES),
+            hint=mean(name, NAMES),
+        )  # fmt: skip
     # each suite imports what it needs of PyTorch; the list of names should not
     file, kind = _CLASSES[name]
     module = importlib.import_module(f"npusmith.bench.suites.{file}")

@@ -161,7 +161,7 @@ def fail(record: Record, error: str) -> None:
 def _judge(
     plan: Plan, trials: Prepared, record: Record, candidate: Candidate, limits: Limits, work: Path
 ) -> None:
-    folder, submission = place.put(candidate, limits.chip)
+    folder, submission = place.unpack(candidate, limits.chip)
     live = [item for item in trials.trials if not item.skipped]
     seconds = limits.seconds * len({item.record.case for item in live})
     orders = Orders(

@@ -59,7 +59,7 @@ def _check(record: Record, order: Order, candidate: Candidate, limits: Limits) -
         note.startswith(EVAL_MODE) for note in prepared.notes
     ):
         return NOT_RUN, "the model is captured in eval mode, and would differ"
-    folder, _ = place.put(candidate, limits.chip)
+    folder, _ = place.unpack(candidate, limits.chip)
     orders = Orders(
         place=str(folder), given=str(prepared.folder), path=order.path, text=order.text, stop=True,
         chip=limits.chip, seconds=limits.seconds,

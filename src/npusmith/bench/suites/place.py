@@ -24,7 +24,7 @@ _SLOTS = 512  # processes that build candidates at the same time
 _ENTRY = "entry"  # beside the candidate's files
 
 
-def put(candidate: Candidate, chip: str) -> tuple[Path, str]:
+def unpack(candidate: Candidate, chip: str) -> tuple[Path, str]:
     """The folder, and the file of a submission with a class there; "" for an operator project.
 
     Raises what write_files raises, and cache-unusable.

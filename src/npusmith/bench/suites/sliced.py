@@ -1,4 +1,7 @@
-"""Tensors larger than memory, of which some slices are known: ends.py writes, holes.py reads."""
+"""Tensors larger than memory, of which some slices are known.
+
+sliced_reference.py writes them, sparse_run.py reads them.
+"""
 
 from __future__ import annotations
 

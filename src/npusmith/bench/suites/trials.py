@@ -15,7 +15,7 @@ from npusmith.task.references import code_digest, keep_folder, keep_references
 from npusmith.task.trials import Limits, make_orders, run_child
 from npusmith.task.wire import Calling
 
-_REFERENCE_ENDS = "npusmith.bench.suites.ends"
+_REFERENCE_SLICED = "npusmith.bench.suites.sliced_reference"
 _RECORD_BYTES = 64 << 20
 _FILE_BYTES = 4 << 30
 
@@ -69,17 +69,17 @@ def make_trials(order: Order, *, seconds: float, memory_mb: float) -> Prepared:
 
 
 def make_ends(order: Order, *, seconds: float, memory_mb: float) -> tuple[Path, Ends]:
-    """What ends.py leaves: the folder with its files, and its record.
+    """What sliced_reference.py leaves: the folder with its files, and its record.
 
     Raises TaskError as make_trials does; what the reference itself does not allow is in the record.
     """
     task = order.task
-    own = Path(__file__).with_name(f"{_REFERENCE_ENDS.rpartition('.')[2]}.py").read_bytes()
+    own = Path(__file__).with_name(f"{_REFERENCE_SLICED.rpartition('.')[2]}.py").read_bytes()
     asked = order.path, order.text, str(order.seed), repr(order.calling)
 
     def make(fresh: Path) -> None:
         orders = make_orders(task, fresh, model_seed=order.seed, calling=order.calling)
-        run_child(task, fresh, orders, limits_of(seconds, memory_mb), _REFERENCE_ENDS, ENDS)
+        run_child(task, fresh, orders, limits_of(seconds, memory_mb), _REFERENCE_SLICED, ENDS)
 
     folder = keep_folder("ends", [code_digest(), own, *asked], make)
     return folder, Ends.model_validate_json(bytes(read_plain(folder / ENDS, _RECORD_BYTES)))

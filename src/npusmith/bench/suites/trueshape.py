@@ -1,9 +1,9 @@
 """One more check of what was judged at reduced shapes: some of its cores at the task's own ones.
 
-The reference runs on the first and last slices alone (ends.py), the operator on files with holes
-(holes.py), so that addresses go up to the end of every tensor: past 2^31 elements and 4 GB where it
-is so large. What it leaves in these slices is compared by the item's own rule. What cannot be
-checked that way says why, and changes no verdict.
+The reference runs on the first and last slices alone (sliced_reference.py), the operator on sparse
+files (sparse_run.py), so that addresses go up to the end of every tensor: past 2^31 elements and 4
+GB where it is so large. What it leaves in these slices is compared by the item's own rule. What
+cannot be checked that way says why, and changes no verdict.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch
 
 from npusmith.bench.model import TRUE_SHAPE, Candidate, Limits, Record
 from npusmith.bench.suites import place
-from npusmith.bench.suites.ends import WAYS
 from npusmith.bench.suites.orders import Holed, Orders
 from npusmith.bench.suites.sliced import Ends
+from npusmith.bench.suites.sliced_reference import WAYS
 from npusmith.bench.suites.trials import Order, make_ends
 from npusmith.bench.suites.watch import Ended, run_watched
 from npusmith.device.tensors import array
@@ -95,13 +95,13 @@ def _start(
     total: int,
     work: Path,
 ) -> Ended:
-    spot, _ = place.put(candidate, limits.chip)
+    spot, _ = place.unpack(candidate, limits.chip)
     orders = Orders(
         place=str(spot), given=str(folder), chip=limits.chip, seconds=limits.seconds, bytes=total,
         most_bytes=shape.most_bytes,
     )  # fmt: skip
     seconds, room = 4 * limits.seconds, total + _SPARE
-    return run_watched("holes", orders, work, seconds=seconds, disk_bytes=room)
+    return run_watched("sparse_run", orders, work, seconds=seconds, disk_bytes=room)
 
 
 def _weigh(shape: Shape, ends: Ends, folder: Path, ended: Ended, work: Path) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """The watched process that runs an operator at shapes larger than memory, by some of its cores.
 
-Tensors are files with holes, zero but for the slices that ends.py has drawn. The cores at both ends
-work; more of them where those do not come to the last slices, and all where they wait for each
-other. What the outputs hold at the slices goes back as it is.
+Tensors are sparse files, zero but for the slices that sliced_reference.py has drawn. The cores at
+both ends work; more of them where those do not come to the last slices, and all where they wait
+for each other. What the outputs hold at the slices goes back as it is.
 """
 
 from __future__ import annotations
