@@ -345,8 +345,66 @@ void PassTurn(const Call &call, const Gm &gm, const View &ub) {
 
 // ---- loops that poll global memory
 
-void Poll(const Call &call, const std::uint8_t *at) {
+namespace {
+
+const SmallWrite *WriteAt(const std::uint8_t *at) {
+  const auto &flags = ThisLaunch().flags;
+  const auto found = flags.find(at);
+  return found == flags.end() ? nullptr : &found->second;
+}
+
+// Whoever sees a value that was not there before has seen all that its writer had waited for.
+void JoinWrite(Core &core, const SmallWrite &write) {
+  for (const auto &[stamp, unit] : write.by) Join(core, "block_wait", stamp);
+}
+
+// What the core itself has written is no news from another one.
+bool Sees(const Core &core, const SmallWrite &write) {
+  const auto own = [&](const auto &one) { return one.first.core == OrderNumber(core); };
+  if (std::any_of(write.by.begin(), write.by.end(), own)) return true;
+  return std::all_of(write.by.begin(), write.by.end(), [&](const auto &one) {
+    const auto &[stamp, unit] = one;
+    const std::size_t by = unit == UnitOf(PIPE_S) ? kBegun : unit;
+    return OrderKnows(core, UnitOf(PIPE_S), stamp.core, by, stamp.own[unit]);
+  });
+}
+
+// Nothing but scalar work since then.
+bool StillLooking(const Core &core, const Core::Stale &stale) {
+  for (std::size_t unit = 1; unit < kUnits; ++unit) {
+    if (core.clocks.now[unit] != stale.begun[unit]) return false;
+  }
+  return true;
+}
+
+bool SamePlace(const Site &a, const Site &b) { return a.line == b.line && a.file == b.file; }
+
+void TellStale(Core &core, const Core::Stale &stale) {
+  core.unit = PIPE_S;
+  UsableGm(stale.call, "tensor", stale.gm, stale.size, false);
+}
+
+const std::uint8_t *StaleValue(Core &core, const Call &call, const Gm &gm, int size) {
+  const SmallWrite *write = WriteAt(gm.base);
+  if (write == nullptr || size > write->bytes || Dry() || Sees(core, *write)) return nullptr;
+  const auto found = core.stale.find(gm.base);
+  const bool again = found != core.stale.end();
+  const bool loops = again && StillLooking(core, found->second);
+  if (again && !loops) TellStale(core, found->second);
+  if (again && (!loops || SamePlace(found->second.call.site, call.site))) {
+    core.stale.erase(found);
+    JoinWrite(core, *write);
+    return nullptr;
+  }
+  core.stale[gm.base] = {call, gm, size, core.clocks.now};
+  return write->old.data();
+}
+
+}  // namespace
+
+const std::uint8_t *Poll(const Call &call, const Gm &gm, int size) {
   constexpr int kPatience = 256;  // reads before the other cores get their turn
+  const std::uint8_t *at = gm.base;
   Core &core = Me();
   Session &session = ThisLaunch();
   auto &recent = core.recentReads;
@@ -359,23 +417,42 @@ void Poll(const Call &call, const std::uint8_t *at) {
   // blocks that are not on the chip yet write nothing
   const bool alone = session.spec == nullptr || session.spec->blocks > TWIN_VECTOR_CORES;
   if (!alone && known && core.polls % kPatience == 0) {
-    session.polling = true;
     core.pollSite = call.site;
     Rest(core, call, Wait::kSpin, "another core's write");
   }
-  const bool here = call.site.line == core.pollSite.line && call.site.file == core.pollSite.file;
-  if (!here || core.pollSite.line == 0) return;
-  // Whoever sees a value that was not there before has seen all that its writer had waited for.
-  const auto found = session.flags.find(at);
-  if (found != session.flags.end()) Join(core, "block_wait", found->second);
+  if (core.pollSite.line != 0 && SamePlace(call.site, core.pollSite)) {
+    const SmallWrite *write = WriteAt(at);
+    if (write != nullptr) JoinWrite(core, *write);
+    core.stale.erase(at);
+  }
+  return StaleValue(core, call, gm, size);
+}
+
+void CheckStale(Core &core) {
+  for (const auto &[at, stale] : core.stale) TellStale(core, stale);
+  core.stale.clear();
 }
 
 void NotePolled(Core &core, const std::uint8_t *at, std::int64_t bytes) {
-  constexpr std::int64_t kFlag = 64;       // bytes of the largest write that is taken for a flag
-  constexpr std::size_t kMostFlags = 4096;
+  constexpr std::size_t kMostFlags = 1 << 16;
   Session &session = ThisLaunch();
-  if (!session.polling || bytes > kFlag || session.flags.size() >= kMostFlags) return;
-  session.flags[at] = OrderStamp(core, core.unit);
+  const LaunchSpec *spec = session.spec;
+  const bool apart = spec != nullptr && session.CoresOf(Kind::kVector) +
+                                                session.CoresOf(Kind::kCube) > 1 &&
+                     spec->blocks <= TWIN_VECTOR_CORES;
+  if (!apart || bytes > static_cast<std::int64_t>(sizeof SmallWrite::old)) return;
+  if (session.flags.size() >= kMostFlags && session.flags.count(at) == 0) return;
+  SmallWrite &write = session.flags[at];
+  const bool adds = core.atomic != Atomic::kNone && core.unit != PIPE_S && write.bytes == bytes;
+  if (!adds) {
+    write.by.clear();
+    write.bytes = bytes;
+    std::memcpy(write.old.data(), at, static_cast<std::size_t>(bytes));
+  }
+  constexpr std::size_t kMostWriters = 128;
+  if (write.by.size() < kMostWriters) {
+    write.by.emplace_back(OrderStamp(core, core.unit), UnitOf(core.unit));
+  }
 }
 
 // ---- what the scheduler asks

@@ -140,7 +140,7 @@ Stamp OrderStamp(Core &core, pipe_t from) {
   Stamp stamp;
   stamp.core = OrderNumber(core);
   stamp.own = from == PIPE_ALL ? core.clocks.now : DoneOn(core, UnitOf(from));
-  stamp.issued = core.clocks.now[kS];
+  stamp.issued = stamp.own[kBegun] = core.clocks.now[kS];
   stamp.others = core.clocks.others;
   return stamp;
 }

@@ -20,9 +20,12 @@ std::size_t UnitOf(pipe_t pipe);
 const char *UnitName(std::size_t unit);
 
 // How far each pipe of one core is known to have come.
-using Ticks = std::array<std::uint32_t, kUnits>;
+// The last is what its scalar unit had begun, waited for or not: stores of that unit are as good as
+// made for whoever hears of the core.
+using Ticks = std::array<std::uint32_t, kUnits + 1>;
+constexpr std::size_t kBegun = kUnits;
 inline void Advance(Ticks &to, const Ticks &from) {
-  for (std::size_t i = 0; i < kUnits; ++i) to[i] = to[i] > from[i] ? to[i] : from[i];
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = to[i] > from[i] ? to[i] : from[i];
 }
 
 // The same for every core of the launch; empty until cores meet.

@@ -219,6 +219,7 @@ void CheckEnd(Core &core) {
   CheckQueues(core);
   CheckFlags(core);
   CheckSticky(core);
+  CheckStale(core);
 }
 
 }  // namespace twin
