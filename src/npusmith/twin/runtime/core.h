@@ -267,6 +267,8 @@ Session &ThisLaunch();
 // What is wrong when a core's kernel has returned.
 void CheckEnd(Core &core);
 void CheckQueues(Core &core);
+// The pipe that fills a buffer of a queue (doc: TQue).
+pipe_t ProducerOf(const QueueShape &shape);
 // Flags between cores that nobody waited for, when all have ended.
 void CheckCredits();
 // Can a core that waits go on?
