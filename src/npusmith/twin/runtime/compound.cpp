@@ -218,11 +218,6 @@ std::int64_t NibbleAt(const Lane &lane, std::int64_t r, std::int64_t i) {
   return (r * lane.repeat + i / 64 * lane.block) * kBlock + i % 64 / 2;
 }
 
-int ReadNibble(const std::uint8_t *at, std::int64_t i) {
-  const int bits = (i & 1) != 0 ? *at >> 4 : *at & 15;
-  return (bits ^ 8) - 8;
-}
-
 void WriteNibble(std::uint8_t *at, std::int64_t i, int value) {
   const int bits = value & 15;
   *at = static_cast<std::uint8_t>((i & 1) != 0 ? (*at & 0x0F) | bits << 4 : (*at & 0xF0) | bits);
@@ -286,7 +281,7 @@ void CastInt4(const Call &call, bool toInt4, AscendC::RoundMode mode, const Lane
       auto *number = reinterpret_cast<half *>(halves + HalfAt(wide, r, i));
       std::uint8_t *pair = nibbles + NibbleAt(narrow, r, i);
       if (toInt4) WriteNibble(pair, i, RoundNibble(*number, mode));
-      else *number = half(ReadNibble(pair, i));
+      else *number = half(Int4At(pair, i % 2));
     }
   }
 }

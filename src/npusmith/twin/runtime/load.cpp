@@ -151,33 +151,47 @@ void LoadFractalsGm(const Call &call, DType type, const View &dst, const Gm &src
 
 namespace {
 
-// Element (row, column) of a square made of `count` fractals that follow each other: 8-bit ones lie
-// below each other, 32-bit ones beside each other (doc: LoadDataWithTranspose).
+// Element (row, column) of a square made of `count` fractals that follow each other: those of 4 and
+// 8 bits lie below each other, of 32 bits beside each other (doc: LoadDataWithTranspose).
 struct Square {
-  int size, side, count;
+  DType type;
+  int side, count;
 
+  // In units of elements, from the first fractal on.
   std::int64_t At(int row, int column) const {
-    const int wide = 32 / size;  // columns of a fractal
-    const int fractal = size == 4 ? column / wide : row / 16;
-    return fractal * kFractal + (row % 16) * 32 + column % wide * size;
+    const auto wide = static_cast<int>(ElementsOfBlock(type));  // columns of a fractal
+    const int fractal = SizeOf(type) == 4 ? column / wide : row / 16;
+    return (fractal * 16 + row % 16) * wide + column % wide;
   }
 };
 
-Square SquareOf(int size) {
-  if (size == 1) return {1, 32, 2};
-  if (size == 2) return {2, 16, 1};
-  return {4, 16, 2};
+Square SquareOf(DType type) {
+  if (type == DType::kI4) return {type, 64, 4};
+  if (SizeOf(type) == 1) return {type, 32, 2};
+  return {type, 16, SizeOf(type) == 2 ? 1 : 2};
+}
+
+void CopyElement(DType type, std::uint8_t *to, std::int64_t at, const std::uint8_t *from,
+                 std::int64_t index) {
+  const auto size = static_cast<std::size_t>(SizeOf(type));
+  if (type != DType::kI4) {
+    std::memcpy(to + BytesOf(type, at), from + BytesOf(type, index), size);
+    return;
+  }
+  const int shift = static_cast<int>(at % 2) * 4, bits = Int4At(from, index) & 15;
+  to[at / 2] = static_cast<std::uint8_t>((to[at / 2] & ~(15 << shift)) | bits << shift);
 }
 
 void TransposeSquare(std::uint8_t *to, const std::uint8_t *from, const Square &square,
                      std::int64_t fractalPitch) {
-  std::uint8_t whole[1024];
+  std::uint8_t whole[4 * kFractal];
   std::memcpy(whole, from, static_cast<std::size_t>(square.count * kFractal));
+  const std::int64_t fractal = 16 * ElementsOfBlock(square.type);  // elements
   for (int row = 0; row < square.side; ++row) {
     for (int column = 0; column < square.side; ++column) {
       const std::int64_t at = square.At(row, column);
-      std::memcpy(to + at / kFractal * fractalPitch + at % kFractal, whole + square.At(column, row),
-                  static_cast<std::size_t>(square.size));
+      CopyElement(square.type, to + at / fractal * fractalPitch, at % fractal, whole,
+                  square.At(column, row));
     }
   }
 }
@@ -187,10 +201,15 @@ void TransposeSquare(std::uint8_t *to, const std::uint8_t *from, const Square &s
 void LoadSquares(const Call &call, DType type, const View &dst, const View &src,
                  const Fractals &how) {
   Core &core = Enter(call, PIPE_MTE1);
-  const Square square = SquareOf(SizeOf(type));
+  const Square square = SquareOf(type);
   Memory memory;
   Steps steps;
   if (how.repeats == 0 || !ToL0(call, dst, memory)) return;
+  if (type == DType::kI4 && memory != Memory::kL0b) {
+    Report(call, "position", Text("dst of %s of int4b_t is at %s", call.api, NameOf(dst.position)),
+           "", "B2");
+    return;
+  }
   if (!StepsOf(call, how, square.count * kFractal, steps)) return;
   const View part = Shift(src, steps.low);
   const std::uint8_t *from =
@@ -285,6 +304,19 @@ bool CheckImage(const Call &call, DType type, Memory memory, const ImageLoad &ho
          InRange(call, "kStartPt % C0", how.kStart % c0, 0, 0);
 }
 
+// Two of int4b_t lie in a byte: the same moves as of half as many channels of a byte.
+bool HalveColumns(const Call &call, ImageLoad &how) {
+  if (!InRange(call, "channelSize % 2", how.channels % 2, 0, 0) ||
+      !InRange(call, "kExtension % 2", how.kExtension % 2, 0, 0) ||
+      !InRange(call, "kStartPt % 64", how.kStart % 64, 0, 0)) {
+    return false;
+  }
+  how.channels /= 2;
+  how.kExtension /= 2;
+  how.kStart /= 2;
+  return true;
+}
+
 std::int64_t OutSize(std::int64_t size, std::int64_t padding, std::int64_t filter,
                      std::int64_t dilation, std::int64_t stride) {
   return (size + padding - ((filter - 1) * dilation + 1)) / stride + 1;
@@ -332,6 +364,7 @@ void LoadImage(const Call &call, DType type, const View &dst, const View &src,
     std::copy(std::begin(state.pad), std::end(state.pad), std::begin(how.pad));
   }
   if (!how.ownPad) how.padBits = state.padBits;
+  if (type == DType::kI4 && !HalveColumns(call, how)) return;
   Memory memory;
   if (!ToL0(call, dst, memory) || !CheckImage(call, type, memory, how)) return;
   const bool nothing = how.height == 0 || how.width == 0 || how.channels == 0 ||

@@ -212,6 +212,8 @@ bool Fetchable(const Call &call, MatmulState &s) {
 
 }  // namespace
 
+void RestartMatmul(MatmulState &s) { Restart(s); }
+
 void InitMatmul(const Call &call, MatmulState &s, const TCubeTiling &tiling, bool given) {
   Enter(call, PIPE_S);
   s.tiling = tiling;
@@ -262,6 +264,12 @@ void SetMatmulScalar(const Call &call, MatmulState &s, MatmulSlot slot, double v
   Restart(s);
 }
 
+void SetMatmulIndex(const Call &call, MatmulState &s, const Gm &index) {
+  Enter(call, PIPE_S);
+  s.index = index;
+  Restart(s);
+}
+
 void ClearMatmulBias(const Call &call, MatmulState &s) {
   Enter(call, PIPE_S);
   s.bias = {};
@@ -305,6 +313,36 @@ bool StepMatmul(const Call &call, MatmulState &s, bool sync, bool partial) {
   return true;
 }
 
+bool StepMatmulInto(const Call &call, MatmulState &s, const View &to, bool partial) {
+  Core &core = Enter(call, PIPE_S);
+  if (!Computes(call, s)) return false;
+  if (partial && (s.m != s.tiling.baseM || s.n != s.tiling.baseN)) {
+    Report(call, "matmul-operand",
+           Text("%s adds in L0C to %lld x %lld elements in blocks of %d x %d", call.api, Ll(s.m),
+                Ll(s.n), s.tiling.baseM, s.tiling.baseN),
+           "", "one block: singleCoreM = baseM and singleCoreN = baseN");
+    return false;
+  }
+  if (partial) {  // the bias is there already
+    const MatmulBlock next = BlockOf(s, s.step);
+    const auto size = static_cast<std::size_t>(next.rows * next.cols);
+    s.ints.sum.assign(s.integer() ? size : 0, 0);
+    s.floats.sum.assign(s.integer() ? 0 : size, 0.0f);
+  }
+  const bool got = NextBlock(call, s, partial);
+  s.holds = false;
+  if (!got) Restart(s);
+  if (!got) return false;
+  MatmulOut out;
+  out.atomic = partial ? 1 : 0;
+  out.sequential = true;
+  Write(call, s, {{true, {}, to}, out, Single()});
+  RecordMatmul(core, call, s,
+               {(s.step - 1) / PartsOf(s), Begun(s), partial, {}, {}, s.block}, true);
+  Settle(core, s);
+  return true;
+}
+
 void FetchMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const MatmulOut &out) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s) || !Fetchable(call, s)) return;
@@ -330,7 +368,6 @@ Gm FetchMatmul(const Call &call, MatmulState &s, const MatmulOut &out) {
 void AllMatmul(const Call &call, MatmulState &s, const MatmulPlace &to, const MatmulOut &out) {
   Core &core = Enter(call, PIPE_S);
   if (!Computes(call, s)) return;
-  Restart(s);
   s.waitable = !out.sync && out.wait;
   if (out.skipped) return RecordMatmul(core, call, s, {}, out.sync);
   if (!CheckMatmulInputs(call, s) || !LoadMatmul(call, s, Single())) return;

@@ -58,8 +58,8 @@ void NeedDepth(Rules &rules, char side, int depth, int step, int stepK) {
 
 void NeedRoom(Rules &rules, const MatmulState &s) {
   const TCubeTiling &t = s.tiling;
-  const std::int64_t a = std::int64_t{t.baseM} * t.baseK * SizeOf(s.traits.a.type);
-  const std::int64_t b = std::int64_t{t.baseN} * t.baseK * SizeOf(s.traits.b.type);
+  const std::int64_t a = BytesOf(s.traits.a.type, std::int64_t{t.baseM} * t.baseK);
+  const std::int64_t b = BytesOf(s.traits.b.type, std::int64_t{t.baseN} * t.baseK);
   const std::int64_t c = std::int64_t{t.baseM} * t.baseN * 4;
   rules.Need(a * t.dbL0A <= TWIN_L0A_BYTES,
              Text("baseM * baseK * dbL0A takes %lld B of L0A", Ll(a * t.dbL0A)),
@@ -89,7 +89,7 @@ bool CheckCubeTiling(const Call &call, const MatmulState &s) {
              Text("usedCoreNum = %d", t.usedCoreNum), "1 to the number of cores");
   rules.Need(t.baseM % 16 == 0 && t.baseN % 16 == 0,
              Text("baseM = %d, baseN = %d", t.baseM, t.baseN), "multiples of 16");
-  const int c0 = static_cast<int>(kBlock) / SizeOf(s.traits.a.type);
+  const int c0 = static_cast<int>(ElementsOfBlock(s.traits.a.type));
   rules.Need(t.baseK % c0 == 0, Text("baseK = %d", t.baseK), "a multiple of 32 B of elements");
   const auto once = [](int db) { return db == 1 || db == 2; };
   rules.Need(once(t.dbL0A) && once(t.dbL0B) && once(t.dbL0C),
@@ -172,7 +172,7 @@ bool CheckMatmulInputs(const Call &call, const MatmulState &s) {
     return Wrong(call, Text("single shape %lld x %lld x %lld", Ll(s.m), Ll(s.n), Ll(s.k)),
                  "positive sizes");
   }
-  const int c0 = static_cast<int>(kBlock) / SizeOf(s.traits.a.type);
+  const int c0 = static_cast<int>(ElementsOfBlock(s.traits.a.type));
   const int unit = !s.a.transposed && s.b.transposed ? c0 : std::max(16, c0);
   if (s.tiling.baseK % unit != 0) {
     Report(call, "cube-tiling", Text("TCubeTiling is not legal: baseK = %d", s.tiling.baseK),

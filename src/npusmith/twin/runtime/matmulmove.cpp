@@ -76,34 +76,38 @@ struct Access {
   const char *role;
   const MatmulPlace *place;
   MatmulLayout layout;
-  int size;
+  DType type;
   std::int64_t offset;  // elements
   std::int64_t row = 0, col = 0;
   bool write = false;
+
+  std::int64_t Bytes(std::int64_t elements) const { return BytesOf(type, elements); }
 };
 
 pipe_t PipeOf(const Access &access) {
   if (!access.place->local) return access.write ? PIPE_FIX : PIPE_MTE2;
-  if (MemoryOf(access.place->view.position) != Memory::kUb) return PIPE_MTE1;
+  const Memory memory = MemoryOf(access.place->view.position);
+  if (memory == Memory::kL0c) return PIPE_M;
+  if (memory != Memory::kUb) return PIPE_MTE1;
   return access.write ? PIPE_MTE2 : PIPE_MTE3;  // results come to UB through global memory
 }
 
 // A vector core's operand goes to the cube core through the system's part of the workspace.
-void RecordHandOver(const Access &access, DType type) {
+void RecordHandOver(const Access &access) {
   const MatmulLayout &how = access.layout;
   const std::int64_t rows = how.nz() ? Up(how.cols, how.c0) / how.c0 : how.rows;
-  const std::int64_t run = (how.nz() ? how.rows * how.c0 : how.cols) * access.size;
-  RecordCopy("ub_gm", type, rows, run, ThisLaunch().workspace, run, access.place->view.addr);
+  const std::int64_t run = access.Bytes(how.nz() ? how.rows * how.c0 : how.cols);
+  RecordCopy("ub_gm", access.type, rows, run, ThisLaunch().workspace, run, access.place->view.addr);
 }
 
 std::uint8_t *Reach(Core &core, const Call &call, const Access &access) {
   const MatmulLayout &how = access.layout;
-  const std::int64_t first = (access.offset + how.At(access.row, access.col)) * access.size;
+  const std::int64_t first = access.Bytes(access.offset + how.At(access.row, access.col));
   const std::int64_t columns = how.nz() ? Up(how.cols, how.c0) : how.cols;
   const std::int64_t last = how.At(how.rows - 1, columns - 1);
-  const std::int64_t bytes = (last + 1) * access.size;
-  Spread rows{how.cols * access.size, how.pitch * access.size};
-  if (how.nz()) rows = {how.rows * how.c0 * access.size, how.tall * how.c0 * access.size};
+  const std::int64_t bytes = access.Bytes(last + 1);
+  Spread rows{access.Bytes(how.cols), access.Bytes(how.pitch)};
+  if (how.nz()) rows = {access.Bytes(how.rows * how.c0), access.Bytes(how.tall * how.c0)};
   if (rows.run == rows.pitch) rows = {};
   MoveTo(core, PipeOf(access));
   if (!access.place->local) {
@@ -116,7 +120,7 @@ std::uint8_t *Reach(Core &core, const Call &call, const Access &access) {
   view.addr += first;
   view.bytes -= first;
   const Use use = access.write ? Use::kWrite : Use::kRead;
-  const std::int64_t align = first == 0 ? kBlock : access.size;
+  const std::int64_t align = first == 0 ? kBlock : SizeOf(access.type);
   return UsableIn(core, call, {access.role, &view, bytes, align, use, rows},
                   MemoryOf(view.position));
 }
@@ -126,6 +130,10 @@ void Widen(Acc *to, const std::uint8_t *from, DType type, std::int64_t n) {
   if constexpr (std::is_same_v<Acc, std::int32_t>) {
     if (type == DType::kI32) {
       std::memcpy(to, from, static_cast<std::size_t>(n) * 4);
+      return;
+    }
+    if (type == DType::kI4) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = Int4At(from, i);
       return;
     }
     const auto *bytes = reinterpret_cast<const std::int8_t *>(from);
@@ -166,7 +174,7 @@ std::vector<Acc> Read(const std::uint8_t *base, const MatmulLayout &how, DType t
   const std::int64_t run = how.nz() ? how.c0 : how.cols;
   for (std::int64_t r = 0; r < how.rows; ++r) {
     for (std::int64_t c = 0; c < how.cols; c += run) {
-      Widen(out.data() + r * how.cols + c, base + how.At(r, c) * SizeOf(type), type,
+      Widen(out.data() + r * how.cols + c, base + BytesOf(type, how.At(r, c)), type,
             std::min(run, how.cols - c));
     }
   }
@@ -179,7 +187,7 @@ struct Sides {
 
 MatmulLayout LayoutOf(const MatmulSide &side, const MatmulPlace &place, const Sides &size,
                       const Axes &axes) {
-  const std::int64_t c0 = kBlock / SizeOf(side.type);
+  const std::int64_t c0 = ElementsOfBlock(side.type);
   std::int64_t pitch = PitchOf(side.layout, axes, place.local ? size.cols : size.orgCols);
   if (side.format == CubeFormat::ND_ALIGN) pitch = Up(pitch, c0);
   const std::int64_t tall = Up(place.local ? size.rows : size.orgRows, 16);
@@ -205,6 +213,19 @@ bool WholeFractals(const Call &call, const char *role, const MatmulLayout &how, 
   Report(call, "matmul-operand",
          Text("%s in NZ has %lld x %lld elements", role, Ll(size.orgRows), Ll(size.orgCols)), "",
          Text("rows a multiple of 16, columns of %lld", Ll(how.c0)));
+  return false;
+}
+
+// Rows of packed elements begin with whole bytes.
+bool WholeBytes(const Call &call, const char *role, const MatmulLayout &how, DType type,
+                std::int64_t offset) {
+  const std::int64_t unit = PackedOf(type);
+  const bool whole = how.cols % unit == 0 && offset % unit == 0;
+  if (whole && (how.nz() || how.pitch % unit == 0)) return true;
+  Report(call, "matmul-operand",
+         Text("%s of %s has rows of %lld of %lld elements", role, NameOf(type), Ll(how.cols),
+              Ll(how.pitch)),
+         "", "even numbers of elements: two lie in a byte");
   return false;
 }
 
@@ -240,10 +261,11 @@ bool Load(Core &core, const Call &call, const Source &from, std::vector<Acc> &ou
   const MatmulLayout how = LayoutOf(*from.side, from.input->place, size, from.axes);
   if (!FitsRow(call, from.role, how, size)) return false;
   if (!WholeFractals(call, from.role, how, size, from.input->place.local)) return false;
-  const Access access{from.role, &from.input->place, how, SizeOf(from.side->type), from.offset};
+  if (!WholeBytes(call, from.role, how, from.side->type, from.offset)) return false;
+  const Access access{from.role, &from.input->place, how, from.side->type, from.offset};
   const std::uint8_t *base = Reach(core, call, access);
   if (base == nullptr) return false;
-  if (PipeOf(access) == PIPE_MTE3) RecordHandOver(access, from.side->type);
+  if (PipeOf(access) == PIPE_MTE3) RecordHandOver(access);
   *from.found = SpanOf(access, base, from.side->type, from.input->transposed);
   if (Dry()) return true;
   out = Read<Acc>(base, how, from.side->type);
@@ -251,17 +273,66 @@ bool Load(Core &core, const Call &call, const Source &from, std::vector<Acc> &ou
   return true;
 }
 
+struct Sources {
+  Source a, b;
+};
+
+Sources SourcesOf(MatmulState &s, const MatmulIndex &at) {
+  const bool ta = s.a.transposed, tb = s.b.transposed;
+  const Sides sizeA = ta ? Sides{s.k, s.m, s.orgKa, s.orgM} : Sides{s.m, s.k, s.orgM, s.orgKa};
+  const std::int64_t half = s.traits.sparse ? 2 : 1, k = s.k / half, orgK = s.orgKb / half;
+  const Sides sizeB = tb ? Sides{s.n, k, s.orgN, orgK} : Sides{k, s.n, orgK, s.orgN};
+  return {{"A", &s.traits.a, &s.a, sizeA, AxesA(s.tiling), OffsetA(s, at), &s.fromA},
+          {"B", &s.traits.b, &s.b, sizeB, AxesB(s.tiling), OffsetB(s, at), &s.fromB}};
+}
+
+// What a callback has brought is in the panel already.
+template <typename Acc>
+bool LoadSide(Core &core, const Call &call, const Source &from, MatmulBring &brought,
+              std::vector<Acc> &out) {
+  if (!brought.ready) return Load(core, call, from, out);
+  brought = {};
+  *from.found = {};
+  return true;
+}
+
+// Puts the elements of a sparse B where its index says, zeros elsewhere: of each four along K the
+// first lies at 0 to 2, the second at 1 to 3 (doc: MmadWithSparse).
+template <typename Acc>
+bool Expand(Core &core, const Call &call, const MatmulState &s, std::vector<Acc> &b) {
+  if (s.k % 8 != 0 || s.index.base == nullptr) {
+    Report(call, "matmul-operand", Text("a sparse B of %lld rows %s", Ll(s.k),
+                                        s.index.base == nullptr ? "without SetSparseIndex" : ""),
+           "", "K a multiple of 8, and SetSparseIndex");
+    return false;
+  }
+  constexpr std::int64_t kWide = 8;  // bytes of a row of the index's fractals
+  const std::int64_t tall = Up(s.orgN, 16), blocks = Up(s.k / 8, kWide) / kWide;
+  MoveTo(core, PIPE_MTE2);
+  const std::uint8_t *index =
+      UsableGm(call, "index", s.index, ((blocks - 1) * tall + s.n) * kWide, false);
+  if (index == nullptr || Dry()) return index != nullptr;
+  std::vector<Acc> whole(static_cast<std::size_t>(s.k * s.n), Acc{});
+  for (std::int64_t j = 0; j < s.k / 2; ++j) {
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      const std::int64_t byte = j / 4;
+      const int bits = index[(byte / kWide * tall + n) * kWide + byte % kWide] >> (j % 4 * 2) & 3;
+      const std::int64_t row = j / 2 * 4 + j % 2 + bits;
+      if (row < s.k) whole[static_cast<std::size_t>(row * s.n + n)] +=
+          b[static_cast<std::size_t>(j * s.n + n)];
+    }
+  }
+  b = std::move(whole);
+  return true;
+}
+
 template <typename Acc>
 bool LoadAll(const Call &call, MatmulState &s, const MatmulIndex &at, MatmulPanels<Acc> &panels) {
   Core &core = Me();
-  const bool ta = s.a.transposed, tb = s.b.transposed;
-  const Sides sizeA = ta ? Sides{s.k, s.m, s.orgKa, s.orgM} : Sides{s.m, s.k, s.orgM, s.orgKa};
-  const Sides sizeB = tb ? Sides{s.n, s.k, s.orgN, s.orgKb} : Sides{s.k, s.n, s.orgKb, s.orgN};
-  const Source a{"A", &s.traits.a, &s.a, sizeA, AxesA(s.tiling), OffsetA(s, at),
-                 &s.fromA};
-  const Source b{"B", &s.traits.b, &s.b, sizeB, AxesB(s.tiling), OffsetB(s, at),
-                 &s.fromB};
-  if (!Load(core, call, a, panels.a) || !Load(core, call, b, panels.b)) return false;
+  const Sources from = SourcesOf(s, at);
+  if (!LoadSide(core, call, from.a, s.bringA, panels.a)) return false;
+  if (!LoadSide(core, call, from.b, s.bringB, panels.b)) return false;
+  if (s.traits.sparse && !Expand(core, call, s, panels.b)) return false;
   panels.bias.clear();
   s.fromBias = {};
   if (!s.bias.set) return true;
@@ -283,6 +354,104 @@ bool LoadMatmul(const Call &call, MatmulState &s, const MatmulIndex &at) {
     RoundHf32(s.floats.a, s.hf32Mode);
     RoundHf32(s.floats.b, s.hf32Mode);
   }
+  return true;
+}
+
+// ---- callbacks: the kernel copies base blocks to L1, one by one, and the object reads them there
+
+namespace {
+
+struct Bringing {
+  Source from;
+  std::int64_t high, wide;  // of a base block as it is stored
+
+  std::int64_t Rows(const MatmulBring &at) const {
+    return std::min(high, from.size.rows - at.top);
+  }
+  std::int64_t Cols(const MatmulBring &at) const {
+    return std::min(wide, from.size.cols - at.left);
+  }
+  MatmulLayout Layout(const MatmulBring &at) const {
+    return {CubeFormat::NZ, Rows(at), Cols(at), 0, Up(Rows(at), 16),
+            ElementsOfBlock(from.side->type)};
+  }
+};
+
+Bringing BringingOf(MatmulState &s, MatmulSlot slot) {
+  const Sources from = SourcesOf(s, {0, 0, 0, {}});
+  const TCubeTiling &t = s.tiling;
+  const bool a = slot == MatmulSlot::kA;
+  Bringing one{a ? from.a : from.b, a ? t.baseM : t.baseK, a ? t.baseK : t.baseN};
+  if (one.from.input->transposed) std::swap(one.high, one.wide);
+  return one;
+}
+
+// The top of L1 stands for the object's own buffer.
+MatmulPlace TileOf(const Bringing &one, const MatmulLayout &how) {
+  MatmulPlace place{true, {}, {}};
+  place.view.position = AscendC::TPosition::A1;
+  place.view.bytes = BytesOf(one.from.side->type, how.tall * Up(how.cols, how.c0));
+  place.view.addr = TWIN_L1_BYTES - place.view.bytes;
+  return place;
+}
+
+// Takes the block that the kernel has just copied.
+template <typename Acc>
+bool TakeTile(Core &core, const Call &call, const Bringing &one, const MatmulBring &at,
+              std::vector<Acc> &out) {
+  const MatmulLayout how = one.Layout(at);
+  const MatmulPlace place = TileOf(one, how);
+  const DType type = one.from.side->type;
+  OrderTake(core, OrderStamp(core, PIPE_MTE2), PIPE_MTE1);
+  const std::uint8_t *tile = Reach(core, call, {one.from.role, &place, how, type, 0});
+  OrderTake(core, OrderStamp(core, PIPE_MTE1), PIPE_MTE2);
+  if (tile == nullptr || Dry()) return tile != nullptr;
+  const std::vector<Acc> values = Read<Acc>(tile, how, type);
+  for (std::int64_t r = 0; r < how.rows; ++r) {
+    std::copy_n(values.begin() + r * how.cols, how.cols,
+                out.begin() + (at.top + r) * one.from.size.cols + at.left);
+  }
+  return true;
+}
+
+template <typename Acc>
+bool NextTile(Core &core, const Call &call, const Bringing &one, MatmulBring &at,
+              std::vector<Acc> &out) {
+  const Sides &size = one.from.size;
+  if (!at.open) {
+    out.assign(static_cast<std::size_t>(Dry() ? 0 : size.rows * size.cols), Acc{});
+    at = {true, false, 0, 0};
+    return true;
+  }
+  if (!TakeTile(core, call, one, at, out)) StopCore();
+  at.left += one.wide;
+  if (at.left >= size.cols) at = {true, false, at.top + one.high, 0};
+  if (at.top < size.rows) return true;
+  if (one.from.input->transposed && !Dry()) out = Turned(out, size.rows, size.cols);
+  at = {false, true, 0, 0};
+  return false;
+}
+
+}  // namespace
+
+bool NextMatmulCopy(const Call &call, MatmulState &s, MatmulSlot slot, MatmulCopyBlock &block) {
+  Core &core = Enter(call, PIPE_S);
+  const bool a = slot == MatmulSlot::kA;
+  MatmulBring &at = a ? s.bringA : s.bringB;
+  const MatmulInput &input = a ? s.a : s.b;
+  const bool plain = input.set && !input.scalar && !input.place.local;
+  if (!s.ready || !plain || s.step != 0 || s.m <= 0 || s.n <= 0 || s.k <= 0) return false;
+  const Bringing one = BringingOf(s, slot);
+  const bool more =
+      s.integer() ? NextTile(core, call, one, at, a ? s.ints.a : s.ints.b)
+                  : NextTile(core, call, one, at, a ? s.floats.a : s.floats.b);
+  if (!more) return false;
+  const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+  block = {TileOf(one, one.Layout(at)).view, input.place.gm.base, narrow(at.top / one.high),
+           narrow(at.left / one.wide), narrow(one.Rows(at)), narrow(one.Cols(at))};
+  if (!input.transposed) return true;
+  std::swap(block.row, block.col);
+  std::swap(block.high, block.wide);
   return true;
 }
 
@@ -415,7 +584,7 @@ MatmulSpan Store(const Call &call, MatmulState &s, const MatmulStore &to, const 
   const std::uint64_t *scales = Scales(core, call, s, good);
   if (!good) return {};
   const int size = SizeOf(s.traits.c.type);
-  Access access{"C", &to.place, how, size, OffsetC(s, to.index)};
+  Access access{"C", &to.place, how, s.traits.c.type, OffsetC(s, to.index)};
   access.write = true;
   if (to.place.local) access.offset = to.index.c * (how.nz() ? how.tall * Up(s.n, how.c0)
                                                              : s.m * how.pitch);
@@ -423,7 +592,8 @@ MatmulSpan Store(const Call &call, MatmulState &s, const MatmulStore &to, const 
     access.row = block.row;
     access.col = block.col;
   }
-  const int mode = to.place.local ? 0 : to.out.atomic;
+  const bool plain = to.place.local && MemoryOf(to.place.view.position) != Memory::kL0c;
+  const int mode = plain ? 0 : to.out.atomic;
   const Atomic former = core.atomic;
   core.atomic = static_cast<Atomic>(mode);  // so that whoever is told of the access knows
   std::uint8_t *base = Reach(core, call, access);

@@ -49,6 +49,12 @@ struct MatmulSpan {
   std::uint8_t flags = 0;       // StepFlags of its transfers
 };
 
+// How far a callback has brought a matrix: the block at (top, left) comes next.
+struct MatmulBring {
+  bool open = false, ready = false;
+  std::int64_t top = 0, left = 0;
+};
+
 struct MatmulBuffers;
 struct MatmulRequest;
 
@@ -59,6 +65,8 @@ struct MatmulState {
   std::int64_t orgM = 0, orgN = 0, orgKa = 0, orgKb = 0, orgKc = 0;
   std::int64_t m = 0, n = 0, k = 0;  // single shape
   MatmulInput a, b, bias;
+  MatmulBring bringA, bringB;
+  Gm index;  // of a sparse B
   Gm workspace;
   int quant = 0;  // 0 none, 1 one scale, 2 a scale for each column
   std::uint64_t scale = 0;
@@ -82,7 +90,9 @@ struct MatmulState {
   std::shared_ptr<MatmulBuffers> buffers;    // of the core that computes
   std::shared_ptr<MatmulRequest> request;    // the last one that nobody has waited for
 
-  bool integer() const { return traits.a.type == DType::kI8; }
+  bool integer() const {
+    return traits.a.type == DType::kI8 || traits.a.type == DType::kI4;
+  }
 };
 
 // Which of several matrices is meant: their numbers in A, B and the rest.

@@ -141,19 +141,18 @@ class Nest {
             std::int64_t depth) {
     const MatmulSpan &span = *cut.span;
     const MatmulLayout &how = span.layout;
-    const std::int64_t size = SizeOf(span.type);
     if (cut.down) {
       std::swap(row, k);
       std::swap(rows, depth);
     }
     const std::uint8_t *base = span.local ? ThisLaunch().workspace : span.base;
-    const std::uint8_t *gm = base == nullptr ? nullptr : base + how.At(row, k) * size;
+    const std::uint8_t *gm = base == nullptr ? nullptr : base + BytesOf(span.type, how.At(row, k));
     if (how.nz()) {
       return RecordCopy("gm_l1", span.type, Rounds(depth, how.c0), Up(rows, 16) * kBlock, gm,
                         how.tall * kBlock, 0, span.flags);
     }
-    RecordCopy("gm_l1", span.type, rows, depth * size, gm, how.pitch * size, 0,
-               kNd2Nz | span.flags);
+    RecordCopy("gm_l1", span.type, rows, BytesOf(span.type, depth), gm,
+               BytesOf(span.type, how.pitch), 0, kNd2Nz | span.flags);
   }
 
   void LoadBias(const MatmulBlock &block) {
@@ -190,7 +189,8 @@ class Nest {
     Wait(PIPE_MTE1, Now(PIPE_MTE1));
     if (k == 0 && !work_.task.partial) Wait(PIPE_FIX, NextL0c());
     const bool biased = work_.bias.base != nullptr;
-    RecordMmad(work_.traits.a.type, block.rows, block.cols, depth,
+    const std::int64_t met = work_.traits.sparse ? (depth + 1) / 2 : depth;
+    RecordMmad(work_.traits.a.type, block.rows, block.cols, met,
                k > 0 || work_.task.partial || biased, work_.hf32);
     own_.readA[own_.nextA] = own_.readB[own_.nextB] = Now(PIPE_M);
     if (k == 0 && biased) own_.biasUsed = Now(PIPE_M);
@@ -215,7 +215,7 @@ class Nest {
     Begin(PIPE_MTE1);
     Wait(PIPE_MTE2, loaded);
     Wait(PIPE_M, reader);
-    RecordCopy(path, type, Rounds(rows, 16) * Rounds(depth * SizeOf(type), kBlock), kFractal,
+    RecordCopy(path, type, Rounds(rows, 16) * Rounds(depth, ElementsOfBlock(type)), kFractal,
                nullptr, 0, 0);
   }
 

@@ -56,18 +56,18 @@ struct Source {
   DType type;
   bool hf32, hf32Zero;
 
-  int size() const { return SizeOf(type); }
-  std::int64_t c0() const { return kBlock / size(); }
-  float Float(const std::uint8_t *at) const {
-    const float value = Read(at, type);
+  std::int64_t c0() const { return ElementsOfBlock(type); }
+  float Float(const std::uint8_t *row, std::int64_t i) const {
+    const float value = Read(row + i * SizeOf(type), type);
     return hf32 ? RoundHf32(value, hf32Zero) : value;
   }
 };
 
+// Element i of a row.
 template <typename T>
-T Element(const Source &source, const std::uint8_t *at) {
-  if constexpr (std::is_same_v<T, float>) return source.Float(at);
-  else return static_cast<std::int8_t>(*at);
+T Element(const Source &source, const std::uint8_t *row, std::int64_t i) {
+  if constexpr (std::is_same_v<T, float>) return source.Float(row, i);
+  else return source.type == DType::kI4 ? Int4At(row, i) : static_cast<std::int8_t>(row[i]);
 }
 
 struct Shape {
@@ -79,16 +79,16 @@ struct Shape {
 template <typename T>
 void PackA(std::vector<T> &to, const std::uint8_t *from, const Source &source,
            const Shape &shape) {
-  const std::int64_t c0 = source.c0(), size = source.size();
+  const std::int64_t c0 = source.c0();
   to.resize(static_cast<std::size_t>(shape.m * shape.k));
   for (std::int64_t row = 0; row < shape.m; ++row) {
     T *out = to.data() + row * shape.k;
     for (std::int64_t k = 0; k < shape.k; k += c0) {
       const std::int64_t count = std::min(c0, shape.k - k);
       const std::uint8_t *in =
-          shape.row ? from + k * size
+          shape.row ? from + BytesOf(source.type, k)
                     : from + (row / kSide * shape.wideA + k / c0) * kFractal + row % kSide * kBlock;
-      for (std::int64_t i = 0; i < count; ++i) out[k + i] = Element<T>(source, in + i * size);
+      for (std::int64_t i = 0; i < count; ++i) out[k + i] = Element<T>(source, in, i);
     }
   }
 }
@@ -96,7 +96,7 @@ void PackA(std::vector<T> &to, const std::uint8_t *from, const Source &source,
 template <typename T>
 void PackB(std::vector<T> &to, const std::uint8_t *from, const Source &source,
            const Shape &shape) {
-  const std::int64_t c0 = source.c0(), size = source.size(), panels = Up(shape.n, kPanel);
+  const std::int64_t c0 = source.c0(), panels = Up(shape.n, kPanel);
   to.resize(static_cast<std::size_t>(panels * shape.k * kPanel));
   for (std::int64_t k = 0; k < shape.k; k += c0) {
     const std::int64_t deep = std::min(c0, shape.k - k);
@@ -107,7 +107,7 @@ void PackB(std::vector<T> &to, const std::uint8_t *from, const Source &source,
       for (std::int64_t column = 0; column < kPanel; ++column) {
         for (std::int64_t i = 0; i < deep; ++i) {
           out[i * kPanel + column] =
-              column < columns ? Element<T>(source, in + column * kBlock + i * size) : T(0);
+              column < columns ? Element<T>(source, in + column * kBlock, i) : T(0);
         }
       }
     }
@@ -267,7 +267,7 @@ void MmadOp(const Call &call, DType type, const View &dst, const View &a, const 
   const Shape shape{how.m, how.n, how.k, align ? Up(how.k, kSide) * 2 : deep, how.m == 1};
   const BiasOf from(bias, how);
   if (bias != nullptr) how.zero = false;
-  const std::int64_t aBytes = shape.row ? how.k * source.size()
+  const std::int64_t aBytes = shape.row ? deep * kBlock - BytesOf(type, deep * source.c0() - how.k)
                                         : ((tall - 1) * shape.wideA + deep) * kFractal;
   const bool keeps = !how.zero && !from.table;
   const std::uint8_t *left =
@@ -286,7 +286,8 @@ void MmadOp(const Call &call, DType type, const View &dst, const View &a, const 
   if (from.table && row == nullptr) return;
   RecordMmad(type, how.m, how.n, how.k, keeps, source.hf32);
   if (Dry()) return LeaveUnits(core, how);
-  if (type == DType::kI8) Run<std::int32_t>(c, left, right, row, source, shape, how);
+  const bool integer = type == DType::kI8 || type == DType::kI4;
+  if (integer) Run<std::int32_t>(c, left, right, row, source, shape, how);
   else Run<float>(c, left, right, row, source, shape, how);
   LeaveUnits(core, how);
 }

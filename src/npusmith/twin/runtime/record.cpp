@@ -173,7 +173,7 @@ void TakeDeps(CoreLog &log) {
 }
 
 std::uint64_t TilesOf(const MmadStep &mmad, DType type) {
-  const std::uint64_t depth = 32 / static_cast<std::uint64_t>(std::max(SizeOf(type), 1));
+  const auto depth = static_cast<std::uint64_t>(ElementsOfBlock(type));
   const auto tiles = [](std::uint64_t size, std::uint64_t tile) {
     return (size + tile - 1) / tile;
   };
