@@ -124,16 +124,17 @@ def read_project(
     return _project(read, name, file, options)
 
 
-def read_projects(root: Path) -> dict[str, Project]:
+def read_projects(root: Path, options: BuildOptions = PLAIN) -> dict[str, Project]:
     """The operators of a package by their types, each without the others' sources.
 
-    TwinError project-... as of `read_project`.
+    TwinError project-... as of `read_project`, and build-option.
     """
+    options.check()
     read = _Files.of(Path(root).resolve())
     added = _added(read)
     _check_json(read.base, added)
     return {
-        name: _project(_own(read, added, name), name, file, PLAIN) for name, file in added.items()
+        name: _project(_own(read, added, name), name, file, options) for name, file in added.items()
     }
 
 
