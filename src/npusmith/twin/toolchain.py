@@ -21,6 +21,7 @@ from npusmith.errors import TwinError
 from npusmith.target.absent import absent_header
 from npusmith.target.chips import Chip
 from npusmith.target.header import chip_header
+from npusmith.target.vectors import vectors_header
 from npusmith.twin import cache
 from npusmith.twin.includes import used_text
 
@@ -188,7 +189,11 @@ def find_toolchain(chip: Chip, *, debug: bool = False) -> Toolchain:
 
 def _made(chip: Chip) -> dict[str, str]:
     """Headers that are generated, by their names under twin/."""
-    return {"chip.h": chip_header(chip), "absent.h": absent_header()}
+    return {
+        "chip.h": chip_header(chip),
+        "absent.h": absent_header(),
+        "vectors.h": vectors_header(),
+    }
 
 
 def _machine() -> tuple[str, ...]:

@@ -5,6 +5,7 @@
 #include "loops.h"
 #include "record.h"
 #include "text.h"
+#include "twin/vectors.h"
 
 namespace twin {
 
@@ -28,16 +29,22 @@ const char *NameOf(Op op) {
   return kNames[static_cast<std::size_t>(op)];
 }
 
+#define TWIN_CASE(function, row, op) case Op::k##op:
+
 bool Accumulates(Op op) {
   // doc: dst may be the same as a source with repeat stride 0 for these
-  return op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kMax || op == Op::kMin ||
-         op == Op::kAddRelu || op == Op::kSubRelu;
+  switch (op) {
+    TWIN_FOLDS_ROWS(TWIN_CASE) return true;
+    default: return false;
+  }
 }
 
 // Does the result depend on what dst held?
 bool Updates(Op op) {
-  return op == Op::kAxpy || op == Op::kMulAddDst || op == Op::kFusedMulAdd ||
-         op == Op::kFusedMulAddRelu;
+  switch (op) {
+    TWIN_READS_DST_ROWS(TWIN_CASE) return true;
+    default: return false;
+  }
 }
 
 // A function of the library takes its sources into scratch before it writes; inferred for scratch
