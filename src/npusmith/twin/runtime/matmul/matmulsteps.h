@@ -2,7 +2,7 @@
 // call.
 #pragma once
 
-#include "matmulstate.h"
+#include "matmul/matmulstate.h"
 
 namespace twin {
 

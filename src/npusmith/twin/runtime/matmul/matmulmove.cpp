@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "loops.h"
-#include "matmulstate.h"
+#include "matmul/matmulstate.h"
 #include "record.h"
 #include "text.h"
 

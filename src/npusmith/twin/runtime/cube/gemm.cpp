@@ -1,6 +1,6 @@
 // The inner loops of matrix products: rows of B are added to rows of C, so that loops over n
 // vectorise and each element of C still sees k in ascending order.
-#include "gemm.h"
+#include "cube/gemm.h"
 
 #include <algorithm>
 

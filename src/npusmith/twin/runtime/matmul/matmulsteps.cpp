@@ -5,7 +5,7 @@
 //
 // Norm loads a base block at a time into depthA1 (depthB1) buffers; MDL loads step * stepK of them
 // at once into one or two. Which buffer is given up is not documented: the oldest.  // guess
-#include "matmulsteps.h"
+#include "matmul/matmulsteps.h"
 
 #include <algorithm>
 

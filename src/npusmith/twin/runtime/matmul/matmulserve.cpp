@@ -3,7 +3,7 @@
 // ended, and then does what they have asked for. Any other object works on its own core.
 #include <deque>
 
-#include "matmulsteps.h"
+#include "matmul/matmulsteps.h"
 #include "record.h"
 
 namespace twin {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "matmulstate.h"
+#include "matmul/matmulstate.h"
 #include "text.h"
 
 namespace twin {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "check.h"
-#include "gemm.h"
-#include "matmulsteps.h"
+#include "cube/gemm.h"
+#include "matmul/matmulsteps.h"
 #include "record.h"
 #include "text.h"
 
