@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core.h"
-#include "divide.h"
+#include "vector/divide.h"
 #include "fence.h"
 #include "record.h"
 #include "stops.h"

@@ -6,7 +6,7 @@
 
 #include "log.h"
 #include "order.h"
-#include "walk.h"
+#include "vector/walk.h"
 
 namespace twin {
 

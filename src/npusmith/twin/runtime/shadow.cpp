@@ -6,7 +6,7 @@
 #include "record.h"
 #include "text.h"
 #include "traffic.h"
-#include "walk.h"
+#include "vector/walk.h"
 
 namespace twin {
 

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "record.h"
 #include "text.h"
-#include "walk.h"
+#include "vector/walk.h"
 
 namespace twin {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "check.h"
-#include "put.h"
+#include "vector/put.h"
 #include "record.h"
 #include "text.h"
 #include "twin/cube.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "loops.h"
+#include "vector/loops.h"
 
 namespace twin {
 

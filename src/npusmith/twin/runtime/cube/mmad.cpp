@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 #include "twin/cube.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "check.h"
-#include "loops.h"
+#include "vector/loops.h"
 #include "matmul/matmulstate.h"
 #include "record.h"
 #include "text.h"

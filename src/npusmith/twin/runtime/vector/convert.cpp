@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 

@@ -1,8 +1,8 @@
 // Moves between global memory and UB, and inside UB.
 #include <algorithm>
 
-#include "loops.h"
-#include "put.h"
+#include "vector/loops.h"
+#include "vector/put.h"
 #include "record.h"
 #include "text.h"
 #include "twin/cube.h"

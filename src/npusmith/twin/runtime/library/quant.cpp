@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 #include "twin/scratch.h"

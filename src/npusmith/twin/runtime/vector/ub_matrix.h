@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "text.h"
 
 namespace twin {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "walk.h"
+#include "vector/walk.h"
 
 #if defined(__clang__)
 #define TWIN_LOOP _Pragma("clang loop vectorize(assume_safety)")

@@ -1,7 +1,7 @@
 // Reductions: adjacent-pair trees with rounding at every step, as the chip adds.
 #include <algorithm>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 #include "twin/scratch.h"

@@ -1,5 +1,5 @@
 // How a vector instruction walks over its operands: repeats, blocks, masks.
-#include "walk.h"
+#include "vector/walk.h"
 
 #include <algorithm>
 #include <vector>

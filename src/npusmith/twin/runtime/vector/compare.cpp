@@ -1,7 +1,7 @@
 // Compare to bits, and Select by bits.
 #include <algorithm>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 

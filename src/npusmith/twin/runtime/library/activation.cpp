@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "record.h"
-#include "ub_matrix.h"
+#include "vector/ub_matrix.h"
 #include "twin/activation.h"
 
 namespace twin {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 #include "twin/vectors.h"

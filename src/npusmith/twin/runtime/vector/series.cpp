@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "twin/scratch.h"
 

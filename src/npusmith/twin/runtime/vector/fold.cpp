@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "loops.h"
+#include "vector/loops.h"
 #include "record.h"
 #include "text.h"
 

@@ -3,7 +3,7 @@
 // every machine.
 #include <cmath>
 
-#include "loops.h"
+#include "vector/loops.h"
 
 namespace twin {
 

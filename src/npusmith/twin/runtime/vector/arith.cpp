@@ -1,7 +1,7 @@
 // Arithmetic, comparisons of magnitude, bit operations: rounded once per operation.
 #include <cmath>
 
-#include "loops.h"
+#include "vector/loops.h"
 
 namespace twin {
 

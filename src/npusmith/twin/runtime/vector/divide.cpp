@@ -1,5 +1,5 @@
 // Steps over an integer division that trapped (x86-64 only; other processors do not trap).
-#include "divide.h"
+#include "vector/divide.h"
 
 #include <ucontext.h>
 
