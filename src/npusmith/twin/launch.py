@@ -48,7 +48,7 @@ _LOG_BYTES = 1 << 30  # record.cpp keeps less
 _MOST_LOGS = 1000  # of one run
 MOST_STEPS = 4_000_000  # of the log, for each core: what comes after them is only counted
 _WATCH = Watch()
-_CODE = {"@kernel": "kernel.so", "@cube": "cube.so"}  # runtime/fence.h
+_CODE = {"@kernel": "kernel.so", "@cube": "cube.so"}  # runtime/fence/fence.h
 _NOWHERE = Spot("", 0)
 
 

@@ -40,7 +40,7 @@ TIMER = HERE / "timer"
 _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
 # The loops over elements are in libtwin. Large frames touch each page: an overflow is seen as one.
 _KERNEL = ("-O1", "-fvisibility=hidden", "-fstack-clash-protection")
-# The fence around a kernel (runtime/fence.h): every access of its own code asks the runtime first,
+# The fence around a kernel (runtime/fence): every access of its own code asks the runtime first,
 # every return and call through a pointer goes by a thunk, every block of code says that it ran; and
 # a line table for those who read which ones did.
 _FENCE = (

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "control.h"
-#include "order.h"
-#include "shadow.h"
+#include "order/order.h"
+#include "order/shadow.h"
 #include "twin/launch.h"
 #include "twin/runtime.h"
 

@@ -11,7 +11,7 @@
 
 #include "core.h"
 #include "vector/divide.h"
-#include "fence.h"
+#include "fence/fence.h"
 #include "record.h"
 #include "stops.h"
 #include "text.h"

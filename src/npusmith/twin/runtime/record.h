@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "log.h"
-#include "order.h"
+#include "order/order.h"
 #include "vector/walk.h"
 
 namespace twin {

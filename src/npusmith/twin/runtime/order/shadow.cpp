@@ -1,11 +1,11 @@
 // What is known of each byte on a core, and how it spreads through operations.
-#include "shadow.h"
+#include "order/shadow.h"
 
 #include <algorithm>
 
 #include "record.h"
 #include "text.h"
-#include "traffic.h"
+#include "order/traffic.h"
 #include "vector/walk.h"
 
 namespace twin {

@@ -1,9 +1,9 @@
 // Hazards between the pipes of a core, by vector clocks.
-#include "order.h"
+#include "order/order.h"
 
 #include <iterator>
 
-#include "marks.h"
+#include "order/marks.h"
 #include "record.h"
 #include "text.h"
 #include "inefficiency.h"

@@ -1,5 +1,5 @@
 // What the checks that the compiler puts into a kernel's code do.
-#include "fence.h"
+#include "fence/fence.h"
 
 #include <link.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "shadow.h"
+#include "order/shadow.h"
 
 namespace twin {
 

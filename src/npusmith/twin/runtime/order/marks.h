@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "core.h"
-#include "ranges.h"
+#include "order/ranges.h"
 
 namespace twin {
 

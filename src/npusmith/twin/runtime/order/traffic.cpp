@@ -2,10 +2,10 @@
 #include <cstring>
 #include <deque>
 
-#include "marks.h"
+#include "order/marks.h"
 #include "text.h"
 #include "inefficiency.h"
-#include "traffic.h"
+#include "order/traffic.h"
 
 namespace twin {
 
