@@ -1,9 +1,9 @@
 // Scalar access to UB and global memory, tiling data.
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
-#include "inefficiency.h"
+#include "log/inefficiency.h"
 
 namespace twin {
 

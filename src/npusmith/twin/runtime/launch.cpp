@@ -12,7 +12,7 @@
 #include "core.h"
 #include "vector/divide.h"
 #include "fence/fence.h"
-#include "record.h"
+#include "log/record.h"
 #include "stops.h"
 #include "text.h"
 

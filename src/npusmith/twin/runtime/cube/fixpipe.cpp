@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "vector/put.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/cube.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/cube.h"
 

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/cube.h"
 

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
-#include "inefficiency.h"
+#include "log/inefficiency.h"
 
 extern "C" {
 // Bounds of the present core's stack, read by the thunks too: [0, all) while nothing is fenced.

@@ -3,7 +3,7 @@
 // outputs printed on the pages of Gelu and FasterGelu come out bit for bit.
 #include <cmath>
 
-#include "record.h"
+#include "log/record.h"
 #include "vector/ub_matrix.h"
 #include "twin/activation.h"
 

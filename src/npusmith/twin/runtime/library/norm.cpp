@@ -1,6 +1,6 @@
 // Normalisations, in the documented order of steps: floats inside (half inputs are widened and
 // results rounded once), sums over 64 lanes and then a tree.
-#include "record.h"
+#include "log/record.h"
 #include "vector/ub_matrix.h"
 #include "twin/norm.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/scratch.h"
 

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "cube/gemm.h"
 #include "matmul/matmulsteps.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {

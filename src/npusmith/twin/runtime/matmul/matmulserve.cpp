@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "matmul/matmulsteps.h"
-#include "record.h"
+#include "log/record.h"
 
 namespace twin {
 

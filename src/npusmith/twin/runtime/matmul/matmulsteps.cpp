@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "record.h"
+#include "log/record.h"
 
 namespace twin {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {

@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "order/marks.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
-#include "inefficiency.h"
+#include "log/inefficiency.h"
 
 namespace twin {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "order/traffic.h"
 #include "vector/walk.h"

@@ -4,7 +4,7 @@
 
 #include "order/marks.h"
 #include "text.h"
-#include "inefficiency.h"
+#include "log/inefficiency.h"
 #include "order/traffic.h"
 
 namespace twin {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {

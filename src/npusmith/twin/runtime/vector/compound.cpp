@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/compound.h"
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {

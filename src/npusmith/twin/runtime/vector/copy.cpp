@@ -3,7 +3,7 @@
 
 #include "vector/loops.h"
 #include "vector/put.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/cube.h"
 

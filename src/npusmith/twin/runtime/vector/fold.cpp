@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "twin/scratch.h"
 
 namespace twin {

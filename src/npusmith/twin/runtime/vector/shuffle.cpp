@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "vector/walk.h"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {

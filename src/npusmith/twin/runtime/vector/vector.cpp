@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "vector/loops.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 #include "twin/vectors.h"
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "log.h"
+#include "log/log.h"
 #include "order/order.h"
 #include "vector/walk.h"
 

@@ -1,5 +1,5 @@
 // The log of a launch (log.h): steps are kept in memory until all cores of a block have ended.
-#include "record.h"
+#include "log/record.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // What costs time without being wrong: counted by place, told when a launch is over.
-#include "inefficiency.h"
+#include "log/inefficiency.h"
 
 #include <map>
 
