@@ -478,7 +478,7 @@ std::uint32_t RecordJoin(Core &core, const char *what, int number, const Ticks &
   step.kind = StepKind::kJoin;
   step.other.joins += 1;
   StepJoin join{static_cast<std::uint32_t>(number), {}};
-  std::copy(own.begin(), own.end(), join.ticks);
+  std::copy_n(own.begin(), kLogUnits, join.ticks);
   log->joins.Push(join);
   return static_cast<std::uint32_t>(log->joins.Size() - 1);
 }
@@ -486,7 +486,7 @@ std::uint32_t RecordJoin(Core &core, const char *what, int number, const Ticks &
 void RecordJoinLate(int number, std::uint32_t join, const Ticks &ticks) {
   const auto found = recorder.held.find(number);
   if (found == recorder.held.end() || join >= found->second->joins.Size()) return;
-  std::copy(ticks.begin(), ticks.end(), found->second->joins.At(join).ticks);
+  std::copy_n(ticks.begin(), kLogUnits, found->second->joins.At(join).ticks);
 }
 
 void RecordCoreBegin(Core &core) {
