@@ -596,6 +596,31 @@ ON_CUBE(callback) {
   mm.End();
 }
 
+int brought = 0;
+inline void CopyOnce(const LocalTensor<int8_t> &to, const __gm__ void *gm, int row, int col,
+                     int useK, int useN, const uint64_t wide, const uint64_t data) {
+  if (brought++ == 0) CopyLater(to, gm, row, col, useK, useN, wide, data);
+}
+ON_CUBE(callback_once) {  // all of B in L1 for two products
+  const Sizes s = SizesOf(args[3]);
+  TCubeTiling tiling = TilingOf(s, 32, 32);
+  tiling.stepKb = tiling.stepN = 2;
+  tiling.depthB1 = 4;
+  TPipe pipe;
+  using In = MatmulType<TPosition::GM, CubeFormat::ND, half>;
+  using Out = MatmulType<TPosition::GM, CubeFormat::ND, float>;
+  MatmulImpl<In, In, Out, Out, CFG_MDL, MatmulCallBackFunc<nullptr, nullptr, CopyOnce>> mm;
+  mm.Init(&tiling, &pipe);
+  mm.SetUserDefInfo(s.n);
+  brought = 0;
+  for (int i = 0; i < 2; ++i) {
+    mm.SetTensorA(Gm<half>(args[0])[i * s.m * s.k]);
+    mm.SetTensorB(Gm<half>(args[1]));
+    mm.IterateAll(Gm<float>(args[2])[i * s.m * s.n]);
+  }
+  mm.End();
+}
+
 ON_CUBE(sparse_b) {  // the index lies at args[4]
   const Sizes s = SizesOf(args[3]);
   const TCubeTiling tiling = TilingOf(s, 32, 32);

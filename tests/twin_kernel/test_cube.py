@@ -255,6 +255,12 @@ def test_a_callback_brings_the_blocks_of_b(cores: Cores) -> None:
     np.testing.assert_allclose(out, number(a, "half") @ number(b[1:], "half"), atol=2e-5)
 
 
+def test_a_callback_may_leave_b_in_l1_for_the_next_product(cores: Cores) -> None:
+    a, b = sample("half", (2, 40, 64)), sample("half", (64, 64))
+    out = run(cores, "callback_once", a, b, np.zeros((2, 40, 64), np.float32), (40, 64, 64))
+    np.testing.assert_allclose(out, number(a, "half") @ number(b, "half"), atol=2e-5)
+
+
 def test_blocks_wait_in_l0c_until_the_kernel_takes_them(cores: Cores) -> None:
     a, b = sample("half", (32, 64)), sample("half", (64, 96))
     out = run(cores, "own_l0c", a, b, np.zeros((32, 96), np.float32), (32, 96, 64))

@@ -22,8 +22,8 @@ _LEGAL = _HOST + "test_every_tiling_is_legal_and_covers_the_product"
 _CALLBACK = "tests/twin_kernel/test_cube.py::test_a_callback_brings_the_blocks_of_b"
 _SPARSE = "tests/twin_kernel/test_cube.py::test_a_sparse_b_is_whole_where_its_index_says"
 _CALLED = (
-    "copies of A and B by a cube core's own object without MDL, each block once; copies out of L0C "
-    "and objects of vector cores do not compile"
+    "copies of A and B by a cube core's own object, each block once; what a block is with MDL is "
+    "taken from published kernels; copies out of L0C and objects of vector cores do not compile"
 )
 _INPUTS = ("half", "bfloat16_t", "float", "int8_t", "int4b_t")
 _ORDER = "k in ascending order with float sums: the cube core's own order is not documented"

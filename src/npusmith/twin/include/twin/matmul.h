@@ -72,8 +72,8 @@ class MatmulObject {
   static constexpr bool kServed = client && !kConfig.enableMixDualMaster;
   static constexpr bool kOnCube = AscendC::g_coreType == AscendC::AIC;
 
-  static_assert(!kCopies || (!kServed && !kConfig.doMultiDataLoad),
-                "the twin models MatmulCallBackFunc of a cube core's object without MDL");
+  static_assert(!kCopies || !kServed,
+                "the twin models MatmulCallBackFunc of a cube core's object only");
 
   MatmulObject() : handle_(Traits()) {}
 

@@ -363,7 +363,8 @@ namespace {
 
 struct Bringing {
   Source from;
-  std::int64_t high, wide;  // of a base block as it is stored
+  std::int64_t high, wide;  // of a block as it is stored
+  std::int64_t end;         // of its place in L1
 
   std::int64_t Rows(const MatmulBring &at) const {
     return std::min(high, from.size.rows - at.top);
@@ -377,21 +378,32 @@ struct Bringing {
   }
 };
 
+// doc: base blocks; with MDL as many together as tiling keeps in L1 (from published kernels, which
+// bring a whole matrix so and leave it there for the next product). The top of L1 stands for the
+// object's own buffers, A's above B's.
 Bringing BringingOf(MatmulState &s, MatmulSlot slot) {
   const Sources from = SourcesOf(s, {0, 0, 0, {}});
   const TCubeTiling &t = s.tiling;
-  const bool a = slot == MatmulSlot::kA;
-  Bringing one{a ? from.a : from.b, a ? t.baseM : t.baseK, a ? t.baseK : t.baseN};
+  const auto steps = [&](std::int64_t base, std::int64_t step) {
+    return base * (s.traits.bulk ? step : 1);
+  };
+  const std::int64_t highA = steps(t.baseM, t.stepM), wideA = steps(t.baseK, t.stepKa);
+  const std::int64_t unit = ElementsOfBlock(s.traits.a.type);
+  const std::int64_t below =
+      TWIN_L1_BYTES - BytesOf(s.traits.a.type, Up(highA, unit) * Up(wideA, unit));
+  Bringing one{from.a, highA, wideA, TWIN_L1_BYTES};
+  if (slot == MatmulSlot::kB) {
+    one = {from.b, steps(t.baseK, t.stepKb), steps(t.baseN, t.stepN), below};
+  }
   if (one.from.input->transposed) std::swap(one.high, one.wide);
   return one;
 }
 
-// The top of L1 stands for the object's own buffer.
 MatmulPlace TileOf(const Bringing &one, const MatmulLayout &how) {
   MatmulPlace place{true, {}, {}};
   place.view.position = AscendC::TPosition::A1;
   place.view.bytes = BytesOf(one.from.side->type, how.tall * Up(how.cols, how.c0));
-  place.view.addr = TWIN_L1_BYTES - place.view.bytes;
+  place.view.addr = std::max<std::int64_t>(one.end - place.view.bytes, 0);
   return place;
 }
 
