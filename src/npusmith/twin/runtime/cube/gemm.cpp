@@ -1,53 +1,53 @@
-// The inner loops of matrix products: rows of B are added to rows of C, so that loops over n
-// vectorise and each element of C still sees k in ascending order.
+// Products of plain matrices, panel by panel of 16 columns: a part of B is packed once for all rows
+// of C, and each element of C still sees k in ascending order.
 #include "cube/gemm.h"
 
 #include <algorithm>
+#include <vector>
 
-#include "vector/loops.h"
+#include "cube/panel.h"
 
 namespace twin {
 
 namespace {
 
-constexpr std::int64_t kWide = 256;  // columns of C at a time: four rows of them stay in L1 cache
+constexpr std::int64_t kDeep = 512;  // k at a time: a packed part of 32 KB stays in cache
 
-TWIN_WIDE void FourRows(const float *a, std::int64_t stepA, const float *b, std::int64_t stepB,
-                        float *c, std::int64_t stepC, std::int64_t n, std::int64_t k) {
-  for (std::int64_t i = 0; i < k; ++i) {
-    const float a0 = a[i], a1 = a[stepA + i], a2 = a[2 * stepA + i], a3 = a[3 * stepA + i];
-    const float *row = b + i * stepB;
-    float *c0 = c, *c1 = c + stepC, *c2 = c + 2 * stepC, *c3 = c + 3 * stepC;
-    TWIN_LOOP
-    for (std::int64_t j = 0; j < n; ++j) {
-      const float value = row[j];
-      c0[j] += a0 * value;
-      c1[j] += a1 * value;
-      c2[j] += a2 * value;
-      c3[j] += a3 * value;
+template <typename T>
+void Pack(T *to, const T *b, std::int64_t stepB, std::int64_t columns, std::int64_t depth) {
+  for (std::int64_t k = 0; k < depth; ++k, to += kPanel, b += stepB) {
+    std::copy_n(b, columns, to);
+    std::fill(to + columns, to + kPanel, T{});
+  }
+}
+
+// One row, of which only the first columns are C's.
+template <typename T>
+void Row(T *c, std::int64_t columns, const T *a, const T *b, std::int64_t depth) {
+  T whole[kPanel] = {};
+  std::copy_n(c, columns, whole);
+  Panel1(whole, a, b, depth);
+  std::copy_n(whole, columns, c);
+}
+
+template <typename T>
+void Product(const T *a, const T *b, T *c, std::int64_t m, std::int64_t n, std::int64_t k,
+             std::int64_t stepA, std::int64_t stepB, std::int64_t stepC) {
+  static thread_local std::vector<T> packed(static_cast<std::size_t>(kDeep * kPanel));
+  for (std::int64_t first = 0; first < k; first += kDeep) {
+    const std::int64_t depth = std::min(kDeep, k - first);
+    for (std::int64_t column = 0; column < n; column += kPanel) {
+      const std::int64_t columns = std::min(kPanel, n - column);
+      Pack(packed.data(), b + first * stepB + column, stepB, columns, depth);
+      T *at = c + column;
+      std::int64_t row = 0;
+      for (; columns == kPanel && row + kTall <= m; row += kTall) {
+        Panel4(at + row * stepC, stepC, a + row * stepA + first, stepA, packed.data(), depth);
+      }
+      for (; row < m; ++row) {
+        Row(at + row * stepC, columns, a + row * stepA + first, packed.data(), depth);
+      }
     }
-  }
-}
-
-TWIN_WIDE void OneRow(const float *a, const float *b, std::int64_t stepB, float *c,
-                      std::int64_t n, std::int64_t k) {
-  for (std::int64_t i = 0; i < k; ++i) {
-    const float first = a[i];
-    const float *row = b + i * stepB;
-    TWIN_LOOP
-    for (std::int64_t j = 0; j < n; ++j) c[j] += first * row[j];
-  }
-}
-
-// Sums of int8 products wrap as the 32-bit accumulator does.
-TWIN_WIDE void OneRow(const std::int32_t *a, const std::int32_t *b, std::int64_t stepB,
-                      std::int32_t *c, std::int64_t n, std::int64_t k) {
-  auto *sum = reinterpret_cast<std::uint32_t *>(c);
-  for (std::int64_t i = 0; i < k; ++i) {
-    const std::int32_t first = a[i];
-    const std::int32_t *row = b + i * stepB;
-    TWIN_LOOP
-    for (std::int64_t j = 0; j < n; ++j) sum[j] += static_cast<std::uint32_t>(first * row[j]);
   }
 }
 
@@ -55,28 +55,13 @@ TWIN_WIDE void OneRow(const std::int32_t *a, const std::int32_t *b, std::int64_t
 
 void Multiply(const float *a, const float *b, float *c, std::int64_t m, std::int64_t n,
               std::int64_t k, std::int64_t stepA, std::int64_t stepB, std::int64_t stepC) {
-  for (std::int64_t column = 0; column < n; column += kWide) {
-    const std::int64_t width = std::min(kWide, n - column);
-    std::int64_t row = 0;
-    for (; row + 4 <= m; row += 4) {
-      FourRows(a + row * stepA, stepA, b + column, stepB, c + row * stepC + column, stepC, width,
-               k);
-    }
-    for (; row < m; ++row) {
-      OneRow(a + row * stepA, b + column, stepB, c + row * stepC + column, width, k);
-    }
-  }
+  Product(a, b, c, m, n, k, stepA, stepB, stepC);
 }
 
 void Multiply(const std::int32_t *a, const std::int32_t *b, std::int32_t *c, std::int64_t m,
               std::int64_t n, std::int64_t k, std::int64_t stepA, std::int64_t stepB,
               std::int64_t stepC) {
-  for (std::int64_t column = 0; column < n; column += kWide) {
-    const std::int64_t width = std::min(kWide, n - column);
-    for (std::int64_t row = 0; row < m; ++row) {
-      OneRow(a + row * stepA, b + column, stepB, c + row * stepC + column, width, k);
-    }
-  }
+  Product(a, b, c, m, n, k, stepA, stepB, stepC);
 }
 
 }  // namespace twin

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "cube/panel.h"
 #include "vector/loops.h"
 #include "log/record.h"
 #include "text.h"
@@ -15,8 +16,6 @@ namespace {
 
 constexpr std::int64_t kFractal = 512, kSide = 16;
 constexpr std::int64_t kMost = 4095;        // doc: MmadParams
-constexpr std::int64_t kPanel = 16;         // columns of C computed together
-constexpr std::int64_t kTall = 4;           // rows of C computed together
 
 std::int64_t Up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; }
 
@@ -116,58 +115,6 @@ void PackB(std::vector<T> &to, const std::uint8_t *from, const Source &source,
 
 // ---- the product
 
-// As wide as the machine's registers are: left to itself, g++ -O3 takes these loops apart.
-#if defined(__AVX512F__)
-constexpr std::int64_t kLanes = 16;
-#else
-constexpr std::int64_t kLanes = 8;
-#endif
-
-// Rows of one panel of 16 columns; c has a row every 16 elements, as in L0C. T: float, or an
-// unsigned number, which wraps.
-template <int tall, typename T>
-__attribute__((always_inline)) inline void Panel(T *c, const T *a, std::int64_t pitch, const T *b,
-                                                 std::int64_t depth) {
-  typedef T Lanes __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T))));
-  constexpr std::int64_t kLines = kPanel / kLanes;
-  Lanes sum[tall][kLines];
-  for (int i = 0; i < tall; ++i) {
-    const Lanes *row = reinterpret_cast<const Lanes *>(c + i * kPanel);
-    for (int j = 0; j < kLines; ++j) sum[i][j] = row[j];
-  }
-  for (std::int64_t k = 0; k < depth; ++k) {
-    const Lanes *line = reinterpret_cast<const Lanes *>(b + k * kPanel);
-    for (int i = 0; i < tall; ++i) {
-      for (int j = 0; j < kLines; ++j) sum[i][j] += a[i * pitch + k] * line[j];
-    }
-  }
-  for (int i = 0; i < tall; ++i) {
-    Lanes *row = reinterpret_cast<Lanes *>(c + i * kPanel);
-    for (int j = 0; j < kLines; ++j) row[j] = sum[i][j];
-  }
-}
-
-TWIN_WIDE void Panel4(float *c, const float *a, std::int64_t pitch, const float *b,
-                      std::int64_t depth) {
-  Panel<kTall>(c, a, pitch, b, depth);
-}
-
-TWIN_WIDE void Panel1(float *c, const float *a, const float *b, std::int64_t depth) {
-  Panel<1>(c, a, 0, b, depth);
-}
-
-TWIN_WIDE void Panel4(std::int32_t *c, const std::int32_t *a, std::int64_t pitch,
-                      const std::int32_t *b, std::int64_t depth) {
-  Panel<kTall>(reinterpret_cast<std::uint32_t *>(c), reinterpret_cast<const std::uint32_t *>(a),
-               pitch, reinterpret_cast<const std::uint32_t *>(b), depth);
-}
-
-TWIN_WIDE void Panel1(std::int32_t *c, const std::int32_t *a, const std::int32_t *b,
-                      std::int64_t depth) {
-  Panel<1>(reinterpret_cast<std::uint32_t *>(c), reinterpret_cast<const std::uint32_t *>(a), 0,
-           reinterpret_cast<const std::uint32_t *>(b), depth);
-}
-
 // One row, of which only the first `n` columns are C's.
 template <typename T>
 void Row(T *c, std::int64_t n, const T *a, const T *b, std::int64_t depth) {
@@ -187,7 +134,7 @@ void Multiply(T *c, const Packed<T> &packed, const Shape &shape) {
     T *block = c + panel * tall * kSide * kSide;
     std::int64_t row = 0;
     for (; columns == kPanel && row + kTall <= shape.m; row += kTall) {
-      Panel4(block + row * kPanel, packed.a.data() + row * shape.k, shape.k, b, shape.k);
+      Panel4(block + row * kPanel, kPanel, packed.a.data() + row * shape.k, shape.k, b, shape.k);
     }
     for (; row < shape.m; ++row) {
       Row(block + row * kPanel, columns, packed.a.data() + row * shape.k, b, shape.k);
