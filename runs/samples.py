@@ -39,7 +39,8 @@ _BLOCK = re.compile(
 _SHELLS = ("", "bash", "shell", "sh")
 _PRODUCT = re.compile(r"^\|[^|\n]*Atlas A2[^|\n]*\|(?![ \t]*(?:x|×)[ \t]*\|)", re.MULTILINE)
 _START = re.compile(r"(?:^|\s)\./(?!\w+\.(?:sh|py)\b)\w+(?=$|\s)")  # ./demo
-_ASSIGN = re.compile(r"^(\w+)=(\S+)$")
+_ASSIGN = re.compile(r"(\w+)=(\S+)")
+_ASSIGNS = re.compile(r"(?:\w+=\S+(?:\s+|$))+")  # a line of nothing else
 _DEFINE = re.compile(r"-D(\w+=\S+?)(?=[\s;]|$)")
 
 
@@ -92,7 +93,7 @@ def read_recipe(readme: str) -> Recipe:
         lines = [line.partition("# ")[0].strip().rstrip(";") for line in block.splitlines()]
         if any(_START.search(line) and "cmake" not in line for line in lines):
             return _recipe([*earlier, *lines])
-        earlier += [line for line in lines if _ASSIGN.match(line)]
+        earlier += [line for line in lines if _ASSIGNS.fullmatch(line)]
     return Recipe()
 
 
@@ -104,8 +105,8 @@ def _recipe(lines: list[str]) -> Recipe:
     arguments: list[str] = []
     started = False
     for line in lines:
-        if found := _ASSIGN.match(line):
-            values[found[1]] = found[2]
+        if _ASSIGNS.fullmatch(line):
+            values.update(_ASSIGN.findall(line))
             continue
         text = re.sub(r"\$\{?(\w+)\}?", lambda name: values.get(name[1], name[0]), line)
         if "cmake" in text:  # a variable that the block does not set keeps its default
