@@ -1,6 +1,6 @@
 """asc-devkit's samples with a main function: how many compile, run, and pass their own check?
 
-    python runs/samples.py --root CHECKOUT [--only PART] [--every N] [--json rows.jsonl]
+    python runs/samples.py --root CHECKOUT [--only PART] [--every N] [--seconds S] [--json F]
 
 A sample is a source below examples/ with a main function whose README lists Atlas A2 among the
 products that it supports. The first shell block of that README that starts the program says how:
@@ -39,7 +39,8 @@ _BLOCK = re.compile(
 _SHELLS = ("", "bash", "shell", "sh")
 _PRODUCT = re.compile(r"^\|[^|\n]*Atlas A2[^|\n]*\|(?![ \t]*(?:x|×)[ \t]*\|)", re.MULTILINE)
 _START = re.compile(r"(?:^|\s)\./(?!\w+\.(?:sh|py)\b)\w+(?=$|\s)")  # ./demo
-_ASSIGN = re.compile(r"^(\w+)=(\S+)$")
+_ASSIGN = re.compile(r"(\w+)=(\S+)")
+_ASSIGNS = re.compile(r"(?:\w+=\S+(?:\s+|$))+")  # a line of nothing else
 _DEFINE = re.compile(r"-D(\w+=\S+?)(?=[\s;]|$)")
 
 
@@ -92,7 +93,7 @@ def read_recipe(readme: str) -> Recipe:
         lines = [line.partition("# ")[0].strip().rstrip(";") for line in block.splitlines()]
         if any(_START.search(line) and "cmake" not in line for line in lines):
             return _recipe([*earlier, *lines])
-        earlier += [line for line in lines if _ASSIGN.match(line)]
+        earlier += [line for line in lines if _ASSIGNS.fullmatch(line)]
     return Recipe()
 
 
@@ -104,8 +105,8 @@ def _recipe(lines: list[str]) -> Recipe:
     arguments: list[str] = []
     started = False
     for line in lines:
-        if found := _ASSIGN.match(line):
-            values[found[1]] = found[2]
+        if _ASSIGNS.fullmatch(line):
+            values.update(_ASSIGN.findall(line))
             continue
         text = re.sub(r"\$\{?(\w+)\}?", lambda name: values.get(name[1], name[0]), line)
         if "cmake" in text:  # a variable that the block does not set keeps its default
@@ -119,13 +120,13 @@ def _recipe(lines: list[str]) -> Recipe:
     return Recipe(tuple(before), tuple(after), tuple(defines), tuple(arguments), started)
 
 
-def run_sample(source: Path, readme: str, root: Path) -> Row:
-    """Judge one sample as `npusmith run` does."""
+def run_sample(source: Path, readme: str, root: Path, seconds: float = SECONDS) -> Row:
+    """Judge one sample as `npusmith run` does; its program may take so many seconds."""
     recipe = read_recipe(readme)
     clock = time.perf_counter()
     around = Around(recipe.prepare, recipe.verify, recipe.arguments)
     watch = Watch(build=BuildOptions(define=recipe.defines))
-    verdict = judge_program(source, CHIP, around, seconds=SECONDS, watch=watch)
+    verdict = judge_program(source, CHIP, around, seconds=seconds, watch=watch)
     code, said = _first_fault(verdict)
     golden = "golden" in scan.blank(read_text(source), strings=False)
     return Row(
@@ -157,12 +158,13 @@ def main() -> None:
     parser.add_argument("--root", type=Path, required=True, help="a checkout of asc-devkit")
     parser.add_argument("--only", default="", help="samples whose path holds this text")
     parser.add_argument("--every", type=int, default=1, help="every N-th of them")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="a program's limit")
     parser.add_argument("--json", type=Path, help="rows, one JSON document a line")
     given = parser.parse_args()
     found = [item for item in find_samples(given.root) if given.only in str(item[0])]
     rows = []
     for source, readme in found[:: given.every]:
-        row = run_sample(source, readme, given.root)
+        row = run_sample(source, readme, given.root, given.seconds)
         rows.append(row)
         print(f"{row.verdict:5} {row.seconds:6.1f} s  {row.sample}  {row.code} {row.said[:120]!r}",
               flush=True)  # fmt: skip

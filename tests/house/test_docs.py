@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,12 @@ def test_every_exception_from_the_areas_is_a_code() -> None:
 def test_every_error_code_has_an_exit_code_and_none_means_success() -> None:
     assert {row.area for row in CODES.values()} <= set(AREA_EXITS)
     assert all(exit_of(name) is not Exit.PASS for name in CODES)
+
+
+def test_every_file_of_codes_is_read_and_no_code_stands_in_two() -> None:
+    folder = ROOT / "src" / "npusmith" / "codes"
+    tables = [tomllib.loads(file.read_text())["code"] for file in folder.glob("*.toml")]
+    assert sorted(name for table in tables for name in table) == sorted(CODES)
 
 
 @pytest.mark.parametrize("name", sorted(CODES))

@@ -74,6 +74,7 @@ def results(request: pytest.FixtureRequest) -> Any:
         (home / "npusmith").mkdir()
         for name in ("__init__.py", "errors.py", "version.py"):
             shutil.copy(SOURCE / name, home / "npusmith" / name)
+        shutil.copytree(SOURCE / "codes", home / "npusmith" / "codes")
         shutil.copytree(SOURCE / "sandbox", home / "npusmith" / "sandbox")
         for name in ("attacks.py", "attack_runner.py"):
             shutil.copy(HERE / name, home / name)

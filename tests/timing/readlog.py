@@ -1,4 +1,4 @@
-"""`read_log(path) -> Log`: the log of a launch (runtime/log.h), for tests that look into it."""
+"""`read_log(path) -> Log`: the log of a launch (runtime/log/log.h), for tests that look into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes logs as the runtime does (twin/runtime/log.h): what the timer's tests feed it."""
+"""Writes logs as the runtime does (twin/runtime/log/log.h): what the timer's tests feed it."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from npusmith.twin.cmake import follow
 from npusmith.twin.cmake_target import Flags, read_flags
 
 TEXT = """cmake_minimum_required(VERSION 3.16)   # not this one: add_definitions(-DNEVER)
@@ -73,3 +74,21 @@ def test_without_a_file_nothing_is_defined(tmp_path: Path) -> None:
 def test_a_broken_file_ends_in_no_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "CMakeLists.txt").write_text(text)
     read_flags(tmp_path / "add.asc", {})
+
+
+def test_a_variable_by_way_of_another_counts_and_an_unknown_one_is_said() -> None:
+    text = """set(ROOT /lib)  # the top
+set(NEAR ${ROOT}/inc;${ROOT}/own)
+if(NOBODY_KNOWS)
+  include_directories(${NEAR})
+endif()
+#[[ set(ROOT /other)
+]]
+target_include_directories(x PRIVATE "${ELSEWHERE}/inc")
+"""
+    every = list(follow(text, {}, every=True))
+    assert [(item.name, item.words, item.line, item.unknown) for item in every] == [
+        ("include_directories", ("/lib/inc", "/lib/own"), 4, False),
+        ("target_include_directories", ("x", "PRIVATE", "/inc"), 8, True),
+    ]
+    assert [item.line for item in follow(text, {}, every=False)] == [8]

@@ -48,7 +48,7 @@ def test_what_cannot_be_followed_is_an_error(tmp_path: Path, line: str) -> None:
         text_of(tmp_path, line)
 
 
-@pytest.mark.parametrize("name", ["host/platform.cpp", "check.cpp", "matmulcheck.cpp"])
+@pytest.mark.parametrize("name", ["host/platform.cpp", "check.cpp", "matmul/matmulcheck.cpp"])
 def test_texts_are_equal_only_where_the_preprocessor_says_the_same(
     name: str, tmp_path: Path
 ) -> None:

@@ -37,6 +37,11 @@ def test_instructions_tell_the_cores(body: str, kind: Kind) -> None:
     assert kinds(body) is kind
 
 
+def test_every_instruction_of_the_table_tells_the_cores_and_sizes_do_not() -> None:
+    assert kinds("Mmad(c, a, b, p); CumSum(y, y, x, tmp, info);").vector
+    assert kinds("Mmad(c, a, b, p); auto rows = Ceil(m, 16); Round(rows);") is Kind.AIC_ONLY
+
+
 def test_without_the_namespace_only_qualified_names_count() -> None:
     head = '#include "kernel_operator.h"\n'
     assert kinds("AscendC::Mmad(c, a, b, how); Add(1, 2);", head) is Kind.AIC_ONLY

@@ -62,5 +62,11 @@ def test_what_is_not_a_launch_is_an_error_with_its_line(text: str) -> None:
 def test_a_marked_workspace_is_handed_over_at_the_beginning() -> None:
     text = "__global__ void k(GM_ADDR x, __kfc_workspace__ GM_ADDR w, Tiling t)\n{\n  Run();\n}"
     assert rewrite(text) == text.replace("{", "{ ::twin::SetWorkspace((void *)(w));")
+    either = (
+        "#if A\nvoid k(__kfc_workspace__ GM_ADDR w)\n#else\nvoid k(GM_ADDR x, int n)\n#endif\n{}"
+    )
+    assert rewrite(either) == either
+    either = either.replace("GM_ADDR x, int n", "GM_ADDR __kfc_workspace__ w")
+    assert rewrite(either) == either.replace("{", "{ ::twin::SetWorkspace((void *)(w));")
     declared = "__global__ void k(__kfc_workspace__ __gm__ uint8_t *w);"
     assert rewrite(declared) == declared

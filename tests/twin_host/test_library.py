@@ -14,7 +14,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import build, read_project, scan
 from npusmith.twin.architecture import is_foreign, keep_ours
 from npusmith.twin.check import check_source
-from npusmith.twin.cmake import read_cmake
+from npusmith.twin.cmake_project import read_names
 from npusmith.twin.conditions import active
 from npusmith.twin.diagnose import Diagnostic, explain_headers
 from npusmith.twin.dialect import check
@@ -376,15 +376,16 @@ def test_cmake_files_name_folders_and_definitions(tmp_path: Path) -> None:
     text = "set(UP ${CMAKE_CURRENT_SOURCE_DIR}/..)\nset(DIR own)\n# include_directories(inc)\n"
     text += "include_directories(${CMAKE_CURRENT_SOURCE_DIR}/../inc ${DIR} /usr)\n"
     text += "include_directories(${UP}/inc)\nadd_compile_definitions(ALL_OF=1 _GNU=1)\n"
+    text += "include_directories(${ELSEWHERE}/inc)\n"
     write(base / "CMakeLists.txt", text)
     write(
         base / "op_kernel" / "CMakeLists.txt", "add_ops_compile_options(ALL OPTIONS -DFAST -O2)\n"
     )
     write(base / "op_host" / "CMakeLists.txt", "target_compile_definitions(x PRIVATE HOST=2)\n")
-    found = read_cmake(base, tmp_path)
+    found = read_names(base, tmp_path)
     assert found.folders == (tmp_path / "inc", base / "own")
     assert (found.host, found.kernel) == (("ALL_OF=1", "HOST=2"), ("ALL_OF=1", "FAST"))
-    assert [place.line for place in found.computed] == [5]
+    assert [place.line for place in found.computed] == [7]
 
 
 def test_options_reach_host_and_kernel(library: Path, tmp_path: Path, chip: Chip) -> None:

@@ -19,7 +19,7 @@ from npusmith.twin import build, read_project, run
 TWIN = Path(npusmith.__file__).parent / "twin"
 FIELDS = re.findall(r"X\((\w+)\)", (TWIN / "include/twin/matmulfields.h").read_text())
 L0, L0C, L1 = 65536, 131072, 524288
-SIZES = {0: 4, 1: 2, 2: 1, 27: 2}  # bytes by ge::DataType
+SIZES: dict[int, float] = {0: 4, 1: 2, 2: 1, 27: 2, 29: 0.5}  # bytes by ge::DataType
 
 DRIVER = """
 #include <cstring>
@@ -66,6 +66,22 @@ extern "C" int ask_tiling(const int *ask, int *out) {
   tiling.GetSingleShape(m, n, k);
   if (done == 0 && (cores != out[0] || m != out[5] || n != out[6] || k != out[7])) return -6;
   return done;
+}
+
+// A is in L1 as a whole: usedCoreNum, singleCoreM, N, K.
+extern "C" int ask_tscm(int cores, int *out) {
+  MultiCoreMatmulTiling tiling;
+  tiling.SetDim(cores);
+  tiling.SetAType(TPosition::TSCM, CubeFormat::NZ, DataType::DT_FLOAT16);
+  tiling.SetBType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT16);
+  tiling.SetCType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT);
+  tiling.SetShape(64, 64, 64);
+  tiling.SetOrgShape(64, 64, 64);
+  optiling::TCubeTiling made;
+  if (tiling.GetTiling(made) != 0) return -1;
+  out[0] = made.get_usedCoreNum(), out[1] = made.get_singleCoreM();
+  out[2] = made.get_singleCoreN(), out[3] = made.get_singleCoreK();
+  return 0;
 }
 
 // What one core computes is given for M alone: usedCoreNum, singleCoreM, N, K.
@@ -129,7 +145,7 @@ def ask(library: ctypes.CDLL, *words: int) -> dict[str, int] | int:
     return dict(zip(FIELDS, out, strict=True)) if done == 0 else int(done)
 
 
-def legal(t: dict[str, int], size: int) -> None:
+def legal(t: dict[str, int], size: float) -> None:
     """The rules of the TCubeTiling page."""
     a, b = t["baseM"] * t["baseK"] * size, t["baseN"] * t["baseK"] * size
     c, bias = t["baseM"] * t["baseN"] * 4, t["isBias"] * t["baseN"] * 4
@@ -171,6 +187,20 @@ def test_a_large_half_product_gets_the_block_that_performs_well(library: ctypes.
     assert (t["baseM"], t["baseN"], t["baseK"]) == (128, 256, 64)
     assert t["dbL0A"] == t["dbL0B"] == 2
     assert t["usedCoreNum"] == 24
+
+
+def test_a_narrow_block_is_as_deep_as_l0_allows(library: ctypes.CDLL) -> None:
+    t = ask(library, 128, 128, 512, 1, 0, 0, 0, 1)
+    assert isinstance(t, dict)
+    assert (t["baseM"], t["baseN"], t["baseK"]) == (128, 128, 128)
+
+
+def test_rows_of_a_matrix_in_l1_are_not_cut(library: ctypes.CDLL) -> None:
+    out = (ctypes.c_int * 4)()
+    assert library.ask_tscm(24, out) == 0
+    cores, m, n, k = out
+    assert (m, k) == (64, 64)
+    assert cores == 64 // n
 
 
 def test_a_given_single_shape_is_kept_and_all_cores_count(library: ctypes.CDLL) -> None:

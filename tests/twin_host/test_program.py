@@ -10,6 +10,7 @@ from npusmith.errors import TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import Run
 from npusmith.twin.direct import build_program, has_main, run_program
+from npusmith.twin.options import BuildOptions
 
 SOURCE = """#include <cstdio>
 #include <cstdlib>
@@ -65,6 +66,18 @@ def run_changed(tmp_path: Path, chip: Chip, old: str = "", new: str = "") -> Run
 
 def codes(result: Run) -> list[str]:
     return [finding.code for finding in result.findings]
+
+
+def test_a_kernels_cores_are_those_of_the_branch_that_is_compiled(
+    tmp_path: Path, chip: Chip
+) -> None:
+    head = "__global__ __vector__ void copy("
+    both = f"#if WAY == 2\n__global__ __cube__ void copy(\n#else\n{head}\n#endif\n"
+    file = tmp_path / "program.cpp"
+    file.write_text(SOURCE.replace(head, both).replace("MAIN", "int main()").replace("END", ""))
+    result = run_program(build_program(file, chip, BuildOptions(define=("WAY=1",))), seconds=20)
+    assert result.completed
+    assert result.findings == []
 
 
 @pytest.mark.parametrize("main", ["int main()", "int32_t main(int32_t argc, char *argv[])"])

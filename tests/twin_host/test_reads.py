@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from npusmith.device.call import read_note
 from npusmith.errors import NpusmithError, TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import compile
-from npusmith.twin.bind import compile_binding
+from npusmith.twin.bind import build_binding, compile_binding
 from npusmith.twin.direct import build_program
+from npusmith.twin.options import BuildOptions
 from npusmith.twin.project import beside
 from npusmith.twin.toolchain import Compiler, find_toolchain
 
@@ -85,6 +87,20 @@ def test_the_same_binding_elsewhere_is_compiled_once_and_what_it_includes_counts
     assert str(tmp_path).encode() not in first.read_bytes()
     with pytest.raises(compile.diagnose.CompileError):  # and not what was compiled of the other
         compiled("c", "#error another header\n")
+
+
+def test_options_reach_a_binding_and_who_calls_its_operators(tmp_path: Path) -> None:
+    text = '#include "far.h"\nstatic_assert(kFar == SEVEN);\n'
+    file, far = tmp_path / "work" / "binding.cpp", tmp_path / "far"
+    for folder in (file.parent, far):
+        folder.mkdir()
+    file.write_text(text)
+    (far / "far.h").write_text("constexpr int kFar = 7;\n")
+    options = BuildOptions(include=(far,), define=("SEVEN=7",))
+    build_binding([file], {}, tmp_path, "m", options=options)
+    assert read_note(tmp_path / "m.json").options == options
+    with pytest.raises(TwinError, match="is not a folder"):
+        build_binding([file], {}, tmp_path, "m", options=BuildOptions(include=(far / "no",)))
 
 
 def test_headers_of_the_own_folder_and_those_that_are_named_are_read(

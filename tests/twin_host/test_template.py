@@ -44,6 +44,20 @@ def test_every_combination_of_every_selection_is_an_instance() -> None:
     assert is_template(ARGUMENTS)
 
 
+def test_macros_that_stand_for_several_arguments_are_replaced() -> None:
+    old = """        ASCENDC_TPL_UINT_SEL(STEP, ASCENDC_TPL_UI_LIST, 200),
+        ASCENDC_TPL_BOOL_SEL(TWICE, 0), ), );"""
+    macros = """#define STEPS(kind, step) ASCENDC_TPL_UINT_SEL(STEP, kind, step), \\
+    ASCENDC_TPL_BOOL_SEL(TWICE, 0),
+#define LISTED(...) STEPS(ASCENDC_TPL_UI_##__VA_ARGS__)
+"""
+    assert old in ARGUMENTS
+    text = macros + ARGUMENTS.replace(old, "        LISTED(LIST, 200) ), );")
+    assert find_instances(text) == find_instances(ARGUMENTS)
+    with pytest.raises(TwinError, match="never end"):
+        find_instances("#define LISTED(x) LISTED(x)\n" + text.replace(macros, ""))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -257,6 +257,85 @@ ENTRY(queues) {
   WaitFlag<HardEvent::V_S>(id);
   out.ub.pipe.ReleaseEventID<HardEvent::V_S>(id);
 }
+// Pieces one after the other, as a kernel's own pool gives them out.
+class OwnPool {
+ public:
+  OwnPool() { Init(); }
+  template <class T>
+  bool InitBuffer(T &queue, uint8_t num, uint32_t len) {
+    auto handle = GetBufHandle(GetCurBufSize());
+    const uint32_t from = GetCurAddr();
+    queue.InitStartBufHandle(handle, num, len);
+    for (uint32_t i = 0; i < num; ++i) queue.InitBufHandle(this, i, handle, from + i * len, len);
+    SetCurAddr(from + num * len);
+    SetCurBufSize(GetCurBufSize() + num);
+    return true;
+  }
+  template <TPosition position>
+  bool InitBuffer(TBuf<position> &buffer, uint32_t len) {
+    auto handle = GetBufHandle(GetCurBufSize());
+    buffer.InitStartBufHandle(handle, 1, len);
+    buffer.InitBufHandle(this, 0, handle, GetCurAddr(), len);
+    SetCurAddr(GetCurAddr() + len);
+    SetCurBufSize(GetCurBufSize() + 1);
+    return true;
+  }
+  EXTERN_IMPL_BUFPOOL(OwnPool, TPosition::VECCALC, 4);
+};
+ENTRY(own_pool) {
+  TPipe pipe;
+  OwnPool pool;
+  pipe.InitBufPool(pool, 1024);
+  TQue<TPosition::VECIN, 1> in;
+  TQue<TPosition::VECOUT, 1> out;
+  TBuf<TPosition::VECCALC> seven;
+  pool.InitBuffer(in, 2, 256);
+  pool.InitBuffer(out, 1, 256);
+  pool.InitBuffer(seven, 256);
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[0]), 64);
+  auto x = in.AllocTensor<float>();
+  DataCopy(x, gm, 64);
+  in.EnQue(x);
+  x = in.DeQue<float>();
+  auto y = out.AllocTensor<float>();
+  Duplicate(seven.Get<float>(), 7.0f, 64);
+  PipeBarrier<PIPE_V>();
+  Add(y, x, seven.Get<float>(), 64);
+  out.EnQue(y);
+  in.FreeTensor(x);
+  y = out.DeQue<float>();
+  DataCopy(gm, y, 64);
+  out.FreeTensor(y);
+  pool.Reset();
+  pipe.Reset();
+}
+ENTRY(pool_again) {  // the second round needs no InitBuffer, and its copy waits for the first
+  TPipe pipe;
+  TBufPool<TPosition::VECCALC> pool;
+  pipe.InitBufPool(pool, 512);
+  TQue<TPosition::VECIN, 1> in;
+  TQue<TPosition::VECOUT, 1> out;
+  pool.InitBuffer(in, 1, 256);
+  pool.InitBuffer(out, 1, 256);
+  GlobalTensor<float> gm;
+  gm.SetGlobalBuffer(static_cast<float *>(args[0]), 64);
+  for (int round = 0; round < 2; ++round) {
+    auto x = in.AllocTensor<float>();
+    DataCopy(x, gm, 64);
+    in.EnQue(x);
+    x = in.DeQue<float>();
+    auto y = out.AllocTensor<float>();
+    Adds(y, x, round == 0 ? 3.0f : 4.0f, 64);
+    out.EnQue(y);
+    in.FreeTensor(x);
+    y = out.DeQue<float>();
+    DataCopy(gm, y, 64);
+    out.FreeTensor(y);
+    pool.Reset();
+    PipeBarrier<PIPE_ALL>();
+  }
+}
 ENTRY(pools) {
   TPipe pipe;
   TBuf<TPosition::VECCALC> result;

@@ -1,5 +1,6 @@
 // Kernels of cube cores and of both kinds together; test_cube.py compares them with NumPy.
 #include "kernel_operator.h"
+#include "lib/matmul_intf.h"
 
 using namespace AscendC;
 
@@ -31,7 +32,8 @@ inline Sizes SizesOf(void *from) {
 // A cube core's memories as static tensors: A and B in L1 and L0, C in L0C.
 template <typename T, typename C>
 struct Core {
-  static constexpr int kC0 = 32 / sizeof(T);
+  static constexpr int kPacked = std::is_same_v<T, int4b_t> ? 2 : 1;
+  static constexpr int kC0 = 32 / sizeof(T) * kPacked;
   LocalTensor<T> a1{TPosition::A1, 0, 65536 / sizeof(T)};
   LocalTensor<T> b1{TPosition::B1, 65536, 65536 / sizeof(T)};
   LocalTensor<T> a2{TPosition::A2, 0, 65536 / sizeof(T)};
@@ -44,8 +46,8 @@ struct Core {
     Nd2NzParams how;
     how.ndNum = 1;
     how.nValue = rows;
-    how.dValue = columns;
-    how.srcDValue = columns;
+    how.dValue = columns / kPacked;
+    how.srcDValue = columns / kPacked;
     how.dstNzC0Stride = Up(rows, 16);
     how.dstNzNStride = 1;
     DataCopy(to, from, how);
@@ -107,6 +109,22 @@ PRODUCT(product_half, half, float)
 PRODUCT(product_bf16, bfloat16_t, float)
 PRODUCT(product_float, float, float)
 PRODUCT(product_int8, int8_t, int32_t)
+PRODUCT(product_int4, int4b_t, int32_t)
+ON_CUBE(image_int4) {  // A by the 3D load
+  const Sizes s = SizesOf(args[3]);
+  Core<int4b_t, int32_t> core;
+  core.ToL1(core.a1, Gm<int4b_t>(args[0]), s.m, s.k);
+  core.ToL1(core.b1, Gm<int4b_t>(args[1]), s.n, s.k);
+  LoadData3DParamsV2<int4b_t> how;
+  how.l1H = 1;
+  how.l1W = how.mExtension = Up(s.m, 16);
+  how.channelSize = how.kExtension = Up(s.k, 64);
+  LoadData(core.a2, core.a1, how);
+  core.Done();
+  core.LoadB(s.n, s.k);
+  core.Multiply(s.m, s.n, s.k);
+  Fixpipe(Gm<int32_t>(args[2]), core.c, core.Out(s.m, s.n));
+}
 
 ON_CUBE(product_hf32) {
   const Sizes s = SizesOf(args[3]);
@@ -148,24 +166,24 @@ void Squares(void **args) {
   core.Done();
   core.LoadA(s.m, s.k);
   LoadData2dTransposeParams how;
-  const int side = sizeof(T) == 1 ? 32 : 16;
+  const int side = sizeof(T) == 1 ? core.kC0 : 16;
   how.repeatTimes = s.n / side;
   if (sizeof(T) == 1) {
-    how.srcStride = s.k / 32;
-    how.dstGap = 1;
+    how.srcStride = s.k / side;
+    how.dstGap = side / 16 - 1;
   } else {
     how.srcStride = 1;
     how.dstFracGap = s.n / 16 - 1;
   }
   for (int i = 0; i < s.k / side; ++i) {
-    LoadDataWithTranspose(core.b2[i * s.n * side], core.b1[i * (sizeof(T) == 1 ? 1024 : s.n * 16)],
-                          how);
+    LoadDataWithTranspose(core.b2[i * s.n * side], core.b1[i * (sizeof(T) == 1 ? side * side : s.n * 16)], how);
   }
   core.Done();
   core.Multiply(s.m, s.n, s.k);
   Fixpipe(Gm<C>(args[2]), core.c, core.Out(s.m, s.n));
 }
 ON_CUBE(squares_int8) { Squares<int8_t, int32_t>(args); }
+ON_CUBE(squares_int4) { Squares<int4b_t, int32_t>(args); }
 ON_CUBE(squares_float) { Squares<float, float>(args); }
 
 // A convolution: image [c1][h][w][16], weights n x k; args[4]: h, w, c, filter, stride, dilation, pad
@@ -529,4 +547,117 @@ ON_CUBE(scm) {
   tile = queue.DeQue<half>();
   Gm<int32_t>(args[2]).SetValue(0, tile.GetPosition());
   queue.FreeTensor(tile);
+}
+
+// ---- a cube core's own Matmul object
+
+inline TCubeTiling TilingOf(const Sizes &s, int base, int baseK) {
+  TCubeTiling t{};
+  t.usedCoreNum = t.stepM = t.stepN = t.stepKa = t.stepKb = t.depthA1 = t.depthB1 = 1;
+  t.dbL0A = t.dbL0B = t.dbL0C = 1;
+  t.M = t.singleCoreM = s.m;
+  t.N = t.singleCoreN = s.n;
+  t.Ka = t.Kb = t.singleCoreK = s.k;
+  t.baseM = t.baseN = base;
+  t.baseK = baseK;
+  return t;
+}
+
+// Blocks of B whose rows stand `data` elements further on in global memory.
+inline void CopyLater(const LocalTensor<int8_t> &to, const __gm__ void *gm, int row, int col,
+                      int useK, int useN, const uint64_t wide, const uint64_t data) {
+  Nd2NzParams how;
+  how.ndNum = how.dstNzNStride = 1;
+  how.nValue = useK;
+  how.dValue = useN;
+  how.srcDValue = wide;
+  how.dstNzC0Stride = Up(useK, 16);
+  const uint64_t first = row * 32 * wide + col * 32 + data;
+  DataCopy(to.ReinterpretCast<half>(), Gm<half>(const_cast<void *>(gm))[first], how);
+}
+
+template <TPosition out, CubeFormat format, class Copies>
+using Own = MatmulImpl<MatmulType<TPosition::GM, CubeFormat::ND, half>,
+                       MatmulType<TPosition::GM, CubeFormat::ND, half>,
+                       MatmulType<out, format, float>,
+                       MatmulType<TPosition::GM, CubeFormat::ND, float>, CFG_NORM, Copies>;
+
+ON_CUBE(callback) {
+  const Sizes s = SizesOf(args[3]);
+  const TCubeTiling tiling = TilingOf(s, 32, 32);
+  TPipe pipe;
+  Own<TPosition::GM, CubeFormat::ND, MatmulCallBackFunc<nullptr, nullptr, CopyLater>> mm;
+  mm.Init(&tiling, &pipe);
+  mm.SetUserDefInfo(s.n);
+  mm.SetSelfDefineData(s.extra);
+  mm.SetTensorA(Gm<half>(args[0]));
+  mm.SetTensorB(Gm<half>(args[1]));
+  mm.IterateAll(Gm<float>(args[2]));
+  mm.End();
+}
+
+int brought = 0;
+inline void CopyOnce(const LocalTensor<int8_t> &to, const __gm__ void *gm, int row, int col,
+                     int useK, int useN, const uint64_t wide, const uint64_t data) {
+  if (brought++ == 0) CopyLater(to, gm, row, col, useK, useN, wide, data);
+}
+ON_CUBE(callback_once) {  // all of B in L1 for two products
+  const Sizes s = SizesOf(args[3]);
+  TCubeTiling tiling = TilingOf(s, 32, 32);
+  tiling.stepKb = tiling.stepN = 2;
+  tiling.depthB1 = 4;
+  TPipe pipe;
+  using In = MatmulType<TPosition::GM, CubeFormat::ND, half>;
+  using Out = MatmulType<TPosition::GM, CubeFormat::ND, float>;
+  MatmulImpl<In, In, Out, Out, CFG_MDL, MatmulCallBackFunc<nullptr, nullptr, CopyOnce>> mm;
+  mm.Init(&tiling, &pipe);
+  mm.SetUserDefInfo(s.n);
+  brought = 0;
+  for (int i = 0; i < 2; ++i) {
+    mm.SetTensorA(Gm<half>(args[0])[i * s.m * s.k]);
+    mm.SetTensorB(Gm<half>(args[1]));
+    mm.IterateAll(Gm<float>(args[2])[i * s.m * s.n]);
+  }
+  mm.End();
+}
+
+ON_CUBE(sparse_b) {  // the index lies at args[4]
+  const Sizes s = SizesOf(args[3]);
+  const TCubeTiling tiling = TilingOf(s, 32, 32);
+  TPipe pipe;
+  MatmulImpl<MatmulType<TPosition::GM, CubeFormat::ND, int8_t>,
+             SparseMatmulType<TPosition::GM, TPosition::GM, CubeFormat::ND, int8_t, true>,
+             MatmulType<TPosition::GM, CubeFormat::ND, int32_t>,
+             MatmulType<TPosition::GM, CubeFormat::ND, int32_t>, CFG_MDL> mm;
+  mm.Init(&tiling, &pipe);
+  mm.SetTensorA(Gm<int8_t>(args[0]));
+  mm.SetTensorB(Gm<int8_t>(args[1]), true);
+  mm.SetSparseIndex(Gm<uint8_t>(args[4]));
+  mm.IterateAll(Gm<int32_t>(args[2]));
+  mm.End();
+}
+
+ON_CUBE(own_l0c) {  // a row of blocks waits in L0C; a second product is added where it is one
+  const Sizes s = SizesOf(args[3]);
+  const TCubeTiling tiling = TilingOf(s, 32, 32);
+  TPipe pipe;
+  Own<TPosition::CO1, CubeFormat::NZ, MatmulCallBackFunc<>> mm;
+  mm.Init(&tiling, &pipe);
+  TQue<TPosition::CO1, 1> queue;
+  pipe.InitBuffer(queue, 1, s.m * s.n * 4);
+  auto sums = queue.AllocTensor<float>();
+  mm.SetTensorA(Gm<half>(args[0]));
+  mm.SetTensorB(Gm<half>(args[1]));
+  for (int i = 0; i < s.n / 32; ++i) mm.Iterate(false, sums[i * 32 * 32]);
+  mm.SetTensorA(Gm<half>(args[0]));
+  if (s.extra) mm.Iterate(true, sums);
+  queue.EnQue(sums);
+  sums = queue.DeQue<float>();
+  FixpipeParamsV220 how;
+  how.nSize = s.n;
+  how.mSize = how.srcStride = s.m;
+  how.dstStride = s.n;
+  Fixpipe(Gm<float>(args[2]), sums, how);
+  queue.FreeTensor(sums);
+  mm.End();
 }

@@ -54,9 +54,19 @@ BOTH(ub_capacity_without_a_pipe) {
   auto y = ub.Alloc<float>(bad ? 9200 : 8000);  // caught
 }
 
+class OwnPool {
+ public:
+  template <TPosition position>
+  void InitBuffer(TBuf<position> &buffer, uint32_t len) {
+    buffer.InitStartBufHandle(GetBufHandle(0), 1, len);
+    buffer.InitBufHandle(this, 0, GetBufHandle(0), GetCurAddr(), len);
+  }
+  EXTERN_IMPL_BUFPOOL(OwnPool, TPosition::VECCALC, 1);
+};
+
 BOTH(queue_state_after_a_pool_was_reset) {
   TPipe pipe;
-  TBufPool<TPosition::VECCALC> pool;
+  OwnPool pool;
   Calc buf;
   pipe.InitBufPool(pool, 1024);
   pool.InitBuffer(buf, 512);

@@ -275,6 +275,40 @@ BOTH(gm_race_flag_before_the_data) {
   DataCopy(ub.b, Gm(args, 1), 64);  // caught
 }
 
+// The first block has ended before the other one begins to look.
+BOTH(gm_race_flag_set_before_anybody_polls) {
+  Ub ub;
+  auto *flag = static_cast<int32_t *>(args[1]) + 1024;
+  if (GetBlockIdx() == 0) {
+    Duplicate(ub.a, 1.0f, 64);
+    Sync<HardEvent::V_MTE3>();
+    DataCopy(Gm(args, 1), ub.a, 64);
+    if (!bad) Sync<HardEvent::MTE3_S>();
+    WriteGmByPassDCache(flag, 1);
+    return;
+  }
+  while (ReadGmByPassDCache(flag) != 1) {
+  }
+  Sync<HardEvent::S_MTE2>();
+  DataCopy(ub.b, Gm(args, 1), 64);  // caught
+}
+
+BOTH(gm_race_flag_that_is_read_once) {
+  Ub ub;
+  GlobalTensor<float> flag = Gm(args, 1)[1024];
+  if (GetBlockIdx() == 0) {
+    Duplicate(ub.a, 1.0f, 8);
+    Sync<HardEvent::V_MTE3>();
+    DataCopy(flag, ub.a, 8);
+    return;
+  }
+  float seen = 0;
+  do {
+    seen = flag.GetValue(0);  // caught
+    DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE>(flag);
+  } while (!bad && seen != 1.0f);
+}
+
 BOTH(gm_line) {
   Gm(args, 1).SetValue(GetBlockIdx() * (bad ? 1 : 16), 1.0f);  // caught
 }

@@ -121,6 +121,7 @@ KIND(bf16_bf16, bfloat16_t, bfloat16_t, float, ND, ND, NONE)
 KIND(float_float, float, float, float, ND, ND, NONE)
 KIND(int8_int32, std::int8_t, std::int32_t, std::int32_t, ND, ND, NONE)
 KIND(int8_half, std::int8_t, half, std::int32_t, ND, ND, NONE)
+KIND(int4_int32, int4b_t, std::int32_t, std::int32_t, ND, ND, NONE)
 KIND(half_int8, half, std::int8_t, float, ND, ND, NONE)
 KIND(nz_half, half, float, float, NZ, ND, NONE)
 KIND(nz_int8, std::int8_t, std::int32_t, std::int32_t, NZ, ND, NONE)
@@ -301,4 +302,5 @@ extern "C" void lower(void **args) {
 // Names that published kernels take from inside of the vendor's library.
 static_assert(AscendC::DEFAULT_C0_SIZE == 32 && AscendC::Impl::QUEUE_DEPTH == 1);
 static_assert(std::is_same_v<AscendC::GetMmDstType<std::int8_t>::Type, std::int32_t>);
+static_assert(std::is_same_v<AscendC::GetMmDstType<int4b_t>::Type, std::int32_t>);
 static_assert(std::is_same_v<AscendC::GetMmDstType<half>::Type, float>);

@@ -114,6 +114,14 @@ def test_a_queue_tells_what_it_holds(kernels: Kernels) -> None:
     assert _answers(kernels, "queues", 8) == [1, 1, 0, 0, 1, 1, 0, 1]
 
 
+def test_a_pool_of_the_kernels_own_places_its_queues(kernels: Kernels) -> None:
+    assert (_run(kernels, "own_pool", np.arange(64, dtype=np.float32)) == np.arange(64) + 7).all()
+
+
+def test_a_pools_queues_go_on_after_its_reset(kernels: Kernels) -> None:
+    assert (_run(kernels, "pool_again", np.arange(64, dtype=np.float32)) == np.arange(64) + 7).all()
+
+
 def test_pools_that_share_a_piece_take_turns(kernels: Kernels) -> None:
     assert (_run(kernels, "pools", np.zeros(64, np.float32)) == 7).all()
 

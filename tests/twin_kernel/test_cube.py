@@ -40,6 +40,11 @@ def sample(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     return {"half": values.astype(np.float16), "bf16": bf16(values), "float": values}[dtype]
 
 
+def packed(values: np.ndarray) -> np.ndarray:
+    """Pairs of int4 in bytes, the first in the low half."""
+    return (values[..., ::2] & 15 | values[..., 1::2] << 4).astype(np.int8)
+
+
 def number(values: np.ndarray, dtype: str) -> np.ndarray:
     return (wide(values) if dtype == "bf16" else values).astype(np.float64)
 
@@ -79,6 +84,13 @@ def test_product_of_two_matrices(cores: Cores, dtype: str, shape: tuple[int, int
     np.testing.assert_allclose(out, want, rtol=0, atol=0 if dtype == "int8" else 2e-5)
 
 
+@pytest.mark.parametrize("entry", ["product_int4", "image_int4"])
+def test_pairs_in_bytes_are_products_of_int4(cores: Cores, entry: str) -> None:
+    a, b = (RNG.integers(-8, 8, (rows, 70)).astype(np.int8) for rows in (30, 40))
+    out = run(cores, entry, packed(a), packed(b), np.zeros((30, 40), np.int32), (30, 40, 70))
+    np.testing.assert_array_equal(out, a.astype(np.int64) @ b.T.astype(np.int64))
+
+
 def test_hf32_rounds_its_operands_first(cores: Cores) -> None:
     a, b = sample("float", (16, 32)), sample("float", (16, 32))
 
@@ -114,6 +126,13 @@ def test_squares_of_8_bit_fractals_are_transposed(cores: Cores) -> None:
     a, b = sample("int8", (16, 64)), sample("int8", (64, 96))
     out = run(cores, "squares_int8", a, nz(b, 32), np.zeros((16, 96), np.int32), (16, 96, 64))
     assert (out == number(a, "int8") @ number(b, "int8")).all()
+
+
+def test_squares_of_4_bit_fractals_are_transposed(cores: Cores) -> None:
+    a, b = (RNG.integers(-8, 8, shape).astype(np.int8) for shape in ((16, 128), (128, 192)))
+    out = np.zeros((16, 192), np.int32)
+    run(cores, "squares_int4", packed(a), packed(nz(b, 64)), out, (16, 192, 128))
+    np.testing.assert_array_equal(out, a.astype(np.int64) @ b.astype(np.int64))
 
 
 def test_squares_of_32_bit_fractals_are_transposed(cores: Cores) -> None:
@@ -201,9 +220,8 @@ def test_products_add_up_in_the_order_of_k(cores: Cores) -> None:
     assert (out == want).all()
 
 
-def test_sparse_weights_meet_the_elements_that_their_index_names(cores: Cores) -> None:
-    k, n = 64, 16
-    a = sample("int8", (16, k))
+def sparse(k: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A matrix of k x n, what is kept of it as n x k / 2, and its index as n x k / 8 bytes."""
     full = np.zeros((k, n), np.int8)
     dense, index = np.zeros((n, k // 2), np.int8), np.zeros((n, k // 2), np.uint8)
     for column in range(n):
@@ -213,9 +231,47 @@ def test_sparse_weights_meet_the_elements_that_their_index_names(cores: Cores) -
             full[4 * group + first, column] = dense[column, 2 * group]
             full[4 * group + second, column] = dense[column, 2 * group + 1]
             index[column, 2 * group : 2 * group + 2] = first, second - 1
-    packed = (index.reshape(n, -1, 4) << np.array([0, 2, 4, 6], np.uint8)).sum(2).astype(np.uint8)
-    out = run(cores, "sparse", a, dense, np.zeros((16, n), np.int32), (16, n, k), packed)
+    bits = (index.reshape(n, -1, 4) << np.array([0, 2, 4, 6], np.uint8)).sum(2).astype(np.uint8)
+    return full, dense, bits
+
+
+def test_sparse_weights_meet_the_elements_that_their_index_names(cores: Cores) -> None:
+    a, (full, dense, index) = sample("int8", (16, 64)), sparse(64, 16)
+    out = run(cores, "sparse", a, dense, np.zeros((16, 16), np.int32), (16, 16, 64), index)
     assert (out == number(a, "int8") @ number(full, "int8")).all()
+
+
+def test_a_sparse_b_is_whole_where_its_index_says(cores: Cores) -> None:
+    a, (full, dense, index) = sample("int8", (40, 128)), sparse(128, 48)
+    blocks = np.ascontiguousarray(index.reshape(48, 2, 8).transpose(1, 0, 2))
+    out = run(cores, "sparse_b", a, dense, np.zeros((40, 48), np.int32), (40, 48, 128), blocks)
+    assert (out == number(a, "int8") @ number(full, "int8")).all()
+
+
+def test_a_callback_brings_the_blocks_of_b(cores: Cores) -> None:
+    a, b = sample("half", (40, 70)), sample("half", (71, 48))
+    out = np.zeros((40, 48), np.float32)
+    run(cores, "callback", a, b, out, (40, 48, 70, 0, 0, 0, 0, 48))
+    np.testing.assert_allclose(out, number(a, "half") @ number(b[1:], "half"), atol=2e-5)
+
+
+def test_a_callback_may_leave_b_in_l1_for_the_next_product(cores: Cores) -> None:
+    a, b = sample("half", (2, 40, 64)), sample("half", (64, 64))
+    out = run(cores, "callback_once", a, b, np.zeros((2, 40, 64), np.float32), (40, 64, 64))
+    np.testing.assert_allclose(out, number(a, "half") @ number(b, "half"), atol=2e-5)
+
+
+def test_blocks_wait_in_l0c_until_the_kernel_takes_them(cores: Cores) -> None:
+    a, b = sample("half", (32, 64)), sample("half", (64, 96))
+    out = run(cores, "own_l0c", a, b, np.zeros((32, 96), np.float32), (32, 96, 64))
+    np.testing.assert_allclose(out, number(a, "half") @ number(b, "half"), atol=2e-5)
+
+
+def test_a_second_product_is_added_in_l0c(cores: Cores) -> None:
+    a, b = sample("half", (32, 64)), sample("half", (64, 32))
+    sizes = (32, 32, 64, 0, 0, 0, 0, 1)
+    out = run(cores, "own_l0c", a, b, np.zeros((32, 32), np.float32), sizes)
+    np.testing.assert_allclose(out, 2 * number(a, "half") @ number(b, "half"), atol=4e-5)
 
 
 def test_queues_of_all_positions_carry_a_product(cores: Cores) -> None:

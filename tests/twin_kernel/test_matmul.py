@@ -178,6 +178,28 @@ def test_int8_products_are_exact(kernels: Kernels, random: np.random.Generator) 
     np.testing.assert_array_equal(c, exact)
 
 
+@pytest.mark.parametrize("trans", [(0, 0), (0, 1), (1, 0)])
+def test_int4_products_are_exact(
+    kernels: Kernels, random: np.random.Generator, trans: tuple[int, int]
+) -> None:
+    m, n, k = 34, 40, 202
+    a, b = (random.integers(-8, 8, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    bias = random.integers(-1000, 1000, n).astype(np.int32)
+    c = np.zeros((m, n), np.int32)
+    stored = [x.T if t else x for x, t in zip((a, b), trans, strict=True)]
+    pairs = [np.ascontiguousarray(x[:, ::2] & 15 | x[:, 1::2] << 4) for x in stored]
+    ask = Ask(tiling(m, n, k, (32, 32, 64), isBias=1), trans, bias=1)
+    clean(launch(kernels, "int4_int32", [*pairs, bias, c], ask))
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64) + bias)
+
+
+def test_odd_rows_of_int4_are_refused(kernels: Kernels) -> None:
+    a, b, c = np.zeros((4, 32), np.int8), np.zeros((64, 9), np.int8), np.zeros((4, 17), np.int32)
+    ask = Ask(tiling(4, 17, 64, (16, 32, 64)))
+    outcome = launch(kernels, "int4_int32", [a, b, NOTHING, c], ask)
+    assert {finding.code for finding in outcome.findings} == {"matmul-operand"}
+
+
 def test_a_scale_brings_int8_products_to_half_without_its_low_bits(
     kernels: Kernels, random: np.random.Generator
 ) -> None:
@@ -493,7 +515,7 @@ template <typename T, typename C> using One = Matmul<MatmulType<TPosition::GM, C
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("One<double, float> mm;", "half, bfloat16_t, float or int8_t"),
+        ("One<double, float> mm;", "half, bfloat16_t, float, int8_t or int4b_t"),
         ("One<half, std::int32_t> mm;", "int32_t only when A and B are int8_t"),
         ("One<std::int8_t, bfloat16_t> mm;", "int32_t, half, int8_t or uint8_t"),
         ("One<half, float> mm; mm.IterateNBatch(2, 1, 1, false);", "isNBatch"),

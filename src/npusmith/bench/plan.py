@@ -22,8 +22,8 @@ from npusmith.target.chips import find_chip
 SUITES = "npusmith.bench.suites:open_suite"
 # What a verdict depends on; a change of these files makes other units.
 _JUDGE = (
-    "errors.py", "ir", "target", "lang", "lower", "twin", "timing", "task", "sandbox", "device",
-    "bench/suites", "bench/model.py",
+    "errors.py", "codes", "ir", "target", "lang", "lower", "twin", "timing", "task", "sandbox",
+    "device", "bench/suites", "bench/model.py",
 )  # fmt: skip
 
 

@@ -8,14 +8,17 @@ from typing import Annotated
 import typer
 
 from npusmith.cli.exits import Exit
-from npusmith.cli.options import ChipName
+from npusmith.cli.option_groups import expand_groups
+from npusmith.cli.options import ChipName, HeaderChoices
 from npusmith.cli.reply import Job, Reply
 from npusmith.cli.screen import Screen
 from npusmith.cli.steps import Steps
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 
 
+@expand_groups
 def bind(
+    *,
     project: Annotated[Path, typer.Argument(metavar="PROJECT", help="An Ascend C project folder.")],
     source: Annotated[
         Path,
@@ -33,6 +36,7 @@ def bind(
         ),
     ] = "kernel_gen_ops",
     chip: ChipName = DEFAULT_CHIP,
+    sources: HeaderChoices,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
     ] = False,
@@ -51,10 +55,11 @@ def bind(
         from npusmith.twin.cheating import find_cheats
         from npusmith.twin.project import read_projects, read_text
 
-        found = read_projects(project)
+        options = sources.read()
+        found = read_projects(project, options)
         cheats = find_cheats(read_text(source), source)
         steps.step("compile", str(source))
-        library = build_binding([source], found, out, module, chip=row)
+        library = build_binding([source], found, out, module, chip=row, options=options)
 
         def show(screen: Screen) -> None:
             screen.line(str(library))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -104,18 +104,9 @@ class JudgedOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildChoices:
-    """How a project's sources are compiled."""
+class HeaderChoices:
+    """Headers and macros of a project's sources."""
 
-    op: Annotated[
-        str,
-        _to_build(
-            "--op",
-            "Which operator of a project or library with several: its type, or its name in snake "
-            "case.",
-            metavar="NAME",
-        ),
-    ] = ""
     include: Annotated[
         list[Path] | None,
         _to_build(
@@ -139,7 +130,26 @@ class BuildChoices:
         """As the twin takes them; `debug`: for gdb."""
         from npusmith.twin.options import BuildOptions
 
-        return BuildOptions(self.op, tuple(self.include or ()), tuple(self.define or ()), debug)
+        return BuildOptions("", tuple(self.include or ()), tuple(self.define or ()), debug)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildChoices(HeaderChoices):
+    """How a project's sources are compiled."""
+
+    op: Annotated[
+        str,
+        _to_build(
+            "--op",
+            "Which operator of a project or library with several: its type, or its name in snake "
+            "case.",
+            metavar="NAME",
+        ),
+    ] = ""
+
+    def read(self, debug: bool = False) -> BuildOptions:
+        """The same, with the operator."""
+        return replace(HeaderChoices.read(self, debug), op=self.op)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from npusmith.device.adapters import ADAPTERS, Finish
 from npusmith.errors import Level, TwinError
 from npusmith.target.chips import DEFAULT_CHIP, Chip, of_record
 from npusmith.twin import Finding, Project, Run, build, run
+from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.project import read_projects
 from npusmith.twin.remote import Request, ask, remote
 
@@ -32,6 +33,7 @@ class Note:
     chip: Chip
     ops: dict[str, Path]
     fills: bool  # the binding puts values into tensors before it passes them as outputs
+    options: BuildOptions = PLAIN  # for the operators' projects
 
 
 def call(extension: str, name: str, values: Sequence[object]) -> None:
@@ -101,7 +103,10 @@ def read_note(path: Path) -> Note:
 def _read_note(path: Path, changed: int) -> Note:
     data = json.loads(path.read_text())
     ops = {str(name): Path(root) for name, root in data["ops"].items()}
-    return Note(of_record(data.get("chip", DEFAULT_CHIP)), ops, bool(data.get("fills")))
+    include = tuple(Path(str(item)) for item in data.get("include", ()))
+    define = tuple(str(item) for item in data.get("define", ()))
+    options = BuildOptions(include=include, define=define)
+    return Note(of_record(data.get("chip", DEFAULT_CHIP)), ops, bool(data.get("fills")), options)
 
 
 def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[object], Finish]:
@@ -122,9 +127,9 @@ def _find(note: Note, name: str, values: list[object]) -> tuple[Project, list[ob
         if adapter.op == op and len(values) == len(adapter.order):
             values = adapter.sort(values)
             if adapter.steps is not None:
-                return read_projects(root)[op], values, adapter.steps(values)
+                return read_projects(root, note.options)[op], values, adapter.steps(values)
             break
-    return read_projects(root)[op], values, lambda: None
+    return read_projects(root, note.options)[op], values, lambda: None
 
 
 def _initial(

@@ -19,15 +19,19 @@ import numpy as np
 
 from npusmith.ir.dtypes import DType
 from npusmith.target import meaning as m
+from npusmith.target.vectors import VECTORS
 
 Array = np.ndarray[Any, Any]
 F32, F16, BF16 = DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16
 I8, U8, I16, U16 = DType.INT8, DType.UINT8, DType.INT16, DType.UINT16
 I32, U32, I64 = DType.INT32, DType.UINT32, DType.INT64
 
+_BY_NAME = {
+    "half": F16, "float": F32, "int16_t": I16, "uint16_t": U16, "int32_t": I32, "uint32_t": U32,
+}  # fmt: skip
+
 FLOATS = (F16, F32)
 ARITH = (F16, F32, I16, I32)
-BITS16 = (I16, U16)
 ANY16_32 = (F16, F32, BF16, I16, U16, I32, U32)
 
 
@@ -127,28 +131,37 @@ ROW_FORMS = (Form.FOLD_ROWS, Form.SPREAD_ROWS, Form.SORT_ROWS)
 ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
 
 
+def _types(ascend: str) -> tuple[DType, ...]:
+    """Of an instruction of target/vectors.py; functions of the library take floats."""
+    row = VECTORS.get(ascend)
+    return tuple(_BY_NAME[name] for name in row.dtypes) if row else FLOATS
+
+
 def _unary(
     name: str, ascend: str, fn: Callable[..., Array], summary: str, **more: Any
 ) -> Intrinsic:
-    more.setdefault("dtypes", FLOATS)
     emit = ascend + "({dst}, {src}, {count})"
-    return Intrinsic(name, ascend, (_D, _S, _N), more.pop("dtypes"), fn, emit, summary, **more)
+    return Intrinsic(name, ascend, (_D, _S, _N), _types(ascend), fn, emit, summary, **more)
 
 
 def _binary(
     name: str, ascend: str, fn: Callable[..., Array], summary: str, **more: Any
 ) -> Intrinsic:
-    more.setdefault("dtypes", ARITH)
     emit = ascend + "({dst}, {src0}, {src1}, {count})"
-    return Intrinsic(name, ascend, (_D, _S, _S, _N), more.pop("dtypes"), fn, emit, summary, **more)
+    reads = VECTORS[ascend].reads_dst
+    return Intrinsic(
+        name, ascend, (_D, _S, _S, _N), _types(ascend), fn, emit, summary, reads_dst=reads, **more
+    )
 
 
 def _scalar(
     name: str, ascend: str, fn: Callable[..., Array], summary: str, **more: Any
 ) -> Intrinsic:
-    more.setdefault("dtypes", ARITH)
     emit = ascend + "({dst}, {src}, {scalar}, {count})"
-    return Intrinsic(name, ascend, (_D, _S, _X, _N), more.pop("dtypes"), fn, emit, summary, **more)
+    reads = VECTORS[ascend].reads_dst
+    return Intrinsic(
+        name, ascend, (_D, _S, _X, _N), _types(ascend), fn, emit, summary, reads_dst=reads, **more
+    )
 
 
 def _library(
@@ -229,13 +242,13 @@ _ROWS: tuple[Intrinsic, ...] = (
     _binary("add", "Add", m.add, "dst = a + b"),
     _binary("sub", "Sub", m.sub, "dst = a - b"),
     _binary("mul", "Mul", m.mul, "dst = a * b"),
-    _binary("div", "Div", m.div, "dst = a / b", dtypes=FLOATS),
+    _binary("div", "Div", m.div, "dst = a / b"),
     _binary("max", "Max", m.maximum, "dst = larger of a and b; NaN wins"),
     _binary("min", "Min", m.minimum, "dst = smaller of a and b; NaN wins"),
-    _binary("bit_and", "And", np.bitwise_and, "dst = a & b", dtypes=BITS16),
-    _binary("bit_or", "Or", np.bitwise_or, "dst = a | b", dtypes=BITS16),
+    _binary("bit_and", "And", np.bitwise_and, "dst = a & b"),
+    _binary("bit_or", "Or", np.bitwise_or, "dst = a | b"),
     # ---- one source
-    _unary("bit_not", "Not", np.bitwise_not, "dst = ~a", dtypes=BITS16),
+    _unary("bit_not", "Not", np.bitwise_not, "dst = ~a"),
     _unary("abs", "Abs", m.absolute, "dst = |a|"),
     _unary("exp", "Exp", m.exp, "dst = e**a"),
     _unary("ln", "Ln", m.ln, "dst = natural logarithm of a"),
@@ -254,19 +267,18 @@ _ROWS: tuple[Intrinsic, ...] = (
         "dst = 1 / a, approximate on the chip: prefer div",
         evidence=Evidence.INFERRED,
     ),
-    _unary("relu", "Relu", m.relu, "dst = max(a, 0); NaN stays", dtypes=(F16, F32, I32)),
+    _unary("relu", "Relu", m.relu, "dst = max(a, 0); NaN stays"),
     # ---- one source and a scalar
     _scalar("adds", "Adds", m.add, "dst = a + s"),
     _scalar("muls", "Muls", m.mul, "dst = a * s"),
     _scalar("maxs", "Maxs", m.maximum, "dst = larger of a and s"),
     _scalar("mins", "Mins", m.minimum, "dst = smaller of a and s"),
-    _scalar("leaky_relu", "LeakyRelu", m.leaky_relu, "dst = a if a >= 0 else a * s", dtypes=FLOATS),
+    _scalar("leaky_relu", "LeakyRelu", m.leaky_relu, "dst = a if a >= 0 else a * s"),
     _scalar(
         "shift_left",
         "ShiftLeft",
         m.shift_left,
         "dst = a << s",
-        dtypes=(I16, U16, I32, U32),
         int_scalar=True,
     ),
     _scalar(
@@ -274,29 +286,10 @@ _ROWS: tuple[Intrinsic, ...] = (
         "ShiftRight",
         m.shift_right,
         "dst = a >> s, arithmetic for signed",
-        dtypes=(I16, U16, I32, U32),
         int_scalar=True,
     ),
-    Intrinsic(
-        "axpy",
-        "Axpy",
-        (_D, _S, _X, _N),
-        FLOATS,
-        m.axpy,
-        "Axpy({dst}, {src}, {scalar}, {count})",
-        "dst = dst + a * s, product rounded first",
-        reads_dst=True,
-    ),
-    Intrinsic(
-        "mul_add_dst",
-        "MulAddDst",
-        (_D, _S, _S, _N),
-        FLOATS,
-        m.mul_add_dst,
-        "MulAddDst({dst}, {src0}, {src1}, {count})",
-        "dst = dst + a * b, product rounded first",
-        reads_dst=True,
-    ),
+    _scalar("axpy", "Axpy", m.axpy, "dst = dst + a * s, product rounded first"),
+    _binary("mul_add_dst", "MulAddDst", m.mul_add_dst, "dst = dst + a * b, product rounded first"),
     # ---- fill and convert
     Intrinsic(
         "duplicate",

@@ -29,7 +29,8 @@ from npusmith.twin import cache, scan
 from npusmith.twin.aclnn import aclnn_header
 from npusmith.twin.compile import Unit, compile_units
 from npusmith.twin.opdef import OpText
-from npusmith.twin.project import Project, beside, read_text
+from npusmith.twin.options import PLAIN, BuildOptions
+from npusmith.twin.project import Project, beside, headers_beneath, read_text
 from npusmith.twin.toolchain import INCLUDE, Compiler, find_compiler, named_compiler
 
 BIND = INCLUDE / "bind"
@@ -123,30 +124,41 @@ def build_binding(
     module_name: str,
     *,
     chip: Chip | None = None,
+    options: BuildOptions = PLAIN,
 ) -> Path:
     """Compile binding sources into `folder/<module_name>.so`; `ops`: operator type -> its project.
 
     With `folder` on sys.path and torch imported, `import <module_name>` works; a call of
-    `EXEC_NPU_CMD(aclnnX, ...)` then runs the project of operator X on the twin of `chip`.
-    Raises TwinError: compile-failed (a CompileError), compiler-missing, toolchain-failed.
+    `EXEC_NPU_CMD(aclnnX, ...)` then runs the project of operator X on the twin of `chip`, compiled
+    with `options` as the binding is. Raises TwinError: build-option, compile-failed (a
+    CompileError), compiler-missing, toolchain-failed.
     """
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     texts = {Path(source).resolve(): read_text(Path(source)) for source in sources}
-    library = compile_binding(texts, module_name, [project.op for project in ops.values()])
+    options.check()
+    operators = [project.op for project in ops.values()]
+    library = compile_binding(texts, module_name, operators, options)
     target = folder / f"{module_name}.so"
     _replace(library, target)
     row = chip or find_chip(DEFAULT_CHIP)
     note = {
         "chip": row.record(),
         "ops": {name: str(project.root) for name, project in ops.items()},
+        "include": [str(item.resolve()) for item in options.include],
+        "define": options.define,
         "fills": any(_FILLS.search(scan.blank(text)) for text in texts.values()),
     }
     target.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n")
     return target
 
 
-def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText] = ()) -> Path:
+def compile_binding(
+    texts: Mapping[Path, str],
+    module: str,
+    ops: Sequence[OpText] = (),
+    options: BuildOptions = PLAIN,
+) -> Path:
     """The shared object of these sources in the cache; it must not be changed there.
 
     `ops`: operators for whose aclnn functions there are headers, as the operators' builds make.
@@ -157,13 +169,16 @@ def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText
         for pattern in (_WHOLE, _OWN_SPACE)
     )
     parents = list(dict.fromkeys(path.parent for path in texts))
+    folders = [item.resolve() for item in options.include]
     near = list(dict.fromkeys(item for path in texts for item in beside(path)))
+    near += [item for folder in folders for item in headers_beneath(folder) if item not in near]
     everything = {item: read_text(item) for item in near} | dict(texts)
     named = {path: os.path.relpath(path, parents[0]) for path in (*everything, *parents)}
     # By names as seen from the first source: the same files elsewhere are the same binding.
     parts = [f"{named[path]}\0{text}" for path, text in everything.items()]
     headers = {f"aclnn_{entry_name(op.type)}.h": aclnn_header(op) for op in ops}
     parts += [f"{name}\0{text}" for name, text in headers.items()]
+    parts += [*map(str, folders), *options.define]
     key = cache.digest([binder.folder.name, module, str(whole), str(registers), *parts])
     place = cache.cache_root() / "bindings" / key
 
@@ -175,7 +190,8 @@ def compile_binding(texts: Mapping[Path, str], module: str, ops: Sequence[OpText
             files[-1].write_text(f"#line 1 {json.dumps(str(path))}\n{text}")
         for name, text in headers.items():
             (folder / name).write_text(text)
-        where = [f"-I{folder}", *(f"-I{parent}" for parent in parents)]
+        where = [f"-D{item}" for item in options.define]
+        where += [f"-I{item}" for item in (folder, *parents, *folders)]
         where += [f"-ffile-prefix-map={parent}={named[parent]}" for parent in parents]
         out = ["-o", str(folder / "binding.so"), *binder.link_flags()]
         command = (*binder.command(module, whole, registers), *where, *map(str, files), *out)

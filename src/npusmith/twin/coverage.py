@@ -1,6 +1,6 @@
 """Which code of a project ran: `measure(build, runs) -> Coverage`, `merge(parts) -> Coverage`.
 
-`Run.ran` holds the blocks of code that ran (runtime/fence.h); here they become the user's functions
+`Run.ran` holds the blocks of code that ran (runtime/fence); here they become the user's functions
 and lines, beside those of all blocks that the compiler kept. What it kept of host code is in
 host.so, whose blocks the host's own process counts: that part rests on the candidate's word.
 """

@@ -1,7 +1,7 @@
 """What the text of a kernel may not say: `check(texts)`, `check_preprocessed(file, root)`.
 
 A kernel is plain C++ with the documented API. Attributes, builtins, assembly and pragmas of the
-host compiler step around the fence (runtime/fence.h); macros of compiler, machine and twin tell
+host compiler step around the fence (runtime/fence); macros of compiler, machine and twin tell
 the twin from the chip. The second look is at the preprocessor's output, where nothing is pasted
 together any more; there every included file counts that is not ours or the system's.
 """

@@ -8,13 +8,13 @@ copies and launches through acl.h, and checks itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, cmake_target, compile, scan, wrapper
+from npusmith.twin import cache, cmake_target, compile, conditions, scan, wrapper
 from npusmith.twin.kind import entry_kinds, file_kinds
 from npusmith.twin.launch import MOST_STEPS, Run, call
 from npusmith.twin.options import PLAIN, BuildOptions
@@ -25,6 +25,7 @@ from npusmith.twin.watch import Watch
 
 _WATCH = Watch()
 _WORKSPACE = 64 << 20  # bytes for a launcher's scratch pointer
+_WHOLE = re.compile(r"-?\d{1,18}")
 _POINTER = re.compile(r"\*|\bGM_ADDR\b")
 _NUMBER = re.compile(r"(?:const\s+)?(?:(?:std::)?u?int(?:32|64)_t|int|unsigned|size_t)\s+\w+$")
 
@@ -37,7 +38,7 @@ class DirectBuild:
     launcher: str
     toolchain: Toolchain
     folder: Path
-    text: str  # of the source and of those that are linked with it
+    text: str  # of the source and of those that are linked with it, without what macros leave out
 
 
 def build_direct(path: Path, chip: Chip, launcher: str = "") -> DirectBuild:
@@ -118,7 +119,15 @@ def build_program(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> Dire
     }
     near = [item for item in flags.includes if item.is_relative_to(path.parent.parent)]
     includes = (*(item.resolve() for item in options.include), *near)
-    return _build(path, "main", unit, chip, includes, others, debug=options.debug)
+    numbers = _numbers(macros.values())
+    return _build(path, "main", unit, chip, includes, others, numbers, debug=options.debug)
+
+
+def _numbers(definitions: Iterable[str]) -> dict[str, int]:
+    """The macros of `NAME` and `NAME=VALUE` that are whole numbers."""
+    pairs = (item.partition("=") for item in definitions)
+    values = ((name, value if sign else "1") for name, sign, value in pairs)
+    return {name: int(value) for name, value in values if _WHOLE.fullmatch(value)}
 
 
 def run_program(
@@ -211,10 +220,11 @@ def _build(
     chip: Chip,
     includes: tuple[Path, ...] = (),
     others: Mapping[Path, str] | None = None,
+    numbers: Mapping[str, int] | None = None,
     *,
     debug: bool = False,
 ) -> DirectBuild:
-    """`others`: sources that are linked with it, each with its unit."""
+    """`others`: sources that are linked with it, each with its unit; `numbers`: macros."""
     chain = find_toolchain(chip, debug=debug)
     others = others or {}
     headers = [file for source in (path, *others) for file in local_headers(source)]
@@ -223,7 +233,8 @@ def _build(
     words = [chain.folder.name, repr(debug), unit, *others.values(), *map(str, includes)]
     key = cache.digest([*words, *beside])
     folder = cache.cache_root() / "build" / key
-    text = "\n".join(read_text(source) for source in (path, *others))
+    codes = (scan.blank(read_text(source), strings=False) for source in (path, *others))
+    text = "\n".join(conditions.active(code, numbers) for code in codes)
     kinds = file_kinds(path, text)
 
     def make(folder: Path) -> None:

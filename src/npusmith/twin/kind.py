@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 
 from npusmith.sandbox.folder import files_beneath
+from npusmith.target import apis
 from npusmith.twin import scan, tiling
 
 
@@ -71,23 +73,28 @@ _MIX |= {(1, 1): Kind.MIX_AIC_1_1, (1, 2): Kind.MIX_AIC_1_2}
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _MOST_FILES = 200
 
-_CUBE_CALLS = (
-    "Mmad MmadWithSparse LoadData LoadDataWithTranspose LoadDataWithSparse Fixpipe"
-    " InitConstValue SetFmatrix SetLoadDataBoundary SetLoadDataPaddingValue SetLoadDataRepeat"
-    " SetFixPipeConfig SetFixpipePreQuantFlag SetFixpipeNz2ndFlag SetHF32Mode"
+# Names of the API table by their groups. What kernels of cube cores call as well says nothing.
+_CUBE_GROUPS = ("cube",)
+_VECTOR_GROUPS = (
+    *("vector", "reduce", "compare", "layout", "sort", "math", "activation", "normalisation"),
+    *("quant", "transform"),
 )
-_VECTOR_CALLS = (
-    "Abs Exp Ln Reciprocal Relu Rsqrt Sqrt Not Add Sub Mul Div Max Min And Or Adds Muls Maxs Mins"
-    " LeakyRelu ShiftLeft ShiftRight Axpy MulAddDst MulCast FusedMulAdd FusedMulAddRelu MulAddRelu"
-    " AddRelu SubRelu AddReluCast SubReluCast AddDeqRelu CastDequant Compare Compares CompareScalar"
-    " Select GatherMask Cast ReduceRepeat WholeReduceSum WholeReduceMax WholeReduceMin"
-    " ReduceDataBlock BlockReduceSum BlockReduceMax BlockReduceMin PairReduceSum ReducePairElem"
-    " RepeatReduceSum ReduceSum ReduceMax ReduceMin Duplicate Brcb CreateVecIndex Gather Gatherb"
-    " Sort32 MrgSort Sort Concat Extract Transpose TransDataTo5HD SetVectorMask SoftMax"
-    " SimpleSoftMax SoftmaxFlash SoftmaxFlashV2 Gelu Silu Sigmoid Tanh Power Sin Cos Log Floor"
-    " LayerNorm RmsNorm BroadCast Broadcast Sum Mean AscendDequant AscendQuant AscendAntiQuant"
-    " DataCopyPad"  # moves between global memory and UB only on dav-2201
-)
+_VECTOR_ONLY = (
+    "SetVectorMask",
+    "DataCopyPad",
+)  # the latter moves between global memory and UB only
+_EITHER = frozenset((
+    *("Ceil", "Round", "Fill", "MakeLayout", "MakeShape", "MakeStride", "SetDeqScale"),
+    *("SetMMColumnMajor", "SetMMRowMajor", "SetHF32TransMode"),
+))  # fmt: skip
+
+
+def _names(groups: tuple[str, ...]) -> list[str]:
+    rows = (row for row in apis.ALL if row.group in groups)
+    found = (name for row in rows for name in (row.name, *row.aka))
+    return [name for name in found if name.isidentifier() and name not in _EITHER]
+
+
 _OBJECT = re.compile(r"\bREGIST(?:ER)?_MATMUL_OBJ\s*\(")
 _RAW_CUBE = re.compile(r"\b(?:mad|load_cbuf_to_c[ab]|copy_matrix_cc_to_gm)\s*\(")
 _RAW_VECTOR = re.compile(
@@ -95,14 +102,22 @@ _RAW_VECTOR = re.compile(
 )
 
 
-def _calls(names: str, *, qualified: bool) -> re.Pattern[str]:
+def _calls(names: Sequence[str], *, qualified: bool) -> re.Pattern[str]:
     """Calls of these functions: with AscendC:: in front, or as statements of their own."""
     head = r"\bAscendC\s*::\s*" if qualified else r"(?:[;{})]|\belse|\bdo)\s*"
-    return re.compile(head + "(?:" + "|".join(names.split()) + r")\s*(?:<[^;{}()]*>)?\s*\(")
+    return re.compile(head + "(?:" + "|".join(names) + r")\s*(?:<[^;{}()]*>)?\s*\(")
 
 
-_CUBE = _calls(_CUBE_CALLS, qualified=True), _calls(_CUBE_CALLS, qualified=False)
-_VECTOR = _calls(_VECTOR_CALLS, qualified=True), _calls(_VECTOR_CALLS, qualified=False)
+@cache
+def _cube_calls() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    names = _names(_CUBE_GROUPS)
+    return _calls(names, qualified=True), _calls(names, qualified=False)
+
+
+@cache
+def _vector_calls() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    names = [*_names(_VECTOR_GROUPS), *_VECTOR_ONLY]
+    return _calls(names, qualified=True), _calls(names, qualified=False)
 
 
 def read_kinds(texts: Mapping[Path, str], kernel: Path) -> Kinds:
@@ -181,8 +196,8 @@ def _word(code: str, name: int) -> Kind | None:
 
 def _deduced(code: str) -> Kind:
     plain = bool(re.search(r"\busing\s+namespace\s+AscendC\b", code))
-    cube = _has(code, _CUBE, plain) or bool(_RAW_CUBE.search(code))
-    vector = _has(code, _VECTOR, plain) or bool(_RAW_VECTOR.search(code))
+    cube = _has(code, _cube_calls(), plain) or bool(_RAW_CUBE.search(code))
+    vector = _has(code, _vector_calls(), plain) or bool(_RAW_VECTOR.search(code))
     if _OBJECT.search(code):  # its two sides: messages from AIV, work on AIC
         cube = True
         vector = vector or not re.search(r"#\s*define\s+ASCENDC_CUBE_ONLY\b", code)

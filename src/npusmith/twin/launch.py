@@ -48,7 +48,7 @@ _LOG_BYTES = 1 << 30  # record.cpp keeps less
 _MOST_LOGS = 1000  # of one run
 MOST_STEPS = 4_000_000  # of the log, for each core: what comes after them is only counted
 _WATCH = Watch()
-_CODE = {"@kernel": "kernel.so", "@cube": "cube.so"}  # runtime/fence.h
+_CODE = {"@kernel": "kernel.so", "@cube": "cube.so"}  # runtime/fence
 _NOWHERE = Spot("", 0)
 
 
@@ -122,7 +122,7 @@ def run(
     `seconds`: of processor time, so that other work on the machine changes no verdict.
     `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
     documents do not agree on the default. `watch`: what the sanitizer assumes and reports.
-    `record`: where the log of the launch goes (runtime/log.h). `dry`: values are neither moved nor
+    `record`: where the log of the launch goes (runtime/log). `dry`: values are neither moved nor
     computed nor checked, and there are no outputs: for the log of a big kernel whose control flow
     does not depend on data. Its inputs may be Virtual: tensors of any size that take no memory.
     `ends`: only so many blocks at either end run, the others do nothing; 0: all of them. `tick`:

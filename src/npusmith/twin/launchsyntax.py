@@ -15,7 +15,7 @@ from npusmith.twin import scan
 
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
 _WORKSPACE = re.compile(r"\b__kfc_workspace__\b[^,(){};]*?\b(\w+)\s*(?=[,)])")
-_BODY = re.compile(r"\s*\{")
+_BODY = re.compile(r"(?:\s|#[^\n]*\n)*\{")  # behind the #endif of another head
 _NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$")
 
 

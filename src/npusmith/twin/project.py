@@ -17,7 +17,7 @@ from npusmith.ir.opname import entry_name
 from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import opdef, scan, template, tiling
 from npusmith.twin.architecture import keep_ours
-from npusmith.twin.cmake import read_cmake
+from npusmith.twin.cmake_project import read_names
 from npusmith.twin.conditions import active
 from npusmith.twin.finding import Finding
 from npusmith.twin.headers import (
@@ -124,16 +124,17 @@ def read_project(
     return _project(read, name, file, options)
 
 
-def read_projects(root: Path) -> dict[str, Project]:
+def read_projects(root: Path, options: BuildOptions = PLAIN) -> dict[str, Project]:
     """The operators of a package by their types, each without the others' sources.
 
-    TwinError project-... as of `read_project`.
+    TwinError project-... as of `read_project`, and build-option.
     """
+    options.check()
     read = _Files.of(Path(root).resolve())
     added = _added(read)
     _check_json(read.base, added)
     return {
-        name: _project(_own(read, added, name), name, file, PLAIN) for name, file in added.items()
+        name: _project(_own(read, added, name), name, file, options) for name, file in added.items()
     }
 
 
@@ -214,7 +215,7 @@ def _added(read: _Files) -> dict[str, Path]:
 
 def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Project:
     """That operator, which `file` registers."""
-    named = read_cmake(read.base, find_repository(read.base))
+    named = read_names(read.base, find_repository(read.base))
     trusted = tuple(folder.resolve() for folder in options.include)
     folders = (*trusted, *named.folders)
     op = opdef.read_op(read.hosts[file], name)

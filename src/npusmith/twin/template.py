@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from npusmith.errors import TwinError
@@ -18,7 +18,11 @@ _SEL = re.compile(r"\bASCENDC_TPL_SEL\s*\(")
 _HEAD = re.compile(r"^\s*ASCENDC_TPL_(\w+?)_(?:DECL|SEL)\s*\((.*)\)\s*$", re.DOTALL)
 _GROUP = re.compile(r"^\s*ASCENDC_TPL_ARGS_SEL\s*\((.*)\)\s*$", re.DOTALL)
 _VALUED = ("DTYPE", "DATATYPE", "FORMAT", "UINT", "BOOL")
-_MOST = 512  # instances of one kernel
+_MOST = 512  # instances of one kernel; macros in one call
+_MOST_TEXT = 1 << 20  # characters of a call with its macros replaced
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^()\n]*)\)((?:\\\n|[^\n\\])*)", re.MULTILINE
+)
 _TYPES = {
     "C_DT_FLOAT": "float", "C_DT_FLOAT16": "half", "C_DT_BF16": "bfloat16_t",
     "C_DT_INT8": "int8_t", "C_DT_UINT8": "uint8_t", "C_DT_INT16": "int16_t",
@@ -43,8 +47,9 @@ def is_template(code: str) -> bool:
 
 def find_instances(code: str) -> list[Instance]:
     """Every instance that blanked kernel text selects; TwinError tiling-template."""
-    declared = _call(code, _DECL)
-    selected = _call(code, _SEL)
+    macros = _macros(code)
+    declared = _call(code, _DECL, macros)
+    selected = _call(code, _SEL, macros)
     if not declared or not selected:
         raise TwinError("tiling-template", "ASCENDC_TPL_ARGS_DECL and ASCENDC_TPL_SEL go together")
     kinds = {name: kind for kind, name, _ in map(_split, declared[1:]) if kind in _VALUED}
@@ -104,9 +109,54 @@ def _split(part: str) -> tuple[str, str, tuple[str, ...]]:
     return found.group(1), args[0] if args else "", tuple(item for item in rest if item)
 
 
-def _call(code: str, head: re.Pattern[str]) -> list[str]:
+def _call(code: str, head: re.Pattern[str], macros: Mapping[str, _Macro]) -> list[str]:
     found = head.search(code)
     end = scan.closing(code, found.end() - 1, 1 << 18) if found else -1
     if found is None or end < 0:
         return []
-    return [part for part in scan.split_args(code[found.end() : end], angles=False) if part]
+    text = _expanded(code[found.end() : end], macros)
+    return [part for part in scan.split_args(text, angles=False) if part]
+
+
+# ---- macros of the file that stand for several arguments
+
+
+@dataclass(frozen=True, slots=True)
+class _Macro:
+    parameters: tuple[str, ...]
+    body: str
+
+
+def _macros(code: str) -> dict[str, _Macro]:
+    """Those that take arguments."""
+    found = {}
+    for name, parameters, body in _MACRO.findall(code):
+        names = tuple(item.strip().replace("...", "__VA_ARGS__") for item in parameters.split(","))
+        found[name] = _Macro(names, body.replace("\\\n", " "))
+    return found
+
+
+def _expanded(text: str, macros: Mapping[str, _Macro]) -> str:
+    """The text with calls of these macros replaced; TwinError tiling-template without an end."""
+    if not macros:
+        return text
+    call = re.compile(rf"\b({'|'.join(map(re.escape, macros))})\s*\(")
+    for _ in range(_MOST):
+        found = call.search(text)
+        if found is None:
+            return text
+        end = scan.closing(text, found.end() - 1, 1 << 16)
+        if end < 0 or len(text) > _MOST_TEXT:
+            break
+        arguments = scan.split_args(text[found.end() : end], angles=False)
+        text = text[: found.start()] + _filled(macros[found[1]], arguments) + text[end + 1 :]
+    raise TwinError("tiling-template", "macros that never end", seen=text[:80])
+
+
+def _filled(macro: _Macro, arguments: Sequence[str]) -> str:
+    if macro.parameters[-1] == "__VA_ARGS__":
+        last = len(macro.parameters) - 1
+        arguments = [*arguments[:last], ", ".join(arguments[last:])]
+    values = dict(zip(macro.parameters, arguments, strict=False))
+    body = re.sub(r"\w+", lambda found: values.get(found[0], found[0]), macro.body)
+    return re.sub(r"\s*##\s*", "", body)

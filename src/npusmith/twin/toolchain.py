@@ -21,6 +21,7 @@ from npusmith.errors import TwinError
 from npusmith.target.absent import absent_header
 from npusmith.target.chips import Chip
 from npusmith.target.header import chip_header
+from npusmith.target.vectors import vectors_header
 from npusmith.twin import cache
 from npusmith.twin.includes import used_text
 
@@ -39,7 +40,7 @@ TIMER = HERE / "timer"
 _COMMON = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
 # The loops over elements are in libtwin. Large frames touch each page: an overflow is seen as one.
 _KERNEL = ("-O1", "-fvisibility=hidden", "-fstack-clash-protection")
-# The fence around a kernel (runtime/fence.h): every access of its own code asks the runtime first,
+# The fence around a kernel (runtime/fence): every access of its own code asks the runtime first,
 # every return and call through a pointer goes by a thunk, every block of code says that it ran; and
 # a line table for those who read which ones did.
 _FENCE = (
@@ -188,7 +189,11 @@ def find_toolchain(chip: Chip, *, debug: bool = False) -> Toolchain:
 
 def _made(chip: Chip) -> dict[str, str]:
     """Headers that are generated, by their names under twin/."""
-    return {"chip.h": chip_header(chip), "absent.h": absent_header()}
+    return {
+        "chip.h": chip_header(chip),
+        "absent.h": absent_header(),
+        "vectors.h": vectors_header(),
+    }
 
 
 def _machine() -> tuple[str, ...]:

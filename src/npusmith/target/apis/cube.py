@@ -8,8 +8,10 @@ _TEST = "tests/twin_kernel/test_cube.py::"
 _ANY = ("int8_t", "uint8_t", "int16_t", "uint16_t", "half", "bfloat16_t", "int32_t", "uint32_t",
         "float")  # fmt: skip
 _WIDE = ("int16_t", "uint16_t", "half", "bfloat16_t", "int32_t", "uint32_t", "float")
-_SQUARE = ("int8_t", "uint8_t", "half", "bfloat16_t", "int32_t", "uint32_t", "float")
-_MMAD = ("half->float", "bfloat16_t->float", "float->float", "int8_t->int32_t")
+_MOVED = ("int4b_t", *_ANY)  # LoadData takes int4b_t from L1 only
+_SQUARE = ("int4b_t", "int8_t", "uint8_t", "half", "bfloat16_t", "int32_t", "uint32_t", "float")
+_MMAD = ("half->float", "bfloat16_t->float", "float->float", "int8_t->int32_t",
+         "int4b_t->int32_t")  # fmt: skip
 _FIX = (
     "float->float", "float->half", "float->bfloat16_t", "float->int8_t", "float->uint8_t",
     "int32_t->int32_t", "int32_t->half", "int32_t->int8_t", "int32_t->uint8_t",
@@ -27,9 +29,9 @@ _IMAGE = "test_image_to_column_is_what_a_convolution_multiplies"
 _REGISTERS = "test_data_copy_out_of_l0c_takes_its_scales_from_the_fixpipe_buffer"
 
 ROWS = (
-    _row("LoadData", _ANY, "LoadData 2D, LoadData 3D v2", "test_product_of_two_matrices",
+    _row("LoadData", _MOVED, "LoadData 2D, LoadData 3D v2", "test_product_of_two_matrices",
          note="3D: what the last fractal holds beyond the image is not said (0 here); channel "
-         "counts that are no multiple of C0 and repeats are inferred; int4b_t is not there"),
+         "counts that are no multiple of C0 and repeats are inferred"),
     _row("LoadDataWithTranspose", _SQUARE, "LoadDataWithTranspose",
          "test_squares_of_8_bit_fractals_are_transposed"),
     _row("LoadDataWithSparse", ("int8_t",), "LoadDataWithSparse",

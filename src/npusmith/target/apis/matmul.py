@@ -19,7 +19,13 @@ _PAIRS = _TEST + "test_a_faulty_use_is_caught_on_its_line"
 _HOST = "tests/twin_host/test_matmul.py::"
 _LEGAL = _HOST + "test_every_tiling_is_legal_and_covers_the_product"
 
-_INPUTS = ("half", "bfloat16_t", "float", "int8_t")
+_CALLBACK = "tests/twin_kernel/test_cube.py::test_a_callback_brings_the_blocks_of_b"
+_SPARSE = "tests/twin_kernel/test_cube.py::test_a_sparse_b_is_whole_where_its_index_says"
+_CALLED = (
+    "copies of A and B by a cube core's own object, each block once; what a block is with MDL is "
+    "taken from published kernels; copies out of L0C and objects of vector cores do not compile"
+)
+_INPUTS = ("half", "bfloat16_t", "float", "int8_t", "int4b_t")
 _ORDER = "k in ascending order with float sums: the cube core's own order is not documented"
 _LAZY = "computed when it is fetched, not while the vector core goes on"
 
@@ -75,8 +81,11 @@ ROWS = (
         Known.UNKNOWN,
         "11 bits of mantissa, ties to even, are a guess",
     ),
-    _row("SetUserDefInfo", _FORMS, Known.UNKNOWN, "for callbacks, which do not compile"),
-    _row("SetSelfDefineData", _FORMS, Known.UNKNOWN, "for callbacks, which do not compile"),
+    _row("SparseMatmulType", _SPARSE),
+    _row("SetSparseIndex", _SPARSE),
+    _row("MatmulCallBackFunc", _CALLBACK, Known.INFERRED, _CALLED),
+    _row("SetUserDefInfo", _CALLBACK),
+    _row("SetSelfDefineData", _CALLBACK),
     _row("SetSubBlockIdx", _FORMS),
     _row("IterateBatch", _BATCH, Known.INFERRED, "how the smaller batch is repeated"),
     _row("WaitIterateBatch", _BATCH),

@@ -8,6 +8,7 @@ _TESTS = "tests/twin_kernel/"
 _BREADTH = _TESTS + "test_breadth.py::"
 _QUEUES = _BREADTH + "test_a_queue_tells_what_it_holds"
 _POOLS = _BREADTH + "test_pools_that_share_a_piece_take_turns"
+_OWN_POOL = _BREADTH + "test_a_pool_of_the_kernels_own_places_its_queues"
 _SPILL = _BREADTH + "test_the_spill_buffer_gives_back_what_it_took"
 _PLACED = _BREADTH + "test_tensors_without_a_pipe_lie_one_after_the_other"
 _STD = _BREADTH + "test_the_documented_part_of_the_library_is_there"
@@ -31,7 +32,14 @@ ROWS = (
     _row("TPipe::InitBufPool", _POOLS),
     _row("TBufPool::InitBufPool", _POOLS),
     _row("TBufPool::InitBuffer", _POOLS),
-    _row("TBufPool::Reset", _POOLS),
+    _row("TBufPool::Reset", _POOLS, note="InitBuffer after it gives the same memory again (guess)"),
+    *(
+        _row(name, _OWN_POOL)
+        for name in (
+            *("GetBufHandle", "SetCurAddr", "GetCurAddr", "SetCurBufSize", "GetCurBufSize"),
+            *("InitStartBufHandle", "InitBufHandle"),
+        )
+    ),
     _row("TPipe::InitSpmBuffer", _SPILL),
     _row("TPipe::WriteSpmBuffer", _SPILL, note="offsets are taken as bytes"),
     _row("TPipe::ReadSpmBuffer", _SPILL, note="offsets are taken as bytes"),

@@ -36,10 +36,11 @@ def _host(name: str, aka: tuple[str, ...] = ()) -> Api:
 ROWS = (
     _row(
         "Broadcast",
-        ("int8_t", "uint8_t", "half", "float"),
+        ("int8_t", "uint8_t", "half", "bfloat16_t", "int16_t", "int32_t", "float"),
         _GROW,
         aka=("BroadCast",),
-        note="a row onto itself is a warning: published operators do it, the page forbids it",
+        note="a row onto itself is a warning: published operators do it, the page forbids it; "
+        "bfloat16_t, int16_t and int32_t are in a published sample for this chip, not on the page",
     ),
     _row(
         "Pad", _WORDS, _PAD, note="a padded row may be shorter than its blocks: the rest is unset"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npusmith.target.apis.row import Api, Known
+from npusmith.target.vectors import VECTORS
 
 _TESTS = "tests/twin_kernel/"
 _MEANING = _TESTS + "test_conformance.py::test_a_row_computes_its_meaning_and_touches_nothing_else"
@@ -14,10 +15,7 @@ _WRAPPED = _COMPOUND + "test_int16_arithmetic_wraps_or_saturates"
 _RELU_CAST = _COMPOUND + "test_add_relu_cast_rounds_after_relu"
 _BY_C_NAME = "tests/twin_kernel/test_cnames.py"
 
-_ARITH = ("half", "float", "int16_t", "int32_t")
 _FLOATS = ("half", "float")
-_BITS = ("int16_t", "uint16_t")
-_SHIFTS = ("int16_t", "uint16_t", "int32_t", "uint32_t")
 _WORDS = ("half", "bfloat16_t", "float", "int16_t", "uint16_t", "int32_t", "uint32_t")
 _BOUNDARY = "page {}; table of boundary values"
 _APPROXIMATE = "an approximation on the chip, correctly rounded here"
@@ -37,8 +35,17 @@ def _row(
     return Api(name, group, dtypes, known, source.format(name), test, aka, note)
 
 
-def _reproduced(name: str, dtypes: tuple[str, ...], test: str, note: str = "") -> Api:
-    return _row(name, dtypes, test, Known.REPRODUCED, _BOUNDARY, note=note)
+def _instruction(
+    name: str,
+    test: str,
+    known: Known = Known.DOCUMENTED,
+    note: str = "",
+    aka: tuple[str, ...] = (),
+) -> Api:
+    """One of target/vectors.py, which has its element types."""
+    row = VECTORS[name]
+    source = _BOUNDARY if known is Known.REPRODUCED else "page {}"
+    return _row(name, (*row.dtypes, *row.mixed), test, known, source, aka=aka, note=note)
 
 
 def _inferred(name: str, dtypes: tuple[str, ...], test: str, note: str) -> Api:
@@ -61,9 +68,7 @@ def _raw(name: str, dtypes: tuple[str, ...] = (), test: str = _BY_C_NAME) -> Api
 
 
 _RAW_NAMES = (
-    *("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vnot", "vaddrelu"),
-    *("vsubrelu", "vmla", "vmadd", "vmaddrelu", "vabs", "vexp", "vln", "vrec", "vrelu"),
-    *("vrsqrt", "vsqrt", "vadds", "vmuls", "vmaxs", "vmins", "vlrelu", "vaxpy", "vshl", "vshr"),
+    *(row.raw for row in VECTORS.values() if row.raw),
     *("vector_dup", "vcopy", "vsel", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"),
     *("vbrcb", "vtranspose", "scatter_vnchwconv_b16", "scatter_vnchwconv_b32"),
     *("scatter_vnchwconv_b8", "set_va_reg_sb", "set_cmpmask", "get_cmpmask"),
@@ -71,48 +76,48 @@ _RAW_NAMES = (
 )
 
 ROWS = (
-    _reproduced("Add", _ARITH, _SATURATED),
-    _reproduced("Sub", _ARITH, _MEANING),
-    _reproduced("Mul", _ARITH, _SATURATED),
-    _reproduced("Max", _ARITH, _SATURATED),
-    _reproduced("Min", _ARITH, _MEANING),
-    _row("Div", _FLOATS, _MEANING, Known.INFERRED, note="correctly rounded; no bound is published"),
-    _row("And", _BITS, _MEANING),
-    _row("Or", _BITS, _MEANING),
-    _row("Not", _BITS, _MEANING),
-    _row("AddRelu", ("half", "float", "int16_t"), _BREADTH + "test_sums_with_relu"),
-    _row("SubRelu", ("half", "float", "int16_t"), _BREADTH + "test_sums_with_relu"),
-    _reproduced(
+    _instruction("Add", _SATURATED, Known.REPRODUCED),
+    _instruction("Sub", _MEANING, Known.REPRODUCED),
+    _instruction("Mul", _SATURATED, Known.REPRODUCED),
+    _instruction("Max", _SATURATED, Known.REPRODUCED),
+    _instruction("Min", _MEANING, Known.REPRODUCED),
+    _instruction("Div", _MEANING, Known.INFERRED, "correctly rounded; no bound is published"),
+    _instruction("And", _MEANING),
+    _instruction("Or", _MEANING),
+    _instruction("Not", _MEANING),
+    _instruction("AddRelu", _BREADTH + "test_sums_with_relu"),
+    _instruction("SubRelu", _BREADTH + "test_sums_with_relu"),
+    _instruction(
         "FusedMulAdd",
-        _FLOATS,
         _COMPOUND + "test_a_fused_product_saturates_before_it_is_added",
+        Known.REPRODUCED,
         "the product is rounded before it is added",
     ),
-    _row("MulAddRelu", _FLOATS, _MEANING, aka=("FusedMulAddRelu",)),
-    _reproduced(
+    _instruction("MulAddRelu", _MEANING, aka=("FusedMulAddRelu",)),
+    _instruction(
         "MulAddDst",
-        ("half", "float", "half->float"),
         _COMPOUND + "test_a_fused_product_saturates_before_it_is_added",
+        Known.REPRODUCED,
     ),
-    _reproduced(
+    _instruction(
         "Axpy",
-        ("half", "float", "half->float"),
         _SEMANTICS + "test_axpy_with_half_sources_multiplies_in_float",
+        Known.REPRODUCED,
     ),
-    _row("Abs", _FLOATS, _MEANING),
-    _inferred("Exp", _FLOATS, _MEANING, _ULP),
-    _inferred("Ln", _FLOATS, _MEANING, _ULP),
-    _inferred("Sqrt", _FLOATS, _MEANING, "correctly rounded; no bound is published"),
-    _inferred("Rsqrt", _FLOATS, _MEANING, _APPROXIMATE),
-    _inferred("Reciprocal", _FLOATS, _MEANING, _APPROXIMATE),
-    _reproduced("Relu", ("half", "float", "int32_t"), _MEANING),
-    _reproduced("LeakyRelu", _FLOATS, _MEANING),
-    _reproduced("Adds", _ARITH, _MEANING),
-    _reproduced("Muls", _ARITH, _MEANING),
-    _reproduced("Maxs", _ARITH, _MEANING),
-    _reproduced("Mins", _ARITH, _MEANING),
-    _row("ShiftLeft", _SHIFTS, _MEANING),
-    _row("ShiftRight", _SHIFTS, _MEANING),
+    _instruction("Abs", _MEANING),
+    _instruction("Exp", _MEANING, Known.INFERRED, _ULP),
+    _instruction("Ln", _MEANING, Known.INFERRED, _ULP),
+    _instruction("Sqrt", _MEANING, Known.INFERRED, "correctly rounded; no bound is published"),
+    _instruction("Rsqrt", _MEANING, Known.INFERRED, _APPROXIMATE),
+    _instruction("Reciprocal", _MEANING, Known.INFERRED, _APPROXIMATE),
+    _instruction("Relu", _MEANING, Known.REPRODUCED),
+    _instruction("LeakyRelu", _MEANING, Known.REPRODUCED),
+    _instruction("Adds", _MEANING, Known.REPRODUCED),
+    _instruction("Muls", _MEANING, Known.REPRODUCED),
+    _instruction("Maxs", _MEANING, Known.REPRODUCED),
+    _instruction("Mins", _MEANING, Known.REPRODUCED),
+    _instruction("ShiftLeft", _MEANING),
+    _instruction("ShiftRight", _MEANING),
     _inferred(
         "AddReluCast",
         ("float->half", "half->int8_t", "int16_t->int8_t"),
@@ -176,7 +181,7 @@ ROWS = (
     ),
     _row("Duplicate", _WORDS, _MEANING, aka=("DuplicateImpl",)),
     _row("Brcb", _WORDS, _SEMANTICS + "test_brcb_spreads_eight_elements_over_eight_blocks"),
-    _row("CreateVecIndex", _ARITH, _SEMANTICS + "test_create_vec_index_counts_on_over_repeats"),
+    _instruction("CreateVecIndex", _SEMANTICS + "test_create_vec_index_counts_on_over_repeats"),
     _row("Gather", _WORDS, _SEMANTICS + "test_gather_takes_byte_offsets_from_a_base"),
     _row("Gatherb", ("uint16_t", "uint32_t"), _BREADTH + "test_gatherb_takes_whole_blocks"),
     _row("GatherMask", _WORDS, _SEMANTICS + "test_gather_mask_packs_what_its_pattern_takes"),

@@ -1,9 +1,9 @@
 // Scalar access to UB and global memory, tiling data.
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
-#include "inefficiency.h"
+#include "log/inefficiency.h"
 
 namespace twin {
 
@@ -54,8 +54,8 @@ void WriteElement(const Call &call, const View &view, std::int64_t index, int si
 void ReadGm(const Call &call, const Gm &gm, std::int64_t index, int size, void *out) {
   Enter(call, PIPE_S);
   RecordScalar("gm_read");
-  Poll(call, At(gm, index, size).base);
-  const std::uint8_t *from = UsableGm(call, "tensor", At(gm, index, size), size, false);
+  const std::uint8_t *from = Poll(call, At(gm, index, size), size);
+  if (from == nullptr) from = UsableGm(call, "tensor", At(gm, index, size), size, false);
   if (from == nullptr) {
     std::memset(out, 0xFF, static_cast<std::size_t>(size));
     return;

@@ -23,10 +23,13 @@ bool CheckPosition(const Call &call, const Need &need, Memory memory) {
   return false;
 }
 
-// Only vector cores have UB, only cube cores have the other memories.
-bool CheckCore(const Core &core, const Call &call, Memory memory) {
+// Only vector cores have UB, only cube cores have the other memories. What a vector core copies to
+// L1 and its Matmul object reads there is work of the cube core of its block (doc: TSCM).
+bool CheckCore(const Core &core, const Call &call, const Need &need, Memory memory) {
   const bool cube = core.seat.kind == Kind::kCube;
   if (cube == (memory != Memory::kUb)) return true;
+  const bool served = need.view->position == AscendC::TPosition::TSCM;
+  if (served && memory == Memory::kL1 && ThisLaunch().CoresOf(Kind::kCube) > 0) return true;
   Report(call, "wrong-core",
          Text("%s works on %s, which a %s core has not", call.api, NameOf(memory),
               cube ? "cube" : "vector"),
@@ -187,7 +190,7 @@ void Touch(Core &core, const Call &call, const Need &need, Memory memory) {
 
 std::uint8_t *UsableIn(Core &core, const Call &call, const Need &need, Memory memory) {
   CheckOverflow(core);
-  if (!CheckCore(core, call, memory) || !CheckPosition(call, need, memory)) return nullptr;
+  if (!CheckCore(core, call, need, memory) || !CheckPosition(call, need, memory)) return nullptr;
   // The hardware knows neither owners nor lengths of tensors: what lies in the memory is used.
   CheckState(core, call, need);
   if (!CheckAlignment(call, need)) return nullptr;

@@ -48,8 +48,14 @@ bool Disjoint(const Call &call, const char *first, const View &a, std::int64_t a
               const char *second, const View &b, std::int64_t bBytes,
               Level level = Level::kError);
 
-// The scalar unit reads this address: a loop that polls it lets the other cores run.
-void Poll(const Call &call, const std::uint8_t *at);
+// Reports ub-capacity unless the bytes lie in a pool of InitBufPool.
+void CheckPool(const Call &call, int pool, std::int64_t addr, std::int64_t bytes);
+
+// The scalar unit reads this address: a loop that polls it lets the other cores run. Gives what was
+// there before another core's write if nothing says that the write is over: a loop looks again.
+const std::uint8_t *Poll(const Call &call, const Gm &gm, int size);
+// Reports what was read so and not looked at again (gm-race).
+void CheckStale(Core &core);
 // The present call writes these bytes.
 void NotePolled(Core &core, const std::uint8_t *at, std::int64_t bytes);
 

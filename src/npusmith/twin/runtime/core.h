@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "control.h"
-#include "order.h"
-#include "shadow.h"
+#include "order/order.h"
+#include "order/shadow.h"
 #include "twin/launch.h"
 #include "twin/runtime.h"
 
@@ -198,6 +198,14 @@ struct Core {
   std::size_t nextRead = 0;
   int polls = 0;
   Site pollSite;  // where it polled last
+  // What it read of global memory as it was before another core's write that nothing orders.
+  struct Stale {
+    Call call;
+    Gm gm;
+    int size;
+    Ticks begun;  // by its pipes when it read
+  };
+  std::map<const std::uint8_t *, Stale> stale;
   bool done = false;
   bool stopped = false;  // by a fatal finding
 
@@ -230,6 +238,13 @@ using Credits = std::deque<std::shared_ptr<const Stamps>>;
 
 struct MatmulServer;
 
+// A write to global memory that may be a flag: by whom (of atomic ones all), and what was there.
+struct SmallWrite {
+  std::vector<std::pair<Stamp, std::size_t>> by;  // with the pipe
+  std::array<std::uint8_t, 64> old;
+  std::int64_t bytes;
+};
+
 struct Session {
   const LaunchSpec *spec = nullptr;
   bool cube = false;  // a block has a cube core
@@ -241,8 +256,7 @@ struct Session {
   std::map<std::array<int, 4>, Site> setters;               // the last one who gave a credit
   std::map<const void *, Stamp> blockStamps;                // of IBSet, by flag
   std::map<int, std::deque<Stamp>> turnStamps;              // of NotifyNextBlock, by block
-  bool polling = false;                         // a core polls global memory: since then
-  std::map<const std::uint8_t *, Stamp> flags;  // the last small write at each address
+  std::map<const std::uint8_t *, SmallWrite> flags;  // the last small write at each address
   std::uint8_t *workspace = nullptr;
   std::map<int, std::shared_ptr<MatmulServer>> servers;     // cube cores that serve, by block
 
@@ -253,6 +267,8 @@ Session &ThisLaunch();
 // What is wrong when a core's kernel has returned.
 void CheckEnd(Core &core);
 void CheckQueues(Core &core);
+// The pipe that fills a buffer of a queue (doc: TQue).
+pipe_t ProducerOf(const QueueShape &shape);
 // Flags between cores that nobody waited for, when all have ended.
 void CheckCredits();
 // Can a core that waits go on?

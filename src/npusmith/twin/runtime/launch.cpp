@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core.h"
-#include "divide.h"
-#include "fence.h"
-#include "record.h"
+#include "vector/divide.h"
+#include "fence/fence.h"
+#include "log/record.h"
 #include "stops.h"
 #include "text.h"
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "check.h"
-#include "record.h"
+#include "log/record.h"
 #include "text.h"
 
 namespace twin {
@@ -98,18 +98,7 @@ std::string StatesOf(const Core &core, const Queue &queue) {
   return text;
 }
 
-// The pipe that fills a buffer at a position, and the one that empties it (doc: TQue).
-pipe_t Producer(const QueueShape &shape) {
-  using P = AscendC::TPosition;
-  switch (shape.source == P::GM ? shape.target : shape.source) {
-    case P::VECIN: case P::A1: case P::B1: case P::C1: case P::TSCM: case P::SHM: return PIPE_MTE2;
-    case P::A2: case P::B2: case P::C2: return PIPE_MTE1;
-    case P::CO1: return PIPE_M;
-    case P::CO2: return PIPE_FIX;
-    default: return PIPE_V;
-  }
-}
-
+// The pipe that empties a buffer at a position (doc: TQue).
 pipe_t Consumer(const QueueShape &shape) {
   using P = AscendC::TPosition;
   switch (shape.target == P::GM ? shape.source : shape.target) {
@@ -165,6 +154,17 @@ void CloseQueues(Core &core, bool keepStatic = false) {
 }
 
 }  // namespace
+
+pipe_t ProducerOf(const QueueShape &shape) {
+  using P = AscendC::TPosition;
+  switch (shape.source == P::GM ? shape.target : shape.source) {
+    case P::VECIN: case P::A1: case P::B1: case P::C1: case P::TSCM: case P::SHM: return PIPE_MTE2;
+    case P::A2: case P::B2: case P::C2: return PIPE_MTE1;
+    case P::CO1: return PIPE_M;
+    case P::CO2: return PIPE_FIX;
+    default: return PIPE_V;
+  }
+}
 
 void CheckOverflow(Core &core) {
   for (std::size_t at = 0; at < kMemories; ++at) {
@@ -227,7 +227,9 @@ int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, s
   Core &core = Enter(call, PIPE_S);
   RecordScalar("init");
   if (!InRange(call, "num", buffers, 1, kMostBuffers)) StopCore();
-  if (!InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;  // every use will be out of bounds
+  const bool later = bytes == -1;
+  // where it is zero, every use will be out of bounds
+  if (later || !InRange(call, "len", bytes, 1, 0xFFFFFFFFll)) bytes = 0;
   const int index = static_cast<int>(core.queues.size());
   core.queues.push_back({});
   Queue &queue = core.queues.back();
@@ -253,6 +255,29 @@ View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t byte
   return ViewOf(core, piece);
 }
 
+void PlaceBuffer(const Call &call, int pool, int index, int number, std::int64_t addr,
+                 std::int64_t bytes) {
+  Core &core = Enter(call, PIPE_S);
+  Queue &queue = QueueOf(core, call, index);
+  const auto count = static_cast<std::int64_t>(queue.buffers.size());
+  if (!InRange(call, "index", number, 0, count - 1)) return;
+  CheckPool(call, pool, addr, bytes);
+  const int piece = queue.buffers[static_cast<std::size_t>(number)];
+  core.buffers[static_cast<std::size_t>(piece)].addr = addr;
+  core.buffers[static_cast<std::size_t>(piece)].bytes = PadBlock(bytes);
+  RecordHeld(core);
+}
+
+View PlaceBuffer(const Call &call, int pool, AscendC::TPosition position, std::int64_t addr,
+                 std::int64_t bytes) {
+  Core &core = Enter(call, PIPE_S);
+  CheckPool(call, pool, addr, bytes);
+  core.buffers.push_back({addr, PadBlock(bytes), BufferState::kStatic, 0, -1, position, call.site,
+                          call.site, {}});
+  RecordHeld(core);
+  return ViewOf(core, static_cast<int>(core.buffers.size()) - 1);
+}
+
 View AllocBuffer(const Call &call, int index) {
   Core &core = Enter(call, PIPE_S);
   RecordScalar("alloc");
@@ -265,7 +290,7 @@ View AllocBuffer(const Call &call, int index) {
     queue.next = (at + 1) % queue.buffers.size();
     buffer.state = BufferState::kAllocated;
     buffer.moved = call.site;
-    OrderTake(core, buffer.left, Producer(queue.shape));
+    OrderTake(core, buffer.left, ProducerOf(queue.shape));
     RecordHeld(core);
     return ViewOf(core, queue.buffers[at]);
   }
@@ -291,7 +316,7 @@ bool EnqueBuffer(const Call &call, int index, const View &view, const QueueShape
   }
   buffer->state = BufferState::kQueued;
   buffer->moved = call.site;
-  buffer->left = OrderStamp(core, Producer(way == nullptr ? queue.shape : *way));
+  buffer->left = OrderStamp(core, ProducerOf(way == nullptr ? queue.shape : *way));
   queue.queued.push_back(view.buffer);
   return true;
 }

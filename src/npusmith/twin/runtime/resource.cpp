@@ -89,17 +89,42 @@ void LeavePool(const Call &call, int index) {
          "", Text("at most %lld B in all", Ll(pool.bytes)));
 }
 
-void ResetPool(const Call &call, int index) {
+// doc: TBufPool::Reset ends the pool's events, and its buffers may be used again as they are; a
+// kernel that calls InitBuffer once more gets the same memory (guess). A pool of the kernel's own is
+// over (doc: EXTERN_IMPL_BUFPOOL).
+void ResetPool(const Call &call, int index, bool gone) {
   Core &core = Enter(call, PIPE_S);
   Pool &pool = *PoolOf(core, call, index);
   for (Buffer &buffer : core.buffers) {
     if (buffer.state == BufferState::kGone || !Inside(pool, buffer)) continue;
-    buffer.state = BufferState::kGone;
-    buffer.generation += 1;
+    if (buffer.queue >= 0) {
+      Queue &queue = core.queues[static_cast<std::size_t>(buffer.queue)];
+      OrderTake(core, buffer.left, ProducerOf(queue.shape));
+      queue.queued.clear();
+      queue.open = !gone;
+      buffer.state = BufferState::kFree;
+    }
+    if (gone) buffer.state = BufferState::kGone;
+    if (buffer.state != BufferState::kStatic) buffer.generation += 1;
     buffer.moved = call.site;
-    if (buffer.queue >= 0) core.queues[static_cast<std::size_t>(buffer.queue)].open = false;
   }
   pool.used = 0;
+}
+
+std::int64_t PoolAddress(const Call &call, int index) { return PoolOf(Me(), call, index)->addr; }
+
+void CheckHandle(const Call &call, int index, int count) {
+  Enter(call, PIPE_S);
+  InRange(call, "offset", index, 0, count - 1);
+}
+
+void CheckPool(const Call &call, int index, std::int64_t addr, std::int64_t bytes) {
+  const Pool &pool = *PoolOf(Me(), call, index);
+  if (bytes > 0 && addr >= pool.addr && addr + bytes <= pool.addr + pool.bytes) return;
+  Report(call, "ub-capacity",
+         Text("%lld B at address %lld of a pool of %lld B at %lld", Ll(bytes), Ll(addr),
+              Ll(pool.bytes), Ll(pool.addr)),
+         "", "inside the pool");
 }
 
 View PlaceTensor(const Call &call, AscendC::TPosition position, std::int64_t addr,

@@ -16,7 +16,7 @@
 #include "host/cage.h"
 #include "host/files.h"
 #include "host/guard.h"
-#include "fence.h"
+#include "fence/fence.h"
 #include "host/hostside.h"
 #include "host/memory.h"
 #include "twin/chip.h"

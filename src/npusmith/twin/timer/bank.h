@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "../runtime/log.h"
+#include "../runtime/log/log.h"
 
 namespace twin {
 

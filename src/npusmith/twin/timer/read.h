@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/log.h"
+#include "../runtime/log/log.h"
 
 namespace twin {
 

@@ -102,6 +102,7 @@ class MatmulApiTilingBase {
                            std::int32_t baseKIn = -1);
   std::int32_t SetBufferSpace(std::int32_t l1Size = -1, std::int32_t l0CSize = -1,
                               std::int32_t ubSize = -1, std::int32_t btSize = -1);
+  std::int32_t SetSparse(bool) { return 0; }  // the split is that of a whole B
   std::int32_t SetTraverse(MatrixTraverse traverse);
   std::int32_t SetMadType(MatrixMadType madType);
   std::int32_t SetSplitRange(std::int32_t maxBaseM = -1, std::int32_t maxBaseN = -1,
@@ -177,6 +178,7 @@ class MultiCoreMatmulTiling : public MatmulApiTilingBase {
   };
   Cut CutInto(const Shape &whole, std::int64_t m, std::int64_t n, std::int64_t k) const;
   bool Allowed(const Cut &cut) const;
+  bool KeepsTscm(const Cut &cut) const;
   bool KeepsRows(const Shape &whole, const Cut &cut) const;
   bool KeepSingle(const Shape &whole, Shape &single, std::int32_t &cores);
 

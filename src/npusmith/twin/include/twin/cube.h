@@ -98,7 +98,7 @@ void FixMatrices(Outflow &how);
 template <typename T>
 inline constexpr bool kCubeElement =
     kOneOf<T, half, bfloat16_t, float, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
-           std::int32_t, std::uint32_t>;
+           std::int32_t, std::uint32_t, int4b_t>;
 
 }  // namespace twin
 
@@ -210,7 +210,7 @@ struct LoadData3DParamsV2 {
   std::uint8_t dilationFilterH = 1;
   bool enTranspose = false;
   bool enSmallK = false;
-  T padValue = T(0);
+  T padValue = T{};
   bool filterSizeW = false;
   bool filterSizeH = false;
   bool fMatrixCtrl = false;
@@ -363,7 +363,8 @@ struct DataCopyCO12DstParams {
 template <typename T>
 void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const Nd2NzParams &how,
               twin::Site site = twin::Here()) {
-  static_assert(twin::kCubeElement<T>, "ND to NZ on dav-2201 takes 8-, 16- and 32-bit types");
+  static_assert(twin::kCubeElement<T>,
+                "ND to NZ on dav-2201 takes int4b_t and 8-, 16- and 32-bit types");
   twin::CopyNdToNz({"DataCopy", site}, twin::TagOf<T>(), dst.view(), src.gm(),
                    {how.ndNum, how.nValue, how.dValue, how.srcNdMatrixStride, how.srcDValue,
                     how.dstNzC0Stride, how.dstNzNStride, how.dstNzMatrixStride});
@@ -392,7 +393,8 @@ void LoadData(const LocalTensor<T> &, const Source &, const LoadData2DParamsV2 &
 template <typename T>
 void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadData2DParams &how,
               twin::Site site = twin::Here()) {
-  static_assert(twin::kCubeElement<T>, "LoadData on dav-2201 takes 8-, 16- and 32-bit types");
+  static_assert(twin::kCubeElement<T>,
+                "LoadData on dav-2201 takes int4b_t and 8-, 16- and 32-bit types");
   twin::LoadFractals({"LoadData", site}, twin::TagOf<T>(), dst.view(), src.view(),
                      {how.startIndex, how.repeatTimes, how.srcStride, how.dstGap, 0,
                       how.ifTranspose, how.addrMode != 0});
@@ -400,7 +402,8 @@ void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadDa
 template <typename T>
 void LoadData(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const LoadData2DParams &how,
               twin::Site site = twin::Here()) {
-  static_assert(twin::kCubeElement<T>, "LoadData on dav-2201 takes 8-, 16- and 32-bit types");
+  static_assert(twin::kCubeElement<T> && !std::is_same_v<T, int4b_t>,
+                "LoadData from global memory on dav-2201 takes 8-, 16- and 32-bit types");
   twin::LoadFractalsGm({"LoadData", site}, twin::TagOf<T>(), dst.view(), src.gm(),
                        {how.startIndex, how.repeatTimes, how.srcStride, how.dstGap, 0,
                         how.ifTranspose, how.addrMode != 0});
@@ -409,9 +412,9 @@ template <typename T>
 void LoadDataWithTranspose(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                            const LoadData2dTransposeParams &how, twin::Site site = twin::Here()) {
   static_assert(twin::kOneOf<T, std::int8_t, std::uint8_t, half, bfloat16_t, std::int32_t,
-                             std::uint32_t, float>,
-                "LoadDataWithTranspose on dav-2201 takes 8-bit integers, half, bfloat16_t, float "
-                "and 32-bit integers");
+                             std::uint32_t, float, int4b_t>,
+                "LoadDataWithTranspose on dav-2201 takes int4b_t, 8-bit integers, half, "
+                "bfloat16_t, float and 32-bit integers");
   twin::LoadSquares({"LoadDataWithTranspose", site}, twin::TagOf<T>(), dst.view(), src.view(),
                     {how.startIndex, how.repeatTimes, how.srcStride, how.dstGap, how.dstFracGap,
                      true, how.addrMode != 0});
@@ -430,7 +433,8 @@ void LoadDataWithSparse(const LocalTensor<T> &dst, const LocalTensor<T> &src,
 template <typename T, const IsResetLoad3dConfig &config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
 void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src,
               const LoadData3DParamsV2<T> &how, twin::Site site = twin::Here()) {
-  static_assert(twin::kCubeElement<T>, "LoadData on dav-2201 takes 8-, 16- and 32-bit types");
+  static_assert(twin::kCubeElement<T>,
+                "LoadData on dav-2201 takes int4b_t and 8-, 16- and 32-bit types");
   twin::LoadImage({"LoadData", site}, twin::TagOf<T>(), dst.view(), src.view(),
                   {{how.padList[0], how.padList[1], how.padList[2], how.padList[3]},
                    how.l1H, how.l1W, how.channelSize,
@@ -496,9 +500,10 @@ namespace twin {
 
 template <typename C, typename A, typename B>
 constexpr bool kMmadTypes =
-    std::is_same_v<A, B> && (std::is_same_v<A, std::int8_t> ? std::is_same_v<C, std::int32_t>
-                                                            : kOneOf<A, half, bfloat16_t, float> &&
-                                                                  std::is_same_v<C, float>);
+    std::is_same_v<A, B> &&
+    (kOneOf<A, std::int8_t, int4b_t>
+         ? std::is_same_v<C, std::int32_t>
+         : kOneOf<A, half, bfloat16_t, float> && std::is_same_v<C, float>);
 
 inline Product ProductOf(const AscendC::MmadParams &how) {
   const bool zero = how.cmatrixInitVal && !how.isBias;
@@ -514,7 +519,8 @@ template <typename T, typename U, typename S>
 void Mmad(const LocalTensor<T> &dst, const LocalTensor<U> &fm, const LocalTensor<S> &filter,
           const MmadParams &how, twin::Site site = twin::Here()) {
   static_assert(twin::kMmadTypes<T, U, S>,
-                "Mmad on dav-2201 takes half, bfloat16_t or float into float, int8_t into int32_t");
+                "Mmad on dav-2201 takes half, bfloat16_t or float into float, int8_t or int4b_t "
+                "into int32_t");
   twin::MmadOp({"Mmad", site}, twin::TagOf<U>(), dst.view(), fm.view(), filter.view(), nullptr,
                twin::ProductOf(how));
 }
@@ -523,7 +529,8 @@ template <typename T, typename U, typename S, typename V>
 void Mmad(const LocalTensor<T> &dst, const LocalTensor<U> &fm, const LocalTensor<S> &filter,
           const LocalTensor<V> &bias, const MmadParams &how, twin::Site site = twin::Here()) {
   static_assert(twin::kMmadTypes<T, U, S> && std::is_same_v<T, V>,
-                "Mmad on dav-2201 takes half, bfloat16_t or float into float, int8_t into int32_t");
+                "Mmad on dav-2201 takes half, bfloat16_t or float into float, int8_t or int4b_t "
+                "into int32_t");
   twin::MmadOp({"Mmad", site}, twin::TagOf<U>(), dst.view(), fm.view(), filter.view(),
                &bias.view(), twin::ProductOf(how));
 }

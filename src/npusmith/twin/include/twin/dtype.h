@@ -58,9 +58,27 @@ constexpr std::int64_t BytesFor(std::int64_t count) {
   return count * static_cast<std::int64_t>(sizeof(T)) / kPacked<T>;
 }
 
+template <typename T>
+constexpr int BitsOf() {
+  return static_cast<int>(8 * sizeof(T) / kPacked<T>);
+}
+
 constexpr int SizeOf(DType type) {
   constexpr int kSizes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8, 8, 1};  // kI4: of a pair
   return kSizes[static_cast<int>(type)];
+}
+// Elements of type `type` that SizeOf counts together.
+constexpr std::int64_t PackedOf(DType type) { return type == DType::kI4 ? 2 : 1; }
+// The bytes of so many elements; of int4b_t an even number.
+constexpr std::int64_t BytesOf(DType type, std::int64_t count) {
+  return count * SizeOf(type) / PackedOf(type);
+}
+// Elements in 32 bytes: C0 of a fractal.
+constexpr std::int64_t ElementsOfBlock(DType type) { return 32 / SizeOf(type) * PackedOf(type); }
+// Element `index` of packed ones, the first in the low half (doc: LoadDataWithTranspose).
+constexpr std::int8_t Int4At(const std::uint8_t *bytes, std::int64_t index) {
+  const int bits = bytes[index / 2] >> (index % 2 * 4) & 15;
+  return static_cast<std::int8_t>(bits >= 8 ? bits - 16 : bits);
 }
 
 }  // namespace twin

@@ -31,66 +31,40 @@ inline Gm RawGm(const void *pointer) {
 
 // ---- one, two and three operands: dst, sources, repeat, block strides, repeat strides
 
-#define TWIN_RAW_BINARY(name, op, legal, ...)                                                     \
+#define TWIN_RAW_BINARY(name, row, op)                                                            \
   template <typename T>                                                                           \
   void name(__ubuf__ T *dst, __ubuf__ T *src0, __ubuf__ T *src1, twin::Byte repeat,               \
             std::int64_t dstBlk, std::int64_t src0Blk, std::int64_t src1Blk, std::int64_t dstRep, \
             std::int64_t src0Rep, std::int64_t src1Rep, twin::Site site = twin::Here()) {         \
-    static_assert(twin::kOneOf<T, __VA_ARGS__>, #name " on dav-2201 takes " legal);               \
-    twin::VectorOp({#name, site}, op, twin::TagOf<T>(), twin::RawLane(dst, dstBlk, dstRep),       \
+    TWIN_TAKES(T, name, row);                                                                     \
+    twin::VectorOp({#name, site}, twin::Op::k##op, twin::TagOf<T>(), twin::RawLane(dst, dstBlk, dstRep), \
                    twin::RawLane(src0, src0Blk, src0Rep), twin::RawLane(src1, src1Blk, src1Rep),  \
                    twin::ByRegister(repeat.value));                                               \
   }
-#define TWIN_RAW_UNARY(name, op, legal, ...)                                                      \
+#define TWIN_RAW_UNARY(name, row, op)                                                             \
   template <typename T>                                                                           \
   void name(__ubuf__ T *dst, __ubuf__ T *src, twin::Byte repeat, std::int64_t dstBlk,             \
             std::int64_t srcBlk, std::int64_t dstRep, std::int64_t srcRep,                        \
             twin::Site site = twin::Here()) {                                                     \
-    static_assert(twin::kOneOf<T, __VA_ARGS__>, #name " on dav-2201 takes " legal);               \
-    twin::VectorOp({#name, site}, op, twin::TagOf<T>(), twin::RawLane(dst, dstBlk, dstRep),       \
+    TWIN_TAKES(T, name, row);                                                                     \
+    twin::VectorOp({#name, site}, twin::Op::k##op, twin::TagOf<T>(), twin::RawLane(dst, dstBlk, dstRep), \
                    twin::RawLane(src, srcBlk, srcRep), twin::ByRegister(repeat.value));           \
   }
-#define TWIN_RAW_SCALAR(name, op, legal, ...)                                                     \
+#define TWIN_RAW_SCALAR(name, row, op)                                                            \
   template <typename T, typename U>                                                               \
   void name(__ubuf__ T *dst, __ubuf__ T *src, U scalar, twin::Byte repeat, std::int64_t dstBlk,   \
             std::int64_t srcBlk, std::int64_t dstRep, std::int64_t srcRep,                        \
             twin::Site site = twin::Here()) {                                                     \
-    static_assert(twin::kOneOf<T, __VA_ARGS__>, #name " on dav-2201 takes " legal);               \
+    TWIN_TAKES(T, name, row);                                                                     \
     const T value = static_cast<T>(scalar);                                                       \
-    twin::ScalarOp({#name, site}, op, twin::TagOf<T>(), twin::TagOf<T>(),                         \
+    twin::ScalarOp({#name, site}, twin::Op::k##op, twin::TagOf<T>(), twin::TagOf<T>(),            \
                    twin::RawLane(dst, dstBlk, dstRep), twin::RawLane(src, srcBlk, srcRep),        \
                    &value, twin::ByRegister(repeat.value));                                       \
   }
 
-TWIN_RAW_BINARY(vadd, twin::Op::kAdd, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_BINARY(vsub, twin::Op::kSub, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_BINARY(vmul, twin::Op::kMul, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_BINARY(vmax, twin::Op::kMax, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_BINARY(vmin, twin::Op::kMin, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_BINARY(vdiv, twin::Op::kDiv, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_BINARY(vand, twin::Op::kAnd, TWIN_BITS_TEXT, TWIN_BITS)
-TWIN_RAW_BINARY(vor, twin::Op::kOr, TWIN_BITS_TEXT, TWIN_BITS)
-TWIN_RAW_BINARY(vaddrelu, twin::Op::kAddRelu, "half, float or int16_t", half, float, std::int16_t)
-TWIN_RAW_BINARY(vsubrelu, twin::Op::kSubRelu, "half, float or int16_t", half, float, std::int16_t)
-TWIN_RAW_BINARY(vmla, twin::Op::kMulAddDst, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_BINARY(vmadd, twin::Op::kFusedMulAdd, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_BINARY(vmaddrelu, twin::Op::kFusedMulAddRelu, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vabs, twin::Op::kAbs, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vexp, twin::Op::kExp, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vln, twin::Op::kLn, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vrec, twin::Op::kReciprocal, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vrelu, twin::Op::kRelu, "half, float or int32_t", half, float, std::int32_t)
-TWIN_RAW_UNARY(vrsqrt, twin::Op::kRsqrt, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vsqrt, twin::Op::kSqrt, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_UNARY(vnot, twin::Op::kNot, TWIN_BITS_TEXT, TWIN_BITS)
-TWIN_RAW_SCALAR(vadds, twin::Op::kAdds, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_SCALAR(vmuls, twin::Op::kMuls, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_SCALAR(vmaxs, twin::Op::kMaxs, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_SCALAR(vmins, twin::Op::kMins, TWIN_ARITH_TEXT, TWIN_ARITH)
-TWIN_RAW_SCALAR(vlrelu, twin::Op::kLeakyRelu, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_SCALAR(vaxpy, twin::Op::kAxpy, TWIN_FLOATS_TEXT, TWIN_FLOATS)
-TWIN_RAW_SCALAR(vshl, twin::Op::kShiftLeft, "16- and 32-bit integers", std::int16_t, std::uint16_t,
-                std::int32_t, std::uint32_t)
+TWIN_RAW_BINARY_ROWS(TWIN_RAW_BINARY)
+TWIN_RAW_UNARY_ROWS(TWIN_RAW_UNARY)
+TWIN_RAW_SCALAR_ROWS(TWIN_RAW_SCALAR)
 #undef TWIN_RAW_BINARY
 #undef TWIN_RAW_UNARY
 #undef TWIN_RAW_SCALAR
@@ -133,11 +107,11 @@ void vcopy(__ubuf__ T *dst, __ubuf__ T *src, twin::Byte repeat, std::int64_t dst
                             twin::RawLane(dst, dstBlk, dstRep),                                   \
                             twin::RawLane(src, srcBlk, srcRep), twin::ByRegister(repeat.value));  \
   }
-#define TWIN_RAW_FIVE(name, To, From)             \
-  TWIN_RAW_CAST(name##r, To, From, CAST_RINT)     \
-  TWIN_RAW_CAST(name##f, To, From, CAST_FLOOR)    \
-  TWIN_RAW_CAST(name##c, To, From, CAST_CEIL)     \
-  TWIN_RAW_CAST(name##a, To, From, CAST_ROUND)    \
+#define TWIN_RAW_FIVE(name, To, From)                                                             \
+  TWIN_RAW_CAST(name##r, To, From, CAST_RINT)                                                     \
+  TWIN_RAW_CAST(name##f, To, From, CAST_FLOOR)                                                    \
+  TWIN_RAW_CAST(name##c, To, From, CAST_CEIL)                                                     \
+  TWIN_RAW_CAST(name##a, To, From, CAST_ROUND)                                                    \
   TWIN_RAW_CAST(name##z, To, From, CAST_TRUNC)
 
 TWIN_RAW_CAST(vconv_f162f32, float, half, CAST_NONE)
@@ -375,9 +349,9 @@ inline void set_deqscale(half scale, twin::Site site = twin::Here()) {
 inline void set_deqscale(std::uint64_t word, twin::Site site = twin::Here()) {
   twin::SetDeqWord({"set_deqscale", site}, word);
 }
-#define TWIN_RAW_ATOMIC(name, tag)                                       \
-  inline void set_atomic_##name(twin::Site site = twin::Here()) {        \
-    twin::SetAtomicElement({"set_atomic_" #name, site}, tag);            \
+#define TWIN_RAW_ATOMIC(name, tag)                                                                \
+  inline void set_atomic_##name(twin::Site site = twin::Here()) {                                 \
+    twin::SetAtomicElement({"set_atomic_" #name, site}, tag);                                     \
   }
 TWIN_RAW_ATOMIC(f32, twin::DType::kF32)
 TWIN_RAW_ATOMIC(f16, twin::DType::kF16)

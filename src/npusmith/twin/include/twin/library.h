@@ -227,13 +227,26 @@ void Mean(const LocalTensor<T> &dst, const LocalTensor<T> &src,
 
 // ---- Broadcast of one axis of a 1-D or 2-D shape
 
+}  // namespace AscendC
+
+namespace twin {
+
+// doc: int8_t, uint8_t, half and float; the others as a published kernel for this chip calls it
+template <typename T>
+inline constexpr bool kBroadcast =
+    kOneOf<T, std::int8_t, std::uint8_t, half, float, bfloat16_t, std::int16_t, std::int32_t>;
+
+}  // namespace twin
+
+namespace AscendC {
+
 template <typename T, std::int32_t dim, std::int32_t axis, bool isReuseSource = false>
 void BroadCast(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                const std::uint32_t dstShape[dim], const std::uint32_t srcShape[dim],
                twin::Site site = twin::Here()) {
   static_assert((dim == 1 || dim == 2) && axis < dim, "BroadCast takes 1 or 2 dimensions");
-  static_assert(twin::kOneOf<T, std::int8_t, std::uint8_t, half, float>,
-                "BroadCast on dav-2201 takes int8_t, uint8_t, half or float");
+  static_assert(twin::kBroadcast<T>,
+                "BroadCast on dav-2201 takes 8-bit types, half, bfloat16_t, int16_t, int32_t, float");
   twin::BroadcastOp({"BroadCast", site}, twin::TagOf<T>(), dst.view(), src.view(), nullptr,
                     dstShape, srcShape, dim);
 }
@@ -242,8 +255,8 @@ void BroadCast(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                const std::uint32_t dstShape[dim], const std::uint32_t srcShape[dim],
                LocalTensor<std::uint8_t> &tmp, twin::Site site = twin::Here()) {
   static_assert((dim == 1 || dim == 2) && axis < dim, "BroadCast takes 1 or 2 dimensions");
-  static_assert(twin::kOneOf<T, std::int8_t, std::uint8_t, half, float>,
-                "BroadCast on dav-2201 takes int8_t, uint8_t, half or float");
+  static_assert(twin::kBroadcast<T>,
+                "BroadCast on dav-2201 takes 8-bit types, half, bfloat16_t, int16_t, int32_t, float");
   twin::BroadcastOp({"BroadCast", site}, twin::TagOf<T>(), dst.view(), src.view(), &tmp.view(),
                     dstShape, srcShape, dim);
 }

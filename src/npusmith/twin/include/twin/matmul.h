@@ -8,7 +8,7 @@
 namespace twin {
 
 template <typename T>
-inline constexpr bool kMatmulInput = kOneOf<T, half, bfloat16_t, float, std::int8_t>;
+inline constexpr bool kMatmulInput = kOneOf<T, half, bfloat16_t, float, std::int8_t, int4b_t>;
 template <typename T>
 inline constexpr bool kMatmulOutput =
     kOneOf<T, half, bfloat16_t, float, std::int32_t, std::int8_t, std::uint8_t>;
@@ -48,20 +48,32 @@ class MatmulObject {
   using Local = AscendC::LocalTensor<T>;
 
   static_assert(kMatmulInput<SrcAT> && std::is_same_v<SrcAT, SrcBT>,
-                "A and B of a Matmul on dav-2201 are both half, bfloat16_t, float or int8_t");
+                "A and B of a Matmul on dav-2201 are both half, bfloat16_t, float, int8_t or "
+                "int4b_t");
   static_assert(kMatmulOutput<DstT>,
                 "C of a Matmul on dav-2201 is half, bfloat16_t, float, int32_t, int8_t or uint8_t");
-  static_assert(std::is_same_v<SrcAT, std::int8_t> || !std::is_same_v<DstT, std::int32_t>,
-                "C of a Matmul is int32_t only when A and B are int8_t");
+  static_assert(kOneOf<SrcAT, std::int8_t, int4b_t> || !std::is_same_v<DstT, std::int32_t>,
+                "C of a Matmul is int32_t only when A and B are int8_t or int4b_t");
   static_assert(!std::is_same_v<SrcAT, std::int8_t> ||
                     kOneOf<DstT, std::int32_t, half, std::int8_t, std::uint8_t>,
                 "C of a Matmul of int8_t is int32_t, half, int8_t or uint8_t");
-  static_assert(!MM_CB::given, "the twin does not model MatmulCallBackFunc");
+  static_assert(!std::is_same_v<SrcAT, int4b_t> || kOneOf<DstT, std::int32_t, half>,
+                "C of a Matmul of int4b_t is int32_t or half");
 
   static constexpr MatmulConfig kConfig = ToMatmulConfig(MM_CFG);
+  static constexpr bool kCopies = MM_CB::copiesA || MM_CB::copiesB;
+  static_assert(!MM_CB::copiesOut, "the twin does not model DataCopyOut of MatmulCallBackFunc");
+  static_assert(!A_TYPE::sparse && !C_TYPE::sparse && !BIAS_TYPE::sparse,
+                "only B of a Matmul can be sparse");
+  static_assert(!B_TYPE::sparse ||
+                    (std::is_same_v<SrcBT, std::int8_t> && std::is_same_v<DstT, std::int32_t>),
+                "a Matmul with sparse B takes int8_t into int32_t");
   // In the double master mode both kinds of core run the kernel and the cube core computes.
   static constexpr bool kServed = client && !kConfig.enableMixDualMaster;
   static constexpr bool kOnCube = AscendC::g_coreType == AscendC::AIC;
+
+  static_assert(!kCopies || !kServed,
+                "the twin models MatmulCallBackFunc of a cube core's object only");
 
   MatmulObject() : handle_(Traits()) {}
 
@@ -116,6 +128,11 @@ class MatmulObject {
   void SetBias(const Local<BiasT> &inputBias, Site site = Here()) {
     Set("SetBias", site, MatmulSlot::kBias, PlaceAt(inputBias), false);
   }
+  void SetSparseIndex(const Global<std::uint8_t> &indexGlobal, Site site = Here()) {
+    static_assert(B_TYPE::sparse && !kServed && kConfig.doMultiDataLoad,
+                  "SetSparseIndex needs SparseMatmulType for B, a cube core's object and MDL");
+    SetMatmulIndex({"SetSparseIndex", site}, *handle_, indexGlobal.gm());
+  }
   void DisableBias(Site site = Here()) { ClearMatmulBias({"DisableBias", site}, *handle_); }
   void ClearBias(Site site = Here()) { ClearMatmulBias({"ClearBias", site}, *handle_); }
 
@@ -143,28 +160,53 @@ class MatmulObject {
     SetMatmulHf32({"SetHF32", site}, *handle_, enableHF32, transMode);
   }
 
-  // For callbacks, which the twin has not.
-  void SetUserDefInfo(const std::uint64_t) {}
+  // For callbacks: numbers, mostly addresses.
+  void SetUserDefInfo(const std::uint64_t tilingPtr) { user_ = tilingPtr; }
   template <class T>
-  void SetSelfDefineData(T) {}
+  void SetSelfDefineData(T dataPtr) {
+    if constexpr (std::is_pointer_v<T>) {
+      data_ = reinterpret_cast<std::uint64_t>(dataPtr);
+    } else if constexpr (std::is_integral_v<T>) {
+      data_ = static_cast<std::uint64_t>(dataPtr);
+    } else {
+      static_assert(!kCopies, "SetSelfDefineData of the twin takes an address or a number");
+    }
+  }
   // Which vector core of the pair a cube core's object works for.
   void SetSubBlockIdx(std::uint8_t subBlockIdx) { subBlock_ = subBlockIdx; }
   std::uint8_t GetSubBlockIdx() const { return subBlock_; }
 
   template <bool sync = true>
   bool Iterate(bool enPartialSum = false, Site site = Here()) {
+    static_assert(sync || !kCopies, "the twin models MatmulCallBackFunc of synchronous calls");
+    Bring({"Iterate", site});
     return StepMatmul({"Iterate", site}, *handle_, sync, enPartialSum);
+  }
+  // The base block goes to a tensor of the kernel's own in L0C.
+  template <bool sync = true, class T>
+  bool Iterate(bool enPartialSum, const Local<T> &localCmatrix, Site site = Here()) {
+    static_assert(C_TYPE::pos == AscendC::TPosition::CO1 && C_TYPE::format == CubeFormat::NZ,
+                  "Iterate into a tensor needs C at CO1 in NZ");
+    static_assert(kOneOf<T, float, std::int32_t> && std::is_same_v<T, DstT>,
+                  "C at CO1 is float or int32_t");
+    static_assert(!kServed, "L0C belongs to a cube core: its own Matmul object writes it");
+    Bring({"Iterate", site});
+    return StepMatmulInto({"Iterate", site}, *handle_, localCmatrix.view(), enPartialSum);
   }
   template <bool sync = true>
   void IterateAll(const Global<DstT> &gm, std::uint8_t enAtomic = 0,
                   bool enSequentialWrite = false, bool waitIterateAll = false,
                   bool fakeMsg = false, Site site = Here()) {
     const bool twice = kServed && A_TYPE::ibShare && B_TYPE::ibShare && SubIndex() == 1;
+    RestartMatmul(*handle_);
+    Bring({"IterateAll", site});
     AllMatmul({"IterateAll", site}, *handle_, PlaceAt(gm),
               {enAtomic, enSequentialWrite, sync, waitIterateAll, twice});
   }
   template <bool sync = true>
   void IterateAll(const Local<DstT> &ubCmatrix, std::uint8_t enAtomic = 0, Site site = Here()) {
+    RestartMatmul(*handle_);
+    Bring({"IterateAll", site});
     AllMatmul({"IterateAll", site}, *handle_, PlaceAt(ubCmatrix), {enAtomic, false, sync});
   }
   void WaitIterateAll(Site site = Here()) { WaitMatmul({"WaitIterateAll", site}, *handle_); }
@@ -210,6 +252,7 @@ class MatmulObject {
                     const std::uint32_t matrixStrideB = 0, const std::uint32_t matrixStrideC = 0,
                     const bool enPartialSum = false, const std::uint8_t enAtomic = 0,
                     Site site = Here()) {
+    static_assert(!kCopies, "the twin does not model MatmulCallBackFunc in batches");
     BatchMatmul({"IterateBatch", site}, *handle_, PlaceAt(gm),
                 {batchA, batchB, matrixStrideA, matrixStrideB, matrixStrideC},
                 {enAtomic, enSequentialWrite, sync, waitIterateBatch});
@@ -230,6 +273,7 @@ class MatmulObject {
                     bool enSequentialWrite, const std::uint32_t matrixStrideA = 0,
                     const std::uint32_t matrixStrideB = 0, const std::uint32_t matrixStrideC = 0,
                     Site site = Here()) {
+    static_assert(!kCopies, "the twin does not model MatmulCallBackFunc in batches");
     BatchMatmul({"IterateBatch", site}, *handle_, PlaceAt(gm),
                 {batchA_, batchB_, matrixStrideA, matrixStrideB, matrixStrideC},
                 {enAtomic, enSequentialWrite, true});
@@ -264,7 +308,24 @@ class MatmulObject {
     return {SideOf<A_TYPE>(),        SideOf<B_TYPE>(), SideOf<C_TYPE>(), SideOf<BIAS_TYPE>(),
             kServed,                 client ? kConfig.enableMixDualMaster && !kOnCube : !kOnCube,
             kConfig.intrinsicsCheck, kConfig.isBiasBatch, kConfig.isEnableChannelSplit,
-            kConfig.doMultiDataLoad, kConfig.enUnitFlag, kConfig.isPartialOutput, triangle};
+            kConfig.doMultiDataLoad, kConfig.enUnitFlag, kConfig.isPartialOutput, triangle,
+            B_TYPE::sparse};
+  }
+  // What the kernel's callbacks have to copy before the product begins.
+  void Bring(const Call &call) {
+    MatmulCopyBlock one;
+    if constexpr (MM_CB::copiesA) {
+      while (NextMatmulCopy(call, *handle_, MatmulSlot::kA, one)) {
+        MM_CB::copyA(Local<std::int8_t>(one.to), one.gm, one.row, one.col, one.high, one.wide,
+                     user_, data_);
+      }
+    }
+    if constexpr (MM_CB::copiesB) {
+      while (NextMatmulCopy(call, *handle_, MatmulSlot::kB, one)) {
+        MM_CB::copyB(Local<std::int8_t>(one.to), one.gm, one.row, one.col, one.high, one.wide,
+                     user_, data_);
+      }
+    }
   }
   template <typename T>
   static double Number(T value) {
@@ -283,6 +344,7 @@ class MatmulObject {
   MatmulHandle handle_;
   std::uint8_t subBlock_ = 0;
   std::int32_t batchA_ = 1, batchB_ = 1;
+  std::uint64_t user_ = 0, data_ = 0;
 };
 
 // Objects and their tiling pointers, in any mix: a tiling belongs to the object before it.

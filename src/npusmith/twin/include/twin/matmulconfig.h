@@ -338,7 +338,7 @@ constexpr MatmulApiStaticTiling GetMatmulApiTiling(const MatmulConfig &mmCFG,
   const bool whole = mmCFG.singleCoreM > 0 && mmCFG.singleCoreN > 0 && mmCFG.singleCoreK > 0;
   const twin::BlockSplit split = twin::SplitBlock(
       {mmCFG.singleCoreM, mmCFG.singleCoreN, whole ? mmCFG.singleCoreK : mmCFG.basicK,
-       sizeof(typename A_TYPE::T), sizeof(typename B_TYPE::T),
+       twin::BitsOf<typename A_TYPE::T>(), twin::BitsOf<typename B_TYPE::T>(),
        mmCFG.enableSetBias ? static_cast<int>(sizeof(typename BIAS_TYPE::T)) : 0, l1Size,
        TWIN_L0C_BYTES, mmCFG.basicM, mmCFG.basicN, mmCFG.basicK, 0, 0, 0});
   tiling.baseM = twin::Int(split.baseM);
@@ -377,12 +377,24 @@ struct MatmulType {
   constexpr static LayoutMode layout = LAYOUT;
   constexpr static bool ibShare = IBSHARE;
   constexpr static TPosition srcPos = SRCPOS;
+  constexpr static bool sparse = false;
 };
 
-// Functions of the user that replace moves inside the cube core: none, on the twin.
+// B without two of each four elements along K; an index says which (SetSparseIndex).
+template <TPosition POSITION, TPosition INDEX_POSITION, CubeFormat FORMAT, typename TYPE,
+          bool ISTRANS = false, LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false>
+struct SparseMatmulType : MatmulType<POSITION, FORMAT, TYPE, ISTRANS, LAYOUT, IBSHARE> {
+  constexpr static TPosition indexPosition = INDEX_POSITION;
+  constexpr static bool sparse = true;
+};
+
+// Functions of the kernel in place of the object's own copies of base blocks to L1.
 template <auto DataCopyOut = nullptr, auto CopyA1 = nullptr, auto CopyB1 = nullptr>
 struct MatmulCallBackFunc {
-  constexpr static bool given = !(DataCopyOut == nullptr && CopyA1 == nullptr && CopyB1 == nullptr);
+  constexpr static bool copiesOut = !std::is_null_pointer_v<decltype(DataCopyOut)>;
+  constexpr static bool copiesA = !std::is_null_pointer_v<decltype(CopyA1)>;
+  constexpr static bool copiesB = !std::is_null_pointer_v<decltype(CopyB1)>;
+  constexpr static auto copyA = CopyA1, copyB = CopyB1;
 };
 
 // Which base blocks of C are computed and written; how they are kept in L1 changes no value.
@@ -400,7 +412,8 @@ struct NBuffer33MatmulPolicy
 constexpr std::int32_t DEFAULT_C0_SIZE = 32;  // bytes
 template <typename T>
 struct GetMmDstType {  // of L0C, by the type of A
-  using Type = std::conditional_t<std::is_integral_v<T>, std::int32_t, float>;
+  using Type = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, int4b_t>, std::int32_t,
+                                  float>;
 };
 namespace Impl {
 constexpr std::int32_t QUEUE_DEPTH = 1;

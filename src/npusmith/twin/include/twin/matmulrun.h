@@ -24,6 +24,7 @@ struct MatmulTraits {
   bool bulk, unitFlag;                     // of it too, for the log: MDL, enUnitFlag
   bool parts;                              // of it too, isPartialOutput: each baseK by itself
   MatmulTriangle triangle;                 // of MatmulPolicy
+  bool sparse;  // of B: two of each four elements along K are left out
 };
 
 // Where a matrix lies: global memory or a local tensor.
@@ -34,6 +35,13 @@ struct MatmulPlace {
 };
 
 enum class MatmulSlot : std::uint8_t { kA, kB, kBias };
+
+// A base block for a callback: where it goes in L1, the matrix, its place and its size in elements.
+struct MatmulCopyBlock {
+  View to;
+  const void *gm = nullptr;
+  int row = 0, col = 0, high = 0, wide = 0;
+};
 
 struct MatmulOut {
   std::uint8_t atomic = 0;  // 0 none, 1 add, 2 max, 3 min
@@ -72,6 +80,10 @@ class MatmulHandle {
   MatmulState *state_;
 };
 
+void RestartMatmul(MatmulState &state);  // the next call begins with the first block
+// The base block that a callback of the kernel has to bring next, before the product begins; takes
+// the one before. False: all are there.
+bool NextMatmulCopy(const Call &call, MatmulState &state, MatmulSlot slot, MatmulCopyBlock &block);
 // The end of a cube core that serves the objects of its block's vector cores: the runtime computes
 // in their place.
 [[noreturn]] void ServeMatmuls();
@@ -87,12 +99,16 @@ void SetMatmulOperand(const Call &call, MatmulState &state, MatmulSlot slot,
                       const MatmulPlace &place, bool transposed);
 // Every element of the matrix is this value.
 void SetMatmulScalar(const Call &call, MatmulState &state, MatmulSlot slot, double value);
+// Which elements of B are there: two bits each, in NZ of 16 x 8 bytes.
+void SetMatmulIndex(const Call &call, MatmulState &state, const Gm &index);
 void ClearMatmulBias(const Call &call, MatmulState &state);
 void SetMatmulWorkspace(const Call &call, MatmulState &state, const Gm &gm);
 void SetMatmulQuant(const Call &call, MatmulState &state, const Gm *vector, std::uint64_t scalar);
 void SetMatmulHf32(const Call &call, MatmulState &state, bool on, int mode);
 // One base block; false when all are done. With sync off it only starts them.
 bool StepMatmul(const Call &call, MatmulState &state, bool sync, bool partial);
+// One base block, into L0C at `to`; `partial`: added to what lies there.
+bool StepMatmulInto(const Call &call, MatmulState &state, const View &to, bool partial);
 void FetchMatmul(const Call &call, MatmulState &state, const MatmulPlace &to, const MatmulOut &out);
 // The block in the object's workspace.
 Gm FetchMatmul(const Call &call, MatmulState &state, const MatmulOut &out);

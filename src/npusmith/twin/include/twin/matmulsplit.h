@@ -10,7 +10,8 @@ namespace twin {
 
 struct BlockRequest {
   std::int64_t m, n, k;           // of one core
-  int sizeA, sizeB, sizeBias;     // bytes of an element; sizeBias 0: no bias
+  int bitsA, bitsB;               // of an element
+  int sizeBias;                   // bytes of an element; 0: no bias
   std::int64_t l1, l0c;           // bytes that may be used
   std::int64_t baseM, baseN, baseK;  // fixed values, or 0
   std::int64_t mostM, mostN, mostK;  // upper limits, or 0
@@ -40,30 +41,31 @@ constexpr std::int64_t Doubled(std::int64_t bytes, std::int64_t room) {
 
 }  // namespace split
 
-// doc: 128 x 256 x 64 of half is the block that performs well; other sizes keep its bytes
+// doc: 128 x 256 x 64 of half is the block that performs well; of a narrower one baseK is what both
+// halves of L0A and L0B hold (seen in the vendor's tiling of 128 x 128 blocks)
 constexpr void ChooseBase(const BlockRequest &ask, BlockSplit &out) {
-  const std::int64_t unitK = split::Larger(16, 32 / split::Smaller(ask.sizeA, ask.sizeB));
-  const std::int64_t deep = 128 / split::Larger(ask.sizeA, ask.sizeB);
+  const std::int64_t unitK = split::Larger(16, 256 / split::Smaller(ask.bitsA, ask.bitsB));
   const std::int64_t m = split::Smaller(128, split::RoundUp(ask.m, 16));
   const std::int64_t n = split::Smaller(256, split::RoundUp(ask.n, 16));
-  const std::int64_t k = split::Smaller(split::Larger(deep, unitK), split::RoundUp(ask.k, unitK));
+  const std::int64_t k = split::RoundUp(ask.k, unitK);
   out.baseM = ask.baseM > 0 ? ask.baseM : split::Limited(m, ask.mostM);
   out.baseN = ask.baseN > 0 ? ask.baseN : split::Limited(n, ask.mostN);
   while (ask.baseN == 0 && out.baseN > 16 && out.baseM * out.baseN * 4 > ask.l0c) out.baseN -= 16;
   while (ask.baseM == 0 && out.baseM > 16 && out.baseM * out.baseN * 4 > ask.l0c) out.baseM -= 16;
-  out.baseK = split::Limited(k, ask.mostK);
-  while (out.baseK > unitK && (out.baseM * out.baseK * ask.sizeA * 2 > TWIN_L0A_BYTES ||
-                               out.baseN * out.baseK * ask.sizeB * 2 > TWIN_L0B_BYTES)) {
-    out.baseK -= unitK;
-  }
-  if (ask.baseK > 0) out.baseK = ask.baseK;
+  const std::int64_t bitsM = out.baseM * ask.bitsA, bitsN = out.baseN * ask.bitsB;
+  const std::int64_t bias = out.baseN * ask.sizeBias;
+  const std::int64_t l0 = split::Smaller(4 * TWIN_L0A_BYTES / bitsM, 4 * TWIN_L0B_BYTES / bitsN);
+  const std::int64_t l1 = 8 * split::Larger(ask.l1 - bias, 0) / (bitsM + bitsN);
+  const std::int64_t room = split::Larger(split::Smaller(l0, l1) / unitK * unitK, unitK);
+  out.baseK = ask.baseK > 0 ? ask.baseK : split::Smaller(split::Limited(k, ask.mostK), room);
 }
 
 // Keeps all of k in L1 when that fits twice, else as much as fits twice (depth = step * 2).
 constexpr BlockSplit SplitBlock(const BlockRequest &ask) {
   BlockSplit out;
   ChooseBase(ask, out);
-  const std::int64_t a = out.baseM * out.baseK * ask.sizeA, b = out.baseN * out.baseK * ask.sizeB;
+  const std::int64_t a = out.baseM * out.baseK * ask.bitsA / 8;
+  const std::int64_t b = out.baseN * out.baseK * ask.bitsB / 8;
   const std::int64_t c = out.baseM * out.baseN * 4, bias = out.baseN * ask.sizeBias;
   if (a > TWIN_L0A_BYTES || b > TWIN_L0B_BYTES || c > ask.l0c || a + b + bias > ask.l1) return out;
   if (ask.sizeBias > 0 && out.baseN * 4 > TWIN_BIAS_TABLE_BYTES) return out;

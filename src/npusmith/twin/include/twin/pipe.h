@@ -34,16 +34,16 @@ class TPipe {
     return true;
   }
 
-  template <TPosition position, std::uint32_t size>
-  bool InitBufPool(TBufPool<position, size> &pool, std::uint32_t len,
-                   twin::Site site = twin::Here()) {
-    pool.Bind(twin::OpenPool({"InitBufPool", site}, -1, position, len, -1));
+  // A TBufPool, or a class with EXTERN_IMPL_BUFPOOL.
+  template <class Pool>
+  bool InitBufPool(Pool &pool, std::uint32_t len, twin::Site site = twin::Here()) {
+    pool.Bind(twin::OpenPool({"InitBufPool", site}, -1, Pool::Position(), len, -1));
     return true;
   }
-  template <TPosition position, std::uint32_t size, TPosition other, std::uint32_t otherSize>
-  bool InitBufPool(TBufPool<position, size> &pool, std::uint32_t len,
-                   TBufPool<other, otherSize> &shareBuf, twin::Site site = twin::Here()) {
-    pool.Bind(twin::OpenPool({"InitBufPool", site}, -1, position, len, shareBuf.Id()));
+  template <class Pool, class Shared>
+  bool InitBufPool(Pool &pool, std::uint32_t len, Shared &shareBuf,
+                   twin::Site site = twin::Here()) {
+    pool.Bind(twin::OpenPool({"InitBufPool", site}, -1, Pool::Position(), len, shareBuf.Id()));
     return true;
   }
 

@@ -7,6 +7,8 @@ namespace AscendC {
 
 class TPipe;
 
+using TBufHandle = std::uint8_t *;
+
 // Static properties of a queue; those of cube queues mean nothing on a vector core.
 struct TQueConfig {
   bool nd2nz = false;
@@ -73,6 +75,17 @@ class TQueBind {
   }
   // The events behind EnQue and DeQue are the runtime's: nothing is left to free.
   void FreeAllEvent() {}
+  // How a pool of the kernel's own sets up a queue: its buffers one by one, where it puts them.
+  void InitStartBufHandle(TBufHandle, std::uint8_t num, std::uint32_t,
+                          twin::Site site = twin::Here()) {
+    id_ = twin::OpenQueue({"InitStartBufHandle", site}, Shape(), num, -1);
+  }
+  template <class Pool>
+  void InitBufHandle(Pool *pool, std::uint32_t index, TBufHandle, std::uint32_t curPoolAddr,
+                     std::uint32_t len, twin::Site site = twin::Here()) {
+    twin::PlaceBuffer({"InitBufHandle", site}, pool->Id(), id_, static_cast<int>(index),
+                      curPoolAddr, len);
+  }
 
   static constexpr twin::QueueShape Shape() { return {source, target, depth}; }
   void Bind(int id) { id_ = id; }
@@ -126,6 +139,12 @@ class TBuf {
   template <typename T>
   void FreeTensor(const LocalTensor<T> &) {}
   std::uint32_t GetBufLen() const { return static_cast<std::uint32_t>(view_.bytes); }
+  void InitStartBufHandle(TBufHandle, std::uint8_t, std::uint32_t) {}
+  template <class Pool>
+  void InitBufHandle(Pool *pool, std::uint32_t, TBufHandle, std::uint32_t curPoolAddr,
+                     std::uint32_t len, twin::Site site = twin::Here()) {
+    view_ = twin::PlaceBuffer({"InitBufHandle", site}, pool->Id(), position, curPoolAddr, len);
+  }
 
   static constexpr TPosition Position() { return position; }
   void Bind(const twin::View &view) { view_ = view; }

@@ -10,7 +10,11 @@ int OpenPool(const Call &call, int parent, AscendC::TPosition position, std::int
              int shared);
 void EnterPool(const Call &call, int pool);  // the next InitBuffer takes from it
 void LeavePool(const Call &call, int pool);
-void ResetPool(const Call &call, int pool);
+// Ends what its queues have begun; `gone`: its buffers are not used again without InitBuffer.
+void ResetPool(const Call &call, int pool, bool gone);
+std::int64_t PoolAddress(const Call &call, int pool);
+// A handle that a pool of the kernel's own has not: `index` of its `count`.
+void CheckHandle(const Call &call, int index, int count);
 // Tensors at fixed places, one after the other.
 View PlaceTensor(const Call &call, AscendC::TPosition position, std::int64_t addr,
                  std::int64_t bytes);
@@ -18,6 +22,56 @@ View PlaceTensor(const Call &call, AscendC::TPosition position, std::int64_t add
 View PopStack(const Call &call, AscendC::TPosition position);
 
 }  // namespace twin
+
+namespace twin {
+
+// What EXTERN_IMPL_BUFPOOL keeps: which piece of memory, up to where it is given out, and how many
+// of its `count` handles are taken. The kernel's own InitBuffer divides the piece.
+template <AscendC::TPosition position, int count>
+class OwnPool {
+ public:
+  void Bind(int id, Site site = Here()) {
+    id_ = id;
+    addr_ = static_cast<std::uint32_t>(PoolAddress({"InitBufPool", site}, id));
+    taken_ = 0;
+  }
+  int Id() const { return id_; }
+  void Reset(Site site) {
+    ResetPool({"TBufPool::Reset", site}, id_, true);
+    Bind(id_, site);
+  }
+  AscendC::TBufHandle Handle(std::uint8_t index, Site site) {
+    CheckHandle({"GetBufHandle", site}, index, count);
+    return handles_ + (index < count ? index : 0);
+  }
+  std::uint32_t addr_ = 0;
+  std::uint8_t taken_ = 0;
+
+ private:
+  int id_ = -1;
+  std::uint8_t handles_[count] = {};
+};
+
+}  // namespace twin
+
+// The members of a pool class of the kernel's own, beside its InitBuffer.
+#define EXTERN_IMPL_BUFPOOL(EXT_BUFPOOL, POSITION, BUFID_SIZE)                                  \
+ public:                                                                                        \
+  void Init() {}                                                                                \
+  void Reset(::twin::Site site = ::twin::Here()) { twinPool_.Reset(site); }                     \
+  ::AscendC::TBufHandle GetBufHandle(std::uint8_t offset, ::twin::Site site = ::twin::Here()) { \
+    return twinPool_.Handle(offset, site);                                                      \
+  }                                                                                             \
+  void SetCurAddr(std::uint32_t curAddr) { twinPool_.addr_ = curAddr; }                         \
+  std::uint32_t GetCurAddr() { return twinPool_.addr_; }                                        \
+  void SetCurBufSize(std::uint8_t curBufSize) { twinPool_.taken_ = curBufSize; }                \
+  std::uint8_t GetCurBufSize() { return twinPool_.taken_; }                                     \
+  static constexpr ::AscendC::TPosition Position() { return POSITION; }                         \
+  void Bind(int id, ::twin::Site site = ::twin::Here()) { twinPool_.Bind(id, site); }           \
+  int Id() const { return twinPool_.Id(); }                                                     \
+                                                                                                \
+ private:                                                                                       \
+  ::twin::OwnPool<POSITION, BUFID_SIZE> twinPool_
 
 namespace AscendC {
 
@@ -29,15 +83,15 @@ constexpr std::uint32_t QBUFPOOL_MAX_LEN = 16;
 template <TPosition pos, std::uint32_t bufIDSize = 4>
 class TBufPool {
  public:
-  template <TPosition inner, std::uint32_t size>
-  bool InitBufPool(TBufPool<inner, size> &pool, std::uint32_t len, twin::Site site = twin::Here()) {
-    pool.Bind(twin::OpenPool({"InitBufPool", site}, id_, inner, len, -1));
+  template <class Pool>
+  bool InitBufPool(Pool &pool, std::uint32_t len, twin::Site site = twin::Here()) {
+    pool.Bind(twin::OpenPool({"InitBufPool", site}, id_, Pool::Position(), len, -1));
     return true;
   }
-  template <TPosition inner, std::uint32_t size, TPosition other, std::uint32_t otherSize>
-  bool InitBufPool(TBufPool<inner, size> &pool, std::uint32_t len,
-                   TBufPool<other, otherSize> &shareBuf, twin::Site site = twin::Here()) {
-    pool.Bind(twin::OpenPool({"InitBufPool", site}, id_, inner, len, shareBuf.Id()));
+  template <class Pool, class Shared>
+  bool InitBufPool(Pool &pool, std::uint32_t len, Shared &shareBuf,
+                   twin::Site site = twin::Here()) {
+    pool.Bind(twin::OpenPool({"InitBufPool", site}, id_, Pool::Position(), len, shareBuf.Id()));
     return true;
   }
   template <TPosition source, TPosition target, std::int32_t depth, auto mask>
@@ -58,8 +112,9 @@ class TBufPool {
     twin::LeavePool(call, id_);
     return true;
   }
-  void Reset(twin::Site site = twin::Here()) { twin::ResetPool({"TBufPool::Reset", site}, id_); }
+  void Reset(twin::Site site = twin::Here()) { twin::ResetPool({"TBufPool::Reset", site}, id_, false); }
 
+  static constexpr TPosition Position() { return pos; }
   void Bind(int id) { id_ = id; }
   int Id() const { return id_; }
 

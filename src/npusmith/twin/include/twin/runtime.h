@@ -48,8 +48,14 @@ void OpenPipe(const Call &call, void *pipe);
 void ClosePipe(const Call &call, void *pipe);
 void ResetPipe(const Call &call);
 void *CurrentPipe(const Call &call);
+// With `bytes` of -1 PlaceBuffer says later where its buffers are.
 int OpenQueue(const Call &call, const QueueShape &shape, std::int64_t buffers, std::int64_t bytes);
 View OpenBuffer(const Call &call, AscendC::TPosition position, std::int64_t bytes);
+// Memory of a pool at an address: of a queue's buffer, or of a TBuf at a position.
+void PlaceBuffer(const Call &call, int pool, int queue, int index, std::int64_t addr,
+                 std::int64_t bytes);
+View PlaceBuffer(const Call &call, int pool, AscendC::TPosition position, std::int64_t addr,
+                 std::int64_t bytes);
 View AllocBuffer(const Call &call, int queue);
 // `way`: the positions of one transfer, where the call names them; else the queue's own.
 View DequeBuffer(const Call &call, int queue, const QueueShape *way = nullptr);

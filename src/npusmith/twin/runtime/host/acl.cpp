@@ -7,10 +7,10 @@
 #include <cstring>
 #include <map>
 
-#include "../shadow.h"
+#include "order/shadow.h"
 #include "memory.h"
 #include "twin/chip.h"
-#include "fence.h"
+#include "fence/fence.h"
 #include "twin/direct.h"
 #include "twin/half.h"
 #include "twin/launch.h"

@@ -19,7 +19,7 @@
 #include <stdexcept>
 
 #include "cage.h"
-#include "fence.h"
+#include "fence/fence.h"
 #include "guard.h"
 #include "prepare.h"
 #include "twin/chip.h"

@@ -14,11 +14,12 @@ constexpr std::int64_t kL1 = TWIN_L1_BYTES, kL0c = TWIN_L0C_BYTES;
 std::int64_t Ceil(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; }
 std::int64_t Up(std::int64_t value, std::int64_t unit) { return Ceil(value, unit) * unit; }
 
-int SizeOf(DataType type) {
+int BitsOf(DataType type) {
   switch (type) {
-    case DataType::DT_FLOAT: case DataType::DT_INT32: case DataType::DT_UINT32: return 4;
-    case DataType::DT_INT8: case DataType::DT_UINT8: case DataType::DT_INT4: return 1;
-    default: return 2;
+    case DataType::DT_FLOAT: case DataType::DT_INT32: case DataType::DT_UINT32: return 32;
+    case DataType::DT_INT8: case DataType::DT_UINT8: return 8;
+    case DataType::DT_INT4: return 4;
+    default: return 16;
   }
 }
 
@@ -118,7 +119,7 @@ std::int32_t MatmulApiTilingBase::SetFixSplit(std::int32_t baseMIn, std::int32_t
   if (!Matters(baseMIn) || !Matters(baseNIn) || !Matters(baseKIn)) return -1;
   if (baseMIn > 0 && baseMIn % 16 != 0) return -1;
   if (baseNIn > 0 && baseNIn % 16 != 0) return -1;
-  if (baseKIn > 0 && baseKIn % (32 / SizeOf(a_.type)) != 0) return -1;
+  if (baseKIn > 0 && baseKIn % (256 / BitsOf(a_.type)) != 0) return -1;
   fixed_ = {baseMIn, baseNIn, baseKIn};
   return 0;
 }
@@ -167,8 +168,8 @@ bool MatmulApiTilingBase::FillBlocks(const Shape &single) {
   ask.m = single.m;
   ask.n = single.n;
   ask.k = single.k;
-  ask.sizeA = SizeOf(a_.type);
-  ask.sizeB = SizeOf(b_.type);
+  ask.bitsA = BitsOf(a_.type);
+  ask.bitsB = BitsOf(b_.type);
   ask.sizeBias = isBias_ ? 4 : 0;
   ask.l1 = l1_ < 0 ? kL1 : l1_;
   ask.l0c = l0c_ < 0 ? kL0c : l0c_;
@@ -179,7 +180,7 @@ bool MatmulApiTilingBase::FillBlocks(const Shape &single) {
   ask.mostN = given(most_.n);
   ask.mostK = given(most_.k);
   // doc: a fixed block may not be larger than the rounded part of one core
-  if (ask.baseM > Up(single.m, 16) || ask.baseN > Up(single.n, std::max(16, 32 / ask.sizeB))) {
+  if (ask.baseM > Up(single.m, 16) || ask.baseN > Up(single.n, std::max(16, 256 / ask.bitsB))) {
     return false;
   }
   const twin::BlockSplit split = twin::SplitBlock(ask);
@@ -291,7 +292,7 @@ bool Within(std::int64_t value, std::int64_t least, std::int64_t most) {
 
 MultiCoreMatmulTiling::Cut MultiCoreMatmulTiling::CutInto(const Shape &whole, std::int64_t m,
                                                           std::int64_t n, std::int64_t k) const {
-  const std::int64_t alignK = std::max(16, 32 / SizeOf(a_.type));
+  const std::int64_t alignK = std::max(16, 256 / BitsOf(a_.type));
   Cut cut;
   cut.single = {PartOf(whole.m, m, align_.m), PartOf(whole.n, n, align_.n),
                 PartOf(whole.k, k, align_.k > 0 ? align_.k : alignK)};
@@ -317,6 +318,13 @@ bool MultiCoreMatmulTiling::KeepSingle(const Shape &whole, Shape &single, std::i
   return true;
 }
 
+// doc: all of a matrix at TSCM lies in L1, so a core takes it as a whole
+bool MultiCoreMatmulTiling::KeepsTscm(const Cut &cut) const {
+  const bool a = a_.position != TPosition::TSCM || (cut.m == 1 && cut.k == 1);
+  const bool b = b_.position != TPosition::TSCM || (cut.n == 1 && cut.k == 1);
+  return a && b;
+}
+
 // Does an axis along which rows of A or B run keep long rows?
 bool MultiCoreMatmulTiling::KeepsRows(const Shape &whole, const Cut &cut) const {
   const bool m = !a_.trans || cut.m == 1 || cut.single.m >= std::min(kLongRow, whole.m);
@@ -335,7 +343,7 @@ bool MultiCoreMatmulTiling::SplitCores(const Shape &whole, Shape &single, std::i
       for (std::int64_t m = 1; m * n * k <= dim_; ++m) {
         const Cut cut = CutInto(whole, m, n, k);
         const bool narrow = !splitK_ && !b_.trans && whole.n < kLongRow;
-        if (!Allowed(cut) || !(narrow || KeepsRows(whole, cut))) continue;
+        if (!Allowed(cut) || !KeepsTscm(cut) || !(narrow || KeepsRows(whole, cut))) continue;
         const Shape &one = cut.single;
         const std::int64_t newReads = narrow ? one.n : (one.m + one.n) * one.k;
         const std::int64_t newWork = one.m * one.n * one.k;
