@@ -29,6 +29,7 @@ _FAR = 4.0  # times as long as a slow kernel: views around it may be copied
 _WORTH_COPIES = 0.7  # of the time: views are copied for less
 _AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
+_HOPELESS = 10.0  # times as long as a slow kernel: with more in it, it will not be better
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,11 @@ class Kernels:
             return None
         return found[1] + _AVOIDED if self.avoid and self.slow.get(key) else found[1]
 
+    def is_hopeless(self, graph: Graph) -> bool:
+        """Whether there is a kernel, and one that takes as long as nobody would wait."""
+        found = self.known.get(structural_key(graph))
+        return found is not None and is_slow(found[1], graph, self.chip, _HOPELESS)
+
     def part(self, graph: Graph) -> Part:
         """PlanError where there is none."""
         found = self.known.get(key := structural_key(graph))
@@ -240,15 +246,21 @@ class Kernels:
         return self.slow[key]
 
 
-def _longest(cutter: Cutter, made: Kernels, start: int, likely: int) -> int | None:
+def _longest(
+    cutter: Cutter, made: Kernels, start: int, likely: int, hopeless: bool = False
+) -> int | None:
     """Where the longest run of units from `start` on that can be made ends, by bisection.
 
     `likely`: where a run from further ahead ends, since one that begins later goes on at least as
-    far; or where it ends if it is as long as the last.
+    far; or where it ends if it is as long as the last. Runs of several units that take hopelessly
+    long count only where nothing else can be made (`hopeless`).
     """
 
     def is_made(stop: int) -> bool:
-        return made.us(cutter.part(start, stop)) is not None
+        part = cutter.part(start, stop)
+        if made.us(part) is None:
+            return False
+        return hopeless or stop == start + 1 or not made.is_hopeless(part)
 
     low, high = start, len(cutter.units)
     if likely > start + 1:
@@ -263,7 +275,9 @@ def _longest(cutter: Cutter, made: Kernels, start: int, likely: int) -> int | No
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_made(middle) else (low, middle)
-    return None if low == start else low
+    if low > start:
+        return low
+    return None if hopeless else _longest(cutter, made, start, likely, hopeless=True)
 
 
 def _refusal(cutter: Cutter, made: Kernels, start: int) -> PlanError:
