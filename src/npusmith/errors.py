@@ -280,8 +280,16 @@ _LANG: list[Code] = _rows(
         "lang-divergent",
         "A cross-core barrier stands in divergent control flow.",
         "combine_* and sync_cores() outside stages, in loops and branches whose bounds and "
-        "conditions do not depend on core_id() or value()",
+        "conditions do not depend on core_id() or value(); post() and wait() in those that do not "
+        "depend on value()",
         "move it out of the loop or branch",
+    ),
+    (
+        "lang-flag",
+        "Kernels that run side by side do not agree about a flag.",
+        "a kernel of cube cores and one of vector cores; post(f) in one of them, wait(f) in the "
+        "other, as often, and not more than 15 posts ahead of the waits",
+        "post once for each wait, and wait for an answer before running further ahead",
     ),
     # buffers
     (
