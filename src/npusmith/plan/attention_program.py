@@ -36,6 +36,7 @@ _WIDE = ((16, 512), (8, 512), (16, 256), (8, 256), (8, 128), (8, 64))
 _TALL = ((16, 256), (8, 256), (8, 128), (8, 64))
 _UNIT = 16  # rows and columns of a fractal
 _BLOCK = 8  # floats
+_HEAD = 128  # elements of a head
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def write_attention(
     """The program of a graph that is one attention. Raises plan-cube and plan-ub."""
     taken = {*re.findall(r"[a-z_]+[a-z_0-9]*", template_text(_TEMPLATE)), name, f"{name}_softmax"}
     found = find_attention(meaning, taken)
-    depth, cols = (-(-size // _UNIT) * _UNIT for _, size in (found.depth, found.cols))
+    depth, cols = (_room(size) for _, size in (found.depth, found.cols))
     shape = _shape(cols, found, chip)
     program = parse(_text(found, name, depth, cols, shape))
     inputs, outputs = ports(found.space, [found.target])
@@ -86,6 +87,11 @@ def write_attention(
     spec = OpSpec(name, inputs, outputs, single_output=True, legal=tuple(dict.fromkeys(legal)))
     note = f"blocks of {_HIGH} rows and {shape.wide} keys, {shape.chunk} rows at a time"
     return program, spec, (*found.space.notes, note)
+
+
+def _room(size: int) -> int:
+    """Elements of a head for which there is room: most models have no more than 128."""
+    return max(-(-size // _UNIT) * _UNIT, _HEAD)
 
 
 def _is_number(test: Expr) -> bool:
