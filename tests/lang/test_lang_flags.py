@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from npusmith.errors import LangError
 from npusmith.ir.dtypes import DType
+from npusmith.ir.launches import each_launch
 from npusmith.ir.text import show
 from npusmith.lang import interpret, legal, parse
+from npusmith.plan.estimate import WAIT, estimate
 from npusmith.target.chips import find_chip
 
 CHIP = find_chip("910B2")
@@ -83,6 +87,22 @@ def test_the_text_reads_as_it_prints() -> None:
     program = legal(TEXT, "beside.tile.py", CHIP)
     assert [item.beside for item in program.host.launches] == [False, True]
     assert parse(show(program)) == program
+
+
+def test_the_estimate_of_a_pair_is_that_of_the_longer_one_and_what_it_waits_for() -> None:
+    beside = legal(TEXT, "beside.tile.py", CHIP)
+    apart = replace(
+        beside, host=replace(beside.host, launches=tuple(
+            replace(item, beside=False) for item in beside.host.launches))
+    )  # fmt: skip
+    alone = [
+        estimate(replace(part, host=replace(part.host, launches=(replace(
+            part.host.launch, beside=False),))), {"x": (512,), "y": (512,)}, CHIP)
+        for part in each_launch(beside)
+    ]  # fmt: skip
+    shapes = {"x": (512,), "y": (512,)}
+    together, after = (estimate(item, shapes, CHIP) for item in (beside, apart))
+    assert max(alone) < together < after - WAIT
 
 
 POSTED = '        if turn + AHEAD < TURNS:\n            post("read")\n'

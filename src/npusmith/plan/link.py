@@ -375,9 +375,9 @@ class _Linker:
         inputs = tuple(self.inputs[key] for key in sorted(self.inputs, key=order.__getitem__))
         shared = tuple(port.name for port in (*inputs, *outputs))
         host = Host("host", shared, in_order(values), launches)
-        doc = "\n".join(
-            [f"{self.name}: {len(self.kernels)} kernels, one after another", *self.docs]
-        )
+        paired = ", pairs of them side by side" if any(item.beside for item in launches) else ""
+        head = f"{self.name}: {len(self.kernels)} kernels, one after another{paired}"
+        doc = "\n".join([head, *self.docs])
         kernels = self._with_all(inputs)
         program = Program(tuple(self.consts.items()), host, kernels, doc)
         legal = tuple(dict.fromkeys(expr for expr in self.legal if not always(expr)))
