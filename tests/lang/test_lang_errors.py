@@ -551,6 +551,7 @@ def test_a_queue_in_the_wrong_state_is_an_error(calls: tuple[Alloc, ...]) -> Non
 def test_every_error_of_the_language_has_a_case() -> None:
     elsewhere = {"lang-inputs", "lang-queue"}  # no text causes these
     matrices = {"lang-memory", "lang-fractal", "lang-capacity", "lang-transpose", "lang-matrix"}
+    matrices.add("lang-flag")  # in test_lang_flags.py
     rows = {row.name for row in CODES.values() if row.area == "lang"}
     # those of cube cores have theirs in test_lang_cube.py
     assert rows - elsewhere - matrices == {case.code for case in CASES}

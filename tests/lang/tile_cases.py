@@ -252,6 +252,16 @@ CASES: tuple[Case, ...] = (
         )
         for m, n, k in ((1, 1, 1), (17, 33, 5), (130, 259, 65))
     ),
+    *(
+        Case(
+            "linear_gelu_beside", f"{m}x{n}x{k}",
+            lambda rng, m=m, n=n, k=k: [
+                *_floats((m, k), (n, k), dtype=np.float16)(rng), *_floats((n,))(rng)
+            ],
+            _gelu, lambda x, w, b: (x.shape[0], w.shape[0]), F32, 1e-4, 1e-4,
+        )
+        for m, n, k in ((1, 1, 1), (130, 259, 65), (1283, 131, 33))
+    ),
     *_products("matmul_split_k", _product, F32, "mk", "kn"),
     Case("matmul_split_k", "3x5x2000", _floats((3, 2000), (2000, 5), dtype=np.float16), _product,
          lambda a, b: (3, 5), F32, 1e-4, 1e-3),

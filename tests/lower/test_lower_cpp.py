@@ -72,7 +72,7 @@ def expression(text: str) -> tuple[Program, Expr]:
 )
 def test_an_expression_is_written_as_a_person_would(tile: str, cpp: str) -> None:
     program, expr = expression(tile)
-    assert Spelling(program).show(expr) == cpp
+    assert Spelling(program, {}).show(expr) == cpp
 
 
 @given(st.floats(width=32, allow_nan=False))

@@ -2,14 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Kernel, Launch, Name, Part, Program
+from npusmith.ir.nodes import (
+    Await,
+    Binary,
+    BinOp,
+    Const,
+    Expr,
+    Kernel,
+    Launch,
+    Name,
+    Part,
+    Post,
+    Program,
+)
 from npusmith.ir.rebuild import map_statements, with_names
-from npusmith.ir.walk import names
+from npusmith.ir.walk import names, statements
 
 BLOCK_VECTOR_CORES = 2  # beside the one cube core of a block
+
+
+def side_by_side(parts: Iterable[Program]) -> list[list[Program]]:
+    """What `each_launch` took apart, with launches that run at the same time together."""
+    groups: list[list[Program]] = []
+    for part in parts:
+        if part.host.launch.beside and groups:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return groups
+
+
+def flags(kernel: Kernel) -> tuple[dict[str, Post], dict[str, Await]]:
+    """Flags that a kernel posts, and those that it waits for, each where it first does."""
+    posts: dict[str, Post] = {}
+    waits: dict[str, Await] = {}
+    for stmt in statements(kernel.body):
+        match stmt:
+            case Post(flag):
+                posts.setdefault(flag, stmt)
+            case Await(flag):
+                waits.setdefault(flag, stmt)
+            case _:
+                pass
+    return posts, waits
+
+
+def flag_names(program: Program) -> list[str]:
+    """All flags of a program, each once: kernels that do not run side by side may share them."""
+    used = (name for kernel in program.kernels for kind in flags(kernel) for name in kind)
+    return list(dict.fromkeys(used))
 
 
 def each_launch(program: Program) -> tuple[Program, ...]:

@@ -481,6 +481,27 @@ class SyncCores:
     line: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Post:
+    """`post("scores")`: what this core has loaded and stored so far is done, for who waits for it.
+
+    Cube core and vector cores of a block tell each other, in kernels that run side by side: a post
+    of the cube core is for both vector cores; one of the vector cores counts once both have posted.
+    """
+
+    flag: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """`wait("scores")`: this core goes on when the other side of its block has posted once more
+    than this core has waited for so far."""
+
+    flag: str
+    line: int = field(default=0, compare=False)
+
+
 # --- statements that only passes write ---
 
 
@@ -540,6 +561,8 @@ Stmt = (
     | Op
     | Combine
     | SyncCores
+    | Post
+    | Await
     | Alloc
     | Enque
     | Deque
@@ -580,7 +603,8 @@ class Launch:
 
     `tensors`: `x=other` for each tensor of the kernel that has another name outside of it; `parts`:
     `x=part(...)`. A kernel that is launched several times has each time its own values and its own
-    tensors. `loop`: the loop around it; launches of one loop follow each other.
+    tensors. `loop`: the loop around it; launches of one loop follow each other. `beside`: it runs
+    at the same time as the launch before it, one on cube cores and the other on vector cores.
     """
 
     kernel: str
@@ -590,6 +614,7 @@ class Launch:
     tensors: tuple[tuple[str, str], ...] = ()
     parts: tuple[tuple[str, Part], ...] = ()
     loop: Loop | None = None
+    beside: bool = False
 
     @property
     def numbers(self) -> tuple[Expr, ...]:

@@ -15,6 +15,7 @@ from npusmith.ir.nodes import (
     ONE_ELEMENT,
     Alloc,
     Assign,
+    Await,
     Barrier,
     Binary,
     BinOp,
@@ -43,6 +44,7 @@ from npusmith.ir.nodes import (
     Negate,
     Note,
     Op,
+    Post,
     Program,
     Size,
     Span,
@@ -262,6 +264,10 @@ def _action(stmt: Stmt) -> str:
             return f"combine_{op}({pair}, {scratch}, {show_expr(count)})"
         case SyncCores():
             return "sync_cores()"
+        case Post(flag):
+            return f'post("{flag}")'
+        case Await(flag):
+            return f'wait("{flag}")'
         case _:
             return _pass_made(stmt)
 
@@ -323,6 +329,7 @@ def _launch(launch: Launch) -> str:
         for name, part in launch.parts
     ]
     args += [f"{name}={show_expr(value)}" for name, value in launch.args]
+    args += ["beside=True"] if launch.beside else []
     return f"launch({', '.join([launch.kernel, show_expr(launch.cores), *args])})"
 
 

@@ -9,6 +9,7 @@ from npusmith.ir.launches import each_kernel
 from npusmith.ir.nodes import Program
 from npusmith.lang.budget import check_budget, check_lengths
 from npusmith.lang.cube_rules import check_matrices
+from npusmith.lang.flags import check_flags
 from npusmith.lang.kinds import check_kinds
 from npusmith.lang.launches import check_bindings, check_host
 from npusmith.lang.lifetimes import check_lifetimes
@@ -48,6 +49,7 @@ def check_all(program: Program, chip: Chip, file: str = "") -> list[LangError]:
         lambda: [
             check_kinds(program, file),
             check_host(program, file),
+            check_flags(program, file),
             *_each(program, check_lengths, file),
         ],
         lambda: _each(program, check_matrices, file),

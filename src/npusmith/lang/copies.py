@@ -27,7 +27,7 @@ def load(stmt: Load, accesses: Accesses) -> Step:
         start, pitch = access.start(core), row_pitch(count, access.dtype)
         access.need_inside(core, start, (rows - 1) * pitch + count)
         tensor, index = copy.span(core, count, rows)
-        values = tensor.read(index, core.id, core.clock.epoch, core.fail)
+        values = tensor.read(index, core.when, core.fail)
         slot = access.slot(core)
         slot.poison(start, start + rows * pitch)  # padding up to whole blocks is undefined
         for row, part in enumerate([values] if rows == 1 else values):
@@ -50,7 +50,7 @@ def store(stmt: Store, accesses: Accesses) -> Step:
         slot = access.slot(core)
         parts = [access.elements(core, slot, start + row * pitch, count) for row in range(rows)]
         values = parts[0] if rows == 1 else np.stack(parts)
-        tensor.write(index, values, stmt.atomic, core.id, core.clock.epoch, core.fail)
+        tensor.write(index, values, stmt.atomic, core.when, core.fail)
 
     return run
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from npusmith.errors import LangError, Place
 from npusmith.ir.nodes import Kernel, Stmt
 from npusmith.ir.text import show_stmt
 from npusmith.ir.walk import line_of
-from npusmith.lang.memory import InMemory, LocalBuffer
+from npusmith.lang.memory import InMemory, LocalBuffer, When
 from npusmith.lang.scalars import Scalar
 
 
@@ -18,6 +19,16 @@ class Clock:
     """Counts how often all cores have waited for each other."""
 
     epoch: int = 0
+
+
+class Telling(Protocol):
+    """What a core and the other side of its block tell each other, where both run together."""
+
+    def post(self, flag: str) -> None: ...
+
+    def is_posted(self, flag: str) -> bool: ...
+
+    def wait(self, flag: str) -> None: ...
 
 
 class Core:
@@ -30,10 +41,11 @@ class Core:
         tensors: Mapping[str, InMemory],
         names: Mapping[str, Scalar],
         place: tuple[int, int],
-        clock: Clock,
+        when: When,
     ) -> None:
-        self.kernel, self.buffers, self.tensors, self.clock = kernel, buffers, tensors, clock
+        self.kernel, self.buffers, self.tensors, self.when = kernel, buffers, tensors, when
         self.id, self.count = place
+        self.flags: Telling | None = None
         self.names = dict(names)
         self.stmt: Stmt | None = None  # the statement that runs now
         # of a cube core: rows and columns that each slot of L0 was filled with, by its identity

@@ -97,7 +97,7 @@ class CubeUnit:
             if not rows or not cols:
                 return
             tensor, index = copy.span(core, cols, rows, overlaps=True)
-            values = tensor.read(index, core.id, core.clock.epoch, core.fail).reshape(rows, cols)
+            values = tensor.read(index, core.when, core.fail).reshape(rows, cols)
             matrix, row, col = at(core, Sides(rows, cols))
             wide = -(-cols // dtype.per_block) * dtype.per_block
             for part, value in ((matrix.data, 0), (matrix.defined, True)):
@@ -172,7 +172,7 @@ class CubeUnit:
                 values = np.where(values < 0, values.dtype.type(0), values)
             values = values.astype(tensor.data.dtype)
             values = values[0] if rows == 1 else values
-            tensor.write(index, values, stmt.atomic, core.id, core.clock.epoch, core.fail)
+            tensor.write(index, values, stmt.atomic, core.when, core.fail)
 
         return run
 

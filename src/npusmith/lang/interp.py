@@ -9,7 +9,7 @@ Lowered programs have a meaning too: queues hold their buffers, barriers and eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 
 from npusmith.errors import LangError, Place
 from npusmith.ir.dtypes import DType
-from npusmith.ir.launches import each_launch, place
+from npusmith.ir.launches import each_launch, place, side_by_side
 from npusmith.ir.nodes import (
     Assign,
     ChipFact,
@@ -39,10 +39,11 @@ from npusmith.lang.budget import length_of
 from npusmith.lang.copies import Exchange
 from npusmith.lang.core import Clock, Core
 from npusmith.lang.cube import sides_of_matrices
-from npusmith.lang.memory import GlobalTensor, InMemory, Window
+from npusmith.lang.flags import tell_each_other
+from npusmith.lang.memory import GlobalTensor, InMemory, When, Window
 from npusmith.lang.operands import on_chip, row_pitch
 from npusmith.lang.scalars import Scalar, Scalars
-from npusmith.lang.steps import Steps
+from npusmith.lang.steps import Steps, Wait
 from npusmith.target.chips import Chip
 from npusmith.target.intrinsics import COMBINES, INTRINSICS
 
@@ -117,12 +118,16 @@ def interpret_traced(
             launched = run_host(part, chip, shapes)
             _add_scratch(part, launched, tensors)
             runs.append(_Run(part, launched))
-        for _, group in groupby(runs, key=lambda run: run.program.host.launch.loop):
-            together = list(group)
-            for value in together[0].launched.times:
-                for run in together:
-                    _run_cores(run, run.at(value, tensors), clock)
-                    clock.epoch += 1  # the next kernel sees what this one has stored
+        made_of = {id(run.program): run for run in runs}
+        groups = [
+            [made_of[id(part)] for part in group]
+            for group in side_by_side(run.program for run in runs)
+        ]
+        for _, looped in groupby(groups, key=lambda group: group[0].program.host.launch.loop):
+            together = list(looped)
+            for value in together[0][0].launched.times:
+                for group in together:
+                    _run_group(group, value, tensors, clock)
         made = [tensors[item.name] for item in program.outputs]
         return Interpreted(
             [
@@ -290,13 +295,50 @@ class _Run:
         return found
 
 
-def _run_cores(run: _Run, tensors: Mapping[str, InMemory], clock: Clock) -> None:
-    kernel, launched, names, steps = run.program.kernel, run.launched, run.names, run.steps
-    cores = [
-        Core(kernel, steps.new_buffers(), tensors, names, (number, launched.cores), clock)
-        for number in range(launched.cores)
-    ]
-    whole = steps.whole()
+def _run_group(
+    group: Sequence[_Run], value: int, tensors: Mapping[str, GlobalTensor], clock: Clock
+) -> None:
+    """A kernel, or two that run side by side: vector cores have the first numbers there."""
+    count, first = sum(run.launched.cores for run in group), 0
+    cores: dict[bool, list[Core]] = {}
+    for run in sorted(group, key=lambda run: run.program.kernel.is_cube):
+        kernel, launched, given = run.program.kernel, run.launched, run.at(value, tensors)
+        cores[kernel.is_cube] = [
+            Core(
+                kernel, run.steps.new_buffers(), given, run.names, (number, launched.cores),
+                When(first + number, count, clock.epoch),
+            )
+            for number in range(launched.cores)
+        ]  # fmt: skip
+        first += launched.cores
+    if len(group) == 1:
+        _run_cores(group[0], next(iter(cores.values())), clock)
+    else:
+        _run_blocks(group, cores)
+    # the next kernel sees what this one has stored
+    clock.epoch = max(core.when.now for each in cores.values() for core in each) + 1
+
+
+def _run_blocks(group: Sequence[_Run], cores: Mapping[bool, Sequence[Core]]) -> None:
+    """Each core as far as it gets without the other side of its block, again and again."""
+    told = tell_each_other(cores[True], cores[False])
+    running: list[tuple[Core, Iterator[Wait]]] = []
+    for run in group:
+        whole = run.steps.whole()
+        running += [(core, whole(core)) for core in cores[run.program.kernel.is_cube]]
+    before = -1
+    while running:
+        ahead = ((core, rest) for core, rest in running if next(rest, None) is not None)
+        running, done = list(ahead), sum(each.turns for each in told)
+        if running and done == before:
+            raise running[0][0].fail("lang-flag", "what is awaited here is never posted")
+        before = done
+    for each in told:
+        each.finish()
+
+
+def _run_cores(run: _Run, cores: Sequence[Core], clock: Clock) -> None:
+    whole = run.steps.whole()
     runs = [whole(core) for core in cores]
     while True:
         waits = [next(each, None) for each in runs]
@@ -307,10 +349,16 @@ def _run_cores(run: _Run, tensors: Mapping[str, InMemory], clock: Clock) -> None
                 raise core.fail("lang-divergent", message)
         if first is None:
             return
-        clock.epoch += 1
+        _meet(cores, clock)
         if isinstance(first, Exchange):
-            _combine(first, cores, tensors[first.stmt.scratch])
-            clock.epoch += 1
+            _combine(first, cores, cores[0].tensors[first.stmt.scratch])
+            _meet(cores, clock)
+
+
+def _meet(cores: Sequence[Core], clock: Clock) -> None:
+    clock.epoch += 1
+    for core in cores:
+        core.when.meet(clock.epoch)
 
 
 def _combine(exchange: Exchange, cores: Sequence[Core], scratch: InMemory) -> None:

@@ -19,6 +19,39 @@ Index = slice | Array
 _ATOMICS = {Atomic.ADD: meaning.add, Atomic.MAX: meaning.maximum, Atomic.MIN: meaning.minimum}
 _NOBODY, _SEVERAL = -1, -2
 _NOTHING = (2**63, -1)  # a range without an element
+_EVER = 2**31 - 1  # later than all that is done
+
+
+class When:
+    """A core's time, and up to which time it knows of what every other core has done.
+
+    Times of all cores grow together: where all cores wait for each other, each knows of everything
+    before. Between two such waits a core's time goes on where it posts a flag.
+    """
+
+    __slots__ = ("base", "core", "known", "now")
+
+    def __init__(self, core: int, count: int, base: int) -> None:
+        self.core, self.base, self.now = core, base, base
+        self.known = np.full(count + 2, base - 1, np.int64)  # the last two: _SEVERAL, _NOBODY
+        self.known[core] = self.known[_NOBODY] = _EVER
+
+    def meet(self, base: int) -> None:
+        """All cores have waited for each other."""
+        self.base = self.now = base
+        self.known[:] = base - 1
+        self.known[self.core] = self.known[_NOBODY] = _EVER
+
+    def post(self) -> Array:
+        """What this core knows, itself included; what it does from now on is later."""
+        known = self.known.copy()
+        known[self.core], known[_SEVERAL], known[_NOBODY] = self.now, -1, -1
+        self.now += 1
+        return known
+
+    def learn(self, known: Array) -> None:
+        """What another core knew when it posted."""
+        np.maximum(self.known, known, out=self.known)
 
 
 class Reached:
@@ -31,8 +64,9 @@ class Reached:
         self.epoch, self.core = -1, _NOBODY
         self.own, self.others = _NOTHING, _NOTHING
 
-    def by_others(self, start: int, stop: int, core: int, epoch: int) -> bool:
+    def by_others(self, start: int, stop: int, when: When) -> bool:
         """May other cores have reached some of these elements in this epoch?"""
+        core, epoch = when.core, when.base
         if epoch != self.epoch:
             self.epoch, self.core = epoch, core
             self.own = self.others = _NOTHING
@@ -51,9 +85,9 @@ def _joined(ends: tuple[int, int], start: int, stop: int) -> tuple[int, int]:
 
 
 class GlobalTensor:
-    """A tensor in global memory. Reads and writes of different cores are kept apart by epochs.
+    """A tensor in global memory. Reads and writes of different cores are kept apart by times.
 
-    An epoch ends where all cores wait for each other; inside one, nothing orders two cores.
+    An epoch ends where all cores wait for each other; inside one, flags alone order two cores.
     """
 
     def __init__(self, name: str, data: Array, *, defined: bool) -> None:
@@ -67,43 +101,45 @@ class GlobalTensor:
             self.stores, self.loads = Reached(), Reached()
             self.writer = np.full(data.size, _NOBODY, np.int16)
             self.reader = np.full(data.size, _NOBODY, np.int16)
-            self.written = np.full(data.size, -1, np.int32)  # epoch of the last store
-            self.loaded = np.full(data.size, -1, np.int32)  # epoch of the last load
+            self.written = np.full(data.size, -1, np.int32)  # time of the last store
+            self.loaded = np.full(data.size, -1, np.int32)  # time of the last load
             self.atomic = np.zeros(data.size, np.bool_)
 
-    def read(self, index: Index, core: int, epoch: int, fail: Fail) -> Array:
+    def read(self, index: Index, when: When, fail: Fail) -> Array:
         """Elements for one core."""
         if self.constant:
             return self.data[index]
         self._need_defined(index, fail)
         start, stop = _ends(index)
-        if self.stores.by_others(start, stop, core, epoch):
-            others = (self.written[index] == epoch) & (self.writer[index] != core)
+        core = when.core
+        if self.stores.by_others(start, stop, when):
+            others = self.written[index] > when.known[self.writer[index]]
             if others.any():
                 raise self._race(index, others, "loads", "another core stores", fail)
         reader: int | Array = core
-        if self.loads.by_others(start, stop, core, epoch):
-            alone = (self.loaded[index] != epoch) | (self.reader[index] == core)
+        if self.loads.by_others(start, stop, when):
+            alone = self.loaded[index] <= when.known[self.reader[index]]
             reader = np.where(alone, core, _SEVERAL)
         self.reader[index] = reader
-        self.loaded[index] = epoch
+        self.loaded[index] = when.now
         self.loads.add(start, stop)
         return self.data[index]
 
     def write(
-        self, index: Index, values: Array, atomic: Atomic | None, core: int, epoch: int, fail: Fail
+        self, index: Index, values: Array, atomic: Atomic | None, when: When, fail: Fail
     ) -> None:
         """Elements from one core."""
         start, stop = _ends(index)
+        core = when.core
         writer: int | Array = core
-        if self.stores.by_others(start, stop, core, epoch):
-            shared = (self.written[index] == epoch) & (self.writer[index] != core)
+        if self.stores.by_others(start, stop, when):
+            shared = self.written[index] > when.known[self.writer[index]]
             clash = shared & ~(self.atomic[index] & (atomic is not None))
             if clash.any():
                 raise self._race(index, clash, "stores", "another core stores", fail)
             writer = np.where(shared, _SEVERAL, core)
-        if self.loads.by_others(start, stop, core, epoch):
-            seen = (self.loaded[index] == epoch) & (self.reader[index] != core)
+        if self.loads.by_others(start, stop, when):
+            seen = self.loaded[index] > when.known[self.reader[index]]
             if seen.any():
                 raise self._race(index, seen, "stores", "another core loads", fail)
         if atomic is not None:
@@ -112,7 +148,7 @@ class GlobalTensor:
         self.data[index] = values
         self.defined[index] = True
         self.writer[index] = writer
-        self.written[index] = epoch
+        self.written[index] = when.now
         self.atomic[index] = atomic is not None
         self.stores.add(start, stop)
 
@@ -146,13 +182,13 @@ class Window:
         self.data = whole.data[start : start + size]
         self._whole, self._start = whole, start
 
-    def read(self, index: Index, core: int, epoch: int, fail: Fail) -> Array:
-        return self._whole.read(self._moved(index), core, epoch, fail)
+    def read(self, index: Index, when: When, fail: Fail) -> Array:
+        return self._whole.read(self._moved(index), when, fail)
 
     def write(
-        self, index: Index, values: Array, atomic: Atomic | None, core: int, epoch: int, fail: Fail
+        self, index: Index, values: Array, atomic: Atomic | None, when: When, fail: Fail
     ) -> None:
-        self._whole.write(self._moved(index), values, atomic, core, epoch, fail)
+        self._whole.write(self._moved(index), values, atomic, when, fail)
 
     def forget(self, count: int) -> None:
         self._whole.forget(count, self._start)

@@ -217,16 +217,21 @@ def _launch(node: ast.stmt, source: Source) -> Launch:
         raise source.error("lang-launch", "launch() takes the kernel and the number of cores", node)
     args: list[tuple[str, Expr]] = []
     parts: list[tuple[str, Part]] = []
+    beside = False
     for item in call.keywords:
         if item.arg is None:
             raise source.error("lang-launch", "arguments of launch() are given by name", node)
         match item.value:
             case ast.Call(ast.Name("part"), given, []):
                 parts.append((item.arg, _part(given, node, source)))
+            case ast.Constant(bool(value)) if item.arg == "beside":
+                beside = value
             case value:
                 args.append((item.arg, read_expr(value, source)))
     cores = read_expr(call.args[1], source)
-    return Launch(call.args[0].id, cores, tuple(args), node.lineno, parts=tuple(parts))
+    return Launch(
+        call.args[0].id, cores, tuple(args), node.lineno, parts=tuple(parts), beside=beside
+    )
 
 
 def _part(given: list[ast.expr], node: ast.stmt, source: Source) -> Part:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from types import UnionType
+
 from npusmith.ir.nodes import (
     Assign,
+    Await,
     Combine,
     CoreId,
     Expr,
@@ -13,6 +17,7 @@ from npusmith.ir.nodes import (
     Mmad,
     Name,
     Op,
+    Post,
     Program,
     Split,
     Stage,
@@ -38,7 +43,11 @@ def check_stages(program: Program, file: str) -> Log:
     """Loads, operations, stores and waits stand where they belong."""
     log = Log(file, program.kernel.name)
     _check_block(program.kernel.body, None, log)
-    _check_uniform(program.kernel.body, False, _divergent(program), log)
+    body = program.kernel.body
+    for which, sources in ((Combine | SyncCores, CoreId | Value), (Post | Await, Value)):
+        alike = _Alike(which, sources)
+        alike.spread(body)
+        _check_uniform(body, False, alike, log)
     return log
 
 
@@ -50,6 +59,8 @@ def _what(stmt: Stmt) -> str:
             return f"combine_{op}"
         case SyncCores():
             return "sync_cores"
+        case Await():
+            return "wait"
         case Split():
             return "load from L1"
         case _:
@@ -72,7 +83,7 @@ def _check_place(stmt: Stmt, stage: StageKind | None, log: Log) -> None:
         log.add("lang-stage", message, stmt, hint=f"put it under `with {home.value}:`")
     elif isinstance(stmt, Stage) and stage is not None:
         log.add("lang-stage", f"{stmt.kind.value} opens {here}", stmt)
-    elif isinstance(stmt, Combine | SyncCores) and stage is not None:
+    elif isinstance(stmt, Combine | SyncCores | Post | Await) and stage is not None:
         log.add("lang-stage", f"{_what(stmt)} stands {here}", stmt, hint="put it after the stage")
     if stage not in (StageKind.COMPUTE, None) and any(values(stmt)):
         hint = "assign it to a variable in a compute stage"
@@ -82,53 +93,56 @@ def _check_place(stmt: Stmt, stage: StageKind | None, log: Log) -> None:
 # ------------------------------------------------------------------------------------ uniformity
 
 
-def _varies(expr: Expr, divergent: set[str]) -> bool:
-    """May the expression have different values on different cores?"""
-    return any(
-        isinstance(item, CoreId | Value) or (isinstance(item, Name) and item.id in divergent)
-        for item in subexpressions(expr)
-    )
+@dataclass(slots=True)
+class _Alike:
+    """Statements to which all cores come, or all of a block, and what sends cores apart."""
+
+    which: type | UnionType
+    sources: type | UnionType
+    divergent: set[str] = field(default_factory=set)  # variables that differ from core to core
+
+    def varies(self, expr: Expr) -> bool:
+        """May the expression have different values on these cores?"""
+        return any(
+            isinstance(item, self.sources) or (isinstance(item, Name) and item.id in self.divergent)
+            for item in subexpressions(expr)
+        )
+
+    def steers(self, stmt: Stmt) -> bool:
+        """Does the statement send these cores different ways?"""
+        match stmt:
+            case For(_, start, stop, step):
+                return any(map(self.varies, (start, stop, step)))
+            case If(cond):
+                return self.varies(cond)
+            case _:
+                return False
+
+    def spread(self, block: Block) -> None:
+        """Find all variables that differ (grown until nothing changes)."""
+        before = -1
+        while len(self.divergent) != before:
+            before = len(self.divergent)
+            self._grow(block, False)
+
+    def _grow(self, block: Block, varying: bool) -> None:
+        for stmt in block:
+            inner = varying or self.steers(stmt)
+            if isinstance(stmt, Assign) and (varying or self.varies(stmt.value)):
+                self.divergent.add(stmt.target)
+            if isinstance(stmt, For) and inner:
+                self.divergent.add(stmt.var)
+            for body in bodies(stmt):
+                self._grow(body, inner)
 
 
-def _divergent(program: Program) -> set[str]:
-    """Variables that may differ from core to core (grown until nothing changes)."""
-    found: set[str] = set()
-    while True:
-        before = len(found)
-        _spread(program.kernel.body, False, found)
-        if len(found) == before:
-            return found
-
-
-def _spread(block: Block, varying: bool, found: set[str]) -> None:
+def _check_uniform(block: Block, varying: bool, alike: _Alike, log: Log) -> None:
     for stmt in block:
-        inner = varying or _steers(stmt, found)
-        if isinstance(stmt, Assign) and (varying or _varies(stmt.value, found)):
-            found.add(stmt.target)
-        if isinstance(stmt, For) and inner:
-            found.add(stmt.var)
-        for body in bodies(stmt):
-            _spread(body, inner, found)
-
-
-def _steers(stmt: Stmt, divergent: set[str]) -> bool:
-    """Does the statement send cores different ways?"""
-    match stmt:
-        case For(_, start, stop, step):
-            return any(_varies(part, divergent) for part in (start, stop, step))
-        case If(cond):
-            return _varies(cond, divergent)
-        case _:
-            return False
-
-
-def _check_uniform(block: Block, varying: bool, divergent: set[str], log: Log) -> None:
-    for stmt in block:
-        if varying and isinstance(stmt, Combine | SyncCores):
+        if varying and isinstance(stmt, alike.which):
             message = f"{_what(stmt)} stands in a loop or branch that differs from core to core"
             log.add("lang-divergent", message, stmt)
-        if isinstance(stmt, Combine) and _varies(stmt.count, divergent):
+        if isinstance(stmt, Combine) and isinstance(stmt, alike.which) and alike.varies(stmt.count):
             message = "the count of a combine differs from core to core"
             log.add("lang-divergent", message, stmt)
         for body in bodies(stmt):
-            _check_uniform(body, varying or _steers(stmt, divergent), divergent, log)
+            _check_uniform(body, varying or alike.steers(stmt), alike, log)

@@ -8,6 +8,7 @@ from npusmith.ir.nodes import (
     ONE_ELEMENT,
     Alloc,
     Assign,
+    Await,
     Combine,
     Deque,
     Enque,
@@ -19,6 +20,7 @@ from npusmith.ir.nodes import (
     Load,
     Mmad,
     Op,
+    Post,
     Split,
     Stage,
     StageKind,
@@ -29,14 +31,14 @@ from npusmith.ir.nodes import (
 from npusmith.ir.walk import Block, bodies, statements
 from npusmith.lang.access import Accesses
 from npusmith.lang.copies import Exchange, load, store
-from npusmith.lang.core import Core, Step
+from npusmith.lang.core import Core, Step, Telling
 from npusmith.lang.cube import CubeUnit, Sides
 from npusmith.lang.lifetimes import FILLING, drains, fills
 from npusmith.lang.memory import LocalBuffer
 from npusmith.lang.scalars import Fail
 from npusmith.lang.vector import VectorOp, set_element
 
-Wait = Exchange | SyncCores
+Wait = Exchange | SyncCores | Await
 Run = Callable[[Core], Iterator[Wait]]  # stops where the core waits for the others
 
 
@@ -150,6 +152,8 @@ class Steps:
                 return _queue(name, LocalBuffer.deque)
             case Free(name):
                 return _queue(name, LocalBuffer.free)
+            case Post(flag):
+                return _post(flag)
             case _:  # notes, barriers and events: statements run one after another anyway
                 return lambda core: None
 
@@ -222,6 +226,8 @@ class Steps:
                 return _stop(Exchange(stmt, self.accesses))
             case SyncCores():
                 return _stop(stmt)
+            case Await():
+                return _await(stmt)
             case For():
                 return self._waiting_for(stmt)
             case If(cond, then, orelse):
@@ -250,7 +256,7 @@ class Steps:
 
 
 def _waits(stmt: Stmt) -> bool:
-    return any(isinstance(item, Combine | SyncCores) for item in statements((stmt,)))
+    return any(isinstance(item, Combine | SyncCores | Await) for item in statements((stmt,)))
 
 
 def _stop(wait: Wait) -> Run:
@@ -258,6 +264,27 @@ def _stop(wait: Wait) -> Run:
         yield wait
 
     return run
+
+
+def _post(flag: str) -> Step:
+    return lambda core: _flags(core).post(flag)
+
+
+def _await(stmt: Await) -> Run:
+    def run(core: Core) -> Iterator[Wait]:
+        flags = _flags(core)
+        while not flags.is_posted(stmt.flag):
+            yield stmt
+            core.stmt = stmt
+        flags.wait(stmt.flag)
+
+    return run
+
+
+def _flags(core: Core) -> Telling:
+    if core.flags is None:
+        raise core.fail("lang-flag", "no kernel runs beside this one")
+    return core.flags
 
 
 def _queue(name: str, act: Callable[[LocalBuffer, Fail], None]) -> Step:

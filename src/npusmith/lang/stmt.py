@@ -8,6 +8,7 @@ from collections.abc import Callable
 from npusmith.ir.nodes import (
     Assign,
     Atomic,
+    Await,
     Binary,
     BinOp,
     Combine,
@@ -20,6 +21,7 @@ from npusmith.ir.nodes import (
     Name,
     Note,
     Op,
+    Post,
     Split,
     Stage,
     StageKind,
@@ -331,6 +333,24 @@ def _sync(node: ast.Call, source: Source) -> SyncCores:
     return SyncCores(node.lineno)
 
 
+def _post(node: ast.Call, source: Source) -> Post:
+    return Post(_flag_name(node, source), node.lineno)
+
+
+def _await(node: ast.Call, source: Source) -> Await:
+    return Await(_flag_name(node, source), node.lineno)
+
+
+def _flag_name(node: ast.Call, source: Source) -> str:
+    usage = CALLS[_name(node)]
+    match _plain_args(node, usage, source):
+        case [ast.Constant(str(flag))] if flag.isascii() and flag.isidentifier():
+            return flag
+        case _:
+            message = f"{_name(node)} takes the name of a flag, in quotes"
+            raise source.error("lang-operands", message, node, legal=usage)
+
+
 def _combine(name: str, node: ast.Call, source: Source) -> Combine:
     args = _plain_args(node, CALLS[name], source)
     if len(args) != 4:
@@ -353,4 +373,6 @@ _READERS: dict[str, Callable[[ast.Call, Source], Stmt]] = {
     "store": _store,
     "mmad": _mmad,
     "sync_cores": _sync,
+    "post": _post,
+    "wait": _await,
 }

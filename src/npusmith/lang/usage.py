@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.ir.launches import each_kernel, each_launch
+from npusmith.ir.launches import each_kernel, each_launch, side_by_side
 from npusmith.ir.nodes import Assign, Combine, Dim, Load, Program, Size, Store, TensorRole
 from npusmith.ir.walk import names, operands, statements, subexpressions
 from npusmith.lang.lifetimes import Part, drains, fills, find_parts, own_reads, own_writes
@@ -20,12 +20,15 @@ def check_usage(program: Program, file: str) -> Log:
     stored: set[str] = set()
     parts = each_launch(program)
     ever = {name for part in parts for name in _stored(part)}
-    for part in parts:
-        own = Log(file, part.kernel.name)
-        # in a loop, a part of a tensor may be one that a later launch has stored in the last round
-        _check_tensors(part, ever if part.host.launch.parts else stored, own)
-        stored |= _stored(part)
-        log.errors += own.errors
+    for group in side_by_side(parts):
+        beside = stored.union(*map(_stored, group)) if len(group) > 1 else stored
+        for part in group:
+            own = Log(file, part.kernel.name)
+            # in a loop, a part of a tensor may be one that a later launch has stored in the last
+            # round; side by side, each may load what the other has stored
+            _check_tensors(part, ever if part.host.launch.parts else beside, own)
+            stored |= _stored(part)
+            log.errors += own.errors
     return log
 
 

@@ -31,6 +31,8 @@ CALLS: dict[str, str] = {
     "store": 'store(y[offset], buf, count), also with rows=r, pitch=p and atomic="add"',
     "mmad": "mmad(c0, a0, b0, m, n, k, accumulate), also with bias=v0",
     "sync_cores": "sync_cores()",
+    "post": 'post("flag")',
+    "wait": 'wait("flag")',
     **{f"combine_{op}": f"combine_{op}(dst, src, scratch, count)" for op in COMBINES},
 }
 

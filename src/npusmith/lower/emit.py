@@ -9,6 +9,7 @@ from npusmith.ir.nodes import (
     Alloc,
     Assign,
     Atomic,
+    Await,
     Barrier,
     Binary,
     BinOp,
@@ -25,6 +26,7 @@ from npusmith.ir.nodes import (
     Name,
     Note,
     Op,
+    Post,
     Split,
     Stage,
     Stmt,
@@ -289,6 +291,11 @@ class Printer:
                 return f"Sync<HardEvent::{first}_{second}>();"
             case SyncCores():
                 return "SyncCubes();" if spell.program.kernel.is_cube else "SyncAll();"
+            case Post(flag):
+                pipe = "FIX" if spell.program.kernel.is_cube else "MTE3"
+                return f"CrossCoreSetFlag<2, PIPE_{pipe}>({spell.flags[flag]});"
+            case Await(flag):
+                return f"CrossCoreWaitFlag({spell.flags[flag]});"
             case _:  # split_combine leaves no Combine
                 raise TypeError(type(stmt).__name__)
 

@@ -18,11 +18,13 @@ from npusmith.ir.nodes import (
     If,
     Load,
     Op,
+    Post,
     Program,
     Role,
     Stmt,
     Store,
     SyncCores,
+    TensorRole,
 )
 from npusmith.ir.rebuild import with_bodies, with_body
 from npusmith.ir.walk import Block, bodies, names, statements, values
@@ -54,12 +56,16 @@ def insert_sync(program: Program, chip: Chip) -> Program:
     - stores that may overlap on the store pipe: PipeBarrier<PIPE_MTE3>
     - on cube cores, whose stores are Fixpipe's, FIX in place of MTE3
     - everything has to be done before a core waits for the others: PipeBarrier<PIPE_ALL>
+    - a flag is set by the pipe that stores: MTE2->MTE3 where workspace has been loaded before it
     """
     body, out = program.kernel.body, "FIX" if program.kernel.is_cube else "MTE3"
     loaded = {item.src.tensor for item in statements(body) if isinstance(item, Load)}
     stored = {item.dst.tensor for item in statements(body) if isinstance(item, Store)}
+    posts = any(isinstance(item, Post) for item in statements(body))
+    scratch = {item.name for item in program.kernel.tensors if item.role is TensorRole.SCRATCH}
+    shared = loaded & (stored | scratch) if posts else loaded & stored
     filled = frozenset(item.name for item in program.kernel.buffers if item.role is Role.VECIN)
-    sync = _Sync(frozenset(loaded & stored), filled, out)
+    sync = _Sync(frozenset(shared), filled, out)
     return with_body(program, sync.run(body, _State())[0])
 
 
@@ -140,7 +146,8 @@ def _touches(stmt: Stmt) -> _Touches:
 class _Sync:
     """Walks the kernel in program order.
 
-    `shared` names tensors both loaded and stored, `loaded` the buffers of queues that loads fill,
+    `shared` names tensors both loaded and stored, and workspace that is loaded before a post;
+    `loaded` the buffers of queues that loads fill,
     `out` the pipe that stores.
     """
 
@@ -284,6 +291,9 @@ class _Sync:
             if any(self._overlaps(stmt, key) for key in state.stores):
                 needed.append(self.stored)
                 state = _through(self.stored, state)
+        if isinstance(stmt, Post) and state.loaded:
+            needed.append(Event("MTE2", self.out))
+            state = state._replace(loaded=_NONE)
         if isinstance(stmt, SyncCores):
             needed.append(Barrier("ALL"))
             state = _State()

@@ -9,7 +9,7 @@ from itertools import groupby
 from math import isinf
 
 from npusmith.ir.branches import Branches, branches
-from npusmith.ir.launches import each_kernel, each_launch, place
+from npusmith.ir.launches import each_kernel, each_launch, flag_names, place
 from npusmith.ir.nodes import (
     Buffer,
     Const,
@@ -112,6 +112,7 @@ class RunText:
 
     kernel: ClassText
     arguments: list[str]
+    is_followed: bool = False  # the next one runs beside it
 
     def init(self, workspace: str, tiling: str) -> str:
         given = ", ".join(self.arguments).format(workspace=workspace, tiling=tiling)
@@ -168,7 +169,8 @@ def kernel_file(spec: OpSpec, tiling: Tiling, kernel: KernelText) -> str:
 def write_kernel(program: Program, spec: OpSpec, tiling: Tiling, marks: bool = False) -> KernelText:
     """The pieces of the kernel file for a lowered program; `marks`: see lower/origins.py."""
     given = _parameters(program)
-    classes = [_class(part, spec, tiling, marks) for part in each_kernel(program)]
+    flags = {name: number for number, name in enumerate(flag_names(program), 1)}
+    classes = [_class(part, spec, tiling, marks, flags) for part in each_kernel(program)]
     if len(classes) == 1:
         classes = [replace(classes[0], name=f"{spec.op_type}Kernel")]
     runs = _runs(program, classes, tiling, given)
@@ -233,6 +235,8 @@ def _runs(
             arguments = [given[item.name] for item in tensors if item.role in _POINTERS]
             arguments += [*(["{workspace}"] if own.uses_workspace else []), "{tiling}"]
         number[launch.kernel] += 1
+        if launch.beside:
+            runs[-1] = replace(runs[-1], is_followed=True)
         runs.append(RunText(own, [*arguments, "&pipe"]))
     return runs
 
@@ -277,9 +281,11 @@ def _argument(tensor: Tensor, tiling: Tiling, given: Mapping[str, str]) -> tuple
     return given[tensor.name], size
 
 
-def _class(program: Program, spec: OpSpec, tiling: Tiling, marks: bool) -> ClassText:
+def _class(
+    program: Program, spec: OpSpec, tiling: Tiling, marks: bool, flags: Mapping[str, int]
+) -> ClassText:
     check_loops(program.kernel)
-    spell = Spelling(program)
+    spell = Spelling(program, flags)
     calls = stage_calls(program.kernel)
     stages = _stages(program, spell, calls, marks)
     process = _process(program, spell, calls, marks)

@@ -44,3 +44,10 @@ def _environment() -> Environment:
 def render(template: str, **context: object) -> str:
     """The text of a template with every name that it uses given."""
     return _environment().get_template(template).render(**context)
+
+
+def template_text(template: str) -> str:
+    """A template as it is written."""
+    loader = _environment().loader
+    assert loader is not None
+    return loader.get_source(_environment(), template)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isinf
 
 from npusmith.ir.dtypes import DType
@@ -35,11 +36,12 @@ from npusmith.target.cube import split_path
 class Spelling:
     """Identifiers and expression texts of one kernel.
 
-    `paths`: how matrices in L0 are filled, of those with one way the same for all loads.
+    `paths`: how matrices in L0 are filled, of those with one way the same for all loads. `flags`:
+    their ids in the operator.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, flags: Mapping[str, int]) -> None:
+        self.program, self.flags = program, flags
         self.kinds = kernel_kinds(program)
         self._facts = kernel_facts(program)
         self._floats = float_buffers(program)

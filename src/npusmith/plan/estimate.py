@@ -9,7 +9,7 @@ each other, conflicts of banks, and what is still in L2. A search times the best
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, gcd, prod
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from npusmith.errors import LangError
 from npusmith.ir.dtypes import DType
-from npusmith.ir.launches import each_launch
+from npusmith.ir.launches import each_launch, side_by_side
 from npusmith.ir.nodes import (
     Assign,
     Combine,
@@ -30,6 +30,7 @@ from npusmith.ir.nodes import (
     Memory,
     Mmad,
     Op,
+    Post,
     Program,
     Split,
     Stage,
@@ -62,13 +63,27 @@ AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
     """Microseconds of all kernels, one after another, for tensors of these shapes."""
     us = LAUNCH - WAIT
-    launches = list(each_launch(program))
-    uses = Counter(item.name for part in launches for item in part.kernel.tensors)
+    groups = side_by_side(each_launch(program))
+    read = [{item.name for part in group for item in part.kernel.tensors} for group in groups]
+    uses = Counter(name for names in read for name in names)
     between = {name for name, count in uses.items() if count > 1}
-    for part in launches:
-        core = _walked(part, shapes, chip, between)
-        us += core.launched.rounds * (core.time() + WAIT)
+    for group in groups:
+        cores = [_walked(part, shapes, chip, between) for part in group]
+        us += cores[0].launched.rounds * (_together(cores) + WAIT)
     return us
+
+
+def _together(cores: Sequence[_Core]) -> float:
+    """Microseconds of kernels that run side by side: the longest, and what one waits for at first.
+
+    What passes between them stays in L2; all that they copy shares its way there.
+    """
+    if len(cores) == 1:
+        return cores[0].time()
+    times = [core.time() for core in cores]
+    first = min(time / max(core.posts, 1.0) for time, core in zip(times, cores, strict=True))
+    moved = sum(core.moved() for core in cores)
+    return max(*times, moved) + first
 
 
 def time_of(program: Program, spec: OpSpec, graph: Graph, chip: Chip) -> float:
@@ -156,6 +171,7 @@ class _Core:
     lost: float = 0.0  # more bytes, of lines that rows take in parts
     pieces: float = 0.0  # at the ends of rows of matrices
     waits: float = 0.0
+    posts: float = 0.0
     slack: float = 0.0  # cycles in which copies of single rows wait for nothing but their turn
     scalars: Scalars = field(init=False)
     costs: Mapping[str, float] = field(init=False)
@@ -190,12 +206,15 @@ class _Core:
             fetched = min(self.bytes, self.whole / self.launched.cores) * late
             self._add("MTE2", max(fetched - self.slack, 0.0))
         longest = max(self.cycles.values(), default=0.0) / self.chip.clock_mhz
+        served = self.pieces * self.launched.cores / self.costs["gm.pieces"] / self.chip.clock_mhz
+        return max(longest, self.moved(), served) + self.waits * WAIT
+
+    def moved(self) -> float:
+        """Microseconds that all copies take on their way to memory and back."""
         copied = self.bytes * self.launched.cores
         once = min(copied, self.whole)
         lost = self.lost * self.launched.cores
-        moved = (once + lost + (copied - once) / AGAIN) / (self.chip.hbm_gbps * 1000)
-        served = self.pieces * self.launched.cores / self.costs["gm.pieces"] / self.chip.clock_mhz
-        return max(longest, moved, served) + self.waits * WAIT
+        return (once + lost + (copied - once) / AGAIN) / (self.chip.hbm_gbps * 1000)
 
     def in_turn(self) -> float:
         return sum(self.cycles.values()) / self.chip.clock_mhz
@@ -248,6 +267,9 @@ class _Core:
                 self._add("S", times * self.launched.cores * self.costs["scalar.read_use"])
             case SyncCores():
                 self.waits += times
+            case Post():
+                self.posts += times
+                self._add("S", times * self.costs["scalar.cross_set"])
             case _:
                 pass
 

@@ -108,7 +108,8 @@ class _Linker:
     crossing: dict[str, tuple[str, tuple[Expr, ...]]] = field(default_factory=dict)
     host: dict[str, Expr] = field(default_factory=dict)
     consts: dict[str, int | float] = field(default_factory=dict)
-    cores: list[str] = field(default_factory=list)
+    cores: list[str] = field(default_factory=list)  # of parts
+    in_blocks: list[bool] = field(default_factory=list)  # whether these are blocks of cores
     launches: list[Launch] = field(default_factory=list)  # on how many cores is seen at the end
     docs: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -139,8 +140,7 @@ class _Linker:
                 shapes[port.name] = self.crossing[earlier][1]
         inner = _Shapes(called, shapes)
         added = self._outputs(part, called, inner, slices, bound)
-        scratch = [t.name for t in program.kernel.tensors if t.role is TensorRole.SCRATCH]
-        for own in scratch:
+        for own in [t.name for t in program.tensors if t.role is TensorRole.SCRATCH]:
             called[own] = tensor_name(f"{own}_of_{kernel_name}", self.taken)
         constants = {key: self._constant(key, value) for key, value in program.consts}
         variables = self._variables(program.host, inner, constants)
@@ -148,20 +148,30 @@ class _Linker:
         def moved(expr: Expr) -> Expr:
             return renamed(inner.rewrite(expr), {**constants, **variables})
 
-        launch = program.host.launch
-        kernel = _without_counted(program.kernel)
-        crossing = self._lengths(kernel, called)
-        args = [(called.get(key, key), moved(value)) for key, value in launch.args]
-        lengths = dict([*crossing, *added])
-        lengths |= {item.tensor: item.whole for item in bound.values() if item.is_scratch}
-        parts = tuple((key, item.part) for key, item in bound.items())
         loop = None if slices is None else slices.loop
-        given = (*args, *lengths.items())
-        self.launches.append(Launch(kernel_name, ONE, given, parts=parts, loop=loop))
         number, within = len(self.kernels) + 1, "in each step, " if loop is not None else ""
-        self.docs.append(f"{number}. {within}{program.doc}")
-        self.notes += [f"kernel {number}: {note}" for note in part.plan.notes]
-        self.kernels.append(self._kernel(kernel, kernel_name, called, constants, added))
+        kernels = {kernel.name: kernel for kernel in program.kernels}
+        for launch in program.host.launches:  # more than one run side by side
+            kernel = _without_counted(kernels[launch.kernel])
+            name = f"{self.name}_{len(self.kernels) + 1}"
+            takes = {called[item.name] for item in kernel.tensors}
+            args = [(called.get(key, key), moved(value)) for key, value in launch.args]
+            lengths = dict(self._lengths(kernel, called))
+            lengths |= {key: length for key, length in added if key in takes}
+            lengths |= {
+                item.tensor: item.whole
+                for key, item in bound.items()
+                if item.is_scratch and key in takes
+            }
+            parts = tuple((key, item.part) for key, item in bound.items() if key in takes)
+            given = (*args, *lengths.items())
+            new = Launch(name, ONE, given, parts=parts, loop=loop, beside=launch.beside)
+            self.launches.append(new)
+            self.kernels.append(self._kernel(kernel, name, called, constants, added))
+        several = f" and {len(self.kernels)}" if len(self.kernels) > number else ""
+        self.docs.append(f"{number}{several}. {within}{program.doc}")
+        self.notes += [f"kernel {number}{several}: {note}" for note in part.plan.notes]
+        self.in_blocks.append(program.is_mixed or program.kernels[0].is_cube)
         self.legal += [inner.rewrite(expr) for expr in spec.legal or ()]
 
     # -------------------------------------------------------------------------------- tensors
@@ -345,9 +355,9 @@ class _Linker:
         cubes = {kernel.name for kernel in self.kernels if kernel.is_cube}
         mixed = 0 < len(cubes) < len(self.kernels)
         most: Expr = Const(1)
-        for number, (item, kernel) in enumerate(zip(self.cores, self.kernels, strict=True), 1):
+        for number, (item, in_blocks) in enumerate(zip(self.cores, self.in_blocks, strict=True), 1):
             blocks: Expr = Name(item)
-            if mixed and kernel.name not in cubes:  # a block has two vector cores
+            if mixed and not in_blocks:  # a block has two vector cores
                 blocks = shares(blocks, Const(BLOCK_VECTOR_CORES))
             if number == 1:
                 most = blocks
@@ -365,9 +375,9 @@ class _Linker:
         inputs = tuple(self.inputs[key] for key in sorted(self.inputs, key=order.__getitem__))
         shared = tuple(port.name for port in (*inputs, *outputs))
         host = Host("host", shared, in_order(values), launches)
-        doc = "\n".join(
-            [f"{self.name}: {len(self.kernels)} kernels, one after another", *self.docs]
-        )
+        paired = ", pairs of them side by side" if any(item.beside for item in launches) else ""
+        head = f"{self.name}: {len(self.kernels)} kernels, one after another{paired}"
+        doc = "\n".join([head, *self.docs])
         kernels = self._with_all(inputs)
         program = Program(tuple(self.consts.items()), host, kernels, doc)
         legal = tuple(dict.fromkeys(expr for expr in self.legal if not always(expr)))

@@ -31,7 +31,7 @@ from npusmith.plan.stores import Target
 from npusmith.plan.used_inputs import inputs_of
 from npusmith.plan.views import atoms_of
 from npusmith.target.cube import PRODUCTS
-from npusmith.task.graph import Node
+from npusmith.task.graph import GraphInput, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def find_contraction(meaning: Meaning, merged: bool = True) -> Contraction:
         )  # fmt: skip
     meaning = accessed(meaning)
     (piece,) = meaning.stored
-    found = _Finder(meaning, piece, node, merged)
+    found = Finder(meaning, piece, node, merged)
     return found.contraction()
 
 
@@ -130,13 +130,17 @@ Steps = Mapping[Atom, Expr]  # elements of a tensor for a step along each of its
 
 
 @dataclass(slots=True)
-class _Finder:
+class Finder:
+    """Where the axes of a graph's one product lie in memory. `merged`: see find_contraction."""
+
     meaning: Meaning
     piece: Piece
     node: Node | None
     merged: bool
     known: dict[Atom, Expr] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)
+    used: list[tuple[GraphInput, Dims]] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)  # names
 
     def refuse(self, why: str) -> PlanError:
         return refusal(self.meaning.reader.graph, self.node, "plan-cube", why)
@@ -148,18 +152,12 @@ class _Finder:
         if found is None or (found[2] and found[0].mode == PARTS):
             raise self.refuse("something stands between it and what is stored")
         value, added, relu = found
-        used = inputs_of(meaning, {v.text for v in reachable([stored]) if v.op == "load"})
-        taken: set[str] = set()
-        self.called = {item.name: tensor_name(item.name, taken) for item, _ in used}
         row = atoms_of(self.piece.tensor.dims)
         parts = row[0] if value.mode == PARTS else None
         row = row[1:] if parts else row
-        wanted = [leaf for _, dims in used for leaf in atoms_of(dims)]
-        wanted += [*row, *leaves(value.axes)]
-        wanted += [leaf for atom in meaning.reader.atoms for leaf in leaves((atom,))]
-        self.known = leaf_sizes(meaning, used, self.called, wanted)
-        steps = [self._steps(arg) for arg in value.args]
-        made = self._dense(row)
+        self.measure(value, row)
+        steps = [self.steps(arg) for arg in value.args]
+        made = self.dense(row)
         shared = [leaf for leaf in row if leaf in steps[0][1] and leaf in steps[1][1]]
         rows = [leaf for leaf in row if leaf in steps[0][1] and leaf not in shared]
         cols = [leaf for leaf in row if leaf in steps[1][1] and leaf not in shared]
@@ -191,25 +189,41 @@ class _Finder:
             raise self.refuse(f"it multiplies {left.dtype.value} by {right.dtype.value}")
         if relu and not PRODUCTS[left.dtype, left.dtype].is_float:
             raise self.refuse("a relu of integers on the way out is not documented")
-        measures = tuple(product(self.known[leaf] for leaf in leaves(dim)) for dim in out.dims)
-        name = tensor_name("y", taken)
-        graph = meaning.reader.graph
-        shape = graph.spec(graph.outputs[0]).shape
-        inputs = tuple(Input(item, self.called[item.name], ()) for item, _ in used)
-        space = Space((), inputs, (), -1, Dag(), graph)
-        space.legal = tuple(legal_sizes(meaning, used, self.called, self.known))
-        space.notes = tuple(size_notes(used, self.known))
-        result = Operand(name, out.dtype, ZERO)
+        target, space = self.ends(stored)
+        result = Operand(target.name, out.dtype, ZERO)
         return Contraction(
             left, right, result, size[0], size[1], size[2],
-            tuple(self._run(row, layout) for row in around), batch, part, bias, relu, space,
-            Target(Output(stored, (), measures, shape, out.dtype, None), name),
+            tuple(self._run(row, layout) for row in around), batch, part, bias, relu, space, target,
         )  # fmt: skip
+
+    def measure(self, value: Value, row: Sequence[Atom]) -> None:
+        """Names for the inputs, and sizes of the result's axes and of those that are added up."""
+        meaning = self.meaning
+        loads = {v.text for v in reachable([self.piece.tensor.value]) if v.op == "load"}
+        self.used = inputs_of(meaning, loads)
+        self.called = {item.name: tensor_name(item.name, self.taken) for item, _ in self.used}
+        wanted = [leaf for _, dims in self.used for leaf in atoms_of(dims)]
+        wanted += [*row, *leaves(value.axes)]
+        wanted += [leaf for atom in meaning.reader.atoms for leaf in leaves((atom,))]
+        self.known = leaf_sizes(meaning, self.used, self.called, wanted)
+
+    def ends(self, stored: Value) -> tuple[Target, Space]:
+        """The output, and the inputs with the sizes that are served."""
+        meaning, out = self.meaning, self.meaning.outputs[0]
+        measures = tuple(product(self.known[leaf] for leaf in leaves(dim)) for dim in out.dims)
+        graph = meaning.reader.graph
+        shape = graph.spec(graph.outputs[0]).shape
+        inputs = tuple(Input(item, self.called[item.name], ()) for item, _ in self.used)
+        space = Space((), inputs, (), -1, Dag(), graph)
+        space.legal = tuple(legal_sizes(meaning, self.used, self.called, self.known))
+        space.notes = tuple(size_notes(self.used, self.known))
+        name = tensor_name("y", self.taken)
+        return Target(Output(stored, (), measures, shape, out.dtype, None), name), space
 
     def _bias(self, value: Value, cols: Sequence[Atom], dtype: DType) -> Operand:
         """What is added: the bias table has one row for all rows, of the type of the sums."""
-        start, steps = self._steps(value)
-        wanted = self._dense(cols)
+        start, steps = self.steps(value)
+        wanted = self.dense(cols)
         moving = {leaf: step for leaf, step in steps.items() if step != ZERO}
         if set(moving) != set(wanted) or any(
             poly(step) != poly(moving[leaf]) for leaf, step in wanted.items()
@@ -228,7 +242,7 @@ class _Finder:
         captured = ceil(prod(leaf.size for leaf in order) / parts.size)
         return Run(each, captured), Run(self.known[parts], parts.size, out=product(result))
 
-    def _steps(self, value: Value) -> tuple[Expr, Steps]:
+    def steps(self, value: Value) -> tuple[Expr, Steps]:
         """Where an operand begins, and the step along each of its axes, outermost first."""
         if value.op != "load":
             raise self.refuse("an operand of a matrix product is no tensor in memory")
@@ -244,9 +258,9 @@ class _Finder:
         row = atoms_of(dims)
         if len(set(row)) < len(row):
             raise self.refuse("an operand runs along one axis twice")
-        return ZERO, self._dense(row)
+        return ZERO, self.dense(row)
 
-    def _dense(self, row: Sequence[Atom]) -> Steps:
+    def dense(self, row: Sequence[Atom]) -> Steps:
         """Steps of a tensor whose elements lie side by side."""
         found: dict[Atom, Expr] = {}
         step: Expr = ONE
@@ -277,7 +291,7 @@ class _Finder:
         if not order:
             return [], ()
         alone = [(leaf,) for leaf in order]
-        for runs in (self._groups(order, layout), alone) if self.merged else (alone,):
+        for runs in (self.groups(order, layout), alone) if self.merged else (alone,):
             legal = [
                 run
                 for run in runs
@@ -298,10 +312,10 @@ class _Finder:
         return False
 
     def _innermost(self, row: Sequence[Atom], layout: Sequence[Steps]) -> tuple[Atom, ...]:
-        runs = self._groups(row, layout)
+        runs = self.groups(row, layout)
         return runs[-1] if runs else ()
 
-    def _groups(self, row: Iterable[Atom], layout: Sequence[Steps]) -> list[tuple[Atom, ...]]:
+    def groups(self, row: Iterable[Atom], layout: Sequence[Steps]) -> list[tuple[Atom, ...]]:
         runs: list[tuple[Atom, ...]] = []
         for leaf in row:
             if runs and self._merges(runs[-1][-1], leaf, layout):
@@ -311,7 +325,7 @@ class _Finder:
         return runs
 
     def _runs(self, row: Iterable[Atom], layout: Sequence[Steps]) -> tuple[Run, ...]:
-        return tuple(self._run(part, layout) for part in self._groups(row, layout))
+        return tuple(self._run(part, layout) for part in self.groups(row, layout))
 
     def _run(self, row: tuple[Atom, ...], layout: Sequence[Steps]) -> Run:
         if not row:

@@ -8,6 +8,7 @@ from npusmith.task.graph import Graph, Node, Ref
 
 SHORT = 16  # elements of a short axis: one side of a tile of the cube unit
 INT8_PRODUCT = "aten._int_mm.default"  # of int8, added up in int32
+ATTENTION = "npusmith.attention"  # two products with a softmax between (attention_graph.py)
 PRODUCTS = ("aten.mm.default", "aten.bmm.default", INT8_PRODUCT)
 SHORT_FLOATS = (DType.FLOAT16, DType.BFLOAT16)
 

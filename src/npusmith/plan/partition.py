@@ -9,12 +9,13 @@ to no part: they cost nothing and are made again wherever they are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from npusmith.errors import PlanError
+from npusmith.plan.attention_graph import us_apart, with_attention
 from npusmith.plan.estimate import LAUNCH, WAIT, hbm_us, time_of, traffic
-from npusmith.plan.node_kinds import SHORT_FLOATS
+from npusmith.plan.node_kinds import ATTENTION, SHORT_FLOATS
 from npusmith.plan.split_k import with_split_products
 from npusmith.plan.structural_key import structural_key
 from npusmith.plan.structures import Plan
@@ -74,8 +75,30 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     Where an operation cannot be made alone because of the views around it, these are copied: they
     become operations of their own. The same where a kernel takes long and is far quicker with
     copies: a norm whose rows are stored as columns. Raises PlanError where one cannot be made even
-    so; the error names all of these.
+    so; the error names all of these. Attention is one operation where that takes less time.
     """
+    fused = with_attention(graph)
+    if fused == graph:
+        return _partition(graph, made)
+    try:
+        parts = _partition(fused, replace(made, copied=made.copied_fused))
+    except PlanError:
+        return _partition(graph, made)
+    took = sum(us_of(part, made.chip) for part in parts if _attends(part))
+    if took <= us_apart(fused, made.chip):
+        return parts
+    try:
+        apart = _partition(graph, made)
+    except PlanError:
+        return parts
+    return min(parts, apart, key=lambda found: time_together(found, made.chip))
+
+
+def _attends(part: Part) -> bool:
+    return any(node.op == ATTENTION for node in part.graph.nodes)
+
+
+def _partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     copied: frozenset[str] = made.copied[-1] if made.copied else beside_scans(graph)
     best: tuple[float, Cutter, list[tuple[int, int]]] | None = None
     cut = with_split_products(with_wide_products(graph), made.chip)
@@ -208,6 +231,7 @@ class Kernels:
     avoid: bool = False
     known: dict[str, tuple[Part, float] | None] = field(default_factory=dict)
     copied: list[frozenset[str]] = field(default_factory=list)  # views, by earlier partitions
+    copied_fused: list[frozenset[str]] = field(default_factory=list)  # ... with attention as one
     slow: dict[str, bool] = field(default_factory=dict)
 
     def us(self, graph: Graph) -> float | None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from npusmith.ir.dtypes import DType
 from npusmith.plan.axes import Dim, Dims, fresh, leaves, pin, sizes
 from npusmith.plan.dag import Kind, Value
-from npusmith.plan.node_kinds import is_on_cube
+from npusmith.plan.node_kinds import ATTENTION, is_on_cube
 from npusmith.plan.reader import Reader, Result, Rule, Tensor
 from npusmith.plan.split_k_parts import PARTIAL
 
@@ -78,6 +78,26 @@ def partial(r: Reader) -> Result:
     return Tensor(parts, (part, *dims), r.dtype)
 
 
+def attention(r: Reader) -> Result:
+    """Softmax of queries times keys, times values, and a mask (attention_graph.py)."""
+    query, key, value = (r.tensor(r.argument(at)) for at in range(3))
+    rows, depth, columns = query.dims[-2:-1], key.dims[-2:-1], value.dims[-1:]
+    batch = [item.dims[:-2] for item in (query, key, value)]
+    spread = [
+        Tensor(query.value, (*batch[0], *rows, query.dims[-1], EMPTY, EMPTY), query.dtype),
+        Tensor(key.value, (*batch[1], EMPTY, *depth, key.dims[-1], EMPTY), key.dtype),
+        Tensor(value.value, (*batch[2], EMPTY, EMPTY, value.dims[-2], *columns), value.dtype),
+    ]
+    mask = r.optional(r.argument(3))
+    if mask is not None:
+        dims = (*mask.dims[:-1], EMPTY, mask.dims[-1], EMPTY)
+        spread.append(Tensor(mask.value, dims, mask.dtype))
+    found, dims = r.aligned(*spread)
+    axes = (*leaves(dims[-3]), *leaves(dims[-2]))
+    made = r.dag.make(ATTENTION, *(item.value for item in found), axes=axes)
+    return Tensor(made, (*dims[:-3], dims[-1]), r.dtype)
+
+
 def added(r: Reader) -> Result:
     """addmm and baddbmm: beta * what is given + alpha * the product."""
     return _added(r, *_product(r, r.tensor(r.argument(1)), r.tensor(r.argument(2))))
@@ -126,4 +146,7 @@ _ROWS: Sequence[tuple[Rule, tuple[str, ...]]] = (
     (dot, ("dot", "vdot")),
 )
 RULES: dict[str, Rule] = {name: rule for rule, names in _ROWS for name in names}
-OWN: dict[str, Rule] = {PARTIAL: partial}  # operations that only the compiler makes
+OWN: dict[str, Rule] = {
+    PARTIAL: partial,
+    ATTENTION: attention,
+}  # operations that only the compiler makes

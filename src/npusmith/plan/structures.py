@@ -30,6 +30,8 @@ from npusmith.ir.nodes import (
 from npusmith.ir.spec import OpSpec
 from npusmith.ir.walk import names, names_read
 from npusmith.plan.accesses import accessed
+from npusmith.plan.attention_layout import has_attention
+from npusmith.plan.attention_program import write_attention
 from npusmith.plan.block import Block, staged
 from npusmith.plan.dag import Value, reachable
 from npusmith.plan.decisions import Decision, Decisions, whole
@@ -106,7 +108,7 @@ class Plan:
 
 
 # Written for one call: other structures that take the graph are far slower
-ALONE = (Structure.MATRIX_PRODUCT,)
+ALONE = (Structure.MATRIX_PRODUCT, Structure.ATTENTION)
 _LONGER = 2  # times the captured rows, at least, that a kernel serves which has no other form
 ROWS_FIT = "whole_rows"  # the host variable that is 1 where a tile holds rows
 Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph
@@ -157,6 +159,9 @@ def structures_of(
     meaning: Meaning, name: str, chip: Chip, d: Decisions, everywhere: bool = False
 ) -> Iterator[Way]:
     """The same of a graph that has been read."""
+    if has_attention(meaning):
+        yield Structure.ATTENTION, lambda: Plan(*write_attention(meaning, name, chip))
+        return
     if products_of(meaning):
         yield Structure.MATRIX_PRODUCT, partial(_product, meaning, name, chip, d)
         return

@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import prod
 
 from npusmith.errors import PlanError
-from npusmith.plan.node_kinds import PRODUCTS, takes_apart
+from npusmith.plan.node_kinds import ATTENTION, PRODUCTS, takes_apart
 from npusmith.plan.split_k_parts import PARTIAL
 from npusmith.plan.views import CASTS
 from npusmith.task.graph import (
@@ -77,7 +77,7 @@ class Cutter:
     def borders_product(self, unit: int) -> bool:
         """Whether an operation, or the one in front of it, is a product of matrices."""
         nodes = (*self.units[unit - 1].nodes, *self.units[unit].nodes)
-        return any(node.op in (*PRODUCTS, PARTIAL) for node in nodes)
+        return any(node.op in (*PRODUCTS, PARTIAL, ATTENTION) for node in nodes)
 
     def reduces(self, unit: int) -> bool:
         """Whether less than half comes out of an operation than its largest operand is."""

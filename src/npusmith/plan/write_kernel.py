@@ -52,7 +52,7 @@ def write_kernel(
         return first_of(structures(graph, name, chip, made, everywhere), made), made
 
     plan, decisions = _quickest(graph, chip, schedule, written)
-    if not plan.program.kernel.is_cube:
+    if not any(kernel.is_cube for kernel in plan.program.kernels):
         decisions.cores(chip)
     plan = replace(plan, decisions=decisions.decided())
     if schedule == _AS_WRITTEN:

@@ -19,6 +19,8 @@ I8, I32 = DType.INT8, DType.INT32
 
 FRACTAL_BYTES = 512  # 16 rows of 32 bytes
 MOST_SIZE = 4095  # rows, columns and depth of one product (doc: MmadParams)
+MOST_FLAGS = 10  # between the cores of a block: 11 to 14 are SyncAll's, 0 is a wait of cube cores
+MOST_POSTS = 15  # that nobody has waited for yet (doc: CrossCoreSetFlag)
 MOST_PITCH = 65535  # elements between rows, in one copy that lays out fractals (doc: Nd2NzParams)
 
 # What may be multiplied, and what it is added up in.
