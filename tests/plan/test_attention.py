@@ -81,6 +81,10 @@ CASES: dict[str, tuple[Call, tuple[Any, ...], tuple[Any, ...]]] = {
         lambda q, k, v: attend(q, k, v, enable_gqa=True),
         drawn((2, 6, 40, 32), (2, 2, 70, 32), (2, 2, 70, 32), dtype=HALF),
         drawn((3, 6, 33, 32), (3, 2, 51, 32), (3, 2, 51, 32), dtype=HALF)),
+    "several heads to one, causal": (  # no head's rows are numbered behind another's
+        lambda q, k, v: attend(q, k, v, is_causal=True, enable_gqa=True),
+        drawn((2, 6, 40, 32), (2, 2, 70, 32), (2, 2, 70, 32), dtype=BRAIN),
+        drawn((3, 6, 33, 32), (3, 2, 51, 32), (3, 2, 51, 32), dtype=BRAIN)),
 }  # fmt: skip
 
 

@@ -404,3 +404,21 @@ def test_a_run_that_moves_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     assert Case(rows_sum, x).bound is not None
     monkeypatch.setattr(error_bounds, "MOST_MOVED", 30)
     assert Case(rows_sum, x).bound is None
+
+
+def test_scores_and_weights_of_fused_attention_round_as_well() -> None:
+    """PyTorch's one operation: not its last rounding alone."""
+
+    def model(*args: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(*args[:3], attn_mask=args[3])
+
+    torch.manual_seed(0)
+    args = [torch.randn(16, 3, count, 40) for count in (3, 28, 28)]
+    args.append(torch.rand(3, 28) > 0.4)
+    inputs = check_inputs(args, "task.py", "inputs")
+    references = run_model(model, inputs.args(), "task.py")
+    golden = model(*(item.double() for item in args[:3]), args[3])
+    (bound,) = find_bounds(model, inputs, references, [golden], "task.py")
+    apart = (references[0].double() - golden).abs()
+    assert bool((apart <= 8 * bound).all())
+    assert float(bound.max()) < 1e-5

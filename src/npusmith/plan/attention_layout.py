@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import Expr
@@ -93,7 +94,11 @@ class _Finder(Finder):
         walks.append(self.dense(row))
         cols = tuple(leaf for leaf in row if leaf not in query and leaf in values)
         own = [leaf for leaf in row if leaf in query and not (leaf in key or leaf in values)]
+        if node.kwargs["causal"]:
+            own = self._numbered(own, node.shape[-2])
         rows = self._inner(own, walks)
+        if node.kwargs["causal"] and len(rows) < len(own):
+            raise self.refuse("its rows lie in two stretches")
         batch = self.groups([leaf for leaf in row if leaf not in {*cols, *rows}], walks)
         runs = (rows, keys, depth, cols, *batch)
         if any(len(self.groups(run, walks)) > 1 for run in runs):
@@ -118,6 +123,20 @@ class _Finder(Finder):
             bool(node.kwargs["causal"]), bool(node.kwargs["safe"]),
             2 if types <= {*SHORT_FLOATS} and not node.kwargs["narrow"] else 1, space, target,
         )  # fmt: skip
+
+    def _numbered(self, own: Sequence[Atom], count: int) -> list[Atom]:
+        """Those of a head's rows alone, which are compared with the numbers of keys.
+
+        Heads that share their keys could be rows of one matrix otherwise.
+        """
+        found: list[Atom] = []
+        for leaf in reversed(own):
+            if prod(item.size for item in found) == count:
+                break
+            found.insert(0, leaf)
+        if prod(item.size for item in found) != count:
+            raise self.refuse("its rows lie among others")
+        return found
 
     def _inner(self, row: Sequence[Atom], walks: Sequence[Steps]) -> tuple[Atom, ...]:
         runs = self.groups(row, walks)

@@ -53,6 +53,7 @@ _SMOOTH = """
 max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d isnan isinf
 """
 _POOL = 1 << 18
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _PIECE = 1 << 15  # elements at a time, which stay in the cache
 aten = torch.ops.aten
 _UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
@@ -120,6 +121,10 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
                 found = self._table[func](*args, **kwargs)
             return pytree.tree_map(self._stored, found)
         name = func._schema.name.partition("::")[2]
+        if name not in _SUMMING | _ROUNDLESS and func.has_kernel_for_dispatch_key(_COMPOSITE):
+            with self:  # what a decomposition calls has not been taken apart
+                found = func.decompose(*args, **kwargs)
+            return pytree.tree_map(self._stored, found)
         weights = self._weights(func, name, args, kwargs)
         result = func(*args, **kwargs)
         if name in _ROUNDLESS or func.is_view or (name in _WHOLE and _whole(args, result)):
