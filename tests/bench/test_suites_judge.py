@@ -303,9 +303,9 @@ def test_a_candidate_can_be_exported_as_a_project(root: Path, tmp_path: Path) ->
 
 
 def test_a_candidate_lies_at_one_place_and_is_built_by_one_process_in_a_slot() -> None:
-    folder, submission = place.put(project(), "910B2")
-    assert (folder, submission) == place.put(project(), "910B2") and submission == ""
-    assert folder != place.put(project(**{" Add(": " Sub("}), "910B2")[0]
+    folder, submission = place.unpack(project(), "910B2")
+    assert (folder, submission) == place.unpack(project(), "910B2") and submission == ""
+    assert folder != place.unpack(project(**{" Add(": " Sub("}), "910B2")[0]
     assert (folder / "project" / "op_kernel" / "add_custom.cpp").is_file()
     with place.slot() as first:
         (first / "left").touch()
@@ -321,7 +321,7 @@ def test_a_machine_without_room_leaves_no_verdict(
     def full(candidate: Candidate, chip: str) -> None:
         raise NpusmithError("cache-unusable", "no room")
 
-    monkeypatch.setattr(judging.place, "put", full)
+    monkeypatch.setattr(judging.place, "unpack", full)
     with pytest.raises(NpusmithError, match="no room"):
         judge(project(**{" Add(": " Mul("}))  # whose record is not there yet
 

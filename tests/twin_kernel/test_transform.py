@@ -193,8 +193,8 @@ def test_arange_counts_on_from_the_first_value(kernels: Kernels) -> None:
 
 
 WRONG = {
-    "BroadCast on dav-2201 takes int8_t, uint8_t, half or float": (
-        "void f(LocalTensor<int32_t> x, uint32_t *s) { BroadCast<int32_t, 2, 1>(x, x, s, s); }"
+    "BroadCast on dav-2201 takes 8-bit types, half, bfloat16_t, int16_t, int32_t, float": (
+        "void f(LocalTensor<uint32_t> x, uint32_t *s) { BroadCast<uint32_t, 2, 1>(x, x, s, s); }"
     ),
     "Pad on dav-2201 takes 16- and 32-bit integers, half or float": (
         "void f(LocalTensor<int8_t> x, PadParams p, PadTiling t) { Pad(x, x, p, t); }"

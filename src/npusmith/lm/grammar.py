@@ -149,7 +149,7 @@ def _stmt(rest: str) -> Item:
     indent = " " * 4 * level
     simple = ["assign", "note"]
     if kind == _PLAIN:
-        simple += ["sync", "combine"]
+        simple += ["sync", "combine", "flag"]
     else:
         simple += _IN_STAGE[StageKind(kind)]
     found = [Rule(name) for name in simple]
@@ -205,7 +205,7 @@ def _kernel() -> Item:
 def _host() -> Item:
     part = seq("part(", Rule("name"), ", ", _VALUE, ", ", _VALUE, ")")
     bound = seq(", ", Rule("name"), "=", alt(_VALUE, part))
-    launch = seq("launch(", Rule("function"), ", ", _VALUE, Star(bound), ")")
+    launch = seq("launch(", Rule("function"), ", ", _VALUE, Star(bound), maybe(Text(", beside=True")), ")")
     ends = seq(_VALUE, maybe(seq(", ", _VALUE)))
     loop = seq(
         "    for ", Rule("name"), " in range(", ends, "):", _one_or_more("\n        ", launch)
@@ -252,6 +252,7 @@ _RULES: dict[str, Callable[[], Item]] = {
     "assign": lambda: seq(Rule("name"), " = ", _VALUE),
     "note": lambda: seq('"', Star(Chars(_QUOTED)), '"'),
     "sync": lambda: Text("sync_cores()"),
+    "flag": lambda: seq(alt("post", "wait"), '("', Rule("name"), '")'),
     "combine": lambda: seq(
         "combine_", words(tuple(COMBINES)), "(", _BUFFER, ", ", _BUFFER, ", ", Rule("name"), ", ",
         _VALUE, ")",
