@@ -205,7 +205,9 @@ def _kernel() -> Item:
 def _host() -> Item:
     part = seq("part(", Rule("name"), ", ", _VALUE, ", ", _VALUE, ")")
     bound = seq(", ", Rule("name"), "=", alt(_VALUE, part))
-    launch = seq("launch(", Rule("function"), ", ", _VALUE, Star(bound), maybe(Text(", beside=True")), ")")
+    launch = seq(
+        "launch(", Rule("function"), ", ", _VALUE, Star(bound), maybe(Text(", beside=True")), ")"
+    )
     ends = seq(_VALUE, maybe(seq(", ", _VALUE)))
     loop = seq(
         "    for ", Rule("name"), " in range(", ends, "):", _one_or_more("\n        ", launch)

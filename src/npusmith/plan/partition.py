@@ -31,6 +31,7 @@ _WORTH_COPIES = 0.7  # of the time: views are copied for less
 _AVOIDED = 1e6  # microseconds for a kernel that takes very long at other sizes
 _SLOW, _SHORT = 3.0, 10.0  # times the traffic, and microseconds
 _HOPELESS = 10.0  # times as long as a slow kernel: with more in it, it will not be better
+_MANY = 100  # operations: of fewer, all runs are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +278,7 @@ def _longest(
 
     `likely`: where a run from further ahead ends, since one that begins later goes on at least as
     far; or where it ends if it is as long as the last. Runs of several units that take hopelessly
-    long count only where nothing else can be made (`hopeless`).
+    long count only where nothing else can be made (`hopeless`), and where there are few.
     """
 
     def is_made(stop: int) -> bool:
@@ -286,6 +287,7 @@ def _longest(
             return False
         return hopeless or stop == start + 1 or not made.is_hopeless(part)
 
+    hopeless |= len(cutter.units) < _MANY
     low, high = start, len(cutter.units)
     if likely > start + 1:
         low, high = (likely, high) if is_made(likely) else (low, likely)
