@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from npusmith.ir.launches import BLOCK_VECTOR_CORES, each_launch, flags, side_by_side
+from npusmith.ir.launches import BLOCK_VECTOR_CORES, each_launch, flag_names, flags, side_by_side
 from npusmith.ir.nodes import Combine, Kernel, Program, SyncCores
 from npusmith.ir.walk import statements
 from npusmith.lang.core import Core
@@ -27,7 +27,6 @@ def check_flags(program: Program, file: str) -> Log:
     if launches[0].beside:
         log.add("lang-flag", "the first launch has none before it", launches[0].line)
         return log
-    used: dict[str, None] = {}
     for group in side_by_side(each_launch(program)):
         line = group[-1].host.launch.line
         kinds = [part.kernel.is_cube for part in group]
@@ -37,11 +36,8 @@ def check_flags(program: Program, file: str) -> Log:
             log.add("lang-flag", "one is in a loop, and what runs beside it is not", line)
         else:
             _check_group([part.kernel for part in group], log)
-        used |= dict.fromkeys(
-            name for part in group for kind in flags(part.kernel) for name in kind
-        )
-    if len(used) > MOST_FLAGS:
-        message = f"{len(used)} flags"
+    if (count := len(flag_names(program))) > MOST_FLAGS:
+        message = f"{count} flags"
         log.add("lang-flag", message, launches[0].line, legal=f"at most {MOST_FLAGS} names")
     return log
 

@@ -32,9 +32,9 @@ class When:
     __slots__ = ("base", "core", "known", "now")
 
     def __init__(self, core: int, count: int, base: int) -> None:
-        self.core, self.base, self.now = core, base, base
-        self.known = np.full(count + 2, base - 1, np.int64)  # the last two: _SEVERAL, _NOBODY
-        self.known[core] = self.known[_NOBODY] = _EVER
+        self.core = core
+        self.known = np.empty(count + 2, np.int64)  # the last two: _SEVERAL, _NOBODY
+        self.meet(base)
 
     def meet(self, base: int) -> None:
         """All cores have waited for each other."""

@@ -94,11 +94,8 @@ class _Finder(Finder):
         walks.append(self.dense(row))
         cols = tuple(leaf for leaf in row if leaf not in query and leaf in values)
         own = [leaf for leaf in row if leaf in query and not (leaf in key or leaf in values)]
-        if node.kwargs["causal"]:
-            own = self._numbered(own, node.shape[-2])
-        rows = self._inner(own, walks)
-        if node.kwargs["causal"] and len(rows) < len(own):
-            raise self.refuse("its rows lie in two stretches")
+        causal = bool(node.kwargs["causal"])
+        rows = self._numbered(own, node.shape[-2]) if causal else self._inner(own, walks)
         batch = self.groups([leaf for leaf in row if leaf not in {*cols, *rows}], walks)
         runs = (rows, keys, depth, cols, *batch)
         if any(len(self.groups(run, walks)) > 1 for run in runs):
@@ -120,23 +117,21 @@ class _Finder(Finder):
             made[0], made[1], made[2], made[3] if len(made) > 4 else None, made[-1],
             self._size(rows), self._size(keys), self._size(depth), self._size(cols),
             tuple(map(self._size, batch)), float(str(node.kwargs["scale"])),
-            bool(node.kwargs["causal"]), bool(node.kwargs["safe"]),
+            causal, bool(node.kwargs["safe"]),
             2 if types <= {*SHORT_FLOATS} and not node.kwargs["narrow"] else 1, space, target,
         )  # fmt: skip
 
-    def _numbered(self, own: Sequence[Atom], count: int) -> list[Atom]:
+    def _numbered(self, own: Sequence[Atom], count: int) -> tuple[Atom, ...]:
         """Those of a head's rows alone, which are compared with the numbers of keys.
 
         Heads that share their keys could be rows of one matrix otherwise.
         """
-        found: list[Atom] = []
-        for leaf in reversed(own):
-            if prod(item.size for item in found) == count:
-                break
-            found.insert(0, leaf)
-        if prod(item.size for item in found) != count:
+        at = len(own)
+        while at and prod(leaf.size for leaf in own[at:]) < count:
+            at -= 1
+        if prod(leaf.size for leaf in own[at:]) != count:
             raise self.refuse("its rows lie among others")
-        return found
+        return tuple(own[at:])
 
     def _inner(self, row: Sequence[Atom], walks: Sequence[Steps]) -> tuple[Atom, ...]:
         runs = self.groups(row, walks)

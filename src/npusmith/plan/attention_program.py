@@ -10,7 +10,7 @@ ones are awaited, so that both sides are busy: two places of each kind are enoug
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -115,20 +115,19 @@ def _text(found: Attention, name: str, depth: int, cols: int, shape: _Shape) -> 
     parts |= {"mask": found.mask} if found.mask is not None else {}
     defined = _sizes(found, parts)
     inputs = dict.fromkeys((found.query.tensor, found.key.tensor, found.value.tensor))
-    given = {key: text for key, text in defined.items() if not key.startswith("_")}
-    starts = {key: _start(key, part, found, given) for key, part in parts.items()}
-    indices, used = _indices(found, given)
+    starts = {key: _start(key, part) for key, part in parts.items()}
+    indices, used = _indices(found)
     # the longest rows first, so that cores end together; else neighbours share their keys in L2
     row = "(row_blocks - 1 - unit // batches)" if found.causal else "unit % row_blocks"
     scalars = ["units", "row_blocks", "rows", "high", "keys", "cols", *used]
     scalars += ["batches"] if found.causal else []
     own = [f"{key}_step" for key in ("query", "key", "value")]
-    cube = [*scalars, "depth", *own, *_names(starts, ("query", "key", "value"), given)]
+    cube = [*scalars, "depth", *own, *_names(starts, ("query", "key", "value"))]
     other = ["mask", "out"] if found.mask is not None else ["out"]
     vector = [
         *scalars,
         *(f"{key}_step" for key in other if parts[key].rows != ZERO),
-        *_names(starts, other, given),
+        *_names(starts, other),
     ]
     mask = "" if found.mask is None else found.mask.dtype.value
     one_row = found.mask is not None and found.mask.rows == ZERO
@@ -137,7 +136,6 @@ def _text(found: Attention, name: str, depth: int, cols: int, shape: _Shape) -> 
     tensors = [item.name for item in found.space.inputs]
     unused = [item for item in tensors if item not in {*inputs, mask_name}]
     types = {item.name: item.item.dtype.value for item in found.space.inputs}
-    last = "row_at + m" if found.causal else ""
     tile = _HIGH if dtype is not DType.FLOAT32 else _HIGH // 2
     return render(
         _TEMPLATE, doc=_doc(found, name), name=name, host=host,
@@ -150,7 +148,6 @@ def _text(found: Attention, name: str, depth: int, cols: int, shape: _Shape) -> 
         inputs=", ".join(f"{item}: input({types[item]})" for item in (*inputs, *unused)),
         mask_input=f"{mask_name}: input({mask}), " if mask else "",
         dtype=dtype.value, apart=dtype is DType.FLOAT32, indices=indices, row=row, starts=starts,
-        blocks=f"ceil_div(min(keys, {last}), WIDE)" if last else "ceil_div(keys, WIDE)",
         query=found.query.tensor, key=found.key.tensor, value=found.value.tensor,
         out=found.out.tensor, out_type=found.out.dtype.value, mask_name=mask_name, one_row=one_row,
         mask="uint8" if mask == "bool" else mask, causal=found.causal,
@@ -200,7 +197,7 @@ def _sizes(found: Attention, parts: Mapping[str, Matrices]) -> dict[str, str]:
     return lines
 
 
-def _indices(found: Attention, given: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _indices(found: Attention) -> tuple[list[str], list[str]]:
     """Where along each axis of the batch a unit stands, and the sizes that this takes."""
     count, lines, used = len(found.batch), [], []
     rest = "unit % batches" if found.causal else "unit // row_blocks"
@@ -214,7 +211,7 @@ def _indices(found: Attention, given: Mapping[str, str]) -> tuple[list[str], lis
     return lines, used
 
 
-def _start(key: str, part: Matrices, found: Attention, given: Mapping[str, str]) -> str:
+def _start(key: str, part: Matrices) -> str:
     terms = [f"{key}_start"] if part.start != ZERO else []
     terms += [f"index{i} * {key}_batch{i}" for i, step in enumerate(part.batch) if step != ZERO]
     if key == "query":
@@ -226,8 +223,7 @@ def _start(key: str, part: Matrices, found: Attention, given: Mapping[str, str])
     return " + ".join(terms) or "0"
 
 
-def _names(starts: Mapping[str, str], keys: object, given: Mapping[str, str]) -> list[str]:
-    assert isinstance(keys, tuple | list)
+def _names(starts: Mapping[str, str], keys: Sequence[str]) -> list[str]:
     found = (word for key in keys for word in re.findall(r"\w+", starts[key]))
     return [word for word in dict.fromkeys(found) if word.endswith("_start") or "_batch" in word]
 

@@ -79,7 +79,7 @@ def partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
     so; the error names all of these. Attention is one operation where that takes less time.
     """
     fused = with_attention(graph)
-    if fused == graph:
+    if fused is graph:
         return _partition(graph, made)
     try:
         parts = _partition(fused, replace(made, copied=made.copied_fused))
@@ -237,6 +237,10 @@ class Kernels:
 
     def us(self, graph: Graph) -> float | None:
         """Estimated microseconds of the kernel; None where there is none."""
+        return self.times(graph)[1]
+
+    def times(self, graph: Graph) -> tuple[float, float] | tuple[None, None]:
+        """The same without and with what is added to those that are avoided."""
         key = structural_key(graph)
         if key not in self.known:
             try:
@@ -246,13 +250,9 @@ class Kernels:
             else:
                 self.known[key] = part, us_of(part, self.chip)
         if (found := self.known[key]) is None:
-            return None
-        return found[1] + _AVOIDED if self.avoid and self.slow.get(key) else found[1]
-
-    def is_hopeless(self, graph: Graph) -> bool:
-        """Whether there is a kernel, and one that takes as long as nobody would wait."""
-        found = self.known.get(structural_key(graph))
-        return found is not None and is_slow(found[1], graph, self.chip, _HOPELESS)
+            return None, None
+        more = _AVOIDED if self.avoid and self.slow.get(key) else 0.0
+        return found[1], found[1] + more
 
     def part(self, graph: Graph) -> Part:
         """PlanError where there is none."""
@@ -283,9 +283,10 @@ def _longest(
 
     def is_made(stop: int) -> bool:
         part = cutter.part(start, stop)
-        if made.us(part) is None:
-            return False
-        return hopeless or stop == start + 1 or not made.is_hopeless(part)
+        us, _ = made.times(part)
+        if us is None or hopeless or stop == start + 1:
+            return us is not None
+        return not is_slow(us, part, made.chip, _HOPELESS)
 
     hopeless |= len(cutter.units) < _MANY
     low, high = start, len(cutter.units)

@@ -82,6 +82,7 @@ _WHOLE = frozenset(("add", "sub", "rsub"))
 # Products of their elements: every factor is one rounding.
 _PRODUCTS = frozenset(("prod", "cumprod"))
 _SUMMING, _ROUNDLESS = frozenset(_SUMS.split()), frozenset(_EXACT.split())
+_ONE_STEP = _SUMMING | _ROUNDLESS
 _WIDE = frozenset(_WIDER.split())
 _STEEP, _LEVEL = frozenset(_JUMPING.split()), frozenset(_SMOOTH.split())
 # Operations of several steps, between which a kernel rounds as well.
@@ -116,14 +117,13 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in self._table:
-            with self:
-                found = self._table[func](*args, **kwargs)
-            return pytree.tree_map(self._stored, found)
         name = func._schema.name.partition("::")[2]
-        if name not in _SUMMING | _ROUNDLESS and func.has_kernel_for_dispatch_key(_COMPOSITE):
-            with self:  # what a decomposition calls has not been taken apart
-                found = func.decompose(*args, **kwargs)
+        steps = self._table.get(func)
+        if steps is None and name not in _ONE_STEP and func.has_kernel_for_dispatch_key(_COMPOSITE):
+            steps = func.decompose  # what a decomposition calls has not been taken apart
+        if steps is not None:
+            with self:
+                found = steps(*args, **kwargs)
             return pytree.tree_map(self._stored, found)
         weights = self._weights(func, name, args, kwargs)
         result = func(*args, **kwargs)
