@@ -16,6 +16,7 @@ from npusmith.report.html import pictures
 from npusmith.report.labels import Labels, Spot
 from npusmith.report.ladder import State, ladder, reached, served
 from npusmith.report.memory import Kind, divide
+from npusmith.report.schedule import Box
 from npusmith.report.sources import find_line, read_sources
 from npusmith.report.split import Split
 from npusmith.report.text import figure, plain, size
@@ -195,6 +196,20 @@ def test_the_fusion_shows_what_passes_between_launches() -> None:
     assert "mmad" in words
     assert "y" in words
     assert shown.more == 0
+
+
+def test_kernels_side_by_side_show_so_and_what_they_wait_for() -> None:
+    text = (KERNELS / "linear_gelu_beside.tile.py").read_text(encoding="utf-8")
+    shapes = {"x": (300, 64), "w": (500, 64), "b": (500,), "y": (300, 500)}
+    shown = pictures(parse(text), CHIP, shapes)
+    assert "2. bias_gelu: 24 vector cores, beside the one before" in shown.fusion
+    heads = [[item.head for item in _all(launch.boxes)] for launch in shown.launches]
+    assert "tells the other side of its block: product" in heads[0]
+    assert "waits for the other side of its block: product" in heads[1]
+
+
+def _all(boxes: tuple[Box, ...]) -> list[Box]:
+    return [each for box in boxes for each in (box, *_all(box.inside))]
 
 
 def test_labels_stand_beside_each_other_and_off_the_lines() -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from npusmith.ir.nodes import Load, Mmad, Op, Program, Store
 from npusmith.ir.walk import statements
 from npusmith.lang.interp import Launched
-from npusmith.report.known import runs
 from npusmith.report.schedule import listed
+from npusmith.report.static_values import runs
 from npusmith.report.svg import line, num, picture, rect, text
 
 _MOST = 24  # launches that are drawn
@@ -46,6 +46,7 @@ def step(program: Program, launched: Launched, name: str) -> Step:
                 ops.append("mmad")
     kind = "cube" if program.kernel.is_cube else "vector"
     cores = f"{launched.cores} {kind} core{'' if launched.cores == 1 else 's'}"
+    cores += ", beside the one before" if program.host.launch.beside else ""
     own = set(writes)  # a kernel's own workspace passes nothing on
     return Step(
         name, cores, tuple(ops), tuple(dict.fromkeys(item for item in reads if item not in own)),

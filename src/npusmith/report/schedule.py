@@ -11,16 +11,15 @@ from dataclasses import dataclass
 
 from npusmith.ir.nodes import (
     Assign,
+    Await,
     Combine,
-    CoreCount,
-    CoreId,
     Expr,
     For,
     If,
     Load,
     Mmad,
-    Name,
     Op,
+    Post,
     Program,
     Split,
     Stage,
@@ -32,7 +31,7 @@ from npusmith.ir.nodes import (
 from npusmith.ir.text import show_expr
 from npusmith.ir.walk import Block, statements
 from npusmith.lang.interp import Launched
-from npusmith.report.known import Known, mentions, runs
+from npusmith.report.static_values import StaticValues, runs
 
 _LONG = 56  # characters of an expression
 _OPS = 10  # operations of a stage that are named
@@ -54,31 +53,32 @@ class Box:
 
 def boxes(program: Program, launched: Launched) -> tuple[Box, ...]:
     """The boxes of a program of one kernel, as this launch runs it."""
-    known = Known(program, launched)
-    return tuple(_boxes(runs(program, launched), known, {CoreId(), CoreCount()}))
+    return tuple(_boxes(runs(program, launched), StaticValues(program, launched)))
 
 
-def _boxes(block: Block, known: Known, of_core: set[Expr]) -> Iterator[Box]:
+def _boxes(block: Block, known: StaticValues) -> Iterator[Box]:
     for stmt in block:
         match stmt:
-            case Assign(name, value):
-                if mentions(value, of_core):
-                    of_core.add(Name(name))
+            case Assign():
                 known.assign(stmt)
             case For():
-                yield _loop(stmt, known, of_core)
+                yield _loop(stmt, known)
             case If():
-                yield from _test(stmt, known, of_core)
+                yield from _test(stmt, known)
             case Stage(kind, body):
                 yield Box(_STAGES[kind], kind.value.replace("_", " "), tuple(_work(body, known)))
             case SyncCores():
                 yield Box("wait", "every core waits for all others")
+            case Post(flag):
+                yield Box("wait", f"tells the other side of its block: {flag}")
+            case Await(flag):
+                yield Box("wait", f"waits for the other side of its block: {flag}")
             case Combine(op, dst):
                 yield Box("wait", f"{op} of {dst.buffer} over all cores")
 
 
-def _loop(stmt: For, known: Known, of_core: set[Expr]) -> Box:
-    shared = mentions(stmt.start, of_core) or mentions(stmt.stop, of_core)
+def _loop(stmt: For, known: StaticValues) -> Box:
+    shared = known.is_dealt(stmt)
     turns = known.turns(stmt)
     count = "" if turns is None else f"{len(turns):,} turn{'' if len(turns) == 1 else 's'}"
     if shared:
@@ -88,22 +88,22 @@ def _loop(stmt: For, known: Known, of_core: set[Expr]) -> Box:
         if turns is not None and turns.step > 1:
             head += f", {turns.step:,} at a time"
     known.enter(stmt)
-    inside = tuple(_boxes(stmt.body, known, of_core))
+    inside = tuple(_boxes(stmt.body, known))
     return Box("cores" if shared else "loop", head, (), inside)
 
 
-def _test(stmt: If, known: Known, of_core: set[Expr]) -> Iterator[Box]:
+def _test(stmt: If, known: StaticValues) -> Iterator[Box]:
     side = known.taken(stmt)
     if side is not None:
-        yield from _boxes(side, known, of_core)
+        yield from _boxes(side, known)
         return
     for head, body in ((f"if {_short(stmt.cond)}", stmt.then), ("else", stmt.orelse)):
-        inside = tuple(_boxes(body, known, of_core))
+        inside = tuple(_boxes(body, known))
         if inside:
             yield Box("test", head, (), inside)
 
 
-def _work(body: Block, known: Known) -> Iterator[str]:
+def _work(body: Block, known: StaticValues) -> Iterator[str]:
     """What a stage does: a line for each copy, one for all that it computes."""
     ops = [item.name for item in statements(body) if isinstance(item, Op)]
     for stmt in statements(body):
@@ -116,7 +116,7 @@ def _work(body: Block, known: Known) -> Iterator[str]:
         yield listed(ops)
 
 
-def _copy(stmt: Stmt, known: Known) -> str:
+def _copy(stmt: Stmt, known: StaticValues) -> str:
     match stmt:
         case Load(dst, src):
             return f"{src.tensor} → {dst.buffer}{_size(stmt, known)}"
@@ -131,11 +131,11 @@ def _copy(stmt: Stmt, known: Known) -> str:
             return ""
 
 
-def _size(stmt: Load | Store, known: Known) -> str:
+def _size(stmt: Load | Store, known: StaticValues) -> str:
     return _shape((stmt.count,) if stmt.rows is None else (stmt.rows, stmt.count), known)
 
 
-def _shape(sides: Iterable[Expr], known: Known) -> str:
+def _shape(sides: Iterable[Expr], known: StaticValues) -> str:
     numbers = [known.value(side) for side in sides]
     if any(number is None for number in numbers):
         return ""

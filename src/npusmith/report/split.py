@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from npusmith.ir.nodes import Program
 from npusmith.lang.interp import Launched
 from npusmith.report.core_grid import Cell, core_grid
-from npusmith.report.known import constants, shares
+from npusmith.report.static_values import constants, shares
 from npusmith.target.chips import Chip
 from npusmith.timing.model import CoreTime, Timing
 

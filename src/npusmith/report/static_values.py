@@ -26,12 +26,13 @@ from npusmith.lang.scalars import Scalar, Scalars
 _UNKNOWN = LangError("lang-unknown-name", "read from a buffer while the kernel runs")
 
 
-class Known:
+class StaticValues:
     """The variables of one core, as far as they follow from the launch and its number."""
 
     def __init__(self, program: Program, launched: Launched, core: int = 0) -> None:
         self.names: dict[str, Scalar] = _numbers(program.consts) | dict(launched.args)
         self._core, self._cores = core, launched.cores
+        self._of_core: set[Expr] = {CoreId(), CoreCount()}  # what differs from core to core
         self._scalars = Scalars(self.names, self._leaf, LangError)
 
     def value(self, expr: Expr) -> Scalar | None:
@@ -50,6 +51,8 @@ class Known:
 
     def assign(self, stmt: Assign) -> None:
         """Takes the variable's new value over; one that is not known is forgotten."""
+        if self._differs(stmt.value):
+            self._of_core.add(Name(stmt.target))
         self._set(stmt.target, self.value(stmt.value))
 
     def forget(self, block: Block) -> None:
@@ -68,6 +71,13 @@ class Known:
         cond = self.value(stmt.cond)
         return None if cond is None else stmt.then if cond else stmt.orelse
 
+    def is_dealt(self, loop: For) -> bool:
+        """Are the loop's turns dealt to the cores: does where it starts or stops differ?"""
+        return self._differs(loop.start) or self._differs(loop.stop)
+
+    def _differs(self, expr: Expr) -> bool:
+        return any(item in self._of_core for item in subexpressions(expr))
+
     def _set(self, name: str, value: Scalar | None) -> None:
         if value is None:
             self.names.pop(name, None)
@@ -84,24 +94,19 @@ class Known:
                 raise _UNKNOWN
 
 
-def dealt(block: Block, known: Known) -> tuple[For, range] | None:
+def _dealt(block: Block, known: StaticValues) -> tuple[For, range] | None:
     """The first loop outside of any other whose turns are dealt to the cores, and this core's."""
-    return _dealt(block, known, {CoreId(), CoreCount()})
-
-
-def _dealt(block: Block, known: Known, of_core: set[Expr]) -> tuple[For, range] | None:
     for stmt in block:
         match stmt:
             case Assign():
-                _note(stmt, of_core)
                 known.assign(stmt)
             case If():
                 side = known.taken(stmt)
                 if side is None:
                     known.forget((stmt,))
-                elif found := _dealt(side, known, of_core):
+                elif found := _dealt(side, known):
                     return found
-            case For(_, start, stop) if mentions(start, of_core) or mentions(stop, of_core):
+            case For() if known.is_dealt(stmt):
                 turns = known.turns(stmt)
                 return None if turns is None else (stmt, turns)
             case _:
@@ -109,19 +114,9 @@ def _dealt(block: Block, known: Known, of_core: set[Expr]) -> tuple[For, range] 
     return None
 
 
-def _note(stmt: Assign, of_core: set[Expr]) -> None:
-    if mentions(stmt.value, of_core):
-        of_core.add(Name(stmt.target))
-
-
-def mentions(expr: Expr, wanted: set[Expr]) -> bool:
-    """Does it read one of these?"""
-    return any(item in wanted for item in subexpressions(expr))
-
-
 def runs(program: Program, launched: Launched) -> Block:
     """The statements of the version of a kernel that this launch takes."""
-    known, block = Known(program, launched), program.kernel.body
+    known, block = StaticValues(program, launched), program.kernel.body
     while len(tests := _statements(block)) == 1 and isinstance(tests[0], If):
         side = known.taken(tests[0])
         if side is None:
@@ -142,7 +137,7 @@ def shares(program: Program, launched: Launched) -> tuple[str, tuple[int, ...]]:
     block, found = runs(program, launched), []
     var = ""
     for core in range(launched.cores):
-        item = dealt(block, Known(program, launched, core))
+        item = _dealt(block, StaticValues(program, launched, core))
         if item is None or (var and item[0].var != var):
             return "", ()
         var = item[0].var
