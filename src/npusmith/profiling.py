@@ -34,8 +34,8 @@ from npusmith.timing.model import Timing
 from npusmith.timing.profile import Profile, make_profile
 from npusmith.timing.roof import Roof, beaten, roof
 from npusmith.timing.rung import give_rung, time_logs
+from npusmith.timing.search_trials import Trial, read_trials
 from npusmith.timing.trace import MOST_EVENTS, Written, read_events, write_trace
-from npusmith.timing.tried import Trial, read_trials
 from npusmith.twin.finding import Finding
 from npusmith.twin.orders import Attr
 from npusmith.twin.watch import Watch

@@ -19,7 +19,7 @@ import numpy as np
 
 from npusmith.ir.dtypes import DType
 from npusmith.target import meaning as m
-from npusmith.target.vectors import VECTORS
+from npusmith.target.elementwise import VECTORS
 
 Array = np.ndarray[Any, Any]
 F32, F16, BF16 = DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16
@@ -132,7 +132,7 @@ ROUND_MODES = ("none", "rint", "floor", "ceil", "round", "trunc", "odd")
 
 
 def _types(ascend: str) -> tuple[DType, ...]:
-    """Of an instruction of target/vectors.py; functions of the library take floats."""
+    """Of an instruction of target/elementwise.py; functions of the library take floats."""
     row = VECTORS.get(ascend)
     return tuple(_BY_NAME[name] for name in row.dtypes) if row else FLOATS
 

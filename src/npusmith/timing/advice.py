@@ -23,7 +23,7 @@ from npusmith.timing.bottleneck import (
     working,
 )
 from npusmith.timing.model import UNITS, Timing
-from npusmith.timing.tried import Trial, tried
+from npusmith.timing.search_trials import Trial, tried
 from npusmith.twin.finding import Finding
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from npusmith.timing.bottleneck import (
     working,
 )
 from npusmith.timing.model import UNITS, Hinge, PathTime, Timing
-from npusmith.timing.tried import Trial
+from npusmith.timing.search_trials import Trial
 from npusmith.twin.finding import Finding
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pathlib import Path
 from npusmith.errors import TwinError
 from npusmith.target.absent import absent_header
 from npusmith.target.chips import Chip
+from npusmith.target.elementwise import elementwise_header
 from npusmith.target.header import chip_header
-from npusmith.target.vectors import vectors_header
 from npusmith.twin import cache
 from npusmith.twin.includes import used_text
 
@@ -192,7 +192,7 @@ def _made(chip: Chip) -> dict[str, str]:
     return {
         "chip.h": chip_header(chip),
         "absent.h": absent_header(),
-        "vectors.h": vectors_header(),
+        "elementwise.h": elementwise_header(),
     }
 
 

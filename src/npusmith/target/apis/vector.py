@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npusmith.target.apis.row import Api, Known
-from npusmith.target.vectors import VECTORS
+from npusmith.target.elementwise import VECTORS
 
 _TESTS = "tests/twin_kernel/"
 _MEANING = _TESTS + "test_conformance.py::test_a_row_computes_its_meaning_and_touches_nothing_else"
@@ -42,7 +42,7 @@ def _instruction(
     note: str = "",
     aka: tuple[str, ...] = (),
 ) -> Api:
-    """One of target/vectors.py, which has its element types."""
+    """One of target/elementwise.py, which has its element types."""
     row = VECTORS[name]
     source = _BOUNDARY if known is Known.REPRODUCED else "page {}"
     return _row(name, (*row.dtypes, *row.mixed), test, known, source, aka=aka, note=note)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "twin/tensor.h"
-#include "twin/vectors.h"
+#include "twin/elementwise.h"
 
 namespace twin {
 
@@ -38,7 +38,7 @@ using IfElement = std::enable_if_t<std::is_same_v<U, typename Tensor::PrimType>,
 
 namespace AscendC {
 
-// name, its row in target/vectors.py, the runtime's operation.
+// name, its row in target/elementwise.py, the runtime's operation.
 // The forms on a plain Tensor have the documented signature, for kernels that pass an operation as
 // a function; less specialised than the others, they are never chosen by a call.
 #define TWIN_BINARY(name, row, op)                                                                \

@@ -5,7 +5,7 @@
 #include "vector/loops.h"
 #include "log/record.h"
 #include "text.h"
-#include "twin/vectors.h"
+#include "twin/elementwise.h"
 
 namespace twin {
 

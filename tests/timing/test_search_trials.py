@@ -12,7 +12,7 @@ from npusmith.plan.schedule import Schedule
 from npusmith.plan.search import Trial as Searched
 from npusmith.timing.advice import RULES, advise
 from npusmith.timing.model import Timing
-from npusmith.timing.tried import Trial, read_trials, tried
+from npusmith.timing.search_trials import Trial, read_trials, tried
 
 
 def folder(tmp_path: Path) -> Path:

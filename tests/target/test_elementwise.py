@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from npusmith.ir.dtypes import DType
 from npusmith.target.apis import find_api
+from npusmith.target.elementwise import ROWS, VECTORS, elementwise_header
 from npusmith.target.intrinsics import INTRINSICS
-from npusmith.target.vectors import ROWS, VECTORS, vectors_header
 
-LINES = vectors_header().splitlines()
+LINES = elementwise_header().splitlines()
 
 
 def test_a_row_gives_its_types_to_cpp_to_the_api_table_and_to_the_language() -> None:

@@ -1,7 +1,7 @@
 """The element-wise vector instructions of dav-2201: one row each.
 
 What follows from a row: the functions of twin/vector.h and their C-style twins in twin/intrin.h
-with their element types (`vectors_header`), what the twin's runtime takes for an update of the
+with their element types (`elementwise_header`), what the twin's runtime takes for an update of the
 destination, the element types in the table of APIs, and for the tile language element types and
 whether an operation reads its destination.
 """
@@ -92,14 +92,14 @@ ROWS = (
 VECTORS: Mapping[str, Vector] = MappingProxyType({row.name: row for row in ROWS})
 
 
-def vectors_header() -> str:
-    """Text of `twin/vectors.h`: macros with the types of each row, and lists of rows.
+def elementwise_header() -> str:
+    """Text of `twin/elementwise.h`: macros with the types of each row, and lists of rows.
 
     A list calls the macro that it is given with a function's name, the row's name and the
     operation's.
     """
     lines = [
-        "// Generated from npusmith/target/vectors.py.",
+        "// Generated from npusmith/target/elementwise.py.",
         "#pragma once",
         "#define TWIN_TAKES(T, name, row) static_assert(twin::kOneOf<T, TWIN_TYPES_##row>, "
         '#name " on dav-2201 takes " TWIN_LEGAL_##row)',
