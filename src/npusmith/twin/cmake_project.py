@@ -16,10 +16,8 @@ from npusmith.twin import cmake
 _FILES = ("CMakeLists.txt", "op_host/CMakeLists.txt", "op_kernel/CMakeLists.txt")
 _FOLDERS = {"include_directories": 0, "target_include_directories": 1}  # words in front
 _NAMES = {"add_compile_definitions": 0, "target_compile_definitions": 1}
-_OPTIONS = (
-    "add_definitions", "add_compile_options", "target_compile_options", "add_ops_compile_options",
-    "npu_op_kernel_options",
-)  # fmt: skip
+_OF_KERNELS = ("add_ops_compile_options", "npu_op_kernel_options")
+_OPTIONS = ("add_definitions", "add_compile_options", "target_compile_options", *_OF_KERNELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def read_names(base: Path, repository: Path) -> BuildNames:
                 if folder.is_relative_to(repository) and folder.is_dir():
                     folders.setdefault(folder)
             for macro in _definitions(command):
-                if not name.startswith("op_kernel") and command.name not in _OPTIONS[3:]:
+                if not name.startswith("op_kernel") and command.name not in _OF_KERNELS:
                     host.setdefault(macro)
                 if not name.startswith("op_host"):
                     kernel.setdefault(macro)
