@@ -1,4 +1,4 @@
-// A log (../runtime/log.h) in memory, checked as far as the timer relies on it.
+// A log (../runtime/log/log.h) in memory, checked as far as the timer relies on it.
 #pragma once
 
 #include <cstdint>
