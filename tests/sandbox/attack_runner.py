@@ -102,7 +102,7 @@ PATHS = {"x86_64": ((294, 254), 303, 316), "aarch64": ((26, 27), 264, 276)}
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="npusmith-attacks-") as name:
         folder = Path(name).resolve()
-        marker = Path("/tmp", "npusmith-outside")
+        marker = Path("/tmp", f"npusmith-outside-{os.getpid()}")
         marker.touch()
         print(json.dumps({box: attack(folder, box) for box in BOXES}))
         marker.unlink(missing_ok=True)

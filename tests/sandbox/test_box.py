@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def test_a_named_folder_is_writable(boxed, tmp_path):
 
 @needs("landlock")
 def test_writing_elsewhere_is_denied_with_its_line(boxed):
-    outside = Path(tempfile.gettempdir()) / "npusmith-outside"
+    outside = Path(tempfile.gettempdir()) / f"npusmith-elsewhere-{os.getpid()}"
     result = boxed(f"x = 1\nopen({str(outside)!r}, 'w')")
     assert b"line 2" in result.stderr and refused(result.stderr)
     assert not outside.exists()

@@ -15,7 +15,7 @@ from npusmith.task.trials import Limits, prepare
 QUICK = Limits(seconds=60, memory_bytes=4 << 30)
 MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
 INPUTS = "def get_inputs():\n    return [torch.ones(4)]\n"
-OUTSIDE = Path(tempfile.gettempdir()) / "npusmith-task-outside"
+OUTSIDE = Path(tempfile.gettempdir()) / f"npusmith-task-outside-{os.getpid()}"
 
 # Each deed is tried in one run; its outcome becomes one input value: 1 when it was denied.
 DEEDS = f"""
