@@ -88,6 +88,16 @@ def test_a_program_is_quick_at_other_shapes(
     assert us(made, there) <= MOST * us(there, there)
 
 
+def contrastive(x: torch.Tensor) -> torch.Tensor:
+    own = torch.arange(x.shape[0], device=x.device)
+    return F.cross_entropy(x, own) + F.cross_entropy(x.t(), own)
+
+
+def test_a_whole_loss_in_one_tile_is_not_done_element_by_element_where_it_is_longer() -> None:
+    made, at = captured(contrastive, (31, 31)), captured(contrastive, (384, 384))
+    assert us(made, at) <= 4 * us(at, at)
+
+
 # ------------------------------------------------------------------------------------- regimes
 
 

@@ -156,6 +156,9 @@ def test_samples_are_pytorchs_in_every_way(mode: str, padding: str, align: bool)
     made = plan(model, rows(2, 1, 5, 6), grid(2, 3, 4, 2))
     for given in ((rows(2, 1, 5, 6), grid(2, 3, 4, 2)), (rows(1, 2, 1, 9), grid(1, 1, 3, 2))):
         agrees(made, model, *given, loose=20)
+    g = grid(2, 3, 4, 2)  # NaN is a place, too
+    g.view(-1)[1::5] = torch.nan
+    agrees(made, model, rows(2, 1, 5, 6), g, loose=20)
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
@@ -179,9 +182,18 @@ def test_a_plane_that_does_not_fit_passes_by_in_bands() -> None:
     agrees(made, warped, rows(1, 2, 70, 130), grid(1, 33, 40, 2), loose=20)
 
 
-def test_samples_of_a_volume() -> None:
+@pytest.mark.parametrize(
+    ("mode", "padding"), [("bilinear", "zeros"), ("bilinear", "border"), ("nearest", "reflection")]
+)
+def test_samples_of_a_volume(mode: str, padding: str) -> None:
+    def model(x: Tensor, g: Tensor) -> Tensor:
+        return F.grid_sample(x, g, mode=mode, padding_mode=padding, align_corners=False)
+
     x, g = rows(2, 2, 4, 5, 6), grid(2, 3, 2, 5, 3)
-    agrees(plan(warped, x, g), warped, x, g, loose=20)
+    made = plan(model, x, g)
+    agrees(made, model, x, g, loose=20)
+    g.view(-1)[1::7] = torch.nan
+    agrees(made, model, x, g, loose=20)
 
 
 def test_a_place_that_is_no_number_is_outside() -> None:

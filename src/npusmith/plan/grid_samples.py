@@ -41,6 +41,7 @@ class Line:
     whole: Expr  # elements
     align: bool
     padding: int
+    rank: int  # axes that are sampled
 
     @property
     def size(self) -> Value:
@@ -55,13 +56,29 @@ class Line:
         return dag.scaled(dag.shifted(dag.mul(raised, self.size), -1.0), 0.5)
 
     def within(self, place: Value) -> Value:
-        """A place moved inside, as the padding says; with zeros it stays."""
+        """A place moved inside, as the padding says; with zeros it stays.
+
+        NaN is moved as well: PyTorch's kernels take the first element for it where two axes are
+        sampled, the last one where three are; of zeros only the latter know that it is outside.
+        """
+        dag = self.r.dag
+        if self.padding != _ZEROS:
+            last = dag.shifted(self.size, -1.0)
+            return self.moved(self._number(place, last if self.rank == 3 else dag.const(0.0)))
+        return self._number(place, dag.const(-_FAR)) if self.rank == 3 else place
+
+    def moved(self, place: Value) -> Value:
+        """The same of a number."""
+        dag = self.r.dag
         if self.padding == _ZEROS:
             return place
-        dag = self.r.dag
         if self.padding == _REFLECTION:
             place = self._reflected(place)
         return dag.min(dag.max(place, dag.const(0.0)), dag.shifted(self.size, -1.0))
+
+    def _number(self, place: Value, other: Value) -> Value:
+        dag = self.r.dag
+        return dag.select(dag.compare("eq", place, place), place, other)
 
     def _reflected(self, place: Value) -> Value:
         dag, zero = self.r.dag, self.r.dag.const(0.0)
@@ -78,7 +95,7 @@ class Line:
     def near(self, place: Value) -> Value:
         """A place whose index is exact; NaN is outside."""
         dag = self.r.dag
-        number = dag.select(dag.compare("eq", place, place), place, dag.const(-_FAR))
+        number = self._number(place, dag.const(-_FAR))
         return dag.min(dag.max(number, dag.const(-_FAR)), dag.const(_FAR))
 
     def tap(self, whole: Value, weight: Value | None) -> Tap:
@@ -114,7 +131,7 @@ def _taps(line: Line, place: Value, mode: int) -> list[Tap]:
         place = line.scaled(place)
         weights = cubic_weights(dag, dag.sub(place, dag.unary("floor", place)), CUBIC)
         low = dag.unary("floor", line.near(place))
-        places = [line.within(dag.shifted(low, float(i - 1))) for i in range(4)]
+        places = [line.moved(dag.shifted(low, float(i - 1))) for i in range(4)]
         return [line.tap(place, w) for place, w in zip(places, weights, strict=True)]
     place = line.within(line.scaled(place))
     if mode == _NEAREST:
@@ -140,7 +157,7 @@ def _sampled(rank: int) -> Rule:
             at = len(grid.dims) - 1
             found = r.placed(grid, grid.dims[:at], {at: Const(rank - 1 - i)})
             coordinates.append(r.floating(found))
-            lines.append(Line(r, grid.dims[:at], r.size(x.dims[2 + i]), align, padding))
+            lines.append(Line(r, grid.dims[:at], r.size(x.dims[2 + i]), align, padding, rank))
         r.fix(grid.dims[-1], now=True)
         same = (Tensor(item.value, item.dims[:1], item.dtype) for item in (x, grid))
         dims: Dims = (*r.broadcast(*same), x.dims[1], *grid.dims[1:-1])

@@ -116,7 +116,7 @@ def _partition(graph: Graph, made: Kernels) -> tuple[Part, ...]:
         if best is not None and us > _WORTH_COPIES * best[0]:
             break
         best = us, cutter, runs
-        if made.copied:
+        if made.copied and not made.avoid:
             break
         slow = [
             run
@@ -222,8 +222,8 @@ class Kernels:
     """What `make` gives, asked once for graphs that differ in names alone.
 
     `slow_elsewhere`: whether a kernel takes very long at other sizes. With `avoid` those that are
-    known to are parts only where nothing else can be made. What is known is shared by copies
-    (`replace`).
+    known to are parts only where nothing else can be made, and so are those that do the same and
+    more and were not asked about. What is known is shared by copies (`replace`).
     """
 
     make: Make
@@ -234,6 +234,7 @@ class Kernels:
     copied: list[frozenset[str]] = field(default_factory=list)  # views, by earlier partitions
     copied_fused: list[frozenset[str]] = field(default_factory=list)  # ... with attention as one
     slow: dict[str, bool] = field(default_factory=dict)
+    within: list[frozenset[str]] = field(default_factory=list)  # names of nodes of slow ones
 
     def us(self, graph: Graph) -> float | None:
         """Estimated microseconds of the kernel; None where there is none."""
@@ -251,8 +252,14 @@ class Kernels:
                 self.known[key] = part, us_of(part, self.chip)
         if (found := self.known[key]) is None:
             return None, None
-        more = _AVOIDED if self.avoid and self.slow.get(key) else 0.0
+        more = _AVOIDED if self.avoid and self._avoids(graph, key) else 0.0
         return found[1], found[1] + more
+
+    def _avoids(self, graph: Graph, key: str) -> bool:
+        if key in self.slow:
+            return self.slow[key]
+        own = _names(graph)
+        return any(slow <= own for slow in self.within)
 
     def part(self, graph: Graph) -> Part:
         """PlanError where there is none."""
@@ -268,7 +275,13 @@ class Kernels:
         key = structural_key(part.graph)
         if key not in self.slow:
             self.slow[key] = self.slow_elsewhere(part)
+            if self.slow[key]:
+                self.within.append(_names(part.graph))
         return self.slow[key]
+
+
+def _names(graph: Graph) -> frozenset[str]:
+    return frozenset(node.name for node in graph.nodes)
 
 
 def _longest(
