@@ -290,6 +290,23 @@ def test_squares_that_overflow_may_be_no_numbers_where_pytorch_squares_in_float6
     assert ordinary.message(np.array(np.nan))
 
 
+def weighted(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x @ w) * 1e-20
+
+
+def test_a_sum_that_overflows_may_be_infinite_or_no_number() -> None:
+    x, w = 1e20 * torch.ones(40, 16), 1e20 * torch.ones(16, 30)
+    w[:, ::2] *= torch.arange(16)[:, None] % 2 * 2.0 - 1  # fused steps end in infinity even here
+    case = Case(weighted, x, w)
+    assert case.bound is not None and np.isinf(case.bound).all()
+    for answer in (np.inf, np.nan):
+        assert case.message(np.full((40, 30), answer)) == ""
+    x[0, 0] = torch.inf  # one that was given, beside positive terms, is what comes out
+    case = Case(weighted, x, w.abs() * 1e-20)
+    assert np.isinf(case.native[0]).all()
+    assert case.bound is None or not np.isinf(case.bound).any()
+
+
 class Heads(torch.nn.MultiheadAttention):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return super().forward(x, x, x)[0]

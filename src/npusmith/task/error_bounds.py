@@ -158,9 +158,12 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         sizes = pytree.tree_map(_magnitude, (args, kwargs))
         walk = max(1.0, _factors(args) ** 0.5 / _WALK) if name == "cumsum" else 1.0
         try:
-            return func(*sizes[0], **sizes[1]) * walk
+            found = func(*sizes[0], **sizes[1]) * walk
         except RuntimeError:
             return None
+        if not _is_finite(found) and not _are_finite((args, kwargs)):
+            found.nan_to_num_(0.0, 0.0, 0.0)  # no sum that overflows
+        return found
 
     def _move(self, item: Any, weights: Tensor | None) -> Any:
         if not isinstance(item, torch.Tensor) or item.dtype not in _UNIT or not item.numel():
@@ -178,6 +181,9 @@ class _Noise(TorchDispatchMode):  # type: ignore[misc]
         step.mul_(self._signs(item))
         if not _is_finite(step):
             step.nan_to_num_(0.0, 0.0, 0.0)
+            if weights is not None and weights.shape == item.shape:
+                # whether a sum is infinite or infinities cancel: its order says, and fused steps do
+                step[weights.isinf()] = torch.nan
         return step.add_(wide).to(item.dtype)
 
     def _signs(self, like: Tensor) -> Tensor:
@@ -211,6 +217,11 @@ def _is_finite(item: Tensor) -> bool:
     return bool(torch.stack(torch.aminmax(item)).isfinite().all())
 
 
+def _are_finite(items: Any) -> bool:
+    real = (item for item in pytree.tree_leaves(items) if _is_real(item) and item.numel())
+    return all(map(_is_finite, real))
+
+
 def _factors(args: Any) -> int:
     """Of each product or running sum: along a dimension, or all elements."""
     along = len(args) > 1 and isinstance(args[1], int) and args[0].dim() > 0
@@ -231,7 +242,7 @@ def _terms(name: str, args: Any) -> int:
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
     """While it is on, it is noted what PyTorch's nearness to the truth says nothing about.
 
-    `wider`: something is kept in a wider type than its own; `rounded`, `decided`: values are
+    `wider`: something is kept in a wider type than its own, or is a sum that overflows; `rounded`, `decided`: values are
     rounded so often, and something is decided by them: which one is the largest, say.
     """
 
@@ -247,9 +258,10 @@ class _Looking(TorchDispatchMode):  # type: ignore[misc]
         given, made = (
             [*map(_is_real, pytree.tree_leaves(item))] for item in ((args, kwargs), result)
         )
+        overflows = name in _SUMMING and not _are_finite(result) and _are_finite((args, kwargs))
         steep = name in _STEEP or kwargs.get("rounding_mode") or not all(made)
         decision = any(given) and steep and name not in _LEVEL
-        self.wider |= name in _WIDE or _terms(name, args) >= DEEP
+        self.wider |= name in _WIDE or _terms(name, args) >= DEEP or overflows
         self.decided |= bool(self.rounded and decision)
         self.rounded += any(made) and not (name in _ROUNDLESS or func.is_view)
         return result
@@ -412,7 +424,7 @@ def _gap(one: Tensor, other: Tensor) -> Tensor:
     if not gap.numel() or _is_finite(gap):
         return gap
     gap.nan_to_num_(0.0, 0.0, 0.0)
-    gap[other.isfinite() & ~one.isfinite()] = float("inf")
+    gap[(other.isfinite() & ~one.isfinite()) | (one.isnan() & ~other.isnan())] = float("inf")
     return gap
 
 
