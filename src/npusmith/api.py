@@ -299,13 +299,18 @@ def benchmark(
     from npusmith.bench.plan import Plan, folder_of
     from npusmith.bench.pool import LocalPool
     from npusmith.bench.runner import run as run_plan
-    from npusmith.open_writer import OPEN_WRITER
+    from npusmith.open_writer import OPEN_WRITER, whole_spec
 
     limits = plan.pop("limits", Limits(timing=True)).model_copy(
         update={"chip": find_chip(chip).name}
     )
     asked = Plan(
-        suite=suite, root=Path(root), writer=writer, writers=OPEN_WRITER, limits=limits, **plan
+        suite=suite,
+        root=Path(root),
+        writer=whole_spec(writer),
+        writers=OPEN_WRITER,
+        limits=limits,
+        **plan,
     )
     folder = Path(out or folder_of(asked))
     run_plan(asked, folder, LocalPool(workers), watch, resume=resume)

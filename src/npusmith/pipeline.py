@@ -71,7 +71,7 @@ def generate(
 ) -> Verdict:
     """Ask a writer for an operator that solves the task, judge it, and leave everything in `out`.
 
-    `writer`: by default the deterministic one, without a search. Raises TaskError for an unusable
+    `writer`: by default the deterministic one, with its search. Raises TaskError for an unusable
     task and what the writer raises for one that it refuses; a candidate that is wrong is a Verdict,
     not an error.
     """

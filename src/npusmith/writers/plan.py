@@ -62,7 +62,7 @@ class PlanWriter:
         self,
         chip: Chip,
         *,
-        search: int = 0,
+        search: int = DEFAULT_SEARCH,
         schedule: SavedSchedule | None = None,
         whole: bool = True,
         seconds: float = 300,
@@ -71,7 +71,7 @@ class PlanWriter:
         self.chip, self.search, self._step = chip, search, step
         self.schedule, self.whole = schedule, whole
         self.limits = Limits(seconds=seconds)
-        self.name = f"plan:{search}" if search else "plan"
+        self.name = f"plan:{search}"
         self.written: Written | None = None  # by the last write, where it is one operator
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
