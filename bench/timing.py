@@ -25,6 +25,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
 from npusmith.timing.simulate import simulate
 from npusmith.twin.direct import DirectBuild, build_direct, run_direct
+from npusmith.twin.launch import LaunchOptions
 
 TEXT = """
 #include "kernel_operator.h"
@@ -90,7 +91,12 @@ def measure(build: DirectBuild, work: Path, name: str, timed: bool, times: int =
     log = work / f"{name}.log"
     rest = [value.to_bytes(8, "little") for value in (total, tile, times)]
     run = run_direct(
-        build, blocks, [x, x], [((total,), DType.FLOAT32)], rest, record=log if timed else None
+        build,
+        blocks,
+        [x, x],
+        [((total,), DType.FLOAT32)],
+        rest,
+        options=LaunchOptions(record=log if timed else None),
     )
     assert run.completed and (times == 0 or (run.outputs[0] == 2).all()), run.findings
     if not timed:

@@ -31,7 +31,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.module_forward import composed_file
 from npusmith.task.outline import outline
-from npusmith.task.trials import Limits, prepare
+from npusmith.task.trials import Limits, Sets, prepare
 from npusmith.version import __version__
 from npusmith.writers.folder import read_project_files, read_text
 
@@ -193,7 +193,9 @@ class PlanWriter:
             if error.code != "task-export":
                 raise
         with temporary_folder("npusmith-plan-") as name:
-            return prepare(task, Path(name).resolve(), seeds=(), limits=self.limits).graph
+            return prepare(
+                task, Path(name).resolve(), limits=self.limits, sets=Sets(seeds=())
+            ).graph
 
 
 def read_back(program: Program, spec: OpSpec, chip: Chip) -> tuple[str, Program]:
