@@ -1,6 +1,6 @@
 """Peak memory of judging one large candidate, next to what its tensors take.
 
-    python bench/memory.py [--rows 4096] [--columns 8192]
+    python runs/speed/memory.py [--rows 4096] [--columns 8192]
 
 The bound is inputs + outputs + references (native and float64) + 300 MB, for the judge's process
 and the candidate's process each. Resident sizes include mapped files.

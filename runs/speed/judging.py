@@ -1,6 +1,6 @@
 """What a verdict costs, on the clock and in processor time.
 
-    python bench/judging.py [--runs 3]
+    python runs/speed/judging.py [--runs 3]
 
 Three cases: a new right softmax of 1M float32 elements on five sets of inputs, one that is wrong on
 the first set, both in a warm process with references known; and `npusmith run --task` of a small

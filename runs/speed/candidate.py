@@ -1,6 +1,6 @@
 """One candidate, warm: from project text to verdict on one set of inputs of 1M float32 elements.
 
-    python bench/candidate.py [--task examples/softmax.py] [--runs 7]
+    python runs/speed/candidate.py [--task examples/softmax.py] [--runs 7]
 
 The reference is computed once, as it is for every further candidate of a task. Each run gets a
 project whose text was never compiled before. Prints the median and spread, and the parts of the

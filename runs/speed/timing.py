@@ -1,6 +1,6 @@
 """What timing costs: a run with its log and its simulation against the run alone.
 
-    python bench/timing.py [--runs 5] [--json]
+    python runs/speed/timing.py [--runs 5] [--json]
 
 Two kernels, direct launches: `tiles` adds vectors in 16 KB tiles on eight cores; `small` runs a
 million instructions (adds of 256 B between queues) on one core. Targets: at most twice the time of
