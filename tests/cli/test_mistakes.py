@@ -69,6 +69,11 @@ MISTAKES = (
     ("generate good.py --schedule sched.json", "sched.json", "an output folder of npusmith"),
     ("run nowhere --task good.py", "nowhere does not exist", "check the path"),
     ("run good.py", "good.py needs a task", "npusmith generate good.py"),
+    (
+        "profile good.py --task good.py",
+        "good.py has no project_json_src",
+        "is a task: npusmith ge",
+    ),
     ("check name.tile.py", "name.tile.py:12: rellu(c, b, 64)", "did you mean 'relu'?"),
     ("check stage.tile.py", "stage.tile.py:12: relu(c, b, 64)", "put it under `with compute:`"),
     ("check colon.tile.py", "colon.tile.py:11: with compute", "a missing colon"),
