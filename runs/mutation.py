@@ -37,6 +37,7 @@ from npusmith.lower import lower, write_project
 from npusmith.plan import write
 from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import prepare
@@ -264,7 +265,12 @@ class Kernel:
     def judge(self, project: Path, trials: int | None = None) -> Verdict:
         prepared = replace(self.prepared, trials=self.prepared.trials[:trials])
         return judge(
-            project, prepared, CHIP, "strict", spec=self.spec, seconds=SECONDS, watch=WATCH
+            project,
+            prepared,
+            CHIP,
+            "strict",
+            spec=self.spec,
+            options=JudgeOptions(seconds=SECONDS, watch=WATCH),
         )
 
     def catch(self, project: Path) -> tuple[str, list[str]]:

@@ -1,11 +1,12 @@
 """Does a release work outside of its checkout? Wheel and sdist, each Python, each compiler.
 
-    python runs/release.py [--task examples/gelu.py] [--keep DIR]
+    python runs/release.py [--task examples/gelu.py] [--keep DIR] [--system-packages]
 
 Builds both, installs them into fresh virtual environments of every Python of PYTHONS that is on
 PATH, and runs the main job, `npusmith generate`, in an empty folder with every compiler of
 COMPILERS that is there. Prints a row for each combination, those that are not here included; ends
-with 1 where one fails. An installation takes minutes, most of it for torch.
+with 1 where one fails. An installation takes minutes, most of it for torch; with
+--system-packages the environments see the distribution's packages, as Debian's python3-torch.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ def build(out: Path) -> dict[str, Path]:
     return {"wheel": next(out.glob("*.whl")), "sdist": next(out.glob("*.tar.gz"))}
 
 
-def install(python: str, package: Path, place: Path) -> Path:
+def install(python: str, package: Path, place: Path, *, system: bool) -> Path:
     """A fresh environment with that package; gives its npusmith."""
-    subprocess.run([python, "-m", "venv", str(place)], check=True)
+    seen = ["--system-site-packages"] if system else []
+    subprocess.run([python, "-m", "venv", *seen, str(place)], check=True)
     argv = [str(place / "bin" / "pip"), "install", "--quiet", str(package)]
     subprocess.run(argv, check=True)
     return place / "bin" / "npusmith"
@@ -79,7 +81,7 @@ def generate(command: Path, task: Path, compiler: str, place: Path) -> tuple[str
     return str(verdict), time.monotonic() - start
 
 
-def rows(task: Path, work: Path) -> Iterator[Row]:
+def rows(task: Path, work: Path, *, system: bool) -> Iterator[Row]:
     """The sdist is tried with the first Python and compiler that are there."""
     compilers = [name for name in COMPILERS if shutil.which(name)]
     packages = build(work / "dist")
@@ -90,7 +92,7 @@ def rows(task: Path, work: Path) -> Iterator[Row]:
             continue
         kinds = ("wheel",) if tried else ("wheel", "sdist")
         for kind in kinds:
-            command = install(python, packages[kind], work / f"{python}-{kind}")
+            command = install(python, packages[kind], work / f"{python}-{kind}", system=system)
             for compiler in compilers if kind == "wheel" else compilers[:1]:
                 place = work / f"{python}-{kind}-{compiler}"
                 yield Row(kind, python, compiler, *generate(command, task, compiler, place))
@@ -104,12 +106,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--task", type=Path, default=ROOT / "examples" / "gelu.py")
     parser.add_argument("--keep", type=Path, help="Work here, and leave everything there.")
+    parser.add_argument(
+        "--system-packages", action="store_true", help="Use packages of the distribution."
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="npusmith-release-") as name:
         work = args.keep or Path(name)
         work.mkdir(parents=True, exist_ok=True)
         bad = 0
-        for row in rows(args.task.resolve(), work.resolve()):
+        for row in rows(args.task.resolve(), work.resolve(), system=args.system_packages):
             print(row, flush=True)
             bad += row.verdict not in ("pass", "not here")
     return 1 if bad else 0

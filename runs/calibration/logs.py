@@ -16,7 +16,7 @@ from calibration.streams import Stream
 from npusmith.errors import Level, NpusmithError
 from npusmith.target.chips import find_chip
 from npusmith.twin.direct import build_direct, build_program, run_direct, run_program
-from npusmith.twin.launch import Run
+from npusmith.twin.launch import LaunchOptions, Run
 from npusmith.twin.toolchain import INCLUDE, RUNTIME
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -39,7 +39,10 @@ def example_log(work: Path, checkout: Path, name: str, chip: str) -> Made:
 
     def launch(log: Path) -> Run:
         build = build_program(source, find_chip(chip))
-        return run_program(build, seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS)
+        return run_program(
+            build,
+            options=LaunchOptions(seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS),
+        )
 
     return _keep(work, name, texts, launch)
 
@@ -50,9 +53,13 @@ def matmul_log(work: Path, name: str, plan: Plan, chip: str) -> Made:
 
     def launch(log: Path) -> Run:
         return run_direct(
-            build, plan.blocks, [], [], [*plan.sizes, plan.packed()],
-            seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS,
-        )  # fmt: skip
+            build,
+            plan.blocks,
+            [],
+            [],
+            [*plan.sizes, plan.packed()],
+            options=LaunchOptions(seconds=_SECONDS, record=log, dry=True, most_steps=_MOST_STEPS),
+        )
 
     text = (KERNELS / "matmul.asc").read_bytes() + plan.packed()
     return _keep(work, name, text, launch)
@@ -64,7 +71,9 @@ def short_log(work: Path, name: str, stream: Stream, chip: str) -> Made:
 
     def launch(log: Path) -> Run:
         rest = [*stream.areas, stream.packed()]
-        return run_direct(build, stream.blocks, [], [], rest, record=log, dry=True)
+        return run_direct(
+            build, stream.blocks, [], [], rest, options=LaunchOptions(record=log, dry=True)
+        )
 
     text = (KERNELS / stream.kernel).read_bytes() + stream.launcher.encode()
     return _keep(work, name, text + stream.packed() + bytes([stream.blocks]), launch)
@@ -75,7 +84,9 @@ def micro_log(work: Path, micro: Micro, case: bytes) -> Made:
     build = build_direct(KERNELS / micro.kernel, find_chip(micro.chip), micro.launcher)
 
     def launch(log: Path) -> Run:
-        return run_direct(build, 1, [], [], [*micro.areas, case], record=log, dry=True)
+        return run_direct(
+            build, 1, [], [], [*micro.areas, case], options=LaunchOptions(record=log, dry=True)
+        )
 
     text = (KERNELS / micro.kernel).read_bytes()
     return _keep(work, micro.name, text + case, launch)

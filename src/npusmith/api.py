@@ -31,7 +31,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import open_task, stem_of
 from npusmith.task.module_forward import read_forward
 from npusmith.task.references import open_references
-from npusmith.task.trials import seeds_for
+from npusmith.task.trials import Sets, seeds_for
 from npusmith.task.verdict import Verdict
 from npusmith.twin import Project, build, cache, read_project, run
 from npusmith.twin.project import read_projects
@@ -193,7 +193,9 @@ class Operator:
     @functools.cached_property
     def _built(self) -> dict[str, Array]:
         prepared = open_references(
-            open_task(self.task), self.folder, seeds=seeds_for(int(self.verdict.provenance["seed"]))
+            open_task(self.task),
+            self.folder,
+            sets=Sets(seeds=seeds_for(int(self.verdict.provenance["seed"]))),
         )
         return {name: np.array(value) for name, value in prepared.parameters.items()}
 
@@ -259,12 +261,14 @@ def judge(
 ) -> Verdict:
     """Judge an existing project, source or submission on the twin, as `npusmith run` does.
 
-    `task` and `inputs` as of `generate`; `options`: those of `pipeline.run`, and chip, tolerance.
+    `task` and `inputs` as of `generate`; `options`: those of `pipeline.RunOptions`, and chip,
+    tolerance.
     """
     chip = find_chip(options.pop("chip", DEFAULT_CHIP))
     tolerance = options.pop("tolerance", "default")
     progress = options.pop("progress", None) or Quiet()
-    return pipeline.run(Path(kernel), _task(task, inputs), chip, tolerance, progress, **options)
+    chosen = pipeline.RunOptions(**options)
+    return pipeline.run(Path(kernel), _task(task, inputs), chip, tolerance, progress, chosen)
 
 
 def profile(
@@ -299,13 +303,18 @@ def benchmark(
     from npusmith.bench.plan import Plan, folder_of
     from npusmith.bench.pool import LocalPool
     from npusmith.bench.runner import run as run_plan
-    from npusmith.open_writer import OPEN_WRITER
+    from npusmith.open_writer import OPEN_WRITER, whole_spec
 
     limits = plan.pop("limits", Limits(timing=True)).model_copy(
         update={"chip": find_chip(chip).name}
     )
     asked = Plan(
-        suite=suite, root=Path(root), writer=writer, writers=OPEN_WRITER, limits=limits, **plan
+        suite=suite,
+        root=Path(root),
+        writer=whole_spec(writer),
+        writers=OPEN_WRITER,
+        limits=limits,
+        **plan,
     )
     folder = Path(out or folder_of(asked))
     run_plan(asked, folder, LocalPool(workers), watch, resume=resume)

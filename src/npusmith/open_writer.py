@@ -1,6 +1,7 @@
 """`open_writer(spec, chip)`: the one place that knows every writer. A run names it in its plan.
 
-- `plan`: the deterministic writer; `plan:N` tries N schedules on the timing model first;
+- `plan:N`: the deterministic writer, which tries N schedules on the timing model; `plan` is short
+  for its default, the same as of `npusmith generate`;
 - `folder:PATH`: responses on disk, PATH/<item>/<sample>.json, .py, .txt or a project's folder;
 - `answers:ROOT`: the reference answers of the suite's own checkout, where it has some;
 - `agent:OPTIONS`: a model, in rounds (docs/agent.md);
@@ -15,16 +16,21 @@ from npusmith.bench.model import Writer
 from npusmith.errors import NpusmithError, Place
 from npusmith.target.chips import DEFAULT_CHIP, find_chip
 from npusmith.writers.folder import AnswerWriter, FolderWriter
-from npusmith.writers.plan import PlanWriter
+from npusmith.writers.plan import DEFAULT_SEARCH, PlanWriter
 
 OPEN_WRITER = f"{__name__}:open_writer"
 
 
+def whole_spec(spec: str) -> str:
+    """As plans and records name a writer: with its number of schedules."""
+    return f"plan:{DEFAULT_SEARCH}" if spec == "plan" else spec
+
+
 def open_writer(spec: str, chip: str = DEFAULT_CHIP) -> Writer:
     """Raises usage and file-missing, and what opening a model raises."""
-    kind, _, rest = spec.partition(":")
-    if kind == "plan" and (not rest or rest.isdecimal()):
-        return PlanWriter(find_chip(chip), search=int(rest or 0))
+    kind, _, rest = whole_spec(spec).partition(":")
+    if kind == "plan" and rest.isdecimal():
+        return PlanWriter(find_chip(chip), search=int(rest))
     if kind in ("folder", "answers") and rest:
         root = Path(rest)
         if not root.is_dir():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,15 +27,17 @@ from npusmith.task.graph import Graph
 from npusmith.task.judge import empty_verdict, judge
 from npusmith.task.judge_composition import judge_composition
 from npusmith.task.judge_intermediates import judge_intermediates, put_intermediates
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.load import Task, open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
+from npusmith.task.program import SECONDS as PROGRAM_SECONDS
 from npusmith.task.program import Around, judge_program
 from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.source import judge_source
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import OnGraph, seeds_for
+from npusmith.task.trials import OnGraph, Sets, seeds_for
 from npusmith.task.verdict import Rung, Verdict
 from npusmith.twin import check_source
 from npusmith.twin.debugger import find_debugger
@@ -47,7 +49,6 @@ from npusmith.twin.watch import Watch
 if TYPE_CHECKING:
     from npusmith.bench.model import Brief, Candidate, Exposed, Writer
 
-_WATCH = Watch()
 SOURCES = (".asc", ".cpp", ".cc")  # direct launch
 MOST_BYTES = 1 << 20  # of a tile program
 
@@ -71,7 +72,7 @@ def generate(
 ) -> Verdict:
     """Ask a writer for an operator that solves the task, judge it, and leave everything in `out`.
 
-    `writer`: by default the deterministic one, without a search. Raises TaskError for an unusable
+    `writer`: by default the deterministic one, with its search. Raises TaskError for an unusable
     task and what the writer raises for one that it refuses; a candidate that is wrong is a Verdict,
     not an error.
     """
@@ -146,9 +147,17 @@ def _judge_intermediates(
     given = list(dict.fromkeys(tuple(map(tuple, shapes)) for shapes in ran))
     try:
         more = open_references(
-            prepared.task, work / "intermediates", seeds=seeds, edges=False, shapes=False,
-            intermediates=names, longer=exposed.longer, given=[list(shapes) for shapes in given],
-        )  # fmt: skip
+            prepared.task,
+            work / "intermediates",
+            sets=Sets(
+                seeds=seeds,
+                edges=False,
+                shapes=False,
+                intermediates=names,
+                longer=exposed.longer,
+                given=[list(shapes) for shapes in given],
+            ),
+        )
         project = work / "exposed"
         project.mkdir()
         lay_out(exposed.files, project)
@@ -192,10 +201,11 @@ def _judge_candidate(
     alone = [folder / name for name in candidate.files if name.endswith(SOURCES)]
     project = alone[0] if len(candidate.files) == 1 and alone else folder
     composition = read_composition(folder) if composed else None
-    judged = _judge_any(
-        project, None, read_bindings(folder), prepared, chip, profile, progress,
-        candidate.dynamic, _WATCH, None, recording, composition,
-    )  # fmt: skip
+    form = _Form(spec=read_bindings(folder), composition=composition)
+    options = JudgeOptions(
+        dynamic=candidate.dynamic, stop=True, step=progress.step, recording=recording
+    )
+    judged = _judge_any(project, form, prepared, chip, profile, options)
     judged.program = verdict.program
     _time(judged, recording, chip, progress, composition)
     return judged, program
@@ -217,46 +227,67 @@ def _read_program(file: Path, chip: Chip, verdict: Verdict) -> Program | None:
     return program
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a user may say about the run of an existing project.
+
+    dynamic: sets of other shapes count; None: when the project says that it serves them.
+    attrs: values of an operator's attributes, for a folder.
+    timed: also estimate the time on the chip.
+    around: commands before and after a program.
+    """
+
+    dynamic: bool | None = None
+    seed: int = 0
+    watch: Watch = field(default_factory=Watch)
+    attrs: Mapping[str, Attr] | None = None
+    timed: bool = False
+    around: Around | None = None
+
+    def judging(
+        self, progress: Progress, recording: Recording | None, *, dynamic: bool = False
+    ) -> JudgeOptions:
+        """As the judges take them."""
+        return JudgeOptions(
+            dynamic=dynamic, stop=True, step=progress.step, watch=self.watch, recording=recording
+        )
+
+
+_PLAIN_RUN = RunOptions()
+
+
 def run(
     project: Path,
     task: Path | None,
     chip: Chip,
     tolerance: str,
     progress: Progress,
-    *,
-    dynamic: bool | None = None,
-    seed: int = 0,
-    watch: Watch = _WATCH,
-    attrs: Mapping[str, Attr] | None = None,
-    timed: bool = False,
-    around: Around | None = None,
+    options: RunOptions = _PLAIN_RUN,
 ) -> Verdict:
-    """Judge an existing project; other shapes count when the project says that it serves them.
+    """Judge an existing project.
 
     A project is a folder, a MultiKernelBench submission (.json or .py), or a direct-launch source
-    (.asc, .cpp); only the last can do without a task, when it has a main function. `attrs` are
-    values of an operator's attributes, for a folder. `timed`: also estimate the time on the chip.
-    `around`: commands before and after such a program.
+    (.asc, .cpp); only the last can do without a task, when it has a main function.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs, watch, around)
+    _check_run(project, task, options)
     submission = None if task is None else _read_file(project)
     spec = None if task is None or project.is_file() else read_bindings(project)
     clock = _Clock()
     with temporary_folder("npusmith-") as work:
-        recording = Recording(Path(work, "log")) if timed else None
+        recording = Recording(Path(work, "log")) if options.timed else None
         if task is None:
             composition = None
-            verdict = _run_alone(project, chip, progress, watch, recording, around)
+            verdict = _run_alone(project, chip, progress, options, recording)
         else:
-            prepared = _prepare(task, Path(work), progress, clock, seed)
+            prepared = _prepare(task, Path(work), progress, clock, options.seed)
             composition = read_composition(project)
             served = spec is not None or composition is not None  # ours say what they serve
-            verdict = _judge_any(
-                project, submission, spec, prepared, chip, profile, progress,
-                served if dynamic is None else dynamic, watch, attrs, recording, composition,
-            )  # fmt: skip
-            verdict.provenance["seed"] = seed
+            dynamic = served if options.dynamic is None else options.dynamic
+            form = _Form(submission, spec, composition)
+            how = options.judging(progress, recording, dynamic=dynamic)
+            verdict = _judge_any(project, form, prepared, chip, profile, how, options.attrs)
+            verdict.provenance["seed"] = options.seed
         _time(verdict, recording, chip, progress, composition)
         verdict.seconds = {**clock.laps, **verdict.seconds}
     return verdict
@@ -269,22 +300,16 @@ def strictly(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def _check_run(
-    project: Path,
-    task: Path | None,
-    attrs: Mapping[str, Attr] | None,
-    watch: Watch,
-    around: Around | None,
-) -> None:
+def _check_run(project: Path, task: Path | None, options: RunOptions) -> None:
     """What can be said before anything is read."""
     _named_in_utf8(*((project,) if task is None else (project, task)))
     if not project.exists():
         raise NpusmithError("file-missing", f"{project} does not exist", seen=str(project))
-    if attrs and project.is_file():
+    if options.attrs and project.is_file():
         raise NpusmithError("usage", f"{project} is no project folder: it takes no --attr")
-    if watch.build.op and project.is_file():
+    if options.watch.build.op and project.is_file():
         raise NpusmithError("usage", f"{project} is no project folder: it takes no --op")
-    if around and task is not None:
+    if options.around and task is not None:
         raise NpusmithError("usage", "--prepare, --verify and --arg go with a program, not a task")
 
 
@@ -292,9 +317,8 @@ def _run_alone(
     source: Path,
     chip: Chip,
     progress: Progress,
-    watch: Watch,
-    recording: Recording | None = None,
-    around: Around | None = None,
+    options: RunOptions,
+    recording: Recording | None,
 ) -> Verdict:
     if source.suffix not in SOURCES or not source.is_file():
         raise NpusmithError(
@@ -302,7 +326,8 @@ def _run_alone(
             hint=f"npusmith run {source} --task TASK; where it is a task itself: npusmith "
             f"generate {source}",
         )  # fmt: skip
-    return judge_program(source, chip, around, step=progress.step, watch=watch, recording=recording)
+    how = replace(options.judging(progress, recording), seconds=PROGRAM_SECONDS)
+    return judge_program(source, chip, options.around, how)
 
 
 def _read_file(project: Path) -> Submission | None:
@@ -312,41 +337,32 @@ def _read_file(project: Path) -> Submission | None:
     return read_submission(project)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a project's files say that it is."""
+
+    submission: Submission | None = None
+    spec: OpSpec | None = None
+    composition: Graph | None = None
+
+
 def _judge_any(
     project: Path,
-    submission: Submission | None,
-    spec: OpSpec | None,
+    form: _Form,
     prepared: Prepared,
     chip: Chip,
     profile: str,
-    progress: Progress,
-    dynamic: bool,
-    watch: Watch,
-    attrs: Mapping[str, Attr] | None,
-    recording: Recording | None,
-    composition: Graph | None = None,
+    options: JudgeOptions,
+    attrs: Mapping[str, Attr] | None = None,
 ) -> Verdict:
     """By the judge that the project's form needs."""
-    step = progress.step
-    if submission is not None:
-        return judge_module(
-            submission, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
-            recording=recording,
-        )  # fmt: skip
-    if composition is not None:
-        return judge_composition(
-            project, composition, prepared, chip, profile, dynamic=dynamic, stop=True, step=step,
-            recording=recording,
-        )  # fmt: skip
+    if form.submission is not None:
+        return judge_module(form.submission, prepared, chip, profile, options)
+    if form.composition is not None:
+        return judge_composition(project, form.composition, prepared, chip, profile, options)
     if project.is_file():
-        return judge_source(
-            project, prepared, chip, profile, stop=True, step=step, watch=watch,
-            recording=recording,
-        )  # fmt: skip
-    return judge(
-        project, prepared, chip, profile, spec=spec, dynamic=dynamic, stop=True, step=step,
-        watch=watch, attrs=attrs, recording=recording,
-    )  # fmt: skip
+        return judge_source(project, prepared, chip, profile, options)
+    return judge(project, prepared, chip, profile, options, spec=form.spec, attrs=attrs)
 
 
 def _time(
@@ -373,31 +389,25 @@ def judge_once(
     tolerance: str,
     progress: Progress,
     work: Path,
-    *,
-    seed: int,
-    watch: Watch,
-    attrs: Mapping[str, Attr] | None,
+    options: RunOptions,
     recording: Recording | None,
-    around: Around | None = None,
 ) -> tuple[Verdict, Prepared | None]:
     """`run` on the task's first random set of inputs alone, its log kept when `recording` says so.
 
     The prepared task lies in `work`; it is None for a source that is run without a task.
     """
     profile = check_profile(tolerance)
-    _check_run(project, task, attrs, watch, around)
+    _check_run(project, task, options)
     if task is None:
-        return _run_alone(project, chip, progress, watch, recording, around), None
-    submission = _read_file(project)
+        return _run_alone(project, chip, progress, options, recording), None
     spec = None if project.is_file() else read_bindings(project)
+    form = _Form(_read_file(project), spec, read_composition(project))
     clock = _Clock()
-    prepared = _prepare(task, work, progress, clock, seed, once=True)
-    verdict = _judge_any(
-        project, submission, spec, prepared, chip, profile, progress, False, watch, attrs,
-        recording, read_composition(project),
-    )  # fmt: skip
+    prepared = _prepare(task, work, progress, clock, options.seed, once=True)
+    how = options.judging(progress, recording)
+    verdict = _judge_any(project, form, prepared, chip, profile, how, options.attrs)
     verdict.seconds = {**clock.laps, **verdict.seconds}
-    verdict.provenance |= {"seed": seed, "sets of inputs": "the first random one alone"}
+    verdict.provenance |= {"seed": options.seed, "sets of inputs": "the first random one alone"}
     return verdict, prepared
 
 
@@ -407,11 +417,8 @@ def debug(
     chip: Chip,
     tolerance: str,
     progress: Progress,
+    options: RunOptions,
     *,
-    seed: int,
-    watch: Watch,
-    attrs: Mapping[str, Attr] | None,
-    around: Around | None,
     core: int | None,
 ) -> Verdict:
     """`run` on one set of inputs under gdb, which talks with standard input and output.
@@ -422,11 +429,11 @@ def debug(
     if project.suffix in (".json", ".py"):
         raise NpusmithError("usage", f"{project} is a submission: --gdb takes a project or source")
     debugger = find_debugger([project if project.is_dir() else project.parent], core)
+    traced = replace(options, watch=replace(options.watch, debugger=debugger))
     with temporary_folder("npusmith-debug-") as work:
         verdict, _ = judge_once(
-            project, task, chip, tolerance, progress, Path(work), seed=seed,
-            watch=replace(watch, debugger=debugger), attrs=attrs, recording=None, around=around,
-        )  # fmt: skip
+            project, task, chip, tolerance, progress, Path(work), traced, recording=None
+        )
     return verdict
 
 
@@ -483,9 +490,9 @@ def _prepare(
     progress.step("reference", f"capture the graph and run PyTorch on {sets} of inputs")
     seeds = seeds_for(seed)
     prepared = (
-        open_references(opened, work, seeds=seeds[:1], edges=False, shapes=False)
+        open_references(opened, work, sets=Sets(seeds=seeds[:1], edges=False, shapes=False))
         if once
-        else open_references(opened, work, seeds=seeds, on_graph=on_graph)
+        else open_references(opened, work, on_graph=on_graph, sets=Sets(seeds=seeds))
     )
     clock.lap("reference")
     return prepared

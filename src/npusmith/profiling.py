@@ -59,6 +59,12 @@ class Options:
     attrs: Mapping[str, Attr] | None = None
     around: Around | None = None  # commands before and after a program
 
+    def running(self) -> pipeline.RunOptions:
+        """Of the run whose log is timed."""
+        return pipeline.RunOptions(
+            seed=self.seed, watch=self.watch, attrs=self.attrs, around=self.around
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
@@ -83,10 +89,8 @@ def profile(
         work = Path(name)
         recording = Recording(work / "log", options.sample)
         verdict, prepared = pipeline.judge_once(
-            project, task, chip, tolerance, progress, work,
-            seed=options.seed, watch=options.watch, attrs=options.attrs, recording=recording,
-            around=options.around,
-        )  # fmt: skip
+            project, task, chip, tolerance, progress, work, options.running(), recording
+        )
         logs = recording.logs()
         if not logs:
             return Profiled(verdict, None)

@@ -17,7 +17,7 @@ from npusmith.agent.extract import find_program
 from npusmith.agent.policy import Terms
 from npusmith.agent.replay import Recorder
 from npusmith.agent.route import Draft
-from npusmith.agent.session import Session
+from npusmith.agent.session import Session, SessionOptions
 from npusmith.agent.shots import Features
 from npusmith.agent.talk import Answer
 from npusmith.store.turns import open_journal
@@ -67,9 +67,14 @@ def main() -> None:
             name = f"s{number}"
             store.begin(name, "")
             Session(
-                name, NumberRoute(number), model, store,
-                Terms(samples=2, rounds=6, seed=number, max_tokens=50), Budget(), concurrency=2,
-            ).run()  # fmt: skip
+                name,
+                NumberRoute(number),
+                model,
+                store,
+                Terms(samples=2, rounds=6, seed=number, max_tokens=50),
+                Budget(),
+                options=SessionOptions(concurrency=2),
+            ).run()
 
 
 if __name__ == "__main__":

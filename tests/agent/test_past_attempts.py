@@ -11,7 +11,7 @@ from npusmith.agent.budget import Budget
 from npusmith.agent.past_attempts import failed_changes_part, given_up_part
 from npusmith.agent.policy import Attempt, Terms
 from npusmith.agent.route import Goal
-from npusmith.agent.session import Ending, Session
+from npusmith.agent.session import Ending, Session, SessionOptions
 from npusmith.agent.talk import Answer, Request, Usage
 from npusmith.store.turns import open_journal
 
@@ -34,8 +34,14 @@ def run(folder: Path, model: Listed, **terms: int) -> Ending:
     with open_journal(folder) as store:
         store.begin("s", "")
         return Session(
-            "s", NumberRoute(0), model, store, Terms(samples=1, **terms), Budget(), concurrency=1
-        ).run()  # fmt: skip
+            "s",
+            NumberRoute(0),
+            model,
+            store,
+            Terms(samples=1, **terms),
+            Budget(),
+            options=SessionOptions(concurrency=1),
+        ).run()
 
 
 def test_a_change_that_was_no_better_stands_in_the_next_prompt(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from npusmith.store.turns import open_journal
 from npusmith.target.chips import find_chip
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 
 PLAYED = Path(__file__).parent / "played"
 CHIP = find_chip("910B2")
@@ -101,7 +101,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
         if name not in held:
             folder = tmp_path_factory.mktemp(name) / "task"
             task = open_task(PLAYED / f"{name}.py")
-            held[name] = prepare(task, folder, seeds=(11,), edges=False, shapes=False)
+            held[name] = prepare(task, folder, sets=Sets(seeds=(11,), edges=False, shapes=False))
         return held[name]
 
     yield get

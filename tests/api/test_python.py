@@ -163,12 +163,15 @@ def test_a_benchmark_is_run_and_its_records_stay(tmp_path: Path) -> None:
     )
     (tasks / "softmax.py").write_text(text)
     seen: list[Any] = []
-    found = ns.benchmark("folder", tasks, out=tmp_path / "run", workers=1, watch=seen.append)
+    found = ns.benchmark(
+        "folder", tasks, "plan:2", out=tmp_path / "run", workers=1, watch=seen.append
+    )
     assert (found.overall.tasks, found.overall.strict) == (1, 1)
     assert seen[-1].done == 1
     with open_run(tmp_path / "run") as run:
         (record,) = run.records()
-        assert record.time_us and run.document(run.summary())["writer"] == "plan"
+        assert record.time_us and run.document(run.summary())["writer"] == "plan:2"
+        assert "tried of at most 2" in record.provenance["search_policy"]
     with pytest.raises(NpusmithError) as caught:  # its records are kept
         ns.benchmark("folder", tasks, out=tmp_path / "run")
     assert caught.value.code == "run-exists"

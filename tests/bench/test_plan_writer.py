@@ -39,7 +39,7 @@ def _written(tmp_path: Path, view: str, own_rows: int = 64) -> Candidate:
                   digest="0"),
         reference="", path=tmp_path / "reduced.py", original=tmp_path / "own.py",
     )  # fmt: skip
-    made = PlanWriter(find_chip("910B2")).write(brief, sample=0, seed=0)
+    made = PlanWriter(find_chip("910B2"), search=0).write(brief, sample=0, seed=0)
     (text,) = (text for name, text in made.files.items() if name.endswith(".tile.py"))
     assert parse(text)
     return made

@@ -96,7 +96,7 @@ def judge(root: Path) -> Judge:
 @pytest.fixture(scope="module")
 def written(root: Path) -> Candidate:
     """What the deterministic writer makes of relu."""
-    suite, writer = open_suite("folder", root, {"names": "relu"}), open_writer("plan")
+    suite, writer = open_suite("folder", root, {"names": "relu"}), open_writer("plan:0")
     (item,) = suite.items()
     return writer.write(suite.brief(item), 0, 0)
 
@@ -334,7 +334,7 @@ def test_a_refusal_is_a_record(judge: Judge) -> None:
 
 
 def test_the_deterministic_writer_writes_what_passes(root: Path, written: Candidate) -> None:
-    suite, writer = open_suite("folder", root, {"names": "relu"}), open_writer("plan")
+    suite, writer = open_suite("folder", root, {"names": "relu"}), open_writer("plan:0")
     (item,) = suite.items()
     first, second = written, writer.write(suite.brief(item), 1, 0)
     assert first.digest == second.digest and not first.refusal

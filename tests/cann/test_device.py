@@ -14,7 +14,7 @@ from npus import bind_stub, make_machine
 from toolkits import environment, make_toolkit
 
 from npusmith.cann.calibrate import write_row
-from npusmith.cann.device import add_device, find_machine, measure
+from npusmith.cann.device import DeviceOptions, add_device, find_machine, measure
 from npusmith.errors import CannError
 from npusmith.lower import read_bindings
 from npusmith.pipeline import generate
@@ -30,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
 
 from calibration.cases import Case
 from calibration.device import device_cases
+
+from npusmith.task.trials import Sets
 
 TASK = """import torch
 
@@ -70,7 +72,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     (root / "work").mkdir()
     verdict = generate(root / "exp_task.py", root / "project", CHIP, "default", Quiet())
     task = open_task(root / "exp_task.py")
-    prepared = prepare(task, root / "work", seeds=SEEDS[:2], edges=False, shapes=False)
+    prepared = prepare(task, root / "work", sets=Sets(seeds=SEEDS[:2], edges=False, shapes=False))
     return Judged(root, verdict, prepared)
 
 
@@ -99,9 +101,14 @@ def test_the_whole_way_ends_at_the_last_rung_with_times(work: Path) -> None:
     machine = make_machine(work, TABLE)
     bind_stub(work / "project", "exp_task_custom", "return torch.exp(x)")
     verdict = measure(
-        work / "project", work / "exp_task.py", CHIP, "default", Quiet(), machine,
-        calibrate=work / "rows.csv",
-    )  # fmt: skip
+        work / "project",
+        work / "exp_task.py",
+        CHIP,
+        "default",
+        Quiet(),
+        machine,
+        options=DeviceOptions(calibrate=work / "rows.csv"),
+    )
     held = verdict.device
     assert held is not None and held.right and verdict.correct
     (case,) = device_cases(work / "rows.csv")

@@ -1,4 +1,4 @@
-"""Twenty mistakes that users make: each message names the place, the cause and the next step."""
+"""Mistakes that users make: each message names the place, the cause and the next step."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ FILES = {
     "net.py": TASK.replace("class Model", "class Net"),
     "inputs.py": TASK.replace("def get_inputs", "def inputs"),
     "syntax.py": TASK.replace("torch.relu(x)", "torch.relu(x"),
+    "plain.py": TASK.replace("(torch.nn.Module)", ""),
+    "two.py": TASK.replace("(self, x)", "(self, x, y)"),
+    "cuda.py": TASK.replace("(4, 8)", "(4, 8, device='cuda')"),
     "name.tile.py": TILE.replace("relu(c", "rellu(c"),
     "stage.tile.py": TILE.replace("with compute", "with copy_in"),
     "colon.tile.py": TILE.replace("with compute:", "with compute"),
@@ -54,6 +57,9 @@ MISTAKES = (
     ("generate empty", "empty is a folder", "name the .py file itself"),
     ("generate net.py", "net.py defines no class Model", "name the class: net.py:Net"),
     ("generate inputs.py", "inputs.py defines no get_inputs()", "add the part that is named"),
+    ("generate plain.py", "Model is not a torch.nn.Module", "write class Model(torch.nn.Module)"),
+    ("generate two.py", "positional argument: 'y'", "arguments of forward() from get_inputs()"),
+    ("generate cuda.py", "cuda.py:8, get_inputs", "leave the device out"),
     ("generate syntax.py", "syntax.py:5: return torch.relu(x", "correct the line that is named"),
     ("generate good.py --chip 910B5", "no chip is called '910B5'", "use --chip 910B2"),
     ("generate good.py --tolerance loose", "called 'loose'", "leave --tolerance out"),
@@ -63,6 +69,11 @@ MISTAKES = (
     ("generate good.py --schedule sched.json", "sched.json", "an output folder of npusmith"),
     ("run nowhere --task good.py", "nowhere does not exist", "check the path"),
     ("run good.py", "good.py needs a task", "npusmith generate good.py"),
+    (
+        "profile good.py --task good.py",
+        "good.py has no project_json_src",
+        "is a task: npusmith ge",
+    ),
     ("check name.tile.py", "name.tile.py:12: rellu(c, b, 64)", "did you mean 'relu'?"),
     ("check stage.tile.py", "stage.tile.py:12: relu(c, b, 64)", "put it under `with compute:`"),
     ("check colon.tile.py", "colon.tile.py:11: with compute", "a missing colon"),

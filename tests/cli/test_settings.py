@@ -15,7 +15,9 @@ from npusmith.cli.main import build, call
 from npusmith.cli.options import SearchOptions
 from npusmith.cli.settings import PROJECT_OPTIONS, Settings, leaves, read_settings
 from npusmith.errors import NpusmithError
-from npusmith.plan.search import DEFAULT as DEFAULT_SEARCH
+from npusmith.open_writer import open_writer, whole_spec
+from npusmith.target.chips import find_chip
+from npusmith.writers.plan import DEFAULT_SEARCH, PlanWriter
 
 GENERATE = ["generate", "relu.py"]
 
@@ -144,11 +146,13 @@ def test_a_command_line_takes_defaults_and_checks_them(
     assert "Invalid value for '--search'" in capsys.readouterr().err
 
 
-def test_generate_and_bench_have_one_policy_of_search() -> None:
+def test_generate_bench_and_python_have_one_policy_of_search() -> None:
     assert SearchOptions().schedules() == DEFAULT_SEARCH
     assert SearchOptions(search=8).schedules() == 8
     assert SearchOptions(search=8, no_search=True).schedules() == 0
-    assert (AskedOptions().spec, AskedOptions(search=8).spec) == ("plan", "plan:8")
+    assert AskedOptions().spec == whole_spec("plan") == f"plan:{DEFAULT_SEARCH}"
+    assert open_writer("plan").name == PlanWriter(find_chip("910B2")).name == AskedOptions().spec
+    assert (AskedOptions(search=8).spec, AskedOptions(no_search=True).spec) == ("plan:8", "plan:0")
     assert AskedOptions(writer="folder:answers", search=8).spec == "folder:answers"
 
 

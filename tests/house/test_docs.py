@@ -85,6 +85,16 @@ def test_every_link_inside_the_repository_leads_somewhere(path: Path) -> None:
     assert [link for link in inner if not (path.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_script_that_a_page_names_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:python |`)((?:runs|bench|tests)/[\w/]+\.py)\b", text))
+    here = {name for name in named if (ROOT / name).is_file()}
+    # a page may name a module by its path below the package
+    inside = {name for name in named if (ROOT / "src" / "npusmith" / name).is_file()}
+    assert named - here - inside == set()
+
+
 def test_every_page_is_reachable_from_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     names = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]

@@ -10,7 +10,7 @@ from judging import CHIP, TASK, Bench
 from npusmith.lower import lower, write_project
 from npusmith.plan import write
 from npusmith.task.load import open_task
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     work = tmp_path_factory.mktemp("judge")
     task = work / "affine.py"
     task.write_text(TASK)
-    prepared = prepare(open_task(task), work, shapes=False)
+    prepared = prepare(open_task(task), work, sets=Sets(shapes=False))
     plan = write(prepared.graph, "affine_custom", CHIP)
     spec = replace(plan.spec, task_source=TASK)
     project = work / "honest"

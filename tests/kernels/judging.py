@@ -10,6 +10,7 @@ from pathlib import Path
 from npusmith.ir.spec import OpSpec
 from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.prepared import Prepared
 from npusmith.task.verdict import Verdict
 
@@ -46,7 +47,14 @@ class Bench:
         return Path(shutil.copytree(self.project, self.work / name))
 
     def judge(self, project: Path, seconds: float = 20) -> Verdict:
-        return judge(project, self.prepared, CHIP, "strict", spec=self.spec, seconds=seconds)
+        return judge(
+            project,
+            self.prepared,
+            CHIP,
+            "strict",
+            spec=self.spec,
+            options=JudgeOptions(seconds=seconds),
+        )
 
     def try_kernel(self, name: str, change: Callable[[str], str], seconds: float = 20) -> Verdict:
         project = self.copy(name)

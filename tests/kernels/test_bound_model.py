@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from npusmith.lower import lower, read_bindings, write_project
 from npusmith.plan import write
 from npusmith.task.load import open_task
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 from npusmith.twin import read_project
 from npusmith.twin.bind import build_binding
 from npusmith.twin.cheating import find_cheats
@@ -96,7 +96,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 def _project(text: str, name: str, work: Path) -> Path:
     task = work / f"{name}.py"
     task.write_text(text)
-    prepared = prepare(open_task(task), work, seeds=(), edges=False, shapes=False)
+    prepared = prepare(open_task(task), work, sets=Sets(seeds=(), edges=False, shapes=False))
     plan = write(prepared.graph, f"{name}_custom", CHIP)
     folder = work / "project"
     write_project(lower(plan.program, CHIP), CHIP, folder, replace(plan.spec, task_source=text))

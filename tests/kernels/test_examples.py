@@ -9,6 +9,7 @@ import pytest
 
 from npusmith import pipeline
 from npusmith.target.chips import find_chip
+from npusmith.writers.plan import PlanWriter
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -22,7 +23,9 @@ class Silent:
 @pytest.mark.parametrize("task", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_an_example_is_written_compiled_run_and_right(task: Path, tmp_path: Path) -> None:
     out = tmp_path / task.stem
-    verdict = pipeline.generate(task, out, find_chip("910B2"), "default", Silent())
+    chip = find_chip("910B2")
+    writer = PlanWriter(chip, search=0)
+    verdict = pipeline.generate(task, out, chip, "default", Silent(), writer=writer)
     assert verdict.verdict == "pass", _why(verdict)
     judged = [trial for trial in verdict.trials if not trial.skipped]
     assert len([trial for trial in judged if trial.kind == "random"]) >= 5

@@ -8,6 +8,7 @@ import pytest
 
 from npusmith import pipeline
 from npusmith.target.chips import find_chip
+from npusmith.writers.plan import PlanWriter
 
 TASK = """
 import torch
@@ -40,5 +41,7 @@ def test_what_runs_backwards_keeps_to_offsets_that_the_chip_has(
 ) -> None:
     task = tmp_path / "task.py"
     task.write_text(TASK.format(forward=forward))
-    verdict = pipeline.generate(task, tmp_path / "out", find_chip("910B2"), "strict", Silent())
+    chip = find_chip("910B2")
+    writer = PlanWriter(chip, search=0)
+    verdict = pipeline.generate(task, tmp_path / "out", chip, "strict", Silent(), writer=writer)
     assert verdict.verdict == "pass", (verdict.error, verdict.findings)

@@ -17,6 +17,7 @@ from npusmith.lang import check, interpret, parse
 from npusmith.lower import lower, write_project
 from npusmith.target.chips import Chip, find_chip
 from npusmith.twin import build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.watch import Watch
 
 KERNELS = Path(__file__).parents[1] / "kernels"
@@ -140,7 +141,7 @@ class Samples:
         outputs = [
             (shape, item.dtype) for shape, item in zip(out_shapes, program.outputs, strict=True)
         ]
-        result = run(built, inputs, outputs, watch=Watch(auto_sync=False))
+        result = run(built, inputs, outputs, options=LaunchOptions(watch=Watch(auto_sync=False)))
         assert [finding.render() for finding in result.findings] == []
         assert result.completed
         wanted = interpret(program, chip, inputs, outputs)

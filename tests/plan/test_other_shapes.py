@@ -23,6 +23,7 @@ from npusmith.plan.shrink import Shrunk
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import find_chip
 from npusmith.twin import build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 
 CHIP = find_chip("910B2")
 MOST = 1.5  # times as long, within a factor of 64 in every size
@@ -252,7 +253,9 @@ def test_each_version_is_right_on_the_twin(tmp_path: Path) -> None:
         found = run_host(made.program, CHIP, {"args_0": shape, "y": shape}).args
         assert (found["brief"], found["chunked"]) == taken
         x = torch.rand(shape) * 9
-        done = run(built, [x.numpy()], [(shape, DType.FLOAT32)], seconds=60.0)
+        done = run(
+            built, [x.numpy()], [(shape, DType.FLOAT32)], options=LaunchOptions(seconds=60.0)
+        )
         assert done.completed and not done.findings
         np.testing.assert_allclose(done.outputs[0], x.softmax(1).numpy(), rtol=2e-5)
 

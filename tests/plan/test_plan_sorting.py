@@ -21,6 +21,7 @@ from npusmith.lower import lower, write_project
 from npusmith.plan import write
 from npusmith.target.chips import find_chip
 from npusmith.twin import build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 
 INF, NAN = float("inf"), float("nan")
 
@@ -274,7 +275,9 @@ def test_later_kernels_do_nothing_where_the_first_holds_whole_rows(tmp_path: Pat
         host = run_host(each_launch(made.program)[0], chip, {"args_0": shape, "y": shape})
         assert host.args["one_kernel"] == together
         x = R(*shape)
-        done = run(built, [x.numpy()], [(shape, DType.FLOAT32)], seconds=60.0)
+        done = run(
+            built, [x.numpy()], [(shape, DType.FLOAT32)], options=LaunchOptions(seconds=60.0)
+        )
         assert done.completed and not done.findings
         np.testing.assert_array_equal(done.outputs[0], model(x).numpy())
 

@@ -21,6 +21,7 @@ from npusmith.plan.schedule import Lines, Schedule
 from npusmith.plan.write_kernel import write_kernel
 from npusmith.target.chips import find_chip
 from npusmith.twin import build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -210,7 +211,7 @@ def test_the_twin_sees_no_race_and_the_same_bytes_every_time(tmp_path: Path) -> 
     x = draw(3, 40_001).bfloat16()
     wanted = [(tuple(x.shape), port.dtype) for port in made.spec.outputs]
     array = x.view(torch.uint16).numpy().view(made.spec.inputs[0].dtype.numpy)
-    runs = [run(built, [array], wanted, seconds=60.0) for _ in range(2)]
+    runs = [run(built, [array], wanted, options=LaunchOptions(seconds=60.0)) for _ in range(2)]
     assert all(done.completed and not done.findings for done in runs)
     for first, second, right in zip(runs[0].outputs, runs[1].outputs, both(x), strict=True):
         assert np.ascontiguousarray(first).tobytes() == np.ascontiguousarray(second).tobytes()

@@ -10,7 +10,7 @@ import pytest
 
 from npusmith.errors import CODES, TaskError
 from npusmith.sandbox.probe import probe
-from npusmith.task.trials import Limits, prepare
+from npusmith.task.trials import Limits, Sets, prepare
 
 QUICK = Limits(seconds=60, memory_bytes=4 << 30)
 MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
@@ -57,7 +57,9 @@ def get_inputs():
 def test_noise_is_harmless_and_every_forbidden_deed_is_denied(write_task, tmp_path, monkeypatch):
     monkeypatch.setenv("MODEL_API_KEY", "secret")
     task = write_task(text=DEEDS)
-    prepared = prepare(task, tmp_path, seeds=(1,), edges=False, shapes=False, limits=QUICK)
+    prepared = prepare(
+        task, tmp_path, limits=QUICK, sets=Sets(seeds=(1,), edges=False, shapes=False)
+    )
     assert prepared.trials[0].inputs[0].tolist() == [1.0] * 10
     assert not OUTSIDE.exists()
     assert not [path for path in prepared.folder.iterdir() if "junk" in path.name]
@@ -67,7 +69,7 @@ def refuse(task, folder: Path, **limits) -> TaskError:
     """The error that preparing raises; the folder is empty afterwards."""
     held = Limits(**{"seconds": 60, "memory_bytes": 4 << 30, **limits})
     with pytest.raises(TaskError) as caught:
-        prepare(task, folder, seeds=(1,), edges=False, shapes=False, limits=held)
+        prepare(task, folder, limits=held, sets=Sets(seeds=(1,), edges=False, shapes=False))
     assert list(folder.iterdir()) == []
     assert caught.value.code in CODES
     return caught.value
@@ -123,7 +125,9 @@ def test_a_patched_json_or_torch_only_spoils_the_task_s_own_records(write_task, 
 
 def test_an_earlier_result_survives_a_failure(write_task, tmp_path):
     good = write_task(text=MODEL + INPUTS)
-    prepared = prepare(good, tmp_path, seeds=(1,), edges=False, shapes=False, limits=QUICK)
+    prepared = prepare(
+        good, tmp_path, limits=QUICK, sets=Sets(seeds=(1,), edges=False, shapes=False)
+    )
     with pytest.raises(TaskError):
         prepare(write_task(text="1 / 0\n" + MODEL + INPUTS), tmp_path, limits=QUICK)
     assert prepared.trials[0].inputs[0].tolist() == [1.0] * 4

@@ -18,7 +18,7 @@ from npusmith.task.judge_intermediates import judge_intermediates, put_intermedi
 from npusmith.task.load import Task
 from npusmith.task.outline import outline
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 from npusmith.task.verdict import Rung, Verdict
 
 CHIP = find_chip("910B2")
@@ -44,7 +44,9 @@ def planned(task: Task) -> tuple[Plan, Exposed]:
 
 def prepared(task: Task, found: Exposed, folder: Path) -> Prepared:
     names = [value for value, _ in found.values]
-    return prepare(task, folder, seeds=(11, 23), edges=False, shapes=False, intermediates=names)
+    return prepare(
+        task, folder, sets=Sets(seeds=(11, 23), edges=False, shapes=False, intermediates=names)
+    )
 
 
 def written(found: Exposed, folder: Path) -> Path:
@@ -108,7 +110,11 @@ def test_one_kernel_has_nothing_between(write_task: Write) -> None:
 def test_a_value_that_the_graph_does_not_have(write_task: Write, tmp_path: Path) -> None:
     task = write_task(forward="return x + 1", inputs="[torch.rand(8, 70)]")
     with pytest.raises(TaskError) as caught:
-        prepare(task, tmp_path, seeds=(11,), edges=False, shapes=False, intermediates=["none"])
+        prepare(
+            task,
+            tmp_path,
+            sets=Sets(seeds=(11,), edges=False, shapes=False, intermediates=["none"]),
+        )
     assert caught.value.code == "task-outputs"
 
 
@@ -119,9 +125,16 @@ def test_they_are_judged_at_other_shapes_too(write_task: Write, tmp_path: Path) 
         inputs="[torch.randn(5, 7)]",
     )
     made = prepare(
-        task, tmp_path, seeds=(11, 23), edges=False, shapes=False, intermediates=["_softmax"],
-        given=[[(9, 7)], [(2, 3)]],
-    )  # fmt: skip
+        task,
+        tmp_path,
+        sets=Sets(
+            seeds=(11, 23),
+            edges=False,
+            shapes=False,
+            intermediates=["_softmax"],
+            given=[[(9, 7)], [(2, 3)]],
+        ),
+    )
     assert [item.kind for item in made.trials] == ["random", "random", "shape", "shape"]
     assert [bool(item.skipped) for item in made.trials] == [False, False, False, True]
     assert made.trials[3].skipped.startswith("the reference raises")

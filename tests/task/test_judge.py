@@ -12,6 +12,7 @@ import pytest
 from npusmith.errors import TaskError
 from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
 from npusmith.task.verdict import Rung
@@ -62,7 +63,9 @@ def test_a_kernel_that_hangs_is_given_one_set_of_inputs_only(
     text = kernel.read_text()
     start = text.index("GET_TILING_DATA")
     kernel.write_text(text[:start] + "for (volatile int on = 1; on == 1;) {}\n  " + text[start:])
-    verdict = judge(project, prepared, CHIP, "strict", attrs={"alpha": 1.0}, seconds=2)
+    verdict = judge(
+        project, prepared, CHIP, "strict", attrs={"alpha": 1.0}, options=JudgeOptions(seconds=2)
+    )
     assert [finding.code for finding in verdict.findings] == ["kernel-hang"]
     assert [trial.result for trial in verdict.trials] == ["FAIL", "not run", "not run"]
 
@@ -79,7 +82,9 @@ def test_what_is_wrong_at_the_second_set_is_judged_no_further_when_asked(
     wrong = replace(
         prepared, trials=tuple(replace(trial, folder=moved) for trial in prepared.trials)
     )
-    verdict = judge(PROJECTS / "scale", wrong, CHIP, "strict", attrs=SCALE, stop=stop)
+    verdict = judge(
+        PROJECTS / "scale", wrong, CHIP, "strict", attrs=SCALE, options=JudgeOptions(stop=stop)
+    )
     assert (verdict.verdict, verdict.rung) == ("fail", Rung.RAN)
     last = "not run" if stop else "FAIL"
     assert [trial.result for trial in verdict.trials] == ["pass", "FAIL", last]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from npusmith.target.chips import find_chip
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.load import open_task
 from npusmith.task.module import judge_module
 from npusmith.task.prepared import Prepared
@@ -105,7 +106,13 @@ def six(tmp_path: Path, prepared: Prepared) -> Judge:
         }
         file = tmp_path / "answer.py"
         file.write_text("".join(f"{name} = {text!r}\n" for name, text in texts.items()))
-        return judge_module(read_submission(file), prepared, CHIP, "strict", stop=stop)
+        return judge_module(
+            read_submission(file),
+            prepared,
+            CHIP,
+            "strict",
+            options=JudgeOptions(dynamic=False, stop=stop),
+        )
 
     return judged
 

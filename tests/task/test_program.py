@@ -8,6 +8,7 @@ import pytest
 
 from npusmith.target.chips import find_chip
 from npusmith.task import program
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.program import Around, complaint, judge_program
 from npusmith.task.verdict import Rung
 from npusmith.twin.finding import printed_by_core
@@ -207,7 +208,9 @@ def test_macros_come_from_the_caller_and_from_cmake(tmp_path: Path) -> None:
     body = "return SCENE + FROM_CMAKE + Extra() == 13 ? 0 : 1;"
     file = small(tmp_path, body)
     file.write_text('#include "extra.h"\n' + file.read_text())
-    verdict = judge_program(file, CHIP, watch=Watch(build=BuildOptions(define=("SCENE=3",))))
+    verdict = judge_program(
+        file, CHIP, options=JudgeOptions(watch=Watch(build=BuildOptions(define=("SCENE=3",))))
+    )
     assert (verdict.error, verdict.verdict) == (None, "ran")
 
 

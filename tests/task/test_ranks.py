@@ -12,6 +12,7 @@ import pytest
 from npusmith.target.chips import find_chip
 from npusmith.task import shapes, wire
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.prepared import Prepared
 from npusmith.task.verdict import Verdict
 
@@ -61,7 +62,10 @@ def test_a_project_for_one_shape_is_not_asked(rooted: Prepared, tmp_path: Path) 
     shutil.copytree(PROJECTS / "rowsum", tmp_path / "p")
     host = tmp_path / "p" / "op_host" / "sqrt.cpp"
     host.write_text(host.read_text().replace("GetDimNum() != 2", "GetDimNum() == 9"))
-    assert judge(tmp_path / "p", rooted, CHIP, "strict", dynamic=False).verdict == "pass"
+    assert (
+        judge(tmp_path / "p", rooted, CHIP, "strict", options=JudgeOptions(dynamic=False)).verdict
+        == "pass"
+    )
 
 
 def test_an_elementwise_operator_serves_every_rank(

@@ -9,6 +9,7 @@ import pytest
 
 from npusmith.task.load import open_task
 from npusmith.task.references import open_references
+from npusmith.task.trials import Sets
 
 TASK = """import json, pathlib, torch
 class Model(torch.nn.Module):
@@ -34,7 +35,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made(task: Path, seed: int = 1) -> tuple[Path, float]:
     """Where the references lie, and the factor that they show."""
     found = open_references(
-        open_task(task), task.parent / "aside", seeds=(seed,), edges=False, shapes=False
+        open_task(task), task.parent / "aside", sets=Sets(seeds=(seed,), edges=False, shapes=False)
     )
     trial = found.trials[0]
     return found.folder, float(np.median(trial.references[0] / trial.inputs[0]))

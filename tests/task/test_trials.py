@@ -13,7 +13,7 @@ import pytest
 from npusmith.errors import TaskError
 from npusmith.task import shapes, wire
 from npusmith.task.load import open_task
-from npusmith.task.trials import SEEDS, check_files, prepare, read_manifest
+from npusmith.task.trials import SEEDS, Sets, check_files, prepare, read_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -43,7 +43,7 @@ def test_there_are_five_random_trials_under_their_own_seeds(norm):
 
 
 def test_preparing_again_gives_the_same_numbers(norm, tmp_path):
-    again = prepare(norm.task, tmp_path, edges=False, shapes=False)
+    again = prepare(norm.task, tmp_path, sets=Sets(edges=False, shapes=False))
     for one, two in zip(norm.trials, again.trials, strict=False):
         assert one.name == two.name
         assert one.inputs[0].tobytes() == two.inputs[0].tobytes()

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
 
 from calibration import bank, fit, logs, micro, tables
 
+from npusmith.twin.launch import LaunchOptions
+
 NUMBERS = {
     "kernels": ("task_us",),
     "matmul": ("b", "m", "k", "n", "us"),
@@ -160,9 +162,13 @@ def test_the_matmul_kernel_multiplies(change: dict[str, int], tmp_path: Path) ->
     build = build_direct(logs.KERNELS / "matmul.asc", find_chip("910B2"))
     shape = (2, sizes[0], sizes[2])
     run = run_direct(
-        build, plan.blocks, given, [(shape, DType.FLOAT32)], [plan.packed()],
-        record=tmp_path / "log",
-    )  # fmt: skip
+        build,
+        plan.blocks,
+        given,
+        [(shape, DType.FLOAT32)],
+        [plan.packed()],
+        options=LaunchOptions(record=tmp_path / "log"),
+    )
     np.testing.assert_array_equal(run.outputs[0], a.astype(np.float32) @ b.astype(np.float32))
     steps = [step for core in read_log(tmp_path / "log").cores for step in core.steps]
     assert sum(step.what == "mmad" for step in steps) == _products(plan)

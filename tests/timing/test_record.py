@@ -13,6 +13,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import build, launch, read_project, run
 from npusmith.twin.direct import DirectBuild, build_direct, build_program, run_direct, run_program
+from npusmith.twin.launch import LaunchOptions
 
 PROJECTS = Path(__file__).parents[1] / "projects"
 F32 = DType.FLOAT32
@@ -159,9 +160,7 @@ class Kernels:
             BLOCKS,
             [x],
             [((COUNT,), F32)],
-            record=record,
-            dry=dry,
-            most_steps=most_steps,
+            options=LaunchOptions(record=record, dry=dry, most_steps=most_steps),
         )
         assert done.completed
         return dict(zip(KERNELS, done.logs, strict=True))
@@ -364,7 +363,7 @@ int main() {
 def test_a_deadlock_leaves_what_was_done_before_it(chip: Chip, tmp_path: Path) -> None:
     source = tmp_path / "stuck.cpp"
     source.write_text(DEADLOCK)
-    done = run_program(build_program(source, chip), record=tmp_path / "log")
+    done = run_program(build_program(source, chip), options=LaunchOptions(record=tmp_path / "log"))
     assert not done.completed
     log = read_log(done.logs[0])
     assert not log.finished
@@ -378,7 +377,7 @@ def test_an_operator_is_recorded_too(chip: Chip, tmp_path: Path) -> None:
     x = np.ones((8, 2048), np.float32)
     record = tmp_path / "log"
     record.write_text("of an earlier run")
-    done = run(add, [x, x], [((8, 2048), F32)], record=record)
+    done = run(add, [x, x], [((8, 2048), F32)], options=LaunchOptions(record=record))
     assert done.completed and done.logs == (record,)
     assert np.array_equal(done.outputs[0], x + x)
     log = read_log(record)

@@ -14,6 +14,7 @@ import npusmith
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
 from npusmith.twin.direct import DirectBuild, build_direct, run_direct
+from npusmith.twin.launch import LaunchOptions
 
 FIELDS = re.findall(
     r"X\((\w+)\)",
@@ -236,9 +237,13 @@ def cube_log(
     exact = a.astype(np.float32) @ b.astype(np.float32) + bias * rows["isBias"]
     stored = [np.ascontiguousarray(x.T if trans >> i & 1 else x) for i, x in enumerate((a, b))]
     done = run_direct(
-        make(CUBE), 1, [*stored, bias], [(exact.shape, DType.FLOAT32)],
-        [WORKSPACE, words(rows), number(way), number(trans)], record=folder / "log", dry=dry,
-    )  # fmt: skip
+        make(CUBE),
+        1,
+        [*stored, bias],
+        [(exact.shape, DType.FLOAT32)],
+        [WORKSPACE, words(rows), number(way), number(trans)],
+        options=LaunchOptions(record=folder / "log", dry=dry),
+    )
     assert done.findings == []
     if not dry:
         np.testing.assert_array_equal(done.outputs[0], exact)
@@ -249,9 +254,13 @@ def mixed_log(make: Make, folder: Path, rows: dict[str, int], way: int, blocks: 
     a, b = operands(rows, 2 * blocks)
     exact = a.astype(np.float32) @ b.astype(np.float32)
     done = run_direct(
-        make(MIXED), blocks, [a, b], [(exact.shape, DType.FLOAT32)],
-        [WORKSPACE, words(rows), number(way)], record=folder / "log",
-    )  # fmt: skip
+        make(MIXED),
+        blocks,
+        [a, b],
+        [(exact.shape, DType.FLOAT32)],
+        [WORKSPACE, words(rows), number(way)],
+        options=LaunchOptions(record=folder / "log"),
+    )
     assert done.findings == []
     np.testing.assert_array_equal(done.outputs[0], exact)
     return read_log(folder / "log")
@@ -277,7 +286,9 @@ def pipeline(make: Make, tmp_path_factory: pytest.TempPathFactory) -> Core:
     a = np.ones((32, 256), np.float16)
     b = np.ones((48, 256), np.float16)
     log = tmp_path_factory.mktemp("log") / "log"
-    done = run_direct(make(PIPELINE), 1, [a, b], [((32, 48), DType.FLOAT32)], record=log)
+    done = run_direct(
+        make(PIPELINE), 1, [a, b], [((32, 48), DType.FLOAT32)], options=LaunchOptions(record=log)
+    )
     assert done.findings == []
     assert (done.outputs[0] == 512).all()
     return read_log(log).core(1)
@@ -422,7 +433,9 @@ def test_a_dry_run_of_a_pipeline_leaves_the_same_log_and_no_values(
     for dry in (False, True):
         log = tmp_path / str(dry)
         output = ((32, 48), DType.FLOAT32)
-        done = run_direct(make(PIPELINE), 1, [a, b], [output], record=log, dry=dry)
+        done = run_direct(
+            make(PIPELINE), 1, [a, b], [output], options=LaunchOptions(record=log, dry=dry)
+        )
         assert done.findings == []
         assert [bool((values == 512).all()) for values in done.outputs] == ([] if dry else [True])
         logs.append(log.read_bytes())
@@ -509,7 +522,9 @@ def test_what_was_asked_for_before_a_deadlock_is_told(make: Make, tmp_path: Path
     rest = [WORKSPACE, words(SMALL), number(4)]
     output = ((64, 64), DType.FLOAT32)
     plain = run_direct(make(MIXED), 1, [a, b], [output], rest)
-    done = run_direct(make(MIXED), 1, [a, b], [output], rest, record=tmp_path / "log")
+    done = run_direct(
+        make(MIXED), 1, [a, b], [output], rest, options=LaunchOptions(record=tmp_path / "log")
+    )
     assert [finding.code for finding in done.findings] == ["deadlock"]
     assert done.findings == plain.findings
     log = read_log(tmp_path / "log")

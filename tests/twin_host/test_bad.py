@@ -12,6 +12,7 @@ from npusmith.errors import TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import Run, build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 
 F32 = DType.FLOAT32
 Edit = Callable[..., Path]
@@ -24,7 +25,9 @@ def run_changed(edited: Edit, chip: Chip, file: str, old: str, new: str, **how: 
     root = edited("add", {file: [(old, new)]})
     built = build(read_project(root), chip, (F32, F32, F32))
     x = np.ones(how.get("size", 4096), np.float32)
-    return run(built, [x, x], [(x.shape, F32)], seconds=how.get("seconds", 30))
+    return run(
+        built, [x, x], [(x.shape, F32)], options=LaunchOptions(seconds=how.get("seconds", 30))
+    )
 
 
 def codes(result: Run) -> list[str]:

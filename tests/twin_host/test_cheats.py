@@ -17,6 +17,7 @@ from npusmith.errors import Level, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import Run, build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 
 F32 = DType.FLOAT32
 RUNTIME = Path(__file__).parents[2] / "src" / "npusmith" / "twin" / "runtime"
@@ -255,7 +256,7 @@ def attempt(
         built = build(read_project(edited("add", changes)), chip, (F32, F32, F32))
     except TwinError as error:
         return [error.code], None
-    result = run(built, [x, x], [(x.shape, F32)], seconds=20)
+    result = run(built, [x, x], [(x.shape, F32)], options=LaunchOptions(seconds=20))
     return [finding.code for finding in result.findings if finding.level is Level.ERROR], result
 
 

@@ -16,6 +16,7 @@ from npusmith.sandbox.probe import probe
 from npusmith.target.chips import Chip
 from npusmith.twin import build, read_project, run
 from npusmith.twin.debugger import find_debugger
+from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.options import BuildOptions
 from npusmith.twin.watch import Watch
 
@@ -99,7 +100,13 @@ def test_an_operator_whose_host_side_has_a_process_of_its_own_stops_in_its_kerne
     made = build(project, chip, (DType.FLOAT32,) * 3)
     x, factor = np.ones(64, np.float32), np.full(1, 3, np.float32)
     watch = Watch(debugger=find_debugger([PROJECTS / "scale"], core=0))
-    done = run(made, [x, factor], [((64,), DType.FLOAT32)], {"alpha": 3}, watch=watch)
+    done = run(
+        made,
+        [x, factor],
+        [((64,), DType.FLOAT32)],
+        {"alpha": 3},
+        options=LaunchOptions(watch=watch),
+    )
     assert done.findings == []  # gdb ended at the end of its input, before the kernel did
     said = capsys.readouterr().out
     assert "block 0 begins" in said

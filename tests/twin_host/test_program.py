@@ -10,6 +10,7 @@ from npusmith.errors import TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import Run
 from npusmith.twin.direct import build_program, has_main, run_program
+from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.options import BuildOptions
 
 SOURCE = """#include <cstdio>
@@ -61,7 +62,7 @@ def run_changed(tmp_path: Path, chip: Chip, old: str = "", new: str = "") -> Run
         text = text.replace(old, new)
     file = tmp_path / "program.asc"
     file.write_text(text.replace("MAIN", "int main()").replace("END", ""))
-    return run_program(build_program(file, chip), seconds=20)
+    return run_program(build_program(file, chip), options=LaunchOptions(seconds=20))
 
 
 def codes(result: Run) -> list[str]:
@@ -75,7 +76,10 @@ def test_a_kernels_cores_are_those_of_the_branch_that_is_compiled(
     both = f"#if WAY == 2\n__global__ __cube__ void copy(\n#else\n{head}\n#endif\n"
     file = tmp_path / "program.cpp"
     file.write_text(SOURCE.replace(head, both).replace("MAIN", "int main()").replace("END", ""))
-    result = run_program(build_program(file, chip, BuildOptions(define=("WAY=1",))), seconds=20)
+    result = run_program(
+        build_program(file, chip, BuildOptions(define=("WAY=1",))),
+        options=LaunchOptions(seconds=20),
+    )
     assert result.completed
     assert result.findings == []
 
@@ -86,7 +90,7 @@ def test_a_program_with_two_kernels_runs_and_checks_itself(
 ) -> None:
     file = tmp_path / "program.cpp"
     file.write_text(SOURCE.replace("MAIN", main).replace("END", "return 0;"))
-    result = run_program(build_program(file, chip), seconds=20)
+    result = run_program(build_program(file, chip), options=LaunchOptions(seconds=20))
     assert result.completed
     assert result.findings == []
     assert "as expected" in result.log

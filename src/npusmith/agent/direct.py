@@ -25,6 +25,7 @@ from npusmith.lang import parse, parse_condition
 from npusmith.lower import lower, plain_spec, project_files
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.source import judge_source
@@ -152,13 +153,19 @@ class DirectRoute:
     def _judge(self, folder: Path, recording: Recording | None) -> Verdict:
         if self.rules == "kernel":
             return judge_source(
-                folder / self.paths[0], self._prepared, self._row, self._tolerance,
-                recording=recording,
-            )  # fmt: skip
+                folder / self.paths[0],
+                self._prepared,
+                self._row,
+                self._tolerance,
+                options=JudgeOptions(recording=recording),
+            )
         return judge(
-            folder, self._prepared, self._row, self._tolerance, dynamic=self.ports.dynamic,
-            recording=recording,
-        )  # fmt: skip
+            folder,
+            self._prepared,
+            self._row,
+            self._tolerance,
+            options=JudgeOptions(dynamic=self.ports.dynamic, recording=recording),
+        )
 
 
 def _spec(shot: Shot, program: Program) -> OpSpec:

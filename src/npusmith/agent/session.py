@@ -62,6 +62,22 @@ class Ending:
     attempts: tuple[Attempt, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """What a session may be told besides its terms.
+
+    judge: what a verdict depends on besides the candidate. concurrency: of calls of the model.
+    """
+
+    judge: str = ""
+    knowledge: Knowledge | None = None
+    concurrency: int = 4
+    watch: Callable[[str], None] = lambda text: None
+
+
+_OPTIONS = SessionOptions()
+
+
 class Session:
     """The journal's session of that name."""
 
@@ -73,15 +89,12 @@ class Session:
         journal: Journal,
         terms: Terms,
         budget: Budget,
-        *,
-        judge: str = "",  # what a verdict depends on besides the candidate
-        knowledge: Knowledge | None = None,
-        concurrency: int = 4,
-        watch: Callable[[str], None] = lambda text: None,
+        options: SessionOptions = _OPTIONS,
     ) -> None:
         self.name, self._route, self._model, self._journal = name, route, model, journal
-        self._terms, self._budget, self._judge = terms, budget.checked(), judge
-        self._knowledge, self._concurrency, self._watch = knowledge, concurrency, watch
+        self._terms, self._budget, self._judge = terms, budget.checked(), options.judge
+        self._knowledge, self._watch = options.knowledge, options.watch
+        self._concurrency = options.concurrency
 
     def run(self) -> Ending:
         """To its end, from wherever it stands."""

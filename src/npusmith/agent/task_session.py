@@ -17,7 +17,7 @@ from npusmith.agent.direct import DirectRoute
 from npusmith.agent.models import Choice
 from npusmith.agent.policy import Attempt, Terms
 from npusmith.agent.route import Route
-from npusmith.agent.session import Ending, Session
+from npusmith.agent.session import Ending, Session, SessionOptions
 from npusmith.agent.shots import read_shots
 from npusmith.agent.signatures import open_signatures
 from npusmith.agent.talk import Model
@@ -148,9 +148,19 @@ def run_session(
         raise _exists(store)
     _check_same(store, name, frozen)
     session = Session(
-        name, routed.route, model, store, setting.terms, setting.budget, judge=routed.judge,
-        knowledge=knowledge, concurrency=setting.choice.concurrency, watch=watch,
-    )  # fmt: skip
+        name,
+        routed.route,
+        model,
+        store,
+        setting.terms,
+        setting.budget,
+        options=SessionOptions(
+            judge=routed.judge,
+            knowledge=knowledge,
+            concurrency=setting.choice.concurrency,
+            watch=watch,
+        ),
+    )
     with store.alone(name):
         return session.run()
 

@@ -11,7 +11,7 @@ from npusmith.bench.plan import judge_digest
 from npusmith.sandbox.folder import remove_tree
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared
-from npusmith.task.trials import DATA, SEEDS, prepare, reopen
+from npusmith.task.trials import DATA, SEEDS, Sets, prepare, reopen
 
 _SEEDS = tuple(seed + 7919 for seed in SEEDS)  # away from those that a verdict is made on
 _MOST_BYTES = 64 << 20  # kept on disk for one task
@@ -28,7 +28,7 @@ def open_prepared(path: Path, home: Path) -> Iterator[Prepared]:
         kept = reopen(task, folder / DATA)
         if kept is None:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the other samples of a task wait for the first
-            kept = reopen(task, folder / DATA) or prepare(task, folder, seeds=_SEEDS)
+            kept = reopen(task, folder / DATA) or prepare(task, folder, sets=Sets(seeds=_SEEDS))
             fcntl.flock(lock, fcntl.LOCK_SH)
         try:
             yield kept

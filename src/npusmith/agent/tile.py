@@ -26,7 +26,10 @@ from npusmith.lower import lower, origins, write_project
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.prepared import Prepared
+from npusmith.task.recording import Recording
+from npusmith.task.verdict import Verdict
 from npusmith.writers.folder import read_project_files
 
 _WORD = re.compile(r"\b([a-z_]\w*)\s*\(")
@@ -118,13 +121,13 @@ class TileRoute:
             lowered = self.write(program, spec, draft.text, folder)
         except NpusmithError as error:
             return failed(Step.MEANT, error, folder)
-        found = judged(
-            lambda recording: judge(
-                folder, self._prepared, self._row, self._tolerance, spec=spec,
-                dynamic=self.ports.serves(spec), recording=recording,
-            ),
-            self._prepared, self._row, folder, Step.LOWERED, self._timed,
-        )  # fmt: skip
+        dynamic = self.ports.serves(spec)
+
+        def run(recording: Recording | None) -> Verdict:
+            options = JudgeOptions(dynamic=dynamic, recording=recording)
+            return judge(folder, self._prepared, self._row, self._tolerance, options, spec=spec)
+
+        found = judged(run, self._prepared, self._row, folder, Step.LOWERED, self._timed)
         if all(note.file in ("", self.file) for note in found.notes):
             return found
         home = origins(lowered, spec)

@@ -308,8 +308,8 @@ class Tools:
         ] = "",
     ) -> Answer:
         """Write an operator for a task file into the folder `out`. Without options the
-        deterministic writer; with options a model. Where it is asked, and with which key, the
-        server was told at its start."""
+        deterministic writer, with its search of schedules; with options a model. Where it is
+        asked, and with which key, the server was told at its start."""
         source, folder = self._task(task), self._place(out)
         if not options:
             found = pipeline.generate(source, folder, self._chip, "default", self._steps)

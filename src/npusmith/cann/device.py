@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,12 +27,13 @@ from npusmith.lower import read_bindings
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.task.judge import bind_inputs, judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.load import open_task
 from npusmith.task.prepared import Prepared, TrialData
 from npusmith.task.recording import Recording
 from npusmith.task.running import UNSTEADY, start_trial
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import prepare, seeds_for
+from npusmith.task.trials import Sets, prepare, seeds_for
 from npusmith.task.verdict import OnDevice, Rung, Trial, Verdict
 from npusmith.task.weighing import Criterion, Pair, reject, value_of, weigh
 from npusmith.timing.rung import give_rung, time_logs
@@ -79,6 +80,22 @@ def _with_toolkit(toolkit: Toolkit, given: dict[str, str]) -> dict[str, str]:
     return {"ASCEND_HOME_PATH": str(toolkit.home), **given, **said}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceOptions:
+    """What a user may say about a run on a device.
+
+    anyway: also where the twin says that it is wrong, which can hang or crash a device.
+    calibrate: the table that gets a row of what was measured (calibrate.py).
+    """
+
+    seed: int = 0
+    anyway: bool = False
+    calibrate: Path | None = None
+
+
+_OPTIONS = DeviceOptions()
+
+
 def measure(
     project: Path,
     task: Path,
@@ -86,16 +103,9 @@ def measure(
     tolerance: str,
     progress: Progress,
     machine: Machine,
-    *,
-    seed: int = 0,
-    anyway: bool = False,
-    calibrate: Path | None = None,
+    options: DeviceOptions = _OPTIONS,
 ) -> Verdict:
-    """Judge on the twin, then on the device; the last rung is for what is right on both.
-
-    `anyway`: also where the twin says that it is wrong, which can hang or crash a device.
-    `calibrate`: the table that gets a row of what was measured (calibrate.py).
-    """
+    """Judge on the twin, then on the device; the last rung is for what is right on both."""
     profile = check_profile(tolerance)
     project = project.resolve()
     spec = _read_binding(project)
@@ -104,17 +114,23 @@ def measure(
         progress.step("look", f"device {machine.number}")
         device = Caller(machine, work).name()
         progress.step("reference", "PyTorch on every set of inputs")
-        prepared = prepare(open_task(task), work, seeds=seeds_for(seed))
+        prepared = prepare(open_task(task), work, sets=Sets(seeds=seeds_for(options.seed)))
         recording = Recording(work / "log")
         verdict = judge(
-            project, prepared, chip, profile, spec=spec, step=progress.step, recording=recording
+            project,
+            prepared,
+            chip,
+            profile,
+            spec=spec,
+            options=JudgeOptions(step=progress.step, recording=recording),
         )
-        verdict.provenance["seed"] = seed
+        verdict.provenance["seed"] = options.seed
         if logs := recording.logs():
             give_rung(verdict, time_logs(logs, chip))
-        if not verdict.compiled or not (verdict.correct or anyway):
+        if not verdict.compiled or not (verdict.correct or options.anyway):
             return verdict
         add_device(verdict, prepared, spec, machine, progress, work, device)
+        calibrate = options.calibrate
         if calibrate is not None and verdict.rung is Rung.DEVICE and verdict.device is not None:
             if verdict.device.median_us is not None and logs:
                 write_row(verdict, calibrate, logs[0])

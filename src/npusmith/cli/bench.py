@@ -131,9 +131,9 @@ class AskedOptions(SearchOptions):
         typer.Option(
             "--writer",
             metavar="W",
-            help="plan (plan:N is plan with --search N), folder:PATH with responses, "
-            "answers:ROOT, agent:NAME=VALUE,... (docs/agent.md), or lm:model=FOLDER,... "
-            "(docs/training.md).",
+            help="plan (plan:N is plan with --search N; plan:0 with --no-search), "
+            "folder:PATH with responses, answers:ROOT, agent:NAME=VALUE,... (docs/agent.md), "
+            "or lm:model=FOLDER,... (docs/training.md).",
         ),
     ] = "plan"
     protocol: Annotated[
@@ -160,8 +160,7 @@ class AskedOptions(SearchOptions):
     @property
     def spec(self) -> str:
         """The writer as the run's plan names it."""
-        count = self.schedules(default=0)
-        return f"plan:{count}" if self.writer == "plan" and count else self.writer
+        return f"plan:{self.schedules()}" if self.writer == "plan" else self.writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

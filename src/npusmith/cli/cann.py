@@ -84,14 +84,19 @@ def device(
     row = judged.row
 
     def job(steps: Steps) -> Reply:
-        from npusmith.cann.device import find_machine, measure
+        from npusmith.cann.device import DeviceOptions, find_machine, measure
         from npusmith.cli.verdict import verdict_reply
 
         machine = find_machine(npu)
         verdict = measure(
-            project, task, row, judged.tolerance, steps, machine, seed=judged.seed, anyway=anyway,
-            calibrate=calibrate,
-        )  # fmt: skip
+            project,
+            task,
+            row,
+            judged.tolerance,
+            steps,
+            machine,
+            options=DeviceOptions(seed=judged.seed, anyway=anyway, calibrate=calibrate),
+        )
         return verdict_reply(verdict)
 
     return job

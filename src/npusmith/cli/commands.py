@@ -247,12 +247,14 @@ def run(
 
         build = sources.read(debug.gdb)
         look = Watch(sources.auto_sync, options.notes, options.shuffle, build)
-        around = program.read()
+        running = pipeline.RunOptions(
+            dynamic=options.dynamic, seed=judged.seed, watch=look, attrs=attrs,
+            timed=options.time, around=program.read(),
+        )  # fmt: skip
         if debug.gdb:
             done = pipeline.debug(
-                project, task, row, judged.tolerance, steps, seed=judged.seed, watch=look,
-                attrs=attrs, around=around, core=debug.core,
-            )  # fmt: skip
+                project, task, row, judged.tolerance, steps, running, core=debug.core
+            )
             if done.error is not None:
                 return verdict_reply(done)
             wrong = [item for item in done.findings if item.level is Level.ERROR]
@@ -262,10 +264,7 @@ def run(
                     screen.line(item.render(), "red")
 
             return Reply(Exit.FAILED if wrong else Exit.PASS, {}, tell)
-        verdict = pipeline.run(
-            project, task, row, judged.tolerance, steps, dynamic=options.dynamic,
-            seed=judged.seed, watch=look, attrs=attrs, timed=options.time, around=around,
-        )  # fmt: skip
+        verdict = pipeline.run(project, task, row, judged.tolerance, steps, running)
         reply = verdict_reply(pipeline.strictly(verdict) if options.strict else verdict)
         paths = (project, *(() if task is None else (task,)))
         return replace(reply, watched=paths if debug.watch else ())

@@ -216,8 +216,7 @@ class SearchOptions:
         _to_write(
             "--search",
             "Schedules of the kernel to try on the timing model, which says how long each would "
-            f"take; the best is kept. Default: {_SEARCH} in generate, none in bench, whose runs "
-            "are long.",
+            f"take; the best is kept. Default: {_SEARCH}.",
             metavar="N", min=1, max=1000,
         ),
     ] = None  # fmt: skip
@@ -225,9 +224,9 @@ class SearchOptions:
         bool, _to_write("--no-search", "Keep the schedule that the writer chose at once.")
     ] = False
 
-    def schedules(self, default: int = _SEARCH) -> int:
+    def schedules(self) -> int:
         """How many are tried; 0: none."""
-        asked = default if self.search is None else self.search
+        asked = _SEARCH if self.search is None else self.search
         return 0 if self.no_search else asked
 
 

@@ -15,7 +15,7 @@ from npusmith.device import arguments, columns, tensors
 from npusmith.device.adapters import ADAPTERS, Finish
 from npusmith.errors import Level, TwinError
 from npusmith.target.chips import DEFAULT_CHIP, Chip, of_record
-from npusmith.twin import Finding, Project, Run, build, run
+from npusmith.twin import Finding, LaunchOptions, Project, Run, build, run
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.project import read_projects
 from npusmith.twin.remote import Request, ask, remote
@@ -79,10 +79,9 @@ def _launch(project: Project, note: Note, request: Request) -> tuple[Run, bool]:
         request.inputs,
         request.outputs,
         request.attrs,
-        seconds=float(os.environ.get(_SECONDS, "60")),
         writable=request.writable,
         initial=request.initial,
-        **_recording(),
+        options=LaunchOptions(seconds=float(os.environ.get(_SECONDS, "60")), **_recording()),
     )
     return result, _record(project, result, compiled - start, time.monotonic() - compiled)
 

@@ -33,6 +33,7 @@ from npusmith.timing.bottleneck import vector
 from npusmith.timing.rung import time_logs
 from npusmith.twin import Build, build, read_project, run
 from npusmith.twin.diagnose import CompileError
+from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.watch import Watch
 
 Array = np.ndarray[Any, Any]
@@ -221,7 +222,10 @@ class Bench:
     def _run_all(self, built: Build) -> Judged:
         for shapes, wanted in zip(self.case.small, self.references, strict=True):
             result = run(
-                built, self.inputs(shapes), self._outputs(shapes), seconds=SECONDS, watch=_WATCH
+                built,
+                self.inputs(shapes),
+                self._outputs(shapes),
+                options=LaunchOptions(seconds=SECONDS, watch=_WATCH),
             )
             errors = [item for item in result.findings if item.level is Level.ERROR]
             if errors:
@@ -259,7 +263,10 @@ class Bench:
         assert shapes is not None
         log = folder / "log"
         result = run(
-            built, self.inputs(shapes), self._outputs(shapes), seconds=SECONDS, record=log, dry=True
+            built,
+            self.inputs(shapes),
+            self._outputs(shapes),
+            options=LaunchOptions(seconds=SECONDS, record=log, dry=True),
         )
         timings = time_logs(result.logs, self.chip)
         for path in result.logs:

@@ -6,6 +6,7 @@ import ast
 import keyword
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from npusmith.ir.spec import Constant, OpSpec, Source
 from npusmith.lower.bindings import CONSTANTS
@@ -26,10 +27,23 @@ def model_file(spec: OpSpec) -> str:
     elif not spec.single_output:
         call = f"({call},)"
     about = f"replaced by the operator {spec.op_type}"
+    forward = Forward(names, positions, spec.literals)
     return module_file(
-        spec.task_source, spec.op_type, about, [f"return {call}"], names, positions,
-        spec.literals, spec.constants,
-    )  # fmt: skip
+        spec.task_source, spec.op_type, about, [f"return {call}"], forward, spec.constants
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """What forward of ModelNew takes.
+
+    names: of its tensors, as of `tensor_names`; positions: of those that its lines use.
+    literals: its other arguments, as they were captured.
+    """
+
+    names: Sequence[str]
+    positions: Sequence[int]
+    literals: Sequence[object] | None
 
 
 def module_file(
@@ -37,17 +51,12 @@ def module_file(
     name: str,
     about: str,
     body: Sequence[str],
-    names: Sequence[str],
-    positions: Sequence[int],
-    literals: Sequence[object] | None,
+    forward: Forward,
     constants: Sequence[Constant],
     *,
     check: str = "",
 ) -> str:
-    """ModelNew whose forward consists of these lines; `check`: a function that they use.
-
-    names: of forward's tensors, as of `tensor_names`; positions: of those that the lines use.
-    """
+    """ModelNew whose forward consists of these lines; `check`: a function that they use."""
     return render(
         "model_new.py.j2",
         source=source,
@@ -55,9 +64,9 @@ def module_file(
         about=about,
         body=body,
         check=check,
-        parameters=names,
-        gathers=not names and bool(positions),
-        literals=None if literals is None else python_literal([*literals]),
+        parameters=forward.names,
+        gathers=not forward.names and bool(forward.positions),
+        literals=None if forward.literals is None else python_literal([*forward.literals]),
         constants=[(*_attribute(item.target), _value(item)) for item in constants],
         stored=any(not _is_small(item) for item in constants),
         file=CONSTANTS,

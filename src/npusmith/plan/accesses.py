@@ -102,10 +102,18 @@ class _Pusher:
         args = tuple(self.value(arg, places) for arg in value.args)
         if args == value.args:
             return value
-        made = self.reader.dag.make(
-            value.op, *args, number=value.number, text=value.text, axes=value.axes,
-            dtype=value.dtype, kind=value.kind, mode=value.mode,
-        )  # fmt: skip
+        made = self.reader.dag.keep(
+            Value(
+                value.op,
+                (*args,),
+                number=value.number,
+                text=value.text,
+                axes=value.axes,
+                dtype=value.dtype,
+                kind=value.kind,
+                mode=value.mode,
+            )
+        )
         if value in self.reader.origin:
             self.reader.origin.setdefault(made, self.reader.origin[value])
         return made
@@ -165,8 +173,10 @@ class _Pusher:
             flat = flat[len(row) :]
         access = self.access(value, whole)
         axes = tuple(leaf for place, _ in whole for leaf in self._leaves(place))
-        return self.reader.dag.make(
-            "load", text=value.text, dtype=value.dtype, kind=value.kind, axes=axes, index=access
+        return self.reader.dag.keep(
+            Value(
+                "load", text=value.text, dtype=value.dtype, kind=value.kind, axes=axes, index=access
+            )
         )
 
     def access(self, value: Value, whole: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, ...]:

@@ -53,11 +53,20 @@ class Contraction:
                     number, row = (self._made(item, done) for item in pair)
                     return dag.make("axpy", self._made(one, done), number, row)
         args = [self._made(arg, done) for arg in value.args]
-        return dag.make(
-            value.op, *args, number=value.number, text=value.text, axes=value.axes,
-            dtype=value.dtype, kind=value.kind, mode=value.mode, index=value.index,
-            parts=value.parts,
-        )  # fmt: skip
+        return dag.keep(
+            Value(
+                value.op,
+                (*args,),
+                number=value.number,
+                text=value.text,
+                axes=value.axes,
+                dtype=value.dtype,
+                kind=value.kind,
+                mode=value.mode,
+                index=value.index,
+                parts=value.parts,
+            )
+        )
 
     def _lasts(self, value: Value, user: Value) -> bool:
         """Whether a value has one user, along as many axes, so that this one may add to it."""

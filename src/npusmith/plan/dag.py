@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -86,20 +86,27 @@ class Dag:
         number: int | float = 0,
         text: str = "",
         axes: tuple[Axis, ...] = (),
-        dtype: DType | None = None,
         kind: Kind = Kind.FLOAT,
         mode: str = "",
         index: tuple[Expr, ...] = (),
         parts: tuple[int, ...] = (),
     ) -> Value:
+        return self.keep(Value(op, args, number, text, axes, None, kind, mode, index, parts))
+
+    def keep(self, value: Value) -> Value:
+        """The value, simplified, as the one object that stands for it."""
+        op, args = value.op, value.args
         if op in COMMUTES and args[0].op == "const":
             args = (args[1], args[0])
-        simpler = _simplify(self, op, args, kind)
+        simpler = _simplify(self, op, args, value.kind)
         if simpler is not None:
             return simpler
-        key = (op, args, repr(number), text, axes, dtype, kind, mode, index, parts)
+        key = (
+            op, args, repr(value.number), value.text, value.axes, value.dtype, value.kind,
+            value.mode, value.index, value.parts,
+        )  # fmt: skip
         if key not in self.seen:
-            self.seen[key] = Value(op, args, number, text, axes, dtype, kind, mode, index, parts)
+            self.seen[key] = replace(value, args=args) if args is not value.args else value
         return self.seen[key]
 
     # ------------------------------------------------------------------------------------ leaves
@@ -111,7 +118,7 @@ class Dag:
 
     def load(self, name: str, dtype: DType) -> Value:
         kind = {DType.INT32: Kind.INT, DType.INT64: Kind.LONG}.get(dtype, Kind.FLOAT)
-        return self.make("load", text=name, dtype=dtype, kind=kind)
+        return self.keep(Value("load", text=name, dtype=dtype, kind=kind))
 
     def count(self, axes: tuple[Axis, ...], less: int = 0) -> Value:
         """How many elements a reduction over these axes takes in, minus `less`, at least 0."""
@@ -341,7 +348,7 @@ def held(dag: Dag, value: Value, kind: Kind) -> Value:
     if kind is not Kind.FLOAT:
         return dag.make("to_int" if kind is Kind.INT else "to_long", value, kind=kind)
     if value.kind is Kind.LONG and value.op == "load":  # converted as it is loaded
-        return dag.make("load", text=value.text, axes=value.axes, dtype=value.dtype)
+        return dag.keep(Value("load", text=value.text, axes=value.axes, dtype=value.dtype))
     if value.kind is Kind.LONG and value.op == "at":
         inner = held(dag, value.args[0], kind)
         return dag.make(

@@ -44,7 +44,7 @@ from npusmith.plan.scalars import (
     remainder,
     times,
 )
-from npusmith.plan.widening import widened
+from npusmith.plan.widening import Copied, widened
 
 
 def each(w: Lanes, path: Path, value: Value, result: str) -> None:
@@ -59,7 +59,7 @@ def each(w: Lanes, path: Path, value: Value, result: str) -> None:
     raw = tile_buffer(w, dtype, Part.LOADED, hint=w.tensors[value.text])
     count = w.count(path, True)
     path[-1].items.append(Load(View(raw), Span(work, first), count))
-    widened(w, path, raw, value, count, True, into=result)
+    widened(w, path, value, Copied(raw, count), True, into=result)
 
 
 def copies(w: Lanes, path: Path, value: Value, tensor: str, first: Expr, one: str) -> For:

@@ -125,7 +125,7 @@ def raised(dag: Dag, base: Value, exponent: Value, dtype: DType) -> Value:
     high = math.ldexp(round(math.ldexp(mantissa, _BITS)), power_of_two - _BITS)
     most = _FAR / abs(log)
     x = dag.max(dag.min(exponent, dag.const(most)), dag.const(-most))
-    near = dag.make("narrow", x, dtype=DType.BFLOAT16)
+    near = dag.keep(Value("narrow", (x,), dtype=DType.BFLOAT16))
     rest = dag.add(dag.scaled(dag.sub(x, near), high), dag.scaled(x, log - high))
     return dag.mul(dag.unary("exp", dag.scaled(near, high)), dag.unary("exp", rest))
 

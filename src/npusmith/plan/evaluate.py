@@ -21,6 +21,7 @@ from npusmith.target.costs import values
 from npusmith.timing.model import Timing
 from npusmith.timing.simulate import simulate
 from npusmith.twin import build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.orders import Virtual
 
 SAMPLE = 20_000  # steps of a core that are recorded; the rest is extrapolated
@@ -74,10 +75,9 @@ class Evaluator:
                 built,
                 [Virtual(shape, port.dtype) for port, shape in inputs],
                 [(shape, port.dtype) for port, shape in outputs],
-                seconds=_SECONDS,
-                record=folder / "log",
-                dry=True,
-                most_steps=self.sample,
+                options=LaunchOptions(
+                    seconds=_SECONDS, record=folder / "log", dry=True, most_steps=self.sample
+                ),
             )
             if not done.completed or not done.logs:
                 seen = "; ".join(item.message for item in done.findings)[:300]

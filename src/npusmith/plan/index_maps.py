@@ -208,10 +208,17 @@ class Resolver:
             return quotient_of(dag, value.op, *args)
         if value.op == "mul":
             return product_of(self.w.space, args[0], args[1], value, self._alike)
-        return dag.make(
-            value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
-            kind=value.kind, mode=value.mode,
-        )  # fmt: skip
+        return dag.keep(
+            Value(
+                value.op,
+                (*args,),
+                number=value.number,
+                text=value.text,
+                dtype=value.dtype,
+                kind=value.kind,
+                mode=value.mode,
+            )
+        )
 
     def _alike(self, one: Value, two: Value) -> bool:
         return self.w.domain(one) == self.w.domain(two)
@@ -232,10 +239,16 @@ class Resolver:
         assert value.dtype is not None
         dims = self.w.layouts[value.text]
         address = self._line(dims, env) or self._address(dims, env)
-        return self.w.space.dag.make(
-            "fetch", text=value.text, dtype=value.dtype, kind=value.kind, index=(address,),
-            axes=self._groups(address),
-        )  # fmt: skip
+        return self.w.space.dag.keep(
+            Value(
+                "fetch",
+                text=value.text,
+                dtype=value.dtype,
+                kind=value.kind,
+                index=(address,),
+                axes=self._groups(address),
+            )
+        )
 
     def _line(self, dims: Dims, env: Env) -> Expr | None:
         """The place that all indices were worked out from, where they are those of one place."""

@@ -46,7 +46,7 @@ from npusmith.plan.lane_space import MOST_SHARE, Domain, Lanes, dependencies
 from npusmith.plan.passes import ensure
 from npusmith.plan.scalars import ONE, ZERO, floating, least, minus, plus, product, quotient, times
 from npusmith.plan.stores import Target, stored
-from npusmith.plan.widening import widened
+from npusmith.plan.widening import Copied, widened
 from npusmith.plan.writer import Rule, dtype_of, op
 
 _LANES = int(STEP.value)  # of the shortest tile
@@ -322,7 +322,7 @@ def fetch(w: Interleaved, path: Path, value: Value) -> None:
     reach = poly(plus(times(minus(Name("m"), ONE), step), rest)).expr()
     path[-1].items.append(Load(View(raw), span_of(w, path, value, found[0]), reach))
     with w.whole_tile():
-        source = widened(w, path, raw, value, reach, True)
+        source = widened(w, path, value, Copied(raw, reach), True)
     result = w.like(value)
     one: Expr = Const(1) if value.kind is Kind.INT else Const(1.0)
     fill = op("duplicate", (result,), (one,), w.count(path, True))

@@ -64,7 +64,7 @@ from npusmith.plan.scalars import (
     quotient,
     times,
 )
-from npusmith.plan.widening import Row, each_row, onto_of, widened
+from npusmith.plan.widening import Copied, Row, each_row, onto_of, widened
 from npusmith.plan.writer import dtype_of, op
 
 STAGE = 2  # tiles that a copy may bring for one
@@ -81,14 +81,14 @@ def fetch(w: Lanes, path: Path, value: Value) -> None:
         raw = w.temp(buffer_dtype(value.dtype), False, Part.LOADED, hint=w.tensors[value.text])
         span = Span(w.tensors[value.text], w.scalar(path, expr))
         path[-1].items.append(Load(View(raw), span, ONE))
-        path[-1].buffers[value] = widened(w, path, raw, value, ONE, False)
+        path[-1].buffers[value] = widened(w, path, value, Copied(raw, ONE), False)
         return
     count = w.count(path, True)
     raw_dtype = buffer_dtype(value.dtype)
     if dense(w, expr):
         raw = tile_buffer(w, raw_dtype, Part.LOADED, hint=w.tensors[value.text])
         path[-1].items.append(Load(View(raw), span_of(w, path, value, start_of(w, expr)), count))
-        path[-1].buffers[value] = widened(w, path, raw, value, count, True)
+        path[-1].buffers[value] = widened(w, path, value, Copied(raw, count), True)
         return
     if w.tail(w.now):
         with w.unpadded():
@@ -109,7 +109,7 @@ def _in_rows(w: Lanes, path: Path, value: Value) -> str:
     with w.unpadded():
         count = w.count(path, True)
     path[-1].items.append(Load(View(raw), span, count))
-    wide = widened(w, path, raw, value, count, True) if value.kind is not Kind.LONG else raw
+    wide = widened(w, path, value, Copied(raw, count), True) if value.kind is not Kind.LONG else raw
     result = w.temp(dtype_of(value), True)
     table = offsets(w, path, [(lane, w.packed(lane)) for lane in w.now])
     pick(w, path, value.kind, (result, wide, table), ZERO)
@@ -267,7 +267,7 @@ def _by_table(
         turns, last = extents[far[-1]], rows[-1]
         rows[-1] = replace(last, turns=Choice(full, ONE, turns))
         count = Choice(full, times(turns, row), row)
-    take(w, path, value, raw, result, table, simple(shift), count, rows)
+    take(w, path, value, Copied(raw, count, rows), result, table, simple(shift))
     fits: Expr = Binary(BinOp.LE, room, room_of(w))
     for at in far:
         fits = Binary(BinOp.AND, fits, Binary(BinOp.LE, row, sizes[at]))
@@ -323,7 +323,7 @@ def _held_near(w: Lanes, path: Path, value: Value, near: Near, low: Expr, row: E
         raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=tensor)
         path[-1].items.append(Load(View(raw), span_of(w, path, value, low), count))
         long = value.kind is Kind.LONG
-        copies[near.key] = raw if long else widened(w, path, raw, value, count, True, STAGE)
+        copies[near.key] = raw if long else widened(w, path, value, Copied(raw, count), True, STAGE)
     return str(copies[near.key])
 
 
@@ -365,13 +365,12 @@ def captured(w: Lanes, expr: Expr, tile: int = 1) -> int:
 
 
 def take(
-    w: Lanes, path: Path, value: Value, raw: str, result: str, table: str, shift: Expr,
-    copied: Expr, rows: Sequence[Row] = (),
-) -> None:  # fmt: skip
+    w: Lanes, path: Path, value: Value, copied: Copied, result: str, table: str, shift: Expr
+) -> None:
     """Widen what was copied, in rows of so many elements, and gather the lanes from it."""
-    whole = raw
+    whole = copied.raw
     if value.kind is not Kind.LONG:
-        whole = widened(w, path, raw, value, copied, True, STAGE, rows=rows)
+        whole = widened(w, path, value, copied, True, STAGE)
     pick(w, path, value.kind, (result, whole, table), shift)
 
 
@@ -389,7 +388,7 @@ def _by_places(w: Lanes, path: Path, value: Value, result: str) -> Expr | None:
     table = _once(w, path, poly(same[1])) if same else _moved(w, path, value.index[0], Name(start))
     raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=tensor)  # type: ignore[arg-type]
     path[-1].items.append(Load(View(raw), Span(tensor, Name(start)), Name(room)))
-    take(w, path, value, raw, result, table, ZERO, Name(room))
+    take(w, path, value, Copied(raw, Name(room)), result, table, ZERO)
     fits = Binary(BinOp.LE, Name(room), room_of(w))
     return all_of([fits, Binary(BinOp.GE, Name(start), ZERO)]) if same else fits
 

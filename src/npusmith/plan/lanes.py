@@ -63,7 +63,7 @@ from npusmith.plan.stores import Target, ports
 from npusmith.plan.strided_rows import Rows, rows_of
 from npusmith.plan.tile_broadcasts import broadcast
 from npusmith.plan.tile_folds import fold
-from npusmith.plan.tile_loops import cut, index_tensors, offset_of, over_tiles, resolved
+from npusmith.plan.tile_loops import Along, cut, index_tensors, offset_of, over_tiles, resolved
 from npusmith.plan.tile_sorts import has_order, order, whole_rows
 from npusmith.plan.tile_stores import store_tile
 from npusmith.plan.tile_windows import window
@@ -425,4 +425,4 @@ def write_tiles(
                 store_tile(w, path, done, offset_of(replace(tiling, inner=())), False)
 
     values = [target.output.value for target in outputs]
-    over_tiles(w, root, values, row, tiling, mark, store, numbers=len(numbers))
+    over_tiles(w, root, Along(values, row, numbers=len(numbers)), tiling, mark, store)

@@ -32,7 +32,7 @@ from npusmith.plan.scalars import same as equal
 from npusmith.plan.shared_loops import loops_of, numbers_of
 from npusmith.plan.stores import Target
 from npusmith.plan.tile_folds import LONGEST, longest
-from npusmith.plan.tile_loops import cut, offset_of, over_tiles
+from npusmith.plan.tile_loops import Along, cut, offset_of, over_tiles
 from npusmith.plan.tile_numbers import write_numbers
 from npusmith.plan.versions import FITS, SHORT_AXES, Version, guarded
 from npusmith.target.chips import Chip
@@ -203,4 +203,4 @@ def _write_matrices(
         done = replace(target, output=replace(target.output, value=value, groups=(0,)))
         store(w, path, done, offset_of(tiling))
 
-    over_tiles(w, root, [target.output.value], row, tiling, mark, body)
+    over_tiles(w, root, Along([target.output.value], row), tiling, mark, body)

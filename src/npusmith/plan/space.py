@@ -378,10 +378,16 @@ class Rewriter:
         args = tuple(self.done[arg] for arg in value.args)
         if value.op == "load":
             axes = _numbers(value.axes, self.number) if value.index else self.inputs[value.text]
-            return dag.make(
-                "load", text=value.text, axes=axes, dtype=value.dtype, kind=value.kind,
-                index=self.access(value.axes, value.index),
-            )  # fmt: skip
+            return dag.keep(
+                Value(
+                    "load",
+                    text=value.text,
+                    axes=axes,
+                    dtype=value.dtype,
+                    kind=value.kind,
+                    index=self.access(value.axes, value.index),
+                )
+            )
         axes = tuple(sorted({self.number[leaf] for leaf in leaves(value.axes)}))
         if value.op == "reduce":
             return self._reduce(value, args[0], axes)
@@ -400,10 +406,17 @@ class Rewriter:
                 "plan-data-movement", "an index runs along an axis that had to be split",
                 hint="index before reshaping",
             )  # fmt: skip
-        return dag.make(
-            value.op, *args, number=value.number, text=value.text, axes=axes, dtype=value.dtype,
-            kind=value.kind,
-        )  # fmt: skip
+        return dag.keep(
+            Value(
+                value.op,
+                (*args,),
+                number=value.number,
+                text=value.text,
+                axes=axes,
+                dtype=value.dtype,
+                kind=value.kind,
+            )
+        )
 
     def _alike(self, one: Value, two: Value) -> bool:
         return self.space.wide(one) == self.space.wide(two)

@@ -19,7 +19,7 @@ from npusmith.plan.index_vectors import tile_buffer
 from npusmith.plan.lane_reads import affine, captured, shares_copy, span_of
 from npusmith.plan.lane_space import Lanes
 from npusmith.plan.scalars import ONE, ZERO, minus, plus, product, times
-from npusmith.plan.widening import Row, each_row, onto_of, widened
+from npusmith.plan.widening import Copied, Row, each_row, onto_of, widened
 from npusmith.target.costs import values
 
 _REPEAT = 64  # elements that a vector instruction takes in a repeat
@@ -101,4 +101,4 @@ def load_apart(w: Lanes, path: Path, value: Value, rows: Rows) -> None:
         extents[-1], rows.steps[-1],
     )  # fmt: skip
     path[-1].items.append(each_row(loops, load, StageKind.COPY_IN))
-    path[-1].buffers[value] = widened(w, path, raw, value, w.count(path, True), True)
+    path[-1].buffers[value] = widened(w, path, value, Copied(raw, w.count(path, True)), True)

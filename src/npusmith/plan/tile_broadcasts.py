@@ -41,10 +41,16 @@ class Broadcaster:
                 return value
             case "fetch" | "place":
                 index = tuple(self._index(expr) for expr in value.index)
-                return dag.make(
-                    value.op, text=value.text, dtype=value.dtype, kind=value.kind, index=index,
-                    axes=value.axes,
-                )  # fmt: skip
+                return dag.keep(
+                    Value(
+                        value.op,
+                        text=value.text,
+                        dtype=value.dtype,
+                        kind=value.kind,
+                        index=index,
+                        axes=value.axes,
+                    )
+                )
             case "taken":
                 operand = self.value(value.args[0])
                 index = tuple(self._index(expr) for expr in value.index)
@@ -76,10 +82,17 @@ class Broadcaster:
         args = [self.value(arg) for arg in value.args]
         if not self.w.interleaved or any(arg.kind is Kind.MASK for arg in (value, *args)):
             args = [self.along(arg, self._joined(args)) for arg in args]
-        return dag.make(
-            value.op, *args, number=value.number, text=value.text, dtype=value.dtype,
-            kind=value.kind, mode=value.mode,
-        )  # fmt: skip
+        return dag.keep(
+            Value(
+                value.op,
+                (*args,),
+                number=value.number,
+                text=value.text,
+                dtype=value.dtype,
+                kind=value.kind,
+                mode=value.mode,
+            )
+        )
 
     def _joined(self, args: Sequence[Value], lanes: Domain = ()) -> Domain:
         """Along what these run together."""

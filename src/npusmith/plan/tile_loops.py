@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import (
     Assign,
@@ -137,22 +137,33 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
     return [Resolver(w).value(root, env) for root in roots]
 
 
-def over_tiles(
-    w: Lanes, root: Block, values: Sequence[Value], row: Sequence[Atom], tiling: Tiling, mark: str,
-    body_: Body, whole: bool = True, numbers: int = 0,
-) -> None:  # fmt: skip
-    """The loop over this core's tiles of what runs along `row`.
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Values that run along `row`.
 
-    `body_` writes what is done with the values in a tile, along all of its axes where they are
-    `whole`, and may return what frames some turns of the loop. `numbers`: so many of the values,
-    the last ones, are numbers of rows.
+    whole: along all axes of a tile. numbers: so many of the values, the last ones, are numbers of
+    rows.
     """
+
+    values: Sequence[Value]
+    row: Sequence[Atom]
+    whole: bool = True
+    numbers: int = 0
+
+
+def over_tiles(w: Lanes, root: Block, along: Along, tiling: Tiling, mark: str, body_: Body) -> None:
+    """The loop over this core's tiles of these values.
+
+    `body_` writes what is done with the values in a tile, and may return what frames some turns of
+    the loop.
+    """
+    values, row, numbers = along.values, along.row, along.numbers
     w.limits, w.needs, w.tables, w.widest, w.unit = [], [], {}, 1, 1
     w.height = Name(f"height{mark}")
-    w.block = BLOCK if whole and _by_position(w, values) else TURN
+    w.block = BLOCK if along.whole and _by_position(w, values) else TURN
     broadcaster = Broadcaster(w)
     made = [broadcaster.value(value) for value in resolved(w, values, row, tiling)]
-    if whole:
+    if along.whole:
         tiles = len(made) - numbers
         made = [*(broadcaster.along(value, w.frame) for value in made[:tiles]), *made[tiles:]]
     together(w, made)

@@ -23,7 +23,7 @@ from npusmith.plan.passes import ensure
 from npusmith.plan.scalars import ONE, quotient, times
 from npusmith.plan.sinks import neutral
 from npusmith.plan.tile_folds import FOLDS, longest, reserve
-from npusmith.plan.tile_loops import cut, over_tiles
+from npusmith.plan.tile_loops import Along, cut, over_tiles
 from npusmith.plan.writer import op
 
 
@@ -80,7 +80,8 @@ def _pass(
         before = tuple(stmt for frame in frames for stmt in frame.before)
         return Serial(before, tuple(stmt for frame in frames for stmt in frame.after))
 
-    over_tiles(w, root, under, row, cut(w, row, w.most // longest(under, row)), mark, body, False)
+    tiling = cut(w, row, w.most // longest(under, row))
+    over_tiles(w, root, Along(under, row, whole=False), tiling, mark, body)
     for value, sink in zip(batch, sinks, strict=True):
         known = w.space.dag.make("lone", text=f"{value.text}{len(w.numbers)}")
         root.buffers[known] = _combined(w, root, value.text, *sink)

@@ -26,7 +26,7 @@ from npusmith.plan.passes import ensure
 from npusmith.plan.scalars import ONE, ZERO, least, plus, product, quotient, remainder, times
 from npusmith.plan.stores import Target, stored
 from npusmith.plan.stores import reserve as reserve_output
-from npusmith.plan.tile_loops import index_tensors, over_tiles, resolved
+from npusmith.plan.tile_loops import Along, index_tensors, over_tiles, resolved
 
 STRETCH = 64  # elements of the output's innermost axis in a tile; axes that are shorter are short
 _SECTOR = 128  # bytes of a line that come from memory together
@@ -179,4 +179,4 @@ def _write(
         size = tiling.inner[0].size
         path[-1].items.append(Store(place, View(buffer), size, Name("m"), tiling.pitch))
 
-    over_tiles(w, root, [target.output.value], row, tiling, mark, store)
+    over_tiles(w, root, Along([target.output.value], row), tiling, mark, store)

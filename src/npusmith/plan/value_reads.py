@@ -75,7 +75,7 @@ from npusmith.plan.scalars import (
 )
 from npusmith.plan.sinks import folded
 from npusmith.plan.strided_rows import load_apart, rows_of
-from npusmith.plan.widening import widened
+from npusmith.plan.widening import Copied, widened
 from npusmith.plan.writer import op
 
 _COPIES = 2  # of one input that are held at the same time
@@ -221,7 +221,7 @@ def _load(w: Lanes, path: Path, value: Value, copy: Copy) -> str:
     path[-1].items.append(Load(View(raw), Span(w.tensors[value.text], copy.start), count))
     if value.kind is Kind.LONG:
         return raw
-    return widened(w, path, raw, value, count, True, copy.tiles)
+    return widened(w, path, value, Copied(raw, count), True, copy.tiles)
 
 
 def _extremes(w: Lanes, path: Path, name: str) -> tuple[Expr, Expr]:
@@ -283,7 +283,7 @@ def _by_bands(w: Lanes, path: Path, value: Value, copy: Copy, views: tuple[str, 
     raw = tile_buffer(w, buffer_dtype(value.dtype), Part.LOADED, STAGE, hint=w.tensors[value.text])
     span = Span(w.tensors[value.text], plus(copy.start, band))
     loop.items.append(Load(View(raw), span, length))
-    raw = widened(w, around, raw, value, length, True, STAGE)
+    raw = widened(w, around, value, Copied(raw, length), True, STAGE)
     last = floating(minus(length, ONE))
     loop.items += [
         op("maxs", (near, at), (Const(0.0),), count),

@@ -273,7 +273,7 @@ def convert(r: Reader, x: Tensor, dtype: DType) -> Value:
     if dtype.is_float:
         wide = r.floating(x)  # float32 holds every value of both 16-bit types
         narrow = x.dtype if dtype is DType.FLOAT32 else dtype
-        return r.dag.make("narrow", wide, dtype=narrow) if _rounds(r, x, dtype) else wide
+        return r.dag.keep(Value("narrow", (wide,), dtype=narrow)) if _rounds(r, x, dtype) else wide
     return r.dag.test("ne", r.floating(x), r.dag.const(0.0))
 
 

@@ -26,11 +26,20 @@ class Row:
     widened: Expr  # ... in buffers of other types
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was loaded into a buffer: so many elements, or rows of so many."""
+
+    raw: str
+    count: Expr
+    rows: Sequence[Row] = ()
+
+
 def widened(
-    w: Lanes, path: Path, raw: str, value: Value, count: Expr, wide: bool, tiles: int = 0,
-    into: str = "", rows: Sequence[Row] = (),
-) -> str:  # fmt: skip
-    """What is computed with; `into`: the buffer that it has to end in; `rows`: as it was copied."""
+    w: Lanes, path: Path, value: Value, copied: Copied, wide: bool, tiles: int = 0, into: str = ""
+) -> str:
+    """What is computed with; `into`: the buffer that it has to end in."""
+    raw, count, rows = copied.raw, copied.count, copied.rows
     found = widening(value)
     here = onto_of(rows, False)
     for i, (dtype, mode) in enumerate(found):

@@ -9,14 +9,14 @@ from npusmith.errors import NpusmithError
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.task.graph import Argument, Graph, Ref
 from npusmith.task.load import open_task
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 
 
 def capture(path: Path | str) -> Graph:
     """The graph that a task's forward computes; TaskError when it cannot be had."""
     task = open_task(Path(path))
     with temporary_folder("npusmith-capture-") as folder:
-        return prepare(task, Path(folder), seeds=(), edges=False, shapes=False).graph
+        return prepare(task, Path(folder), sets=Sets(seeds=(), edges=False, shapes=False)).graph
 
 
 def listing(graph: Graph) -> str:

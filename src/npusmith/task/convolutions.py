@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,18 +24,27 @@ _LINE = 128  # bytes of L2 that are served at once
 _OFTEN = 64  # times the size of the input that windows may take in memory
 
 
-def convolution(
-    x: Tensor, w: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
-    dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
-) -> Tensor:  # fmt: skip
+class _Windows(NamedTuple):
+    """The arguments of `aten.convolution` behind its tensors, in its order."""
+
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    transposed: bool
+    output_padding: Sequence[int]
+    groups: int
+
+
+def convolution(x: Tensor, w: Tensor, bias: Tensor | None, *windows: Any) -> Tensor:
     """`aten.convolution` for floats, of one to three spatial dimensions."""
+    given = _Windows(*windows)
     spatial = w.dim() - 2
-    stride, padding, dilation = (_each(item, spatial) for item in (stride, padding, dilation))
-    if transposed:
-        ends = _each(output_padding, spatial)
-        made = _transposed(x, w, stride, padding, dilation, ends, groups)
+    stride, padding, dilation = (_each(item, spatial) for item in given[:3])
+    if given.transposed:
+        ends = _each(given.output_padding, spatial)
+        made = _transposed(x, w, stride, padding, dilation, ends, given.groups)
     else:
-        made = _windows(x, w, stride, [(size, size) for size in padding], dilation, groups)
+        made = _windows(x, w, stride, [(size, size) for size in padding], dilation, given.groups)
     return made if bias is None else made + bias.view(-1, *(1,) * spatial)
 
 

@@ -8,6 +8,7 @@ of nodes in which sizes are numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -231,30 +232,41 @@ def _distances(x: Tensor, y: Tensor, p: float, mode: int | None = None) -> Tenso
 _SUM, _MEAN = 0, 1  # modes of a bag; 2 is the largest
 
 
+@dataclass(frozen=True, slots=True)
+class _Bags:
+    """The arguments of `aten._embedding_bag` behind its first tensors, in its order."""
+
+    scale_grad_by_freq: bool = False
+    mode: int = _SUM
+    sparse: bool = False
+    per_sample_weights: Tensor | None = None
+    include_last_offset: bool = False
+    padding_idx: int = -1
+
+
 def _embedding_bag(
-    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False,
-    mode: int = _SUM, sparse: bool = False, per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False, padding_idx: int = -1,
-) -> Any:  # fmt: skip
+    weight: Tensor, indices: Tensor, offsets: Tensor, *given: Any, **named: Any
+) -> Any:
     """Rows that indices name, joined bag by bag; a bag starts at its offset.
 
     Padding has a bag of its own, behind the others.
     """
-    starts = offsets[:-1] if include_last_offset else offsets
+    bags = _Bags(*given, **named)
+    starts = offsets[:-1] if bags.include_last_offset else offsets
     at = torch.arange(indices.shape[0], device=indices.device)
     bag = (starts <= at.unsqueeze(1)).sum(1) - 1
     rows = weight.index_select(0, indices)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
+    if bags.per_sample_weights is not None:
+        rows = rows * bags.per_sample_weights.unsqueeze(1)
     count, width = starts.shape[0], weight.shape[1]
-    padded = padding_idx >= 0
+    padded = bags.padding_idx >= 0
     zero = torch.zeros((count + padded, width), dtype=weight.dtype, device=weight.device)
-    places = bag.masked_fill(indices == padding_idx, count) if padded else bag
+    places = bag.masked_fill(indices == bags.padding_idx, count) if padded else bag
     places = places.unsqueeze(1).expand(-1, width)
-    if mode == _SUM:
+    if bags.mode == _SUM:
         found = zero.scatter_add(0, places, rows)
     else:
-        kind = "mean" if mode == _MEAN else "amax"
+        kind = "mean" if bags.mode == _MEAN else "amax"
         found = zero.scatter_reduce(0, places, rows, kind, include_self=False)
     kept = found[:count] if padded else found
     return kept, bag, torch.zeros_like(starts), torch.zeros_like(starts)

@@ -36,15 +36,15 @@ from npusmith.task.branches import (
     find_sizes,
     task_sizes,
 )
+from npusmith.task.judge_options import PLAIN, JudgeOptions
 from npusmith.task.ports import check_attrs, deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import Prepared, TrialData, map_tensor
 from npusmith.task.ranks import TILING_FAILED, find_answered
-from npusmith.task.recording import Recording
 from npusmith.task.references import open_references
 from npusmith.task.running import Outcome, Plan, run_all, run_set
 from npusmith.task.served import limit, served_sets
 from npusmith.task.tolerance import check_profile
-from npusmith.task.trials import SHAPE_ELEMENTS
+from npusmith.task.trials import SHAPE_ELEMENTS, Sets
 from npusmith.task.unreached import unreached
 from npusmith.task.verdict import NOT_RUN, REFUSED, Doubt, Rung, Verdict, right_rung
 from npusmith.task.weak import note_task
@@ -53,7 +53,7 @@ from npusmith.task.wire import TensorFile
 from npusmith.twin import Build, Project, Run, build, read_project, run
 from npusmith.twin.coverage import open_places, user_blocks
 from npusmith.twin.finding import Finding
-from npusmith.twin.launch import Input
+from npusmith.twin.launch import Input, LaunchOptions
 from npusmith.twin.opdef import OpText
 from npusmith.twin.orders import Attr, Virtual
 from npusmith.twin.watch import Watch
@@ -77,39 +77,34 @@ def judge(
     prepared: Prepared,
     chip: Chip,
     tolerance: str,
+    options: JudgeOptions = PLAIN,
     *,
     spec: OpSpec | None = None,
-    dynamic: bool = True,
-    stop: bool = False,
-    step: Callable[[str, str], None] = lambda name, detail: None,
-    seconds: float = 60.0,
-    watch: Watch = _WATCH,
     attrs: Mapping[str, Attr] | None = None,
-    recording: Recording | None = None,
-    criterion: Criterion | None = None,
-    jobs: int = 2,
 ) -> Verdict:
     """Judge the project in that folder.
 
     `spec` says which inputs the operator takes (our own projects have one); without it they are
-    matched by number. `dynamic`: the sets of other shapes count too. `stop`: once a set is wrong,
-    those behind it are not run. `seconds` limits each run.
-    `watch`: what the sanitizer assumes and reports. `attrs`: values of the operator's attributes.
-    `recording`: where the first run leaves its log for the timing model. `criterion`: instead of
-    the tolerance alone. `jobs`: small sets are run so many at a time.
+    matched by number. `attrs`: values of the operator's attributes.
     Raises TaskError when the operator's inputs cannot be matched with the task's.
     """
     profile = check_profile(tolerance)
-    rule = criterion or Criterion(profile)
+    rule = options.criterion or Criterion(profile)
     verdict = empty_verdict(project, prepared, chip, profile)
     if spec is not None and spec.legal is not None:  # None: nobody knows what it serves
         served = restrictions(with_own_weights(spec, _weights(prepared)))
         verdict.provenance["serves"] = [show_expr(expr) for expr in served]
     clock = time.perf_counter()
-    step("compile", str(project))
+    options.step("compile", str(project))
     try:
         operator = open_operator(
-            project, prepared, chip, spec, attrs=attrs or {}, seconds=seconds, watch=watch
+            project,
+            prepared,
+            chip,
+            spec,
+            attrs=attrs or {},
+            seconds=options.seconds,
+            watch=options.watch,
         )
     except NpusmithError as error:
         if isinstance(error, TaskError):
@@ -122,19 +117,22 @@ def judge(
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
     verdict.provenance["compiler"] = built.toolchain.compiler.version
 
-    chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
-    plan = Plan(operator, rule, recording, stop, jobs, partial(limit, prepared, spec))
-    outcomes = run_sets(verdict, chosen, plan, step)
-    if dynamic and verdict.correct:
+    chosen = [item for item in prepared.trials if options.dynamic or item.kind != "shape"]
+    plan = Plan(
+        operator, rule, options.recording, options.stop, options.jobs,
+        partial(limit, prepared, spec),
+    )  # fmt: skip
+    outcomes = run_sets(verdict, chosen, plan, options.step)
+    if options.dynamic and verdict.correct:
         try:
-            outcomes += _try_branches(prepared, spec, operator, plan, outcomes, step)
+            outcomes += _try_branches(prepared, spec, operator, plan, outcomes, options.step)
         except TaskError as error:  # the task ran before: what is lost is said, not hidden
             verdict.provenance["branches_not_tried"] = error.message
         conclude(verdict, outcomes)
     verdict.trials = [item.trial for item in outcomes]
     if not any(item.trial.result == NOT_RUN for item in outcomes):
         verdict.unreached = unreached(built, (item.reached for item in outcomes))
-    if dynamic and verdict.correct:
+    if options.dynamic and verdict.correct:
         _try_ranks(verdict, prepared, plan)
     note_task(verdict, prepared, rule.own)
     return verdict
@@ -190,7 +188,9 @@ def _try_branches(
     with temporary_folder("npusmith-branches-") as name:
         seeds = tuple(item.seed for item in prepared.trials if item.kind == "random")[:1]
         more = open_references(
-            prepared.task, Path(name), seeds=seeds, edges=False, shapes=False, given=found
+            prepared.task,
+            Path(name),
+            sets=Sets(seeds=seeds, edges=False, shapes=False, given=found),
         )
         bind = bind_inputs(more, spec, built.project.op)
         there = replace(plan, candidate=replace(operator, bind=bind), recording=None)
@@ -217,9 +217,12 @@ def _dry(
     ]
     ports = take(prepared, spec, op, given, prepared.held(sample))
     result = run(
-        operator.built, ports, deal(op.outputs, operator.results, wanted), operator.attrs,
-        seconds=operator.seconds, watch=operator.watch, dry=True, ends=1,
-    )  # fmt: skip
+        operator.built,
+        ports,
+        deal(op.outputs, operator.results, wanted),
+        operator.attrs,
+        options=LaunchOptions(seconds=operator.seconds, watch=operator.watch, dry=True, ends=1),
+    )
     refused = any(item.code == TILING_FAILED for item in result.findings)
     if refused:
         return None
@@ -335,9 +338,12 @@ class Operator:
         built, inputs = self.prepare(trial)
         wanted = [(array.shape, DType.of(array.dtype)) for array in trial.references]
         return run(
-            built, inputs, deal(self.project.op.outputs, self.results, wanted), self.attrs,
-            seconds=self.seconds, watch=self.watch, **options,
-        )  # fmt: skip
+            built,
+            inputs,
+            deal(self.project.op.outputs, self.results, wanted),
+            self.attrs,
+            options=LaunchOptions(seconds=self.seconds, watch=self.watch, **options),
+        )
 
 
 def open_operator(

@@ -11,13 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from npusmith.errors import CODES, NpusmithError, Place
 from npusmith.target.chips import Chip
 from npusmith.task.composition import is_operator, left_nodes
 from npusmith.task.graph import Graph, Node
-from npusmith.task.module import judge_module
+from npusmith.task.judge_options import PLAIN, JudgeOptions
+from npusmith.task.module import ClassOptions, judge_module
 from npusmith.task.module_forward import composed_file
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import readable_beside
@@ -37,9 +37,9 @@ def judge_composition(
     prepared: Prepared,
     chip: Chip,
     tolerance: str,
-    **options: Any,
+    options: JudgeOptions = PLAIN,
 ) -> Verdict:
-    """Judge the project in that folder; `options` are those of judge_module."""
+    """Judge the project in that folder."""
     files = {
         str(path.relative_to(project)): read_text(path)
         for folder in ("op_host", "op_kernel")
@@ -55,16 +55,9 @@ def judge_composition(
     submission = Submission(
         Kind.MSOPGEN, project, files, _MODEL, "ModelNew", (_BINDING,), (), (), _MODULE
     )
-    verdict = judge_module(
-        submission,
-        prepared,
-        chip,
-        tolerance,
-        given=True,
-        served=_served,
-        beside=[item for item in readable_beside(prepared.task.path) if item.suffix != ".py"],
-        **options,
-    )
+    beside = [item for item in readable_beside(prepared.task.path) if item.suffix != ".py"]
+    how = ClassOptions(given=True, served=_served, beside=beside)
+    verdict = judge_module(submission, prepared, chip, tolerance, options, how)
     left = left_nodes(composition)
     calls = [node for node in composition.nodes if is_operator(node)]
     verdict.provenance["composition"] = {

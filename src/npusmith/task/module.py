@@ -13,6 +13,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from npusmith.task.isolated import origin
 from npusmith.task.isolated.arrays import Value
 from npusmith.task.isolated.attempt import Answer, Limits
 from npusmith.task.judge import conclude, empty_verdict
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.prepared import Prepared, TrialData
-from npusmith.task.recording import Recording
 from npusmith.task.running import UNFINISHED, UNSTEADY, Outcome, leave_out, start_trial
 from npusmith.task.tolerance import check_profile, compare
 from npusmith.task.verdict import REFUSED, Rung, Verdict
@@ -48,63 +49,71 @@ _LIMITS = Limits(180.0)
 _NO_TENSORS = Finding(code="module-failed", message="forward() did not return tensors")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassOptions:
+    """How a candidate's class runs.
+
+    limits: of the run of all sets of inputs together.
+    given: the class is the suite's own, or ours, and calls the candidate's operators.
+    served: of an error's words, what the candidate says that it serves instead: sets of other
+        shapes that it refuses so do not count against it.
+    beside: data files that the class reads.
+    work: an empty folder to build in, folder: one to be made for the processes, where these matter.
+    """
+
+    limits: Limits = _LIMITS
+    given: bool = False
+    served: Callable[[str], str] = lambda message: ""
+    beside: Sequence[Path] = ()
+    work: Path | None = None
+    folder: Path | None = None
+
+
+_FOREIGN = ClassOptions()
+_OWN_SHAPES = JudgeOptions(dynamic=False)
+
+
 def judge_module(
     submission: Submission,
     prepared: Prepared,
     chip: Chip,
     tolerance: str,
-    *,
-    dynamic: bool = False,
-    stop: bool = False,
-    step: Callable[[str, str], None] = lambda name, detail: None,
-    limits: Limits = _LIMITS,
-    recording: Recording | None = None,
-    criterion: Criterion | None = None,
-    given: bool = False,
-    served: Callable[[str], str] = lambda message: "",
-    beside: Sequence[Path] = (),
-    work: Path | None = None,
-    folder: Path | None = None,
+    options: JudgeOptions = _OWN_SHAPES,
+    how: ClassOptions = _FOREIGN,
 ) -> Verdict:
-    """Judge a submission; `limits` are of the run of all sets of inputs together.
+    """Judge a submission; of `options` the limit of each run is `how`'s for all of them together.
 
-    `stop`: where the first set is wrong, no other is called.
-    `given`: the class is the suite's own, or ours, and calls the candidate's operators.
-    `served`: of an error's words, what the candidate says that it serves instead: sets of other
-    shapes that it refuses so do not count against it. `beside`: data files that the class reads.
-    `work`: an empty folder to build in, `folder`: one to be made for the processes, where these
-    matter.
     `provenance["official"]` says whether MultiKernelBench's own rule is met on the random sets,
     where no other rule is in force.
     """
     profile = check_profile(tolerance)
-    rule = criterion or Criterion(profile)
+    rule = options.criterion or Criterion(profile)
     verdict = empty_verdict(submission.path, prepared, chip, profile)
     verdict.provenance["format"] = submission.kind.value
-    clock = time.perf_counter()
-    step("compile", f"{submission.path}, format {submission.kind.value}")
+    clock, recording = time.perf_counter(), options.recording
+    options.step("compile", f"{submission.path}, format {submission.kind.value}")
     with temporary_folder("npusmith-module-") as name:
-        place = (work or Path(name)).resolve()
+        place = (how.work or Path(name)).resolve()
         try:
-            built = build_module(submission, chip, place, ahead=not given)
+            built = build_module(submission, chip, place, ahead=not how.given)
         except NpusmithError as error:
             verdict.error, verdict.verdict = error.record(), "fail"
-            verdict.findings = find_module_cheats(submission, own=not given)
+            verdict.findings = find_module_cheats(submission, own=not how.given)
             return _renamed(verdict, place / "candidate")
-        for path in beside:
+        for path in how.beside:
             shutil.copyfile(path, built.model.with_name(path.name))
         verdict.compiled, verdict.rung = True, Rung.COMPILED
         verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
         verdict.provenance["compiler"] = built.toolchain.compiler.version
-        chosen = [item for item in prepared.trials if dynamic or item.kind != "shape"]
+        chosen = [item for item in prepared.trials if options.dynamic or item.kind != "shape"]
         live = [item for item in chosen if not item.skipped]
-        step("run on the twin", f"{len(live)} sets of inputs")
+        options.step("run on the twin", f"{len(live)} sets of inputs")
         calls = Calls(
-            built, prepared, live, chip, folder or place / "run", limits,
-            None if recording is None else place / "logs", given,
-            partial(_is_wrong, live[0], rule) if stop and live else None,
+            built, prepared, live, chip, how.folder or place / "run", how.limits,
+            None if recording is None else place / "logs", how.given,
+            partial(_is_wrong, live[0], rule) if options.stop and live else None,
         )  # fmt: skip
-        _judge(verdict, calls, chosen, rule, step, served)
+        _judge(verdict, calls, chosen, rule, options.step, how.served)
         if recording is not None:
             keep_logs(calls.logs or place, calls.folder, recording, alone=len(live) == 1)
     verdict = _renamed(verdict, built.root)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from npusmith.ir.spec import Source
-from npusmith.lower.model import LIBRARY, argument, module_file, tensor_names
+from npusmith.lower.model import LIBRARY, Forward, argument, module_file, tensor_names
 from npusmith.lower.render import python_literal
 from npusmith.task.composition import is_operator
 from npusmith.task.graph import Argument, Graph, GraphInput, Literals, Node, Ref, SymbolicSize
@@ -48,10 +48,8 @@ def composed_file(graph: Graph, source: str) -> str:
         graph, lambda item: argument(Source(item.kind), item.target, item.position, names)
     )
     about = "replaced by operators, and by PyTorch where it says so"
-    return module_file(
-        source, "ModelNew", about, body, names, positions, graph.literals, graph.constants,
-        check=CHECK,
-    )  # fmt: skip
+    forward = Forward(names, positions, graph.literals)
+    return module_file(source, "ModelNew", about, body, forward, graph.constants, check=CHECK)
 
 
 def write_forward(graph: Graph, taken: Callable[[GraphInput], str]) -> list[str]:

@@ -20,15 +20,16 @@ from npusmith.sandbox.box import Boxed, Policy, run_boxed
 from npusmith.sandbox.folder import temporary_folder, walk
 from npusmith.target.chips import Chip
 from npusmith.task.judge import find_doubts
-from npusmith.task.recording import Recording
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.trials import python_places
 from npusmith.task.verdict import Rung, Verdict, right_rung
 from npusmith.twin.direct import build_program, run_program
 from npusmith.twin.finding import Finding
-from npusmith.twin.watch import Watch
+from npusmith.twin.launch import LaunchOptions
 from npusmith.version import __version__
 
-_WATCH = Watch()
+SECONDS = 120.0  # of a program, by itself
+_OPTIONS = JudgeOptions(seconds=SECONDS)
 _MOST_BYTES = 2 << 30  # of a program's folder
 _MOST_ENTRIES = 20_000
 _SECONDS = 300.0  # of one command of the caller
@@ -68,11 +69,7 @@ def judge_program(
     source: Path,
     chip: Chip,
     around: Around | None = None,
-    *,
-    step: Callable[[str, str], None] = lambda name, detail: None,
-    seconds: float = 120.0,
-    watch: Watch = _WATCH,
-    recording: Recording | None = None,
+    options: JudgeOptions = _OPTIONS,
 ) -> Verdict:
     """Run the main function of a source in a copy of its folder.
 
@@ -85,7 +82,7 @@ def judge_program(
     )  # fmt: skip
     try:
         with temporary_folder("npusmith-program-") as work:
-            _judge(source, chip, around or Around(), work, verdict, step, seconds, watch, recording)
+            _judge(source, chip, around or Around(), work, verdict, options)
     except NpusmithError as error:
         verdict.error = error.record()
     return verdict
@@ -97,13 +94,11 @@ def _judge(
     around: Around,
     work: Path,
     verdict: Verdict,
-    step: Callable[[str, str], None],
-    seconds: float,
-    watch: Watch,
-    recording: Recording | None,
+    options: JudgeOptions,
 ) -> None:
+    step = options.step
     step("compile", str(source))
-    built = build_program(source, chip, watch.build)
+    built = build_program(source, chip, options.watch.build)
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.provenance["compiler"] = built.toolchain.compiler.version
     _copy(source.resolve().parent, work)
@@ -115,9 +110,12 @@ def _judge(
                             seen=_last_line(boxed))  # fmt: skip
     step("run", f"main of {source}")
     before = _state(work)
-    options = recording.options() if recording else {}
+    logged = options.recording.options() if options.recording else {}
     result = run_program(
-        built, around.arguments, work=work, seconds=seconds, watch=watch, **options
+        built,
+        around.arguments,
+        work=work,
+        options=LaunchOptions(seconds=options.seconds, watch=options.watch, **logged),
     )
     verdict.findings = list(result.findings)
     verdict.prints = list(result.prints)

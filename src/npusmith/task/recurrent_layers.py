@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
@@ -84,19 +84,20 @@ def _call(kind: str, real: Callable[..., Any], always: bool | None, *args: Any) 
 # ----------------------------------------------------------------------------- layers and steps
 
 
-def _taken_apart(
-    kind: str,
-    x: Tensor,
-    hx: Any,
-    params: Sequence[Tensor],
-    biases: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    both: bool,
-    batch_first: bool,
-) -> Any:
+class _Layers(NamedTuple):
+    """The arguments of `torch._VF.lstm`, gru and rnn behind the tensors, in their order."""
+
+    biases: bool
+    layers: int
+    dropout: float
+    train: bool
+    both: bool
+    batch_first: bool
+
+
+def _taken_apart(kind: str, x: Tensor, hx: Any, params: Sequence[Tensor], *given: Any) -> Any:
     """Layer by layer; NotImplemented where dropout is drawn."""
+    _, layers, dropout, train, both, batch_first = _Layers(*given)
     if train and dropout:
         return NotImplemented
     ways = 2 if both else 1

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,34 +21,19 @@ from npusmith.task.load import Task
 from npusmith.task.prepared import Prepared
 from npusmith.task.trials import (
     DATA,
-    MODEL_SEED,
-    SEEDS,
+    EVERY_SET,
     Limits,
     OnGraph,
+    Sets,
     prepare,
     readable_beside,
     reopen,
 )
-from npusmith.task.wire import Calling
 from npusmith.twin import cache
 from npusmith.version import __version__
 
 _KEPT, _KEPT_BYTES = 64, 8 << 30  # tasks, as far as they fit into that
 _HOW = "how.json"
-
-
-class How(TypedDict, total=False):
-    """What `prepare` is told besides the task."""
-
-    seeds: tuple[int, ...]
-    edges: bool
-    shapes: bool
-    limits: Limits | None
-    given: Sequence[Sequence[tuple[int, ...]]]
-    model_seed: int
-    calling: Calling | None
-    intermediates: Sequence[str]
-    longer: bool
 
 
 class _Made(BaseModel):
@@ -61,23 +45,32 @@ class _Made(BaseModel):
 
 
 def open_references(
-    task: Task, folder: Path, *, on_graph: OnGraph | None = None, **how: Unpack[How]
+    task: Task,
+    folder: Path,
+    sets: Sets = EVERY_SET,
+    *,
+    limits: Limits | None = None,
+    on_graph: OnGraph | None = None,
 ) -> Prepared:
     """As `prepare`, from the cache where they are; `folder` is used where nothing can be kept.
 
     `on_graph` may hold up other processes that need references.
     """
     try:
-        found = keep_references(task, on_graph=on_graph, **how)
+        found = keep_references(task, sets, limits=limits, on_graph=on_graph)
     except TwinError as error:
         if error.code != "cache-unusable":
             raise
         found = None
-    return found or prepare(task, folder, on_graph=on_graph, **how)
+    return found or prepare(task, folder, sets, limits=limits, on_graph=on_graph)
 
 
 def keep_references(
-    task: Task, *, on_graph: OnGraph | None = None, **how: Unpack[How]
+    task: Task,
+    sets: Sets = EVERY_SET,
+    *,
+    limits: Limits | None = None,
+    on_graph: OnGraph | None = None,
 ) -> Prepared | None:
     """From the cache; None where others took them away in the meantime. Raises cache-unusable."""
     told: list[Graph] = []
@@ -87,19 +80,13 @@ def keep_references(
         if on_graph is not None:
             on_graph(graph)
 
-    chosen = {
-        "seeds": how.get("seeds", SEEDS), "edges": how.get("edges", True),
-        "shapes": how.get("shapes", True), "given": [list(s) for s in how.get("given", ())],
-        "model_seed": how.get("model_seed", MODEL_SEED), "calling": how.get("calling"),
-        "intermediates": [*how.get("intermediates", ())], "longer": how.get("longer", False),
-    }  # fmt: skip
     beside = [
         part for path in readable_beside(task.path) for part in (path.name, path.read_bytes())
     ]
-    parts = [code_digest(), str(task.path), task.text, repr(chosen), *beside]
+    parts = [code_digest(), str(task.path), task.text, repr(sets.orders()), *beside]
 
     def make(fresh: Path) -> None:
-        made = prepare(task, fresh, on_graph=tell if on_graph else None, **how)
+        made = prepare(task, fresh, sets, limits=limits, on_graph=tell if on_graph else None)
         made_by = _Made(missing=made.missing, seconds=made.seconds, peak_bytes=made.peak_bytes)
         (fresh / _HOW).write_text(made_by.model_dump_json(), encoding="utf-8")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from npusmith.errors import NpusmithError, Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.task.judge import empty_verdict, run_sets
+from npusmith.task.judge_options import PLAIN, JudgeOptions
 from npusmith.task.prepared import Array, Prepared, TrialData
-from npusmith.task.recording import Recording
 from npusmith.task.running import Plan
 from npusmith.task.tolerance import check_profile
 from npusmith.task.verdict import Rung, Verdict
@@ -26,7 +25,7 @@ from npusmith.twin.direct import (
     run_direct,
     tail_of,
 )
-from npusmith.twin.launch import Run
+from npusmith.twin.launch import LaunchOptions, Run
 from npusmith.twin.watch import Watch
 
 _WATCH = Watch()
@@ -37,12 +36,7 @@ def judge_source(
     prepared: Prepared,
     chip: Chip,
     tolerance: str,
-    *,
-    stop: bool = False,
-    step: Callable[[str, str], None] = lambda name, detail: None,
-    seconds: float = 60.0,
-    watch: Watch = _WATCH,
-    recording: Recording | None = None,
+    options: JudgeOptions = PLAIN,
 ) -> Verdict:
     """Call the source's launcher on every set of inputs of the task's own shapes.
 
@@ -51,11 +45,13 @@ def judge_source(
     """
     profile = check_profile(tolerance)
     verdict = empty_verdict(source, prepared, chip, profile)
-    step("compile", str(source))
+    options.step("compile", str(source))
     clock = time.perf_counter()
     trials = [item for item in prepared.trials if item.kind != "shape"]
     try:
-        launcher = _Launcher(build_direct(source, chip), prepared, chip, seconds, watch)
+        launcher = _Launcher(
+            build_direct(source, chip), prepared, chip, options.seconds, options.watch
+        )
         for trial in trials:
             launcher.given(trial)
     except NpusmithError as error:
@@ -63,7 +59,9 @@ def judge_source(
         return verdict
     verdict.compiled, verdict.rung = True, Rung.COMPILED
     verdict.seconds["compile"] = round(time.perf_counter() - clock, 3)
-    run_sets(verdict, trials, Plan(launcher, Criterion(profile), recording, stop), step)
+    rule = options.criterion or Criterion(profile)
+    plan = Plan(launcher, rule, options.recording, options.stop, options.jobs)
+    run_sets(verdict, trials, plan, options.step)
     note_task(verdict, prepared, profile)
     return verdict
 
@@ -111,6 +109,10 @@ class _Launcher:
         given, tail = self.given(trial)
         wanted = [(item.shape, DType.of(item.dtype)) for item in trial.references]
         return run_direct(
-            self.built, self.chip.vector_cores, given, wanted, tail, seconds=self.seconds,
-            watch=self.watch, **options,
-        )  # fmt: skip
+            self.built,
+            self.chip.vector_cores,
+            given,
+            wanted,
+            tail,
+            options=LaunchOptions(seconds=self.seconds, watch=self.watch, **options),
+        )

@@ -14,7 +14,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,38 +77,53 @@ def reopen(task: Task, data: Path) -> Prepared | None:
     return Prepared(task=task, folder=data, manifest=manifest, trials=trials)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sets:
+    """For which sets of inputs the reference runs, on what the model is called, and how.
+
+    seeds: of the random sets; without them the graph alone is captured.
+    given: shapes of the sets, instead of all others.
+    calling: as a suite calls its models, without a graph.
+    intermediates: nodes of the graph whose values count as outputs, behind the model's own;
+        longer: of the graph with longer axes of 1, on inputs that have them so.
+    """
+
+    seeds: tuple[int, ...] = SEEDS
+    edges: bool = True
+    shapes: bool = True
+    given: Sequence[Sequence[tuple[int, ...]]] = ()
+    model_seed: int = MODEL_SEED
+    calling: wire.Calling | None = None
+    intermediates: Sequence[str] = ()
+    longer: bool = False
+
+    def orders(self) -> dict[str, Any]:
+        """As wire.Orders names them."""
+        named = {item.name: getattr(self, item.name) for item in fields(self)}
+        given = tuple(map(tuple, self.given))
+        return named | {"given": given, "intermediates": tuple(self.intermediates)}
+
+
+EVERY_SET = Sets()
+
+
 def prepare(
     task: Task,
     folder: Path,
+    sets: Sets = EVERY_SET,
     *,
-    seeds: tuple[int, ...] = SEEDS,
-    edges: bool = True,
-    shapes: bool = True,
     limits: Limits | None = None,
-    given: Sequence[Sequence[tuple[int, ...]]] = (),
-    model_seed: int = MODEL_SEED,
-    calling: wire.Calling | None = None,
-    intermediates: Sequence[str] = (),
-    longer: bool = False,
     on_graph: OnGraph | None = None,
 ) -> Prepared:
     """Run the task's code in the sandbox; graph and trials are then in `folder`/data.
 
-    Without seeds only the graph is captured. `given`: shapes of the sets, instead of all others.
-    `calling`: as a suite calls its models, without a graph. `intermediates`: nodes of the graph
-    whose values count as outputs, behind the model's own; `longer`: of the graph with longer axes
-    of 1, on inputs that have them so. `on_graph`: told of the graph once,
-    before references are there; what it raises ends the run.
+    `on_graph`: told of the graph once, before references are there; what it raises ends the run.
     Raises TaskError; nothing half-written is left then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".data-", dir=folder.resolve()))
     try:
-        orders = make_orders(
-            task, fresh, seeds=seeds, edges=edges, shapes=shapes, given=tuple(map(tuple, given)),
-            model_seed=model_seed, calling=calling, intermediates=tuple(intermediates),
-            longer=longer,
-        )  # fmt: skip
+        orders = make_orders(task, fresh, **sets.orders())
         early = None if on_graph is None else _Early(task, fresh, on_graph)
         boxed = run_child(
             task, fresh, orders, limits or Limits(), tick=None if early is None else early.look

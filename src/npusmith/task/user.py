@@ -37,7 +37,13 @@ def known_dtype(tensor: Tensor) -> DType | None:
     return DType(name) if name in {item.value for item in DType if item.is_computed} else None
 
 
-BUILDING = "Model()"  # what is being done
+BUILDING, CALLING = "Model()", "forward()"  # what is being done
+# What to do where the task's own parts do not fit together, by what was being done.
+_UNFIT = {
+    BUILDING: "return the arguments of Model from get_init_inputs()",
+    CALLING: "return the arguments of forward() from get_inputs()",
+}
+_NO_CUDA = "Torch not compiled with CUDA"
 
 
 @contextlib.contextmanager
@@ -59,8 +65,9 @@ def blame(error: BaseException, path: str, doing: str, code: str) -> TaskError:
     seen = (frames[-1].line or "") if frames else ""
     message = f"{doing} raised {type(error).__name__}: {text}"[:500]
     # no line of the task's own is to blame for a call that does not fit
-    unfit = doing == BUILDING and isinstance(error, TypeError) and not frames
-    hint = "return the arguments of Model from get_init_inputs()" if unfit else ""
+    hint = _UNFIT.get(doing, "") if isinstance(error, TypeError) and not frames else ""
+    if _NO_CUDA in text:
+        hint = "leave the device out: a task runs on the CPU"
     return TaskError(_code_of(error, code), message, place, seen=seen[:200], hint=hint)
 
 
@@ -123,7 +130,10 @@ def build_model(module: types.ModuleType, path: str, seed: int) -> Any:
     with user_code(path, BUILDING):
         model = module.Model(*settings)
     if not isinstance(model, torch.nn.Module):
-        raise TaskError("task-parts", "Model is not a torch.nn.Module", Place(path))
+        raise TaskError(
+            "task-parts", "Model is not a torch.nn.Module", Place(path),
+            hint="write class Model(torch.nn.Module)",
+        )  # fmt: skip
     return model.eval()
 
 

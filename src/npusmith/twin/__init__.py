@@ -8,13 +8,14 @@ from npusmith.twin.check import check_source
 from npusmith.twin.compile import Build, build
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.finding import Finding
-from npusmith.twin.launch import Run, run
+from npusmith.twin.launch import LaunchOptions, Run, run
 from npusmith.twin.project import Project, read_project
 
 __all__ = [
     "Build",
     "CompileError",
     "Finding",
+    "LaunchOptions",
     "Project",
     "Run",
     "build",

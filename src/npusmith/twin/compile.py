@@ -143,7 +143,8 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
     shared = forbid.global_variables(texts)
     libraries = (folder / f"{unit}.so" for unit in ("kernel", "cube"))
     wrong = [name for library in libraries for name in _refused(library, shared)]
-    _check_device(chain, kinds, texts, entries, folder, project.kernel, near, read, wrong)
+    device = _Device(chain, kinds, entries, folder, near, read)
+    _check_device(device, texts, project.kernel, wrong)
     _note_extras(project, folder)
 
 
@@ -245,42 +246,43 @@ def _visible(name: str, command: list[str], folder: Path) -> list[str]:
     return new
 
 
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """The device side of a project, as it is compiled once more to see its calls.
+
+    quotes: folders of its own headers. read: what the compiler may read besides.
+    """
+
+    chain: Toolchain
+    kinds: Kinds
+    entries: Sequence[str]
+    folder: Path
+    quotes: Sequence[Path]
+    read: Sequence[Path]
+
+
 def _check_device(
-    chain: Toolchain,
-    kinds: Kinds,
-    texts: Mapping[Path, str],
-    entries: Sequence[str],
-    folder: Path,
-    kernel: Path,
-    quotes: Sequence[Path],
-    read: Sequence[Path],
-    wrong: Sequence[str] = (),
+    device: _Device, texts: Mapping[Path, str], kernel: Path, wrong: Sequence[str] = ()
 ) -> None:
     """Look for C++ that AI cores do not have; the precise look costs a second compile.
 
     `wrong`: what the kernel's library asks for and may not have.
     """
     forbid.check_text(texts)
-    if not chain.compiler.clang and (wrong or forbid.suspicious(texts)):
-        _check_calls(chain, kinds, entries, folder, quotes, read)
+    if not device.chain.compiler.clang and (wrong or forbid.suspicious(texts)):
+        _check_calls(device)
     if wrong:
         said = "device code uses what AI cores do not have"
         raise TwinError("device-cpp", said, Place(str(kernel)), seen=", ".join(wrong[:4]))
 
 
-def _check_calls(
-    chain: Toolchain,
-    kinds: Kinds,
-    entries: Sequence[str],
-    folder: Path,
-    quotes: Sequence[Path],
-    read: Sequence[Path],
-) -> None:
+def _check_calls(device: _Device) -> None:
     """TwinError device-cpp with the line of a call that the device does not have.
 
     g++ fails on its own call graph of what a precompiled header defines: it gets the plain one.
     """
-    command = chain.kernel_command() if kinds.vector else chain.cube_command()
+    chain, folder = device.chain, device.folder
+    command = chain.kernel_command() if device.kinds.vector else chain.cube_command()
     header = command.index("-include") + 1
     plain = folder / "plain.h"
     shutil.copyfile(command[header], plain)
@@ -290,10 +292,10 @@ def _check_calls(
     # called once keeps its name.
     keep = ("-fno-allocation-dce", "-fno-inline-functions-called-once")
     graph = ("-fcallgraph-info", "-fno-optimize-sibling-calls", *keep)
-    flags = (*graph, *(f"-I{place}" for place in quotes), "-c", source, "-o", out)
+    flags = (*graph, *(f"-I{place}" for place in device.quotes), "-c", source, "-o", out)
     unit = Unit("graph", (*command, *flags))
-    compile_units([unit], folder, quotes[0], read)
-    forbid.check_graph(folder / "graph.ci", entries)
+    compile_units([unit], folder, device.quotes[0], device.read)
+    forbid.check_graph(folder / "graph.ci", device.entries)
 
 
 def _refused(library: Path, shared: Collection[str]) -> tuple[str, ...]:
@@ -349,9 +351,8 @@ def compile_file(
     compile_units(units, folder, path.parent, read)
     for source, unit in ((path, text), *others.items()):
         entries = [entry.name for entry in scan.find_entries(scan.blank(unit))]
-        _check_device(
-            chain, kinds, {source: read_text(source)}, entries, folder, source, quotes, read
-        )
+        device = _Device(chain, kinds, entries, folder, quotes, read)
+        _check_device(device, {source: read_text(source)}, source)
 
 
 def compile_units(

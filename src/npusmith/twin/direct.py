@@ -8,7 +8,7 @@ copies and launches through acl.h, and checks itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,13 @@ from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, cmake_target, compile, conditions, scan, wrapper
 from npusmith.twin.kind import entry_kinds, file_kinds
-from npusmith.twin.launch import MOST_STEPS, Run, call
+from npusmith.twin.launch import LaunchOptions, Run, call
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Array, Orders, Output
 from npusmith.twin.project import headers_beneath, local_headers, read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
-from npusmith.twin.watch import Watch
 
-_WATCH = Watch()
+_OPTIONS = LaunchOptions()
 _WORKSPACE = 64 << 20  # bytes for a launcher's scratch pointer
 _WHOLE = re.compile(r"-?\d{1,18}")
 _POINTER = re.compile(r"\*|\bGM_ADDR\b")
@@ -58,22 +57,16 @@ def run_direct(
     inputs: Sequence[Array],
     outputs: Sequence[Output],
     rest: Sequence[int | bytes] = (),
-    *,
-    seconds: float = 60,
-    watch: Watch = _WATCH,
-    record: Path | None = None,
-    dry: bool = False,
-    most_steps: int = MOST_STEPS,
-    tick: Callable[[], None] | None = None,
+    options: LaunchOptions = _OPTIONS,
 ) -> Run:
     """Call the launcher: inputs, outputs, then `rest`: workspace of so many bytes, or a value.
 
-    `record`, `dry`, `most_steps`, `tick`: as for `launch.run`, a log for each launched kernel.
+    Where there is a log, each launched kernel has one.
     """
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
-        orders.lines.append(watch.line(build.source.parent))
+        orders.lines.append(options.watch.line(build.source.parent))
         orders.lines.append(f"direct {blocks}")
         for port, array in enumerate(inputs):
             orders.input(port, array)
@@ -82,17 +75,7 @@ def run_direct(
         for item in rest:
             orders.lines.append(_tail(item))
 
-    return call(
-        build.toolchain,
-        build.folder,
-        fill,
-        seconds,
-        record=record,
-        dry=dry,
-        most_steps=most_steps,
-        tick=tick,
-        debugger=watch.debugger,
-    )
+    return call(build.toolchain, build.folder, fill, options)
 
 
 def build_program(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> DirectBuild:
@@ -133,38 +116,23 @@ def _numbers(definitions: Iterable[str]) -> dict[str, int]:
 def run_program(
     build: DirectBuild,
     arguments: Sequence[str] = (),
+    options: LaunchOptions = _OPTIONS,
     *,
     work: Path | None = None,
-    seconds: float = 60,
-    watch: Watch = _WATCH,
-    record: Path | None = None,
-    dry: bool = False,
-    most_steps: int = MOST_STEPS,
 ) -> Run:
     """Call main with these arguments; its launches are checked, its status must be 0.
 
-    `work`: its working directory, which it may change; else an empty one. `record`, `dry`,
-    `most_steps`: as for `run_direct`.
+    `work`: its working directory, which it may change; else an empty one.
     """
 
     def fill(orders: Orders) -> None:
         _say_kernels(orders, build)
-        orders.lines.append(watch.line(build.source.parent))
+        orders.lines.append(options.watch.line(build.source.parent))
         orders.lines.append("program")
         for argument in arguments:
             orders.say("argument", argument)
 
-    return call(
-        build.toolchain,
-        build.folder,
-        fill,
-        seconds,
-        record=record,
-        dry=dry,
-        most_steps=most_steps,
-        work=work,
-        debugger=watch.debugger,
-    )
+    return call(build.toolchain, build.folder, fill, options, work)
 
 
 def has_main(text: str) -> bool:

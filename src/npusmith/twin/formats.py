@@ -102,9 +102,10 @@ def _read_py(path: Path, text: str) -> Submission:
     values = _strings(path, text)
     missing = [name for name in STRINGS if name not in values]
     if missing:
+        task = f"where {path.name} is a task: npusmith generate {path.name}"
         raise TwinError(
             "format-part", f"{path.name} has no {missing[0]}", Place(str(path)),
-            seen=", ".join(sorted(values)) or "no strings at all",
+            seen=", ".join(sorted(values)) or "no strings at all", hint="" if values else task,
         )  # fmt: skip
     host = values["host_operator_src"]
     ops = find_ops(scan.blank(host))

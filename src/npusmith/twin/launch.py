@@ -96,37 +96,53 @@ class _Report(BaseModel):
     ran: dict[str, list[int]] = {}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """How a launch is made: its limits, what is checked, and what is recorded.
+
+    seconds: of processor time, so that other work on the machine changes no verdict.
+    workspace_cap: bytes of workspace that the host side may ask for.
+    watch: what the sanitizer assumes and reports.
+    saturate: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
+        documents do not agree on the default.
+    record: where the log of the first launch goes (runtime/log); those of the next ones go beside
+        it, with .1, .2 ... behind. most_steps: of a core in a log.
+    dry: values are neither moved nor computed nor checked, and there are no outputs: for the log of
+        a big kernel whose control flow does not depend on data. Its inputs may be Virtual: tensors
+        of any size that take no memory.
+    ends: only so many blocks at either end run, the others do nothing; 0: all of them.
+    tick: called every now and then; what it raises ends the run.
+    """
+
+    seconds: float = 60
+    workspace_cap: int = _WORKSPACE_CAP
+    watch: Watch = _WATCH
+    saturate: bool = False
+    record: Path | None = None
+    most_steps: int = MOST_STEPS
+    dry: bool = False
+    ends: int = 0
+    tick: Callable[[], None] | None = None
+
+
+_OPTIONS = LaunchOptions()
+
+
 def run(
     build: Build,
     inputs: Sequence[Input],
     outputs: Sequence[Outputs],
     attrs: Mapping[str, Attr] | None = None,
+    options: LaunchOptions = _OPTIONS,
     *,
-    seconds: float = 60,
-    workspace_cap: int = _WORKSPACE_CAP,
     writable: Collection[int] = (),
     initial: Mapping[int, Sequence[Array | Sparse]] | None = None,
-    saturate: bool = False,
-    watch: Watch = _WATCH,
-    record: Path | None = None,
-    dry: bool = False,
-    most_steps: int = MOST_STEPS,
-    ends: int = 0,
-    tick: Callable[[], None] | None = None,
 ) -> Run:
     """Call the operator once with inputs and outputs in OpDef order.
 
     `writable`: positions of inputs that the kernel may change; Run.inputs gives them back.
     `initial`: what the tensors of an output hold at first, by its position; else nothing is there.
     Sparse tensors take little memory, whatever their size.
-    `seconds`: of processor time, so that other work on the machine changes no verdict.
-    `saturate`: half arithmetic starts in saturating mode (aclrtSetDeviceSatMode); the vendor's
-    documents do not agree on the default. `watch`: what the sanitizer assumes and reports.
-    `record`: where the log of the launch goes (runtime/log). `dry`: values are neither moved nor
-    computed nor checked, and there are no outputs: for the log of a big kernel whose control flow
-    does not depend on data. Its inputs may be Virtual: tensors of any size that take no memory.
-    `ends`: only so many blocks at either end run, the others do nothing; 0: all of them. `tick`:
-    called every now and then; what it raises ends the run.
     What the project does wrong is a finding; TwinError inputs-mismatch is the caller's mistake.
     """
     op = build.project.op
@@ -143,28 +159,17 @@ def run(
             orders.lines.append(f"keytype {key} {int(kind)}")
         orders.say("host", str(build.host))
         orders.say("soc", build.chip.family)
-        if saturate:
+        if options.saturate:
             orders.lines.append("saturate 1")
-        if ends:
-            orders.say("ends", ends)
-        orders.lines.append(watch.line(build.project.root))
+        if options.ends:
+            orders.say("ends", options.ends)
+        orders.lines.append(options.watch.line(build.project.root))
         _add_tensors(orders, op, inputs, outputs, initial or {})
         orders.allow([at for at, port in enumerate(orders.ports) if port in writable])
         for name, value in (attrs or {}).items():
             orders.attr(name, value)
 
-    done = call(
-        build.toolchain,
-        build.folder,
-        fill,
-        seconds,
-        workspace_cap,
-        record=record,
-        dry=dry,
-        most_steps=most_steps,
-        tick=tick,
-        debugger=watch.debugger,
-    )
+    done = call(build.toolchain, build.folder, fill, options)
     return replace(done, findings=[*build.project.findings, *done.findings])
 
 
@@ -172,37 +177,33 @@ def call(
     chain: Toolchain,
     library: Path,
     fill: Callable[[Orders], None],
-    seconds: float,
-    workspace_cap: int = _WORKSPACE_CAP,
-    *,
-    record: Path | None = None,
-    dry: bool = False,
-    most_steps: int = MOST_STEPS,
-    tick: Callable[[], None] | None = None,
+    options: LaunchOptions,
     work: Path | None = None,
-    debugger: Debugger | None = None,
 ) -> Run:
     """Start the runner in the sandbox with the orders that `fill` writes, and read what it left.
 
-    `library`: the folder with the compiled project, which the runner may read. `record`: where the
-    log of the first launch goes; those of the next ones go beside it, with .1, .2 ... behind.
+    `library`: the folder with the compiled project, which the runner may read.
     `work`: a folder that the run may change, its working directory; else it has an empty one.
-    `debugger`: the runner is started by it, and speaks with the user's terminal.
+    Under a debugger of `options.watch` the runner is started by it, and speaks with the user's
+    terminal.
     """
+    debugger, record = options.watch.debugger, options.record
+    seconds = options.seconds if debugger is None else SESSION_SECONDS
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="npusmith-run-"))
-    orders = Orders(folder, dry)
+    orders = Orders(folder, options.dry)
     slot = os.open(folder / _REPORT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fill(orders)
         if debugger is not None:
-            seconds = SESSION_SECONDS
             orders.lines.append("traced")
         orders.say("seconds", seconds)
-        orders.say("cap", workspace_cap)
-        orders.record(None if record is None else folder / _LOG, most_steps, dry)
-        room = workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
-        boxed = _start(chain, (library, folder), folder, work, seconds, room, tick, debugger)
+        orders.say("cap", options.workspace_cap)
+        orders.record(None if record is None else folder / _LOG, options.most_steps, options.dry)
+        room = options.workspace_cap + orders.write() + (0 if record is None else _LOG_BYTES)
+        boxed = _start(
+            chain, (library, folder), folder, work, seconds, room, options.tick, debugger
+        )
         logs = () if record is None else _take_logs(folder, record)
         report = _read_report(slot)
         if report is None:  # who leaves the debugger early knows why

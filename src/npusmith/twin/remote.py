@@ -22,7 +22,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import frames
 from npusmith.twin.compile import build
 from npusmith.twin.finding import Finding
-from npusmith.twin.launch import Input, Outputs, Run, run
+from npusmith.twin.launch import Input, LaunchOptions, Outputs, Run, run
 from npusmith.twin.orders import Array, Attr
 from npusmith.twin.project import Project
 
@@ -145,9 +145,14 @@ class Launcher:
             raise TwinError("binding-call", f"there is no operator {request.op[:80]!r} to launch")
         built = build(project, self.chip, request.dtypes)
         return run(
-            built, request.inputs, request.outputs, request.attrs, seconds=self.seconds,
-            writable=request.writable, initial=request.initial, record=self._log(),
-        )  # fmt: skip
+            built,
+            request.inputs,
+            request.outputs,
+            request.attrs,
+            writable=request.writable,
+            initial=request.initial,
+            options=LaunchOptions(seconds=self.seconds, record=self._log()),
+        )
 
     def _log(self) -> Path | None:
         at = len(self.launches)

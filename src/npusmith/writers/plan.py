@@ -31,7 +31,7 @@ from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.module_forward import composed_file
 from npusmith.task.outline import outline
-from npusmith.task.trials import Limits, prepare
+from npusmith.task.trials import Limits, Sets, prepare
 from npusmith.version import __version__
 from npusmith.writers.folder import read_project_files, read_text
 
@@ -62,7 +62,7 @@ class PlanWriter:
         self,
         chip: Chip,
         *,
-        search: int = 0,
+        search: int = DEFAULT_SEARCH,
         schedule: SavedSchedule | None = None,
         whole: bool = True,
         seconds: float = 300,
@@ -71,7 +71,7 @@ class PlanWriter:
         self.chip, self.search, self._step = chip, search, step
         self.schedule, self.whole = schedule, whole
         self.limits = Limits(seconds=seconds)
-        self.name = f"plan:{search}" if search else "plan"
+        self.name = f"plan:{search}"
         self.written: Written | None = None  # by the last write, where it is one operator
 
     def write(self, brief: Brief, sample: int, seed: int) -> Candidate:
@@ -193,7 +193,9 @@ class PlanWriter:
             if error.code != "task-export":
                 raise
         with temporary_folder("npusmith-plan-") as name:
-            return prepare(task, Path(name).resolve(), seeds=(), limits=self.limits).graph
+            return prepare(
+                task, Path(name).resolve(), limits=self.limits, sets=Sets(seeds=())
+            ).graph
 
 
 def read_back(program: Program, spec: OpSpec, chip: Chip) -> tuple[str, Program]:

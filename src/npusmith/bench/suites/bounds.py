@@ -18,7 +18,7 @@ from npusmith.target.chips import find_chip
 from npusmith.task.graph import Graph
 from npusmith.task.load import Task, open_task
 from npusmith.task.outline import outline
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 from npusmith.timing.eager import Eager, estimate
 from npusmith.timing.roof import Roof, roof
 from npusmith.twin import cache
@@ -90,7 +90,7 @@ def _capture(task: Task, chip: str, shapes_only: bool) -> Bounds:
             if shapes_only:
                 graph = outline(task)
             else:
-                graph = prepare(task, Path(name).resolve(), seeds=()).graph
+                graph = prepare(task, Path(name).resolve(), sets=Sets(seeds=())).graph
         except TaskError as error:
             if error.code in _PASSING:
                 raise

@@ -23,7 +23,8 @@ from npusmith.task import rules
 from npusmith.task.calls import Calls, keep_logs
 from npusmith.task.isolated.attempt import Limits
 from npusmith.task.judge import empty_verdict, judge, open_operator
-from npusmith.task.module import judge_module
+from npusmith.task.judge_options import JudgeOptions
+from npusmith.task.module import ClassOptions, judge_module
 from npusmith.task.prepared import Prepared
 from npusmith.task.recording import Recording
 from npusmith.task.rules import Rule
@@ -62,20 +63,41 @@ def open_prepared(orders: Orders) -> Prepared:
 def _judge_operator(orders: Orders, prepared: Prepared) -> Verdict:
     project = Path(orders.place) / "project"
     return judge(
-        project, prepared, find_chip(orders.chip), _STRICT, spec=read_bindings(project),
-        dynamic=orders.rule is None, stop=orders.stop, seconds=orders.seconds,
-        criterion=_criterion(orders), jobs=1,
-    )  # fmt: skip
+        project,
+        prepared,
+        find_chip(orders.chip),
+        _STRICT,
+        spec=read_bindings(project),
+        options=JudgeOptions(
+            dynamic=orders.rule is None,
+            stop=orders.stop,
+            seconds=orders.seconds,
+            criterion=_criterion(orders),
+            jobs=1,
+        ),
+    )
 
 
 def _judge_class(orders: Orders, prepared: Prepared) -> Verdict:
     submission = read_submission(Path(orders.place) / orders.submission)
     with slot() as work:
         return judge_module(
-            submission, prepared, find_chip(orders.chip), _STRICT, limits=_limits(orders),
-            stop=orders.stop and not orders.given_class, criterion=_criterion(orders),
-            given=orders.given_class, work=work, folder=Path(orders.folder) / "run",
-        )  # fmt: skip
+            submission,
+            prepared,
+            find_chip(orders.chip),
+            _STRICT,
+            options=JudgeOptions(
+                dynamic=False,
+                stop=orders.stop and not orders.given_class,
+                criterion=_criterion(orders),
+            ),
+            how=ClassOptions(
+                limits=_limits(orders),
+                given=orders.given_class,
+                work=work,
+                folder=Path(orders.folder) / "run",
+            ),
+        )
 
 
 def _limits(orders: Orders) -> Limits:

@@ -18,7 +18,7 @@ from npusmith.errors import Level, NpusmithError
 from npusmith.lower import BINDINGS
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.task.references import keep_references
-from npusmith.task.trials import SEEDS
+from npusmith.task.trials import SEEDS, Sets
 from npusmith.task.verdict import Verdict
 from npusmith.task.wire import EVAL_MODE
 
@@ -50,9 +50,10 @@ def add_check(record: Record, order: Order, candidate: Candidate, limits: Limits
 
 def _check(record: Record, order: Order, candidate: Candidate, limits: Limits) -> tuple[str, str]:
     prepared = keep_references(
-        order.task, seeds=SEEDS[:1], edges=False,
+        order.task,
         limits=limits_of(limits.seconds, limits.memory_mb),
-    )  # fmt: skip
+        sets=Sets(seeds=SEEDS[:1], edges=False),
+    )
     if prepared is None:
         return NOT_RUN, "the references were removed while they were read"
     if record.provenance["mode"] == "training" and any(

@@ -26,7 +26,7 @@ from npusmith.task.ports import deal, share_outputs, take_inputs, types
 from npusmith.task.prepared import map_tensor
 from npusmith.task.wire import TensorFile
 from npusmith.twin import Project, build, read_project, run
-from npusmith.twin.launch import Run
+from npusmith.twin.launch import LaunchOptions, Run
 from npusmith.twin.orders import Sparse
 
 Array = np.ndarray[Any, Any]
@@ -61,9 +61,8 @@ def _run(project: Project, known: Ends, orders: Orders, folder: Path) -> Holed:
         share_of_work = min(1.0, 2 * ends / cores) if ends else 1.0
         if orders.bytes * share_of_work > orders.most_bytes:
             return Holed(left=f"{ends * 2 or 'all'} cores would touch more than was allowed")
-        result = run(
-            built, call.inputs, call.outputs, seconds=orders.seconds, initial=initial, ends=ends
-        )  # fmt: skip
+        options = LaunchOptions(seconds=orders.seconds, ends=ends)
+        result = run(built, call.inputs, call.outputs, initial=initial, options=options)
         pieces = [piece for item, out in zip(outputs, result.outputs, strict=False)
                   for piece in _pieces(item, out)]  # fmt: skip
         if not ends or 2 * ends >= result.blocks:

@@ -12,7 +12,7 @@ from npusmith.task.files import read_plain
 from npusmith.task.load import GROUPS, INPUTS, Task
 from npusmith.task.prepared import Prepared
 from npusmith.task.references import code_digest, keep_folder, keep_references
-from npusmith.task.trials import Limits, make_orders, run_child
+from npusmith.task.trials import Limits, Sets, make_orders, run_child
 from npusmith.task.wire import Calling
 
 _REFERENCE_SLICED = "npusmith.bench.suites.sliced_reference"
@@ -60,9 +60,10 @@ def make_trials(order: Order, *, seconds: float, memory_mb: float) -> Prepared:
     Raises TaskError: the task's own failure, or how its process ended.
     """
     found = keep_references(
-        order.task, seeds=order.seeds, model_seed=order.seed, calling=order.calling,
+        order.task,
         limits=limits_of(seconds, memory_mb),
-    )  # fmt: skip
+        sets=Sets(seeds=order.seeds, model_seed=order.seed, calling=order.calling),
+    )
     if found is None:
         raise TwinError("cache-unusable", "the references were removed while they were read")
     return found

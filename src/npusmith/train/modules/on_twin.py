@@ -17,6 +17,7 @@ from npusmith.plan import Plan
 from npusmith.sandbox.folder import temporary_folder
 from npusmith.target.chips import Chip
 from npusmith.twin import build, read_project, run
+from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.watch import Watch
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +48,9 @@ class OnTwin:
 
     def run(self, arrays: Sequence[Array], outputs: Sequence[Output]) -> list[Array]:
         """The outputs; Unfinished where a rule is broken, whatever the outputs are."""
-        done = run(self._built, arrays, outputs, seconds=SECONDS, watch=WATCH)
+        done = run(
+            self._built, arrays, outputs, options=LaunchOptions(seconds=SECONDS, watch=WATCH)
+        )
         broken = [item for item in done.findings if item.level is Level.ERROR]
         if broken:
             raise Unfinished(broken[0].render())

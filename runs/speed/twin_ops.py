@@ -1,6 +1,6 @@
 """Speed of the twin's count-form vector operations: medians of several runs, one core.
 
-    python bench/twin_ops.py [--runs 7] [--json]
+    python runs/speed/twin_ops.py [--runs 7] [--json]
 
 Each run launches one kernel that repeats an operation on 4,096-element tiles, with every check on.
 Targets: Add at least 300 M elements/s, Exp at least 100 M/s, both fp32.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "twin_kernel"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "twin_kernel"))
 
 from native import Kernels, Tensor, build_kernels, build_runtime
 

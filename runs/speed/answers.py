@@ -1,6 +1,6 @@
 """How long a published operator project takes to compile, on one core.
 
-    python bench/answers.py --root CHECKOUT [--every 5]
+    python runs/speed/answers.py --root CHECKOUT [--every 5]
 
 CHECKOUT is one of PCL's NPUKernelBench (weich97/NPUKernelBench). Every n-th answer is compiled
 for its first column of element types: cold (nothing of the project in the cache; the twin's own

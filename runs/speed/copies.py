@@ -1,6 +1,6 @@
 """How busy a run keeps two cores, and what the runner adds to the units themselves.
 
-    python bench/copies.py [--copies 200] [--workers 2] [--inputs 5] [--ray] [--time]
+    python runs/speed/copies.py [--copies 200] [--workers 2] [--inputs 5] [--ray] [--time]
 
 One small task (softmax of 64 x 128) in a folder of its own, one project that `npusmith generate`
 wrote for it, copied as the response of each sample. Evaluated by `npusmith bench folder`, warm: a

@@ -1,6 +1,6 @@
 """`npusmith generate` end to end, as a whole process, warm.
 
-python bench/generate.py [--task examples/softmax.py] [--runs 5]
+python runs/speed/generate.py [--task examples/softmax.py] [--runs 5]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Estimated time of a square float16 product by its tiles, and how busy the cube is meanwhile.
 
-    python bench/products.py [--size 4096] [--tile 128 256] [--deep 256] [--part 64] [--band 4]
+    python runs/speed/products.py [--size 4096] [--tile 128 256] [--deep 256] [--part 64] [--band 4]
 
 A tile program in the tile language is lowered, run dry on the twin, and timed by the model: nothing
 is measured. `--deep` is the depth of the tiles in L1, `--part` of those in L0; tiles are taken in

@@ -1,6 +1,6 @@
 """Kill -9 at random moments: is a unit lost, counted twice, or is the store damaged?
 
-    python bench/kills.py [--units 300] [--kills 20] [--seed 1]
+    python runs/speed/kills.py [--units 300] [--kills 20] [--seed 1]
 
 A run of small units (10 tasks; each unit sleeps 50 ms, so that kills hit all stages) is begun, its
 runner is killed with SIGKILL after a random time, and it is begun again with --resume, until it
@@ -28,7 +28,7 @@ from npusmith.bench.runner import run
 from npusmith.errors import NpusmithError
 from npusmith.store.database import open_store
 
-FAKES = Path(__file__).parents[1] / "tests" / "bench"
+FAKES = Path(__file__).parents[2] / "tests" / "bench"
 
 
 def main() -> None:

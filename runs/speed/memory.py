@@ -1,6 +1,6 @@
 """Peak memory of judging one large candidate, next to what its tensors take.
 
-    python bench/memory.py [--rows 4096] [--columns 8192]
+    python runs/speed/memory.py [--rows 4096] [--columns 8192]
 
 The bound is inputs + outputs + references (native and float64) + 300 MB, for the judge's process
 and the candidate's process each. Resident sizes include mapped files.
@@ -20,7 +20,7 @@ from npusmith.plan import write
 from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
 from npusmith.task.load import open_task
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 
 TASK = """import torch
 from torch import nn
@@ -50,7 +50,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         task = Path(work, "scaled_relu.py")
         task.write_text(TASK.format(rows=options.rows, columns=options.columns))
-        prepared = prepare(open_task(task), Path(work), seeds=(1,), edges=False, shapes=False)
+        prepared = prepare(
+            open_task(task), Path(work), sets=Sets(seeds=(1,), edges=False, shapes=False)
+        )
         plan = write(prepared.graph, "scaled_relu_custom", chip)
         folder = Path(work, "project")
         folder.mkdir()

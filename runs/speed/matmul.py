@@ -1,6 +1,6 @@
 """Speed of Mmad on the twin: a 512 x 512 x 512 half product on one cube core, every check on.
 
-    python bench/matmul.py [--size 512] [--runs 5] [--json]
+    python runs/speed/matmul.py [--size 512] [--runs 5] [--json]
 
 Tiles of 128 x 256 x 64, as published kernels use them: moves, loads and Fixpipe are included.
 Target: at most 2 s.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "twin_kernel"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "twin_kernel"))
 
 from cores import build_cores
 from native import Tensor, build_runtime

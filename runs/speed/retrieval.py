@@ -1,6 +1,6 @@
 """How long a search of the knowledge takes: both axes on, one core.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python bench/retrieval.py [--sizes 10000,100000]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python runs/speed/retrieval.py [--sizes 10000,100000]
 
 Items are made up by a seed: each has the codes, API names and words that real ones have, mixed.
 Targets: p99 at most 10 ms at 10,000 items and 30 ms at 100,000.

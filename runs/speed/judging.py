@@ -1,6 +1,6 @@
 """What a verdict costs, on the clock and in processor time.
 
-    python bench/judging.py [--runs 3]
+    python runs/speed/judging.py [--runs 3]
 
 Three cases: a new right softmax of 1M float32 elements on five sets of inputs, one that is wrong on
 the first set, both in a warm process with references known; and `npusmith run --task` of a small
@@ -27,8 +27,9 @@ from npusmith.lower import lower, write_project
 from npusmith.plan import write
 from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
+from npusmith.task.judge_options import JudgeOptions
 from npusmith.task.load import open_task
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 from npusmith.task.verdict import Verdict
 
 CHIP = find_chip("910B2")
@@ -86,7 +87,7 @@ def write_task(path: Path, names: str, value: str, inputs: str) -> Path:
 
 def judge_softmax(work: Path, runs: int) -> dict[str, object]:
     path = write_task(work / "softmax.py", "x", "torch.softmax(x, -1)", "torch.randn(1024, 1024)")
-    prepared = prepare(open_task(path), work / "references", edges=False, shapes=False)
+    prepared = prepare(open_task(path), work / "references", sets=Sets(edges=False, shapes=False))
     plan = write(prepared.graph, "softmax_custom", CHIP)
     program = lower(plan.program, CHIP)
 
@@ -97,7 +98,9 @@ def judge_softmax(work: Path, runs: int) -> dict[str, object]:
         kernel = next(folder.glob("op_kernel/*.cpp"))
         text = kernel.read_text().replace("Exp(", "Abs(") if wrong else kernel.read_text()
         kernel.write_text(f"{text}// {number} {time.time_ns()}\n")
-        verdict = judge(folder, prepared, CHIP, "strict", spec=plan.spec, stop=True)
+        verdict = judge(
+            folder, prepared, CHIP, "strict", spec=plan.spec, options=JudgeOptions(stop=True)
+        )
         if verdict.correct is wrong or not verdict.compiled:
             raise SystemExit(verdict.model_dump_json(indent=2))
         return verdict

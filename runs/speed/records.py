@@ -1,6 +1,6 @@
 """A run of 100,000 recorded units: how long its report takes, and deciding what is left.
 
-    python bench/records.py [--tasks 1000] [--samples 100]
+    python runs/speed/records.py [--tasks 1000] [--samples 100]
 
 Writes the run through the store's own methods, a third of the units wrong and each with findings,
 five trials and a kernel of 4 KB, every tenth kernel its own. Then times, each as a process of its
@@ -29,7 +29,7 @@ from npusmith.bench.work import DETAILS, Job, key_of
 from npusmith.store.database import open_store
 from npusmith.task.verdict import Trial
 
-FAKES = Path(__file__).parents[1] / "tests" / "bench"
+FAKES = Path(__file__).parents[2] / "tests" / "bench"
 KERNEL = "// one line of a kernel, so that its size is a usual one\n" * 70
 
 

@@ -1,4 +1,4 @@
-"""Rewards a second: `python bench/rewards.py [--count 200] [--route twin] [--workers 2] [TASK...]`.
+"""Rewards a second: `python runs/speed/rewards.py [--count N] [--route twin] [--workers 2] [TASK]`.
 
 Candidates are the compiler's programs for the tasks, each with a note of its own so that none was
 judged before: a third as they are, a third wrong in one operation, a third illegal. Says rewards a

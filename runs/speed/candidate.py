@@ -1,6 +1,6 @@
 """One candidate, warm: from project text to verdict on one set of inputs of 1M float32 elements.
 
-    python bench/candidate.py [--task examples/softmax.py] [--runs 7]
+    python runs/speed/candidate.py [--task examples/softmax.py] [--runs 7]
 
 The reference is computed once, as it is for every further candidate of a task. Each run gets a
 project whose text was never compiled before. Prints the median and spread, and the parts of the
@@ -24,7 +24,7 @@ from npusmith.plan import write
 from npusmith.target.chips import find_chip
 from npusmith.task.judge import judge
 from npusmith.task.load import open_task
-from npusmith.task.trials import prepare
+from npusmith.task.trials import Sets, prepare
 
 
 def main() -> None:
@@ -34,7 +34,9 @@ def main() -> None:
     options = parser.parse_args()
     chip = find_chip("910B2")
     with tempfile.TemporaryDirectory() as work:
-        prepared = prepare(open_task(options.task), Path(work), edges=False, shapes=False)
+        prepared = prepare(
+            open_task(options.task), Path(work), sets=Sets(edges=False, shapes=False)
+        )
         prepared = replace(prepared, trials=tuple(prepared.trials[:1]))
         plan = write(prepared.graph, f"{options.task.stem}_custom", chip)
         program = lower(plan.program, chip)

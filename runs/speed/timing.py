@@ -1,6 +1,6 @@
 """What timing costs: a run with its log and its simulation against the run alone.
 
-    python bench/timing.py [--runs 5] [--json]
+    python runs/speed/timing.py [--runs 5] [--json]
 
 Two kernels, direct launches: `tiles` adds vectors in 16 KB tiles on eight cores; `small` runs a
 million instructions (adds of 256 B between queues) on one core. Targets: at most twice the time of
@@ -25,6 +25,7 @@ from npusmith.ir.dtypes import DType
 from npusmith.target.chips import find_chip
 from npusmith.timing.simulate import simulate
 from npusmith.twin.direct import DirectBuild, build_direct, run_direct
+from npusmith.twin.launch import LaunchOptions
 
 TEXT = """
 #include "kernel_operator.h"
@@ -90,7 +91,12 @@ def measure(build: DirectBuild, work: Path, name: str, timed: bool, times: int =
     log = work / f"{name}.log"
     rest = [value.to_bytes(8, "little") for value in (total, tile, times)]
     run = run_direct(
-        build, blocks, [x, x], [((total,), DType.FLOAT32)], rest, record=log if timed else None
+        build,
+        blocks,
+        [x, x],
+        [((total,), DType.FLOAT32)],
+        rest,
+        options=LaunchOptions(record=log if timed else None),
     )
     assert run.completed and (times == 0 or (run.outputs[0] == 2).all()), run.findings
     if not timed:

@@ -1,6 +1,6 @@
 """Speed of the tile language's interpreter where a program takes many small steps.
 
-    python bench/interpreter.py [--runs 7] [--against SRC]
+    python runs/speed/interpreter.py [--runs 7] [--against SRC]
 
 Microseconds of processor time for each turn of a loop: what a turn does is in PROGRAMS. Each run is
 a process of its own. `--against`: the package's folder of another checkout (its src/), run in turn
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parents[1] / "src"
+HERE = Path(__file__).parents[2] / "src"
 TURNS = 4000
 PROGRAMS = {
     "scalars": """

@@ -1,6 +1,6 @@
 """How far an extrapolated time is from the whole one.
 
-    python bench/sample.py [--steps 150] [--json] [EXAMPLE...]
+    python runs/speed/sample.py [--steps 150] [--json] [EXAMPLE...]
 
 Each example's program is generated and run once with its whole log and once with a log of at most
 `--steps` steps a core, as `npusmith profile --sample` does. Shown: the time of the kernel both
@@ -16,8 +16,9 @@ from pathlib import Path
 
 from npusmith import pipeline, profiling
 from npusmith.target.chips import find_chip
+from npusmith.writers.plan import PlanWriter
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 CHOSEN = ("softmax", "layer_norm", "gelu", "mse_loss", "adam_step", "group_norm")
 
 
@@ -31,7 +32,7 @@ def measure(name: str, steps: int) -> dict[str, float]:
     task, chip = EXAMPLES / f"{name}.py", find_chip("910B2")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "project"
-        pipeline.generate(task, out, chip, "strict", _Quiet())
+        pipeline.generate(task, out, chip, "strict", _Quiet(), writer=PlanWriter(chip, search=0))
         found = []
         for sample in (None, steps):
             options = profiling.Options(out=Path(folder) / f"profile{sample}", sample=sample)
