@@ -242,8 +242,9 @@ def _terms(name: str, args: Any) -> int:
 class _Looking(TorchDispatchMode):  # type: ignore[misc]
     """While it is on, it is noted what PyTorch's nearness to the truth says nothing about.
 
-    `wider`: something is kept in a wider type than its own, or is a sum that overflows; `rounded`, `decided`: values are
-    rounded so often, and something is decided by them: which one is the largest, say.
+    `wider`: something is kept in a wider type than its own, or is a sum that overflows; `rounded`,
+    `decided`: values are rounded so often, and something is decided by them: which one is the
+    largest, say.
     """
 
     def __init__(self) -> None:
