@@ -164,7 +164,7 @@ def _define(macro: str) -> str:
 
 def rename_entries(text: str, file: str = "") -> str:
     """Entries get a prefix: one called sqrt is not the C library's. Launches go."""
-    for entry in reversed(scan.find_entries(scan.blank(text))):
+    for entry in reversed(scan.find_entries(conditions.active(scan.blank(text)))):
         if not entry.template:
             text = text[: entry.offset] + _renamed("") + text[entry.offset :]
     return launchsyntax.rewrite(accept.rewrite(close_statements(text)), file, drop=True)
@@ -261,6 +261,7 @@ def _template_way_in(project: Project, dtypes: tuple[DType, ...]) -> list[str]:
     lines = [
         f"{export} const unsigned long twin_params = ::twin::CountParams({names[0]});",
         f"{export} void {ENTRY}(void **args) {{",
+        *(f"  using namespace {name};" for name in template.namespaces(code)),
         "  ::twin::SetWorkspace(args[twin_params - 2]);",
     ]
     for name, item in zip(names, instances, strict=True):
