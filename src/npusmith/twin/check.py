@@ -14,6 +14,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import compile, opdef, scan, wrapper
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.finding import Finding
+from npusmith.twin.headers import headers_of
 from npusmith.twin.kind import file_kinds
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.project import Project, read_project, read_text
@@ -78,7 +79,9 @@ def _check_file(path: Path, chip: Chip) -> None:
         )
     with temporary_folder("npusmith-check-") as name:
         unit, kinds = wrapper.file_unit(path, text), file_kinds(path, text)
-        compile.compile_file(path, unit, find_toolchain(chip), kinds, Path(name))
+        compile.compile_file(
+            path, unit, find_toolchain(chip), kinds, Path(name), headers=headers_of(path)
+        )
 
 
 def _findings(error: CompileError) -> list[Finding]:

@@ -15,11 +15,12 @@ from pathlib import Path
 from npusmith.errors import Place, TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import cache, cmake_target, compile, conditions, scan, wrapper
+from npusmith.twin.headers import headers_of
 from npusmith.twin.kind import entry_kinds, file_kinds
 from npusmith.twin.launch import MOST_STEPS, Run, call
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Array, Orders, Output
-from npusmith.twin.project import headers_beneath, local_headers, read_text
+from npusmith.twin.project import read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 from npusmith.twin.watch import Watch
 
@@ -227,11 +228,10 @@ def _build(
     """`others`: sources that are linked with it, each with its unit; `numbers`: macros."""
     chain = find_toolchain(chip, debug=debug)
     others = others or {}
-    headers = [file for source in (path, *others) for file in local_headers(source)]
-    headers += [file for item in includes for file in headers_beneath(item)]
-    beside = [file.read_bytes() for file in headers]
-    words = [chain.folder.name, repr(debug), unit, *others.values(), *map(str, includes)]
-    key = cache.digest([*words, *beside])
+    headers = headers_of(path, others, includes)
+    texts = [file.read_bytes() for file in headers.files]
+    words = [chain.folder.name, repr((debug, headers)), unit, *others.values()]
+    key = cache.digest([*words, *texts])
     folder = cache.cache_root() / "build" / key
     codes = (scan.blank(read_text(source), strings=False) for source in (path, *others))
     text = "\n".join(conditions.active(code, numbers) for code in codes)
@@ -239,7 +239,7 @@ def _build(
 
     def make(folder: Path) -> None:
         compile.compile_file(
-            path, unit, chain, kinds, folder, host=True, includes=includes, others=others
+            path, unit, chain, kinds, folder, host=True, headers=headers, others=others
         )
 
     cache.fetch(folder, make)
