@@ -151,10 +151,14 @@ def program_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
     return "\n".join([part_unit(path, text, macros), *lines]) + "\n"
 
 
-def part_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
-    """The unit of a source that is one of several of a program."""
+def part_unit(path: Path, text: str, macros: tuple[str, ...] = (), *, direct: bool = True) -> str:
+    """The unit of a source that is one of several of a program, or with `direct` false of one by
+    itself."""
     defined = ['#line 1 "npusmith macros"', *map(_define, macros)]
-    return "\n".join([*defined, file_unit(path, text, direct=True)])
+    names = {macro.partition("=")[0] for macro in macros}
+    if "HAVE_WORKSPACE" in names:
+        text = launchsyntax.mark_workspaces(text, "HAVE_TILING" in names)
+    return "\n".join([*defined, file_unit(path, text, direct=direct)])
 
 
 def _define(macro: str) -> str:
