@@ -420,10 +420,20 @@ def test_headers_that_libraries_share_say_what_their_use_expects() -> None:
 #include "tiling_base_class.h"
 #include "tiling_base_util.h"
 #include "util/const_util.h"
+#include "toolchain/slog.h"
+#include "base/err_msg.h"
+#include "error/ops_error.h"
 #include "graph/operator_reg.h"
 namespace ge {
 REG_OP(Foo).INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16})).ATTR(n, ListInt, {1, 2})
     .OP_END_FACTORY_REG(Foo)
+}
+int Checked(const char *name, const int *given) {
+  OPS_LOG_E_IF_NULL(name, given, return 1)
+  OPS_LOG_E_IF(*given > 3, name, return 2, "%d is too much", *given);
+  if (CheckLogLevel(OP, DLOG_ERROR) == 1) dlog_error(OP, "%d", *given);
+  REPORT_INNER_ERR_MSG("E0", "%d", *given);
+  return 0;
 }
 using namespace Ops::Base;
 static_assert(CeilDiv(7, 2) == 4 && CeilDiv(-7, 2) == -3 && CeilDiv(5, 0) == 5);
@@ -450,3 +460,52 @@ def test_types_that_are_one_for_all_columns_are_read() -> None:
     assert found == {
         "ins": ("DT_FLOAT", "DT_FLOAT16"), "outs": ("DT_BOOL",) * 2, "few": ("DT_INT32",) * 3
     }  # fmt: skip
+
+
+def test_a_submodule_gives_a_header_when_nothing_else_does(library: Path) -> None:
+    kernel = library / "math" / "add_custom" / "op_kernel" / "add_custom.cpp"
+    kernel.write_text('#include "tiles/add.hpp"\n' + kernel.read_text())
+    theirs = write(library / "third_party" / "tiles" / "include" / "tiles" / "add.hpp", "")
+    write(library / "third_party" / "tiles" / "include" / "units.h", "#error not this one\n")
+    write(library / "common" / "stub" / "tiles" / "add.hpp", "#error nor this one\n")
+    project = read_project(kernel.parents[1])
+    assert dict(project.kernel_headers.forwards)["tiles/add.hpp"] == theirs
+    assert project.host_headers.files == (library / "common" / "inc" / "units.h",)
+    write(library / "math" / "other" / "op_kernel" / "tiles" / "add.hpp", "#error nor this one\n")
+    project = read_project(kernel.parents[1])
+    assert dict(project.kernel_headers.forwards)["tiles/add.hpp"] == theirs
+
+
+def test_a_source_whose_header_belongs_to_the_aclnn_interface_is_left_alone(library: Path) -> None:
+    base = library / "math" / "add_custom"
+    write(base / "op_host" / "fallback_add.cpp", '#include "fallback_add.h"\nint unknown(T);\n')
+    write(base / "op_host" / "fallback_add.h", '#include "fallback/fallback.h"\n')
+    assert [file.name for file in read_project(base).hosts] == ["add_custom.cpp"]
+
+
+def test_a_header_of_what_the_twin_does_not_model_says_so() -> None:
+    row = Diagnostic("/k.cpp", 3, "lib/hccl/hccl.h: No such file or directory")
+    (said,) = explain_headers([row], ())
+    assert "communication between chips (HCCL); the twin does not model this yet" in said.message
+
+
+def test_lines_may_end_as_on_windows(library: Path) -> None:
+    base = library / "math" / "add_custom"
+    file = base / "op_host" / "add_custom_tiling.h"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert all("\r" not in text for text in read_project(base).texts.values())
+
+
+def test_a_kernel_beside_host_code_that_registers_nothing_is_checked_by_itself(
+    tmp_path: Path, chip: Chip
+) -> None:
+    write(tmp_path / "op_host" / "scale.cpp", "#include <torch/none.h>\n")
+    write(tmp_path / "inc" / "wide.h", "#pragma once\nconstexpr int kWide = WIDE;\n")
+    kernel = write(
+        tmp_path / "op_kernel" / "scale.cpp",
+        '#include "kernel_operator.h"\n#include "wide.h"\n'
+        'extern "C" __global__ __aicore__ void scale(GM_ADDR x) { x[0] = kWide; }\n',
+    )
+    options = BuildOptions(include=(tmp_path / "inc",), define=("WIDE=3",))
+    assert check_source(kernel, chip, options) == []
+    assert [item.code for item in check_source(kernel, chip)] == ["compile-failed"]

@@ -347,7 +347,7 @@ def read_text(file: Path) -> str:
                 Place(str(file)),
                 seen=f"{file.stat().st_size} bytes",
             )
-        return file.read_bytes().decode("utf-8", errors="strict")
+        return file.read_bytes().decode("utf-8", errors="strict").replace("\r\n", "\n")
     except (OSError, UnicodeError) as error:
         name = str(file).encode(errors="backslashreplace").decode()
         raise TwinError(
@@ -459,8 +459,13 @@ def _check_link(base: Path, file: Path) -> None:
 
 
 def _is_host(file: Path, text: str) -> bool:
-    """A host source, and not one that implements the aclnn interface by hand."""
-    return file.suffix in (".cpp", ".cc") and not _API_INCLUDE.search(text)
+    """A host source, and not one that implements the aclnn interface by hand, itself or by the
+    header that is called like it."""
+    if file.suffix not in (".cpp", ".cc") or _API_INCLUDE.search(text):
+        return False
+    header = file.with_suffix(".h")
+    own = re.search(rf'#\s*include\s*"(?:[\w./]*/)?{re.escape(header.name)}"', text)
+    return not (own and header.is_file() and _API_INCLUDE.search(read_text(header)))
 
 
 def _missing(code: str, where: Path, what: str) -> TwinError:
