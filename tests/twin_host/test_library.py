@@ -476,10 +476,12 @@ def test_a_submodule_gives_a_header_when_nothing_else_does(library: Path) -> Non
     assert dict(project.kernel_headers.forwards)["tiles/add.hpp"] == theirs
 
 
-def test_a_source_whose_header_belongs_to_the_aclnn_interface_is_left_alone(library: Path) -> None:
+def test_sources_for_other_ways_to_call_an_operator_are_left_alone(library: Path) -> None:
     base = library / "math" / "add_custom"
     write(base / "op_host" / "fallback_add.cpp", '#include "fallback_add.h"\nint unknown(T);\n')
     write(base / "op_host" / "fallback_add.h", '#include "fallback/fallback.h"\n')
+    launch = 'extern "C" void aclrtlaunch_add_kernel(unsigned n);\n'
+    write(base / "op_host" / "python.cpp", launch + "void f() { aclrtlaunch_add_kernel(1); }\n")
     assert [file.name for file in read_project(base).hosts] == ["add_custom.cpp"]
 
 
@@ -509,3 +511,40 @@ def test_a_kernel_beside_host_code_that_registers_nothing_is_checked_by_itself(
     options = BuildOptions(include=(tmp_path / "inc",), define=("WIDE=3",))
     assert check_source(kernel, chip, options) == []
     assert [item.code for item in check_source(kernel, chip)] == ["compile-failed"]
+
+
+def test_an_entry_may_call_another_one(edited: Edit, chip: Chip) -> None:
+    head = 'extern "C" __global__ __aicore__ void add_custom('
+    other = (
+        '#pragma message("two entries")\n'
+        'extern "C" __global__ __aicore__ void add_more(GM_ADDR x) { (void)x; }\n'
+    )
+    root = edited("add", {"op_kernel/add_custom.cpp": [(head, other + head)]})
+    kernel = root / "op_kernel" / "add_custom.cpp"
+    body = kernel.read_text().index("{", kernel.read_text().index(head)) + 1
+    text = kernel.read_text()
+    kernel.write_text(f"{text[:body]} add_more(nullptr);{text[body:]}")
+    assert build(read_project(root), chip, (F32, F32, F32)).kernel.is_file()
+
+
+def test_ports_that_a_library_declares_by_functions_of_its_own_are_read(library: Path) -> None:
+    host = library / "math" / "add_custom" / "op_host" / "add_custom.cpp"
+    text = host.read_text()
+    start, end = text.index('this->Input("x")'), text.index("this->AICore()")
+    outs = [port.name for port in read_project(host.parents[1]).op.outputs]
+    calls = f'AddInput("x", 1); this->AddInput("y", 2); AddOutput("{outs[0]}");\n'
+    host.write_text('#include "ports.h"\n' + text[:start] + calls + text[end:])
+    write(
+        library / "common" / "inc" / "ports.h",
+        "class Ports : public OpDef {\n"
+        "  void AddInput(const char *name, int at) {\n"
+        "    this->Input(name).ParamType(OPTIONAL).DataType({ge::DT_FLOAT});\n  }\n"
+        "  void AddOutput(const std::string &what) { Output(what).DataType({ge::DT_FLOAT16}); }\n"
+        "};\n",
+    )
+    op = read_project(host.parents[1]).op
+    assert [(port.name, port.kind, port.types) for port in op.ports] == [
+        ("x", "OPTIONAL", ("DT_FLOAT",)),
+        ("y", "OPTIONAL", ("DT_FLOAT",)),
+        (outs[0], "REQUIRED", ("DT_FLOAT16",)),
+    ]

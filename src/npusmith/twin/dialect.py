@@ -41,7 +41,7 @@ _BUILTINS = _words(
     """
 )
 _PRAGMAS = re.compile(
-    r"\s*(?:unroll|once|nounroll|pack|region|endregion|STDC|bisheng|clang\s+loop|GCC\s+unroll"
+    r"\s*(?:unroll|once|nounroll|pack|message|region|endregion|STDC|bisheng|clang\s+loop|GCC\s+unroll"
     r"|(?:GCC|clang)\s+diagnostic)\b"
 )
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b")

@@ -81,7 +81,7 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
         '#line 1 "npusmith tiling"',
         *_tiling_prelude(project),
         _line(project.kernel),
-        rename_entries(text, str(project.kernel)),
+        rename_entries(text, str(project.kernel), project.entry.name),
         '\n#line 1 "npusmith entry"',
         *_way_in(project, dtypes),
     ]
@@ -166,10 +166,13 @@ def _define(macro: str) -> str:
     return f"#define {name} {value if sign else 1}".replace("\n", " ")
 
 
-def rename_entries(text: str, file: str = "") -> str:
-    """Entries get a prefix: one called sqrt is not the C library's. Launches go."""
+def rename_entries(text: str, file: str = "", only: str = "") -> str:
+    """Entries get a prefix: one called sqrt is not the C library's. Launches go.
+
+    `only`: the one of this name; another one may be called by it.
+    """
     for entry in reversed(scan.find_entries(conditions.active(scan.blank(text)))):
-        if not entry.template:
+        if not entry.template and only in ("", entry.name):
             text = text[: entry.offset] + _renamed("") + text[entry.offset :]
     return launchsyntax.rewrite(accept.rewrite(close_statements(text)), file, drop=True)
 

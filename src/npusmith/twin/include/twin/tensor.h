@@ -95,7 +95,7 @@ struct TBuffAddr {
   std::uint32_t dataLen = 0;
   std::uint64_t bufferAddr = 0;
   twin::View view;
-  void *Pointer() const { return reinterpret_cast<void *>(bufferAddr); }
+  void *Local() const { return reinterpret_cast<void *>(bufferAddr); }
 };
 
 template <typename T>
@@ -144,7 +144,7 @@ class LocalTensor {
     return other;
   }
   void SetAddr(const TBuffAddr &place) {
-    view_ = place.view.bytes > 0 ? place.view : twin::RawView(place.Pointer());
+    view_ = place.view.bytes > 0 ? place.view : twin::RawView(place.Local());
   }
   TBufHandle GetBufferHandle() const { return nullptr; }  // TBuf has one buffer
   template <typename U>
