@@ -15,7 +15,7 @@ from npusmith.twin import build, read_project, scan
 from npusmith.twin.architecture import is_foreign, keep_ours
 from npusmith.twin.check import check_source
 from npusmith.twin.cmake_project import read_names
-from npusmith.twin.conditions import active
+from npusmith.twin.conditions import active, undefined
 from npusmith.twin.diagnose import Diagnostic, explain_headers
 from npusmith.twin.dialect import check
 from npusmith.twin.headers import Trees, find_headers, find_repository
@@ -548,3 +548,14 @@ def test_ports_that_a_library_declares_by_functions_of_its_own_are_read(library:
         ("y", "OPTIONAL", ("DT_FLOAT",)),
         (outs[0], "REQUIRED", ("DT_FLOAT16",)),
     ]
+
+
+def test_macros_that_nobody_defines_are_known_to_be_undefined() -> None:
+    texts = [
+        "#ifdef TORCH_MODE\nint a;\n#endif\n#ifndef K_H\n#define K_H\n#endif\n",
+        "#if defined(OWN) || defined(__CCE__) || defined(DT_INT8)\n#elif defined GIVEN\n#endif\n",
+    ]
+    absent = undefined(texts, ("GIVEN=1",))
+    assert absent == {"OWN": None, "TORCH_MODE": None}
+    assert "int a" not in active(texts[0], absent)
+    assert "int a" in active(texts[0])

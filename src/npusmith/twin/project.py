@@ -18,7 +18,7 @@ from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import opdef, scan, template, tiling
 from npusmith.twin.architecture import keep_ours
 from npusmith.twin.cmake_project import read_names
-from npusmith.twin.conditions import active
+from npusmith.twin.conditions import active, undefined
 from npusmith.twin.finding import Finding
 from npusmith.twin.headers import (
     NONE,
@@ -230,7 +230,8 @@ def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Proj
         op = opdef.read_op(read.hosts[file], name, "\n".join(hosts.values()))
     kernels = {kernel: read.kernels[kernel], **read.kernels, **read_texts(kernel_headers.own)}
     host_code = "\n".join(scan.blank(text) for text in hosts.values())
-    kernel_code = "\n".join(active(scan.blank(text)) for text in kernels.values())
+    absent = undefined(map(scan.blank, kernels.values()), (*options.define, *named.kernel))
+    kernel_code = "\n".join(active(scan.blank(text), absent) for text in kernels.values())
     default = tiling.default_class(host_code, op.type) or tiling.default_class(kernel_code, op.type)
     host_struct = default or tiling.host_type(host_code)
     return Project(
@@ -243,7 +244,7 @@ def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Proj
         host_struct,
         tiling.kernel_type(kernel_code) or host_struct,
         tiling.find_structs(hosts),
-        tiling.find_structs(kernels),
+        tiling.find_structs(kernels, absent),
         kernels,
         host_headers,
         kernel_headers,

@@ -69,9 +69,9 @@ class Struct:
 Sources = Mapping[Path, str]
 
 
-def find_structs(sources: Sources) -> dict[str, Struct]:
-    """Every tiling class and plain struct of these texts, by name."""
-    codes = {file: conditions.active(scan.blank(text)) for file, text in sources.items()}
+def find_structs(sources: Sources, macros: conditions.Macros | None = None) -> dict[str, Struct]:
+    """Every tiling class and plain struct of these texts, by name; `macros` as of `active`."""
+    codes = {file: conditions.active(scan.blank(text), macros) for file, text in sources.items()}
     constants = _constants(codes.values())
     read: dict[str, _Read] = {}
     for file, code in codes.items():
