@@ -14,6 +14,7 @@ from npusmith.twin import build, read_project
 from npusmith.twin.copies import Copies
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.dialect import check, check_preprocessed
+from npusmith.twin.toolchain import INCLUDE
 
 Edit = Callable[..., Path]
 F32 = DType.FLOAT32
@@ -114,3 +115,10 @@ def test_a_kernel_may_ask_for_files_of_its_own_repository_alone(
         return
     with pytest.raises(TwinError, match="__has_include"):
         check(texts, tmp_path)
+
+
+def test_a_kernel_inside_of_our_own_repository_may_not_ask_for_our_headers() -> None:
+    file = INCLUDE.parents[3] / "examples" / "op" / "k.h"
+    asked = '#if __has_include("../../src/npusmith/twin/include/kernel_operator.h")\n#endif\n'
+    with pytest.raises(TwinError, match="__has_include"):
+        check({file: asked}, INCLUDE.parents[3])

@@ -106,7 +106,7 @@ def _asked(code: str, file: Path, around: Path) -> Iterator[tuple[int, str]]:
         if match.group().startswith("defined"):
             continue
         own = name.startswith(("./", "../")) and Path(os.path.normpath(file.parent / name))
-        if not own or not own.is_relative_to(around):
+        if not own or not own.is_relative_to(around) or own.is_relative_to(INCLUDE):
             yield match.start(), f"__has_include of {name or 'a computed name'}"
 
 
