@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from npusmith.twin import accept
+from npusmith.twin.accept import rewrite
 
 HEAD = "#include <type_traits>\nconstexpr int AIC = 1, AIV = 2, core = AIC;\n"
 
@@ -53,6 +54,17 @@ int main() { K k; return k(5) * 10 + k.template operator()<3>(0); }
     assert run(text, tmp_path) == 57
 
 
+def test_a_call_that_never_runs_may_be_for_a_value_without_a_body(tmp_path: Path) -> None:
+    text = """
+struct K {
+  template <int C = core> int Run();
+  template <> int Run<AIC>() { return 7; }
+};
+int main() { K k; if (core != core) return k.template Run<3>(); return k.template Run<AIC>(); }
+"""
+    assert run(text, tmp_path) == 7
+
+
 def test_a_member_class_may_be_specialised(tmp_path: Path) -> None:
     text = """
 template <class T>
@@ -92,3 +104,45 @@ int main() { return kPair.At(1); }
 def test_plain_text_stays_as_it_is() -> None:
     text = "template <> void Free<1>() {}\nstruct S { int a[2]; S(); };\n"
     assert accept.rewrite(text) == text
+
+
+def test_a_member_that_is_called_like_the_type_of_its_value_takes_it_by_another_name(
+    tmp_path: Path,
+) -> None:
+    text = """
+enum class MODE { A, B };
+struct Own { static constexpr MODE mode = MODE::B; };
+template <class P> struct K {
+  static constexpr bool MODE = P::mode == MODE::B;
+  int Get() { return MODE ? 4 : 2; }
+};
+int main() { return K<Own>().Get(); }
+"""
+    assert run(text, tmp_path) == 4
+
+
+def test_a_pack_of_sizes_in_a_specialisation_takes_the_type_of_the_sequence(
+    tmp_path: Path,
+) -> None:
+    text = """
+using size_t = decltype(sizeof(0));
+template <typename T, T... N> struct Row { static constexpr int kCount = sizeof...(N); };
+template <typename S, typename T, size_t n> struct Make;
+template <typename T, size_t... N> struct Make<Row<T, N...>, T, 0> { using type = Row<T, N...>; };
+template <typename T, size_t n, size_t... N> struct Make<Row<T, N...>, T, n> {
+  using type = typename Make<Row<T, n - 1, N...>, T, n - 1>::type;
+};
+int main() { return Make<Row<int>, int, 5>::type::kCount; }
+"""
+    assert run(text, tmp_path) == 5
+
+
+def test_a_constant_that_is_read_from_bits_is_computed_by_the_compiler() -> None:
+    text = (
+        "const float LOW = *(float *)(&BITS);\n"
+        "const float b = *(float*)&BITS; float c = *(float *)(p);"
+    )
+    assert rewrite(text) == (
+        "const float LOW = ::twin::Bits<float>(BITS);\n"
+        "const float b = ::twin::Bits<float>(BITS); float c = *(float *)(p);"
+    )

@@ -132,7 +132,7 @@ ATTEMPTS: dict[str, tuple[str, str, str]] = {
         "device-cpp",
     ),
     "a thread": (
-        'extern "C" int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);',
+        "#include <pthread.h>",
         "unsigned long t; pthread_create(&t, 0, 0, 0);",
         "device-cpp",
     ),

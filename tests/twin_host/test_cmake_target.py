@@ -92,3 +92,53 @@ target_include_directories(x PRIVATE "${ELSEWHERE}/inc")
         ("target_include_directories", ("x", "PRIVATE", "/inc"), 8, True),
     ]
     assert [item.line for item in follow(text, {}, every=False)] == [8]
+
+
+FRAME = """set(RUN_MODE "cpu" CACHE STRING "cpu/npu")
+set(SOC_VERSION "Ascend310P3" CACHE STRING "chip")
+file(GLOB KERNEL_FILES ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.cpp)
+if("${RUN_MODE}" STREQUAL "npu")
+  include(cmake/npu.cmake)
+endif()
+include(cmake/npu.cmake)
+add_executable(demo main.cpp plan.cpp)
+target_compile_options(demo PRIVATE -O2 -D_GLIBCXX_USE_CXX11_ABI=0)
+target_compile_definitions(demo PRIVATE SOC_VERSION="${SOC_VERSION}")
+target_link_libraries(demo PRIVATE kernels_${RUN_MODE} tiling_api)
+"""
+
+
+def test_the_frame_of_kernel_launches_is_followed_through_its_files(tmp_path: Path) -> None:
+    """A library of kernels from a pattern, in an included file that also includes itself."""
+    (tmp_path / "CMakeLists.txt").write_text(FRAME)
+    files = {
+        "cmake/npu.cmake": "include(cmake/npu.cmake)\ninclude(/etc/none.cmake)\n"
+        "ascendc_library(kernels_${RUN_MODE} STATIC ${KERNEL_FILES})\n"
+        "ascendc_compile_definitions(kernels_${RUN_MODE} PRIVATE HAVE_WORKSPACE)\n"
+        "ascendc_include_directories(kernels_${RUN_MODE} PRIVATE inc)\n",
+        "inc/a.h": "",
+        "kernels/add.cpp": "",
+        "kernels/mul.cpp": "",
+        "main.cpp": "",
+        "plan.cpp": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = read_flags(tmp_path / "main.cpp", {}, "910B2")
+    assert found.definitions == ('SOC_VERSION="Ascend910B2"',)
+    names = [str(file.relative_to(tmp_path)) for file in found.sources]
+    assert names == ["plan.cpp", "kernels/add.cpp", "kernels/mul.cpp"]
+    kernel = read_flags(tmp_path / "kernels/add.cpp", {}, "910B2", tmp_path)
+    assert kernel.definitions == ("HAVE_WORKSPACE",)
+    assert kernel.includes == (tmp_path / "inc",)
+
+
+def test_patterns_stay_in_the_folder(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (tmp_path / "secret.cpp").write_text("")
+    text = "file(GLOB F ../*.cpp /etc/*.conf .)\nadd_executable(x main.cpp ${F})\n"
+    (own / "CMakeLists.txt").write_text(text)
+    (own / "main.cpp").write_text("")
+    assert read_flags(own / "main.cpp", {}).sources == ()

@@ -15,7 +15,7 @@ from npusmith.twin import build, read_project, scan
 from npusmith.twin.architecture import is_foreign, keep_ours
 from npusmith.twin.check import check_source
 from npusmith.twin.cmake_project import read_names
-from npusmith.twin.conditions import active
+from npusmith.twin.conditions import active, undefined
 from npusmith.twin.diagnose import Diagnostic, explain_headers
 from npusmith.twin.dialect import check
 from npusmith.twin.headers import Trees, find_headers, find_repository
@@ -420,10 +420,20 @@ def test_headers_that_libraries_share_say_what_their_use_expects() -> None:
 #include "tiling_base_class.h"
 #include "tiling_base_util.h"
 #include "util/const_util.h"
+#include "toolchain/slog.h"
+#include "base/err_msg.h"
+#include "error/ops_error.h"
 #include "graph/operator_reg.h"
 namespace ge {
 REG_OP(Foo).INPUT(x, TensorType({DT_FLOAT, DT_FLOAT16})).ATTR(n, ListInt, {1, 2})
     .OP_END_FACTORY_REG(Foo)
+}
+int Checked(const char *name, const int *given) {
+  OPS_LOG_E_IF_NULL(name, given, return 1)
+  OPS_LOG_E_IF(*given > 3, name, return 2, "%d is too much", *given);
+  if (CheckLogLevel(OP, DLOG_ERROR) == 1) dlog_error(OP, "%d", *given);
+  REPORT_INNER_ERR_MSG("E0", "%d", *given);
+  return 0;
 }
 using namespace Ops::Base;
 static_assert(CeilDiv(7, 2) == 4 && CeilDiv(-7, 2) == -3 && CeilDiv(5, 0) == 5);
@@ -437,9 +447,10 @@ static_assert(FloorDiv(7u, 2) == 3 && CeilAlign(33, 32) == 64 && FloorAlign(33L,
 
 
 def test_a_guard_that_begins_like_a_macro_of_the_compiler_is_a_kernels_own() -> None:
-    check({Path("k.h"): "#ifndef __OPTIMIZED_LOSS_H__\n#define __OPTIMIZED_LOSS_H__\n#endif\n"})
+    guard = "#ifndef __OPTIMIZED_LOSS_H__\n#define __OPTIMIZED_LOSS_H__\n#endif\n"
+    check({Path("k.h"): guard}, Path())
     with pytest.raises(TwinError, match="__OPTIMIZE__"):
-        check({Path("k.h"): "#ifdef __OPTIMIZE__\n#endif\n"})
+        check({Path("k.h"): "#ifdef __OPTIMIZE__\n#endif\n"}, Path())
 
 
 def test_types_that_are_one_for_all_columns_are_read() -> None:
@@ -449,3 +460,102 @@ def test_types_that_are_one_for_all_columns_are_read() -> None:
     assert found == {
         "ins": ("DT_FLOAT", "DT_FLOAT16"), "outs": ("DT_BOOL",) * 2, "few": ("DT_INT32",) * 3
     }  # fmt: skip
+
+
+def test_a_submodule_gives_a_header_when_nothing_else_does(library: Path) -> None:
+    kernel = library / "math" / "add_custom" / "op_kernel" / "add_custom.cpp"
+    kernel.write_text('#include "tiles/add.hpp"\n' + kernel.read_text())
+    theirs = write(library / "third_party" / "tiles" / "include" / "tiles" / "add.hpp", "")
+    write(library / "third_party" / "tiles" / "include" / "units.h", "#error not this one\n")
+    write(library / "common" / "stub" / "tiles" / "add.hpp", "#error nor this one\n")
+    project = read_project(kernel.parents[1])
+    assert dict(project.kernel_headers.forwards)["tiles/add.hpp"] == theirs
+    assert project.host_headers.files == (library / "common" / "inc" / "units.h",)
+    write(library / "math" / "other" / "op_kernel" / "tiles" / "add.hpp", "#error nor this one\n")
+    project = read_project(kernel.parents[1])
+    assert dict(project.kernel_headers.forwards)["tiles/add.hpp"] == theirs
+
+
+def test_sources_for_other_ways_to_call_an_operator_are_left_alone(library: Path) -> None:
+    base = library / "math" / "add_custom"
+    write(base / "op_host" / "fallback_add.cpp", '#include "fallback_add.h"\nint unknown(T);\n')
+    write(base / "op_host" / "fallback_add.h", '#include "fallback/fallback.h"\n')
+    launch = 'extern "C" void aclrtlaunch_add_kernel(unsigned n);\n'
+    write(base / "op_host" / "python.cpp", launch + "void f() { aclrtlaunch_add_kernel(1); }\n")
+    assert [file.name for file in read_project(base).hosts] == ["add_custom.cpp"]
+
+
+def test_a_header_of_what_the_twin_does_not_model_says_so() -> None:
+    row = Diagnostic("/k.cpp", 3, "lib/hccl/hccl.h: No such file or directory")
+    (said,) = explain_headers([row], ())
+    assert "communication between chips (HCCL); the twin does not model this yet" in said.message
+
+
+def test_lines_may_end_as_on_windows(library: Path) -> None:
+    base = library / "math" / "add_custom"
+    file = base / "op_host" / "add_custom_tiling.h"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert all("\r" not in text for text in read_project(base).texts.values())
+
+
+def test_a_kernel_beside_host_code_that_registers_nothing_is_checked_by_itself(
+    tmp_path: Path, chip: Chip
+) -> None:
+    write(tmp_path / "op_host" / "scale.cpp", "#include <torch/none.h>\n")
+    write(tmp_path / "inc" / "wide.h", "#pragma once\nconstexpr int kWide = WIDE;\n")
+    kernel = write(
+        tmp_path / "op_kernel" / "scale.cpp",
+        '#include "kernel_operator.h"\n#include "wide.h"\n'
+        'extern "C" __global__ __aicore__ void scale(GM_ADDR x) { x[0] = kWide; }\n',
+    )
+    options = BuildOptions(include=(tmp_path / "inc",), define=("WIDE=3",))
+    assert check_source(kernel, chip, options) == []
+    assert [item.code for item in check_source(kernel, chip)] == ["compile-failed"]
+
+
+def test_an_entry_may_call_another_one(edited: Edit, chip: Chip) -> None:
+    head = 'extern "C" __global__ __aicore__ void add_custom('
+    other = (
+        '#pragma message("two entries")\n'
+        'extern "C" __global__ __aicore__ void add_more(GM_ADDR x) { (void)x; }\n'
+    )
+    root = edited("add", {"op_kernel/add_custom.cpp": [(head, other + head)]})
+    kernel = root / "op_kernel" / "add_custom.cpp"
+    body = kernel.read_text().index("{", kernel.read_text().index(head)) + 1
+    text = kernel.read_text()
+    kernel.write_text(f"{text[:body]} add_more(nullptr);{text[body:]}")
+    assert build(read_project(root), chip, (F32, F32, F32)).kernel.is_file()
+
+
+def test_ports_that_a_library_declares_by_functions_of_its_own_are_read(library: Path) -> None:
+    host = library / "math" / "add_custom" / "op_host" / "add_custom.cpp"
+    text = host.read_text()
+    start, end = text.index('this->Input("x")'), text.index("this->AICore()")
+    outs = [port.name for port in read_project(host.parents[1]).op.outputs]
+    calls = f'AddInput("x", 1); this->AddInput("y", 2); AddOutput("{outs[0]}");\n'
+    host.write_text('#include "ports.h"\n' + text[:start] + calls + text[end:])
+    write(
+        library / "common" / "inc" / "ports.h",
+        "class Ports : public OpDef {\n"
+        "  void AddInput(const char *name, int at) {\n"
+        "    this->Input(name).ParamType(OPTIONAL).DataType({ge::DT_FLOAT});\n  }\n"
+        "  void AddOutput(const std::string &what) { Output(what).DataType({ge::DT_FLOAT16}); }\n"
+        "};\n",
+    )
+    op = read_project(host.parents[1]).op
+    assert [(port.name, port.kind, port.types) for port in op.ports] == [
+        ("x", "OPTIONAL", ("DT_FLOAT",)),
+        ("y", "OPTIONAL", ("DT_FLOAT",)),
+        (outs[0], "REQUIRED", ("DT_FLOAT16",)),
+    ]
+
+
+def test_macros_that_nobody_defines_are_known_to_be_undefined() -> None:
+    texts = [
+        "#ifdef TORCH_MODE\nint a;\n#endif\n#ifndef K_H\n#define K_H\n#endif\n",
+        "#if defined(OWN) || defined(__CCE__) || defined(DT_INT8)\n#elif defined GIVEN\n#endif\n",
+    ]
+    absent = undefined(texts, ("GIVEN=1",))
+    assert absent == {"OWN": None, "TORCH_MODE": None}
+    assert "int a" not in active(texts[0], absent)
+    assert "int a" in active(texts[0])

@@ -9,6 +9,7 @@ import pytest
 from npusmith.errors import TwinError
 from npusmith.target.chips import Chip
 from npusmith.twin import Run
+from npusmith.twin.diagnose import CompileError
 from npusmith.twin.direct import build_program, has_main, run_program
 from npusmith.twin.launch import LaunchOptions
 from npusmith.twin.options import BuildOptions
@@ -132,3 +133,79 @@ def test_a_source_without_a_main_function_is_refused(tmp_path: Path, chip: Chip)
     with pytest.raises(TwinError) as caught:
         build_program(file, chip)
     assert caught.value.code == "program-missing"
+
+
+def test_elements_of_global_memory_are_assigned_through_brackets(
+    tmp_path: Path, chip: Chip
+) -> None:
+    old = "to.SetValue(i, from.GetValue(i) * plan.scale + more);"
+    new = "to(i) = from(i) * plan.scale; to(i) += min(more, AscendC::CeilDiv(to(i), 100));"
+    result = run_changed(tmp_path, chip, old, new)
+    assert result.findings == []
+    assert result.completed
+
+
+# ---- kernels in sources of their own, launched by functions that the vendor's build makes
+
+LAUNCHED = """#include "kernel_operator.h"
+struct Plan { uint32_t count; };
+extern "C" __global__ __aicore__ void scale(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR plan) {
+  const uint32_t count = *(__gm__ uint32_t *)plan;
+  AscendC::GlobalTensor<float> from, to;
+  from.SetGlobalBuffer((__gm__ float *)x, count);
+  to.SetGlobalBuffer((__gm__ float *)y, count);
+  const bool moved = workspace == AscendC::GetUserWorkspace(AscendC::GetSysWorkSpacePtr());
+  if (AscendC::GetBlockIdx() != 0) return;
+  for (uint32_t i = 0; i < count; ++i) to.SetValue(i, from.GetValue(i) * (moved ? 3 : 5) + 1);
+}
+"""
+HOST = """#include "acl/acl.h"
+#ifndef ASCENDC_CPU_DEBUG
+#include "aclrtlaunch_scale.h"
+#endif
+#include <vector>
+int main() {
+  constexpr uint32_t n = 16;
+  std::vector<float> given(n, 2.0f), found(n);
+  uint8_t *x, *y, *space, *plan;
+  aclrtMalloc((void **)&x, n * 4, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMalloc((void **)&y, n * 4, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMalloc((void **)&space, 64 << 20, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMalloc((void **)&plan, 32, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMemcpy(x, n * 4, given.data(), n * 4, ACL_MEMCPY_HOST_TO_DEVICE);
+  aclrtMemcpy(plan, 4, &n, 4, ACL_MEMCPY_HOST_TO_DEVICE);
+  const uint32_t status = ACLRT_LAUNCH_KERNEL(scale)
+  (2, nullptr, (const void *)x, y, space, plan);
+  aclrtSynchronizeStream(nullptr);
+  aclrtMemcpy(found.data(), n * 4, y, n * 4, ACL_MEMCPY_DEVICE_TO_HOST);
+  for (const float value : found) if (value != 7.0f || status != 0) return 1;
+  return 0;
+}
+"""
+
+
+def test_a_kernel_of_a_library_is_launched_with_the_users_part_of_the_workspace(
+    tmp_path: Path, chip: Chip
+) -> None:
+    (tmp_path / "main.cpp").write_text(HOST)
+    (tmp_path / "scale.cpp").write_text(LAUNCHED)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "ascendc_library(kernels_${RUN_MODE} STATIC scale.cpp)\n"
+        "ascendc_compile_definitions(kernels_${RUN_MODE} PRIVATE HAVE_WORKSPACE -DHAVE_TILING)\n"
+        "add_executable(main main.cpp)\ntarget_link_libraries(main PRIVATE kernels_npu)\n"
+    )
+    result = run_program(build_program(tmp_path / "main.cpp", chip), seconds=20)
+    assert result.findings == []
+    assert result.completed
+
+
+def test_a_launched_kernel_is_found_in_the_programs_folder_or_said_to_be_missing(
+    tmp_path: Path, chip: Chip
+) -> None:
+    (tmp_path / "main.cpp").write_text(HOST.replace("7.0f", "11.0f"))
+    with pytest.raises(CompileError, match="no source of the program defines scale"):
+        build_program(tmp_path / "main.cpp", chip)
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "scale.cpp").write_text(LAUNCHED)
+    result = run_program(build_program(tmp_path / "main.cpp", chip), seconds=20)
+    assert result.findings == []

@@ -12,7 +12,7 @@ from npusmith.errors import TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import build, read_project, run
-from npusmith.twin.template import find_instances, is_template
+from npusmith.twin.template import find_instances, is_template, namespaces
 
 F32 = DType.FLOAT32
 Edit = Callable[..., Path]
@@ -101,3 +101,10 @@ def test_the_key_of_the_host_picks_the_instance(edited: Edit, chip: Chip) -> Non
     built = build(read_project(root), chip, (F32, F32))
     result = run(built, [np.ones(1, np.float32)], [((1,), F32)])
     assert "kernel-assert" in [item.code for item in result.findings]
+
+
+def test_arguments_in_a_namespace_are_found_there() -> None:
+    text = f"namespace a {{ int x; }}\nnamespace b::c {{\nnamespace d {{\n{ARGUMENTS}\n}} }}\n"
+    assert namespaces(text) == ["::b::c::d"]
+    assert namespaces(ARGUMENTS) == []
+    assert find_instances(text) == find_instances(ARGUMENTS)

@@ -106,3 +106,27 @@ def test_differences_are_found_field_by_field(host: str, kernel: str, differ: bo
 def test_constant_expressions(text: str, value: int | None) -> None:
     constants = {"N": "4", "M": "N", "LOOP": "LOOP + 1"}
     assert evaluate(text, constants) == value
+
+
+def test_a_struct_stands_behind_its_members_wherever_these_are_read() -> None:
+    outer = """BEGIN_TILING_DATA_DEF(Outer)
+      TILING_DATA_FIELD_DEF_STRUCT(Inner, first);
+      TILING_DATA_FIELD_DEF(uint32_t, last);
+    END_TILING_DATA_DEF;"""
+    inner = """BEGIN_TILING_DATA_DEF(Inner)
+      TILING_DATA_FIELD_DEF(int64_t, a);
+      TILING_DATA_FIELD_DEF(int64_t, b);
+    END_TILING_DATA_DEF;"""
+    found = find_structs({Path("a.h"): outer, Path("b.h"): inner})
+    assert list(found) == ["Inner", "Outer"]
+    assert (found["Outer"].bytes, found["Outer"].fields[1].offset) == (24, 16)
+
+
+def test_structs_that_hold_each_other_end() -> None:
+    text = """BEGIN_TILING_DATA_DEF(A)
+      TILING_DATA_FIELD_DEF_STRUCT(B, b);
+    END_TILING_DATA_DEF;
+    BEGIN_TILING_DATA_DEF(B)
+      TILING_DATA_FIELD_DEF_STRUCT(A, a);
+    END_TILING_DATA_DEF;"""
+    assert {name: one.bytes for name, one in find_structs({FILE: text}).items()} == {"A": 0, "B": 0}

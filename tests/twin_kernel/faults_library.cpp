@@ -77,9 +77,8 @@ BOTH(tiling_shape_topk) {
 BOTH(tiling_shape_transpose) {
   Sorts ub(args);
   ConfusionTransposeTiling tiling{};
-  tiling.scene = 7;
-  tiling.typeSize = bad ? 2 : 4;
-  tiling.first = tiling.second = 16;
+  tiling.param0 = bad ? 16 : 8;
+  tiling.param1 = tiling.param2 = 16;
   ConfusionTranspose(ub.out, ub.items, TransposeType::TRANSPOSE_ND2ND_ONLY, tiling);  // caught
 }
 

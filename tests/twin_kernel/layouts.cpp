@@ -58,12 +58,18 @@ void Scene(void **args) {
   Ub ub;
   const auto at = [&](int i) { return static_cast<std::uint32_t>(Number(args[2], i)); };
   ConfusionTransposeTiling tiling{};
-  tiling.scene = at(0);
-  tiling.typeSize = sizeof(T);
-  tiling.first = at(1);
-  tiling.second = at(2);
-  tiling.third = at(3);
-  tiling.fourth = at(4);
+  if (at(0) == 7) {  // as kernels fill it themselves
+    tiling.param0 = 32 / sizeof(T);
+    tiling.param1 = at(1);
+    tiling.param2 = at(2);
+  } else {
+    tiling.param12 = at(0);
+    tiling.param13 = sizeof(T);
+    tiling.param14 = at(1);
+    tiling.param15 = at(2);
+    tiling.param16 = at(3);
+    tiling.param17 = at(4);
+  }
   auto src = ub.In<T>(args[0], at(5));
   auto dst = ub.New<T>(at(6));
   ConfusionTranspose(dst, src, static_cast<TransposeType>(at(0)), tiling);

@@ -121,6 +121,15 @@ ABSENT: tuple[Absent, ...] = (
     *_rows((_A5,), "SetSaturationFlag", "SetSaturationStrategy", "GetSaturationStrategy"),
 )
 
+# Headers of parts of CANN that the twin has nothing of, by the beginnings of their names.
+UNMODELLED_HEADERS = {
+    "lib/hccl/": "communication between chips (HCCL)",
+    "hccl/": "communication between chips (HCCL)",
+    "tiling/hccl/": "communication between chips (HCCL)",
+    "shmem": "memory shared between chips (SHMEM)",
+    "pto/": "PTO tile instructions",
+    "simt_api/": "threads (SIMT), which Atlas A2 does not have",
+}
 _BY_NAME = {row.name: row for row in ABSENT}
 _COMPLAINT = re.compile(
     r"'(?:AscendC::)?(\w+)'[^']*(?:was not declared in this scope|is not a member of"

@@ -3,12 +3,18 @@
 - Explicit specialisations of a member template inside its class: each becomes a template that
   exists for its value only, and the general one exists for the other values.
 
-    template <int32_t CORE = g_coreType> void Run(P p);          // goes: it has no body
+    template <int32_t CORE = g_coreType> void Run(P p);          // stays for other values
     template <> void Run<AscendC::AIC>(P p) { ... }              // becomes
     template <int32_t TwinChoice = g_coreType,
               ::std::enable_if_t<(TwinChoice == (AscendC::AIC)), int> = 0> void Run(P p) { ... }
 
 - Explicit specialisations of a member class template: partial ones, by one more parameter.
+- A static member whose value names a type that is called like it: `static constexpr bool X = X::A`
+  takes the type by another name.
+- Partial specialisations for `Sequence<T, Ns...>` whose pack is declared as `size_t... Ns`: as
+  `T... Ns`.
+- A constant that is read from the bits of another one, `const float X = *(float *)(&BITS)`: by
+  `twin::Bits`, which a compiler computes.
 - An array member of a class with constexpr constructors that do not name it: it starts at zero.
 
 Lines stay lines. Anything that does not look like this is left as it is.
@@ -32,6 +38,18 @@ _PRIMARY = (
 _PARAMETER = re.compile(r"\s*([\w:\s]+?)\s+(\w+)\s*=\s*([^,]+?)\s*$")
 _CLASS = re.compile(r".*\b(?:class|struct)\s+(?:\w+\s*::\s*)*(\w+)[^;{}()]*$", re.DOTALL)
 _ARRAY = re.compile(r"(?<=[;{}:])\s*[\w:]+(?:\s+[\w:]+)*\s+\w+\s*\[[^\];{}]+\](?=\s*;)")
+_MEANING = re.compile(
+    r"\bstatic\s+constexpr\s+[\w:]+\s+(\w+)\s*=[^;=]{0,400}(?:==[^;=]{0,400})?"
+    r"(?<![\w:.>])\1\s*::[^;]*;"
+)
+_PACK = re.compile(
+    r"\btemplate\s*<[^<>;{}]*?\btypename\s+(\w+)\b[^<>;{}]*?((?:\bstd\s*::\s*)?\bsize_t)\s*\.\.\."
+    r"\s*(\w+)\s*>\s*(?:struct|class)\s+\w+\s*<[^;{}]*?\w\s*<\s*\1\s*,[^<>;{}]*?\b\3\s*\.\.\.\s*>"
+)
+_BITS = re.compile(
+    r"\b(?:const|constexpr)\s+(float|double|half|u?int\d+_t)\s+\w+\s*="
+    r"\s*(\*\s*\(\s*(?:const\s+)?\1\s*\*\s*\)\s*(?:\(\s*&\s*(\w+)\s*\)|&\s*(\w+)))\s*;"
+)
 _MOST = 400  # of each kind in one file
 
 Edit = tuple[int, int, str]
@@ -40,10 +58,17 @@ Edit = tuple[int, int, str]
 def rewrite(text: str) -> str:
     """The text in C++ that every C++17 compiler takes."""
     code = scan.blank(text)
-    if not _MARK.search(code) and "constexpr" not in code:
+    if not any(sign in code for sign in ("template", "constexpr", "*(", "* (")):
         return text
     blocks = _Blocks(code)
-    edits = {*_functions(code, blocks), *_classes(code, blocks), *_arrays(code, blocks)}
+    edits = {
+        *_functions(code, blocks),
+        *_classes(code, blocks),
+        *_arrays(code, blocks),
+        *_meanings(code, blocks),
+        *_packs(code),
+        *_bits(code),
+    }
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + "\n" * text.count("\n", start, end) + text[end:]
     return text
@@ -124,12 +149,9 @@ def _choose(code: str, scope: tuple[int, int], name: str, chosen: list[_Chosen])
     if primary is None or parameter is None:
         return []
     kind, own, default = parameter.groups()
-    if primary.group("end") == ";":
-        edits: list[Edit] = [(primary.start(), primary.end(), "")]
-    else:
-        others = " && ".join(f"({own} != ({item.value}))" for item in chosen)
-        rest = f", ::std::enable_if_t<{others}, int> = 0"
-        edits = [(primary.end(1), primary.end(1), rest)]
+    others = " && ".join(f"({own} != ({item.value}))" for item in chosen)
+    rest = f", ::std::enable_if_t<{others}, int> = 0"
+    edits: list[Edit] = [(primary.end(1), primary.end(1), rest)]
     for item in chosen:
         test = f"(TwinChoice == ({item.value}))"
         head = f"template <{kind} TwinChoice = {default}, ::std::enable_if_t<{test}, int> = 0>"
@@ -182,3 +204,34 @@ def _own(code: str, blocks: _Blocks, scope: tuple[int, int]) -> str:
         inside = re.sub(r"[^\n]", " ", code[start + 1 : end])
         text = text[: start + 1 - scope[0]] + inside + text[end - scope[0] :]
     return text
+
+
+# ---- members that are called like the type of their value
+
+
+def _meanings(code: str, blocks: _Blocks) -> list[Edit]:
+    edits: list[Edit] = []
+    for member in list(_MEANING.finditer(code))[:_MOST]:
+        scope = blocks.around(member.start())
+        if scope is None or not _class_of(code, scope[0]):
+            continue
+        name = member.group(1)
+        head = max(code.rfind(sign, 0, scope[0]) for sign in ";{}") + 1
+        edits.append((head, head, f" using TwinMeant_{name} = {name};"))
+        for use in re.compile(rf"(?<![\w:.>]){name}(?=\s*::)").finditer(code, *scope):
+            edits.append((*use.span(), f"TwinMeant_{name}"))
+    return edits
+
+
+def _packs(code: str) -> list[Edit]:
+    return [(*found.span(2), found.group(1)) for found in list(_PACK.finditer(code))[:_MOST]]
+
+
+# ---- constants
+
+
+def _bits(code: str) -> list[Edit]:
+    return [
+        (*found.span(2), f"::twin::Bits<{found[1]}>({found[3] or found[4]})")
+        for found in list(_BITS.finditer(code))[:_MOST]
+    ]

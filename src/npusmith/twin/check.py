@@ -14,6 +14,7 @@ from npusmith.target.chips import Chip
 from npusmith.twin import compile, opdef, scan, wrapper
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.finding import Finding
+from npusmith.twin.headers import headers_of
 from npusmith.twin.kind import file_kinds
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.project import Project, read_project, read_text
@@ -33,7 +34,7 @@ def check_source(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> list[
                 compile.build(project, chip, dtypes)
             found += project.findings
         else:
-            _check_file(path, chip)
+            check_file(path, chip, options)
     except CompileError as error:
         return _findings(error)
     except TwinError as error:
@@ -42,8 +43,12 @@ def check_source(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> list[
 
 
 def _in_project(path: Path) -> bool:
-    """A file of op_kernel/ beside an op_host/ is checked with its project around it."""
-    return path.parent.name == "op_kernel" and (path.parent.parent / "op_host").is_dir()
+    """A file of op_kernel/ is checked with its project around it, where the op_host/ beside it
+    registers an operator; host code that launches kernels itself may lie there as well."""
+    hosts = path.parent.parent / "op_host"
+    if path.parent.name != "op_kernel" or not hosts.is_dir():
+        return False
+    return any(opdef.find_ops(scan.blank(read_text(file))) for file in hosts.rglob("*.cpp"))
 
 
 def type_columns(project: Project) -> list[tuple[DType, ...]]:
@@ -69,16 +74,22 @@ def _type_at(port: opdef.PortText, column: int) -> DType:
     return _BY_GE[port.types[column]] if port.types else DType.FLOAT32
 
 
-def _check_file(path: Path, chip: Chip) -> None:
-    """A kernel or direct-launch source by itself: compiled and linked with the runtime."""
+def check_file(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> None:
+    """A kernel or direct-launch source by itself: compiled and linked with the runtime.
+
+    TwinError project-no-entry for one without a kernel, compile-failed, build-option.
+    """
+    options.check()
     text = read_text(path)
     if not scan.find_entries(scan.blank(text)):
         raise TwinError(
             "project-no-entry", f"{path.name} declares no __global__ function", Place(str(path))
         )
     with temporary_folder("npusmith-check-") as name:
-        unit, kinds = wrapper.file_unit(path, text), file_kinds(path, text)
-        compile.compile_file(path, unit, find_toolchain(chip), kinds, Path(name))
+        headers = headers_of(path, folders=tuple(item.resolve() for item in options.include))
+        unit = wrapper.part_unit(path, text, options.define, direct=False)
+        kinds = file_kinds(path, text, headers.files)
+        compile.compile_file(path, unit, find_toolchain(chip), kinds, Path(name), headers=headers)
 
 
 def _findings(error: CompileError) -> list[Finding]:

@@ -6,9 +6,11 @@ that, conditions. What the commands mean is the caller's matter.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 SCOPES = frozenset({"PRIVATE", "PUBLIC", "INTERFACE", "SYSTEM", "BEFORE", "AFTER"})
@@ -24,7 +26,9 @@ _FALSE = ("", "0", "off", "no", "false", "n", "ignore", "notfound")
 _TRUE = ("on", "yes", "true", "y")
 _BRANCHES = ("if", "elseif", "else", "endif")
 _BODIES = ("function", "macro", "foreach", "while")
-_ASSIGNS = ("set", "option", "list", "string")
+_ASSIGNS = ("set", "option", "list", "string", "file")
+HERE = "CMAKE_CURRENT_SOURCE_DIR"
+_MOST_FILES = 200  # that a pattern names; files that one includes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,10 @@ def follow(text: str, variables: dict[str, str], *, every: bool) -> Iterator[Com
     """The commands that do not set variables, in order; `variables` changes with those that do.
 
     `every`: all branches count, and the bodies of functions and loops; what is set by way of an
-    unknown variable stays unset. Otherwise conditions decide, and bodies are passed over.
+    unknown variable stays unset. Otherwise conditions decide, bodies are passed over, and files
+    below CMAKE_CURRENT_SOURCE_DIR that are included are followed, each once.
     """
-    reading = _Reading(variables, every)
-    for name, body, line in _commands(text):
-        yield from reading.take(name.lower(), body, line)
+    yield from _Reading(variables, every).follow(text)
 
 
 def definitions(words: Sequence[str], *, plain: bool, generators: bool) -> list[str]:
@@ -118,6 +121,11 @@ class _Reading:
     every: bool
     open: list[list[bool]] = field(default_factory=list)  # of each if: is it on, was one taken
     hidden: int = 0  # functions, macros and loops around, whose bodies are not followed
+    included: set[Path] = field(default_factory=set)
+
+    def follow(self, text: str) -> Iterator[Command]:
+        for name, body, line in _commands(text):
+            yield from self.take(name.lower(), body, line)
 
     def take(self, name: str, text: str, line: int) -> Iterator[Command]:
         """Follow one command; gives it where it is on and sets nothing."""
@@ -131,10 +139,26 @@ class _Reading:
             self._branch(name, text)
         elif self.every or all(on for on, _ in self.open):
             words, unknown = self._words(text)
-            if name not in _ASSIGNS:
+            if name == "include" and not self.every:
+                yield from self._include(words)
+            elif name not in _ASSIGNS:
                 yield Command(name, tuple(words), line, unknown)
             elif words and not (unknown and self.every):
                 self._assign(name, words)
+
+    def _include(self, words: list[str]) -> Iterator[Command]:
+        """The commands of a file below the folder; one that includes itself is read once."""
+        here = self._here()
+        if here is None or not words or len(self.included) >= _MOST_FILES:
+            return
+        file = (here / words[0]).resolve()
+        if file.is_relative_to(here) and file not in self.included:
+            self.included.add(file)
+            yield from self.follow(read_text(file))
+
+    def _here(self) -> Path | None:
+        folder = self.variables.get(HERE)
+        return Path(folder).resolve() if folder else None
 
     def _branch(self, name: str, text: str) -> None:
         outer = all(on for on, _ in self.open[: -1 if name != "if" else None])
@@ -187,6 +211,21 @@ class _Reading:
             self.variables[words[1]] = ";".join(filter(None, [old, *words[2:]]))
         elif name == "string" and len(words) > 2:
             self._string(words)
+        elif name == "file" and words[0] in ("GLOB", "GLOB_RECURSE") and len(words) > 2:
+            self.variables[words[1]] = ";".join(self._glob(words[2:]))
+
+    def _glob(self, patterns: list[str]) -> list[str]:
+        """The files below the folder that patterns name, sorted."""
+        here = self._here()
+        if here is None:
+            return []
+        found: list[str] = []
+        for pattern in patterns:
+            path = Path(os.path.normpath(here / pattern))
+            if path.is_relative_to(here) and path != here:
+                files = islice(here.glob(str(path.relative_to(here))), _MOST_FILES)
+                found += sorted(str(file) for file in files if file.is_file())
+        return found
 
     def _string(self, words: list[str]) -> None:
         """string(REGEX MATCH pattern NAME text...) and string(TOUPPER or TOLOWER text NAME)."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from npusmith.twin import cmake
 
 _FILE = "CMakeLists.txt"
-_TARGETS = ("add_executable", "add_library")
+_TARGETS = ("add_executable", "add_library", "ascendc_library", "ascendc_fatbin_library")
 _SOURCES = (".cpp", ".cc", ".asc")
 _HERE = (
-    "CMAKE_CURRENT_SOURCE_DIR", "CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR",
+    cmake.HERE, "CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR", "CMAKE_CURRENT_LIST_DIR",
 )  # fmt: skip
 
 
@@ -25,16 +25,22 @@ class Flags:
     sources: tuple[Path, ...] = ()
 
 
-def read_flags(source: Path, variables: Mapping[str, str]) -> Flags:
-    """How the CMakeLists.txt beside a source compiles it, with the variables of `cmake -D`.
+def read_flags(
+    source: Path, variables: Mapping[str, str], chip: str = "", folder: Path | None = None
+) -> Flags:
+    """How the CMakeLists.txt beside a source, or in `folder`, compiles it, with the variables of
+    `cmake -D`.
 
     Definitions of targets count where the target has the source, or names no source of its own.
+    `chip`: what the frame for kernel launches calls SOC_VERSION.
     """
     source = source.resolve()
+    folder = folder or source.parent
     known = {"CMAKE_ASC_ARCHITECTURES": "dav-2201", "CMAKE_ASC_RUN_MODE": "npu"}
-    known |= dict.fromkeys(_HERE, str(source.parent)) | dict(variables)
-    targets = _Targets(source)
-    for command in cmake.follow(cmake.read_text(source.parent / _FILE), known, every=False):
+    known |= {"RUN_MODE": "npu", "SOC_VERSION": f"Ascend{chip}"}
+    known |= dict.fromkeys(_HERE, str(folder)) | dict(variables)
+    targets = _Targets(source, folder)
+    for command in cmake.follow(cmake.read_text(folder / _FILE), known, every=False):
         if command.words:
             targets.take(command.name, list(command.words))
     return targets.flags()
@@ -45,6 +51,7 @@ class _Targets:
     """What the commands of a file add to its targets, and to all of them."""
 
     source: Path
+    folder: Path
     everywhere: list[str] = field(default_factory=list)
     includes: list[str] = field(default_factory=list)
     by_target: dict[str, list[str]] = field(default_factory=dict)
@@ -64,10 +71,12 @@ class _Targets:
             self.everywhere += _defined(words, name.endswith("compile_definitions"))
         elif name == "include_directories":
             self.includes += words
-        elif name in ("target_compile_definitions", "target_compile_options"):
+        elif name.removeprefix("ascendc_") in ("compile_definitions", "compile_options") or (
+            name in ("target_compile_definitions", "target_compile_options")
+        ):
             found = _defined(words[1:], name.endswith("definitions"))
             self.by_target.setdefault(words[0], []).extend(found)
-        elif name == "target_include_directories":
+        elif name in ("target_include_directories", "ascendc_include_directories"):
             self.includes_of.setdefault(words[0], []).extend(words[1:])
 
     def flags(self) -> Flags:
@@ -77,7 +86,7 @@ class _Targets:
             if self._has_source(target):
                 definitions += self.by_target.get(target, [])
                 includes += self.includes_of.get(target, [])
-        folders = (self.source.parent / item for item in includes if item not in cmake.SCOPES)
+        folders = (self.folder / item for item in includes if item not in cmake.SCOPES)
         near = dict.fromkeys(path.resolve() for path in folders if path.is_dir())
         return Flags(tuple(dict.fromkeys(definitions)), tuple(near), tuple(self._linked()))
 
@@ -90,12 +99,12 @@ class _Targets:
             if target not in seen:
                 seen[target] = None
                 left += [item for item in self.links.get(target, ()) if item in self.sources]
-        files = (self.source.parent / item for target in seen for item in self.sources[target])
+        files = (self.folder / item for target in seen for item in self.sources[target])
         kept = (file.resolve() for file in files if file.suffix in _SOURCES and file.is_file())
         return dict.fromkeys(file for file in kept if file != self.source)
 
     def _names(self, held: Sequence[str]) -> bool:
-        return any((self.source.parent / item).resolve() == self.source for item in held)
+        return any((self.folder / item).resolve() == self.source for item in held)
 
     def _has_source(self, target: str) -> bool:
         own = [Path(item).name for item in self.sources.get(target, ())]
@@ -103,4 +112,6 @@ class _Targets:
 
 
 def _defined(words: Sequence[str], plain: bool) -> list[str]:
-    return cmake.definitions(words, plain=plain, generators=True)
+    """Those of the project: one with _ in front is the toolchain's own."""
+    found = cmake.definitions(words, plain=plain, generators=True)
+    return [item for item in found if not item.startswith("_")]

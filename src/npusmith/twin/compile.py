@@ -22,9 +22,22 @@ from npusmith.errors import Place, TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.sandbox.box import Policy, run_boxed
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, diagnose, dialect, forbid, imports, scan, wrapper
+from npusmith.twin import (
+    accept,
+    cache,
+    copies,
+    diagnose,
+    dialect,
+    forbid,
+    imports,
+    launchsyntax,
+    scan,
+    wrapper,
+)
+from npusmith.twin.copies import Copies
+from npusmith.twin.headers import NONE, Headers, find_repository
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
-from npusmith.twin.project import Project, beside, headers_beneath, read_text
+from npusmith.twin.project import Project, beside, read_text, read_texts
 from npusmith.twin.toolchain import INCLUDE, LIBRARY, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
@@ -113,14 +126,15 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
 
 @functools.cache
 def _rules() -> bytes:
-    """What is refused: a build that was kept passed the rules of its day."""
-    modules = (dialect, forbid, imports)
+    """What is refused and rewritten: a build that was kept passed the rules of its day."""
+    modules = (accept, copies, dialect, forbid, imports, launchsyntax)
     return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
 
 
 def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder: Path) -> None:
-    search = project.kernel_headers.write(folder / "kernel_headers")
-    near = [project.kernel.parent, *project.folders, search]
+    tree = Copies.of(folder / "kernel_tree", project.kernel_texts)
+    search = project.kernel_headers.write(folder / "kernel_headers", tree.place)
+    near = [*tree.folders([project.kernel.parent, *project.folders]), search]
     units = _kernel_units(chain, kinds, text, folder, near)
     hosts = _host_folder(project, chain)
     known = _take_host(hosts, folder)
@@ -131,12 +145,14 @@ def _compile(project: Project, chain: Toolchain, kinds: Kinds, text: str, folder
         places = [*project.folders, search]
         units.append(_unit("host", chain, command, list(project.hosts), folder, places, link))
     read = (project.root, *project.outside, *chain.places)
-    dialect.check(project.kernel_texts)
+    dialect.check(project.kernel_texts, find_repository(project.root))
     compile_units([*units, *_texts(units)], folder, project.root, read, project.computed)
     if not known:
         _check_unresolved(project, folder / "host.log")
     for unit in _texts(units):
-        dialect.check_preprocessed(folder / f"{unit.name}.i", project.root, (str(chain.folder),))
+        dialect.check_preprocessed(
+            folder / f"{unit.name}.i", project.root, (str(chain.folder),), str(tree.root)
+        )
     if not known:
         _keep_host(project, hosts, folder)
     entries, texts = [wrapper.ENTRY], project.kernel_texts
@@ -330,25 +346,25 @@ def compile_file(
     folder: Path,
     *,
     host: bool = False,
-    includes: Sequence[Path] = (),
+    headers: Headers = NONE,
     others: Mapping[Path, str] | None = None,
 ) -> None:
     """Compile one wrapped source file by itself into `folder`: kernel.so, cube.so or both.
 
-    `host`: it holds host code, too, which is always in kernel.so. `includes`: folders of headers.
+    `host`: it holds host code, too, which is always in kernel.so. `headers`: of all sources.
     `others`: sources that are linked with it, wrapped as well.
     """
     others = others or {}
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
-    headers = (file for item in includes for file in headers_beneath(item))
-    near = (file for source in (path, *others) for file in beside(source))
-    read = (*near, *headers, *chain.places)
-    quotes = (path.parent, *includes)
+    read = (*(file for source in (path, *others) for file in beside(source)), *headers.files)
+    tree = Copies.of(folder / "tree", read_texts(headers.files), launches=True)
+    search = headers.write(folder / "headers", tree.place)
+    quotes = (*tree.folders([path.parent, *headers.folders]), search, folder)
     units = _kernel_units(
         chain, kinds, text, folder, quotes, host=host, others=tuple(others.values())
     )
-    compile_units(units, folder, path.parent, read)
+    compile_units(units, folder, path.parent, (*read, *chain.places))
     for source, unit in ((path, text), *others.items()):
         entries = [entry.name for entry in scan.find_entries(scan.blank(unit))]
         device = _Device(chain, kinds, entries, folder, quotes, read)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from npusmith.twin.scan import MOST_LINE
 
@@ -26,6 +26,8 @@ _MACROS: dict[str, int | None] = {
     "__DAV_C100__": None,
 }
 _LINE = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
+_ASKS = re.compile(r"^[ \t]*#[ \t]*(?:(ifn?def)|if|elif)\b(.*)$", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Eq: operator.eq,
@@ -39,10 +41,27 @@ Known = int | None  # None: not decided
 Macros = Mapping[str, int | None]
 
 
-def active(code: str, macros: Mapping[str, int] | None = None) -> str:
+def undefined(codes: Iterable[str], defined: Iterable[str]) -> dict[str, None]:
+    """The macros that blanked texts of a kernel ask for and nobody defines, for `active`.
+
+    `defined`: NAME or NAME=VALUE of its build. What begins with _ is the compiler's, and names of
+    types and formats (ORIG_DTYPE_X, DT_INT8) come with each build.
+    """
+    asked: set[str] = set()
+    made = {item.partition("=")[0] for item in defined}
+    for code in codes:
+        made.update(_DEFINE.findall(code))
+        for word, rest in _ASKS.findall(code):
+            plain = re.findall(r"\w+", rest)[:1] if word else []
+            asked.update(plain or [one or other for one, other in _DEFINED.findall(rest)])
+    given = re.compile(r"_|(?:ORIG_)?DTYPE_|FORMAT_|DT_|TILING_|ASCENDC_|HAVE_")
+    return {name: None for name in sorted(asked - made) if not given.match(name)}
+
+
+def active(code: str, macros: Macros | None = None) -> str:
     """Blanked text (scan.blank) without conditions and the branches that this chip does not take.
 
-    `macros`: what is defined besides the chip's own.
+    `macros`: what is defined besides the chip's own; None: not defined.
     """
     known = {**_MACROS, **(macros or {})}
     lines = code.split("\n")

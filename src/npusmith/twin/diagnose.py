@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
-from npusmith.target.absent import explain
+from npusmith.target.absent import UNMODELLED_HEADERS, explain
 from npusmith.twin.cache import cache_root
 from npusmith.twin.toolchain import INCLUDE
 
@@ -26,6 +26,7 @@ _PACKAGES = {
     "gtest/": "libgtest-dev",
     "Eigen/": "libeigen3-dev",
 }
+_LAUNCH_HEADER = re.compile(r"aclrtlaunch_(\w+)\.h")
 _TIK2 = re.compile(r"'tik2(?:'|::)")
 _RENAMED = "tik2 is an earlier name of AscendC; write AscendC in its place"
 _NO_FILE = re.compile(r"(\S+): No such file or directory$")
@@ -109,9 +110,17 @@ def _with_places(row: Diagnostic, computed: Sequence[Place]) -> Diagnostic:
     found = _NO_FILE.match(row.message)
     if not found:
         return row
+    part = next((it for head, it in UNMODELLED_HEADERS.items() if found[1].startswith(head)), "")
+    if part:
+        said = f"{row.message}: it belongs to {part}; the twin does not model this yet"
+        return Diagnostic(row.file, row.line, said)
     package = next((item for head, item in _PACKAGES.items() if found[1].startswith(head)), "")
     if package:
         return Diagnostic(row.file, row.line, f"{row.message}; it comes with {package}")
+    kernel = _LAUNCH_HEADER.fullmatch(found[1])
+    if kernel:
+        said = f"the vendor's build makes it, and no source of the program defines {kernel[1]}"
+        return Diagnostic(row.file, row.line, f"{row.message}; {said}")
     places = f"{Path(row.file).parent}, or in a folder named by -I or by include_directories"
     text = f"{row.message}; put {found[1]} in {places}"
     if computed:

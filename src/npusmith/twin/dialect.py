@@ -8,6 +8,7 @@ together any more; there every included file counts that is not ours or the syst
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -40,7 +41,7 @@ _BUILTINS = _words(
     """
 )
 _PRAGMAS = re.compile(
-    r"\s*(?:unroll|once|nounroll|pack|region|endregion|STDC|bisheng|clang\s+loop|GCC\s+unroll"
+    r"\s*(?:unroll|once|nounroll|pack|message|region|endregion|STDC|bisheng|clang\s+loop|GCC\s+unroll"
     r"|(?:GCC|clang)\s+diagnostic)\b"
 )
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b")
@@ -65,20 +66,27 @@ _PLATFORM = re.compile(
     r"|__linux(?:__)?|__gnu_linux__|__unix(?:__)?|__GNU[CG]__|__GNUC_\w+__|__GLIBC\w*__|__GLIBCXX__"
     r"|_GLIBCXX\w+|__VERSION__|__OPTIMIZE(?:_SIZE)?__|__NO_INLINE__|__SANITIZE\w+|__SSE\w*__|__AVX\w*__"
     r"|__MMX__|__ELF__|__PIC__|__pic__|__code_model\w+|__REGISTER_PREFIX__|__USER_LABEL_PREFIX__"
-    r"|__clang\w*__|__llvm__|__has_(?:include|include_next|builtin|attribute|cpp_attribute|feature)"
+    r"|__clang\w*__|__llvm__|__has_(?:include_next|builtin|attribute|cpp_attribute|feature)"
     r"|__BYTE_ORDER__|__STDC_HOSTED__|__INCLUDE_LEVEL__|__BASE_FILE__|__DATE__|__TIME__"
     r"|__TIMESTAMP__|__COUNTER__|__LP64__|_LP64|__GXX_\w+|__EXCEPTIONS|__cpp_\w+|__CHAR_BIT__"
     r"|__SIZEOF_\w+__|__GCC_\w+|__DEPRECATED|__SEG_\w+|__k8(?:__)?|__FLT\w+__|__DBL\w+__|__LDBL\w+__)\b"
 )
+_ASKED = re.compile(
+    r'(?<!\w)(?:defined[ \t]*\(?[ \t]*)?__has_include\b(?:[ \t]*\([ \t]*"([^"\n]*)"[ \t]*\))?'
+)
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 
 
-def check(texts: Mapping[Path, str]) -> None:
-    """TwinError cheat-platform for what the files themselves say."""
+def check(texts: Mapping[Path, str], around: Path) -> None:
+    """TwinError cheat-platform for what the files themselves say.
+
+    `around`: the folder in which they may ask for files, by names that are relative to their own.
+    """
     for file, text in texts.items():
         splices = [match.start() for match in _SPLICE.finditer(text)]
         code = scan.blank(_SPLICE.sub("", text))
-        for at, said in _raw(code):
+        asked = _asked(scan.blank(_SPLICE.sub("", text), strings=False), file, around)
+        for at, said in (*_raw(code), *asked):
             gone = sum(1 for number, splice in enumerate(splices) if splice - 2 * number <= at)
             raise _error(said, Place(str(file), code.count("\n", 0, at) + 1 + gone))
 
@@ -91,10 +99,22 @@ def _raw(code: str) -> Iterator[tuple[int, str]]:
     yield from _spoken(code)
 
 
-def check_preprocessed(file: Path, root: Path, ours: tuple[str, ...]) -> None:
+def _asked(code: str, file: Path, around: Path) -> Iterator[tuple[int, str]]:
+    """`__has_include` of anything but the project's own: it could tell whose headers these are."""
+    for match in _ASKED.finditer(code):
+        name = match.group(1) or ""
+        if match.group().startswith("defined"):
+            continue
+        own = name.startswith(("./", "../")) and Path(os.path.normpath(file.parent / name))
+        if not own or not own.is_relative_to(around) or own.is_relative_to(INCLUDE):
+            yield match.start(), f"__has_include of {name or 'a computed name'}"
+
+
+def check_preprocessed(file: Path, root: Path, ours: tuple[str, ...], copies: str) -> None:
     """TwinError cheat-platform for what is left when macros are expanded; and for renamed files.
 
     What lies below `root` is the candidate's. `ours`: beginnings of other names that are not.
+    `copies`: the folder that stands in front of the names of rewritten files (copies.py).
     """
     text = file.read_text(errors="replace")
 
@@ -102,7 +122,7 @@ def check_preprocessed(file: Path, root: Path, ours: tuple[str, ...]) -> None:
         own = ("/usr/", "npusmith ", "<", str(INCLUDE), str(file.parent), *ours)
         return name.startswith(own) and not Path(name).is_relative_to(root)
 
-    for name, line, code in _users(text, is_ours):
+    for name, line, code in _users(text, is_ours, copies):
         for at, said in _spoken(scan.blank(code)):
             raise _error(said, Place(name, line + code.count("\n", 0, at)))
 
@@ -147,7 +167,9 @@ def _find(code: str, pattern: re.Pattern[str], what: str = "") -> Iterator[tuple
     return ((match.start(), what or match.group().strip()) for match in pattern.finditer(code))
 
 
-def _users(text: str, is_ours: Callable[[str], bool]) -> Iterator[tuple[str, int, str]]:
+def _users(
+    text: str, is_ours: Callable[[str], bool], copies: str
+) -> Iterator[tuple[str, int, str]]:
     """The pieces that stand in the candidate's files: file, first line, text."""
     stack = [""]
     start, lines = 1, list[str]()
@@ -158,7 +180,7 @@ def _users(text: str, is_ours: Callable[[str], bool]) -> Iterator[tuple[str, int
             continue
         if lines and not is_ours(stack[-1]):
             yield stack[-1], start, "\n".join(lines)
-        name, flags = marker.group(2), marker.group(3).split()
+        name, flags = marker.group(2).removeprefix(copies), marker.group(3).split()
         if "1" in flags:
             stack.append(name)
         elif "2" in flags and len(stack) > 1:

@@ -13,13 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from npusmith.errors import Place, TwinError
+from npusmith.sandbox.folder import files_beneath
 from npusmith.target.chips import Chip
-from npusmith.twin import cache, cmake_target, compile, conditions, scan, wrapper
-from npusmith.twin.kind import entry_kinds, file_kinds
+from npusmith.twin import (
+    cache,
+    cmake_target,
+    compile,
+    conditions,
+    launchsyntax,
+    scan,
+    wrapper,
+)
+from npusmith.twin.headers import headers_of
+from npusmith.twin.kind import Kinds, entry_kinds, file_kinds
 from npusmith.twin.launch import LaunchOptions, Run, call
 from npusmith.twin.options import PLAIN, BuildOptions
 from npusmith.twin.orders import Array, Orders, Output
-from npusmith.twin.project import headers_beneath, local_headers, read_text
+from npusmith.twin.project import read_text
 from npusmith.twin.toolchain import Toolchain, find_toolchain
 
 _OPTIONS = LaunchOptions()
@@ -38,6 +48,7 @@ class DirectBuild:
     toolchain: Toolchain
     folder: Path
     text: str  # of the source and of those that are linked with it, without what macros leave out
+    kinds: Kinds
 
 
 def build_direct(path: Path, chip: Chip, launcher: str = "") -> DirectBuild:
@@ -90,20 +101,57 @@ def build_program(path: Path, chip: Chip, options: BuildOptions = PLAIN) -> Dire
     if not has_main(text):
         raise TwinError("program-missing", f"{path.name} has no main function", Place(str(path)))
     pairs = [item.partition("=") for item in options.define]
-    flags = cmake_target.read_flags(
-        path, {name: value if sign else "1" for name, sign, value in pairs}
-    )
-    macros = {item.partition("=")[0]: item for item in (*flags.definitions, *options.define)}
-    unit = wrapper.program_unit(path, text, tuple(macros.values()))
+    variables = {name: value if sign else "1" for name, sign, value in pairs}
+
+    def flags_of(source: Path) -> cmake_target.Flags:
+        return cmake_target.read_flags(source, variables, chip.name, path.parent)
+
+    def macros_of(source: Path) -> tuple[str, ...]:
+        defined = (*flags_of(source).definitions, *options.define)
+        return tuple({item.partition("=")[0]: item for item in defined}.values())
+
+    flags, macros = flags_of(path), macros_of(path)
+    unit = wrapper.program_unit(path, text, macros)
+    sources = [file for file in flags.sources if file.is_relative_to(path.parent)]
+    sources += _launched(path, launchsyntax.launch_headers(text), sources)
     others = {
-        file: wrapper.part_unit(file, read_text(file), tuple(macros.values()))
-        for file in flags.sources
-        if file.is_relative_to(path.parent) and not has_main(read_text(file))
+        file: wrapper.part_unit(file, read_text(file), macros_of(file))
+        for file in sources
+        if not has_main(read_text(file))
     }
     near = [item for item in flags.includes if item.is_relative_to(path.parent.parent)]
     includes = (*(item.resolve() for item in options.include), *near)
-    numbers = _numbers(macros.values())
+    numbers = _numbers(macros)
     return _build(path, "main", unit, chip, includes, others, numbers, debug=options.debug)
+
+
+def _launched(path: Path, kernels: Sequence[str], sources: Sequence[Path]) -> list[Path]:
+    """The sources below the program's folder that define kernels which no other source does."""
+    missing = set(kernels) - {name for file in sources for name in _entries(file)}
+    found = []
+    for file in files_beneath(path.parent) if missing else ():
+        if file.suffix in (".cpp", ".cc", ".asc") and file.is_file() and file != path:
+            new = missing.intersection(_entries(file))
+            found += [file] if new else []
+            missing -= new
+    return found
+
+
+def _entries(file: Path) -> dict[str, scan.Entry]:
+    entries = scan.find_entries(scan.blank(read_text(file)))
+    return {entry.name: entry for entry in entries if entry.defined and not entry.template}
+
+
+def _launch_headers(sources: Iterable[Path]) -> dict[str, str]:
+    """The headers of launch functions that these sources include, for kernels that they define."""
+    sources = list(sources)
+    wanted = {name for file in sources for name in launchsyntax.launch_headers(read_text(file))}
+    known = {name: entry for file in sources for name, entry in _entries(file).items()}
+    return {f"aclrtlaunch_{name}.h": _declared(known[name]) for name in sorted(wanted & set(known))}
+
+
+def _declared(entry: scan.Entry) -> str:
+    return f'#pragma once\nextern "C" void {entry.name}({", ".join(entry.params)});\n'
 
 
 def _numbers(definitions: Iterable[str]) -> dict[str, int]:
@@ -195,29 +243,32 @@ def _build(
     """`others`: sources that are linked with it, each with its unit; `numbers`: macros."""
     chain = find_toolchain(chip, debug=debug)
     others = others or {}
-    headers = [file for source in (path, *others) for file in local_headers(source)]
-    headers += [file for item in includes for file in headers_beneath(item)]
-    beside = [file.read_bytes() for file in headers]
-    words = [chain.folder.name, repr(debug), unit, *others.values(), *map(str, includes)]
-    key = cache.digest([*words, *beside])
+    headers = headers_of(path, others, includes)
+    texts = [file.read_bytes() for file in headers.files]
+    words = [chain.folder.name, repr((debug, headers)), unit, *others.values()]
+    key = cache.digest([*words, *texts])
     folder = cache.cache_root() / "build" / key
     codes = (scan.blank(read_text(source), strings=False) for source in (path, *others))
     text = "\n".join(conditions.active(code, numbers) for code in codes)
-    kinds = file_kinds(path, text)
+    kinds = file_kinds(path, text, headers.files)
+
+    made = _launch_headers((path, *others))
 
     def make(folder: Path) -> None:
+        for header, declared in made.items():
+            (folder / header).write_text(declared)
         compile.compile_file(
-            path, unit, chain, kinds, folder, host=True, includes=includes, others=others
+            path, unit, chain, kinds, folder, host=True, headers=headers, others=others
         )
 
     cache.fetch(folder, make)
-    return DirectBuild(path, name, chain, folder, text)
+    return DirectBuild(path, name, chain, folder, text, kinds)
 
 
 def _say_kernels(orders: Orders, build: DirectBuild) -> None:
     """The libraries of a source, and on which cores its kernels run."""
     orders.say("kernel", str(build.folder / "kernel.so"))
-    kinds = file_kinds(build.source, build.text)
+    kinds = build.kinds
     if not kinds.cube:
         return
     orders.say("cube", str(build.folder / "cube.so"))

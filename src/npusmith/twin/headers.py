@@ -15,7 +15,7 @@ import functools
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -27,7 +27,8 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+\.\w+
 _MOST_FILES = 2000  # of one project's closure
 _MOST_ENTRIES = 200_000  # of a repository's tree
 _MOST_UP = 12  # folders between a project and its repository
-_SKIPPED = frozenset({"tests", "test", "examples", "build", "build_out", "out", "third_party"})
+_SKIPPED = frozenset({"tests", "test", "examples", "build", "build_out", "out", "stub", "stubs"})
+_OTHERS = frozenset({"third_party", "3rdparty", "thirdparty"})  # submodules, as a rule
 _SYSTEM = Path("/usr/include")
 _COMPILERS = frozenset(
     {"stddef.h", "stdarg.h", "stdbool.h", "stdalign.h", "float.h", "limits.h", "iso646.h"}
@@ -43,26 +44,31 @@ Tree = dict[str, tuple[Path, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """`forwards`: names as they are included, and the files meant; `files`: outside the project."""
+    """`forwards`: names as they are included, and the files meant; `files`: outside the project;
+    `folders`: where the compiler looks anyway, in order."""
 
     forwards: tuple[tuple[str, Path], ...] = ()
     files: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
 
     @property
     def own(self) -> tuple[Path, ...]:
         """Without those for other chips, which a file may include all the same."""
         return tuple(file for file in self.files if not is_foreign(Path(*file.parts[-3:])))
 
-    def write(self, folder: Path) -> Path:
-        """The forwards as files below `folder`; the folder that the compiler searches."""
+    def write(self, folder: Path, place: Callable[[Path], Path] = lambda file: file) -> Path:
+        """The forwards as files below `folder`; the folder that the compiler searches.
+
+        `place`: where the compiler reads a file instead (copies.py).
+        """
         search = folder / DEEP
         search.mkdir(parents=True, exist_ok=True)
         for name, file in self.forwards:
-            place = Path(os.path.normpath(search / name))
-            if not place.is_relative_to(folder):
+            target = Path(os.path.normpath(search / name))
+            if not target.is_relative_to(folder):
                 continue  # more steps up than a library has
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(f'#include "{file}"\n')
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f'#include "{place(file)}"\n')
         return search
 
 
@@ -78,7 +84,8 @@ def find_headers(
     or one of them: a project may not name what is its reader's own.
     """
     repository = find_repository(base)
-    open_ = (repository, INCLUDE, *folders)
+    around = [base.parent.parent] if base.is_file() else []  # of a source that stands by itself
+    open_ = (repository, INCLUDE, *around, *folders)
     forwards: dict[str, Path] = {}
     outside: dict[Path, None] = {}
     seen = set(sources)
@@ -102,7 +109,12 @@ def find_headers(
             todo.append(near)
             if not near.is_relative_to(base) and not near.is_relative_to(INCLUDE):
                 outside[near] = None
-    return Headers(tuple(sorted(forwards.items())), tuple(outside))
+    return Headers(tuple(sorted(forwards.items())), tuple(outside), tuple(folders))
+
+
+def headers_of(path: Path, others: Iterable[Path] = (), folders: Sequence[Path] = ()) -> Headers:
+    """What a source that stands by itself includes, and those that are linked with it."""
+    return find_headers(path, [path, *others], Trees(), folders)
 
 
 def find_repository(base: Path) -> Path:
@@ -176,9 +188,9 @@ def _system_folders() -> tuple[Path, ...]:
 
 def _of_library(tree: Tree, user: Path, name: str) -> Path | None:
     """Another operator's private header does not stand for one that libraries share."""
-    own = 1 if (LIBRARY / _LIBRARY_NAME.sub(r"\1", name)).is_file() else 0
+    own = 2 if (LIBRARY / _LIBRARY_NAME.sub(r"\1", name)).is_file() else -1
     found = _search(tree, user, name, own)
-    while found is None and not own and name.count("/") > 1 and not name.startswith(".."):
+    while found is None and own < 0 and name.count("/") > 1 and not name.startswith(".."):
         name = name.partition("/")[2]  # a build may lay the tree out under other names
         found = _search(tree, user, name, own)
     return found
@@ -188,10 +200,11 @@ def find_source(tree: Tree, header: Path) -> Path | None:
     """The source of that name which is most likely to define what a header declares."""
     found = [path for end in (".cpp", ".cc") for path in tree.get(header.stem + end, ())]
     found = [path for path in found if not is_foreign(Path(*path.parts[-3:]))]
+    found = [path for path in found if not _OTHERS & set(path.parts)]
     return max(found, key=lambda path: (_common(path, header), -len(path.parts)), default=None)
 
 
-def _search(tree: Tree, user: Path, name: str, least: int = 0) -> Path | None:
+def _search(tree: Tree, user: Path, name: str, least: int = -1) -> Path | None:
     parts = tuple(part for part in PurePosixPath(name).parts if part not in ("..", "."))
     if not parts:
         return None
@@ -211,7 +224,8 @@ def _rank(
     `installed`: the name has the form that kernels have in an installed library, `../op/file.h`.
 
     The folder in front of the parts is what a build would search: most likely one around the user,
-    then one for shared headers, then the nearest of another operator.
+    then one for shared headers, then the include folder of a submodule, then the nearest of another
+    operator, then anything of a submodule.
     """
     plain = tuple(part for part in path.parts if part not in _SIDES) if installed else ()
     whole = path.parts if path.parts[-len(parts) :] == parts else plain
@@ -220,7 +234,9 @@ def _rank(
     front = whole[: -len(parts)]
     around = user.parts if whole is path.parts else tuple(p for p in user.parts if p not in _SIDES)
     shared = _SHARED & set(front)
-    kind = 2 if around[: len(front)] == front else 1 if shared else 0
+    kind = 3 if around[: len(front)] == front else 2 if shared else 0
+    if _OTHERS & set(front) - set(around):  # the name of the library goes with its folder
+        kind = 1 if len(parts) > 1 and front[-1] == "include" else -1
     foreign = is_foreign(Path(*path.parts[-3:]))
     return not foreign, kind, _common(path, user), -len(path.parts)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
@@ -134,10 +134,11 @@ def read_kinds(texts: Mapping[Path, str], kernel: Path) -> Kinds:
     return Kinds(_deduced(code) if found is None else found, by_key, found is not None)
 
 
-def file_kinds(path: Path, text: str) -> Kinds:
-    """The same for a source file by itself, with what lies beside it."""
+def file_kinds(path: Path, text: str, headers: Iterable[Path] = ()) -> Kinds:
+    """The same for a source file by itself, with what lies beside it and these headers."""
     texts = {path: text}
-    for file in [item for item in files_beneath(path.parent) if item.suffix == ".h"][:_MOST_FILES]:
+    beside = [item for item in files_beneath(path.parent) if item.suffix == ".h"][:_MOST_FILES]
+    for file in (*beside, *headers):
         with contextlib.suppress(OSError, UnicodeError):
             texts[file.resolve()] = file.read_text()
     return read_kinds(texts, path)

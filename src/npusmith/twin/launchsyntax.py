@@ -1,6 +1,8 @@
 """Rewrites what only the vendor's compiler accepts into plain C++, on the same lines.
 
 - `k<<<blocks, dyn, stream>>>(args)` and `k<T><<<...>>>(args)` become a call of `twin::Direct`;
+- `ACLRT_LAUNCH_KERNEL(k)(blocks, stream, args)` and `aclrtlaunch_k(blocks, ...)`, functions that
+  the vendor's build makes, become a call of `twin::LaunchAcl`;
 - `[host, aicore]` and `[aicore]` attributes vanish;
 - a parameter that is marked `__kfc_workspace__` is what REGIST_MATMUL_OBJ finds as workspace.
 """
@@ -15,6 +17,8 @@ from npusmith.twin import scan
 
 _ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
 _WORKSPACE = re.compile(r"\b__kfc_workspace__\b[^,(){};]*?\b(\w+)\s*(?=[,)])")
+_ACL = re.compile(r"\b(?:ACLRT_LAUNCH_KERNEL\s*\(\s*(\w+)\s*\)|aclrtlaunch_(\w+))(\s*)\((?!\s*\))")
+_ACL_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]aclrtlaunch_(\w+)\.h[">]', re.M)
 _BODY = re.compile(r"(?:\s|#[^\n]*\n)*\{")  # behind the #endif of another head
 _NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$")
 
@@ -51,10 +55,33 @@ def rewrite(text: str, file: str = "", *, drop: bool = False) -> str:
         call = "(void)0" if drop else _call(launch)
         lost = text.count("\n", launch.start, launch.end) - call.count("\n")
         text = text[: launch.start] + call + "\n" * lost + text[launch.end :]
+    for match in reversed(list(_ACL.finditer(scan.blank(text)))):
+        name, lines = match[1] or match[2], "\n" * match.group().count("\n")
+        text = f"{text[: match.start()]}::twin::LaunchAcl(&::{name}, {lines}{text[match.end() :]}"
     code = scan.blank(text)
     for match in reversed(list(_ATTRIBUTE.finditer(code))):
         text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
     return _take_workspaces(text)
+
+
+def launch_headers(text: str) -> list[str]:
+    """The kernels whose launch functions a source includes, from headers of the vendor's build."""
+    return _ACL_HEADER.findall(scan.blank(text, strings=False))
+
+
+def mark_workspaces(text: str, tiling: bool) -> str:
+    """A source that is built with HAVE_WORKSPACE: each kernel's last argument is the workspace, or
+    the one before it where the last is the `tiling`; the kernel sees the user's part of it."""
+    code = scan.blank(text)
+    for entry in reversed(scan.find_entries(code)):
+        at = -2 if tiling else -1
+        names = entry.param_names
+        end = scan.closing(code, code.index("(", entry.offset))
+        body = _BODY.match(code, end + 1) if end >= 0 and len(names) >= -at else None
+        if body:
+            take = f" ::twin::TakeWorkspace({names[at]});"
+            text = text[: body.end()] + take + text[body.end() :]
+    return text
 
 
 def _take_workspaces(text: str) -> str:

@@ -6,6 +6,7 @@ names the ports for the DTYPE_ macros before anything has been compiled.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from npusmith.ir.opname import entry_name
 from npusmith.twin import scan, typelists
 
 _CALL = re.compile(r"\b(?:this\s*->\s*)?(Input|Output|Attr)\s*\(\s*\"([^\"]+)\"\s*\)")
+_HELPER = re.compile(
+    r"\b(\w+)\s*\(\s*(?:const\s+)?(?:char|std::string)\s*(?:const\s*)?[*&]?\s*(\w+)\s*[,)][^;{}]*\{"
+)
+_MOST_HELPERS = 500
 _MOST_PORTS = 1000  # inputs, outputs and attributes
 _MOST_CHAIN = 1 << 14  # characters of one port's declaration
 _OVERRIDE = re.compile(r"\"(opFile|opInterface)\.value\"\s*,\s*\"(\w+)\"")
@@ -56,10 +61,15 @@ def find_ops(code: str) -> list[str]:
     return _OP_ADD.findall(code)
 
 
-def read_op(text: str, type_name: str) -> OpText:
-    """The declaration of one operator out of host text (comments may still be in)."""
+def read_op(text: str, type_name: str, shared: str = "") -> OpText:
+    """The declaration of one operator out of host text (comments may still be in).
+
+    `shared`: text with functions that declare a port by its name, for a library's operators.
+    """
     code = scan.blank(text, strings=False)
-    body = _class_body(code, type_name)
+    body = _with_helpers(
+        _class_body(code, type_name), scan.blank(f"{shared}\n{text}", strings=False)
+    )
     inputs: dict[str, PortText] = {}
     outputs: dict[str, PortText] = {}
     attrs: dict[str, None] = {}
@@ -79,6 +89,27 @@ def read_op(text: str, type_name: str) -> OpText:
         type_name, tuple(inputs.values()), tuple(outputs.values()), tuple(attrs),
         _named(body, "opFile", type_name), _named(body, "opInterface", type_name),
     )  # fmt: skip
+
+
+def _with_helpers(body: str, code: str) -> str:
+    """The class with calls of such functions replaced by what they declare: `Add("x")` becomes
+    `Input("x")...;` where Add is `void Add(const char *name) { Input(name)...; }`."""
+    for helper in islice(_HELPER.finditer(code), _MOST_HELPERS):
+        name, parameter = helper.groups()
+        end = scan.closing(code, helper.end() - 1, _MOST_CHAIN)
+        inside = code[helper.end() : end]
+        declared = re.search(rf"\b(?:Input|Output|Attr)\s*\(\s*{parameter}\s*\)", inside)
+        if end < 0 or declared is None:
+            continue
+        chain = inside[declared.start() : _statement_end(inside, declared.start())]
+        head = re.compile(rf'(?<![\w.]){name}\s*\(\s*("[^"]+")[^;()]*\)')
+        body = head.sub(functools.partial(_declared, chain, parameter), body)
+    return body
+
+
+def _declared(chain: str, parameter: str, call: re.Match[str]) -> str:
+    """`Input(name).DataType(...)` with the name that a call gives."""
+    return re.sub(rf"\(\s*{parameter}\s*\)", f"({call[1]})", chain, count=1)
 
 
 def _named(body: str, key: str, type_name: str) -> tuple[str, ...]:

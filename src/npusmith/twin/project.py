@@ -18,7 +18,7 @@ from npusmith.sandbox.folder import files_beneath
 from npusmith.twin import opdef, scan, template, tiling
 from npusmith.twin.architecture import keep_ours
 from npusmith.twin.cmake_project import read_names
-from npusmith.twin.conditions import active
+from npusmith.twin.conditions import active, undefined
 from npusmith.twin.finding import Finding
 from npusmith.twin.headers import (
     NONE,
@@ -36,6 +36,8 @@ _KERNELS = (".cpp", ".cc", ".asc")
 _MOST_BYTES = 16 << 20  # of one source file
 _KERNEL_FILE = re.compile(r"\bKERNEL_FILE\s+([\w./-]+)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
+_LAUNCH = re.compile(r"\b(?:aclrtlaunch_\w+|ACLRT_LAUNCH_KERNEL)\s*\(")
+_REGISTERS = re.compile(r"\b(?:OP_ADD|IMPL_OP\w*)\s*\(")
 _MOST_HEADERS = 200
 _MOST_SIBLINGS = 6  # steps from an operator to those whose host sources it shares
 _API_FOLDERS = ("op_api", "op_graph", "framework")  # hand-written aclnn and plugin code
@@ -224,9 +226,12 @@ def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Proj
     kernel_headers = find_headers(read.base, [kernel], trees, (kernel.parent, *folders))
     hosts, host_headers = _with_siblings(read, op, kernel_headers.own, trees, folders)
     # the entry's own file first: it says which of several structs tiling is
+    if not op.ports:  # the library declares them by functions of its own
+        op = opdef.read_op(read.hosts[file], name, "\n".join(hosts.values()))
     kernels = {kernel: read.kernels[kernel], **read.kernels, **read_texts(kernel_headers.own)}
     host_code = "\n".join(scan.blank(text) for text in hosts.values())
-    kernel_code = "\n".join(active(scan.blank(text)) for text in kernels.values())
+    absent = undefined(map(scan.blank, kernels.values()), (*options.define, *named.kernel))
+    kernel_code = "\n".join(active(scan.blank(text), absent) for text in kernels.values())
     default = tiling.default_class(host_code, op.type) or tiling.default_class(kernel_code, op.type)
     host_struct = default or tiling.host_type(host_code)
     return Project(
@@ -239,7 +244,7 @@ def _project(read: _Files, name: str, file: Path, options: BuildOptions) -> Proj
         host_struct,
         tiling.kernel_type(kernel_code) or host_struct,
         tiling.find_structs(hosts),
-        tiling.find_structs(kernels),
+        tiling.find_structs(kernels, absent),
         kernels,
         host_headers,
         kernel_headers,
@@ -347,7 +352,7 @@ def read_text(file: Path) -> str:
                 Place(str(file)),
                 seen=f"{file.stat().st_size} bytes",
             )
-        return file.read_bytes().decode("utf-8", errors="strict")
+        return file.read_bytes().decode("utf-8", errors="strict").replace("\r\n", "\n")
     except (OSError, UnicodeError) as error:
         name = str(file).encode(errors="backslashreplace").decode()
         raise TwinError(
@@ -459,8 +464,15 @@ def _check_link(base: Path, file: Path) -> None:
 
 
 def _is_host(file: Path, text: str) -> bool:
-    """A host source, and not one that implements the aclnn interface by hand."""
-    return file.suffix in (".cpp", ".cc") and not _API_INCLUDE.search(text)
+    """A host source, and not one that implements the aclnn interface by hand, itself or by the
+    header that is called like it, or launches kernels that another build makes."""
+    if file.suffix not in (".cpp", ".cc") or _API_INCLUDE.search(text):
+        return False
+    if _LAUNCH.search(scan.blank(text)) and not _REGISTERS.search(text):
+        return False
+    header = file.with_suffix(".h")
+    own = re.search(rf'#\s*include\s*"(?:[\w./]*/)?{re.escape(header.name)}"', text)
+    return not (own and header.is_file() and _API_INCLUDE.search(read_text(header)))
 
 
 def _missing(code: str, where: Path, what: str) -> TwinError:

@@ -18,6 +18,7 @@ _SEL = re.compile(r"\bASCENDC_TPL_SEL\s*\(")
 _HEAD = re.compile(r"^\s*ASCENDC_TPL_(\w+?)_(?:DECL|SEL)\s*\((.*)\)\s*$", re.DOTALL)
 _GROUP = re.compile(r"^\s*ASCENDC_TPL_ARGS_SEL\s*\((.*)\)\s*$", re.DOTALL)
 _VALUED = ("DTYPE", "DATATYPE", "FORMAT", "UINT", "BOOL")
+_NAMESPACE = re.compile(r"\bnamespace\s+(\w+(?:\s*::\s*\w+)*)\s*\{")
 _MOST = 512  # instances of one kernel; macros in one call
 _MOST_TEXT = 1 << 20  # characters of a call with its macros replaced
 _MACRO = re.compile(
@@ -43,6 +44,17 @@ class Instance:
 def is_template(code: str) -> bool:
     """Does blanked kernel text choose its instances by template tiling?"""
     return _DECL.search(code) is not None
+
+
+def namespaces(code: str) -> list[str]:
+    """The namespace in which blanked kernel text declares its template arguments, as ::a::b."""
+    found = _DECL.search(code)
+    names: list[str] = []
+    for head in _NAMESPACE.finditer(code, 0, found.start() if found else 0):
+        end = scan.closing(code, head.end() - 1)
+        if found and end > found.start():
+            names.append(head.group(1))
+    return ["::" + "::".join(names)] if names else []
 
 
 def find_instances(code: str) -> list[Instance]:

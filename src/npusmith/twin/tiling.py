@@ -27,6 +27,7 @@ _BYTES: dict[str, int] = {
 }
 _MACRO = re.compile(r"\bBEGIN_TILING_DATA_DEF\s*\(\s*(\w+)\s*\)")
 _MOST_STRUCTS = 2000  # of each kind, in one file
+_MOST_NESTED = 50
 _MOST_BODY = 1 << 16  # characters of a plain struct
 _FIELD = re.compile(r"\bTILING_DATA_FIELD_DEF(_ARR|_STRUCT)?\s*\(")
 _PLAIN = re.compile(r"\b(?:struct|class)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?\{")
@@ -68,11 +69,11 @@ class Struct:
 Sources = Mapping[Path, str]
 
 
-def find_structs(sources: Sources) -> dict[str, Struct]:
-    """Every tiling class and plain struct of these texts, by name."""
-    codes = {file: conditions.active(scan.blank(text)) for file, text in sources.items()}
+def find_structs(sources: Sources, macros: conditions.Macros | None = None) -> dict[str, Struct]:
+    """Every tiling class and plain struct of these texts, by name; `macros` as of `active`."""
+    codes = {file: conditions.active(scan.blank(text), macros) for file, text in sources.items()}
     constants = _constants(codes.values())
-    found: dict[str, Struct] = {}
+    read: dict[str, _Read] = {}
     for file, code in codes.items():
         heads = (_MACRO.finditer(code), _PLAIN.finditer(code))
         known = {**constants, **_constants([code])}  # two headers may give one name two values
@@ -83,9 +84,35 @@ def find_structs(sources: Sources) -> dict[str, Struct]:
                 rows: list[_Row] | None = list(_macro_rows(code, match.end(), known, place))
             else:
                 rows = _plain_rows(code, match.end() - 1, known)
-            struct = _lay_out(match.group(1), rows, found, match.re is _MACRO, file, place.line)
-            found.setdefault(struct.name, struct)
+            read.setdefault(match.group(1), _Read(rows, match.re is _MACRO, file, place.line))
+    found: dict[str, Struct] = {}
+    for name in read:
+        _place(name, read, found, frozenset())
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A struct before it is laid out; `rows` None: not all of its text is understood."""
+
+    rows: list[_Row] | None
+    macro: bool
+    file: Path
+    line: int
+
+
+def _place(
+    name: str, read: Mapping[str, _Read], found: dict[str, Struct], users: frozenset[str]
+) -> None:
+    """Lay out a struct, behind those that are its members, wherever they stand."""
+    if name in found or name in users:
+        return
+    struct = read[name]
+    if len(users) < _MOST_NESTED:
+        for inner, _, _ in struct.rows or []:
+            if inner in read:
+                _place(inner, read, found, users | {name})
+    found[name] = _lay_out(name, struct.rows, found, struct.macro, struct.file, struct.line)
 
 
 def emit_struct(struct: Struct) -> str:

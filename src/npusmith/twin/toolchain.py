@@ -61,15 +61,32 @@ _RUNTIME = ("-O3", "-march=native", "-fno-math-errno", "-pthread")
 _SUPPORT = ("-O1", "-pthread")  # the host side of the runtime runs once for each call
 _TIMER = ("-O2",)  # no -march: the same cycles on every machine
 
-_KERNEL_HEADER = '#include <math.h>\n#include "kernel_operator.h"\n#include "twin/entry.h"\n'
+# <iostream> makes an object when the library is loaded, so kernels get no more than the names that
+# host functions in their headers use.
+_KERNEL_HEADER = """#include <math.h>
+#include <istream>
+#include <ostream>
+#include "kernel_operator.h"
+#include "twin/entry.h"
+namespace std {
+extern istream cin;
+extern ostream cout, cerr, clog;
+}
+"""
 _EXPORTED = "{ global: twin_entry; twin_params; local: *; };\n"
 _HOST_HEADER = """#include "register/op_def_registry.h"
 #include "register/tilingdata_base.h"
 #include "tiling/platform/platform_ascendc.h"
 #include "tiling/tiling_api.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
 """
 
 

@@ -81,7 +81,7 @@ def kernel_unit(project: Project, dtypes: tuple[DType, ...]) -> str:
         '#line 1 "npusmith tiling"',
         *_tiling_prelude(project),
         _line(project.kernel),
-        rename_entries(text, str(project.kernel)),
+        rename_entries(text, str(project.kernel), project.entry.name),
         '\n#line 1 "npusmith entry"',
         *_way_in(project, dtypes),
     ]
@@ -151,10 +151,14 @@ def program_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
     return "\n".join([part_unit(path, text, macros), *lines]) + "\n"
 
 
-def part_unit(path: Path, text: str, macros: tuple[str, ...] = ()) -> str:
-    """The unit of a source that is one of several of a program."""
+def part_unit(path: Path, text: str, macros: tuple[str, ...] = (), *, direct: bool = True) -> str:
+    """The unit of a source that is one of several of a program, or with `direct` false of one by
+    itself."""
     defined = ['#line 1 "npusmith macros"', *map(_define, macros)]
-    return "\n".join([*defined, file_unit(path, text, direct=True)])
+    names = {macro.partition("=")[0] for macro in macros}
+    if "HAVE_WORKSPACE" in names:
+        text = launchsyntax.mark_workspaces(text, "HAVE_TILING" in names)
+    return "\n".join([*defined, file_unit(path, text, direct=direct)])
 
 
 def _define(macro: str) -> str:
@@ -162,10 +166,13 @@ def _define(macro: str) -> str:
     return f"#define {name} {value if sign else 1}".replace("\n", " ")
 
 
-def rename_entries(text: str, file: str = "") -> str:
-    """Entries get a prefix: one called sqrt is not the C library's. Launches go."""
-    for entry in reversed(scan.find_entries(scan.blank(text))):
-        if not entry.template:
+def rename_entries(text: str, file: str = "", only: str = "") -> str:
+    """Entries get a prefix: one called sqrt is not the C library's. Launches go.
+
+    `only`: the one of this name; another one may be called by it.
+    """
+    for entry in reversed(scan.find_entries(conditions.active(scan.blank(text)))):
+        if not entry.template and only in ("", entry.name):
             text = text[: entry.offset] + _renamed("") + text[entry.offset :]
     return launchsyntax.rewrite(accept.rewrite(close_statements(text)), file, drop=True)
 
@@ -261,6 +268,7 @@ def _template_way_in(project: Project, dtypes: tuple[DType, ...]) -> list[str]:
     lines = [
         f"{export} const unsigned long twin_params = ::twin::CountParams({names[0]});",
         f"{export} void {ENTRY}(void **args) {{",
+        *(f"  using namespace {name};" for name in template.namespaces(code)),
         "  ::twin::SetWorkspace(args[twin_params - 2]);",
     ]
     for name, item in zip(names, instances, strict=True):

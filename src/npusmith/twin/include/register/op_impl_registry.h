@@ -8,6 +8,8 @@
 
 namespace gert {
 
+enum class TilingPlacement { TILING_ON_HOST, TILING_ON_AICPU };
+
 class OpImplRegisterV2 {
  public:
   using TilingKernelFunc = ge::graphStatus (*)(TilingContext *);
@@ -27,6 +29,10 @@ class OpImplRegisterV2 {
   // Inputs whose values host code reads, by position.
   OpImplRegisterV2 &InputsDataDependency(std::initializer_list<std::int32_t> inputs);
   OpImplRegisterV2 &TilingInputsDataDependency(std::initializer_list<std::int32_t> inputs) {
+    return InputsDataDependency(inputs);
+  }
+  OpImplRegisterV2 &TilingInputsDataDependency(std::initializer_list<std::int32_t> inputs,
+                                               std::initializer_list<TilingPlacement>) {
     return InputsDataDependency(inputs);
   }
 

@@ -36,11 +36,29 @@ inline AscendC::tiling::TopkTiling PlanTopK(std::int32_t inner, std::int32_t out
   return tiling;
 }
 
+inline constexpr std::uint32_t kMatrixScene = 7;  // of the library's Transpose
+
 inline AscendC::tiling::ConfusionTransposeTiling PlanTranspose(const ge::Shape &shape,
                                                                std::uint32_t typeSize,
                                                                std::uint32_t scene) {
-  return {scene, typeSize, SizeOfDim(shape, 0), SizeOfDim(shape, 1), SizeOfDim(shape, 2),
-          SizeOfDim(shape, 3)};
+  AscendC::tiling::ConfusionTransposeTiling plan{};
+  const std::uint32_t sizes[] = {SizeOfDim(shape, 0), SizeOfDim(shape, 1), SizeOfDim(shape, 2),
+                                 SizeOfDim(shape, 3)};
+  if (scene == kMatrixScene && typeSize > 0) {
+    plan.param0 = 32 / typeSize;
+    plan.param1 = sizes[0];
+    plan.param2 = sizes[1];
+    plan.param3 = sizes[0] / 16;
+    plan.param4 = sizes[0];
+    plan.param5 = sizes[1] / plan.param0;
+  }
+  plan.param12 = scene;
+  plan.param13 = typeSize;
+  plan.param14 = sizes[0];
+  plan.param15 = sizes[1];
+  plan.param16 = sizes[2];
+  plan.param17 = sizes[3];
+  return plan;
 }
 
 }  // namespace twin

@@ -63,6 +63,16 @@ struct MatmulConfigParams {
         enVecND2NZ(enVecND2NZIn) {}
 };
 
+// A chip as host code describes it; the split is that of the chip of the run.
+struct PlatformInfo {
+  platform_ascendc::SocVersion socVersion = platform_ascendc::SocVersion::ASCEND910B;
+  std::uint64_t l1Size = 0;
+  std::uint64_t l0CSize = 0;
+  std::uint64_t ubSize = 0;
+  std::uint64_t l0ASize = 0;
+  std::uint64_t l0BSize = 0;
+};
+
 struct MatrixInfo {
   bool set = false;
   TPosition position = TPosition::GM;
@@ -76,6 +86,7 @@ class MatmulApiTilingBase {
  public:
   MatmulApiTilingBase() = default;
   explicit MatmulApiTilingBase(const platform_ascendc::PlatformAscendC &) {}
+  explicit MatmulApiTilingBase(const PlatformInfo &) {}
   virtual ~MatmulApiTilingBase() = default;
 
   std::int32_t SetAType(TPosition pos, CubeFormat type, DataType dataType, bool isTrans = false);

@@ -465,6 +465,11 @@ inline void SetFmatrix(std::uint16_t l1H, std::uint16_t l1W, const std::uint8_t 
                        twin::Site site = twin::Here()) {
   twin::SetImage({"SetFmatrix", site}, l1H, l1W, padList);
 }
+// The name that the instruction has inside of the library.
+inline void Load3DSetFMatrixCal(std::uint16_t l1H, std::uint16_t l1W,
+                                const std::uint8_t padList[4], twin::Site site = twin::Here()) {
+  twin::SetImage({"Load3DSetFMatrixCal", site}, l1H, l1W, padList);
+}
 template <typename T>
 void SetLoadDataPaddingValue(const T padValue, twin::Site site = twin::Here()) {
   twin::SetImagePad({"SetLoadDataPaddingValue", site}, twin::ElementBits(padValue));
@@ -654,6 +659,11 @@ template <typename T>
 void SetFixPipeConfig(const LocalTensor<T> &, const LocalTensor<T> &scales,
                       bool isUnitFlag = false, twin::Site site = twin::Here()) {
   twin::SetFixTable({"SetFixPipeConfig", site}, scales.view(), isUnitFlag);
+}
+template <typename T>
+void SetFixPipeConfigImpl(const LocalTensor<T> &scales, bool isUnitFlag = false,
+                          twin::Site site = twin::Here()) {
+  SetFixPipeConfig(scales, isUnitFlag, site);
 }
 inline void SetFixpipeNz2ndFlag(std::uint16_t ndNum, std::uint16_t srcNdStride,
                                 std::uint16_t dstNdStride, twin::Site site = twin::Here()) {

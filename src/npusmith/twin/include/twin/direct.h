@@ -68,6 +68,22 @@ void Direct(std::uint32_t blocks, Kernel kernel, A &&...args) {
   LaunchDirect(blocks, vector, closure, cube, twins.type);
 }
 
+// As `ACLRT_LAUNCH_KERNEL(k)(blocks, stream, ...)` calls a kernel: pointers of any type are addresses.
+template <typename P, typename A>
+P AsParameter(A argument) {
+  if constexpr (std::is_pointer_v<P> && std::is_pointer_v<A>) {
+    return (P)(argument);  // const goes, too
+  } else {
+    return static_cast<P>(argument);
+  }
+}
+template <typename... P, typename... A>
+std::uint32_t LaunchAcl(void (*kernel)(P...), std::uint32_t blocks, void *, A... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A), "a launch gives the kernel each of its arguments");
+  Direct(blocks, kernel, AsParameter<P>(arguments)...);
+  return 0;
+}
+
 // A host function `f(blocks, stream, pointers and values ...)`, called with an array of addresses:
 // a pointer parameter gets the address itself, a value is read from there.
 template <typename... P>

@@ -59,10 +59,16 @@ enum class ReducePattern : std::uint32_t {
   FIELD(uint32_t, tmpSize)
 #define TWIN_UNPAD_FIELDS(FIELD) \
   FIELD(uint32_t, srcHeight) FIELD(uint32_t, srcWidth) FIELD(uint32_t, tmpSize)
-// B, N, S and H/N; in the scene of one matrix its height and width.
+// Kernels fill the first six themselves for the scene of one matrix: elements of 32 bytes, height,
+// width, height / 16, blocks of a column of blocks, width in blocks. The last six are ours: scene,
+// bytes of an element, and B, N, S and H/N.
 #define TWIN_TRANSPOSE_FIELDS(FIELD)                                                         \
-  FIELD(uint32_t, scene) FIELD(uint32_t, typeSize) FIELD(uint32_t, first)                    \
-  FIELD(uint32_t, second) FIELD(uint32_t, third) FIELD(uint32_t, fourth)
+  FIELD(uint32_t, param0) FIELD(uint32_t, param1) FIELD(uint32_t, param2)                    \
+  FIELD(uint32_t, param3) FIELD(uint32_t, param4) FIELD(uint32_t, param5)                    \
+  FIELD(uint32_t, param6) FIELD(uint32_t, param7) FIELD(uint32_t, param8)                    \
+  FIELD(uint32_t, param9) FIELD(uint32_t, param10) FIELD(uint32_t, param11)                  \
+  FIELD(uint32_t, param12) FIELD(uint32_t, param13) FIELD(uint32_t, param14)                 \
+  FIELD(uint32_t, param15) FIELD(uint32_t, param16) FIELD(uint32_t, param17)
 
 namespace AscendC {
 namespace tiling {

@@ -31,6 +31,7 @@ struct BinaryRepeatParams {
   std::uint8_t dstRepStride = 8;
   std::uint8_t src0RepStride = 8;
   std::uint8_t src1RepStride = 8;
+  std::uint32_t blockNumber = 8;  // of the older interface; no instruction reads it
 
   BinaryRepeatParams() = default;
   BinaryRepeatParams(twin::Byte dstBlk, twin::Byte src0Blk, twin::Byte src1Blk, twin::Byte dstRep,

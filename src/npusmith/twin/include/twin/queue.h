@@ -7,8 +7,6 @@ namespace AscendC {
 
 class TPipe;
 
-using TBufHandle = std::uint8_t *;
-
 // Static properties of a queue; those of cube queues mean nothing on a vector core.
 struct TQueConfig {
   bool nd2nz = false;
@@ -148,6 +146,13 @@ class TBuf {
 
   static constexpr TPosition Position() { return position; }
   void Bind(const twin::View &view) { view_ = view; }
+  TBuffAddr GetBufferAddr(TBufHandle) const {
+    TBuffAddr place;
+    place.logicPos = static_cast<std::uint8_t>(position);
+    place.dataLen = GetBufLen();
+    place.view = view_;
+    return place;
+  }
 
  private:
   twin::View view_;

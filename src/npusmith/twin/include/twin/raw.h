@@ -103,10 +103,45 @@ struct AscendCUtils {
   }
   // 0: arithmetic saturates, 1: it overflows to infinity. The twin has one of them for a whole run.
   static void SetOverflow(std::uint64_t) {}
+  template <typename T>
+  static void SetMaskCount(twin::Site site = twin::Here()) {
+    AscendC::SetMaskCount(site);
+  }
+  template <typename T>
+  static void SetMaskNorm(twin::Site site = twin::Here()) {
+    AscendC::SetMaskNorm(site);
+  }
   static std::int32_t GetBitSize(std::int32_t bytes) { return bytes * 8; }
   static std::int32_t GetC0Size() { return ONE_BLK_SIZE; }
   static std::int32_t GetC0Count(std::int32_t size) { return ONE_BLK_SIZE / size; }
 };
+
+template <typename T>
+__aicore__ constexpr std::int32_t AuxGetC0Size() {
+  return static_cast<std::int32_t>(ONE_BLK_SIZE / sizeof(T));
+}
+
+// Where the flags between cores lie, and what a build with memory checks asks: nothing to do here.
+inline void SetSyncBaseAddr(std::uint64_t) {}
+template <typename T>
+void OOMCheckAddrRange(__gm__ T *, std::uint64_t) {}
+template <int cycles>
+void Nop() {}
+
+// Of blocks of 32 bytes, inside of the library: as BlockReduceMax, on addresses.
+#define TWIN_BLOCK_FOLD(name, fold)                                                               \
+  template <typename T>                                                                           \
+  void name##IntrinsicsImpl(__ubuf__ T *dst, __ubuf__ T *src, std::int32_t repeat,                \
+                            std::int64_t dstRepeatStride, std::int64_t srcBlockStride,            \
+                            std::int64_t srcRepeatStride, twin::Site site = twin::Here()) {       \
+    twin::FoldBlock({#name, site}, fold, twin::TagOf<T>(), twin::RawView(dst),                    \
+                    twin::RawView(src), twin::Masked(false, std::uint64_t{0}, repeat),            \
+                    {dstRepeatStride, srcBlockStride, srcRepeatStride});                          \
+  }
+TWIN_BLOCK_FOLD(BlockReduceMax, twin::Fold::kMax)
+TWIN_BLOCK_FOLD(BlockReduceMin, twin::Fold::kMin)
+TWIN_BLOCK_FOLD(BlockReduceSum, twin::Fold::kSum)
+#undef TWIN_BLOCK_FOLD
 
 }  // namespace AscendC
 

@@ -13,29 +13,56 @@ class LocalTensor;
 
 namespace twin {
 
+inline void ReadElementOf(const View &view, std::int64_t index, int size, void *out) {
+  ReadElement({"LocalTensor", LastSite()}, view, index, size, out);
+}
+inline void WriteElementOf(const View &view, std::int64_t index, int size, const void *in) {
+  WriteElement({"LocalTensor", LastSite()}, view, index, size, in);
+}
+inline void ReadElementOf(const Gm &gm, std::int64_t index, int size, void *out) {
+  ReadGm({"GlobalTensor", LastSite()}, gm, index, size, out);
+}
+inline void WriteElementOf(const Gm &gm, std::int64_t index, int size, const void *in) {
+  WriteGm({"GlobalTensor", LastSite()}, gm, index, size, in);
+}
+
 // Where element `index` of a tensor will be read or written: what operator() returns.
-template <typename T>
+template <typename T, typename Place = View>
 class Element {
  public:
-  Element(const View &view, std::int64_t index) : view_(view), index_(index) {}
+  using TwinNumber = T;
+  Element(const Place &place, std::int64_t index) : place_(place), index_(index) {}
   Element(const Element &) = default;
   Element &operator=(const Element &other) {  // the value, not the place
     const T value = other;
-    WriteElement({"LocalTensor", LastSite()}, view_, index_, sizeof(T), &value);
+    WriteElementOf(place_, index_, sizeof(T), &value);
     return *this;
   }
   operator T() const {
     T value;
-    ReadElement({"LocalTensor", LastSite()}, view_, index_, sizeof(T), &value);
+    ReadElementOf(place_, index_, sizeof(T), &value);
     return value;
   }
   const Element &operator=(T value) const {
-    WriteElement({"LocalTensor", LastSite()}, view_, index_, sizeof(T), &value);
+    WriteElementOf(place_, index_, sizeof(T), &value);
     return *this;
   }
+#define TWIN_UPDATE(sign)                                  \
+  template <typename V>                                    \
+  const Element &operator sign##=(V value) const {         \
+    return *this = static_cast<T>(T(*this) sign value);    \
+  }
+  TWIN_UPDATE(+)
+  TWIN_UPDATE(-)
+  TWIN_UPDATE(*)
+  TWIN_UPDATE(/)
+  TWIN_UPDATE(|)
+  TWIN_UPDATE(&)
+  TWIN_UPDATE(^)
+#undef TWIN_UPDATE
 
  private:
-  View view_;
+  Place place_;
   std::int64_t index_;
 };
 
@@ -58,6 +85,18 @@ Lane LaneOf(const AscendC::LocalTensor<T> &tensor, std::int64_t block = 1,
 }  // namespace twin
 
 namespace AscendC {
+
+using TBufHandle = std::uint8_t *;
+
+// Where a tensor lies: `bufferAddr` as kernels set it from an address, `view` from a TBuf.
+struct TBuffAddr {
+  std::uint8_t logicPos = 0;
+  TBufHandle bufferHandle = nullptr;
+  std::uint32_t dataLen = 0;
+  std::uint64_t bufferAddr = 0;
+  twin::View view;
+  void *Local() const { return reinterpret_cast<void *>(bufferAddr); }
+};
 
 template <typename T>
 class LocalTensor {
@@ -104,6 +143,10 @@ class LocalTensor {
     LocalTensor<U> other(view_);
     return other;
   }
+  void SetAddr(const TBuffAddr &place) {
+    view_ = place.view.bytes > 0 ? place.view : twin::RawView(place.Local());
+  }
+  TBufHandle GetBufferHandle() const { return nullptr; }  // TBuf has one buffer
   template <typename U>
   void SetAddrWithOffset(const LocalTensor<U> &source, std::uint32_t offset) {
     view_ = twin::ViewOf(source);
@@ -161,7 +204,14 @@ class GlobalTensor {
   void SetValue(std::uint64_t index, T value, twin::Site site = twin::Here()) const {
     twin::WriteGm({"SetValue", site}, gm_, static_cast<std::int64_t>(index), sizeof(T), &value);
   }
-  T operator()(std::uint64_t index) const { return GetValue(index); }
+  // A place for numbers, which `=` may write; a struct is read as a whole.
+  auto operator()(std::uint64_t index) const {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return twin::Element<T, twin::Gm>(gm_, static_cast<std::int64_t>(index));
+    } else {
+      return GetValue(index);
+    }
+  }
 
   __gm__ T *GetPhyAddr() const { return reinterpret_cast<T *>(gm_.base); }
   __gm__ T *GetPhyAddr(std::uint64_t offset) const { return GetPhyAddr() + offset; }

@@ -59,6 +59,7 @@ namespace AscendC {
 
 inline void SetSysWorkspace(GM_ADDR workspace) { twin::SetWorkspace(workspace); }
 inline void SetSysWorkSpace(GM_ADDR workspace) { twin::SetWorkspace(workspace); }
+inline void SetSysWorkspaceForce(GM_ADDR workspace) { twin::SetWorkspace(workspace); }
 inline GM_ADDR GetSysWorkSpacePtr() { return static_cast<GM_ADDR>(twin::Workspace()); }
 // The user's part begins after the system's area.
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) {
@@ -66,6 +67,15 @@ inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) {
 }
 
 }  // namespace AscendC
+
+namespace twin {
+// What a build with HAVE_WORKSPACE puts in front of a kernel's body.
+template <typename T>
+void TakeWorkspace(T *&workspace) {
+  SetWorkspace((void *)(workspace));
+  workspace = (T *)(AscendC::GetUserWorkspace((GM_ADDR)(workspace)));
+}
+}  // namespace twin
 
 using AscendC::GetSysWorkSpacePtr;
 using AscendC::GetUserWorkspace;

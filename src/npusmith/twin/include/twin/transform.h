@@ -98,9 +98,14 @@ inline constexpr bool kPadType =
     kOneOf<T, std::int16_t, std::uint16_t, half, std::int32_t, std::uint32_t, float>;
 
 inline SceneJob SceneOf(AscendC::TransposeType type, const ConfusionTransposeTiling &tiling) {
-  return {static_cast<int>(type), static_cast<int>(tiling.scene), tiling.typeSize,
-          tiling.first,           tiling.second,                  tiling.third,
-          tiling.fourth};
+  if (type == AscendC::TransposeType::TRANSPOSE_ND2ND_ONLY) {
+    return {static_cast<int>(type), static_cast<int>(type), tiling.param0 == 0 ? 0 : 32 / tiling.param0,
+            tiling.param1,          tiling.param2,          0,
+            0};
+  }
+  return {static_cast<int>(type), static_cast<int>(tiling.param12), tiling.param13,
+          tiling.param14,         tiling.param15,                   tiling.param16,
+          tiling.param17};
 }
 
 }  // namespace twin

@@ -177,6 +177,34 @@ struct IsSameType : std::is_same<A, B> {};
 template <bool condition, typename A, typename B>
 struct Conditional : std::conditional<condition, A, B> {};
 
+}  // namespace AscendC
+
+namespace twin {
+// A number, or the place of one in a tensor, which names its type.
+template <typename A, typename = void>
+struct Numeric {
+  static constexpr bool kIs = std::is_arithmetic_v<A>;
+  using Type = A;
+};
+template <typename A>
+struct Numeric<A, std::void_t<typename A::TwinNumber>> {
+  static constexpr bool kIs = std::is_arithmetic_v<typename A::TwinNumber>;
+  using Type = typename A::TwinNumber;
+};
+template <typename A>
+inline constexpr bool kNumber = Numeric<A>::kIs;
+// The value that these bits are in another type, as `*(T *)(&bits)` reads it on the device.
+template <typename T, typename U>
+constexpr T Bits(const U &bits) {
+  static_assert(sizeof(T) == sizeof(U), "as many bytes as the constant has");
+  return __builtin_bit_cast(T, bits);
+}
+template <typename A>
+using NumericType = typename Numeric<A>::Type;
+}  // namespace twin
+
+namespace AscendC {
+
 template <typename A, typename B>
 __aicore__ constexpr auto DivCeil(A a, B b) {
   return b == 0 ? a : (a + b - 1) / b;
@@ -185,19 +213,31 @@ template <typename A, typename B>
 __aicore__ constexpr auto CeilDivision(A a, B b) {
   return b == 0 ? a : (a + b - 1) / b;
 }
-template <typename A, typename B,
-          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, int> = 0>
-__aicore__ constexpr auto Ceil(A a, B b) {
-  return CeilDivision(a, b);
-}
-template <typename A, typename B>
-__aicore__ constexpr auto CeilDiv(A a, B b) {
-  return CeilDivision(a, b);
-}
 template <typename A, typename B>
 __aicore__ constexpr auto AlignUp(A a, B b) {
   return b == 0 ? a : (a + b - 1) / b * b;
 }
+
+// Bits of a float.
+constexpr std::uint32_t F32_INF = 0x7f800000;
+constexpr std::uint32_t F32_NEG_INF = 0xff800000;
+constexpr std::uint32_t F32_NAN = 0x7fc00000;
+constexpr std::uint32_t CACHE_LINE_SIZE = 64;  // of the scalar unit's data cache
+constexpr std::uint32_t ONE_BYTE_BIT_SIZE = 8;
+
+// Functions that kernels also have of their own; the empty pack lets those win.
+#define TWIN_ROUNDING(name, way)                                                              \
+  template <typename A, typename B, typename... None,                                         \
+            std::enable_if_t<twin::kNumber<A> && twin::kNumber<B> && sizeof...(None) == 0,    \
+                             int> = 0>                                                        \
+  __aicore__ constexpr auto name(A a, B b, None...) {                                         \
+    return way(a, b);                                                                         \
+  }
+TWIN_ROUNDING(Ceil, CeilDivision)
+TWIN_ROUNDING(CeilDiv, CeilDivision)
+TWIN_ROUNDING(CeilAlign, AlignUp)
+TWIN_ROUNDING(Align, AlignUp)
+#undef TWIN_ROUNDING
 
 }  // namespace AscendC
 
@@ -209,15 +249,13 @@ using AscendC::g_coreType;
 // Built in with the device compiler, so that kernels call them without any namespace. The empty
 // pack lets any min or max of the kernel's own, or of std, win.
 template <typename A, typename B, typename... None,
-          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B> &&
-                               sizeof...(None) == 0, int> = 0>
-constexpr std::common_type_t<A, B> min(A a, B b, None...) {
+          std::enable_if_t<twin::kNumber<A> && twin::kNumber<B> && sizeof...(None) == 0, int> = 0>
+constexpr std::common_type_t<twin::NumericType<A>, twin::NumericType<B>> min(A a, B b, None...) {
   return a < b ? a : b;
 }
 template <typename A, typename B, typename... None,
-          std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B> &&
-                               sizeof...(None) == 0, int> = 0>
-constexpr std::common_type_t<A, B> max(A a, B b, None...) {
+          std::enable_if_t<twin::kNumber<A> && twin::kNumber<B> && sizeof...(None) == 0, int> = 0>
+constexpr std::common_type_t<twin::NumericType<A>, twin::NumericType<B>> max(A a, B b, None...) {
   return a < b ? b : a;
 }
 

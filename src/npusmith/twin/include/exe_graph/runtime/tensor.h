@@ -9,6 +9,10 @@
 namespace gert {
 
 enum TensorPlacement { kOnDeviceHbm, kOnHost, kFollowing, kTensorPlacementEnd };
+struct TensorPlacementUtils {
+  static bool IsOnHost(TensorPlacement place) { return place == kOnHost || place == kFollowing; }
+  static bool IsOnDevice(TensorPlacement place) { return place == kOnDeviceHbm; }
+};
 using TensorAddress = void *;
 
 class StorageFormat {

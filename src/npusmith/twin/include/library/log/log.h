@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "toolchain/slog.h"
 #include "util/shape_util.h"
 
 namespace twin::host {
@@ -59,10 +60,6 @@ void LogRefused(const char *what, const Name &name, const Parts &...parts) {
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 #endif
 
-// The log of the driver, which is never on here.
-enum TwinLogModule { OP = 63 };
-enum { DLOG_DEBUG, DLOG_INFO, DLOG_WARN, DLOG_ERROR };
-inline int CheckLogLevel(int, int) { return 0; }
 #define OpLogSub(module, level, ...) ::twin::host::Log((level) == DLOG_ERROR ? "error" : "info", __VA_ARGS__)
 // Of two names for one thing the one that libraries map their own onto is the primitive.
 #ifndef OP_CHECK_IF
@@ -213,6 +210,7 @@ inline int CheckLogLevel(int, int) { return 0; }
 #define D_OP_LOGD(name, ...) OP_LOGD(name, __VA_ARGS__)
 #ifndef REPORT_INNER_ERR_MSG
 #define REPORT_INNER_ERR_MSG(code, ...) OP_LOGE(code, __VA_ARGS__)
+#define REPORT_USER_ERR_MSG(code, ...) OP_LOGE(code, __VA_ARGS__)
 #endif
 #ifndef OP_LOGI_IF_RETURN
 #define OP_LOGI_IF_RETURN(condition, result, name, ...) \

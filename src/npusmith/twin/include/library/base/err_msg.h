@@ -1,0 +1,3 @@
+// Reports of errors to the runtime, which are log lines here.
+#pragma once
+#include "log/log.h"
