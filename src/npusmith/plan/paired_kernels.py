@@ -14,18 +14,19 @@ from dataclasses import replace
 from math import prod
 
 from npusmith.errors import PlanError
-from npusmith.ir.nodes import Assign, Dim, Expr, Launch, Name, Program, TensorRole
+from npusmith.ir.nodes import Assign, Binary, BinOp, Dim, Expr, Launch, Name, Program, TensorRole
 from npusmith.ir.spec import OpSpec, Source
 from npusmith.ir.walk import names, subexpressions
+from npusmith.plan.dag import reachable
 from npusmith.plan.decisions import Decisions
-from npusmith.plan.estimate import estimate, shapes_of, time_of
+from npusmith.plan.estimate import WAIT, estimate, shapes_of
 from npusmith.plan.handed_over import refuse
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.index import replaced
 from npusmith.plan.link import link
 from npusmith.plan.matrix_products import Blocks, write_handed_over
 from npusmith.plan.node_kinds import product_sizes
-from npusmith.plan.partition import Part
+from npusmith.plan.partition import Part, us_of
 from npusmith.plan.product_epilogues import MARK, write_epilogue
 from npusmith.plan.read import read
 from npusmith.plan.scalars import times
@@ -45,24 +46,19 @@ Make = Callable[[Graph], Plan]
 def write_paired(
     graph: Graph, name: str, chip: Chip, schedule: Schedule, make: Make | None
 ) -> Plan:
-    """The quickest pair by the estimate. `make`: the kernel of a part, for the partition.
+    """The pair of a graph. `make`: the kernel of a part, for the partition.
 
     Raises PlanError where there is none.
     """
-    found: list[tuple[float, Plan]] = []
     refused = [refuse("there is no product, or nothing behind it")]
     for product, behind in _cuts(graph):
-        for whole in (False, True):
-            try:
-                plan = _paired(graph, product, behind, name, chip, schedule, whole)
-            except PlanError as error:
-                refused.append(error)
-                continue
-            found.append((time_of(plan.program, plan.spec, graph, chip), plan))
-        if found:
-            plan = min(found, key=lambda item: item[0])[1]
-            more = 0.0 if make is None else _us_in_l2(graph, (product, behind), name, chip, make)
-            return replace(plan, more_us=more)
+        try:
+            plan = _paired(graph, product, behind, name, chip, schedule)
+        except PlanError as error:
+            refused.append(error)
+            continue
+        more = 0.0 if make is None else _us_less(graph, (product, behind), name, chip, make)
+        return replace(plan, more_us=more)
     raise refused[-1]
 
 
@@ -85,34 +81,34 @@ def _cuts(graph: Graph) -> Iterator[tuple[Graph, Graph]]:
             yield product, cutter.part(stop, count)
 
 
-def _us_in_l2(graph: Graph, parts: Sequence[Graph], name: str, chip: Chip, make: Make) -> float:
+def _us_less(graph: Graph, parts: Sequence[Graph], name: str, chip: Chip, make: Make) -> float:
     """Microseconds that two kernels take less than the partition counts for them.
 
-    What passes from one to the other is in global memory for it, and in L2 where it fits.
+    It takes each for a launch, and what passes from one to the other for global memory.
     """
-    if prod(graph.spec(parts[0].outputs[0]).shape) * _ELEMENT > chip.l2_bytes // 2:
-        return 0.0
     try:
-        apart = link([Part(part, make(part)) for part in parts], graph, name)
+        made = [Part(part, make(part)) for part in parts]
+        apart = link(made, graph, name)
     except PlanError:
         return 0.0
-    shapes = shapes_of(graph, apart.spec)
-    far, near = (estimate(apart.program, shapes, chip, near=near) for near in (False, True))
-    return far - near
+    passed = prod(graph.spec(parts[0].outputs[0]).shape) * _ELEMENT
+    near = passed <= chip.l2_bytes // 2
+    own = estimate(apart.program, shapes_of(graph, apart.spec), chip, near=near)
+    return sum(us_of(part, chip) for part in made) + WAIT - own
 
 
 def _paired(
-    graph: Graph, product: Graph, behind: Graph, name: str, chip: Chip, schedule: Schedule,
-    whole: bool,
-) -> Plan:  # fmt: skip
-    d = Decisions(schedule)
+    graph: Graph, product: Graph, behind: Graph, name: str, chip: Chip, schedule: Schedule
+) -> Plan:
+    d, meaning = Decisions(schedule), read(behind)
+    whole = any(value.op == "reduce" for value in reachable(meaning.roots))
     (program, spec, notes), blocks = write_handed_over(read(product), name, chip, d, whole)
     crossing = [item for item in behind.inputs if crossing_name(item) == product.outputs[0]]
     if len(crossing) != 1:
         raise refuse("it reads nothing of it")
     d.structure(Structure.PRODUCT_BESIDE, ())
     first = Part(product, Plan(program, spec, notes))
-    written, tests = write_epilogue(read(behind), name, chip, blocks, crossing[0])
+    written, tests = write_epilogue(meaning, name, chip, blocks, crossing[0])
     plan = link((first, Part(behind, Plan(*written))), graph, name)
     if tests:  # of sizes that no other kernel serves: those of the model alone may have such
         legal = (*(written[1].legal or ()), *tests)
@@ -126,10 +122,23 @@ def _paired(
 
 def _check_given(narrow: OpSpec, wide: OpSpec) -> None:
     """Refuses conditions of sizes that the caller of the operator chooses."""
-    users = {port.name for port in narrow.inputs if port.source is Source.USER}
-    for test in narrow.legal or ():
+    chosen = {port.name for port in narrow.inputs if port.source is Source.USER}
+    equal = [
+        {test.left, test.right}
+        for test in narrow.legal or ()
+        if isinstance(test, Binary) and test.op is BinOp.EQ
+    ]
+    known: set[Expr] = set()  # sizes that weights have, too
+    while more := [
+        item
+        for pair in equal
+        if any((isinstance(e, Dim) and e.tensor not in chosen) or e in known for e in pair)
+        for item in pair - known
+    ]:
+        known.update(more)
+    for test in set(narrow.legal or ()) - set(wide.legal or ()):
         dims = (item for item in subexpressions(test) if isinstance(item, Dim))
-        if test not in (wide.legal or ()) and any(dim.tensor in users for dim in dims):
+        if any(dim.tensor in chosen and dim not in known for dim in dims):
             raise refuse("rows of other sizes would have no kernel")
 
 

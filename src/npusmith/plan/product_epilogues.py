@@ -167,11 +167,9 @@ class _Writer:
             return Name(_COLUMNS)
         axis = HandedOver("", tuple(spans), self.blocks.sizes, (), ZERO, ZERO, True, ZERO, ZERO)
         own = axis.column_axis()
-        if own is not None:
-            return self.w.known[own]
-        if self._reduces():
+        if own is None:
             raise refuse("its rows are several axes")
-        return renamed(self.blocks.sizes[-1], self._called())
+        return self.w.known[own]
 
     def _called(self) -> dict[str, str]:
         found = {name: f"{MARK}{name}" for name in self.blocks.names}
@@ -191,7 +189,7 @@ class _Writer:
         local = {
             _OWN: ceil(min(tiles.rows, self.blocks.found.rows.captured) / BLOCK_VECTOR_CORES),
             _ROW: 0, _COLUMN: 0, _PLACE: 0,
-            _COLUMNS: min(tiles.cols, self.blocks.found.cols.captured),
+            _COLUMNS: tiles.cols,
         }  # fmt: skip
         local |= {_index(i): 0 for i, _ in enumerate(self.blocks.indices)}
         for name, size in local.items():  # stands for it as captured; the kernel works it out
@@ -244,9 +242,8 @@ class _Writer:
             assert isinstance(own, Const)
             cut = Axis(size, int(own.value), f"{LANE}0")
             apart = pitch if poly(pitch) != poly(columns) else None
-            wide = min(self.blocks.tiles.cols, self.blocks.found.cols.captured)
-            if self.blocks.whole:
-                wide = self.blocks.found.cols.captured
+            whole, tiles = self.blocks.whole, self.blocks.tiles
+            wide = self.blocks.found.cols.captured if whole else tiles.cols
             inner = (Axis(columns, wide, f"{LANE}1", whole=apart),) if has_columns else ()
             indices = tuple(handed.index(leaf) for leaf in row)
             w.apart = not w.filled
@@ -453,8 +450,6 @@ class _Writer:
                 raise PlanError("plan-ub", "rows of a block do not fit in a tile")
             if any(isinstance(item, Dim) for item in subexpressions(test)):
                 found.append(test)
-        if found and self.form is Form.FILLED and not self._reduces():
-            raise PlanError("plan-ub", "rows of a block may be too long for a tile")
         return found
 
     def _of_each_block(self, own: Sequence[Stmt], body: Statements) -> Statements:
