@@ -10,7 +10,7 @@ several (56 x 56 places of an image that are one axis behind a convolution), or 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Expr
@@ -79,7 +79,6 @@ class HandedOver:
     whole: bool
     start: Expr
     pitch: Expr
-    known: Mapping[Atom, Expr] = field(default_factory=dict)
 
     def index(self, axis: Atom) -> Expr:
         """Where along an axis an element stands; the last axis of a run that has several counts on
@@ -115,8 +114,3 @@ class HandedOver:
                 raise refuse("it reads elements of other blocks")
             column = index
         return simple(plus(plus(self.start, times(self.row, self.pitch)), column))
-
-
-def merged(span: Span) -> bool:
-    """Whether one axis counts on over others."""
-    return len(span.axes) > 1

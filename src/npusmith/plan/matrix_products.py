@@ -93,8 +93,7 @@ class Blocks:
     """Which block of a product a core computes when, for kernels that take it over.
 
     `whole`: a core goes through all columns of its rows, and hands them over together. `names`: of
-    the host, which the statements read. `start`: of a block among those that are handed over;
-    `pitch`: elements between its rows.
+    the host's variables that the others read.
     """
 
     found: Contraction

@@ -8,7 +8,7 @@ the block has been read. The block after it is computed meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import ceil
 
@@ -66,7 +66,6 @@ from npusmith.plan.scalars import (
     largest,
     least,
     minus,
-    parts_of,
     plus,
     product,
     quotient,
@@ -85,8 +84,6 @@ MARK = "product_"  # begins the names of what is known of the product's blocks
 _OWN = f"{MARK}own_rows"  # of a block, of one of its vector cores
 _ROW, _COLUMN = f"{MARK}own_row_at", f"{MARK}col_at"  # the first
 _COLUMNS, _PLACE = f"{MARK}n", f"{MARK}own_at"
-_PLAIN = ("load", "const", "count", "index", "reduce")
-_BLOCK = 8  # elements of 32 bytes
 
 Written = tuple[Program, OpSpec, tuple[str, ...]]
 Tests = list[Expr]  # of sizes: where they do not hold, the program is not right
@@ -103,6 +100,8 @@ def write_epilogue(
     refused: list[PlanError] = []
     for form in Form:
         w, targets = prepare(meaning, chip, Lanes)
+        if any(item.name.startswith(MARK) for item in w.space.inputs):
+            raise refuse("an input is called as what is known of its blocks")
         writer = _Writer(w, targets, blocks, crossing, name, form)
         try:
             return writer.written(packed_of(w, writer.body(), targets))
@@ -127,7 +126,7 @@ class _Writer:
     crossing: GraphInput
     name: str
     form: Form
-    legal: tuple[Expr, ...] = ()
+    legal: list[Expr] = field(default_factory=list)  # what has to hold of all sizes
 
     # ------------------------------------------------------------------------- where a block stands
 
@@ -207,13 +206,13 @@ class _Writer:
         needs = self._tiled(even, "")
         w.alone = False
         if self.form is Form.EVEN:
-            self.legal = self._always(needs)
+            self.legal = needs
             root.items += even.items
             return root
         if self.form is Form.FILLED:
             w.filled = True
             more = self._tiled(other, "r")
-            self.legal = self._always(more)
+            self.legal = more
             w.filled = False
         elif self._reduces():
             raise refuse("rows that are reduced are whole in a tile")
@@ -384,11 +383,6 @@ class _Writer:
             for one, two in zip(span.axes, span.axes[1:], strict=False):
                 if poly(steps[one]) != poly(times(steps[two], self.w.shapes[two])):
                     raise refuse("it tells apart what are rows of the product")
-
-    def _always(self, needs: Sequence[Expr]) -> tuple[Expr, ...]:
-        """What has to hold of the sizes, where there is no other form."""
-        found = dict.fromkeys(part for test in needs for part in parts_of(test))
-        return tuple(found)
 
     # ----------------------------------------------------------------------------------- the result
 
