@@ -60,13 +60,20 @@ LAUNCH = 4.0  # microseconds
 AGAIN = 3.0  # times as fast as HBM what was read before comes out of L2
 
 
-def estimate(program: Program, shapes: Mapping[str, Shape], chip: Chip) -> float:
-    """Microseconds of all kernels, one after another, for tensors of these shapes."""
+def estimate(
+    program: Program, shapes: Mapping[str, Shape], chip: Chip, near: bool = False
+) -> float:
+    """Microseconds of all kernels, one after another, for tensors of these shapes.
+
+    `near`: what passes from one to the next is in L2 still.
+    """
     us = LAUNCH - WAIT
     groups = side_by_side(each_launch(program))
     read = [{item.name for part in group for item in part.kernel.tensors} for group in groups]
     uses = Counter(name for names in read for name in names)
     between = {name for name, count in uses.items() if count > 1}
+    if near:
+        between = {name for name in between if name in shapes}
     for group in groups:
         cores = [_walked(part, shapes, chip, between) for part in group]
         us += cores[0].launched.rounds * (_together(cores) + WAIT)

@@ -238,7 +238,11 @@ class Resolver:
     def _load(self, value: Value, env: Env) -> Value:
         assert value.dtype is not None
         dims = self.w.layouts[value.text]
-        address = self._line(dims, env) or self._address(dims, env)
+        handed = self.w.handed
+        if handed is not None and handed.tensor == value.text:
+            address = handed.address({leaf: self.index(leaf, env) for leaf in atoms_of(dims)})
+        else:
+            address = self._line(dims, env) or self._address(dims, env)
         return self.w.space.dag.keep(
             Value(
                 "fetch",

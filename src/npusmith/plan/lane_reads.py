@@ -49,7 +49,7 @@ from npusmith.plan.index_vectors import (
     vector,
 )
 from npusmith.plan.lane_space import Lanes
-from npusmith.plan.padded_rows import load_rows, long_rows
+from npusmith.plan.padded_rows import is_moved, load_rows, long_rows
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import (
@@ -96,6 +96,10 @@ def fetch(w: Lanes, path: Path, value: Value) -> None:
         if close:
             path[-1].buffers[value] = _in_rows(w, path, value)
             return
+        if (apart := _rows_apart(w, value)) is not None:
+            start = span_of(w, path, value, start_of(w, expr))
+            path[-1].buffers[value] = load_rows(w, path, value, start, apart)
+            return
     path[-1].buffers[value] = _gathered(w, path, value)
 
 
@@ -114,6 +118,15 @@ def _in_rows(w: Lanes, path: Path, value: Value) -> str:
     table = offsets(w, path, [(lane, w.packed(lane)) for lane in w.now])
     pick(w, path, value.kind, (result, wide, table), ZERO)
     return result
+
+
+def _rows_apart(w: Lanes, value: Value) -> Expr | None:
+    """Elements from one row of a product's block to the next in an input; None of other reads."""
+    found = affine(w, value.index[0])
+    if w.handed is None or found is None or w.now != w.frame or not is_moved(value.dtype):
+        return None
+    step, inner = found[1]
+    return step.expr() if inner == poly(ONE) and step.terms else None
 
 
 def span_of(w: Lanes, path: Path, value: Value, address: Expr) -> Span:

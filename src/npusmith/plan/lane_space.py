@@ -15,6 +15,7 @@ from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims
 from npusmith.plan.block import Part, Path
 from npusmith.plan.dag import Kind, Value
+from npusmith.plan.handed_over import HandedOver
 from npusmith.plan.host import TILE
 from npusmith.plan.index import replaced
 from npusmith.plan.pack import Tiles
@@ -86,6 +87,11 @@ class Tiling:
     @property
     def lanes(self) -> tuple[Axis, ...]:
         return (self.cut, *self.inner, *self.kept)
+
+    @property
+    def turned(self) -> bool:
+        """Whether it is a block of two axes that stand in another order in an input."""
+        return bool(self.indices) and self.pitch != ONE
 
     @property
     def parts(self) -> bool:
@@ -191,6 +197,8 @@ class Lanes(Writer):
     tiles: Tiles = field(default_factory=Tiles)  # to choose from
     now: Domain = ()  # what is being computed runs along these
     interleaved: bool = False  # the cut axis is innermost on chip (interleaved_tiles.py)
+    handed: HandedOver | None = None  # the block of a product that tiles are of
+    filled: bool = False  # ... whose rows are filled up to multiples of 32 bytes
 
     # ---- axes of a tile
 

@@ -15,6 +15,7 @@ from math import ceil, prod
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import (
     Assign,
+    Await,
     Binary,
     BinOp,
     Buffer,
@@ -27,12 +28,14 @@ from npusmith.ir.nodes import (
     Expr,
     For,
     Host,
+    If,
     Kernel,
     Launch,
     Load,
     Memory,
     Mmad,
     Name,
+    Post,
     Program,
     Scalar,
     Span,
@@ -46,7 +49,7 @@ from npusmith.ir.nodes import (
     View,
 )
 from npusmith.ir.spec import OpSpec
-from npusmith.ir.walk import names_read, subexpressions
+from npusmith.ir.walk import names, names_read, subexpressions
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.matrix_layout import Contraction, Operand, Run, find_contraction
@@ -81,15 +84,77 @@ Stretch = tuple[Expr, Expr]  # where it begins, and where it ends
 
 ROWS, COLS, DEPTH = Name("BLOCK_ROWS"), Name("BLOCK_COLS"), Name("PANEL")
 PART = Name("PART")
+PLACES = 2  # for blocks that are handed over: one is stored while another is read
+STORED, READ = "product", "taken"  # flags of blocks that are handed over
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Which block of a product a core computes when, for kernels that take it over.
+
+    `whole`: a core goes through all columns of its rows, and hands them over together. `names`: of
+    the host's variables that the others read.
+    """
+
+    found: Contraction
+    tiles: MatrixTiles
+    whole: bool
+    names: tuple[str, ...]
+    consts: tuple[tuple[str, int], ...]
+    statements: tuple[Stmt, ...]  # where the block of `unit` stands
+    indices: tuple[Expr, ...]  # along each axis of the batch
+    sizes: tuple[Expr, ...]  # of each axis of the batch, of rows and of columns
+    length: Expr  # of all that is handed over, for one core
+    units: Expr
 
 
 def write_matrix_product(meaning: Meaning, name: str, chip: Chip, d: Decisions) -> Written:
     """The program of a graph that is one matrix product. Raises plan-cube for others."""
     found, tiles_of = _quickest(meaning, chip)
+    return _written(_writer(found, tiles_of, chip, d), name)
+
+
+def write_handed_over(
+    meaning: Meaning, name: str, chip: Chip, d: Decisions, whole: bool
+) -> tuple[Written, Blocks]:
+    """The same with its blocks handed over to the vector cores beside, one after another.
+
+    `whole`: rows with all of their columns. Raises plan-cube for other graphs.
+    """
+    found, tiles_of = _quickest(meaning, chip)
+    if not whole:
+        w = _writer(found, tiles_of, chip, d)
+    else:
+        tiles_of = sorted(tiles_of, key=lambda tiles: _cycles_of_rows(found, tiles, chip))
+        tiles = tiles_of[0]
+        w = _Writer(found, tiles, min(_count_of_rows(found, tiles), chip.cube_cores))
+    w = replace(w, hands_over=True, whole=whole)
+    return _written(w, name), w.blocks()
+
+
+def _writer(found: Contraction, tiles_of: list[MatrixTiles], chip: Chip, d: Decisions) -> _Writer:
     blocks = {(tiles.rows, tiles.cols): tiles for tiles in tiles_of}
     tiles = blocks[d.block(list(blocks))]
     large = _for_larger(found, tiles, chip) if tiles is tiles_of[0] else None
-    w = _Writer(found, large or tiles, _count(found, tiles) if large is None else chip.cube_cores)
+    enough = _count(found, tiles) if large is None else chip.cube_cores
+    return _Writer(found, large or tiles, enough)
+
+
+def _cycles_of_rows(found: Contraction, tiles: MatrixTiles, chip: Chip) -> float:
+    """Of the busiest core where each goes through all columns of its rows."""
+    rows, blocks = _count_of_rows(found, tiles), _count(found, tiles)
+    turns = ceil(rows / chip.cube_cores) * ceil(blocks / rows)
+    return cycles(sizes_of(found), tiles, chip) * turns / ceil(blocks / chip.cube_cores)
+
+
+def _count_of_rows(found: Contraction, tiles: MatrixTiles) -> int:
+    """Rows of blocks of the result at the captured sizes."""
+    count = prod(run.captured for run in found.batch)
+    return max(count * ceil(found.rows.captured / tiles.rows), 1)
+
+
+def _written(w: _Writer, name: str) -> Written:
+    found = w.found
     body = w.body()
     program = _program(w, name, body)
     inputs, outputs = ports(found.space, [found.target])
@@ -201,6 +266,8 @@ class _Writer:
     found: Contraction
     tiles: MatrixTiles
     enough: int  # blocks, for the largest that there are
+    hands_over: bool = False  # blocks, to the vector cores beside
+    whole: bool = False  # ... rows with all of their columns
     sides: tuple[Expr, Expr] = (ROWS, COLS)  # of a block
     defined: dict[str, Expr] = field(default_factory=dict)
 
@@ -218,11 +285,49 @@ class _Writer:
         self.sides = self._sides(rows, cols, batch)
         row_blocks = self.size("row_blocks", shares(rows, self.sides[0]))
         col_blocks = self.size("col_blocks", shares(cols, self.sides[1]))
-        blocks = self.size("blocks", product((row_blocks, col_blocks)))
+        blocks = self.size("blocks", product((row_blocks, ONE if self.whole else col_blocks)))
         units = self.size("units", product((*batch, blocks)))
         self.defined["cores"] = largest(least(units, ChipFact("cube_cores")), ONE)
         block = self._block(batch, blocks, row_blocks, col_blocks, rows, cols)
-        return (For("unit", CoreId(), units, CoreCount(), block),)
+        if not self.hands_over:
+            return (For("unit", CoreId(), units, CoreCount(), block),)
+        turn, counted = Name("turn"), Assign("turn", plus(Name("turn"), ONE))
+        return (
+            Assign("turn", ZERO),
+            For("unit", CoreId(), units, CoreCount(), (*block, counted)),
+            For("left", ZERO, least(turn, Const(PLACES)), ONE, (Await(READ),)),
+        )
+
+    def blocks(self) -> Blocks:
+        """Where each block stands, for who takes it over; behind `body`."""
+        found = self.found
+        rows, cols = self.size("rows", found.rows.size), self.size("cols", found.cols.size)
+        batch = [self.size(f"batch{i}", run.size) for i, run in enumerate(found.batch)]
+        row_blocks = self.size("row_blocks", shares(rows, self.sides[0]))
+        col_blocks = self.size("col_blocks", shares(cols, self.sides[1]))
+        blocks = self.size("blocks", product((row_blocks, ONE if self.whole else col_blocks)))
+        units = self.size("units", product((*batch, blocks)))
+        statements = self._stand(batch, blocks, row_blocks, col_blocks, rows, cols)
+        if self.whole:
+            statements += [Assign("col_at", ZERO), Assign("n", cols)]
+        indices = self._indices(batch, blocks, statements)
+        read = {*names_read(tuple(statements)), *names(units)}
+        read |= {name for index in indices for name in names(index)}
+        return Blocks(
+            found, self.tiles, self.whole, tuple(name for name in self.defined if name in read),
+            (("BLOCK_ROWS", self.tiles.rows), ("BLOCK_COLS", self.tiles.cols)), tuple(statements),
+            tuple(indices), (*batch, rows, cols), times(Const(PLACES), self._area()), units,
+        )  # fmt: skip
+
+    def pitch(self) -> Expr:
+        """Elements between the rows of a block that is handed over."""
+        if self.whole:
+            return self.size("cols", self.found.cols.size)
+        return Const(self.tiles.cols)
+
+    def _area(self) -> Expr:
+        """Elements of one block that is handed over, at most."""
+        return times(Const(self.tiles.rows), self.pitch())
 
     def _sides(self, rows: Expr, cols: Expr, batch: list[Expr]) -> tuple[Expr, Expr]:
         """Of a block: smaller ones than captured where there are too few for all cores.
@@ -233,11 +338,14 @@ class _Writer:
         if isinstance(rows, Const) and isinstance(cols, Const) and not batch:
             return ROWS, COLS
         smaller = _sides_of(self.tiles, self.found)[1:]
+        if self.whole:
+            smaller = [(high, self.tiles.cols) for high in dict.fromkeys(h for h, _ in smaller)]
         ways: list[tuple[Expr, Expr]] = [(ROWS, COLS)]
         ways += [(Const(high), Const(wide)) for high, wide in smaller]
         high, wide = ways[-1]
         for way in reversed(ways[:-1]):
-            units = product((*batch, shares(rows, way[0]), shares(cols, way[1])))
+            units = product((*batch, shares(rows, way[0])))
+            units = units if self.whole else times(units, shares(cols, way[1]))
             fits = Binary(BinOp.GE, units, enough)
             high = way[0] if way[0] == high else Choice(fits, way[0], high)
             wide = way[1] if way[1] == wide else Choice(fits, way[1], wide)
@@ -247,29 +355,62 @@ class _Writer:
         self, batch: list[Expr], blocks: Expr, row_blocks: Expr, col_blocks: Expr, rows: Expr,
         cols: Expr,
     ) -> tuple[Stmt, ...]:  # fmt: skip
+        found = self._stand(batch, blocks, row_blocks, col_blocks, rows, cols)
+        indices = self._indices(batch, blocks, found)
+        if not self.whole:
+            return (*found, *self._computed(indices))
+        at = self._columns(Name("col_at"), cols)
+        inside = (*at, *self._computed(indices))
+        columns = For("col_at", ZERO, cols, self.sides[1], inside)
+        return (*found, self._wait(), columns, Post(STORED))
+
+    def _stand(
+        self, batch: list[Expr], blocks: Expr, row_blocks: Expr, col_blocks: Expr, rows: Expr,
+        cols: Expr,
+    ) -> list[Stmt]:  # fmt: skip
+        """Where the block of a unit begins, and how large it is; of all columns, the rows alone."""
         unit, at, group = Name("unit"), Name("block"), Name("group")
+        found: list[Stmt] = [Assign("block", remainder(unit, blocks) if batch else unit)]
+        if self.whole:
+            return [
+                *found,
+                Assign("row_at", times(at, self.sides[0])),
+                Assign("m", least(self.sides[0], minus(rows, Name("row_at")))),
+            ]
         together = product((Const(_GROUP), col_blocks))
         height = Name("height")
         inside = Name("inside")
-        found: list[Stmt] = [
-            Assign("block", remainder(unit, blocks) if batch else unit),
+        return [
+            *found,
             Assign("group", times(quotient(at, together), Const(_GROUP))),
             Assign("height", largest(least(Const(_GROUP), minus(row_blocks, group)), ONE)),
             Assign("inside", remainder(at, together)),
             Assign("row_at", times(plus(group, remainder(inside, height)), self.sides[0])),
             Assign("col_at", times(quotient(inside, height), self.sides[1])),
             Assign("m", least(self.sides[0], minus(rows, Name("row_at")))),
-            Assign("n", least(self.sides[1], minus(cols, Name("col_at")))),
+            *self._columns(Name("col_at"), cols),
         ]
-        indices = self._indices(batch, blocks, found)
+
+    def _columns(self, at: Expr, cols: Expr) -> list[Stmt]:
+        return [Assign("n", least(self.sides[1], minus(cols, at)))]
+
+    def _wait(self) -> Stmt:
+        """Until the place of a block has been read that is handed over."""
+        late = Binary(BinOp.GE, Name("turn"), Const(PLACES))
+        return If(late, (Await(READ),), ())
+
+    def _computed(self, indices: list[Expr]) -> list[Stmt]:
+        """What a core does for a block."""
+        found: list[Stmt] = []
         starts = self._starts(indices, found)
         depth = self.size("depth", self.found.depth.size)
         stretch = self._part(indices[0], depth, found) if self.found.part else (ZERO, depth)
         panels = self._around(depth, stretch, starts) if self.found.around else (
             self._panels(stretch, starts)
         )  # fmt: skip
-        found += [*self._bias(), panels, self._out(starts[2])]
-        return tuple(found)
+        handed = self.hands_over and not self.whole
+        before, after = ([self._wait()], [Post(STORED)]) if handed else ([], [])
+        return [*found, *self._bias(), panels, *before, self._out(starts[2]), *after]
 
     def _part(self, index: Expr, depth: Expr, found: list[Stmt]) -> Stretch:
         """The stretch of the depth, and of all that is around it, that a unit goes through."""
@@ -338,11 +479,14 @@ class _Writer:
         runs += [(c.rows, Name("row_at")), (c.cols, Name("col_at"))]
         for run, index in runs:
             for name, terms in parts.items():
-                step = self._step(name, run)
+                step = ZERO if name == "out" and self.hands_over else self._step(name, run)
                 if step != ZERO:
                     terms.append(times(index, step))
         result: list[Expr] = []
         for operand, (name, terms) in zip((c.left, c.right, c.out), parts.items(), strict=True):
+            if name == "out" and self.hands_over:
+                result.append(ZERO)
+                continue
             start = self.size(f"{name}_start", operand.start)
             for term in terms:
                 start = plus(start, term)
@@ -431,8 +575,13 @@ class _Writer:
 
     def _out(self, start: Expr) -> Stmt:
         c = self.found
-        pitch = self._step("out", c.rows)
-        pitch = Name("n") if pitch == ZERO else pitch
+        if self.hands_over:
+            place = plus(times(CoreId(), Const(PLACES)), remainder(Name("turn"), Const(PLACES)))
+            start, pitch = times(place, self._area()), self.pitch()
+            start = plus(start, Name("col_at")) if self.whole else start
+        else:
+            pitch = self._step("out", c.rows)
+            pitch = Name("n") if pitch == ZERO else pitch
         block = View("c_l0", ZERO, ZERO)
         store = Store(Span(c.out.tensor, start), block, Name("n"), Name("m"), pitch, relu=c.relu)
         return Stage(StageKind.COPY_OUT, (store,))
@@ -484,4 +633,5 @@ def _program(w: _Writer, name: str, body: tuple[Stmt, ...]) -> Program:
     doc = f"{name}: {c.out.tensor}, the product of {c.left.tensor} and {c.right.tensor}"
     doc += f" plus {c.bias.tensor}" if c.bias else ""
     doc += ", or 0 where that is less" if c.relu else ""
+    doc += ", block by block" if w.hands_over else ""
     return Program(consts, host, (kernel,), doc)

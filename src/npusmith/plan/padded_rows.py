@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from npusmith.errors import PlanError
 from npusmith.ir.dtypes import DType
 from npusmith.ir.nodes import (
     Binary,
@@ -38,13 +39,20 @@ _COPIED = 96  # elements of a row from which on it earns a burst of its own
 _MOVED = {DType.FLOAT32, DType.INT32, DType.FLOAT16, DType.BFLOAT16}  # by no cast or one
 
 
+def is_moved(dtype: DType | None) -> bool:
+    """Whether rows of this type are copied one by one."""
+    return dtype in _MOVED
+
+
 def long_rows(w: Lanes, dtype: DType) -> bool:
     """Whether rows of what is computed are copied one by one."""
     return w.captured(w.tail(w.now)) >= _COPIED and dtype in _MOVED
 
 
-def load_rows(w: Lanes, path: Path, value: Value, span: Span) -> str:
+def load_rows(w: Lanes, path: Path, value: Value, span: Span, apart: Expr | None = None) -> str:
     """One copy of all rows; then a row at a time to a buffer that was zeroed once.
+
+    `apart`: elements from row to row in the input, where they do not lie side by side.
 
     Nothing else is ever in that buffer: what lies between rows is computed with, and thrown away.
     """
@@ -52,7 +60,7 @@ def load_rows(w: Lanes, path: Path, value: Value, span: Span) -> str:
     cols = product(w.size(lane) for lane in w.tail(w.now))
     rows = _rows(w, path)
     raw = _copied(w, value.dtype, Part.LOADED, w.tensors[value.text])
-    path[-1].items.append(Load(View(raw), span, cols, rows, cols))
+    path[-1].items.append(Load(View(raw), span, cols, rows, apart or cols))
     own = w.temp(dtype_of(value), True)
     zero = Const(0) if value.kind is Kind.INT else Const(0.0)
     whole = quotient(TILE, Const(w.temps[own].share))
@@ -104,6 +112,8 @@ def store_rows(
     value, output = target.output.value, target.output
     span = Span(target.name, start)
     plain = output.dtype is dtype_of(value)
+    if apart is not None and not (is_moved(output.dtype) and (plain or value.kind is Kind.FLOAT)):
+        raise PlanError("plan-data-movement", "rows of this type are not stored one by one")
     long = apart is not None or long_rows(w, output.dtype)
     if not long or not (plain or value.kind is Kind.FLOAT):
         moved = _together(w, path, target, plain)

@@ -48,7 +48,7 @@ Test = Callable[[Part], bool]
 
 def us_of(part: Part, chip: Chip) -> float:
     """Estimated microseconds of its kernel."""
-    return time_of(part.plan.program, part.plan.spec, part.graph, chip)
+    return time_of(part.plan.program, part.plan.spec, part.graph, chip) + part.plan.more_us
 
 
 def time_together(parts: Sequence[Part], chip: Chip) -> float:

@@ -22,7 +22,8 @@ class Structure(str, Enum):
 
     SORT = "sort"
     MATRIX_PRODUCT = "matrix product"  # blocks of the result on cube cores
-    ATTENTION = "attention"  # cube and vector cores side by side
+    PRODUCT_BESIDE = "product and what is behind it"  # cube and vector cores side by side
+    ATTENTION = "attention"  # the same
     INDEX_MAPS = "index maps"  # tiles of the output; inputs are read where their maps say
     SHORT_AXES = "short axes"  # many short rows, or small matrices, stay on chip
     LOOPS = "loops"  # over axes, with reductions in passes

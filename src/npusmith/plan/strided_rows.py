@@ -56,7 +56,8 @@ def rows_of(w: Lanes, value: Value) -> Rows | None:
     types = [buffer_dtype(value.dtype), *(dtype for dtype, _ in widening(value))]
     block = 32 // min(dtype.bytes for dtype in types)
     rows = Rows(base, product(w.size(lane) for lane in w.now[at:]), block, steps)
-    return rows if _is_worth(w, value, rows, at) and not shares_copy(w, value) else None
+    worth = w.handed is not None or _is_worth(w, value, rows, at)
+    return rows if worth and not shares_copy(w, value) else None
 
 
 def _is_worth(w: Lanes, value: Value, rows: Rows, at: int) -> bool:

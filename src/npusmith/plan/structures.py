@@ -87,7 +87,7 @@ class Plan:
 
     `parts`: the graphs of several kernels, and the plan of each. `versions`: what the kernel is
     merged of, where sizes decide. `longer`: the parts are of the graph with longer axes of 1.
-    `steps`: of a scan, whose kernels run in a loop.
+    `steps`: of a scan, whose kernels run in a loop. `more_us`: what the partition adds to its time.
     """
 
     program: Program
@@ -98,6 +98,7 @@ class Plan:
     versions: tuple[Version, ...] = ()
     longer: bool = False
     steps: Steps | None = None
+    more_us: float = 0.0
 
     @property
     def schedule(self) -> Schedule:
@@ -108,7 +109,7 @@ class Plan:
 
 
 # Written for one call: other structures that take the graph are far slower
-ALONE = (Structure.MATRIX_PRODUCT, Structure.ATTENTION)
+ALONE = (Structure.MATRIX_PRODUCT, Structure.PRODUCT_BESIDE, Structure.ATTENTION)
 _LONGER = 2  # times the captured rows, at least, that a kernel serves which has no other form
 ROWS_FIT = "whole_rows"  # the host variable that is 1 where a tile holds rows
 Way = tuple[Structure, Callable[[], Plan | None]]  # None, or an error: not for this graph

@@ -122,7 +122,7 @@ def resolved(w: Lanes, roots: Sequence[Value], row: Sequence[Atom], tiling: Tili
     w.parts, w.folded, w.least = {}, {}, {}
     inside = row[len(row) - len(tiling.inner) :]
     rows = () if w.part or w.interleaved else padded(w, roots, inside)
-    if tiling.indices and not w.interleaved:
+    if (tiling.turned and not w.interleaved) or (w.filled and tiling.inner):
         rows = (1,)
     w.padded = [rows] if rows and not even(w, rows) else []
     w.now = w.frame

@@ -36,7 +36,9 @@ def store_tile(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -
             return
         row = row_of(w, value) if plain and w.space.wide(value) else None
         longs = plain and output.dtype is DType.INT64
-        if row_of_part(w.tiling) is not None and (row is not None or longs or w.tail(w.frame)):
+        apart = row_of_part(w.tiling)
+        filled = w.tail(w.frame) and not w.filled
+        if apart is not None and (row is not None or longs or filled):
             raise PlanError("plan-data-movement", "rows of a part are copied by themselves")
         if row is not None:
             w.ready(path, value.index[0])
@@ -57,7 +59,7 @@ def store_tile(w: Lanes, path: Path, target: Target, start: Expr, alone: bool) -
         body.items.append(_stored(w, target, start, buffer, count))
         return
     ensure(w, path, [value])
-    store_rows(w, path, target, start)
+    store_rows(w, path, target, start, apart and apart[1])
 
 
 def _stored(w: Lanes, target: Target, start: Expr, buffer: str, count: Expr) -> Store:

@@ -21,6 +21,7 @@ from npusmith.plan.estimate import shapes_of
 from npusmith.plan.fixed_sizes import check_counted, fixed_sizes, unread
 from npusmith.plan.link import link, link_steps
 from npusmith.plan.long_sorts import has_sort, is_sort
+from npusmith.plan.paired_kernels import write_paired
 from npusmith.plan.partition import (
     Kernels,
     Part,
@@ -32,7 +33,7 @@ from npusmith.plan.partition import (
 )
 from npusmith.plan.provable_conditions import always
 from npusmith.plan.scalars import ONE, ZERO, all_of
-from npusmith.plan.schedule import Schedule
+from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.shared_kernels import share_kernels
 from npusmith.plan.size_regimes import Regime
 from npusmith.plan.split_k import WORTH, with_split_products
@@ -294,7 +295,7 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
         scan = scan_of(part)
         if scan is not None:
             return _scanned(part, scan, name, chip)
-        plan = write_kernel(part, name, chip)
+        plan = _part(part, name, chip, make=lambda own: kernels.part(own).plan)
         ports = (port for port in plan.spec.inputs if port.position in counted)
         check_counted(plan.program, tuple(ports))  # of what no other kernel reads either
         return plan
@@ -320,6 +321,30 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     known = _equal_sizes(one)
     fewer = _conditions(_sized(two), known) <= _conditions(_sized(one), known)
     return others if fewer else parts
+
+
+def _part(
+    graph: Graph,
+    name: str,
+    chip: Chip,
+    schedule: Schedule = _AS_WRITTEN,
+    everywhere: bool = False,
+    make: Callable[[Graph], Plan] | None = None,
+) -> Plan:
+    """The kernel of a part, or a product and what is behind it side by side.
+
+    `make`: kernels of which these have to be quicker.
+    """
+    if schedule.structure is Structure.PRODUCT_BESIDE:
+        return write_paired(graph, name, chip, schedule, make)
+    try:
+        return write_kernel(graph, name, chip, schedule, everywhere)
+    except PlanError as error:
+        if error.code != "plan-cube":
+            raise
+        with contextlib.suppress(PlanError):
+            return write_paired(graph, name, chip, schedule, make)
+        raise
 
 
 def _scanned(graph: Graph, scan: Node, name: str, chip: Chip) -> Plan:
@@ -384,7 +409,7 @@ def _short_enough(parts: tuple[Part, ...], graph: Graph, name: str, chip: Chip) 
         return plan
     # many kernels in versions: one of each, as lines are shared at the captured sizes
     alone = [
-        _with_each(item, lambda own, _: write_kernel(own, name, chip, everywhere=True), name)
+        _with_each(item, lambda own, _: _part(own, name, chip, everywhere=True), name)
         for item in parts
     ]
     return link(alone, graph, name)
@@ -522,7 +547,7 @@ def _several(
 
     def linked(everywhere: bool) -> Plan:
         changed = [
-            Part(own, plan if plan.steps else write_kernel(own, name, chip, each, everywhere))
+            Part(own, plan if plan.steps else _part(own, name, chip, each, everywhere))
             for (own, plan), each in zip(parts, schedule.kernels, strict=True)
         ]
         return link(changed, graph, name)
