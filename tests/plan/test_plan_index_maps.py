@@ -28,6 +28,9 @@ CASES: dict[str, Case] = {
     "transposed operand": (lambda x, y: x + y.T, [(R(4, 5), R(5, 4)), (R(9, 70), R(70, 9))]),
     "plus its transpose": (lambda x: x + x.T, SQUARE),
     "two sums of one square": (lambda x: x.sum(0) + x.sum(1), SQUARE),
+    "channels in another order, and as they are": (
+        lambda x: F.channel_shuffle(x, 3) + x, [(R(2, 9, 4, 5),), (R(1, 9, 7, 3),)],
+    ),
     "outer square": (lambda x: x[:, None] * x, [(R(5),), (R(70),)]),
     "pairs along two axes": (
         lambda x: (x[:, :, None] * x[:, None, :]).transpose(0, 1),

@@ -409,13 +409,18 @@ class Reader:
     def apart(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The same tensors, of which none runs along an axis that another has elsewhere.
 
-        `x + x.t()` reads x twice, along two pairs of axes: the second gets axes of its own.
+        `x + x.t()` reads x twice, along two pairs of axes: the second gets axes of its own. So does
+        a dimension of two axes that another has in the other order.
         """
-        places: dict[Atom, int] = {}
+        places: dict[Atom, tuple[int, int]] = {}
         result: list[Tensor] = []
         for tensor in tensors:
-            own = [(i, leaf) for i, dim in enumerate(tensor.dims[::-1]) for leaf in leaves(dim)]
-            shared = {-1 - i for i, leaf in own if places.setdefault(leaf, i) != i}
+            own = [
+                (leaf, (i, behind))
+                for i, dim in enumerate(tensor.dims[::-1])
+                for leaf, behind in _depths(dim)
+            ]
+            shared = {-1 - at[0] for leaf, at in own if places.setdefault(leaf, at) != at}
             shared = {at for at in shared if extent(tensor.dims[at]) != 1}
             result.append(self.with_own_axes(tensor, sorted(shared)) if shared else tensor)
         return result
@@ -497,3 +502,12 @@ class Reader:
 
 
 Rule = Callable[[Reader], Result]
+
+
+def _depths(dim: Dim) -> list[tuple[Atom, int]]:
+    """The axes of a dimension, each with the elements that are behind one of its steps."""
+    found, behind = [], 1
+    for leaf in leaves(dim)[::-1]:
+        found.append((leaf, behind))
+        behind *= leaf.size
+    return found
