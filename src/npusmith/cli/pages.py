@@ -17,7 +17,8 @@ from npusmith.cli.screen import Screen
 from npusmith.cli.settings import FILE, PROJECT_OPTIONS, leaves
 from npusmith.errors import CODES, Code
 from npusmith.lang.reference import reference
-from npusmith.plan.operations import APART, BY_EXPORT, core, written
+from npusmith.plan.operations import BY_EXPORT, core, written
+from npusmith.plan.read import APART
 from npusmith.target.chipfile import RANGES, shared
 from npusmith.target.chips import CHIPS, DEFAULT_CHIP, Chip
 

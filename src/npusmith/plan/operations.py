@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npusmith.plan.read import FAMILIES, RULES
+from npusmith.plan.read import APART, FAMILIES, RULES
 from npusmith.plan.views import REFUSED
 
 # Operations that PyTorch 2.13 tags as core (torch.Tag.core).
@@ -34,19 +34,6 @@ CORE = frozenset((
     "upsample_bilinear2d", "upsample_nearest2d", "var", "view", "where",
 ))
 # fmt: on
-
-# Of these, what is no question for the compiler.
-APART: dict[str, tuple[str, ...]] = {
-    "the backward of convolutions": ("convolution_backward",),
-    "Fourier transforms": ("_fft_c2r", "_fft_r2c"),
-    "random numbers": ("native_dropout", "rand", "randn", "randperm"),
-    "sizes, which a capture has as numbers": (
-        "resize_", "sym_is_contiguous", "sym_numel", "sym_size", "sym_storage_offset",
-        "sym_stride",
-    ),
-    "results whose values or sizes PyTorch leaves open": ("empty_strided", "nonzero"),
-    "numbers out of tensors": ("_local_scalar_dense",),
-}  # fmt: skip
 
 # Taken apart by torch.export, into rows of the table.
 BY_EXPORT = (

@@ -43,6 +43,19 @@ FAMILIES: dict[str, dict[str, Rule]] = {
 }
 RULES: dict[str, Rule] = {name: rule for rules in FAMILIES.values() for name, rule in rules.items()}
 
+# Operations that are no question for the compiler, by what they have in common.
+APART: dict[str, tuple[str, ...]] = {
+    "the backward of convolutions": ("convolution_backward",),
+    "Fourier transforms": ("_fft_c2r", "_fft_r2c"),
+    "random numbers": ("native_dropout", "rand", "randn", "randperm"),
+    "sizes, which a capture has as numbers": (
+        "resize_", "sym_is_contiguous", "sym_numel", "sym_size", "sym_storage_offset",
+        "sym_stride",
+    ),
+    "results whose values or sizes PyTorch leaves open": ("empty_strided", "nonzero"),
+    "numbers out of tensors": ("_local_scalar_dense",),
+}  # fmt: skip
+
 _READABLE = (
     DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16, DType.INT32, DType.INT64, DType.INT16,
     DType.INT8, DType.UINT8, DType.BOOL,
@@ -126,7 +139,10 @@ def _rule(reader: Reader, node: Node) -> Rule:
     parts = node.op.split(".")
     name = parts[1] if len(parts) > 1 and parts[0] == "aten" else parts[-1]
     if name not in RULES:
-        why = "the deterministic writer has no rule for this operation"
+        kind = next((kind for kind, names in APART.items() if name in names), "this operation")
+        why = f"the deterministic writer has no rule for {kind}"
+        if name == "native_dropout":
+            why += ": dropout draws them in training mode, and not behind model.eval()"
         if node.dtype is None and node.shape:
             why += ", and its result is of a type that the chip does not have, such as complex"
         reader.refuse("plan-unsupported-op", why)
