@@ -198,7 +198,7 @@ def test_a_prepared_task_that_was_damaged_is_made_again(
     next(home.rglob("*.bin")).write_bytes(b"")
     made: list[Path] = []
 
-    def again(task: object, folder: Path, seeds: object = ()) -> Prepared:
+    def again(task: object, folder: Path, sets: object = None) -> Prepared:
         made.append(folder)
         return tiny
 

@@ -194,7 +194,9 @@ def test_a_kernel_of_a_library_is_launched_with_the_users_part_of_the_workspace(
         "ascendc_compile_definitions(kernels_${RUN_MODE} PRIVATE HAVE_WORKSPACE -DHAVE_TILING)\n"
         "add_executable(main main.cpp)\ntarget_link_libraries(main PRIVATE kernels_npu)\n"
     )
-    result = run_program(build_program(tmp_path / "main.cpp", chip), seconds=20)
+    result = run_program(
+        build_program(tmp_path / "main.cpp", chip), options=LaunchOptions(seconds=20)
+    )
     assert result.findings == []
     assert result.completed
 
@@ -207,5 +209,7 @@ def test_a_launched_kernel_is_found_in_the_programs_folder_or_said_to_be_missing
         build_program(tmp_path / "main.cpp", chip)
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "scale.cpp").write_text(LAUNCHED)
-    result = run_program(build_program(tmp_path / "main.cpp", chip), seconds=20)
+    result = run_program(
+        build_program(tmp_path / "main.cpp", chip), options=LaunchOptions(seconds=20)
+    )
     assert result.findings == []

@@ -357,14 +357,15 @@ def compile_file(
     others = others or {}
     if host and not kinds.vector:
         kinds = Kinds(Kind.MIX_AIC_1_1, kinds.by_key)
-    read = (*(file for source in (path, *others) for file in beside(source)), *headers.files)
+    near = (file for source in (path, *others) for file in beside(source))
+    read = (*near, *headers.files, *chain.places)
     tree = Copies.of(folder / "tree", read_texts(headers.files), launches=True)
     search = headers.write(folder / "headers", tree.place)
     quotes = (*tree.folders([path.parent, *headers.folders]), search, folder)
     units = _kernel_units(
         chain, kinds, text, folder, quotes, host=host, others=tuple(others.values())
     )
-    compile_units(units, folder, path.parent, (*read, *chain.places))
+    compile_units(units, folder, path.parent, read)
     for source, unit in ((path, text), *others.items()):
         entries = [entry.name for entry in scan.find_entries(scan.blank(unit))]
         device = _Device(chain, kinds, entries, folder, quotes, read)
