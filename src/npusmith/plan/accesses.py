@@ -102,18 +102,7 @@ class _Pusher:
         args = tuple(self.value(arg, places) for arg in value.args)
         if args == value.args:
             return value
-        made = self.reader.dag.keep(
-            Value(
-                value.op,
-                (*args,),
-                number=value.number,
-                text=value.text,
-                axes=value.axes,
-                dtype=value.dtype,
-                kind=value.kind,
-                mode=value.mode,
-            )
-        )
+        made = self.reader.dag.keep(replace(value, args=args, index=(), parts=()))
         if value in self.reader.origin:
             self.reader.origin.setdefault(made, self.reader.origin[value])
         return made

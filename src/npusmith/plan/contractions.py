@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.ir.nodes import Assign, Const, Expr, Name, View
 from npusmith.ir.nodes import Value as Read
@@ -53,20 +53,7 @@ class Contraction:
                     number, row = (self._made(item, done) for item in pair)
                     return dag.make("axpy", self._made(one, done), number, row)
         args = [self._made(arg, done) for arg in value.args]
-        return dag.keep(
-            Value(
-                value.op,
-                (*args,),
-                number=value.number,
-                text=value.text,
-                axes=value.axes,
-                dtype=value.dtype,
-                kind=value.kind,
-                mode=value.mode,
-                index=value.index,
-                parts=value.parts,
-            )
-        )
+        return dag.keep(replace(value, args=tuple(args)))
 
     def _lasts(self, value: Value, user: Value) -> bool:
         """Whether a value has one user, along as many axes, so that this one may add to it."""

@@ -61,6 +61,14 @@ def spans_of(axes: Sequence[Atom], runs: Sequence[tuple[int, int]]) -> tuple[Spa
     return tuple(found)
 
 
+def column_axis(spans: Sequence[Span], columns: int) -> Atom | None:
+    """The one axis that runs along the run of the columns, where there is one and nothing else."""
+    for span in spans:
+        if span.runs == (columns,) and len(span.axes) == 1:
+            return span.axes[0]
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class HandedOver:
     """The block at hand: names of the kernel say where it stands.
@@ -93,14 +101,6 @@ class HandedOver:
                 return found
         return ZERO
 
-    def column_axis(self) -> Atom | None:
-        """The one axis that runs along the columns, where there is one, and nothing else does."""
-        last = len(self.sizes) - 1
-        for span in self.spans:
-            if span.runs == (last,) and len(span.axes) == 1:
-                return span.axes[0]
-        return None
-
     def address(self, indices: Mapping[Atom, Expr]) -> Expr:
         """Where an element is handed over that the product has at these indices.
 
@@ -110,7 +110,7 @@ class HandedOver:
         for axis, index in indices.items():
             if poly(index) == poly(self.index(axis)):
                 continue
-            if not self.whole or axis is not self.column_axis():
+            if not self.whole or axis is not column_axis(self.spans, len(self.sizes) - 1):
                 raise refuse("it reads elements of other blocks")
             column = index
         return simple(plus(plus(self.start, times(self.row, self.pitch)), column))

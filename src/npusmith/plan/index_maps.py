@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npusmith.errors import PlanError
 from npusmith.ir.nodes import Binary, BinOp, Const, Expr, Name
@@ -208,17 +208,7 @@ class Resolver:
             return quotient_of(dag, value.op, *args)
         if value.op == "mul":
             return product_of(self.w.space, args[0], args[1], value, self._alike)
-        return dag.keep(
-            Value(
-                value.op,
-                (*args,),
-                number=value.number,
-                text=value.text,
-                dtype=value.dtype,
-                kind=value.kind,
-                mode=value.mode,
-            )
-        )
+        return dag.keep(replace(value, args=tuple(args), axes=(), index=(), parts=()))
 
     def _alike(self, one: Value, two: Value) -> bool:
         return self.w.domain(one) == self.w.domain(two)

@@ -48,7 +48,7 @@ from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.axis_sizes import sized
 from npusmith.plan.block import Block, Path, choice
 from npusmith.plan.dag import Value, reachable
-from npusmith.plan.handed_over import HandedOver, Span, refuse, spans_of
+from npusmith.plan.handed_over import HandedOver, Span, column_axis, refuse, spans_of
 from npusmith.plan.host import TILE, closure, in_order
 from npusmith.plan.index import poly, replaced
 from npusmith.plan.lane_program import tensors_of
@@ -164,8 +164,7 @@ class _Writer:
         """Columns of a block: of a whole one as what is behind the product calls them."""
         if not self.blocks.whole:
             return Name(_COLUMNS)
-        axis = HandedOver("", tuple(spans), self.blocks.sizes, (), ZERO, ZERO, True, ZERO, ZERO)
-        own = axis.column_axis()
+        own = column_axis(spans, len(self.blocks.sizes) - 1)
         if own is None:
             raise refuse("its rows are several axes")
         return self.w.known[own]

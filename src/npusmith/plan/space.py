@@ -7,7 +7,7 @@ groups of every input and output, and the expressions rewritten over groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import NoReturn
 
@@ -406,17 +406,7 @@ class Rewriter:
                 "plan-data-movement", "an index runs along an axis that had to be split",
                 hint="index before reshaping",
             )  # fmt: skip
-        return dag.keep(
-            Value(
-                value.op,
-                (*args,),
-                number=value.number,
-                text=value.text,
-                axes=axes,
-                dtype=value.dtype,
-                kind=value.kind,
-            )
-        )
+        return dag.keep(replace(value, args=tuple(args), axes=axes, mode="", index=(), parts=()))
 
     def _alike(self, one: Value, two: Value) -> bool:
         return self.space.wide(one) == self.space.wide(two)

@@ -8,7 +8,7 @@ laid out along all of them by a gather.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from npusmith.ir.nodes import Expr
 from npusmith.plan import tile_sorts, window_shapes
@@ -82,17 +82,7 @@ class Broadcaster:
         args = [self.value(arg) for arg in value.args]
         if not self.w.interleaved or any(arg.kind is Kind.MASK for arg in (value, *args)):
             args = [self.along(arg, self._joined(args)) for arg in args]
-        return dag.keep(
-            Value(
-                value.op,
-                (*args,),
-                number=value.number,
-                text=value.text,
-                dtype=value.dtype,
-                kind=value.kind,
-                mode=value.mode,
-            )
-        )
+        return dag.keep(replace(value, args=tuple(args), axes=(), index=(), parts=()))
 
     def _joined(self, args: Sequence[Value], lanes: Domain = ()) -> Domain:
         """Along what these run together."""
