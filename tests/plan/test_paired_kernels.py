@@ -21,8 +21,8 @@ from npusmith.lang.extents import extent
 from npusmith.plan import Plan, write
 from npusmith.plan.axes import Atom
 from npusmith.plan.estimate import time_of
-from npusmith.plan.handed_over import spans_of
 from npusmith.plan.paired_kernels import write_paired
+from npusmith.plan.product_blocks import spans_of
 from npusmith.plan.schedule import Schedule, Structure
 from npusmith.plan.wide_products import with_wide_products
 from npusmith.target.chips import find_chip

@@ -15,11 +15,11 @@ from npusmith.ir.walk import names
 from npusmith.plan.axes import Atom, Dims
 from npusmith.plan.block import Part, Path
 from npusmith.plan.dag import Kind, Value
-from npusmith.plan.handed_over import HandedOver
 from npusmith.plan.host import TILE
 from npusmith.plan.index import replaced
 from npusmith.plan.pack import Tiles
 from npusmith.plan.passes import ensure
+from npusmith.plan.product_blocks import ProductBlock
 from npusmith.plan.read import Meaning
 from npusmith.plan.reader import ELEMENT
 from npusmith.plan.scalars import ONE, ZERO, floating, largest, product, quotient, times
@@ -197,7 +197,7 @@ class Lanes(Writer):
     tiles: Tiles = field(default_factory=Tiles)  # to choose from
     now: Domain = ()  # what is being computed runs along these
     interleaved: bool = False  # the cut axis is innermost on chip (interleaved_tiles.py)
-    handed: HandedOver | None = None  # the block of a product that tiles are of
+    handed: ProductBlock | None = None  # the block of a product that tiles are of
     filled: bool = False  # ... whose rows are filled up to multiples of 32 bytes
 
     # ---- axes of a tile

@@ -20,13 +20,13 @@ from npusmith.ir.walk import names, subexpressions
 from npusmith.plan.dag import reachable
 from npusmith.plan.decisions import Decisions
 from npusmith.plan.estimate import WAIT, estimate, shapes_of
-from npusmith.plan.handed_over import refuse
 from npusmith.plan.host import closure, in_order
 from npusmith.plan.index import replaced
 from npusmith.plan.link import link
 from npusmith.plan.matrix_products import Blocks, write_handed_over
 from npusmith.plan.node_kinds import product_sizes
 from npusmith.plan.partition import Part, us_of
+from npusmith.plan.product_blocks import refuse
 from npusmith.plan.product_epilogues import MARK, write_epilogue
 from npusmith.plan.read import read
 from npusmith.plan.scalars import times

@@ -48,7 +48,6 @@ from npusmith.plan.axes import Atom, leaves
 from npusmith.plan.axis_sizes import sized
 from npusmith.plan.block import Block, Path, choice
 from npusmith.plan.dag import Value, reachable
-from npusmith.plan.handed_over import HandedOver, Span, column_axis, refuse, spans_of
 from npusmith.plan.host import TILE, closure, in_order
 from npusmith.plan.index import poly, replaced
 from npusmith.plan.lane_program import tensors_of
@@ -57,6 +56,7 @@ from npusmith.plan.lane_space import LANE, OUTSIDE, Axis, Lanes, Tiling
 from npusmith.plan.lanes import packed_of, prepare
 from npusmith.plan.matrix_products import PLACES, READ, STORED, Blocks
 from npusmith.plan.pack import Packed
+from npusmith.plan.product_blocks import ProductBlock, Span, column_axis, refuse, spans_of
 from npusmith.plan.provable_conditions import live
 from npusmith.plan.read import Meaning
 from npusmith.plan.scalars import (
@@ -137,7 +137,7 @@ class _Writer:
         runs = (*found.batch, found.rows, found.cols)
         return [(run.captured, extent(run.out, shapes)) for run in runs]
 
-    def _handed(self, row: Expr, column: Expr) -> HandedOver:
+    def _handed(self, row: Expr, column: Expr) -> ProductBlock:
         """The block, for an element at this row and column of what a core takes of it."""
         w, blocks = self.w, self.blocks
         dims = w.layouts.get(self.crossing.name)
@@ -149,7 +149,7 @@ class _Writer:
         batch = [Name(_index(i)) for i, _ in enumerate(blocks.indices)]
         first = ZERO if blocks.whole else Name(_COLUMN)
         indices = (*batch, plus(Name(_ROW), row), plus(first, column))
-        return HandedOver(
+        return ProductBlock(
             self.crossing.name, spans, sizes, indices, row, column, blocks.whole, Name(_PLACE),
             self._pitch(spans),
         )  # fmt: skip

@@ -25,19 +25,19 @@ from npusmith.target.chips import Chip
 from npusmith.twin import (
     accept,
     cache,
-    copies,
     diagnose,
     dialect,
     forbid,
     imports,
     launchsyntax,
+    rewritten_files,
     scan,
     wrapper,
 )
-from npusmith.twin.copies import Copies
 from npusmith.twin.headers import NONE, Headers, find_repository
 from npusmith.twin.kind import VECTOR, Kind, Kinds, read_kinds
 from npusmith.twin.project import Project, beside, read_text, read_texts
+from npusmith.twin.rewritten_files import Copies
 from npusmith.twin.toolchain import INCLUDE, LIBRARY, Toolchain, find_toolchain
 
 _SECONDS = 240.0  # for the slower of the two compiles
@@ -127,7 +127,7 @@ def build(project: Project, chip: Chip, dtypes: Sequence[DType]) -> Build:
 @functools.cache
 def _rules() -> bytes:
     """What is refused and rewritten: a build that was kept passed the rules of its day."""
-    modules = (accept, copies, dialect, forbid, imports, launchsyntax)
+    modules = (accept, rewritten_files, dialect, forbid, imports, launchsyntax)
     return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
 
 

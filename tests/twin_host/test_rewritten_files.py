@@ -11,9 +11,9 @@ from npusmith.errors import TwinError
 from npusmith.ir.dtypes import DType
 from npusmith.target.chips import Chip
 from npusmith.twin import build, read_project
-from npusmith.twin.copies import Copies
 from npusmith.twin.diagnose import CompileError
 from npusmith.twin.dialect import check, check_preprocessed
+from npusmith.twin.rewritten_files import Copies
 from npusmith.twin.toolchain import INCLUDE
 
 Edit = Callable[..., Path]

@@ -70,7 +70,7 @@ def column_axis(spans: Sequence[Span], columns: int) -> Atom | None:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
+class ProductBlock:
     """The block at hand: names of the kernel say where it stands.
 
     `tensor`: the graph's name of the product. `indices`: along each run, of an element of a tile;
