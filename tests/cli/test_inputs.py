@@ -75,6 +75,21 @@ def test_a_source_without_main_is_refused(
     assert code_of(["run", str(file)], capsys) == "program-missing"
 
 
+@pytest.mark.parametrize(
+    ("given", "readers"),
+    [
+        (("--model", "m"), "--writer agent or --writer lm; this is plan"),
+        (("--writer", "lm", "--rounds", "2"), "--writer agent; this is lm"),
+        (("--writer", "agent", "--no-search"), "--writer plan; this is agent"),
+    ],
+)
+def test_an_option_that_the_writer_does_not_read_is_refused(
+    given: tuple[str, ...], readers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["generate", "task.py", *given]) == 2
+    assert readers in capsys.readouterr().err
+
+
 def test_a_seed_that_is_too_large_is_a_usage_error(
     tmp_path: Path, task: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

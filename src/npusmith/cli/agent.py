@@ -168,6 +168,9 @@ def open_agent(
     )  # fmt: skip
 
 
+LM_READS = frozenset({"model", "temperature", "samples", "max_tokens"})
+
+
 def open_lm(chip: Chip, model: ModelOptions, options: AgentOptions) -> Writer:
     """The writer of `npusmith generate --writer lm`; --samples answers, the first legal one."""
     from npusmith.lm.writer import LmWriter, make_setting

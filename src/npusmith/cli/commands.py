@@ -11,7 +11,7 @@ import typer
 from npusmith.cli import agent
 from npusmith.cli.bind import bind
 from npusmith.cli.exits import Exit
-from npusmith.cli.option_groups import expand_groups, panel
+from npusmith.cli.option_groups import expand_groups, names_of, panel, refuse_unread
 from npusmith.cli.options import (
     Attrs,
     BuildChoices,
@@ -88,10 +88,18 @@ class WantedOptions:
     time: Timed = False
 
 
+_READS = {
+    Writer.PLAN.value: names_of(PlanOptions),
+    Writer.AGENT.value: names_of(agent.ModelOptions, agent.AgentOptions),
+    Writer.LM.value: agent.LM_READS,
+}
+
+
 @expand_groups
 def generate(
     task: TaskFile,
     *,
+    context: typer.Context,
     wanted: WantedOptions,
     judged: JudgedOptions,
     plan: PlanOptions,
@@ -108,8 +116,9 @@ def generate(
     """
     row = judged.row
     folder = wanted.out or Path("out", stem_of(task))
-    if plan.backward and (wanted.writer is not Writer.PLAN or plan.schedule is not None):
-        raise typer.BadParameter("--backward is for the deterministic writer, without a schedule")
+    refuse_unread(context, wanted.writer.value, _READS)
+    if plan.backward and plan.schedule is not None:
+        raise typer.BadParameter("--backward writes by a search: it does not go with --schedule")
 
     def job(steps: Steps) -> Reply:
         from npusmith import pipeline

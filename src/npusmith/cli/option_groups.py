@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -48,6 +48,26 @@ def expand_groups(command: Callable[..., Job]) -> Callable[..., Job]:
     call.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     call.__annotations__ = {item.name: item.annotation for item in shown}
     return call
+
+
+def names_of(*groups: type[Any]) -> frozenset[str]:
+    """The names of all options of these groups."""
+    return frozenset(field.name for group in groups for field in fields(group))
+
+
+def refuse_unread(context: typer.Context, chosen: str, reads: Mapping[str, Set[str]]) -> None:
+    """BadParameter for an option on the command line that only another choice would read.
+
+    `reads`: the names of the options that each value of --writer reads; an option that none of them
+    names is read whatever was chosen. Defaults of npusmith.toml may stand for another writer.
+    """
+    for option in context.command.params:
+        readers = [choice for choice, names in reads.items() if option.name in names]
+        source = context.get_parameter_source(option.name or "")
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and readers and chosen not in readers:
+            wanted = " or ".join(f"--writer {choice}" for choice in readers)
+            raise typer.BadParameter(f"{option.opts[0]} is for {wanted}; this is {chosen}")
 
 
 def _options(group: type[Any]) -> Iterator[Parameter]:
