@@ -230,7 +230,7 @@ class Kernels:
     chip: Chip
     slow_elsewhere: Test = lambda part: False
     avoid: bool = False
-    known: dict[str, tuple[Part, float] | None] = field(default_factory=dict)
+    known: dict[str, tuple[list[Part], float] | None] = field(default_factory=dict)
     copied: list[frozenset[str]] = field(default_factory=list)  # views, by earlier partitions
     copied_fused: list[frozenset[str]] = field(default_factory=list)  # ... with attention as one
     slow: dict[str, bool] = field(default_factory=dict)
@@ -249,7 +249,7 @@ class Kernels:
             except PlanError:
                 self.known[key] = None
             else:
-                self.known[key] = part, us_of(part, self.chip)
+                self.known[key] = [part], us_of(part, self.chip)
         if (found := self.known[key]) is None:
             return None, None
         more = _AVOIDED if self.avoid and self._avoids(graph, key) else 0.0
@@ -264,10 +264,11 @@ class Kernels:
     def part(self, graph: Graph) -> Part:
         """PlanError where there is none."""
         found = self.known.get(key := structural_key(graph))
-        if found is not None and found[0].graph == graph:
-            return found[0]
+        same, us = ([], None) if found is None else found
+        if (part := next((each for each in same if each.graph == graph), None)) is not None:
+            return part
         part = Part(graph, self.make(graph))
-        self.known[key] = part, us_of(part, self.chip) if found is None else found[1]
+        self.known[key] = [*same, part], us_of(part, self.chip) if us is None else us
         return part
 
     def is_slow(self, part: Part) -> bool:

@@ -60,7 +60,7 @@ _LAYOUTS = (
 _AS_CAPTURED = "own_sizes"  # ... where axes of 1 are as captured
 _TOGETHER = "one_kernel"  # the host variable that is 1 where the first kernel does everything
 _WORTH = 0.7  # of a kernel's time: several that take more are not worth it
-_ROUNDS = 12  # of looking for kernels that are slow at no size
+_FRUITLESS = 3  # rounds of looking for kernels that are slow at no size, since the last gain
 _WORTH_ROUNDED = 0.5  # ... where what passes on is rounded to 16 bits
 
 
@@ -308,14 +308,17 @@ def _parts(graph: Graph, name: str, chip: Chip, alone: bool = False) -> tuple[Pa
     slow = sum(map(kernels.is_slow, parts))
     if not slow:
         return parts
-    avoiding, still, others = replace(kernels, avoid=True), slow, parts
-    for _ in range(_ROUNDS):  # whether one is slow is asked of those that are chosen
+    avoiding, least, others, fruitless = replace(kernels, avoid=True), slow, parts, 0
+    while least and fruitless < _FRUITLESS:
         seen = sum(kernels.slow.values())
-        others = partition(graph, avoiding)
-        still = sum(map(kernels.is_slow, others))
+        found = partition(graph, avoiding)
+        still = sum(map(kernels.is_slow, found))  # asked of those that are chosen
+        fruitless = 0 if still < least else fruitless + 1
+        if still < least:
+            least, others = still, found
         if sum(kernels.slow.values()) == seen:
             break
-    if still >= slow:
+    if least == slow:
         return parts
     one, two = (link(found, graph, name) for found in (parts, others))
     known = _equal_sizes(one)
