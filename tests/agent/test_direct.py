@@ -103,11 +103,11 @@ def test_host_and_kernel_are_read_as_files_and_judged_as_a_project(
 def test_the_example_of_a_project_infers_shapes_also_where_it_has_several_kernels(
     tiny: Prepared, signatures: Signatures
 ) -> None:
-    shots = [shot for shot in read_shots() if shot.name == "linear_gelu"]
+    shots = [shot for shot in read_shots() if shot.name == "linear_columns"]
     route = DirectRoute(tiny, CHIP, "strict", signatures, shots, False, "project")
     said = route.help(None, None)
-    assert "linear_gelu_custom_kernel" in said and "KERNEL_TYPE_MIX" in said
-    assert "yShape->SetDim(1, unknown ? -1 : pLayerWeightShape.GetDim(0));" in said
+    assert "linear_columns_custom_kernel" in said and "KERNEL_TYPE_MIX" in said
+    assert "yShape->SetDim(0, unknown ? -1 : pLayerWeightShape.GetDim(0));" in said
     assert "SetDimNum(0)" not in said
     assert "REGISTER_TILING_DEFAULT" in rules("project") and "REGISTER_TILING_DEFAULT" in said
     assert "its type TinyCustom" in route.task()
