@@ -74,6 +74,14 @@ struct WholeTensor {
   const char *symbol;
 };
 
+// The same for `a < b`: bits of all elements of the sources.
+template <typename T>
+struct WholeCompare {
+  AscendC::CMPMODE mode;
+  View a, b;
+  const char *symbol;
+};
+
 template <typename T>
 const View &ViewOf(const AscendC::LocalTensor<T> &tensor);
 template <typename T>
@@ -116,6 +124,16 @@ class LocalTensor {
   const LocalTensor &operator=(const twin::WholeTensor<T> &value) const {
     twin::VectorOp({value.symbol, twin::LastSite()}, value.op, twin::TagOf<T>(), {view_},
                    {value.a}, {value.b}, twin::Counted(GetSize()));
+    return *this;
+  }
+
+  template <typename U>
+  const LocalTensor &operator=(const twin::WholeCompare<U> &value) const {
+    static_assert(twin::kOneOf<T, std::uint8_t, std::int8_t>,
+                  "a comparison writes its bits to uint8_t or int8_t");
+    const twin::Lane b{value.b};
+    twin::CompareOp({value.symbol, twin::LastSite()}, twin::TagOf<U>(), value.mode, view_,
+                    {value.a}, &b, nullptr, twin::Counted(LocalTensor<U>(value.a).GetSize()));
     return *this;
   }
 
