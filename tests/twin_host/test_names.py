@@ -40,6 +40,7 @@ struct Kernel {
     SetMMLayoutTransform(true);
     float wide = Cast(bfloat16_t(1.0f));
     int64_t at = CountLeadingZero(8) + GetSFFValue<1>(8);
+    Barrier();
     WaitPreTaskEnd();
     SetNextTaskStart();
   }
@@ -58,7 +59,8 @@ void Zero(ops::OpParamDef &y) {
   y.InitValue({{ops::ScalarType::FLOAT32, 0}, {ops::ScalarType::FLOAT16, 0}}).InitValue(0);
 }
 void Say(gert::TilingContext *context) {
-  if (CheckLogLevel(static_cast<int>(OP), DLOG_DEBUG) != 0) OP_LOGD(context, "n %d", 1);
+  const int64_t n = 1;
+  if (CheckLogLevel(static_cast<int>(OP), DLOG_DEBUG) != 0) OP_LOGD(context, "n %" PRId64, n);
   OpLogSub(OP, DLOG_ERROR, context->GetNodeName(), "n %d", 1);
   OP_LOGE_FOR_INVALID_VALUE_WITH_REASON(context, "n", 3, "too small");
 }
